@@ -1,5 +1,5 @@
 /**
- * Warm admission beside a bare node:https JSON echo of the same sizes, in the same run. Both are child
+ * Warm admission compared with a bare node:https JSON echo of the same sizes, in the same run. Both are child
  * processes and get the same requests over the same number of TLS keep-alive connections, in alternating
  * rounds. CPU time per request is the figure that counts; latencies depend on the load of the machine.
  *
@@ -27,7 +27,7 @@ interface AdmissionMeasure {
 
 interface AdmissionBench {
   readonly requestBytes: number;
-  readonly answerBytes: number;
+  readonly responseBytes: number;
   readonly echo: AdmissionMeasure;
   readonly webhook: AdmissionMeasure;
   /** CPU of the webhook over CPU of the echo in each round, sorted. */
@@ -70,8 +70,8 @@ async function measure(): Promise<AdmissionBench> {
     await writeFile(join(tlsDir, 'tls.key'), pair.key);
 
     const webhook = await start('webhook, warm', 'admission/webhook.ts');
-    const { answerBytes } = await webhook.load.run(warmUpRequests);
-    const echo = await start('node:https JSON echo', 'admission/echo.ts', { answerBytes });
+    const { responseBytes } = await webhook.load.run(warmUpRequests);
+    const echo = await start('node:https JSON echo', 'admission/echo.ts', { responseBytes });
     await echo.load.run(warmUpRequests);
 
     const ratios: number[] = [];
@@ -81,7 +81,7 @@ async function measure(): Promise<AdmissionBench> {
     }
     return {
       requestBytes: body.length,
-      answerBytes,
+      responseBytes,
       echo: await summary(echo),
       webhook: await summary(webhook),
       ratios: ratios.sort((a, b) => a - b),
@@ -117,7 +117,7 @@ async function summary({ name, server, cpu, results }: Side): Promise<AdmissionM
 
 /** Takes about half a minute. */
 export async function benchAdmission(): Promise<Section> {
-  const { requestBytes, answerBytes, echo, webhook, ratios } = await measure();
+  const { requestBytes, responseBytes, echo, webhook, ratios } = await measure();
   const rows = [echo, webhook].map((one) => [
     one.server,
     one.cpuMicrosPerRequest.toFixed(1),
@@ -131,7 +131,7 @@ export async function benchAdmission(): Promise<Section> {
     script: 'bench:admission',
     title: 'Warm admission',
     text: [
-      `${requestBytes} bytes in, ${answerBytes} bytes out, ${connections} TLS keep-alive connections; ${rounds} rounds of ` +
+      `${requestBytes} bytes in, ${responseBytes} bytes out, ${connections} TLS keep-alive connections; ${rounds} rounds of ` +
         `${requestsPerRound} requests to each server in turn. The ratio of CPU times is the median of the rounds; half of ` +
         `them lie between ${quarters.join(' and ')}.`,
       '',

@@ -1,6 +1,7 @@
 /**
  * An idle agent: memory, and the time from process start until ready, from the source and from the image's
- * bundle, with the chart's Node options. `npm run bench:agent`, which makes the bundle first.
+ * bundle, with the variables of the image and of the chart. `npm run bench:agent`, which makes the bundle
+ * first.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,17 +14,20 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { createCa, issueTls } from '../test/support/certificates.ts';
+import { imageEnvironment } from '../test/support/image-environment.ts';
 import { median } from './support/load.ts';
 import { printSection, type Section } from './support/section.ts';
 import { table } from './support/table.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
-/** As in `charts/archwright/templates/agent/daemonset.yaml`. */
-const options = '--max-semi-space-size=1';
 const programs = {
-  source: ['cmd/archwright.ts', ''],
-  bundle: ['dist/archwright.mjs', ''],
-  'bundle, by the chart': ['dist/archwright.mjs', options],
+  source: ['cmd/archwright.ts', {}],
+  bundle: ['dist/archwright.mjs', imageEnvironment()],
+  // As in `charts/archwright/templates/agent/daemonset.yaml`.
+  'bundle, as in the chart': [
+    'dist/archwright.mjs',
+    { ...imageEnvironment(), NODE_OPTIONS: '--max-semi-space-size=1' },
+  ],
 } as const;
 const starts = 5;
 const readyLimitMs = 20_000;
@@ -50,10 +54,10 @@ export async function benchAgent(): Promise<Section> {
     const hostRoot = join(dir, 'host');
     await mkdir(hostRoot);
     const measured: Measured[] = [];
-    for (const [program, [path, nodeOptions]] of Object.entries(programs)) {
+    for (const [program, [path, env]] of Object.entries(programs)) {
       const runs = [];
       for (let run = 0; run < starts; run += 1)
-        runs.push(await startOnce(join(root, path), nodeOptions, tlsDir, hostRoot));
+        runs.push(await startOnce(join(root, path), env, tlsDir, hostRoot));
       measured.push({
         program,
         readySeconds: median(runs.map(({ readySeconds }) => readySeconds)),
@@ -103,7 +107,7 @@ function section(measured: readonly Measured[]): Section {
 
 async function startOnce(
   program: string,
-  nodeOptions: string,
+  variables: Readonly<Record<string, string>>,
   tlsDir: string,
   hostRoot: string,
 ): Promise<Pick<Measured, 'readySeconds' | 'residentMiB'>> {
@@ -116,7 +120,7 @@ async function startOnce(
   const args = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value]);
   const started = performance.now();
   const child = spawn(process.execPath, [program, 'agent', ...args], {
-    env: { PATH: process.env['PATH'] ?? '', NODE_OPTIONS: nodeOptions },
+    env: { PATH: process.env['PATH'] ?? '', ...variables },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
   try {
@@ -136,15 +140,15 @@ async function startOnce(
 /** From the line of its log with its address. */
 async function healthUrl(child: ChildProcess): Promise<string> {
   if (!child.stderr) throw new TypeError('its log is not read');
-  const told: string[] = [];
+  const lines: string[] = [];
   for await (const line of createInterface({ input: child.stderr })) {
-    told.push(line);
+    lines.push(line);
     const url = /"health":"([^"]+)"/.exec(line)?.[1];
     if (url === undefined) continue;
     child.stderr.resume();
     return url;
   }
-  throw new Error(`the agent ended: ${told.join('\n')}`);
+  throw new Error(`the agent ended: ${lines.join('\n')}`);
 }
 
 async function ready(url: string): Promise<void> {

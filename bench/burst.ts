@@ -1,16 +1,18 @@
 /**
  * A burst of pods on a real control plane: each pod's wait for its node, CPU time of each process, and
- * archwright's API requests, beside the same cluster without archwright, in one run. `npm run bench:burst`.
+ * archwright's API requests, compared with the same cluster without archwright, in one run.
+ * `npm run bench:burst`.
  *
  * `PodScheduled` has times in whole seconds, so the time when a watch brings the pod and its node counts.
  */
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { prepareArchwright } from '../test/e2e/cluster/archwright.ts';
+import { prepareArchwright } from '../test/e2e/cluster/archwright/archwright.ts';
 import { startCluster, type Cluster } from '../test/e2e/cluster/harness.ts';
-import { startImages } from '../test/e2e/cluster/images.ts';
-import { auditFlags, cpuMs, readAudit, type AuditedRequest } from './burst/cost.ts';
+import { startImages } from '../test/e2e/cluster/archwright/images.ts';
+import type { AuditLog } from '../test/e2e/cluster/control-plane/audit.ts';
+import { auditOfArchwright, cpuMs, requestsFromNow, type AuditedRequest } from './burst/cost.ts';
 import { createBurst, deletePods, type BurstTimes } from './burst/load.ts';
 import { registryMs, sidesOf, slowRegistryMs, type Side, type SideName } from './burst/sides.ts';
 import { percentile } from './support/load.ts';
@@ -77,15 +79,16 @@ export async function benchBurst(only = ''): Promise<Section> {
 /** All loads with the same scheduler, on one cluster. */
 async function measureOn(group: readonly Load[]): Promise<readonly Measured[]> {
   const directory = await mkdtemp(join(tmpdir(), 'archwright-bench-'));
+  const audit = auditOfArchwright(directory);
   const [{ schedulerQps } = {}] = group;
   const cluster = await startCluster({
     nodes: ['amd64', 'arm64'].flatMap((architecture) =>
       [0, 1, 2].map((index) => ({ name: `${architecture}-${index}`, architecture, pods: 1000 })),
     ),
     ...(schedulerQps !== undefined && { schedulerQps }),
-    apiServerFlags: await auditFlags(directory),
-    // Pod status from kubelets is as much work again as creation and binding, and comes from other machines.
-    playsPods: false,
+    apiServerFlags: audit.flags,
+    // Status updates of kubelets would double the work, and come from other machines.
+    simulatesPods: false,
   });
   try {
     const registry = await startImages(cluster);
@@ -109,11 +112,11 @@ async function measureOn(group: readonly Load[]): Promise<readonly Measured[]> {
       for (let round = 0; round < load.rounds; round += 1) {
         for (const side of sides) {
           if (![...compared, ...(load.more ?? [])].includes(side.name)) continue;
-          const one = await measureOnce({ cluster, directory, load, side, references });
+          const one = await measureOnce({ cluster, audit, load, side, references });
           bySide.set(side.name, [...(bySide.get(side.name) ?? []), one]);
         }
       }
-      for (const list of bySide.values()) measured.push(together(list));
+      for (const list of bySide.values()) measured.push(combined(list));
     }
     return measured;
   } finally {
@@ -124,16 +127,16 @@ async function measureOn(group: readonly Load[]): Promise<readonly Measured[]> {
 
 async function measureOnce(options: {
   readonly cluster: Cluster;
-  readonly directory: string;
+  readonly audit: AuditLog;
   readonly load: Load;
   readonly side: Side;
   readonly references: readonly string[];
 }): Promise<Measured> {
-  const { cluster, directory, load, side, references } = options;
+  const { cluster, audit, load, side, references } = options;
   const own = await side.open();
   const pids = new Map([...own, ...cluster.pids()]);
   try {
-    const audited = await readAudit(directory);
+    const requestsSince = requestsFromNow(audit);
     const before = await cpuOf(pids);
     const times: BurstTimes = await createBurst({
       client: cluster.client,
@@ -143,7 +146,7 @@ async function measureOnce(options: {
       images: references,
     });
     const after = await cpuOf(pids);
-    const requests = (await audited()).filter(({ resource }) => resource !== 'leases');
+    const requests = requestsSince().filter(({ resource }) => resource !== 'leases');
     process.stderr.write(
       `${load.name}, ${side.name}: ${ms(average(times.fromCreation))} ms, ${times.gated} gated\n`,
     );
@@ -159,7 +162,7 @@ async function cpuOf(pids: ReadonlyMap<string, number>): Promise<Map<string, num
   return new Map(await Promise.all([...pids].map(async ([name, pid]) => [name, await cpuMs(pid)] as const)));
 }
 
-function together(list: readonly Measured[]): Measured {
+function combined(list: readonly Measured[]): Measured {
   const [first] = list;
   if (first === undefined) throw new TypeError('nothing was measured');
   const sorted = (of: (one: Measured) => readonly number[]): number[] =>
@@ -209,9 +212,9 @@ function sectionOf(measured: readonly Measured[]): Section {
     title: 'A burst of pods on a real control plane',
     text: [
       `Pods of ${images} images, one of ${singleArchEvery} single-arch, created at a steady rate on etcd, kube-apiserver, kube-controller-manager, ` +
-        'kube-scheduler, and nodes that take pods and say nothing of them, with one webhook, one controller and one agent, all on this machine. ' +
-        `Registries take ${registryMs} ms for an answer, the slow one ${slowRegistryMs} ms. Warm knows the images; cold has run for a while, and knows ` +
-        'none of them; just started knows nothing, and no compiler has seen its code. The load of 1,000 at 100/s has a scheduler with 1,000 QPS. ' +
+        'kube-scheduler, and nodes without kubelets, with one webhook, one controller and one agent, all on this machine. ' +
+        `Registries respond after ${registryMs} ms, the slow one after ${slowRegistryMs} ms. \`warm\` has the images in memory; \`cold\` has run for a ` +
+        'while without them; `just started` also has no compiled code. The load of 1,000 at 100/s has a scheduler with 1,000 QPS. ' +
         'Milliseconds until a watch brings the node of a pod: since it brought the pod (creation), and since the request was sent.',
       '',
       table(['load', 'side', 'creation avg', 'p50', 'p99', 'request avg', 'p50', 'p99', 'gated'], timeRows),

@@ -1,5 +1,5 @@
 /**
- * Memory of 100,000 cached images, beside the estimate for the cache's bound, and the time of a recall. Run
+ * Memory of 100,000 cached images, compared with the estimate for the cache's bound, and the time of a recall. Run
  * with `npm run bench:memory`; the heap can be measured only with --expose-gc.
  *
  * The images differ as real ones do: each has its own name and digest, and they share a few hundred
@@ -32,7 +32,7 @@ const noSource: ImageFactsSource = {
   lookup: () => Promise.reject(new Error('the benchmark sends no request')),
 };
 
-/** Text as it comes from a parser: every fact has strings of its own, as if read from an answer. */
+/** Text as it comes from a parser: every fact has separate strings, as if read from a response. */
 function factsOf(index: number): ImageFacts {
   return JSON.parse(
     JSON.stringify({
@@ -112,8 +112,8 @@ export async function benchFactsMemory(): Promise<Section> {
       ['what', 'amount'],
       [
         [`heap for ${count} facts, over idle`, `${used.toFixed(1)} MiB`],
-        ['the same by the estimate that the bound goes by', `${estimated.toFixed(1)} MiB`],
-        ['with the answers for the images in use kept ready', `${withAnswers.toFixed(1)} MiB`],
+        ["the same, by the cache's own estimate", `${estimated.toFixed(1)} MiB`],
+        ['with cached results for the images in use', `${withAnswers.toFixed(1)} MiB`],
         [`recall of one of ${hotImages} images in use`, `${hotNanoseconds.toFixed(0)} ns`],
         ['first recall of an image', `${coldNanoseconds.toFixed(0)} ns`],
       ],

@@ -1,11 +1,12 @@
 /**
  * Registry requests at the start of a cluster: 10,000 pods of 500 images are created through 3 webhooks with
- * 20 agents, all with empty memories. These are the real servers, with TLS, wired by the program's own
+ * 20 agents, all with empty memories. These are the real servers, with TLS, set up by the program's own
  * `cmd/`. Unlike in a cluster, they share one process and one loopback. `npm run bench:fleet`.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { concurrently } from '../src/async/concurrently.ts';
 import { createCa, issueTls } from '../test/support/certificates.ts';
 import { image, multiArch } from '../test/support/registry/content.ts';
 import { startTestRegistry, type TestRegistry } from '../test/support/registry/server.ts';
@@ -55,12 +56,12 @@ export async function benchFleet(): Promise<Section> {
     const send = createSender({ ca: ca.cert, connections: concurrency });
     closing.push(() => send.close());
     const started = performance.now();
-    await eachConcurrently(pods, concurrency, async (index) => {
+    await concurrently([...Array(pods).keys()], concurrency, async (index) => {
       const webhook = running[index % webhooks];
       if (webhook) await send.post(`${webhook.url}/mutate?timeout=10s`, podReview(index, names));
     });
     const seconds = (performance.now() - started) / 1000;
-    await settled(running.map(({ memory }) => memory));
+    await untilMemoriesAreFull(running.map(({ memory }) => memory));
     const pages = await Promise.all(running.map(({ metrics }) => metrics.render()));
     return section(registry.counts(), seconds, (sample) =>
       pages.reduce((sum, page) => sum + sampleIn(page, sample), 0),
@@ -92,7 +93,7 @@ function section(
         [
           ...rows,
           ['admissions answered from memory at once', String(pods - answered - expired)],
-          ['admissions that waited and had their answer in time', String(answered)],
+          ['admissions that waited and were answered in time', String(answered)],
           ['admissions whose inline budget expired', String(expired)],
           [
             'lookups sent to a second agent because the first was slow',
@@ -133,28 +134,13 @@ function sampleIn(page: string, sample: string): number {
   return Number(line.slice(sample.length + 1));
 }
 
-async function settled(memories: readonly { readonly size: number }[]): Promise<void> {
+async function untilMemoriesAreFull(memories: readonly { readonly size: number }[]): Promise<void> {
   const end = performance.now() + settleLimitMs;
   while (memories.some(({ size }) => size < images)) {
     if (performance.now() > end)
       throw new Error(`memories hold ${memories.map(({ size }) => size).join(', ')} of ${images} images`);
     await new Promise((resolve) => setTimeout(resolve, settlePauseMs));
   }
-}
-
-async function eachConcurrently(
-  total: number,
-  atATime: number,
-  action: (index: number) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  async function worker(): Promise<void> {
-    for (let index = next; index < total; index = next) {
-      next += 1;
-      await action(index);
-    }
-  }
-  await Promise.all(Array.from({ length: atATime }, worker));
 }
 
 if (import.meta.main) printSection(await benchFleet());

@@ -1,5 +1,5 @@
 /**
- * Load that archwright withstands: attacks by a tenant, beside a well-behaved tenant with pods of new images.
+ * Load that archwright withstands: attacks by a tenant while a well-behaved one creates pods of new images.
  * The webhook and the agents are processes of their own; the attacker's registries read requests and never
  * answer. `npm run bench:hostile`; `-- TEXT` runs only attacks with the text in their names.
  */
@@ -50,14 +50,14 @@ export async function benchHostile(text = ''): Promise<Section> {
     if (attack.includes(text)) measured.push(await measure(attack, wave));
   const [webhook = 0, agent = 0] = await memoryLimits();
   const worst = Math.min(...measured.map(({ decided }) => shareOf(decided)));
-  const most = (bytes: (one: Measured) => number): number => Math.max(...measured.map(bytes)) / MiB;
+  const peakMiB = (bytes: (one: Measured) => number): number => Math.max(...measured.map(bytes)) / MiB;
   return {
     script: 'bench:hostile',
     title: 'A hostile tenant',
     text: [
       `A tenant creates a pod with a new image every ${times.podEveryMs} ms, for ${times.durationMs / 1000} s, and another one attacks every ` +
-        `${times.attackEveryMs / 1000} s with images of registries that never answer. One webhook and ${agents} agents, from source; memory is the ` +
-        'most that a process ever had.',
+        `${times.attackEveryMs / 1000} s with images of registries that never respond. One webhook and ${agents} agents, from source; memory is the ` +
+        'peak of a process.',
       '',
       table(
         ['attack', `placed within ${goal.withinMs / 1000} s`, 'p50 ms', 'p99 ms', 'webhook MiB', 'agent MiB'],
@@ -74,14 +74,14 @@ export async function benchHostile(text = ''): Promise<Section> {
       },
       {
         what: 'memory of a webhook',
-        value: most((one) => one.webhookBytes),
+        value: peakMiB((one) => one.webhookBytes),
         limit: webhook,
         unit: 'MiB',
         digits: 0,
       },
       {
         what: 'memory of an agent',
-        value: most((one) => one.agentBytes),
+        value: peakMiB((one) => one.agentBytes),
         limit: agent,
         unit: 'MiB',
         digits: 0,

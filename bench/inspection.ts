@@ -1,6 +1,6 @@
 /**
  * Cold inspection against a real HTTPS registry on loopback, in this process: requests for an image, by kind,
- * and the time with an open connection: that of the client; a remote registry adds its own.
+ * and the time over an open connection. A remote registry adds its own time.
  * `npm run bench:inspection`.
  */
 import { createRegistrySource } from '../src/images/sources/registry-source.ts';
@@ -120,7 +120,7 @@ function section(measured: readonly Measured[], cold: Measured, revalidated: Mea
     script: 'bench:inspection',
     title: 'Cold inspection',
     text: [
-      `Requests for one image, and the median time of ${count} images, each asked for the first time.`,
+      `Requests for one image, and the median time of ${count} images, each looked up for the first time.`,
       '',
       table(
         ['image', ...Object.keys(kinds), 'p50 ms'],
@@ -178,8 +178,8 @@ async function measure({ name, registry, inspector, images, known }: Case): Prom
   }
   const counts = registry.counts();
   const expected = new Set(Object.values(kinds).flat());
-  const strange = Object.keys(counts).filter((kind) => !expected.has(kind));
-  if (strange.length > 0) throw new Error(`requests that have no column: ${strange.join(', ')}`);
+  const unexpected = Object.keys(counts).filter((kind) => !expected.has(kind));
+  if (unexpected.length > 0) throw new Error(`requests that have no column: ${unexpected.join(', ')}`);
   return {
     name,
     requests: Object.values(kinds).map(

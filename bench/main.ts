@@ -17,7 +17,7 @@ import { describeMachine } from './support/machine.ts';
 import { budgetList, budgetTable, formatSection, type Section } from './support/section.ts';
 
 const page = new URL('../docs/internals/benchmarks.md', import.meta.url);
-/** Text by people about the numbers; a new measurement keeps it. */
+/** Hand-written text about the numbers; a new measurement keeps it. */
 const notes = { begin: '<!-- notes -->', end: '<!-- end of notes -->' };
 
 const benches: readonly (() => Section | Promise<Section>)[] = [

@@ -13,7 +13,8 @@ import { promisify } from 'node:util';
 import type { Pod } from '../src/kube/api/objects.ts';
 import { startCluster, type Cluster } from '../test/e2e/cluster/harness.ts';
 import { startTestRegistry, type TestRegistry } from '../test/support/registry/server.ts';
-import { auditFlags, cpuMs, readAudit } from './burst/cost.ts';
+import type { AuditLog } from '../test/e2e/cluster/control-plane/audit.ts';
+import { auditOfArchwright, cpuMs, requestsFromNow } from './burst/cost.ts';
 import {
   createNamespaces,
   createWorkloads,
@@ -29,9 +30,9 @@ import { table } from './support/table.ts';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const runningMs = 1_800_000;
-const calmPauseMs = 5000;
-/** Of one processor, for the whole control plane. */
-const calmShare = 0.5;
+const idlePauseMs = 5000;
+/** Share of one processor for the whole control plane. */
+const idleShare = 0.5;
 const pageName = 'report.html';
 
 /** As in docs/use/report.md for the controller's pod. */
@@ -49,7 +50,7 @@ interface Measured {
   readonly name: string;
   readonly seconds: number;
   readonly cpuSeconds: number;
-  readonly mostMiB: number;
+  readonly peakMiB: number;
   readonly outputMiB: number;
   readonly clusterRequests: number;
   readonly registryRequests: number;
@@ -64,6 +65,7 @@ export async function benchReport(): Promise<Section> {
       cwd: root,
     });
     pushImages(registry);
+    const audit = auditOfArchwright(directory);
     const cluster = await startCluster({
       nodes: Array.from({ length: nodes }, (_, index) => ({
         name: `node-${index}`,
@@ -74,10 +76,10 @@ export async function benchReport(): Promise<Section> {
       schedulerQps: 1000,
       controllersQps: 1000,
       endsJobs: false,
-      apiServerFlags: await auditFlags(directory),
+      apiServerFlags: audit.flags,
     });
     try {
-      return await measureOn(cluster, registry, directory);
+      return await measureOn({ cluster, registry, directory, audit });
     } finally {
       await cluster.stop();
     }
@@ -87,7 +89,13 @@ export async function benchReport(): Promise<Section> {
   }
 }
 
-async function measureOn(cluster: Cluster, registry: TestRegistry, directory: string): Promise<Section> {
+async function measureOn(options: {
+  readonly cluster: Cluster;
+  readonly registry: TestRegistry;
+  readonly directory: string;
+  readonly audit: AuditLog;
+}): Promise<Section> {
+  const { cluster, registry, directory, audit } = options;
   await createNamespaces(cluster, registry.host);
   const pods = await createWorkloads(cluster, registry.host);
   process.stderr.write(`${workloads} workloads created\n`);
@@ -96,7 +104,7 @@ async function measureOn(cluster: Cluster, registry: TestRegistry, directory: st
     .until(`${pods} pods run`, (all) => runningIn(all) === pods, runningMs)
     .finally(() => watched.close());
   process.stderr.write(`${pods} pods run\n`);
-  await calm(cluster);
+  await untilIdle(cluster);
   const caFile = join(directory, 'registry.crt');
   await writeFile(caFile, registry.ca);
   const kubeconfig = await cluster.identities.kubeconfig(
@@ -106,10 +114,10 @@ async function measureOn(cluster: Cluster, registry: TestRegistry, directory: st
   const flags = ['--kubeconfig', kubeconfig, '--ca-files', caFile];
   const measured: Measured[] = [];
   for (const [name, more] of Object.entries(runs)) {
-    const audited = await readAudit(directory);
+    const requestsSince = requestsFromNow(audit);
     registry.clearRequests();
     const used = await measure(directory, name.includes(smallHeap) ? smallHeap : '', [...flags, ...more]);
-    const requests = await audited();
+    const requests = requestsSince();
     const one = {
       name,
       ...used,
@@ -125,16 +133,16 @@ async function measureOn(cluster: Cluster, registry: TestRegistry, directory: st
 }
 
 /** Waits until controllers have updated every workload's status, which takes a minute. */
-async function calm(cluster: Cluster): Promise<void> {
+async function untilIdle(cluster: Cluster): Promise<void> {
   const spent = async (): Promise<number> => {
     const all = await Promise.all([...cluster.pids().values()].map((pid) => cpuMs(pid)));
     return all.reduce((sum, each) => sum + each, 0);
   };
   const end = performance.now() + runningMs;
   for (let before = await spent(); performance.now() < end;) {
-    await pause(calmPauseMs);
+    await pause(idlePauseMs);
     const now = await spent();
-    if (now - before < calmPauseMs * calmShare) return;
+    if (now - before < idlePauseMs * idleShare) return;
     before = now;
   }
 }
@@ -146,14 +154,14 @@ function runningIn(all: ReadonlyMap<string, Pod>): number {
 }
 
 /** The program prints its resource use when it ends. */
-const tellsUsage =
+const printUsage =
   'import { writeSync } from "node:fs"; process.on("exit", () => writeSync(3, JSON.stringify(process.resourceUsage())))';
 
 async function measure(directory: string, nodeOptions: string, args: readonly string[]) {
   const started = performance.now();
   const child = spawn(
     process.execPath,
-    [`--import=data:text/javascript,${tellsUsage}`, 'dist/archwright.mjs', 'report', ...args],
+    [`--import=data:text/javascript,${printUsage}`, 'dist/archwright.mjs', 'report', ...args],
     {
       cwd: directory,
       env: { PATH: process.env['PATH'] ?? '', HOME: directory, NODE_OPTIONS: nodeOptions },
@@ -166,14 +174,14 @@ async function measure(directory: string, nodeOptions: string, args: readonly st
   child.stdio[3]?.on('data', (chunk: Buffer) => (usage += String(chunk)));
   const [code] = (await once(child, 'close')) as [number | null];
   const seconds = (performance.now() - started) / 1000;
-  // 1: some images are unknown, as wanted.
+  // Exit code 1: some images are unknown, as intended.
   if (code !== 1) throw new Error(`archwright report ended with ${code}`);
   const page = args.includes(pageName) ? (await stat(join(directory, pageName))).size : 0;
   const { userCPUTime, systemCPUTime, maxRSS } = JSON.parse(usage) as NodeJS.ResourceUsage;
   return {
     seconds,
     cpuSeconds: (userCPUTime + systemCPUTime) / 1e6,
-    mostMiB: maxRSS / 1024,
+    peakMiB: maxRSS / 1024,
     outputMiB: (outputBytes + page) / 1024 ** 2,
   };
 }
@@ -183,7 +191,7 @@ function sectionOf(measured: readonly Measured[], pods: number): Section {
     one.name,
     one.seconds.toFixed(1),
     one.cpuSeconds.toFixed(1),
-    one.mostMiB.toFixed(0),
+    one.peakMiB.toFixed(0),
     one.outputMiB.toFixed(1),
     String(one.clusterRequests),
     String(one.registryRequests),
@@ -196,7 +204,7 @@ function sectionOf(measured: readonly Measured[], pods: number): Section {
         'the program itself.',
       '',
       table(
-        ['output', 's', 'CPU s', 'most memory MiB', 'output MiB', 'requests, cluster', 'requests, registry'],
+        ['output', 's', 'CPU s', 'peak memory MiB', 'output MiB', 'requests, cluster', 'requests, registry'],
         rows,
       ),
     ].join('\n'),

@@ -37,7 +37,7 @@ export const subcommand: Subcommand = {
     },
   },
   run: async (invocation) => {
-    if (invocation.flags.has('check')) return untilStopped(invocation.stop, () => checkNode(invocation));
+    if (invocation.flags.has('check')) return untilStopped(checkNode)(invocation);
     if (invocation.flags.has('output')) throw new UsageError('--output needs --check');
     return run(invocation);
   },

@@ -37,7 +37,7 @@ export const subcommand: Subcommand = {
     output: { value: 'table|json|junit|sarif', short: 'o', help: 'Output format. Default: table.' },
     ...cacheFlags,
   },
-  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+  run: untilStopped(run),
 };
 
 async function run(invocation: Invocation): Promise<number> {

@@ -26,7 +26,7 @@ export const subcommand: Subcommand = {
   flags: {
     'dry-run': { help: 'Shows what would be changed, deleted or evicted.' },
     'restart-pods': {
-      help: 'Then evicts pods with archwright’s tolerations, within PodDisruptionBudgets, except pods of DaemonSets and Jobs and pods without an owner.',
+      help: 'At the end, evicts pods with archwright’s tolerations, within PodDisruptionBudgets, except pods of DaemonSets and Jobs and pods without an owner.',
     },
     program: {
       value: 'NAME',
@@ -38,8 +38,7 @@ export const subcommand: Subcommand = {
 };
 
 async function run(invocation: Invocation): Promise<number> {
-  const { io, flags, positionals, stop } = invocation;
-  if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
+  const { io, flags, stop } = invocation;
   const output = choiceOf(invocation, 'output', ['table', 'json']);
   const other = otherProgramOf(invocation);
   const own = await openCliContext(invocation);

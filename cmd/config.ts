@@ -4,6 +4,7 @@ import {
   type Configuration,
   type Origins,
 } from '../src/policy/configuration/configuration.ts';
+import { inconsistencies } from '../src/policy/configuration/consistency.ts';
 import { ConfigurationError, describeProblem } from '../src/policy/configuration/problem.ts';
 import { written, type Settings } from '../src/policy/settings/setting.ts';
 import { settings } from '../src/policy/settings/all.ts';
@@ -41,7 +42,7 @@ async function run(invocation: Invocation): Promise<number> {
     return convert(invocation.positionals.slice(1), invocation.flags.get('output')?.at(-1), invocation.io);
   }
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
-  if (more.length > 0) throw new UsageError(`takes one file, not also ${more.join(', ')}`);
+  if (more.length > 0) throw new UsageError(`takes one file, but also got ${more.join(', ')}`);
   if (action === 'print') return print(invocation, sources);
   if (action === 'check') {
     if (invocation.flags.has('output')) throw new UsageError('--output belongs to print');
@@ -61,10 +62,11 @@ async function check({ io }: Invocation, sources: Invocation['sources']): Promis
   const loaded = await loadConfiguration(sources);
   for (const problem of loaded.problems) io.err(`${describeProblem(problem)}\n`);
   if (!loaded.configuration) return exitCodes.failure;
-  for (const mistake of unknownArchitectures(loaded.configuration)) io.err(`warning: ${mistake}\n`);
+  for (const mistake of [...unknownArchitectures(loaded.configuration), ...refusals(loaded.configuration)])
+    io.err(`warning: ${mistake}\n`);
   const set = Object.values(loaded.origins).filter(({ kind }) => kind !== 'default').length;
   io.out(
-    `${sources.file ?? 'configuration'}: sound, ${set} of ${Object.keys(settings).length} settings set\n`,
+    `${sources.file ?? 'configuration'}: valid, ${set} of ${Object.keys(settings).length} settings set\n`,
   );
   return exitCodes.success;
 }
@@ -76,7 +78,7 @@ function unknownArchitectures(configuration: Configuration): readonly string[] {
   const named = {
     schedulableArchitectures,
     preferredArchitecture: [preferredArchitecture],
-    preferredWeights: Object.keys(preferredWeights ?? {}),
+    preferredWeights: Object.keys(preferredWeights),
     fallbackArchitecture: [fallbackArchitecture],
   };
   return Object.entries(named).flatMap(([setting, names]) =>
@@ -84,6 +86,21 @@ function unknownArchitectures(configuration: Configuration): readonly string[] {
       const mistake = name === undefined ? undefined : unknownArchitecture(name);
       return mistake === undefined ? [] : [`${setting}: ${mistake}`];
     }),
+  );
+}
+
+const services = ['webhook', 'agent', 'controller'] as const;
+
+/** Problems that keep only some services from starting. Their flags and variables may differ from those here. */
+function refusals(configuration: Configuration): readonly string[] {
+  const found = services.flatMap((service) =>
+    inconsistencies(configuration, service).map(({ key, message }) => ({
+      service,
+      text: `${key} ${message}`,
+    })),
+  );
+  return [...Map.groupBy(found, ({ text }) => text)].map(
+    ([text, all]) => `${all.map(({ service }) => service).join(' and ')} would not start: ${text}`,
   );
 }
 

@@ -32,14 +32,14 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
   const kubernetes = await openKubernetes(live.current(), io.env, 'none', metrics);
-  if (!kubernetes) throw new UsageError('run it in a pod, or name a cluster by --kubeconfig');
+  if (!kubernetes) throw new UsageError('run it in a pod, or select a cluster with --kubeconfig');
   const { client, access } = kubernetes;
   opened.defer(() => client.close());
   const leaseClient = kubernetes.another();
   opened.defer(() => leaseClient.close());
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } = configuration();
-  if (namespace === undefined) throw new UsageError('name the namespace of archwright by --namespace');
+  if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
   if (agentTlsDir !== undefined && certificates === 'builtin') {
     const kept = keepSecretFiles({
       client,

@@ -4,6 +4,7 @@
  */
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
+import { systemClock } from '../src/async/clock.ts';
 import { concurrently } from '../src/async/concurrently.ts';
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
@@ -13,14 +14,15 @@ import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
-import { nodeClassesAround } from './explain/nodes.ts';
+import { readNodeClasses } from './explain/nodes.ts';
 import { openPodFacts } from './explain/pod-facts.ts';
-import { policiesAround } from './explain/policies.ts';
+import { readPolicies } from './explain/policies.ts';
 import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
 import { createPodContext } from './explain/context.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped } from './program/context.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { cell } from './program/table.ts';
 
 export const subcommand: Subcommand = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME… | KIND NAME…]',
@@ -51,7 +53,7 @@ export const subcommand: Subcommand = {
       help: 'Adds the webhook’s JSON patch and the result.',
     },
   },
-  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+  run: untilStopped(run),
 };
 
 /** Objects explained at a time. A chart has some dozens, and their images share registries. */
@@ -71,9 +73,9 @@ async function run(invocation: Invocation): Promise<number> {
     problems.add(message);
   };
   await using opened = new AsyncDisposableStack();
-  const around = await openAround(invocation, named.length > 0, opened);
-  if (!around) return exitCodes.unanswered;
-  const { kubernetes } = around;
+  const clusterContext = await openCluster(invocation, named.length > 0, opened);
+  if (!clusterContext) return exitCodes.unanswered;
+  const { kubernetes } = clusterContext;
   const namespace = namespaceOf(invocation, kubernetes, named.length > 0);
   const inCluster = kubernetes
     ? await readNamedObjects(named, kubernetes.client, namespace, stop, onProblem)
@@ -84,16 +86,24 @@ async function run(invocation: Invocation): Promise<number> {
   if (isEmpty && problems.size > 0) return exitCodes.unanswered;
   if (isEmpty) throw new UsageError('the input contains no pod and no workload');
   setMaxListeners(0, stop);
-  const { explainer, lookups } = await openExplainer({ invocation, around, input, warn, onProblem }, opened);
+  const { explainer, lookups, insideCluster } = await openExplainer(
+    { invocation, clusterContext, input, warn, onProblem },
+    opened,
+  );
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
   io.out(write(explanations, lookups, output, flags.has('patch')));
+  const isTerse = insideCluster !== undefined && explanations.some(lacksDetail);
+  if (output === 'table' && isTerse && named.length > 0) {
+    const objects = invocation.positionals.join(' ');
+    io.out(`What the registry answered: ${insideCluster} explain -n ${namespace} ${objects}\n`);
+  }
   if (problems.size > 0) return exitCodes.unanswered;
   const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
   return isAllRight ? exitCodes.success : exitCodes.failure;
 }
 
 /** @returns `undefined` if the cluster of named objects does not respond; for files it is optional */
-async function openAround(
+async function openCluster(
   invocation: Invocation,
   isNamed: boolean,
   opened: AsyncDisposableStack,
@@ -127,47 +137,56 @@ async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promis
 }
 
 function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => void): void {
-  for (const { kind, name, place } of skipped) warn(`${place}: skipped ${kind} ${name}: it has no pods`);
+  for (const { kind, name, place } of skipped)
+    warn(`${place}: skipped ${cell(kind)} ${cell(name)}: it has no pods`);
   for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
 }
 
 interface ExplainerOptions {
   readonly invocation: Invocation;
-  readonly around: ClusterContext;
+  readonly clusterContext: ClusterContext;
   readonly input: Input;
   readonly warn: (message: string) => void;
   readonly onProblem: (message: string) => void;
 }
 
 async function openExplainer(
-  { invocation, around, input, warn, onProblem }: ExplainerOptions,
+  { invocation, clusterContext, input, warn, onProblem }: ExplainerOptions,
   opened: AsyncDisposableStack,
 ) {
-  const { kubernetes } = around;
-  const { configuration, log } = around.context;
+  const { kubernetes } = clusterContext;
+  const { configuration, log } = clusterContext.context;
   const { stop } = invocation;
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
-  const surroundings = createPodContext({ input, cluster, warn });
-  const facts = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
-  const { lookups, pullSecrets, fleet, agentsAnswer } = facts;
+  const podContext = createPodContext({ input, cluster, warn });
+  const facts = await openPodFacts({ invocation, clusterContext, podContext, onProblem }, opened);
+  const { lookups, insideCluster, pullSecrets, fleet, agentsAnswer } = facts;
   const isClusterKnown = cluster !== undefined;
-  const wanted = { configuration, input, surroundings, isClusterKnown, agentsAnswer, stop };
-  const policies = await policiesAround(wanted);
-  if (around.asks === 'cluster' && input.secrets.size + input.serviceAccounts.size > 0)
+  const wanted = { configuration, input, podContext, isClusterKnown, agentsAnswer, stop };
+  const policies = await readPolicies(wanted);
+  if (clusterContext.lookupsBy === 'controller' && input.secrets.size + input.serviceAccounts.size > 0)
     warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)
     warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
   // Node names are good enough here. The hostname label differs on few clusters.
   const nodeHostnames = (node: string): readonly string[] => [node];
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
-  const nodes = await nodeClassesAround(surroundings, fleet, stop);
+  const pullableNodes =
+    fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, clock: systemClock, log });
+  const nodes = await readNodeClasses(podContext, fleet, stop);
   return {
-    explainer: createExplainer({ ...facts, pullableNodes, nodes, policies, surroundings, stop }),
+    explainer: createExplainer({ ...facts, pullableNodes, nodes, policies, podContext, stop }),
     lookups,
+    insideCluster,
   };
+}
+
+/** Whether an image is unknown, without a hint that names the cause. */
+function lacksDetail({ outcome }: Explanation): boolean {
+  if ('error' in outcome) return false;
+  return outcome.decision.images.some(({ facts }) => facts?.error && facts.error.hint === undefined);
 }
 
 function write(

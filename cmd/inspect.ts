@@ -1,8 +1,9 @@
 /**
  * `archwright inspect`: what an agent on this machine finds out about images. In the container of a running
- * agent, that agent is asked. Elsewhere this process runs the agent's own code, which is loaded only then.
+ * agent, that agent inspects them. Elsewhere this process runs the agent's own code, which is loaded only
+ * then.
  */
-import { askAgent } from '../daemon/local/client.ts';
+import { askAgent, LocalInspectionError } from '../daemon/local/client.ts';
 import { socketPathIn, type Inspected } from '../daemon/local/protocol.ts';
 import { toAuths } from '../src/credentials/auths.ts';
 import type { CredentialSource, ServiceAccountName } from '../src/credentials/credential.ts';
@@ -43,7 +44,7 @@ export const subcommand: Subcommand = {
       help: 'Shows each credential source, each request and its response; with `json` on standard error.',
     },
   },
-  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+  run: untilStopped(run),
 };
 
 interface Wanted {
@@ -52,6 +53,16 @@ interface Wanted {
 }
 
 async function run(invocation: Invocation): Promise<number> {
+  try {
+    return await inspect(invocation);
+  } catch (error) {
+    if (!(error instanceof LocalInspectionError)) throw error;
+    invocation.io.err(`archwright inspect: ${error.message}; --local inspects without it\n`);
+    return exitCodes.unanswered;
+  }
+}
+
+async function inspect(invocation: Invocation): Promise<number> {
   const { positionals, flags, io, stop } = invocation;
   if (positionals.length === 0) throw new UsageError('name at least one image');
   const output = choiceOf(invocation, 'output', ['table', 'json']);

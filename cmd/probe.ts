@@ -33,8 +33,7 @@ export const subcommand: Subcommand = {
 const pauseMs = 2000;
 
 async function run(invocation: Invocation): Promise<number> {
-  const { flags, positionals, io, stop: signal } = invocation;
-  if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
+  const { flags, io, stop: signal } = invocation;
   const namespace = flags.get('pod-namespace')?.at(-1) ?? 'default';
   const timeout = flags.get('timeout')?.at(-1) ?? '30s';
   const timeoutMs = parseDuration(timeout);
@@ -68,7 +67,7 @@ async function installationProblems(
   progress: (line: string) => void,
 ): Promise<readonly string[]> {
   const namespace = configuration.namespace ?? podNamespace;
-  if (namespace === undefined) throw new UsageError('name the namespace of archwright by --namespace');
+  if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
   const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
   const reading = { client, namespace, scrape, deadline, clock: systemClock, signal, progress };
   const { problems, notes } = await settled(reading);
@@ -119,15 +118,17 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Prom
       const what = `its decision: ${recorded ?? 'nothing to add'}`;
       return { isCalled: true, what, isAnswered: true, isFinal: true };
     }
-    const what = 'the pod came back unchanged; the webhook is not in force, or not for this namespace';
+    const what =
+      'the pod came back unchanged; the webhook is not in force, or not for this namespace: see archwright status';
     return { isCalled: false, what, isAnswered: true, isFinal: false };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
     // A refusal by the webhook shows that it was called.
     const isCalled = /admission webhook "[^"]*\.arch\.example"/.test(error.message);
-    // RBAC, quotas, policies and other webhooks refuse with 403. They would refuse the next try too.
-    const isFinal = isCalled || isCode(error, 'forbidden', 'unauthorized');
+    // RBAC, quotas, policies and other webhooks refuse with 403, a missing namespace with 404. They would
+    // refuse the next try too.
+    const isFinal = isCalled || isCode(error, 'forbidden', 'unauthorized', 'not-found');
     return { isCalled, what: error.message, isAnswered: isCalled, isFinal };
   }
 }

@@ -52,7 +52,7 @@ export const subcommand: Subcommand = {
     },
     ...cacheFlags,
   },
-  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+  run: untilStopped(run),
 };
 
 interface Wanted {
@@ -69,8 +69,6 @@ async function wantedOf(invocation: Invocation): Promise<Wanted> {
   const architecture = invocation.flags.get('architecture')?.at(-1) ?? 'arm64';
   const mistake = unknownArchitecture(architecture);
   if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
-  if (invocation.positionals.length > 0)
-    throw new UsageError('takes no arguments; select namespaces with --namespace');
   return { architecture, by, output, page: await pageOutput(invocation) };
 }
 
@@ -79,11 +77,12 @@ async function run(invocation: Invocation): Promise<number> {
   const wanted = await wantedOf(invocation);
   await using opened = new AsyncDisposableStack();
   try {
-    const around = await openClusterContext(invocation, 'needed', opened);
-    const { kubernetes } = around;
+    const clusterContext = await openClusterContext(invocation, 'needed', opened);
+    const { kubernetes } = clusterContext;
     if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
-    if (flags.has('drift')) return await reportDrift(invocation, around.context, kubernetes, wanted.output);
-    return await reportPods(invocation, wanted, { ...around, kubernetes }, opened);
+    if (flags.has('drift'))
+      return await reportDrift(invocation, clusterContext.context, kubernetes, wanted.output);
+    return await reportPods(invocation, wanted, { ...clusterContext, kubernetes }, opened);
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     const hint =
@@ -99,17 +98,25 @@ async function run(invocation: Invocation): Promise<number> {
 async function reportPods(
   invocation: Invocation,
   { architecture, by, output, page }: Wanted,
-  around: ClusterContext & { readonly kubernetes: Kubernetes },
+  clusterContext: ClusterContext & { readonly kubernetes: Kubernetes },
   opened: AsyncDisposableStack,
 ): Promise<number> {
   const { io, flags } = invocation;
-  const { context, kubernetes } = around;
+  const { context, kubernetes } = clusterContext;
   const publishing = flags.has('publish') ? await import('./report/publish/publish.ts') : undefined;
   publishing?.placeOf(context);
   const onNode = await page?.prices(kubernetes.client);
-  const { isComplete, ...judged } = await judgedPods(invocation, around, { architecture, onNode }, opened);
+  const { isComplete, ...judged } = await judgedPods(
+    invocation,
+    clusterContext,
+    { architecture, onNode },
+    opened,
+  );
   const { pods, lookups } = judged;
-  const extras = (await page?.extras({ ...judged, architecture }, around)) ?? {};
+  const namespaces = flags.get('namespace') ?? [];
+  if (pods.length === 0 && namespaces.length > 0)
+    io.err(`archwright: warning: there are no pods in ${namespaces.join(', ')}\n`);
+  const extras = (await page?.extras({ ...judged, architecture }, clusterContext)) ?? {};
   const report = reportOf(pods, { architecture, lookups, ...extras });
   const made = new Date();
   const pageText = page?.isPage ? await page.text({ architecture, lookups, pods, made }, extras) : '';

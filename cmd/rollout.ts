@@ -1,6 +1,7 @@
 /** `archwright rollout`: shows, pauses, resumes and aborts `ArchitectureRollout`s. */
 import { isCode, KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
+import type { Page } from '../src/kube/api/pages.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { rolloutKind, rolloutsPath } from '../src/policy/resources/rollout.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
@@ -15,8 +16,8 @@ export const subcommand: Subcommand = {
   description:
     '`status` shows the rollouts of a namespace, or one rollout with its workloads and what blocks them. ' +
     '`pause` stays at the current step. `resume` continues, also after a rollback or an abort. `abort` ' +
-    'moves all pods back. Exit code: 0, or 1 if the rollout was rolled back or aborted, 2 for wrong ' +
-    'usage, 3 if the cluster does not answer.',
+    'moves all pods back. Exit code: 0, or 1 if the rollout was rolled back or aborted, or does not ' +
+    'exist, 2 for wrong usage, 3 if the cluster does not answer.',
   settings: 'status',
   flags: {
     namespace: {
@@ -30,7 +31,7 @@ export const subcommand: Subcommand = {
     },
     output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },
-  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+  run: untilStopped(run),
 };
 
 const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
@@ -50,10 +51,11 @@ async function run(invocation: Invocation): Promise<number> {
     throw new UsageError(`name one of ${actions.join(', ')}${action ? didYouMean(action, actions) : ''}`);
   if (more.length > 0) throw new UsageError(`takes one rollout, not ${more.join(', ')} too`);
   if (action !== 'status' && name === undefined) throw new UsageError(`name the rollout to ${action}`);
+  const isJson = choiceOf(invocation, 'output', ['table', 'json']) === 'json';
   const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   const { client, access } = await requireCluster(configuration, invocation, opened);
-  const namespace = invocation.flags.get('namespace')?.at(-1) ?? access.namespace ?? 'default';
+  const namespace = invocation.flags.get('namespace')?.at(-1) ?? access.namespace;
   try {
     const change = changes[action];
     if (change && name !== undefined) {
@@ -64,14 +66,21 @@ async function run(invocation: Invocation): Promise<number> {
       const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }
-    const code = await show(invocation, client, namespace, name);
+    const code = await show(invocation, client, { namespace, name, isJson });
     return action === 'abort' ? exitCodes.success : code;
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
-    io.err(`archwright rollout: ${scrub(error.message)}\n`);
+    io.err(`archwright rollout: ${scrub(messageFor(error, namespace, name))}\n`);
     return isCode(error, 'not-found', 'forbidden') ? exitCodes.failure : exitCodes.unanswered;
   }
+}
+
+function messageFor(error: KubeError, namespace: string, name: string | undefined): string {
+  if (error.code !== 'not-found') return error.message;
+  if (name === undefined || !error.message.includes(`"${name}" not found`))
+    return `the cluster has no ${rolloutKind}s: is archwright installed there? ${error.message}`;
+  return `there is no ${rolloutKind} ${name} in the namespace ${namespace}; archwright rollout status -n NAMESPACE lists them`;
 }
 
 /** Why a pause changes nothing; `undefined`: it does. */
@@ -83,13 +92,18 @@ function withoutEffect(rollout: StoredRollout | undefined, name: string): string
   return undefined;
 }
 
+interface Shown {
+  readonly namespace: string;
+  /** `undefined`: all of the namespace. */
+  readonly name: string | undefined;
+  readonly isJson: boolean;
+}
+
 async function show(
   invocation: Invocation,
   client: KubeClient,
-  namespace: string,
-  name: string | undefined,
+  { namespace, name, isJson }: Shown,
 ): Promise<number> {
-  const isJson = choiceOf(invocation, 'output', ['table', 'json']) === 'json';
   return await showAgain(invocation, async () => {
     const all = await read(client, namespace, name, invocation.stop);
     const [one] = all;
@@ -110,9 +124,6 @@ async function read(
   signal: AbortSignal,
 ): Promise<readonly StoredRollout[]> {
   if (name !== undefined) return [await client.get<StoredRollout>(rolloutsPath(namespace, name), { signal })];
-  const { items = [] } = await client.get<{ readonly items?: readonly StoredRollout[] }>(
-    rolloutsPath(namespace),
-    { signal },
-  );
-  return items.map((item) => ({ kind: rolloutKind, ...item }));
+  const { items } = await client.get<Page<StoredRollout>>(rolloutsPath(namespace), { signal });
+  return (items ?? []).map((item) => ({ kind: rolloutKind, ...item }));
 }

@@ -7,7 +7,7 @@ import { describeStatus } from './status/describe.ts';
 import { requireCluster } from './wiring/kubernetes.ts';
 import { findNamespace } from './wiring/own-namespace.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { choiceOf, exitCodes, type Invocation, type Subcommand } from './program/subcommand.ts';
 import { showAgain, type Look } from './program/watch.ts';
 
 export const subcommand: Subcommand = {
@@ -20,15 +20,19 @@ export const subcommand: Subcommand = {
     'there is nothing to look at, 1 if there is, 2 for wrong usage, 3 if the cluster does not answer.',
   settings: 'status',
   flags: {
+    namespace: {
+      value: 'NAME',
+      short: 'n',
+      help: 'Namespace of archwright. Default: the one that is found.',
+    },
     watch: { short: 'w', help: 'Updates the output every two seconds, until you stop it.' },
     output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
   },
-  run: (invocation) => untilStopped(invocation.stop, () => run(invocation)),
+  run: untilStopped(run),
 };
 
 async function run(invocation: Invocation): Promise<number> {
-  const { io, positionals, stop: signal } = invocation;
-  if (positionals.length > 0) throw new UsageError(`takes no arguments, not ${positionals.join(', ')}`);
+  const { stop: signal } = invocation;
   const output = choiceOf(invocation, 'output', ['table', 'json']);
   const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
@@ -38,7 +42,8 @@ async function run(invocation: Invocation): Promise<number> {
 
   async function look(): Promise<Look> {
     try {
-      const namespace = configuration.namespace ?? (await findNamespace(kubernetes, configuration, signal));
+      const given = invocation.flags.get('namespace')?.at(-1) ?? configuration.namespace;
+      const namespace = given ?? (await findNamespace(kubernetes, configuration, signal));
       const status = await collectStatus({ client, namespace, scrape, signal });
       const text =
         output === 'json'
@@ -48,8 +53,8 @@ async function run(invocation: Invocation): Promise<number> {
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof KubeError)) throw error;
-      io.err(`archwright status: the cluster does not answer: ${messageOf(error)}\n`);
-      return { text: '', code: exitCodes.unanswered };
+      const problem = `archwright status: the cluster does not answer: ${messageOf(error)}\n`;
+      return { text: '', problem, code: exitCodes.unanswered };
     }
   }
   return await showAgain(invocation, look);

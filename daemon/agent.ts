@@ -10,7 +10,7 @@
  * The facts memory keeps facts, their freshness and the state file.
  */
 import { startServer, type RunningServer } from '../src/serving/server.ts';
-import { startHealth, type Checks } from '../src/serving/health.ts';
+import { startHealth } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
 import { boundedProblems } from '../src/credentials/problems.ts';
@@ -34,7 +34,6 @@ export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metri
   readonly node: () => NodeReport;
   /** Credentials that the node does not use, and why. */
   readonly problems: () => readonly SourceProblem[];
-  readonly ready?: Checks;
   /** Resolves when `tlsDir` has a certificate. Health is served before; the agent is not ready. */
   readonly certificate?: () => Promise<void>;
   readonly limits?: Partial<ApiLimits>;
@@ -73,7 +72,6 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     listen: options.metricsListen,
     tlsDir: options.metricsTlsDir,
     ready: {
-      ...options.ready,
       listening: () => (listening ? undefined : 'the agent API is not listening yet'),
       draining: () => (stopping ? 'the agent is stopping' : undefined),
     },

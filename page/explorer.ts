@@ -93,7 +93,7 @@ export class Explorer {
     return element('th', { scope: 'col', ...(numeric && { class: 'n' }) }, button);
   }
 
-  /** Numbers start with the largest, texts with the first; a second click turns the order. */
+  /** Numbers start with the largest, texts with the first; a second click reverses the order. */
   #sortBy(column: number): void {
     const kind = this.#table?.columns[column]?.kind ?? 'text';
     const descending = this.#sort?.column === column ? !this.#sort.descending : isNumeric(kind);

@@ -13,7 +13,7 @@ const data = JSON.parse(document.querySelector('#data')?.textContent ?? '') as P
 const place = document.querySelector<HTMLElement>('#table');
 if (place !== null) {
   const explorer = new Explorer(data, place);
-  // On paper there are no pages to turn.
+  // A printed page has every row.
   addEventListener('beforeprint', () => explorer.showAll(true));
   addEventListener('afterprint', () => explorer.showAll(false));
 }

@@ -1,6 +1,6 @@
 /**
  * Makes the file that the image ships: `dist/archwright.mjs`, with everything but Node's own modules. The
- * Kubernetes library stays a file of its own, because only programs with a kubeconfig load it.
+ * Kubernetes library is a separate file, because only programs with a kubeconfig load it.
  *
  *   node scripts/bundle.ts [DIRECTORY]   Default: `dist`. The directory is emptied before.
  */

@@ -1,16 +1,16 @@
-/** The mark: bare node:https that parses the request as JSON and answers JSON of the webhook's size. */
+/** The baseline: bare node:https that parses the request as JSON and responds with JSON of the webhook's size. */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { serveMeasured } from '../support/child.ts';
 
-const { tlsDir, answerBytes } = JSON.parse(process.argv[2] ?? '{}') as {
+const { tlsDir, responseBytes } = JSON.parse(process.argv[2] ?? '{}') as {
   tlsDir: string;
-  answerBytes: number;
+  responseBytes: number;
 };
 const frame = JSON.stringify({ uid: '', padding: '' }).length + '705ab4f5-6393-11e8-b7cc-42010a800002'.length;
-const padding = 'x'.repeat(Math.max(0, answerBytes - frame));
+const padding = 'x'.repeat(Math.max(0, responseBytes - frame));
 
 const server = createServer(
   {
@@ -23,12 +23,12 @@ const server = createServer(
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const review = JSON.parse(Buffer.concat(chunks).toString('utf8')) as { request: { uid: string } };
-      const answer = JSON.stringify({ uid: review.request.uid, padding });
+      const body = JSON.stringify({ uid: review.request.uid, padding });
       response.writeHead(200, {
         'content-type': 'application/json',
-        'content-length': Buffer.byteLength(answer),
+        'content-length': Buffer.byteLength(body),
       });
-      response.end(answer);
+      response.end(body);
     });
   },
 );

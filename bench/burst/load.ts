@@ -2,7 +2,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
-import { watch, type Watched } from '../../test/e2e/cluster/watch.ts';
+import { watch, type Watched } from '../../test/e2e/cluster/control-plane/watch.ts';
+import { concurrently } from '../../src/async/concurrently.ts';
 
 export interface BurstOptions {
   readonly client: KubeClient;
@@ -70,15 +71,12 @@ export async function deletePods(client: KubeClient, namespace: string): Promise
   const watched: Watched<Pod> = await watch<Pod>(client, path);
   try {
     const names = [...watched.objects.values()].map((pod) => pod.metadata?.name ?? '');
-    const work = async (): Promise<void> => {
-      for (let name = names.pop(); name !== undefined; name = names.pop()) {
-        await client.delete(`${path}/${name}`, {
-          signal: AbortSignal.timeout(requestMs),
-          query: { gracePeriodSeconds: 0 },
-        });
-      }
-    };
-    await Promise.all(Array.from({ length: 8 }, work));
+    await concurrently(names, 8, (name) =>
+      client.delete(`${path}/${name}`, {
+        signal: AbortSignal.timeout(requestMs),
+        query: { gracePeriodSeconds: 0 },
+      }),
+    );
     await watched.until('pods are gone', (objects) => objects.size === 0, boundMs);
   } finally {
     watched.close();

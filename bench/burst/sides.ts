@@ -1,6 +1,6 @@
 /**
  * The compared sides: the cluster without archwright; with an archwright that knows all images; with one that
- * has placed pods of other images; with one that has just started. Registries answer with a delay, as real
+ * has placed pods of other images; with one that has just started. Registries respond with a delay, as real
  * ones do; a single-arch image takes two requests.
  */
 import type { KubeClient } from '../../src/kube/api/client.ts';
@@ -13,11 +13,12 @@ import {
   startWebhook,
   type Server,
   type TlsDirs,
-} from '../../test/e2e/cluster/archwright.ts';
+} from '../../test/e2e/cluster/archwright/archwright.ts';
 import type { Cluster } from '../../test/e2e/cluster/harness.ts';
-import { waitFor } from '../../test/e2e/cluster/watch.ts';
-import type { Images } from '../../test/e2e/cluster/images.ts';
+import { waitFor } from '../../test/e2e/cluster/control-plane/watch.ts';
+import type { Images } from '../../test/e2e/cluster/archwright/images.ts';
 import { createBurst, deletePods, podOf } from './load.ts';
+import { concurrently } from '../../src/async/concurrently.ts';
 
 type Lease = KubeObject & { readonly spec?: { readonly holderIdentity?: string } };
 
@@ -50,7 +51,7 @@ const warmUpPods = 600;
 const warmUpBurst = { pods: 100, rate: 50 };
 
 const politeMs = 10_000;
-/** Controllers so far; each has a name of its own. */
+/** Controllers so far; each has a unique name. */
 let started = 0;
 
 const webhookPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
@@ -110,19 +111,15 @@ function withArchwright(
   };
 }
 
-/** Mostly dry runs: the webhook answers them as it answers all others, and nothing is created. */
+/** Mostly dry runs, which the webhook handles like other requests. */
 async function warmUp(client: KubeClient, namespace: string, images: readonly string[]): Promise<void> {
   await createBurst({ client, namespace, images, ...warmUpBurst });
   await deletePods(client, namespace);
-  let next = 0;
-  const work = async (): Promise<void> => {
-    while (next < warmUpPods) {
-      const pod = podOf({ images }, next++);
-      await client.create(`/api/v1/namespaces/${namespace}/pods`, pod, {
-        signal: AbortSignal.timeout(30_000),
-        query: { dryRun: 'All' },
-      });
-    }
-  };
-  await Promise.all(Array.from({ length: 8 }, work));
+  const pods = Array.from({ length: warmUpPods }, (_, index) => podOf({ images }, index));
+  await concurrently(pods, 8, (pod) =>
+    client.create(`/api/v1/namespaces/${namespace}/pods`, pod, {
+      signal: AbortSignal.timeout(30_000),
+      query: { dryRun: 'All' },
+    }),
+  );
 }

@@ -1,4 +1,4 @@
-/** Sends AdmissionReviews as the API server does: HTTPS, keep-alive, and a fault where one is not allowed. */
+/** Sends AdmissionReviews as the API server does, by HTTPS with keep-alive. Rejects if one is not allowed. */
 import { Agent, request } from 'node:https';
 
 export interface Sender {

@@ -14,7 +14,7 @@ const log = createLog({ level: 'error' });
 const configuration = { ...defaultConfiguration(), hostRoot: '/nonexistent' };
 const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
 
-/** An agent with empty memory, wired as `archwright agent`, on a node without credentials. */
+/** An agent with empty memory, set up as by `archwright agent`, on a node without credentials. */
 export async function startOneAgent(
   tls: string,
   nodeName: string,
@@ -60,7 +60,7 @@ export interface RunningWebhook {
   readonly metrics: Metrics;
 }
 
-/** A webhook with empty memory that uses these agents, wired as `archwright webhook`. */
+/** A webhook with empty memory that uses these agents, set up as by `archwright webhook`. */
 export async function startOneWebhook(
   tls: string,
   agentTlsDir: string,

@@ -1,4 +1,4 @@
-/** A server under measurement, in a process of its own for its CPU time. */
+/** A measured server, in a separate process because of its CPU time. */
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -22,14 +22,14 @@ const startLimitMs = 20_000;
  */
 export async function startMeasured(file: URL, argument: unknown): Promise<MeasuredServer> {
   const child = fork(file, [JSON.stringify(argument)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
-  const started = await answer(child, startLimitMs);
-  if (!('url' in started)) throw new Error(`${file.pathname} did not say where it listens`);
+  const started = await nextMessage(child, startLimitMs);
+  if (!('url' in started)) throw new Error(`${file.pathname} sent no address`);
   return {
     url: started.url,
     usage: async () => {
       child.send('usage');
-      const usage = await answer(child, startLimitMs);
-      if (!('cpuMicros' in usage)) throw new Error(`${file.pathname} did not tell its usage`);
+      const usage = await nextMessage(child, startLimitMs);
+      if (!('cpuMicros' in usage)) throw new Error(`${file.pathname} sent no usage`);
       return usage;
     },
     stop: async () => {
@@ -40,7 +40,7 @@ export async function startMeasured(file: URL, argument: unknown): Promise<Measu
   };
 }
 
-/** In the child: sends its address, answers requests, and ends when the parent disconnects. */
+/** In the child: sends its address, responds to messages, and ends when the parent disconnects. */
 export function serveMeasured(url: string): void {
   process.on('message', () => {
     const { user, system } = process.cpuUsage();
@@ -53,11 +53,11 @@ export function serveMeasured(url: string): void {
   process.send?.({ url } satisfies ChildMessage);
 }
 
-function answer(child: ChildProcess, limitMs: number): Promise<ChildMessage> {
+function nextMessage(child: ChildProcess, limitMs: number): Promise<ChildMessage> {
   const done = new AbortController();
   const signal = AbortSignal.any([done.signal, AbortSignal.timeout(limitMs)]);
   return new Promise<ChildMessage>((resolve, reject) => {
-    signal.addEventListener('abort', () => reject(new Error('the measured server does not answer')), {
+    signal.addEventListener('abort', () => reject(new Error('the measured server sends no message')), {
       once: true,
     });
     child.once('message', (message) => resolve(message as ChildMessage));

@@ -16,7 +16,7 @@ export interface LoadResult {
   readonly seconds: number;
   /** One for each request, milliseconds, sorted. */
   readonly latencies: readonly number[];
-  readonly answerBytes: number;
+  readonly responseBytes: number;
 }
 
 /** Open connections, kept over all runs: no run includes handshakes. */
@@ -40,7 +40,7 @@ export async function openLoad(options: LoadOptions): Promise<Load> {
     run: async (requests) => {
       const latencies: number[] = [];
       let left = requests;
-      let answerBytes = 0;
+      let responseBytes = 0;
 
       function drive(socket: TLSSocket): Promise<void> {
         return new Promise((resolve, reject) => {
@@ -59,11 +59,11 @@ export async function openLoad(options: LoadOptions): Promise<Load> {
           }
           function read(chunk: Buffer): void {
             if (missing === 0) {
-              const answer = lengths(chunk);
-              if (answer === undefined)
+              const response = lengths(chunk);
+              if (response === undefined)
                 return end(new Error(`not 200: ${chunk.toString('latin1').slice(0, 300)}`));
-              answerBytes = answer.body;
-              missing = answer.head + answer.body;
+              responseBytes = response.body;
+              missing = response.head + response.body;
             }
             missing -= chunk.length;
             if (missing > 0) return;
@@ -78,7 +78,7 @@ export async function openLoad(options: LoadOptions): Promise<Load> {
       const started = performance.now();
       await Promise.all(sockets.map(drive));
       const seconds = (performance.now() - started) / 1000;
-      return { seconds, latencies: latencies.sort((a, b) => a - b), answerBytes };
+      return { seconds, latencies: latencies.sort((a, b) => a - b), responseBytes };
     },
     close: () => {
       for (const socket of sockets) socket.destroy();
@@ -96,7 +96,7 @@ function open(host: string, port: number, ca: string): Promise<TLSSocket> {
   });
 }
 
-/** Length of headers and body of an answer with status 200, from its first chunk, which holds all headers. */
+/** Length of headers and body of a response with status 200, from its first chunk, which holds all headers. */
 function lengths(chunk: Buffer): { head: number; body: number } | undefined {
   const end = chunk.indexOf('\r\n\r\n');
   const head = chunk.toString('latin1', 0, end);

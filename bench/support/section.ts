@@ -1,7 +1,7 @@
 /** The result of a bench: text for people, and figures with budgets. */
 import { table } from './table.ts';
 
-/** A budget of the design beside its measurement. Smaller is better. */
+/** A budget of the design and its measurement. Smaller is better. */
 export interface Budget {
   readonly what: string;
   readonly value: number;
@@ -53,10 +53,10 @@ export function budgetList(budgets: readonly Budget[]): string {
 }
 
 /** A budget in short, without the beginning of its name that its line has already. */
-function inShort(budget: Budget, said: string): string {
+function inShort(budget: Budget, prefix: string): string {
   const { what, value, limit, unit, digits } = budget;
   const missed = verdict(budget) === 'met' ? '' : ', missed';
-  return `${what.slice(said.length)}: ${value.toFixed(digits)}${unit === '×' ? '' : ' '}${unit} (≤${limit.toFixed(digits)})${missed}`;
+  return `${what.slice(prefix.length)}: ${value.toFixed(digits)}${unit === '×' ? '' : ' '}${unit} (≤${limit.toFixed(digits)})${missed}`;
 }
 
 export function formatSection({ title, script, text, budgets }: Section): string {

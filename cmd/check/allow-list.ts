@@ -37,13 +37,13 @@ export function parseAllowList(text: string, file: string): readonly AllowEntry[
 
 function entryOf(table: TomlTable, wrong: WrongTable, line: number): AllowEntry {
   const { image, architectures, reason, expires } = table;
-  if (typeof image !== 'string') throw wrong('image must be a text');
+  if (typeof image !== 'string') throw wrong('image must be a string');
   const isList = Array.isArray(architectures) && architectures.every((each) => typeof each === 'string');
-  if (architectures !== undefined && !isList) throw wrong('architectures must be a list of texts');
+  if (architectures !== undefined && !isList) throw wrong('architectures must be a list of strings');
   const [mistake] = (architectures ?? []).flatMap((name) => unknownArchitecture(name) ?? []);
   if (mistake !== undefined) throw wrong(mistake);
   if (reason !== undefined && (typeof reason !== 'string' || reason.length > maxReasonLength))
-    throw wrong(`reason must be a text of at most ${maxReasonLength} characters`);
+    throw wrong(`reason must be a string of at most ${maxReasonLength} characters`);
   const day = dayOf(expires);
   if (expires !== undefined && day === undefined) throw wrong('expires must be a day such as "2027-03-31"');
   return {

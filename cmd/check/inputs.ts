@@ -1,5 +1,6 @@
 /** The texts to check: files, standard input, and the manifests in directories. */
-import { lstat } from 'node:fs/promises';
+import type { Stats } from 'node:fs';
+import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, fileError, listDirectory } from '../../src/files/read.ts';
 import { readText, type NamedText } from '../objects/documents.ts';
@@ -27,7 +28,7 @@ export async function* readInputs(
   note: (message: string) => void,
 ): AsyncGenerator<Input> {
   for (const path of paths) {
-    const isDirectory = path !== '-' && (await statOf(path)).isDirectory();
+    const isDirectory = path !== '-' && (await statOf(path, stat)).isDirectory();
     if (!isDirectory) yield { ...(await readText(path, stdin)), isFromDirectory: false };
     else
       for (const file of await filesBelow(path, note))
@@ -70,9 +71,10 @@ async function namesIn(directory: string): Promise<readonly string[]> {
   }
 }
 
-async function statOf(path: string) {
+/** @param read `stat` for a path that a person names, which may be a link to a directory */
+async function statOf(path: string, read: (path: string) => Promise<Stats> = lstat): Promise<Stats> {
   try {
-    return await lstat(path);
+    return await read(path);
   } catch (error) {
     throw new UsageError(fileError(path, error).message);
   }

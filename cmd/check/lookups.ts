@@ -10,7 +10,7 @@ import {
 import type { FactsMemory } from '../../src/images/memory/memory.ts';
 import { InvalidReference, parseReference, pullReference } from '../../src/images/references/reference.ts';
 
-/** As `inspect`: few enough not to look like an attack. */
+/** As in `inspect`: few enough not to look like an attack. */
 const concurrentImages = 16;
 
 export interface LookupOptions {
@@ -69,7 +69,7 @@ class Registries {
   async lookup(request: ImageRequest): Promise<ImageFacts> {
     const { memory, signal, clock } = this.#options;
     const known = memory.recall(request);
-    // The image may have been pushed since, because this command said what it lacks.
+    // After this command reported a missing architecture, the image may have been pushed again.
     if (known && !this.#isDoubtful(known)) return known;
     const { domain } = request.reference;
     const limit = this.#limited.get(domain);

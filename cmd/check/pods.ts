@@ -13,6 +13,7 @@ import { creationOf } from '../explain/input.ts';
 import { listItems, type FoundDocument } from '../objects/documents.ts';
 import type { Steps } from '../objects/places.ts';
 import { UsageError } from '../program/subcommand.ts';
+import { cell } from '../program/table.ts';
 import { chosenBy } from '../report/verdict.ts';
 
 export interface Owner {
@@ -66,7 +67,7 @@ export function podsIn(document: FoundDocument, file: string): FoundPods {
 interface FoundPod {
   readonly owner: Owner;
   readonly pod: PodTemplate;
-  /** Of the spec. */
+  /** Path of the spec. */
   readonly path: Steps;
 }
 
@@ -113,7 +114,8 @@ class Search {
       this.found.push({ owner, pod, path: [...path, ...basePath.split('/').filter(Boolean), 'spec'] });
     } catch (error) {
       if (!(error instanceof InvalidObject)) throw error;
-      throw new UsageError(`${this.#file}:${this.#line}: ${owner.kind}/${owner.name}: ${error.message}`);
+      const name = cell(`${owner.kind}/${owner.name}`);
+      throw new UsageError(`${this.#file}:${this.#line}: ${name}: ${error.message}`);
     }
     return true;
   }
@@ -133,9 +135,11 @@ class Search {
 /** References such as `scaleTargetRef` have a kind too, but no metadata. */
 function ownerOf({ apiVersion, kind, metadata }: JsonObject): Owner | undefined {
   if (typeof kind !== 'string' || kind === '' || typeof apiVersion !== 'string') return undefined;
-  if (!isRecord(metadata)) return undefined;
+  // `metadata:` without fields is null in YAML.
+  const fields = metadata === null ? {} : metadata;
+  if (!isRecord(fields)) return undefined;
   const text = (field: string): string => {
-    const value = metadata[field];
+    const value = fields[field];
     return typeof value === 'string' ? value : '';
   };
   return { kind, namespace: text('namespace'), name: text('name') || text('generateName') };

@@ -2,11 +2,12 @@
 import { maxRetryAfterMs } from '../../src/http/headers.ts';
 import type { FactsError, FactsErrorCode, ImageFacts } from '../../src/images/facts/facts.ts';
 import { validReference } from '../../src/images/references/reference.ts';
+import { timeText } from '../../src/kube/events/event.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
-import { describeImages } from '../../src/placement/rules/no-common.ts';
-import { verdictsOf } from '../../src/placement/rules/required.ts';
+import { describeImages } from '../../src/placement/rules/constraint/no-common.ts';
+import { verdictsOf } from '../../src/placement/rules/images/verdicts.ts';
 import type { AllowList } from './allow-list.ts';
 import type { CheckedPod, ImagePlace, Owner } from './pods.ts';
 
@@ -111,7 +112,7 @@ function whenAgain({ message, retryAfterMs }: FactsError, now: number): string {
     const window = /\bdocker\.io\b/.test(message) ? '; Docker Hub counts the requests of 6 hours' : '';
     return `the registry does not say when to try again${window}`;
   }
-  const at = new Date(now + retryAfterMs).toISOString().replace(/\.\d+Z$/, 'Z');
+  const at = timeText(now + retryAfterMs);
   const atLeast = retryAfterMs >= maxRetryAfterMs ? 'at least ' : '';
   return `try again after ${at} (in ${atLeast}${Math.ceil(retryAfterMs / 60_000)} min)`;
 }

@@ -16,7 +16,7 @@ export interface ClusterContext {
   readonly kubernetes: Kubernetes | undefined;
   readonly release: Release | undefined;
   /** The controller of the cluster, the agents of the setting `agents`, or this machine. */
-  readonly asks: 'cluster' | 'agents' | 'machine';
+  readonly lookupsBy: 'controller' | 'agents' | 'machine';
 }
 
 /** Flags of the subcommands that use this. */
@@ -35,7 +35,7 @@ export const clusterFlags = {
 } as const;
 
 /**
- * @param need `optional`: a cluster that does not respond is ignored with a warning, unless a person names it
+ * @param need `optional`: a cluster that cannot be used is ignored with a warning
  * @param opened closes what this opens
  * @throws UsageError, ConfigurationError; KubeError if a needed cluster does not respond
  */
@@ -48,9 +48,9 @@ export async function openClusterContext(
   const own = await openCliContext(invocation);
   const { configuration } = own;
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
-  const asks = configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
+  const lookupsBy = configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
   const kubernetes = await connect(invocation, own, need, warn);
-  const without = { context: own, kubernetes, release: undefined, asks } as const;
+  const without = { context: own, kubernetes, release: undefined, lookupsBy } as const;
   if (!kubernetes) return without;
   const { client } = kubernetes;
   opened.defer(() => client.close());
@@ -63,19 +63,19 @@ export async function openClusterContext(
       : await findRelease(client, configuration.namespace, stop);
     if (!release) return { ...without, context: local };
     const context = await openReleaseContext(invocation, own, release);
-    const isOfCluster = asks === 'machine' && !flags.has('local');
-    return { context, kubernetes, release, asks: isOfCluster ? 'cluster' : asks };
+    const isOfCluster = lookupsBy === 'machine' && !flags.has('local');
+    return { context, kubernetes, release, lookupsBy: isOfCluster ? 'controller' : lookupsBy };
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     if (error.code === 'forbidden' && !named) {
       warn(
-        'no permission to read the ConfigMap of archwright, so its settings are unknown and its controller is not used; set ' +
-          `ARCHWRIGHT_NAMESPACE if it is not in the namespace archwright: ${error.message}`,
+        'no permission to read the ConfigMap of archwright, so its settings are unknown and its controller is not used; ask for the Role archwright-explain, or ' +
+          `set ARCHWRIGHT_NAMESPACE if it is not in the namespace archwright: ${error.message}`,
       );
       return { ...without, context: local };
     }
     if (need === 'needed') throw error;
-    warn(`the cluster does not respond and is ignored: ${error.message}`);
+    warn(`the cluster cannot be used and is ignored: ${error.message}`);
     return { ...without, kubernetes: undefined };
   }
 }
@@ -90,7 +90,7 @@ function isOwnPod(
   return podNamespace !== undefined && (configuration.agents.length > 0 || isMounted);
 }
 
-/** A cluster that was named explicitly must be reachable. The default one may be optional. */
+/** A kubeconfig that was named explicitly must be valid. */
 async function connect(
   { io }: Invocation,
   { configuration }: CliContext,

@@ -3,9 +3,8 @@
  * is ignored, and decisions are made without it.
  */
 import type { Query } from '../../src/kube/api/transport.ts';
-import type { Cluster } from '../../src/cluster/cluster.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
-import type { ClusterObjects } from '../../src/cluster/cluster.ts';
+import type { Cluster, ClusterObjects } from '../../src/cluster/cluster.ts';
 import type { Input } from './input.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
@@ -45,7 +44,7 @@ export function createPodContext(options: {
       return await unlessAborted(read(cluster, signal), signal);
     } catch (error) {
       caller.throwIfAborted();
-      if (!isIgnored) warn(`the cluster does not respond and is ignored: ${messageOf(error)}`);
+      if (!isIgnored) warn(`the cluster cannot be used and is ignored: ${messageOf(error)}`);
       isIgnored = true;
       return undefined;
     }

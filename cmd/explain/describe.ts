@@ -5,9 +5,10 @@ import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placeme
 import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
-import { outcomeText } from '../../src/placement/record/summary.ts';
+import { outcomeText, summaryOf as summaryText } from '../../src/placement/record/summary.ts';
+import { describeDetails, isUnknown, warningsAbout } from '../../src/placement/rules/images/unknown.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
-import { cell, nothing, table } from '../program/table.ts';
+import { cell, counted, nothing, table } from '../program/table.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
 import { isAdmitted, type Explanation, type RunningNow } from './explainer.ts';
 
@@ -26,7 +27,6 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     return `${title}${indent}${text}\n`;
   }
   const { decision, patch, patched, basePath, broken, running, pods, nextPods } = outcome;
-  const reasons = decision.reasons.map(({ rule, message: why }) => [rule, message(why)]);
   return [
     title,
     table(
@@ -41,8 +41,8 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     paragraph(imagesOf(decision.images)),
     paragraph(lines(decision.images.flatMap(errorOf))),
     paragraph(lines(broken.map(brokenLine))),
-    paragraph(table([['RULE', 'WHY'], ...reasons], indent)),
-    paragraph(lines(decision.warnings.map((warning) => `warning: ${message(warning)}`))),
+    paragraph(table([['RULE', 'WHY'], ...reasonsOf(decision)], indent)),
+    paragraph(lines(warningsOf(decision).map((warning) => `warning: ${message(warning)}`))),
     ...(withPatch
       ? [paragraph(json('patch', patch)), paragraph(json('after', schedulingOf(patched, basePath)))]
       : []),
@@ -64,9 +64,9 @@ function podsOf(pods: readonly RunningNow[]): readonly (readonly string[])[] {
   });
 }
 
-function nextOf(next: Pick<PlacementDecision, 'outcome' | 'required' | 'widened'> | undefined) {
-  if (next === undefined) return [];
-  return [['its pods', outcomeText(next.outcome, next.required, next.widened !== undefined)]];
+/** As the annotation of these pods will have it. */
+function nextOf(next: PlacementDecision | undefined) {
+  return next === undefined ? [] : [['its pods', cell(summaryText(next))]];
 }
 
 function placeOf({ node, architecture = 'architecture not known' }: RunningNow, withNode = true): string {
@@ -85,7 +85,7 @@ function summaryOf(
   operations: number | undefined,
 ): readonly (readonly string[])[] {
   const { outcome, required, amd64Level, excludedNodes, preferred, preferenceMode, gate } = decision;
-  const change = operations === 0 ? 'unchanged' : `changed by ${operations} patch operations`;
+  const change = operations ? `changed by ${counted(operations, 'patch operation')}` : 'unchanged';
   const admitted = outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`;
   const rows: (readonly string[])[] = [
     operations === undefined ? ['created again', outcome] : ['decision', admitted],
@@ -134,14 +134,14 @@ function imagesOf(images: readonly ImageVerdict[]): string {
 
 function imageRow({ image, usedBy, architectures, unknown, facts }: ImageVerdict): readonly string[] {
   const allowed = unknown === undefined ? (architectures?.join(' ') ?? 'any') : `unknown (${unknown})`;
-  const asked = facts !== undefined && facts.endpoint !== '';
+  const isFromRegistry = facts !== undefined && facts.endpoint !== '';
   return [
     cell(image),
     cell(usedBy.join(' ')),
     cell(allowed),
     facts && !facts.error ? facts.source : nothing,
-    asked && !facts.error ? facts.credentialSource : nothing,
-    asked ? cell(facts.endpoint) : nothing,
+    isFromRegistry && !facts.error ? facts.credentialSource : nothing,
+    isFromRegistry ? cell(facts.endpoint) : nothing,
   ];
 }
 
@@ -150,6 +150,21 @@ function errorOf({ image, facts }: ImageVerdict): readonly string[] {
   const { code, message: why, hint } = facts.error;
   const text = hint === undefined || why.includes(hint) ? why : `${hint}; ${why}`;
   return [`${cell(image)}: ${code}: ${message(text)}`];
+}
+
+/** Errors of images are printed once, before the rules. */
+function reasonsOf({ images, reasons }: PlacementDecision): readonly (readonly string[])[] {
+  const isPrinted = images.filter(isUnknown).every(({ facts }) => facts?.error !== undefined);
+  const errors = isPrinted ? describeDetails(images) : '';
+  return reasons.map(({ rule, message: why }) => [
+    rule,
+    message(errors === '' ? why : why.replace(errors, () => 'see above')),
+  ]);
+}
+
+function warningsOf({ images, warnings }: PlacementDecision): readonly string[] {
+  const printed = new Set(warningsAbout(images));
+  return warnings.filter((warning) => !printed.has(warning));
 }
 
 function brokenLine({ image, architecture, level, until }: BrokenImage): string {
@@ -206,6 +221,7 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
         outcome: nextPods.outcome,
         ...(nextPods.required && { required: nextPods.required }),
         ...(nextPods.widened && { widened: nextPods.widened }),
+        ...(nextPods.preferred.length > 0 && { preferred: nextPods.preferred }),
       },
     }),
     images: decision.images.map(imageResult),

@@ -6,7 +6,7 @@ import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
-import { uncheckedRecord } from '../../src/placement/record/read.ts';
+import { decidedOutcome, uncheckedRecord } from '../../src/placement/record/read.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
 import { runningPodWarnings } from '../../src/placement/running-pod.ts';
@@ -57,7 +57,7 @@ export interface Explanation {
         readonly running?: RunningNow;
         readonly pods: readonly RunningNow[];
         /** For the template of a workload, which stays as it is: what its next pods get. */
-        readonly nextPods?: Pick<PlacementDecision, 'outcome' | 'required' | 'widened'>;
+        readonly nextPods?: PlacementDecision;
       }
     | { readonly error: string };
 }
@@ -71,11 +71,11 @@ export function createExplainer(
     readonly pullableNodes: PullableNodes | undefined;
     readonly nodes: NodeClasses | undefined;
     readonly policies: Policies;
-    readonly surroundings: PodContext;
+    readonly podContext: PodContext;
     readonly stop: AbortSignal;
   },
 ): (subject: Subject) => Promise<Explanation> {
-  const { factsOfPod, brokenNotes, budgetMs, policies, surroundings, stop } = options;
+  const { factsOfPod, brokenNotes, budgetMs, policies, podContext, stop } = options;
   const { pullableNodes, nodes: classes } = options;
   const confirm = createConfirm(factsOfPod, systemClock);
 
@@ -83,7 +83,7 @@ export function createExplainer(
     const placing = placingOf(subject.request, subject.kind);
     const { pod, template, basePath } = placing;
     const { namespace } = subject;
-    const namespaceLabels = await surroundings.namespaceLabels(namespace, stop);
+    const namespaceLabels = await podContext.namespaceLabels(namespace, stop);
     const { labels, ownerReferences } = pod.metadata ?? {};
     const owners = template === undefined ? ownerReferences : [ownerOfPods(subject)];
     const policyNow = () => policies.policyOf({ namespace, namespaceLabels, labels, owners });
@@ -111,9 +111,9 @@ export function createExplainer(
         ...(nodes && { pullability: (image: string) => nodes.get(image) }),
       });
     const first = decideBy(facts);
-    const asked = first.required?.length === 0 ? confirm(wanted, facts) : undefined;
-    const confirmed = asked ? await asked : facts;
-    const decision = asked ? decideBy(confirmed) : first;
+    const confirming = first.required?.length === 0 ? confirm(wanted, facts) : undefined;
+    const confirmed = confirming ? await confirming : facts;
+    const decision = confirming ? decideBy(confirmed) : first;
     const isWorkload = template === 'workload' && decision.outcome !== 'denied';
     const nextPods = isWorkload ? decideBy(confirmed, { ...common, policy: settled.policy }) : undefined;
     const patch = patchPod(pod, decision, basePath);
@@ -150,7 +150,7 @@ export function createExplainer(
     });
   }
 
-  /** Of the nodes that a pod names by `nodeName` or `matchFields`, and of those that its pods run on. */
+  /** For the nodes that a pod names by `nodeName` or `matchFields`, and those that its pods run on. */
   async function architecturesOfNamedNodes(
     { nodeName, affinity }: PodSpec,
     running: readonly (string | undefined)[],
@@ -159,7 +159,7 @@ export function createExplainer(
     const pinned = (required?.nodeSelectorTerms ?? []).flatMap(nodesPinnedBy);
     const all = [nodeName, ...running, ...pinned].flatMap((name) => name || []);
     const names = [...new Set(all)].slice(0, maxNamedNodes);
-    const found = await Promise.all(names.map((name) => surroundings.nodeArchitecture(name, stop)));
+    const found = await Promise.all(names.map((name) => podContext.nodeArchitecture(name, stop)));
     const byName = new Map(names.map((name, index) => [name, found[index]]));
     return (name: string): string | undefined => byName.get(name);
   }
@@ -181,9 +181,9 @@ function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
   return { apiVersion: `${group}/${version}`, kind, name, uid: '', controller: true };
 }
 
-/** It runs already, or has been decided. */
+/** Whether the pod has a node or a recorded decision. */
 function isOfCluster({ kind, node }: Subject, pod: Placing['pod']): boolean {
-  return kind === 'Pod' && (node !== undefined || uncheckedRecord(pod).outcome !== undefined);
+  return kind === 'Pod' && (node !== undefined || decidedOutcome(pod) !== undefined);
 }
 
 function runningNow(
@@ -191,7 +191,8 @@ function runningNow(
   node: string | undefined,
   architectureOf: (node: string) => string | undefined,
 ): RunningNow {
-  const { outcome, architectures: required, isWidened } = uncheckedRecord(pod);
+  const { architectures: required, isWidened } = uncheckedRecord(pod);
+  const outcome = decidedOutcome(pod);
   const architecture = node === undefined ? undefined : architectureOf(node);
   return {
     name: pod.metadata?.name ?? '',

@@ -9,7 +9,11 @@ import type {
   Secret,
   ServiceAccount,
 } from '../../src/kube/api/objects.ts';
-import { clusterConfigKind, podConfigKind, resourceVersion } from '../../src/policy/resources/placement.ts';
+import {
+  clusterConfigKind,
+  podConfigKind,
+  resourceApiVersion,
+} from '../../src/policy/resources/placement.ts';
 import type { AdmissionKind } from '../../src/webhook/metrics.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
@@ -56,7 +60,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
   const unclear: string[] = [];
 
   for (const { value, file, line, node, pods } of found) {
-    const place = `${file}:${line}`;
+    const place = line === 0 ? file : `${file}:${line}`;
     if (!isRecord(value) || typeof value['kind'] !== 'string' || value['kind'] === '') {
       unclear.push(place);
       continue;
@@ -91,7 +95,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
 }
 
 function isOurs({ apiVersion, kind }: JsonObject, wanted: string): boolean {
-  return apiVersion === resourceVersion && kind === wanted;
+  return apiVersion === resourceApiVersion && kind === wanted;
 }
 
 export function creationOf(object: JsonObject, kind: string, namespace: string): AdmissionRequest {

@@ -78,12 +78,14 @@ export async function readNamedObjects(
         const named = asIfNew({ ...object, apiVersion, kind });
         const pods = kind === 'Pod' ? undefined : await podsOf(object, client, namespace, signal);
         return [
-          { ...named, ...(pods && { pods }), file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 1 },
+          { ...named, ...(pods && { pods }), file: `${kind.toLowerCase()}/${name} in ${namespace}`, line: 0 },
         ];
       } catch (error) {
         stop.throwIfAborted();
         if (!(error instanceof KubeError)) throw error;
-        onProblem(error.message);
+        if (error.code === 'not-found')
+          onProblem(`there is no ${kind} ${name} in the namespace ${namespace}; -n sets another namespace`);
+        else onProblem(error.message);
         return [];
       }
     }),

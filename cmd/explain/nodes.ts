@@ -1,4 +1,4 @@
-/** The classes of the cluster's nodes, read once. Reports of agents count if agents are asked. */
+/** The classes of the cluster's nodes, read once. Reports of agents count if agents look up images. */
 import { createNodeClasses } from '../../src/cluster/node-classes.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
@@ -13,8 +13,8 @@ const pageSize = 100;
 const maxPages = 50;
 
 /** @returns `undefined` without a cluster or without the permission */
-export async function nodeClassesAround(
-  surroundings: Pick<PodContext, 'read'>,
+export async function readNodeClasses(
+  podContext: Pick<PodContext, 'read'>,
   fleet: Pick<Fleet, 'nodeReports'> | undefined,
   stop: AbortSignal,
 ): Promise<NodeClasses | undefined> {
@@ -22,7 +22,7 @@ export async function nodeClassesAround(
   let token = '';
   for (let page = 0; page < maxPages; page += 1) {
     const query = { limit: pageSize, ...(token !== '' && { continue: token }) };
-    const list = await surroundings.read<Page<Node>>(paths.nodes(), stop, query);
+    const list = await podContext.read<Page<Node>>(paths.nodes(), stop, query);
     for (const node of list?.items ?? []) nodes.push({ classified: classify(node) });
     token = list?.metadata?.continue ?? '';
     if (token === '') break;

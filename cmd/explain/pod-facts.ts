@@ -35,6 +35,8 @@ export interface PodFacts {
   readonly factsOfPod: FactsOfPod;
   /** Who looked up the images, and with which credentials, as the words after `looked up`. */
   readonly lookups: string;
+  /** The command that also shows the messages of registries, without its arguments; `undefined`: this one does. */
+  readonly insideCluster: string | undefined;
   readonly pullSecrets: PullSecrets;
   readonly fleet: Fleet | undefined;
   readonly brokenNotes: readonly BrokenImage[];
@@ -46,24 +48,24 @@ export interface PodFacts {
 
 interface Options {
   readonly invocation: Invocation;
-  readonly around: ClusterContext;
-  readonly surroundings: PodContext;
+  readonly clusterContext: ClusterContext;
+  readonly podContext: PodContext;
   /** Called with the reason if images could not be looked up. */
   readonly onProblem: (message: string) => void;
 }
 
 /** @param opened closes what this opens */
 export async function openPodFacts(options: Options, opened: AsyncDisposableStack): Promise<PodFacts> {
-  const { configuration, metrics } = options.around.context;
+  const { configuration, metrics } = options.clusterContext.context;
   const { stop } = options.invocation;
-  const { surroundings } = options;
+  const { podContext } = options;
   const clock = systemClock;
-  const pullSecrets = createPullSecrets({ cluster: surroundings, keepMs: keepSecretsMs, clock, metrics });
-  const brokenNotes = await brokenNotesAround(configuration, surroundings, stop);
+  const pullSecrets = createPullSecrets({ cluster: podContext, keepMs: keepSecretsMs, clock, metrics });
+  const brokenNotes = await readBrokenNotes(configuration, podContext, stop);
   const budgetMs = configuration.inspectTimeout + readingSecretsMs;
-  const { kubernetes, release, asks } = options.around;
+  const { kubernetes, release, lookupsBy } = options.clusterContext;
   const source =
-    kubernetes && release && asks === 'cluster'
+    kubernetes && release && lookupsBy === 'controller'
       ? factsOfCluster(options, { kubernetes, release, budgetMs }, opened)
       : await factsOfOwn(options, { pullSecrets, brokenNotes }, opened);
   return { ...source, ...noticingAgents(source.factsOfPod), pullSecrets, brokenNotes, budgetMs };
@@ -91,16 +93,22 @@ function factsOfCluster(
   const serviceAccount = serviceAccountIn(flags, 'as-service-account');
   const { factsOfPod } = new ClusterFacts({ client, release, serviceAccount, onProblem, stop });
   const lookups = `through ${factsService(release)}, with the credentials of its agents and of the pods`;
-  return { factsOfPod, lookups, fleet: undefined };
+  // The messages of registries stay in the cluster, unless an account may read them.
+  const insideCluster =
+    serviceAccount === undefined
+      ? `kubectl -n ${release.namespace} exec deployment/${release.name}-controller -- archwright`
+      : undefined;
+  return { factsOfPod, lookups, insideCluster, fleet: undefined };
 }
 
 async function factsOfOwn(
-  { invocation: { io, stop }, around: { kubernetes, context, asks } }: Options,
+  { invocation: { io, stop }, clusterContext: { kubernetes, context, lookupsBy } }: Options,
   { pullSecrets, brokenNotes }: Pick<PodFacts, 'pullSecrets' | 'brokenNotes'>,
   opened: AsyncDisposableStack,
 ) {
   const { dockerConfigs, log, metrics } = context;
-  const configuration = asks === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
+  const configuration =
+    lookupsBy === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
   const { memory, fleet, ready, places } = await openImageFacts(
     {
       configuration: () => configuration,
@@ -123,7 +131,7 @@ async function factsOfOwn(
   const lookups = fleet
     ? `by the agents of ${configuration.agents.join(', ')}, with their credentials and those of the pods`
     : `from this machine, ${ownCredentials(places)}`;
-  return { factsOfPod, lookups, fleet };
+  return { factsOfPod, lookups, insideCluster: undefined, fleet };
 }
 
 /** Names the files that exist. */
@@ -138,11 +146,11 @@ function ownCredentials(places: readonly string[]): string {
  * @param configuration without a `namespace`, all namespaces are searched for the ConfigMap's name
  * @returns none without a cluster or without the permission
  */
-async function brokenNotesAround(
+async function readBrokenNotes(
   { namespace, brokenImagesName }: Configuration,
-  surroundings: PodContext,
+  podContext: PodContext,
   stop: AbortSignal,
 ): Promise<readonly BrokenImage[]> {
-  const found = await readConfigMaps({ namespace, name: brokenImagesName }, surroundings, stop);
+  const found = await readConfigMaps({ namespace, name: brokenImagesName }, podContext, stop);
   return (found ?? []).flatMap(parseBroken);
 }

@@ -15,10 +15,10 @@ import type { Input } from './input.ts';
 import type { PodContext } from './context.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
-export interface PoliciesAroundOptions {
+export interface PoliciesOptions {
   readonly configuration: Configuration;
   readonly input: Pick<Input, 'subjects' | 'clusterConfigs' | 'podConfigs'>;
-  readonly surroundings: Pick<PodContext, 'read'>;
+  readonly podContext: Pick<PodContext, 'read'>;
   readonly isClusterKnown: boolean;
   readonly agentsAnswer: () => boolean;
   readonly stop: AbortSignal;
@@ -29,15 +29,15 @@ type List = Page<KubeObject>;
 /** Allowed difference between the local clock and the controller's. */
 const clockDifferenceMs = 60_000;
 
-export async function policiesAround(options: PoliciesAroundOptions): Promise<Policies> {
-  const { configuration, input, surroundings, stop } = options;
+export async function readPolicies(options: PoliciesOptions): Promise<Policies> {
+  const { configuration, input, podContext, stop } = options;
   const namespaces = [...new Set(input.subjects.map(({ namespace }) => namespace))];
   const ofNamespaces = (path: (namespace: string) => string): Promise<readonly KubeObject[]> =>
-    Promise.all(namespaces.map((name) => surroundings.read<List>(path(name), stop))).then((lists) =>
+    Promise.all(namespaces.map((name) => podContext.read<List>(path(name), stop))).then((lists) =>
       lists.flatMap((list) => list?.items ?? []),
     );
   const [cluster, leads, pods, rollouts] = await Promise.all([
-    surroundings.read<List>(clusterConfigsPath(), stop),
+    podContext.read<List>(clusterConfigsPath(), stop),
     controllerLeads(options),
     ofNamespaces(podConfigsPath),
     ofNamespaces(rolloutsPath),
@@ -53,12 +53,12 @@ export async function policiesAround(options: PoliciesAroundOptions): Promise<Po
 }
 
 /** If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored. */
-async function controllerLeads(options: PoliciesAroundOptions): Promise<boolean> {
-  const { configuration, surroundings, isClusterKnown, stop } = options;
+async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
+  const { configuration, podContext, isClusterKnown, stop } = options;
   const { leaseName, namespace, onUnknownImage } = configuration;
   const path = paths.leases(namespace);
   const query = { fieldSelector: `metadata.name=${leaseName}` };
-  const leases = isClusterKnown ? await surroundings.read<List>(path, stop, query) : undefined;
+  const leases = isClusterKnown ? await podContext.read<List>(path, stop, query) : undefined;
   if (leases === undefined) return onUnknownImage === 'gate';
   return (leases.items ?? []).map(recordOf).some(({ holder, durationMs, renewTime = '' }) => {
     const age = Date.now() - Date.parse(renewTime);

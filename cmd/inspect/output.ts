@@ -32,14 +32,14 @@ export function describeResults(results: readonly ImageFacts[]): string {
 
 function resultRow(facts: ImageFacts): readonly string[] {
   const { image, mediaType, digest, source, credentialSource, endpoint, platforms, error } = facts;
-  const asked = source !== 'override' && endpoint !== '';
+  const isFromRegistry = source !== 'override' && endpoint !== '';
   return [
     cell(image),
     mediaType === undefined ? nothing : cell(mediaKinds.get(mediaType) ?? mediaType),
     digest?.slice(digest.indexOf(':') + 1).slice(0, digestLength) ?? nothing,
     error ? nothing : source,
-    asked && !error ? credentialSource : nothing,
-    asked ? cell(endpoint) : nothing,
+    isFromRegistry && !error ? credentialSource : nothing,
+    isFromRegistry ? cell(endpoint) : nothing,
     error ? error.code : [...new Set(platforms.map(formatPlatform))].join(' ') || 'any',
   ];
 }

@@ -27,7 +27,6 @@ export interface WarningEvent {
 }
 
 export interface Installation {
-  readonly namespace: string;
   readonly replicas: readonly ReadReplica[];
   readonly deployments: readonly Workload[];
   readonly daemonSets: readonly Workload[];
@@ -71,7 +70,6 @@ export async function readInstallation(reader: InstallationReader): Promise<Inst
     found.flatMap((each) => (each === undefined ? [] : [[each.name, each] as const])),
   );
   return {
-    namespace,
     replicas,
     deployments: deployments ?? [],
     daemonSets: daemonSets ?? [],
@@ -123,7 +121,6 @@ async function readConfiguration({ client, namespace, signal }: InstallationRead
 }
 
 interface Event extends KubeObject {
-  readonly type?: string;
   readonly reason?: string;
   readonly message?: string;
   readonly involvedObject?: { readonly kind?: string; readonly name?: string; readonly uid?: string };

@@ -2,7 +2,7 @@
 import { printable } from '../../src/names/printable.ts';
 import { counted } from '../program/table.ts';
 import type { Installation, ReadReplica, WarningEvent } from './installation.ts';
-import { poolOf, type Workload } from './replicas.ts';
+import { poolOf, type Replica, type Workload } from './replicas.ts';
 
 const maxMessageBytes = 300;
 /** Pods that fail for the same reason are one line. */
@@ -16,6 +16,13 @@ export function leads({ samples }: ReadReplica): boolean {
   return samples?.value('archwright_controller_leading') === 1;
 }
 
+/** Webhooks and controllers that are not ready, and why. */
+export function troubles(replicas: readonly Replica[]): readonly string[] {
+  return replicas.flatMap(({ part, name, trouble }) =>
+    part === 'agent' || trouble === undefined ? [] : `${name}: ${shown(trouble)}`,
+  );
+}
+
 /** What keeps the configuration from being in force in every webhook and controller. */
 export function configurationProblems(installation: Installation): readonly string[] {
   const { deployments, replicas, configurations } = installation;
@@ -27,8 +34,8 @@ export function configurationProblems(installation: Installation): readonly stri
     const role = leads(replica) ? ', which leads,' : '';
     return `${replica.name}${role} has the configuration ${actual}, not yet ${wanted}`;
   });
-  const controllers = running.filter(({ part }) => part === 'controller');
-  const isKnown = controllers.some(({ samples }) => samples);
+  const controllers = replicas.filter(({ part }) => part === 'controller');
+  const isKnown = controllers.length > 0 && controllers.every((each) => each.samples || !each.isRunning);
   const leaderless = isKnown && !controllers.some(leads) ? ['no controller leads'] : [];
   return [...deployments.flatMap(rolloutProblem), ...outdated, ...leaderless];
 }
@@ -42,17 +49,40 @@ function rolloutProblem({ metadata, status }: Workload): readonly string[] {
     : [];
 }
 
+const effects: ReadonlyMap<string | undefined, string> = new Map([
+  ['webhook', 'new pods are not placed'],
+  ['controller', 'gated pods wait, and certificates are not renewed'],
+]);
+
+/** Deployments without any pod: scaled to zero, or a quota or a policy refuses their pods. */
+export function emptyDeployments({ deployments, replicas, warnings }: Installation): readonly string[] {
+  return deployments.flatMap(({ metadata, spec }) => {
+    const { name = '', labels = {} } = metadata ?? {};
+    const part = labels['app.kubernetes.io/component'];
+    if (replicas.some((replica) => replica.part === part)) return [];
+    const refused = warnings.find(
+      (event) =>
+        event.kind === 'ReplicaSet' && event.reason === 'FailedCreate' && event.name.startsWith(`${name}-`),
+    );
+    const cause = refused ? shown(causeOf(refused.message)) : 'they are not created yet';
+    const why = spec?.replicas === 0 ? 'it has 0 replicas in its spec' : cause;
+    return [`Deployment ${name} has no pods, so ${effects.get(part) ?? 'it does nothing'}: ${why}`];
+  });
+}
+
 /** Why images stay unknown: webhooks that no agent answers, with the state of the agents' DaemonSets. */
 export function agentProblems(installation: Installation): readonly string[] {
   const { replicas, daemonSets } = installation;
-  const asked = replicas.filter(({ part, samples }) => part === 'webhook' && samples !== undefined);
-  const without = asked.filter(
+  const scraped = replicas.filter(({ part, samples }) => part === 'webhook' && samples !== undefined);
+  const without = scraped.filter(
     ({ samples }) => samples?.value('archwright_fleet_agents', { state: 'ready' }) === 0,
   );
   const isAnyReady = daemonSets.some(({ status }) => (status?.numberReady ?? 0) > 0);
   const causes = daemonSets.flatMap((each) => daemonSetProblems(each, installation));
   if (without.length === 0)
-    return asked.length > 0 || daemonSets.length === 0 || isAnyReady ? [] : ['no agent is ready', ...causes];
+    return scraped.length > 0 || daemonSets.length === 0 || isAnyReady
+      ? []
+      : ['no agent is ready', ...causes];
   const names = without.map(({ name }) => name).join(', ');
   const unreachable =
     'the agents are ready, but the webhook cannot reach them: check that its nodes reach the agents’ port (agent.port)';
@@ -91,7 +121,7 @@ export function daemonSetProblems(
 
 /** Whether an event is about this DaemonSet, and not about one before it with the same name. */
 export function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workload): boolean {
-  return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata?.uid);
+  return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata.uid);
 }
 
 /**

@@ -1,8 +1,11 @@
 /** The running parts of archwright: pods, Deployments and DaemonSets in its namespace, by their labels. */
+import { isReady } from '../../src/controller/caches/cached.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import type { KubeObject, PodWithStatus } from '../../src/kube/api/objects.ts';
+import type { ContainerStatus, KubeObject, PodWithStatus } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
+import { exitCodes } from '../program/subcommand.ts';
+import { partOfArchwright } from '../wiring/release.ts';
 
 export const parts = ['webhook', 'controller', 'agent'] as const;
 export type Part = (typeof parts)[number];
@@ -43,7 +46,10 @@ export interface Replica {
   /** Name of its pool of nodes; only agents have one. */
   readonly pool: string | undefined;
   readonly isReady: boolean;
+  /** Its container runs, so its metrics can be read. */
   readonly isRunning: boolean;
+  /** Its container ended. The kubelet starts it again, later each time. */
+  readonly hasCrashed: boolean;
   readonly configMap: string | undefined;
   readonly metrics: { readonly port: number; readonly isTls: boolean } | undefined;
   /** Why it is not ready, as the kubelet or the scheduler says. */
@@ -52,7 +58,10 @@ export interface Replica {
 
 const poolLabel = 'archwright.arch.example/pool';
 const deployments = namespacedPath('apps/v1', 'deployments');
-const selection = { labelSelector: `app.kubernetes.io/component in (${parts.join(',')})` };
+/** Other programs in the namespace have such components too, for example cert-manager. */
+const selecting = (...of: readonly Part[]) => ({
+  labelSelector: `${partOfArchwright},app.kubernetes.io/component in (${of.join(',')})`,
+});
 
 /** The pods of archwright that are not being deleted. @throws KubeError */
 export async function listReplicas(
@@ -61,7 +70,7 @@ export async function listReplicas(
   signal: AbortSignal,
 ): Promise<readonly Replica[]> {
   const found: Replica[] = [];
-  const pods = objectsOf<PartPod>(client, paths.pods(namespace), { signal, query: selection });
+  const pods = objectsOf<PartPod>(client, paths.pods(namespace), { signal, query: selecting(...parts) });
   for await (const pod of pods) {
     const replica = replicaOf(pod, namespace);
     if (replica) found.push(replica);
@@ -79,9 +88,9 @@ export async function listWorkloads(
   signal: AbortSignal,
 ): Promise<readonly Workload[]> {
   const path = kind === 'Deployment' ? deployments(namespace) : paths.daemonSets(namespace);
-  const labels = kind === 'Deployment' ? selection : { labelSelector: 'app.kubernetes.io/component=agent' };
+  const query = kind === 'Deployment' ? selecting('webhook', 'controller') : selecting('agent');
   const found: Workload[] = [];
-  for await (const each of objectsOf<Workload>(client, path, { signal, query: labels })) found.push(each);
+  for await (const each of objectsOf<Workload>(client, path, { signal, query })) found.push(each);
   return found;
 }
 
@@ -98,8 +107,8 @@ function replicaOf({ metadata, spec, status }: PartPod, namespace: string): Repl
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
   const port = container.ports?.find(({ name }) => name === 'metrics')?.containerPort;
   const { scheme } = container.readinessProbe?.httpGet ?? {};
-  const isReady =
-    status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
+  const { state } = status?.containerStatuses?.find(({ name }) => name === part) ?? {};
+  const hasCrashed = hasEnded(state);
   return {
     part,
     namespace,
@@ -107,21 +116,41 @@ function replicaOf({ metadata, spec, status }: PartPod, namespace: string): Repl
     node: spec?.nodeName,
     address: status?.podIP,
     image: container.image ?? '',
-    pool: poolOf({ ...(metadata && { metadata }) }),
-    isReady,
-    isRunning: status?.phase === 'Running',
+    pool: poolOf({ metadata }),
+    isReady: isReady(status),
+    isRunning: status?.phase === 'Running' && !hasCrashed && state?.waiting === undefined,
+    hasCrashed,
     configMap: spec?.volumes?.find(({ name }) => name === 'config')?.configMap?.name,
     metrics: port === undefined ? undefined : { port, isTls: scheme === 'HTTPS' },
-    trouble: isReady ? undefined : troubleOf(status),
+    trouble: isReady(status) ? undefined : troubleOf(status, part),
   };
 }
 
-function troubleOf(status: PartPod['status']): string {
-  for (const { state, lastState } of status?.containerStatuses ?? []) {
+function hasEnded(state: ContainerStatus['state']): boolean {
+  return state?.terminated !== undefined || state?.waiting?.reason === 'CrashLoopBackOff';
+}
+
+const misconfigured =
+  'its configuration is wrong; see its log. Once it is right, delete the pod to start it at once';
+const outOfMemory = 'OOMKilled';
+const noMemory = 'it needed more memory than its limit; raise resources.limits.memory';
+
+function troubleOf(status: PartPod['status'], part: Part): string {
+  const starting = (status?.initContainerStatuses ?? []).filter(
+    ({ state }) => state?.terminated?.exitCode !== 0,
+  );
+  for (const { name, state, lastState } of [...starting, ...(status?.containerStatuses ?? [])]) {
     const { reason, message } = state?.waiting ?? {};
-    const { exitCode } = lastState?.terminated ?? {};
+    const { exitCode, reason: end } = state?.terminated ?? lastState?.terminated ?? {};
     const last = exitCode === undefined ? '' : ` (last exit code ${exitCode})`;
-    if (reason !== undefined) return `${reason}${last}${message === undefined ? '' : `: ${message}`}`;
+    const which = name === part ? '' : `container ${name}: `;
+    // The kubelet's message has the name of the pod, and no cause.
+    if (hasEnded(state)) {
+      const isMisconfigured = name === part && exitCode === exitCodes.usage;
+      const advice = isMisconfigured ? misconfigured : end === outOfMemory ? noMemory : 'see its log';
+      return `${which}${reason ?? 'the container ended'}${last}: ${advice}`;
+    }
+    if (reason !== undefined) return `${which}${reason}${last}${message === undefined ? '' : `: ${message}`}`;
   }
   const blocked = status?.conditions?.find(
     ({ type, status: is, message }) => type === 'PodScheduled' && is === 'False' && message !== undefined,

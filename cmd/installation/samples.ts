@@ -10,10 +10,10 @@ const line = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/gy;
 const escapes: Readonly<Record<string, string>> = { n: '\n' };
 
-/** The longest of ours has some 200 characters. */
+/** Our longest line has about 200 characters. */
 const maxLine = 2048;
 
-/** The samples of a page. Lines of another form are left out. */
+/** The samples of a page. Other lines are ignored. */
 export function parseSamples(text: string): readonly Sample[] {
   return text.split('\n').flatMap((each) => {
     if (each.length > maxLine) return [];

@@ -22,7 +22,7 @@ export interface FoundObject {
   readonly value: unknown;
   /** Path as given; `standard input` for `-`. */
   readonly file: string;
-  /** Of its document, from 1. */
+  /** First line of its document, from 1; 0: an object of the cluster. */
   readonly line: number;
   /** Node of a pod of the cluster that runs already, while `value` has none. */
   readonly node?: string;

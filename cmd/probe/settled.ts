@@ -2,7 +2,13 @@
 import type { Clock } from '../../src/async/clock.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { readInstallation, type InstallationReader } from '../installation/installation.ts';
-import { agentProblems, configurationProblems } from '../installation/problems.ts';
+import type { Workload } from '../installation/replicas.ts';
+import {
+  agentProblems,
+  configurationProblems,
+  emptyDeployments,
+  troubles,
+} from '../installation/problems.ts';
 
 export interface SettledOptions extends InstallationReader {
   /** Monotonic time at which it gives up. */
@@ -44,11 +50,22 @@ export async function settled(options: SettledOptions): Promise<Outcome> {
 async function look(options: SettledOptions): Promise<Outcome> {
   try {
     const installation = await readInstallation(options);
-    const problems = [...configurationProblems(installation), ...agentProblems(installation)];
+    const problems = [
+      // A replica that starts slowly, or has no node, is no fault of the configuration.
+      ...troubles(installation.replicas.filter(({ hasCrashed }) => hasCrashed)),
+      ...emptyDeployments({ ...installation, deployments: installation.deployments.filter(hasReplicas) }),
+      ...configurationProblems(installation),
+      ...agentProblems(installation),
+    ];
     return { problems, notes: installation.unread };
   } catch (error) {
     options.signal.throwIfAborted();
     if (!(error instanceof KubeError) || !error.temporary) throw error;
     return { problems: [error.message], notes: [] };
   }
+}
+
+/** Zero replicas are intended. */
+function hasReplicas({ spec }: Workload): boolean {
+  return spec?.replicas !== 0;
 }

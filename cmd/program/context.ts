@@ -17,7 +17,7 @@ import { addProcessMetrics } from '../../src/telemetry/process.ts';
 import type { DockerConfigs } from '../wiring/inspection.ts';
 import type { Release } from '../wiring/release.ts';
 import { stoppedCode } from './signals.ts';
-import type { Invocation, Streams } from './subcommand.ts';
+import type { Invocation, Streams, Subcommand } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
 /**
@@ -86,12 +86,12 @@ export async function openReleaseContext(
   };
 }
 
-/**
- * Runs until the program gets a signal to stop. Unfinished work then ends with the process.
- * @returns the exit code
- */
-export async function untilStopped(stop: AbortSignal, work: () => Promise<number>): Promise<number> {
-  return await Promise.race([aborted(stop).then(() => stoppedCode(stop)), work()]);
+/** Runs until the program gets a signal to stop. Unfinished work then ends with the process. */
+export function untilStopped(run: Subcommand['run']): Subcommand['run'] {
+  return (invocation) => {
+    const { stop } = invocation;
+    return Promise.race([aborted(stop).then(() => stoppedCode(stop)), run(invocation)]);
+  };
 }
 
 /** A log of plain lines on standard error. Secrets are scrubbed as in every log. */

@@ -65,11 +65,14 @@ async function run(
     io.out(subcommandHelp(name, subcommand));
     return exitCodes.success;
   }
+  const { positionals } = flags;
+  if (subcommand.usage === '[FLAGS]' && positionals.length > 0)
+    throw new UsageError(`takes no arguments, but got ${positionals.join(', ')}`);
   const file = flags.config ?? io.env['ARCHWRIGHT_CONFIG'];
   const { settings } = subcommand;
   const part = settings === 'all' || settings === 'none' ? undefined : settings;
   return subcommand.run({
-    positionals: flags.positionals,
+    positionals,
     flags: flags.own,
     sources: { file, env: io.env, flags: flags.settings, part },
     io,

@@ -35,7 +35,7 @@ export interface Streams {
 }
 
 export interface Subcommand {
-  /** Usage after the name: `[FLAGS] IMAGE…`. */
+  /** Usage after the name: `[FLAGS] IMAGE…`; `[FLAGS]`: no arguments. */
   readonly usage: string;
   readonly description: string;
   /** The part whose settings are flags; `all` for every setting. */

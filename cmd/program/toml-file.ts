@@ -7,12 +7,12 @@ import { UsageError } from './subcommand.ts';
 export type TomlTable = Readonly<Record<string, unknown>>;
 
 export interface TomlForm {
-  /** Of the list: `node` for `[[node]]`. */
+  /** Name of the list: `node` for `[[node]]`. */
   readonly list: string;
   readonly maxTables: number;
-  /** Of the tables. */
+  /** Known keys of each table. */
   readonly fields: readonly string[];
-  /** Beside the list. */
+  /** Known keys at the top, besides the list. */
   readonly settings?: readonly string[];
 }
 

@@ -8,6 +8,8 @@ const clearScreen = '\u001B[H\u001B[2J';
 
 export interface Look {
   readonly text: string;
+  /** For standard error. */
+  readonly problem?: string;
   readonly code: number;
   /** Nothing changes any more. */
   readonly isOver?: boolean;
@@ -20,8 +22,9 @@ export async function showAgain(
 ): Promise<number> {
   const isWatched = flags.has('watch');
   for (;;) {
-    const { text, code, isOver = false } = await look();
+    const { text, problem = '', code, isOver = false } = await look();
     io.out(scrub(isWatched && io.isTerminal === true ? `${clearScreen}${text}` : text));
+    if (problem !== '') io.err(scrub(problem));
     if (!isWatched || isOver) return code;
     await systemClock.sleep(watchMs, stop);
   }

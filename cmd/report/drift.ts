@@ -7,6 +7,7 @@ import {
   validReference,
 } from '../../src/images/references/reference.ts';
 import { describeDrift, parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
+import { timeText } from '../../src/kube/events/event.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { byName } from '../../src/names/values.ts';
 import { cell, table } from '../program/table.ts';
@@ -70,11 +71,11 @@ export function driftRows(
 
 export function writeDrift(rows: readonly DriftRow[], output: 'table' | 'csv' | 'json'): string {
   if (output === 'json')
-    return `${JSON.stringify({ drift: rows.map((row) => ({ ...row, since: dateOf(row) })) }, undefined, 2)}\n`;
+    return `${JSON.stringify({ drift: rows.map((row) => ({ ...row, since: timeText(row.since) })) }, undefined, 2)}\n`;
   if (output === 'csv') {
     const head = ['namespace', 'kind', 'name', 'image', 'lost', 'gained', 'digest', 'since'];
-    const lines = rows.map(({ namespace, kind, name, image, lost, gained, digest, ...row }) => {
-      return [namespace, kind, name, image, lost.join(' '), gained.join(' '), digest, dateOf(row)];
+    const lines = rows.map(({ namespace, kind, name, image, lost, gained, digest, since }) => {
+      return [namespace, kind, name, image, lost.join(' '), gained.join(' '), digest, timeText(since)];
     });
     return csvLines([head, ...lines]);
   }
@@ -83,11 +84,7 @@ export function writeDrift(rows: readonly DriftRow[], output: 'table' | 'csv' | 
     cell(`${row.kind}/${row.name}`),
     cell(row.image),
     cell(describeDrift(row)),
-    dateOf(row),
+    timeText(row.since),
   ]);
   return table([['NAMESPACE', 'WORKLOAD', 'IMAGE', 'CHANGE', 'SINCE'], ...lines]);
-}
-
-function dateOf({ since }: Pick<DriftedTag, 'since'>): string {
-  return new Date(since).toISOString().replace(/\.\d+Z$/u, 'Z');
 }

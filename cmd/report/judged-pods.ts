@@ -47,12 +47,12 @@ export interface JudgedPods {
  */
 export async function judgedPods(
   invocation: Invocation,
-  around: ClusterContext & { readonly kubernetes: Kubernetes },
+  clusterContext: ClusterContext & { readonly kubernetes: Kubernetes },
   { architecture, onNode }: Wanted,
   opened: AsyncDisposableStack,
 ): Promise<JudgedPods> {
   const { io, stop } = invocation;
-  const { client } = around.kubernetes;
+  const { client } = clusterContext.kubernetes;
   const progress = createProgress(io);
   const problems = new Set<string>();
   const onProblem = (message: string): void => {
@@ -62,14 +62,15 @@ export async function judgedPods(
   };
   setMaxListeners(0, stop);
   const read = await readPods(invocation, { client, onNode, progress });
-  const surroundings = createPodContext({
+  const podContext = createPodContext({
     input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client, log: around.context.log }),
+    cluster: clusterObjects({ client, log: clusterContext.context.log }),
     warn: (message) => io.err(`archwright: warning: ${message}\n`),
     limitMs: clusterLimitMs,
   });
-  const source = await openPodFacts({ invocation, around, surroundings, onProblem }, opened);
-  const driftOf = (await readDrift(around.context.configuration, surroundings, stop)) ?? (() => undefined);
+  const source = await openPodFacts({ invocation, clusterContext, podContext, onProblem }, opened);
+  const driftOf =
+    (await readDrift(clusterContext.context.configuration, podContext, stop)) ?? (() => undefined);
   const pods = await judgeAll(read, { architecture, source, driftOf, progress });
   const { lookups, pullSecrets } = source;
   return { pods, lookups, isComplete: problems.size === 0, pullSecrets };

@@ -6,9 +6,11 @@ import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
-import { InvalidReference, parseReference } from '../../src/images/references/reference.ts';
+import { scopeOf } from '../../src/images/memory/scope.ts';
+import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
 import { byName } from '../../src/names/values.ts';
-import { RegistryError } from '../../src/registry/manifest-lookup.ts';
+import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
+import type { MadePod } from './pods.ts';
 import { imageRows, type JudgedPod } from './rows.ts';
 import type { TagLists } from './tag-lists.ts';
 import { newerTags } from './tag-order.ts';
@@ -17,6 +19,9 @@ import { newerTags } from './tag-order.ts';
 const maxImages = 50;
 const concurrentImages = 4;
 const imageLimitMs = 20_000;
+/** Credentials that pull an image may not list its tags. More that are refused are no accident. */
+const maxRefused = 3;
+const refusals: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'not-found']);
 
 export interface NewerTagOptions {
   readonly architecture: string;
@@ -41,15 +46,16 @@ export async function findNewerTags(
   pods: readonly JudgedPod[],
   options: NewerTagOptions,
 ): Promise<NewerTags> {
-  // A pod whose credentials could read the image.
-  const lacking = new Map<string, JudgedPod>();
-  for (const pod of pods)
-    for (const { cause, image } of pod.blockers)
-      if ((cause === 'image' || cause === 'broken') && image !== undefined) lacking.set(image, pod);
+  // Pods whose credentials could read the image.
+  const lacking = new Map<string, Set<MadePod>>();
+  for (const { pod, blockers } of pods)
+    for (const { cause, image } of blockers)
+      if ((cause === 'image' || cause === 'broken') && image !== undefined)
+        lacking.set(image, (lacking.get(image) ?? new Set()).add(pod.made));
   const images = imageRows(pods)
     .flatMap(({ image }) => {
-      const user = lacking.get(image);
-      return user === undefined ? [] : [{ image, user }];
+      const users = lacking.get(image);
+      return users === undefined ? [] : [{ image, users }];
     })
     .slice(0, maxImages);
   const search = new Search(options);
@@ -57,8 +63,8 @@ export async function findNewerTags(
     search.warn(`only the ${maxImages} images with the highest CPU requests were looked up`);
   const byImage = new Map<string, string>();
   let done = 0;
-  await concurrently(images, concurrentImages, async ({ image, user }) => {
-    const newer = await search.find(image, user);
+  await concurrently(images, concurrentImages, async ({ image, users }) => {
+    const newer = await search.find(image, users);
     if (newer !== undefined) byImage.set(image, newer);
     done += 1;
     options.onProgress(done, images.length);
@@ -79,10 +85,10 @@ class Search {
     this.problems.add(problem);
   }
 
-  async find(image: string, user: JudgedPod): Promise<string | undefined> {
+  async find(image: string, users: Iterable<MadePod>): Promise<string | undefined> {
     const signal = AbortSignal.any([this.#options.stop, AbortSignal.timeout(imageLimitMs)]);
     try {
-      return await this.#newerOf(image, user, signal);
+      return await this.#newerOf(image, users, signal);
     } catch (error) {
       if (error instanceof InvalidReference) return undefined;
       if (!(error instanceof RegistryError || error instanceof CredentialError) && !signal.aborted)
@@ -93,28 +99,56 @@ class Search {
     }
   }
 
-  async #newerOf(image: string, user: JudgedPod, signal: AbortSignal): Promise<string | undefined> {
+  async #newerOf(image: string, users: Iterable<MadePod>, signal: AbortSignal): Promise<string | undefined> {
     const { architecture, inspector } = this.#options;
-    const request = await this.#requestOf(image, user, signal);
-    const { tag, digest, repository } = request.reference;
+    const reference = parseReference(image);
+    const { tag, digest, repository } = reference;
     if (tag === undefined || digest !== undefined) return undefined;
-    const { tags, isComplete } = await this.#options.lists.tags(request, signal);
-    if (!isComplete) this.warn(`${repository} has more than the ${tags.length} tags that were listed`);
-    for (const newer of newerTags(tag, tags)) {
+    const listed = await this.#list({ image, reference }, users, signal);
+    if (listed === undefined) return undefined;
+    const { list, request, os } = listed;
+    if (!list.isComplete)
+      this.warn(`${repository} has more than the ${list.tags.length} tags that were listed`);
+    for (const newer of newerTags(tag, list.tags)) {
       const name = `${image.slice(0, -tag.length)}${newer}`;
       const facts = await inspector.lookup(
         { ...request, image: name, reference: parseReference(name) },
         { signal },
       );
-      const { os } = user.pod.made;
       if (facts.platforms.some((each) => each.os === os && each.architecture === architecture)) return name;
     }
     return undefined;
   }
 
-  async #requestOf(image: string, { pod }: JudgedPod, signal: AbortSignal): Promise<ImageRequest> {
-    const { namespace, pullSecrets, serviceAccount } = pod.made.wanted;
-    const reference = parseReference(image);
+  /** The tags, with the first credentials of a pod that may list them. Warns if none may. */
+  async #list(
+    of: { readonly image: string; readonly reference: Reference },
+    users: Iterable<MadePod>,
+    signal: AbortSignal,
+  ): Promise<{ list: TagList; request: ImageRequest; os: string } | undefined> {
+    /** Messages by credential scope. */
+    const refused = new Map<string, string>();
+    for (const { os, wanted } of users) {
+      const request = await this.#requestOf(of, wanted, signal);
+      const scope = scopeOf(request.pullCredentials);
+      if (refused.has(scope)) continue;
+      try {
+        return { list: await this.#options.lists.tags(request, signal), request, os };
+      } catch (error) {
+        if (!(error instanceof RegistryError && refusals.has(error.code))) throw error;
+        refused.set(scope, error.message);
+      }
+      if (refused.size === maxRefused) break;
+    }
+    this.warn([...new Set(refused.values())].join('; '));
+    return undefined;
+  }
+
+  async #requestOf(
+    { image, reference }: { readonly image: string; readonly reference: Reference },
+    { namespace, pullSecrets, serviceAccount }: MadePod['wanted'],
+    signal: AbortSignal,
+  ): Promise<ImageRequest> {
     const source = await this.#options.pullSecrets.source(namespace, pullSecrets, signal);
     const pullCredentials = await source.lookup(reference.repository);
     const request = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials, namespace } as const;

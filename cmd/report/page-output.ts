@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { decodeUtf8, FileError, fileError, readBounded } from '../../src/files/read.ts';
+import { decodeUtf8, FileError, readBounded, writeProblem } from '../../src/files/read.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
@@ -80,11 +80,11 @@ export class PageOutput {
 
   async extras(
     judged: Pick<JudgedPods, 'pods' | 'pullSecrets'> & { readonly architecture: string },
-    around: ClusterContext,
+    clusterContext: ClusterContext,
   ): Promise<ReportExtras> {
     const { flags } = this.#options;
     const newerTags = flags.has('newer-tags')
-      ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, around, judged)
+      ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, clusterContext, judged)
       : undefined;
     const money = this.#book?.money(judged.architecture);
     return { ...(newerTags && { newerTags }), ...(money && { money }) };
@@ -124,6 +124,6 @@ async function priceList(path: string | undefined): Promise<PriceList> {
 
 function unwritable(path: string): (error: unknown) => never {
   return (error) => {
-    throw new UsageError(`--html: ${path}: ${fileError(path, error).reason.replace('read', 'written')}`);
+    throw new UsageError(`--html: ${path}: ${writeProblem(error)}`);
   };
 }

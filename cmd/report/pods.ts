@@ -4,7 +4,7 @@ import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import { KubeError } from '../../src/kube/api/errors.ts';
+import { isCode } from '../../src/kube/api/errors.ts';
 import type { Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';
@@ -78,7 +78,7 @@ export async function listNodes(
       if (architecture !== undefined) found.set(node.metadata?.name ?? '', architecture);
     }
   } catch (error) {
-    if (error instanceof KubeError && error.code === 'forbidden') return undefined;
+    if (isCode(error, 'forbidden')) return undefined;
     throw error;
   }
   return found;
@@ -95,7 +95,7 @@ function reduced(pod: Pod, alike: Map<string, MadePod>): ReportedPod {
   };
 }
 
-/** A large cluster has tens of thousands of pods, of some hundred kinds. */
+/** A large cluster has tens of thousands of pods, of a few hundred kinds. */
 function shared(made: MadePod, alike: Map<string, MadePod>): MadePod {
   const key = JSON.stringify([made, [...made.requestsByImage]]);
   const known = alike.get(key);

@@ -1,6 +1,6 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
 import { byName } from '../../src/names/values.ts';
-import { uncheckedRecord } from '../../src/placement/record/read.ts';
+import { decidedOutcome } from '../../src/placement/record/read.ts';
 import type { Blocker } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
 import type { ReportedPod } from './pods.ts';
@@ -68,7 +68,7 @@ export function workloadRows(
       const { workload, pod, judged } = first;
       const { kind, name } = workload;
       const on = countsOf(all.flatMap((each) => each.on ?? []));
-      const decided = countsOf(all.flatMap((each) => uncheckedRecord(each.pod.made.pod).outcome ?? []));
+      const decided = countsOf(all.flatMap((each) => decidedOutcome(each.pod.made.pod) ?? []));
       const requests = requestsOf(all);
       const saved = savedBy?.(all);
       const row = {

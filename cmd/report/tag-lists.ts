@@ -18,7 +18,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 
 /** As long as `check` keeps what a tag names: a tag that was pushed shows soon. */
 const maxAgeMs = 3_600_000;
-/** Of each run at most 50 repositories, with up to 10,000 tags each. Most tags are short. */
+/** A run lists at most 50 repositories, with up to 10,000 tags each. Most tags are short. */
 const maxBytes = 16 * 1_048_576;
 /** Ten pages of registries that keep to the requested size. A longer list is not kept for the next run. */
 const maxTags = 10_000;
@@ -31,7 +31,7 @@ export interface CachedTagList extends TagList {
 
 export interface TagListsOptions {
   readonly source: TagSource;
-  /** Of the cache; `undefined`: nothing is kept. */
+  /** Directory of the cache; `undefined`: nothing is kept. */
   readonly directory: string | undefined;
   readonly log: Log;
   readonly clock?: Clock;

@@ -6,12 +6,12 @@ import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
 import type { ImageUse } from '../../src/placement/pod/images.ts';
-import { describeImages } from '../../src/placement/rules/no-common.ts';
-import { ownArchitecturesOf } from '../../src/placement/rules/own-constraint.ts';
+import { describeImages } from '../../src/placement/rules/constraint/no-common.ts';
+import { ownArchitecturesOf } from '../../src/placement/rules/constraint/own.ts';
 import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
 import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
-import { verdictsOf } from '../../src/placement/rules/required.ts';
+import { verdictsOf } from '../../src/placement/rules/images/verdicts.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { MadePod, ReportedPod } from './pods.ts';
@@ -138,13 +138,12 @@ function joined(images: readonly JudgedImage[]): string {
  * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted,
  * because nothing is decided here, and the settings at that time may differ from the user's.
  */
-export function chosenBy({ metadata, spec }: MadePod['pod']): readonly string[] | undefined {
-  const pod = { ...(metadata && { metadata }), spec };
-  return ownArchitecturesOf(ownFieldsOf(spec, recordedIn({ pod, policy: believing, waiting: true })))
+export function chosenBy(pod: MadePod['pod']): readonly string[] | undefined {
+  return ownArchitecturesOf(ownFieldsOf(pod.spec, recordedIn({ pod, policy: believing, waiting: true })))
     ?.architectures;
 }
 
 export function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
   const { affinity: _, ...rest } = spec;
-  return { ...(metadata && { metadata }), spec: rest };
+  return { metadata, spec: rest };
 }

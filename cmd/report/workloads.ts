@@ -2,9 +2,8 @@
 import { concurrently } from '../../src/async/concurrently.ts';
 import {
   controllerOf,
-  daemonSetApiVersion,
   daemonTemplateOf,
-  isDaemon,
+  isOfPlacedTemplate,
   ownersPath,
   workloadOf,
 } from '../../src/controller/scope/workload.ts';
@@ -18,7 +17,7 @@ export interface ReportedWorkload {
   readonly apiVersion: string;
   readonly kind: string;
   readonly name: string;
-  /** Of a DaemonSet that can be read: its controller overwrites the node affinity of its pods. */
+  /** Only of a readable DaemonSet, because its controller overwrites the node affinity of its pods. */
   readonly template?: PodTemplate;
 }
 
@@ -94,7 +93,7 @@ async function readWorkload(
   { namespace, owner }: Owner,
   { client, signal }: WorkloadOptions,
 ): Promise<ReportedWorkload> {
-  if (isDaemon({ owner }) && owner.apiVersion === daemonSetApiVersion) {
+  if (isOfPlacedTemplate({ owner })) {
     const template = await daemonTemplateOf({ namespace, owner }, { client, signal });
     return { ...nameOf(owner), ...(typeof template === 'object' && { template }) };
   }

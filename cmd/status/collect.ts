@@ -8,12 +8,14 @@ import {
 } from '../installation/installation.ts';
 import { configurationHashOf, isAbout, leads } from '../installation/problems.ts';
 import { poolOf } from '../installation/replicas.ts';
+import type { Samples } from '../installation/samples.ts';
+import { carriesGate } from '../../src/controller/caches/waiting-pods.ts';
+import type { WebhookConfiguration } from '../../src/controller/webhook-configuration/ca-bundle.ts';
 import type { ConfigMap, KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
+import { loadConfiguration, type LoadedConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { parseBroken } from '../../src/images/sources/broken-images.ts';
-import { keys } from '../../src/names/keys.ts';
 import { findingsOf } from './findings.ts';
 import type { Status } from './status.ts';
 
@@ -22,18 +24,21 @@ const maxOldest = 5;
 /** The controller repeats events of problems that last every 30 minutes. */
 const currentEventMs = 35 * 60_000;
 
-/** @throws KubeError if the API server cannot be asked */
+/** @throws KubeError if the API server does not answer */
 export async function collectStatus(reader: InstallationReader): Promise<Status> {
   const { client, namespace, signal } = reader;
   const installation = await readInstallation(reader);
   const unread = [...installation.unread];
   const may = mayRead(unread);
-  const configuration = await configurationOf(installation);
-  const { webhookConfiguration: webhooksName, brokenImagesName } = configuration ?? {};
+  const loaded = await configurationOf(installation, namespace);
+  const { webhookConfiguration: webhooksName, brokenImagesName } = loaded?.configuration ?? {};
   const [webhooks, broken, nodes, gated] = await Promise.all([
     webhooksName === undefined
       ? undefined
-      : may('webhooks', client.get<Webhooks>(paths.mutatingWebhookConfigurations(webhooksName), { signal })),
+      : may(
+          'webhooks',
+          client.get<WebhookConfiguration>(paths.mutatingWebhookConfigurations(webhooksName), { signal }),
+        ),
     brokenImagesName === undefined ? undefined : may('broken images', readBroken(reader, brokenImagesName)),
     may('nodes', countNodes(reader)),
     may('gated pods', listGated(reader)),
@@ -68,39 +73,36 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
           age: labels['age'] ?? '',
           pods: value,
         })),
-      oldest: (gated ?? []).toSorted((a, b) => (a.since < b.since ? -1 : 1)).slice(0, maxOldest),
+      oldest: gated?.toSorted((a, b) => (a.since < b.since ? -1 : 1)).slice(0, maxOldest),
     },
     taints: {
       nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
-      heldBackBy: leader?.counts('archwright_taint_blockers', 'reason') ?? {},
+      heldBackBy: leader?.counts('archwright_taint_blockers', 'reason'),
     },
     misplacedPods: leader?.value('archwright_misplaced_pods'),
-    brokenImages: (broken ?? [])
-      .filter(({ until }) => until > now)
+    brokenImages: broken
+      ?.filter(({ until }) => until > now)
       .map(({ image, architecture, until }) => ({
         image,
         architecture,
         until: new Date(until).toISOString(),
       })),
-    credentialProblems:
-      // The events of problems that are solved stay for an hour.
-      leader?.value('archwright_credential_problems') === 0 ? [] : credentialProblemsOf(installation, now),
+    credentialProblems: credentialProblemsOf(installation, leader, now),
     unread,
   };
-  return { ...status, findings: findingsOf(status, installation, now) };
+  return { ...status, findings: findingsOf(status, installation, loaded?.problems ?? [], now) };
 }
 
-interface Webhooks extends KubeObject {
-  readonly webhooks?: readonly { readonly failurePolicy?: string }[];
-}
-
-/** The configuration that the controller or webhook has. */
-async function configurationOf(installation: Installation): Promise<Configuration | undefined> {
-  const first = installation.replicas.find(({ part }) => part !== 'agent');
-  const text = installation.configurations.get(first?.configMap ?? '')?.text;
+/** The configuration of the controller or webhook. Settings that only another version knows are left out. */
+async function configurationOf(
+  { replicas, configurations }: Installation,
+  namespace: string,
+): Promise<LoadedConfiguration | undefined> {
+  const { configMap = '' } = replicas.find(({ part }) => part !== 'agent') ?? {};
+  const text = configurations.get(configMap)?.text;
   if (text === undefined) return undefined;
-  const read = (): Promise<Uint8Array> => Promise.resolve(Buffer.from(text));
-  return (await loadConfiguration({ file: 'archwright.toml', read, env: {}, flags: {} })).configuration;
+  const cluster = { where: `ConfigMap ${namespace}/${configMap}`, text };
+  return await loadConfiguration({ cluster, env: {}, flags: {} });
 }
 
 function replicaOf({ configurations }: Installation) {
@@ -145,14 +147,21 @@ async function listGated({ client, signal }: InstallationReader): Promise<Status
   const found: { pod: string; since: string }[] = [];
   const query = { fieldSelector: 'status.phase=Pending' };
   for await (const { metadata = {}, spec } of objectsOf<Pod>(client, paths.pods(), { signal, query })) {
-    if (spec.schedulingGates?.some(({ name }) => name === keys.gate) !== true) continue;
+    if (!carriesGate({ spec })) continue;
     const { namespace = '', name = '', creationTimestamp = '' } = metadata;
     found.push({ pod: `${namespace}/${name}`, since: creationTimestamp });
   }
   return found;
 }
 
-function credentialProblemsOf({ warnings, daemonSets }: Installation, now: number): readonly string[] {
+function credentialProblemsOf(
+  { warnings, daemonSets, unread }: Installation,
+  leader: Samples | undefined,
+  now: number,
+): readonly string[] | undefined {
+  // The events of problems that are solved stay for an hour.
+  if (leader?.value('archwright_credential_problems') === 0) return [];
+  if (unread.some((each) => /^(?:events|DaemonSets):/.test(each))) return undefined;
   const current = warnings.filter(
     (event) =>
       event.reason === 'CredentialProblem' &&

@@ -39,7 +39,6 @@ function subjects(status: Status, now: number): readonly (readonly [name: string
   const { state = unknown, registered, failurePolicies } = webhooks;
   const policies = failurePolicies.length === 0 ? '' : `, failurePolicy ${failurePolicies.join(' and ')}`;
   const count = registered === undefined ? '' : `, ${registered} registered`;
-  const held = Object.entries(taints.heldBackBy).map(([reason, pods]) => `${reason} (${pods})`);
   return [
     ['webhooks', `${state}${count}${policies}`],
     ['certificates', certificates(status, now)],
@@ -48,27 +47,43 @@ function subjects(status: Status, now: number): readonly (readonly [name: string
       const where = pool === undefined ? '' : `, pool ${cell(pool)}`;
       return ['agents', `${ready} of ${wanted} ready (${cell(daemonSet)}${where})`] as const;
     }),
-    ...lines(
-      'gated pods',
-      gated.byReason.map(({ reason, age, pods }) => `${pods} ${reason}, ${ageText(age)}`),
+    ...lines('gated pods', gatedTexts(gated)),
+    ...(gated.oldest ?? []).map(
+      ({ pod, since }) => ['', `${cell(pod)} since ${durationSince(since, now)}`] as const,
     ),
-    ...gated.oldest.map(({ pod, since }) => ['', `${cell(pod)} since ${durationSince(since, now)}`] as const),
-    ['taints', held.length === 0 ? 'none held back' : `held back: ${held.join(', ')}`],
+    ['taints', taintsText(taints)],
     ['misplaced pods', misplacedPods === undefined ? unknown : String(misplacedPods)],
     ...lines(
       'broken images',
-      brokenImages.map(
+      brokenImages?.map(
         ({ image, architecture, until }) => `${cell(image)} on ${architecture}, until ${until}`,
       ),
     ),
-    [
-      'credentials',
-      credentialProblems.length === 0 ? 'no problem known' : counted(credentialProblems.length, 'problem'),
-    ],
+    ['credentials', credentialsText(credentialProblems)],
   ];
 }
 
-function lines(name: string, texts: readonly string[]): readonly (readonly [string, string])[] {
+function taintsText({ heldBackBy }: Status['taints']): string {
+  if (heldBackBy === undefined) return unknown;
+  const held = Object.entries(heldBackBy).map(([reason, pods]) => `${reason} (${pods})`);
+  return held.length === 0 ? 'none held back' : `held back: ${held.join(', ')}`;
+}
+
+function credentialsText(problems: Status['credentialProblems']): string {
+  if (problems === undefined) return unknown;
+  return problems.length === 0 ? 'no problem known' : counted(problems.length, 'problem');
+}
+
+/** Reasons are known to the leader only. */
+function gatedTexts({ byReason, oldest }: Status['gated']): readonly string[] | undefined {
+  if (byReason.length === 0 && oldest === undefined) return undefined;
+  if (byReason.length === 0 && oldest && oldest.length > 0) return ['reasons not known'];
+  return byReason.map(({ reason, age, pods }) => `${pods} ${reason}, ${ageText(age)}`);
+}
+
+/** @param texts `undefined`: not known */
+function lines(name: string, texts: readonly string[] | undefined): readonly (readonly [string, string])[] {
+  if (texts === undefined) return [[name, unknown]];
   if (texts.length === 0) return [[name, 'none']];
   return texts.map((text, index) => [index === 0 ? name : '', text]);
 }
@@ -77,8 +92,8 @@ function certificates({ certificates: all }: Status, now: number): string {
   const [first] = all.toSorted((a, b) => (a.expires < b.expires ? -1 : 1));
   if (first === undefined) return unknown;
   const left = Date.parse(first.expires) - now;
-  const when = left > 0 ? `in ${rounded(left)}` : 'now';
-  return `the first expires ${when} (${first.replica}, ${first.use})`;
+  const when = left > 0 ? `expires in ${rounded(left)}` : `expired ${rounded(-left)} ago`;
+  return `the first ${when} (${first.replica}, ${first.use})`;
 }
 
 function ageText(age: string): string {

@@ -1,48 +1,71 @@
 /** What someone has to look at. Each finding is a line that names an object, or where to look next. */
-import { agentProblems, configurationProblems, daemonSetProblems } from '../installation/problems.ts';
+import {
+  agentProblems,
+  configurationProblems,
+  daemonSetProblems,
+  emptyDeployments,
+  troubles,
+} from '../installation/problems.ts';
 import type { Installation } from '../installation/installation.ts';
-import { printable } from '../../src/names/printable.ts';
+import { describeProblem, type Problem } from '../../src/policy/configuration/problem.ts';
 import { counted } from '../program/table.ts';
 import type { Status } from './status.ts';
 
 /** Certificates are replaced after two thirds of their life. */
 const expiresSoonMs = 7 * 86_400_000;
-const maxTroubleBytes = 300;
+const notListed = 'whether archwright works is not known: you may not list its pods';
 
+const consequence = 'running replicas keep their last configuration, but restarted ones do not start';
+
+/** @param problems of the configuration in the cluster */
 export function findingsOf(
   status: Omit<Status, 'findings'>,
   installation: Installation,
+  problems: readonly Problem[],
   now: number,
 ): readonly string[] {
   const { namespace, webhooks, certificates, gated, taints, misplacedPods, credentialProblems } = status;
   const mayList = !status.unread.some((each) => each.startsWith('pods:'));
-  if (installation.replicas.length === 0 && mayList)
-    return [`no archwright runs in the namespace ${namespace}; set --namespace`];
+  const { replicas, deployments, daemonSets } = installation;
+  if (mayList && replicas.length + deployments.length + daemonSets.length === 0)
+    return [
+      `no archwright runs in the namespace ${namespace}; is it installed? --namespace sets another one`,
+    ];
   const soon = certificates.filter(({ expires }) => Date.parse(expires) - now < expiresSoonMs);
   const late = gated.byReason.filter(({ age }) => age === 'older');
   return [
-    ...troubles(installation),
+    ...(mayList ? emptyDeployments(installation) : [`${notListed} in the namespace ${namespace}`]),
+    ...troubles(replicas),
+    ...problems.map((problem) => `${describeProblem(problem)}; ${consequence}`),
     ...configurationProblems(installation),
     ...agentFindings(installation),
-    ...(webhooks.state === undefined || webhooks.state === 'in-force'
-      ? []
-      : [`the webhook configuration is not in force: ${webhooks.state}; see the log of the leader`]),
-    ...soon.map(({ replica, use, expires }) => `${replica}: its ${use} certificate expires at ${expires}`),
-    ...late.map(({ reason, pods }) => `${counted(pods, 'pod')} gated for more than five minutes: ${reason}`),
-    ...Object.entries(taints.heldBackBy).map(
-      ([reason, count]) => `taints are held back: ${reason} (${count})`,
+    ...webhookFindings(webhooks.state),
+    ...soon.map(({ replica, use, expires }) => {
+      const text = `${replica}: its ${use} certificate`;
+      if (Date.parse(expires) > now) return `${text} expires at ${expires}`;
+      return `${text} expired at ${expires}; does a controller lead, and is its clock right?`;
+    }),
+    ...late.map(
+      ({ reason, pods }) =>
+        `${counted(pods, 'pod')} gated for more than five minutes: ${reason}; archwright explain names the cause`,
+    ),
+    ...Object.entries(taints.heldBackBy ?? {}).map(
+      ([reason, count]) =>
+        `taints are held back: ${reason} (${count}): kubectl get events -A | grep TaintHeldBack`,
     ),
     ...(misplacedPods
       ? [`${counted(misplacedPods, 'misplaced pod')}: kubectl get events -A | grep MisplacedPod`]
       : []),
-    ...credentialProblems,
+    ...(credentialProblems ?? []),
   ];
 }
 
-function troubles({ replicas }: Installation): readonly string[] {
-  return replicas.flatMap(({ part, name, trouble }) =>
-    part === 'agent' || trouble === undefined ? [] : `${name}: ${printable(trouble, maxTroubleBytes)}`,
-  );
+function webhookFindings(state: string | undefined): readonly string[] {
+  if (state === undefined || state === 'in-force') return [];
+  // The controller never creates it.
+  if (state === 'missing')
+    return ['the MutatingWebhookConfiguration was deleted, so pods get no placement: run helm upgrade'];
+  return [`the webhook configuration is not in force: ${state}; see the log of the leader`];
 }
 
 /** Agents that are not ready count even if others answer. */

@@ -15,9 +15,9 @@ export interface Status {
     readonly inForce: boolean | undefined;
   }[];
   readonly webhooks: {
-    /** As the leader sees it: `in-force`, `waiting`, …; `undefined`: no leader could be asked. */
+    /** As the leader sees it: `in-force`, `waiting`, …; `undefined`: no leader answered. */
     readonly state: string | undefined;
-    /** Of the MutatingWebhookConfiguration. */
+    /** Webhooks of the MutatingWebhookConfiguration. */
     readonly registered: number | undefined;
     readonly failurePolicies: readonly string[];
   };
@@ -34,21 +34,26 @@ export interface Status {
     readonly ready: number;
   }[];
   readonly gated: {
+    /** As the leader sees them. */
     readonly byReason: readonly { readonly reason: string; readonly age: string; readonly pods: number }[];
-    readonly oldest: readonly { readonly pod: string; readonly since: string }[];
+    /** `undefined`: pods may not be listed. */
+    readonly oldest: readonly { readonly pod: string; readonly since: string }[] | undefined;
   };
   readonly taints: {
     readonly nodesWaiting: number | undefined;
-    readonly heldBackBy: Readonly<Record<string, number>>;
+    /** `undefined`: no leader answered. */
+    readonly heldBackBy: Readonly<Record<string, number>> | undefined;
   };
   readonly misplacedPods: number | undefined;
-  readonly brokenImages: readonly {
-    readonly image: string;
-    readonly architecture: string;
-    readonly until: string;
-  }[];
-  /** Credentials of nodes that are not used, and why. */
-  readonly credentialProblems: readonly string[];
+  readonly brokenImages:
+    | readonly {
+        readonly image: string;
+        readonly architecture: string;
+        readonly until: string;
+      }[]
+    | undefined;
+  /** Credentials of nodes that are not used, and why. `undefined`: nothing that reports them may be read. */
+  readonly credentialProblems: readonly string[] | undefined;
   /** What someone has to look at. */
   readonly findings: readonly string[];
   /** What could not be read, and why. */

@@ -1,11 +1,11 @@
 /** Image lookups of a person's command from this machine, cached between its runs. */
 import { mkdir } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import { fileError } from '../../src/files/read.ts';
+import { writeProblem } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
+import { homeDirectory } from './home.ts';
 import { openMemory } from './image-facts.ts';
 import { openInspection } from './inspection.ts';
 
@@ -46,12 +46,12 @@ export async function openCachedLookups(
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */
 async function cacheDirectory(io: Invocation['io']): Promise<string | undefined> {
   const { XDG_CACHE_HOME: home = '' } = io.env;
-  const directory = join(isAbsolute(home) ? home : join(homedir(), '.cache'), 'archwright');
+  const directory = join(isAbsolute(home) ? home : join(homeDirectory(), '.cache'), 'archwright');
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     return directory;
   } catch (error) {
-    io.err(`archwright: note: answers are not cached: ${fileError(directory, error).message}\n`);
+    io.err(`archwright: note: answers are not cached: ${directory}: ${writeProblem(error)}\n`);
     return undefined;
   }
 }

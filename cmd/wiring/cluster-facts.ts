@@ -4,7 +4,7 @@
  * a service account, which no other program accepts (`src/controller/facts-api/callers.ts`).
  */
 import { LoadingCache } from '../../src/async/loading-cache.ts';
-import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import {
   factsAudience,
@@ -34,7 +34,7 @@ const tokenSeconds = 600;
 /** A token is replaced this long before its end. */
 const marginMs = 120_000;
 const maxTokens = 10_000;
-/** Of pods and tokens, so that the controller is not asked more than it allows. */
+/** Tries of a request, with a pause: the controller limits requests. */
 const tries = 5;
 /** The longest names a Secret and suggests another. */
 const maxHint = 1000;
@@ -44,12 +44,11 @@ export interface ClusterFactsOptions {
   /** Waits longer than the lookups may take. */
   readonly client: KubeClient;
   readonly release: Pick<Release, 'namespace' | 'name'>;
-  /** Whose token is sent. Default: the service account `default` of each pod's namespace. */
+  /** The account whose token is sent. Default: `default` in each pod's namespace. */
   readonly serviceAccount: ServiceAccountName | undefined;
   /** Called with the reason if images could not be looked up. */
   readonly onProblem: (message: string) => void;
   readonly stop: AbortSignal;
-  readonly clock?: Clock;
 }
 
 /** The name of the Service, for people. */
@@ -59,14 +58,11 @@ export function factsService({ namespace, name }: Pick<Release, 'namespace' | 'n
 
 export class ClusterFacts {
   readonly #options: ClusterFactsOptions;
-  readonly #clock: Clock;
-  readonly #tokens: LoadingCache<Secret>;
+  readonly #tokens = new LoadingCache<Secret>({ clock: systemClock, maxEntries: maxTokens });
   readonly #parse = createReferenceCache();
 
   constructor(options: ClusterFactsOptions) {
     this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#tokens = new LoadingCache({ clock: this.#clock, maxEntries: maxTokens });
   }
 
   readonly factsOfPod: FactsOfPod = async (wanted): Promise<FactsByImage> => {
@@ -94,7 +90,7 @@ export class ClusterFacts {
       throw new InvalidReference(`it is longer than ${maxImageLength} characters`);
     } catch (error) {
       if (!(error instanceof InvalidReference)) throw error;
-      return failedFacts(image, { code: 'invalid-reference', message: error.message }, this.#clock.now());
+      return failedFacts(image, { code: 'invalid-reference', message: error.message }, systemClock.now());
     }
   }
 
@@ -133,7 +129,7 @@ export class ClusterFacts {
       if (!status?.token) throw new TypeError('the API server created no token');
       return {
         value: secret(status.token),
-        expiresAt: this.#clock.monotonic() + tokenSeconds * 1000 - marginMs,
+        expiresAt: systemClock.monotonic() + tokenSeconds * 1000 - marginMs,
       };
     });
   }
@@ -144,7 +140,7 @@ export class ClusterFacts {
         return await send();
       } catch (error) {
         if (left === 0 || !isCode(error, 'too-many-requests')) throw error;
-        await this.#clock.sleep(error.retryAfterMs ?? pauseMs, this.#options.stop);
+        await systemClock.sleep(error.retryAfterMs ?? pauseMs, this.#options.stop);
       }
     }
   }

@@ -2,7 +2,6 @@
  * Image inspection on this machine. The agent, the webhook without agents, `inspect` and `explain` are wired
  * the same way from the same settings. Only the places of credentials differ.
  */
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
 import { openRuntimeProxies } from '../../daemon/systemd/runtime-proxies.ts';
@@ -34,6 +33,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { openCredentialHelpers } from './credential-helpers.ts';
 import { derived } from './derived.ts';
+import { homeDirectory } from './home.ts';
 import { openKubernetes } from './kubernetes.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
@@ -154,11 +154,10 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
     add(dockerConfigFile, createDockerConfigSource({ candidates, isRequired: true, log, metrics }));
   }
   const isLoginUsed = dockerConfigs === 'user' && named === undefined;
-  const logins = dockerLoginCandidates(env, homedir());
+  const logins = dockerLoginCandidates(env, homeDirectory());
   // Before the files: for a login in a helper they have an empty entry, which is an anonymous attempt.
   for (const file of isLoginUsed ? logins : []) {
-    const helpers = await openCredentialHelpers({ file, env, log, stop });
-    if (helpers) add(`credential helpers in ${file}`, Promise.resolve(helpers));
+    add(`credential helpers in ${file}`, openCredentialHelpers({ file, env, log, stop }));
   }
   if (dockerConfigs !== 'none') {
     // A user's relative path is relative to the working directory, the kubelet's to the host root.

@@ -32,20 +32,12 @@ export async function openKubernetes(
   const inCluster = named ? undefined : await inClusterAccess(env);
   let access = inCluster;
   if (named || (access === undefined && fallBack === 'own kubeconfig')) {
-    access = await kubeconfigAccess({
-      ...(kubeconfig !== undefined && { path: kubeconfig }),
-      ...(kubeContext !== undefined && { context: kubeContext }),
-    });
+    access = await kubeconfigAccess({ path: kubeconfig, context: kubeContext });
   }
   if (access === undefined) return undefined;
   const userAgent = `archwright/${programVersion.version}`;
   const another = (timeoutMs?: number): KubeClient =>
-    createKubeClient({
-      access,
-      userAgent,
-      ...(metrics && { metrics }),
-      ...(timeoutMs !== undefined && { timeoutMs }),
-    });
+    createKubeClient({ access, userAgent, metrics, timeoutMs });
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
 }
 

@@ -4,11 +4,11 @@ import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { UsageError } from '../program/subcommand.ts';
 import type { Kubernetes } from './kubernetes.ts';
-import { listReleases } from './release.ts';
+import { listReleases, usualName } from './release.ts';
 
 /**
  * In a pod the pod's own; else that of the chart's ConfigMap; without one, or the right to list them, of the
- * Lease.
+ * Lease; without the right to list either, the usual one.
  * @throws UsageError if there are several
  */
 export async function findNamespace(
@@ -17,10 +17,11 @@ export async function findNamespace(
   signal: AbortSignal,
 ): Promise<string> {
   if (podNamespace !== undefined) return podNamespace;
-  const releases = (await ignoring('forbidden', listReleases(client, undefined, signal))) ?? [];
-  const namespaces = new Set(releases.map(({ namespace }) => namespace));
-  const [found, ...more] =
-    namespaces.size > 0 ? namespaces : ((await namespacesOfLease(client, leaseName, signal)) ?? []);
+  const releases = await ignoring('forbidden', listReleases(client, undefined, signal));
+  const namespaces = new Set(releases?.map(({ namespace }) => namespace));
+  const ofLease = namespaces.size > 0 ? [] : await namespacesOfLease(client, leaseName, signal);
+  if (releases === undefined && ofLease === undefined) return usualName;
+  const [found, ...more] = [...namespaces, ...(ofLease ?? [])];
   if (more.length === 0) return found ?? access.namespace;
   const list = [found, ...more].join(', ');
   throw new UsageError(`archwright runs in several namespaces (${list}): select one with --namespace`);

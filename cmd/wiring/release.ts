@@ -14,11 +14,13 @@ export interface Release {
   readonly configuration: string;
 }
 
-/** Of the chart: `archwright.labels` in _names.tpl. Pools of agents have ConfigMaps with a component. */
-const labelSelector = 'app.kubernetes.io/part-of=archwright,!app.kubernetes.io/component';
+/** Selects all objects of the chart: `archwright.labels` in _names.tpl. */
+export const partOfArchwright = 'app.kubernetes.io/part-of=archwright';
+/** Pools of agents have ConfigMaps with a component. */
+const labelSelector = `${partOfArchwright},!app.kubernetes.io/component`;
 const configurationKey = 'archwright.toml';
-/** Of namespace and ConfigMap, as in the documentation. For people who may not list ConfigMaps. */
-const usualName = 'archwright';
+/** Name of namespace and ConfigMap in the documentation. For people who may not list ConfigMaps. */
+export const usualName = 'archwright';
 /** API servers answer a short list in milliseconds, on a slow line or a busy machine in seconds. */
 const limitMs = 10_000;
 

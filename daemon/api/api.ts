@@ -44,11 +44,11 @@ export const defaultApiLimits = {
   bodyTimeoutMs: 10_000,
   /** Bodies of all open requests. Nearly all have some kilobytes; an agent has 256 MiB. */
   maxBodiesBytes: 24 * 1024 * 1024,
-  /** Facts that clients have not read yet. A webhook reads at most 8 MiB of one answer. */
+  /** Facts that clients have not read yet. A webhook reads at most 16 MiB of one answer. */
   maxUnreadBytes: 32 * 1024 * 1024,
 };
 
-/** Of an answer that is never cut. */
+/** An answer with less unread than this is never cut. */
 const maxUnreadOfOne = 1024 * 1024;
 
 export function createApi(options: ApiOptions): (request: IncomingMessage, response: ServerResponse) => void {

@@ -7,7 +7,7 @@ import { parseAuths } from '../../src/credentials/auths.ts';
 import {
   CredentialError,
   isNamespaceName,
-  isServiceAccountName,
+  isObjectName,
   type CredentialSource,
   type ServiceAccountName,
 } from '../../src/credentials/credential.ts';
@@ -103,7 +103,7 @@ function readServiceAccount(value: unknown): ServiceAccountName {
   if (typeof namespace !== 'string' || typeof name !== 'string')
     throw wrong('serviceAccount', 'expected a namespace and a name');
   const account = { namespace, name };
-  if (!isServiceAccountName(account))
+  if (!isObjectName(account))
     throw wrong('serviceAccount', 'expected valid names of a namespace and a service account');
   return account;
 }

@@ -20,7 +20,7 @@ import {
 } from '../../src/fleet/agents/identity.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
-import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { CertificateSigningRequest } from '../../src/kube/api/objects.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { replaceTlsFiles } from '../../src/serving/tls-directory.ts';
 import { certificatesIn, loadTlsMaterial } from '../../src/serving/tls-files.ts';
@@ -39,13 +39,6 @@ export interface AgentCertificateOptions {
   readonly authorityDir: string;
   readonly clock: Clock;
   readonly log: Log;
-}
-
-interface SigningRequest extends KubeObject {
-  readonly status?: {
-    readonly certificate?: string;
-    readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
-  };
 }
 
 /** All PEM. */
@@ -76,7 +69,7 @@ export class AgentCertificate {
   readonly #random: number;
   readonly #running: Promise<void>;
   #changed = new AbortController();
-  /** Of the next request. */
+  /** Number in the name of the next request. */
   #slot: number;
 
   constructor(options: AgentCertificateOptions) {
@@ -174,7 +167,9 @@ export class AgentCertificate {
     let hasWarned = false;
     for (let polls = 1; ; polls += 1) {
       await this.#pause(backOffMs(pollBackOff, polls, clock.random));
-      const found = await client.get<SigningRequest>(paths.certificateSigningRequests(name), { signal });
+      const found = await client.get<CertificateSigningRequest>(paths.certificateSigningRequests(name), {
+        signal,
+      });
       const { certificate, conditions = [] } = found.status ?? {};
       const refusal = conditions.find(({ type }) => type === 'Denied' || type === 'Failed');
       if (refusal !== undefined) throw new Error(`${name} was refused: ${refusal.message ?? refusal.type}`);
@@ -208,7 +203,10 @@ export class AgentCertificate {
         spec,
       };
       const { signal } = this.#ending;
-      const created = await ignoring('conflict', client.create<SigningRequest>(path, body, { signal }));
+      const created = await ignoring(
+        'conflict',
+        client.create<CertificateSigningRequest>(path, body, { signal }),
+      );
       if (created !== undefined) return name;
     }
     throw new Error(

@@ -133,7 +133,7 @@ function ownCredential(
   { registry, configFile = '' }: NodeConfig,
 ): MatchedCredential | undefined {
   try {
-    const credential = parseAuth(registry.configs.get(host)?.auth ?? {}, host);
+    const credential = parseAuth(registry.configs.get(host)?.auth ?? {});
     if (!credential) return undefined;
     return { credential, source: 'containerd', key: host, origin: configFile, id: credentialId(credential) };
   } catch (error) {

@@ -97,7 +97,7 @@ const criDisabled =
 function invalidCredentials(origin: string, { configs }: Registry): Problem[] {
   return [...configs].flatMap(([host, { auth }]) => {
     try {
-      if (auth) parseAuth(auth, host);
+      if (auth) parseAuth(auth);
       return [];
     } catch (error) {
       if (!(error instanceof InvalidConfig)) throw error;

@@ -23,7 +23,7 @@
  * their cache.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import type {
   HeldCredential,
@@ -54,7 +54,6 @@ export interface CredentialProviderSourceOptions
   extends Omit<WatchOptions, 'root'>, Omit<SetupOptions, 'hasTokens'> {
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
-  readonly clock?: Clock | undefined;
   readonly metrics?: Metrics | undefined;
   readonly limits?: RunLimits | undefined;
   /** For plugins with `tokenAttributes`, which are left out without it. */
@@ -181,7 +180,7 @@ class CredentialProviderSource implements LiveCredentialSource {
   }
 
   #provider(config: ProviderConfig): Provider {
-    const { hostRoot, binDir, environment, limits, tokens, clock = systemClock } = this.#options;
+    const { hostRoot, binDir, environment, limits, tokens } = this.#options;
     const execute = createExecute(config, {
       hostRoot,
       binDir,
@@ -189,12 +188,12 @@ class CredentialProviderSource implements LiveCredentialSource {
       stop: this.#stop.signal,
       limits,
       meter: this.#pluginMeter,
-      clock,
+      clock: systemClock,
       environment: () => systemEnvironment(hostRoot, environment),
     });
     return new Provider({
       config,
-      clock,
+      clock: systemClock,
       tokens,
       execute,
       onFailure: ({ image, error: { message: problem } }) =>

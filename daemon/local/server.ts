@@ -4,6 +4,7 @@ import { chmod, lstat, rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { errnoOf } from '../../src/files/read.ts';
 import { readBody } from '../../src/serving/body.ts';
+import { messageOf } from '../../src/names/printable.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import { ApiError, apiErrorOf } from '../api/api-error.ts';
 import { defaultApiLimits } from '../api/api.ts';
@@ -11,7 +12,7 @@ import { parseFactsRequest, type FactsRequest } from '../api/facts-request.ts';
 import { inspectPath, type Inspected } from './protocol.ts';
 
 export interface LocalInspectionOptions {
-  /** Of the socket. */
+  /** Path of the socket. */
   readonly path: string;
   /** @param signal aborts when the client disconnects */
   readonly inspect: (request: FactsRequest, signal: AbortSignal) => Promise<Inspected>;
@@ -36,7 +37,10 @@ export async function startLocalInspection(
     await inspection.listen();
     return inspection;
   } catch (error) {
-    log.warn({ err: error, path }, 'no socket for inspect; it will run as a process of its own');
+    log.warn(
+      { path, problem: messageOf(error) },
+      'no socket for inspect; it will run as a process of its own',
+    );
     return undefined;
   }
 }

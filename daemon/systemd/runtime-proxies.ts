@@ -14,7 +14,7 @@ import { readServiceEnvironment } from './service-environment.ts';
 
 export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly hostRoot: string;
-  /** Of this process. */
+  /** Environment of this process. */
   readonly own: Environment;
 }
 
@@ -138,7 +138,7 @@ async function readProxies(hostRoot: string): Promise<Found> {
     return value ? [[name, value] as const] : [];
   });
   return {
-    origin: running ? 'the running container runtime' : (service?.service ?? 'no service'),
+    origin: running ? 'the running container runtime' : (service?.service ?? 'a service'),
     variables: Object.fromEntries(chosen),
     problems: service?.problems ?? [],
     fingerprint: await textFingerprint('containerd', JSON.stringify(chosen)),

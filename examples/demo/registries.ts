@@ -113,11 +113,12 @@ function fill(server: TestRegistry, images: Readonly<Record<string, Content>>, n
   }
 }
 
-/** An index of single-platform indexes. */
+/** An index of single-platform indexes, each named with its platform: else containerd pulls only the first. */
 function nested(platforms: readonly string[]): Content {
   return index(
-    platforms.map((platform) => ({
-      content: index([{ content: image(platform, { label: 'nested' }), platform: platformOf(platform) }]),
-    })),
+    platforms.map((written) => {
+      const platform = platformOf(written);
+      return { content: index([{ content: image(written, { label: 'nested' }), platform }]), platform };
+    }),
   );
 }

@@ -44,7 +44,7 @@ function ofReport(rendered: string): string {
 export const deployFiles: Readonly<Record<string, (render: Render) => string>> = {
   'deploy/archwright.yaml': (render) =>
     header(
-      `# kubectl apply --server-side -f archwright.yaml; to leave: clean.yaml first.\n${namespace}${plain(render(withoutHelm, ['--no-hooks']))}\n`,
+      `# kubectl apply --server-side -f archwright.yaml; to uninstall: clean.yaml first.\n${namespace}${plain(render(withoutHelm, ['--no-hooks']))}\n`,
     ),
   'deploy/clean.yaml': (render) =>
     header(

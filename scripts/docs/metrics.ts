@@ -17,7 +17,7 @@ import { buildInfoExample, processMetrics } from '../../src/telemetry/process.ts
 import { webhookMetrics } from '../../src/webhook/metrics.ts';
 import { code } from './markdown.ts';
 
-/** Every metric of the program. A room with metrics of its own has a line here. */
+/** Every metric of the program. Each room with metrics has a line here. */
 export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
   { title: 'Webhook', metrics: webhookMetrics },
   { title: 'Controller', metrics: [...leadingMetrics(Object.keys(features)), ...controllerMetrics] },

@@ -8,17 +8,17 @@ const introduction = `# Placement
 The steps of a decision, in order, with the rules that \`archwright explain\` shows. The annotation ${code(keys.summary)} and the webhook's log at
 \`debug\` have the result.
 
-1. **Skipped pods.** Pods that need no decision, such as pods that only have images with \`imagePullPolicy: Never\`. Of a DaemonSet, the template is
-   placed instead of its pods. Rules: ${named('skip-')}.
+1. **Skipped pods.** Pods that need no decision, such as pods that only have images with \`imagePullPolicy: Never\`. For a DaemonSet, the template
+   is placed, not its pods. Rules: ${named('skip-')}.
 2. **Own constraint.** A pod that names one architecture in its nodeSelector, or one architecture or a node in every required term, keeps it and is
    never gated, unless it is [widened](#charts-that-pin-an-architecture). It still gets tolerations and \`matchNodeLabels\`, and, if the image is
    known, the exclusions of step 8. A term with several architectures is narrowed to the architectures of the images. Rules: ${named('own-')},
    ${named('constraint-')}, ${named('empty-term')}.
-3. **Required architectures.** The nodes of a required architecture can [pull and run](#variants-and-cpu-levels) all images: init containers, sidecars,
-   containers and image volumes. Artifacts, WebAssembly and images that are invalid or never pulled constrain nothing. The architectures are limited by
+3. **Required architectures.** The pod requires the architectures whose nodes can [pull and run](#variants-and-cpu-levels) all of its images: of init
+   containers, sidecars, containers and image volumes. Artifacts, WebAssembly and images that are invalid or never pulled constrain nothing. The architectures are limited by
    \`schedulableArchitectures\`, by \`architectures\` of a [\`PodPlacementConfig\`](../reference/custom-resources.md), and by the pod's label
    ${code(keys.architectureLabel)} if \`matchNodeLabels\` has this key. [Broken architectures](../operate/exec-format-errors.md) are removed. The result
-   is ANDed into every other required term. The operating system is \`spec.os\`, otherwise \`kubernetes.io/os\` in the nodeSelector or in every required
+   is added to every required term that step 2 did not keep. The operating system is \`spec.os\`, otherwise \`kubernetes.io/os\` in the nodeSelector or in every required
    term, otherwise \`linux\`. Rules: ${named('required-')}, ${named('schedulable-')}, ${named('allowed-')}, ${named('exec-')},
    ${named('cpu-')}, ${named('image-')}, ${named('unconstrained')}.
 4. **Unknown images.** \`onUnknownImage\` decides (default: the [gate](gates.md)). The known images still count. \`not-an-image\`, and images that
@@ -48,7 +48,7 @@ The steps of a decision, in order, with the rules that \`archwright explain\` sh
 
 - In pods and templates of DaemonSets: node affinity on ${code(keys.architectureLabel)} and ${code(keys.hostnameLabel)}, tolerations and node labels. The
   annotation ${code(keys.decision)} records these additions, unless the annotations would exceed 256 KiB.
-- In pods: the scheduling gate ${code(keys.gate)}. With the record also the label ${code(keys.placementState)} and the annotation ${code(keys.summary)},
+- In pods: the scheduling gate ${code(keys.gate)}. If there is room for it, also the label ${code(keys.placementState)} and the annotation ${code(keys.summary)},
   such as \`placed, requires amd64, arm64: all images can run there\`.
 
 archwright never changes or removes what users wrote, except architectures under \`constraints = "widen"\`.
@@ -59,7 +59,8 @@ When you apply a pod or a workload, you get a warning if
 
 - the images share no architecture;
 - the images cannot run where the pod's own constraint, affinity or node puts it, or the constraint is widened;
-- the pod prefers an architecture that is unknown (\`aarch64\`) or that the images lack.
+- the pod prefers an architecture that is unknown (\`aarch64\`) or that the images lack;
+- the value of \`arch.example/placement\` has no effect (\`disable\`).
 
 The chart's value \`workloadWarnings\` disables this for templates and for pods that name their node.
 
@@ -90,6 +91,7 @@ An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. The runtime of a node d
 | \`arm/v7\` alone, on arm64 | pulled; the CPU must run 32-bit programs | refused |
 | \`amd64/v2\` to \`v4\` alone | refused | refused |
 | \`amd64/v1\` or \`x86_64\` alone, on amd64 | pulled | pulled; refused by CRI-O |
+| \`os.features\` (\`erofs\`) | pulled, refused from 2.3 | refused from 2.3, and by Debian's 2.1; CRI-O: pulled |
 | no platforms | the first manifest, if its config fits | the first manifest; containerd only if its config fits |
 
 Every runtime pulls a single manifest without an index, even for another architecture.

@@ -32,6 +32,8 @@ ARCHWRIGHT_PREFERRED_ARCHITECTURE=arm64 archwright webhook
 archwright webhook --preferred-architecture arm64
 \`\`\`
 
+With the chart, set the same keys in its [values](../../charts/archwright/README.md#settings).
+
 Values in variables and flags:
 
 - lists: separated by commas; a flag may be repeated

@@ -13,7 +13,7 @@ import { pageOf, type Run } from './page.ts';
 import { defaultLimits, run, type Fuzzed, type Share } from './pool.ts';
 import type { Finding } from './worker.ts';
 
-/** Some minutes. */
+/** Takes a few minutes. */
 const defaultInputs = 500_000;
 
 export interface Settings {
@@ -34,7 +34,7 @@ export function settingsFrom(args: readonly string[]): Settings {
   });
   const known = targets.map(({ name }) => name);
   const unknown = positionals.find((name) => !known.includes(name));
-  if (unknown !== undefined) throw new TypeError(`no target ${unknown}; there are ${known.join(', ')}`);
+  if (unknown !== undefined) throw new TypeError(`no target ${unknown}; known targets: ${known.join(', ')}`);
   const names = positionals.length > 0 ? positionals : known;
   const inputs = whole('inputs', values.inputs) ?? defaultInputs;
   return {
@@ -50,11 +50,11 @@ function whole(name: string, text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   const number = Number(text);
   if (!Number.isInteger(number) || number < 1)
-    throw new TypeError(`--${name} must be a whole number of 1 or more`);
+    throw new TypeError(`--${name} must be a positive whole number`);
   return number;
 }
 
-/** Whole batches for each target, by its share, and at least the number of inputs together. */
+/** Whole batches for each target, by its share; together at least `inputs`. */
 function sharesOf(inputs: number, names: readonly string[]): readonly Share[] {
   const chosen = targets.filter(({ name }) => names.includes(name));
   const weights = chosen.map(({ share = 10 }) => share);
@@ -64,7 +64,7 @@ function sharesOf(inputs: number, names: readonly string[]): readonly Share[] {
     const wanted = (inputs * (weights[index] ?? 0)) / total;
     return { target, inputs: Math.ceil(wanted / batch) * batch };
   });
-  // Slow targets first: both workers then end together.
+  // Slow targets first, so that workers end at about the same time.
   return shares.toSorted((a, b) => a.inputs - b.inputs);
 }
 

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import type { Finding, Job, Progress } from './worker.ts';
 
 export interface Limits {
-  /** A batch that takes longer hangs: 50 times the slowest one's time on a busy machine. */
+  /** A batch that takes longer counts as hanging. The slowest one took a fiftieth of this on a busy machine. */
   readonly batchMs: number;
-  /** Heap of a worker; generated inputs and their results take some dozens of MiB. */
+  /** Heap of a worker; generated inputs and their results need a few dozen MiB. */
   readonly memoryMb: number;
   /** Inputs of a batch. */
   readonly batch: number;
@@ -82,21 +82,21 @@ function runJob(child: ChildProcess, job: Job, limits: Limits): Promise<Fuzzed &
   return new Promise((resolve) => {
     function settle(finding: Finding | undefined, isAlive: boolean): void {
       clearTimeout(timer);
-      child.off('message', heard).off('exit', closed);
+      child.off('message', received).off('exit', closed);
       const findings = finding ? [finding] : [];
       const seconds = (performance.now() - startedAt) / 1000;
       resolve({ target, inputs, seconds, memoryMb, findings, isAlive });
     }
     function late(): void {
       child.kill('SIGKILL');
-      const message = `no end of a batch of ${job.batch} inputs after ${limits.batchMs} ms`;
+      const message = `a batch of ${job.batch} inputs did not end within ${limits.batchMs} ms`;
       settle({ target, seed: batchSeed, message }, false);
     }
     function closed(code: number | null, signal: NodeJS.Signals | null): void {
-      const message = `the process ended with ${signal ?? code}, probably for want of memory (${limits.memoryMb} MiB)`;
+      const message = `the process ended with ${signal ?? code}, probably because it ran out of memory (${limits.memoryMb} MiB)`;
       settle({ target, seed: batchSeed, message }, false);
     }
-    function heard(message: unknown): void {
+    function received(message: unknown): void {
       const progress = message as Progress;
       timer.refresh();
       inputs += progress.runs;
@@ -105,7 +105,7 @@ function runJob(child: ChildProcess, job: Job, limits: Limits): Promise<Fuzzed &
       if (progress.isLast) settle(progress.finding, true);
     }
     const timer = setTimeout(late, limits.batchMs);
-    child.on('message', heard).on('exit', closed);
+    child.on('message', received).on('exit', closed);
     child.send(job);
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Feeds targets with batches of inputs, in a process of its own. A target that hangs or uses all memory is
- * killed and reported. Jobs arrive as messages. Each batch sends a message, which marks a job's last batch.
+ * Feeds batches of inputs to targets, in a separate process. A target that hangs or uses all memory is killed
+ * and reported. Jobs arrive as messages. Each batch sends a message; that of a job's last batch is marked.
  */
 import { check } from 'fast-check';
 import { FuzzFinding, property, type FuzzTarget } from '../../test/support/fuzz/target.ts';
@@ -9,7 +9,7 @@ export interface Job {
   /** URL of a module that exports `targets`. */
   readonly module: string;
   readonly target: string;
-  /** Of the first batch; each batch after it has the next. */
+  /** Of the first batch; each later batch has the next number. */
   readonly seed: number;
   readonly inputs: number;
   /** Inputs of a batch. */

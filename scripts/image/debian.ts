@@ -1,7 +1,7 @@
 /**
- * Node's files of Debian: the C and C++ libraries and their loader, and `chroot`, by which the agent runs
- * programs of its node. Packages are downloaded for either architecture with separate package lists, so the
- * machine's do not change, and unpacked without installation.
+ * Files from Debian: the C and C++ libraries that Node needs and their loader, and `chroot`, with which the
+ * agent runs programs of its node. Packages are downloaded for each architecture with separate package lists,
+ * so that the machine's own do not change, and unpacked without installation.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, write
 import { basename, join } from 'node:path';
 import type { Architecture } from './node-runtime.ts';
 
-/** A package and its used files; `*` is the architecture's library folder. */
+/** Packages, and patterns of the files that are used. */
 const wanted: Readonly<Record<string, readonly RegExp[]>> = {
   libc6: [
     /\/(libc|libm|libdl|libpthread|libresolv|libnss_dns|libnss_files)\.so\.\d+$/,
@@ -35,7 +35,7 @@ const suite = 'bookworm';
 /**
  * Puts the files into a root directory.
  * @param cache directory for downloads
- * @returns the packages they are from
+ * @returns the packages that they come from
  */
 export function placeLibraries(
   architecture: Architecture,
@@ -60,7 +60,7 @@ export function placeLibraries(
   return debs.map((deb) => describe(deb, architecture));
 }
 
-/** `/lib` and its like are links to `/usr/lib`, as in Debian itself. */
+/** `/lib` and similar folders are links to those in `/usr`, as in Debian itself. */
 function merged(path: string): string {
   return path.startsWith('/usr/') ? path : `/usr${path}`;
 }
@@ -111,7 +111,7 @@ function download(architecture: Architecture, cache: string): readonly string[] 
   const debs = have().map((file) => join(folder, file));
   if (debs.length < names.length)
     throw new Error(
-      `of ${names.join(', ')} only ${debs.map((deb) => basename(deb)).join(', ')} could be had`,
+      `of ${names.join(', ')} only ${debs.map((deb) => basename(deb)).join(', ')} could be downloaded`,
     );
   return debs;
 }

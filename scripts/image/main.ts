@@ -1,15 +1,15 @@
 /**
- * `npm run image`: builds the image for linux/amd64 and linux/arm64 by buildah; no base image, no emulation.
+ * `npm run image`: builds the image for linux/amd64 and linux/arm64 with buildah; no base image, no emulation.
  *
  *   npm run image                                            into dist/image/oci, an OCI layout
  *   npm run image -- --platform amd64 --push docker://registry.example.com/archwright:0.1.0
  *
  *   --platform LIST   amd64,arm64
  *   --output DIR      folder of the OCI layout
- *   --push WHERE      also copied there, as buildah names places; --insecure for a registry without TLS
- *   --skip-bundle     takes dist/archwright.mjs as it is
+ *   --push TO         a destination of buildah, such as docker://…; --insecure for a registry without TLS
+ *   --skip-bundle     uses the existing dist/archwright.mjs
  *
- * Beside the layout it writes `sbom.cdx.json` and `provenance.json` (docs/internals/release.md).
+ * Next to the layout it writes `sbom.cdx.json` and `provenance.json` (docs/internals/release.md).
  */
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ import { sourceOf } from './source.ts';
 
 const title = 'archwright';
 const cache = process.env['ARCHWRIGHT_IMAGE_CACHE'] ?? join(homedir(), '.cache', 'archwright', 'image');
-/** Both architectures take seconds; copying 100 MB to a slow registry takes minutes. */
+/** A build takes seconds; copying 100 MB to a slow registry takes minutes. */
 const timeoutMs = 15 * 60_000;
 
 const { values: flags } = parseArgs({
@@ -44,7 +44,7 @@ const platforms = flags.platform.split(',').map((name): Architecture => {
   return found;
 });
 if (!canUnpackDebian())
-  throw new Error('needs apt-get and dpkg for the C library; on other systems build the Dockerfile');
+  throw new Error('apt-get and dpkg are needed for the C library; on other systems, build the Dockerfile');
 
 const source = sourceOf();
 const work = mkdtempSync(join(tmpdir(), 'archwright-image-'));
@@ -56,7 +56,7 @@ try {
 }
 
 function build(): readonly DebianPackage[] {
-  // In a folder of its own: several images may be built at once.
+  // In a separate folder: several images may be built concurrently.
   const bundle = flags['skip-bundle'] ? 'dist' : join(work, 'bundle');
   if (!flags['skip-bundle'])
     execFileSync(process.execPath, ['scripts/bundle.ts', bundle], { stdio: ['ignore', 'ignore', 'inherit'] });
@@ -131,7 +131,7 @@ function push(where: string): string {
   return readFileSync(digestFile, 'utf8').trim();
 }
 
-/** With its own storage, removed with the work folder, and with the user's rights only. */
+/** With separate storage, which is removed with the work folder, and only the user's rights. */
 function buildah(args: readonly string[]): void {
   const [command = '', ...rest] = args;
   const storage = [

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 export const architectures = ['amd64', 'arm64'] as const;
 export type Architecture = (typeof architectures)[number];
 
-/** Packages of npm by architecture; both of one version, because npm once had two different newest ones. */
+/** Both packages have one version; npm's newest versions once differed between them. */
 export const nodeVersion = '24.21.0';
 export const nodePackages: Readonly<
   Record<Architecture, { readonly name: string; readonly integrity: string }>
@@ -28,7 +28,7 @@ export const nodePackages: Readonly<
   },
 };
 
-/** Downloads of 50 MB take seconds; a registry that hangs must not hang a release. */
+/** A download of 50 MB takes seconds; a registry that hangs must not block a release. */
 const downloadTimeoutMs = 5 * 60_000;
 
 /**

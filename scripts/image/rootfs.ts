@@ -49,13 +49,13 @@ export function makeProgram(bundle: string, root: string): void {
   rmSync(root, { recursive: true, force: true });
   mkdirSync(join(root, 'opt/archwright'), { recursive: true });
   mkdirSync(join(root, 'usr/local/bin'), { recursive: true });
-  // The folder also holds images that were made before.
+  // The folder may also contain images from earlier builds.
   for (const entry of readdirSync(bundle, { withFileTypes: true })) {
     if (entry.isFile()) copyFileSync(join(bundle, entry.name), join(root, 'opt/archwright', entry.name));
   }
   copyFileSync('LICENSE', join(root, 'opt/archwright/LICENSE'));
   const command = join(root, 'usr/local/bin/archwright');
-  // There is no shell; a file without an ending is CommonJS.
+  // There is no shell, and a file without an extension is CommonJS.
   writeFileSync(command, "#!/usr/local/bin/node\nimport('/opt/archwright/archwright.mjs');\n");
   chmodSync(command, 0o755);
 }

@@ -44,7 +44,8 @@ export const containerdConfig: Handlers = {
   cri_parse_auth: (input) => {
     const { auth } = input;
     try {
-      const credential = isObject(auth) ? parseAuth(authOf(auth), text(input, 'host')) : undefined;
+      const isOurs = isObject(auth) && isForHost(auth, text(input, 'host'));
+      const credential = isOurs ? parseAuth(authOf(auth)) : undefined;
       return { username: credential?.username ?? '', secret: credential ? reveal(credential.password) : '' };
     } catch (error) {
       if (error instanceof InvalidConfig) return { error: true };
@@ -141,6 +142,11 @@ function endpoint(urls: readonly string[]): unknown {
   return urls.length > 0 ? { endpoint: urls } : {};
 }
 
+/** Requests can limit a credential to one server; configurations and the kubelet do not. */
+function isForHost(auth: Input, host: string): boolean {
+  return !('serverAddress' in auth) || new URL(text(auth, 'serverAddress')).host === host;
+}
+
 function authOf(fields: Input): Auth {
   const hidden = (name: string) => (fields[name] === undefined ? undefined : secret(text(fields, name)));
   const shown = (name: string) => (fields[name] === undefined ? undefined : text(fields, name));
@@ -149,7 +155,6 @@ function authOf(fields: Input): Auth {
     password: hidden('password'),
     auth: hidden('auth'),
     identityToken: hidden('identityToken'),
-    serverAddress: shown('serverAddress'),
   };
 }
 

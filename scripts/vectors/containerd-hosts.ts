@@ -12,6 +12,7 @@ import {
   type Capability,
   type HostConfig,
 } from '../../daemon/containerd/hosts/hosts-file.ts';
+import { hostWithDefaults } from './upstream/host-defaults.ts';
 import { matchLocalhost } from './upstream/match-localhost.ts';
 import { rulesFor } from '../../daemon/containerd/config/rules.ts';
 import { eligible } from '../../src/registry/client.ts';
@@ -56,10 +57,9 @@ export const containerdHosts: Handlers = {
     }),
 
   http_fallback: (input) => {
-    const [host] = effectiveHosts(undefined, text(input, 'host'), rules, {
-      scheme: schemeOf(input['defaultScheme']),
-      tls: input['defaultTLS'] !== null,
-    });
+    const scheme = schemeOf(input['defaultScheme']);
+    if (scheme) return hostWithDefaults(text(input, 'host'), scheme, input['defaultTLS'] !== null);
+    const [host] = effectiveHosts(undefined, text(input, 'host'), rules);
     return { scheme: host?.scheme, httpFallback: host?.httpFallback };
   },
 

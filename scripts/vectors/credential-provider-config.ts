@@ -7,6 +7,7 @@ import { readConfig } from '../../daemon/kubelet/config/read-config.ts';
 import { validateConfig } from '../../daemon/kubelet/config/validate-config.ts';
 import type { Handlers, Input } from './handler.ts';
 import { flag, isObject, itemOf, list, text, texts } from './input.ts';
+import { gateError } from './upstream/token-gate.ts';
 
 export const credentialProviderConfig: Handlers = {
   read: async (input) => {
@@ -24,8 +25,9 @@ export const credentialProviderConfig: Handlers = {
   },
 
   validate: (input) => {
-    const gate = flag(input, 'serviceAccountTokenFeatureGate');
-    const error = validateConfig(list(input, 'providers').map(provider), gate);
+    const providers = list(input, 'providers').map(provider);
+    const gated = flag(input, 'serviceAccountTokenFeatureGate') ? undefined : gateError(providers);
+    const error = gated ?? validateConfig(providers);
     return error === undefined ? { ok: true } : { ok: false, error };
   },
 };

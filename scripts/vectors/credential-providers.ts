@@ -157,11 +157,11 @@ export const credentialProviders: Handlers = {
     const image = text(input, 'image');
     const executed: number[] = [];
     const held = [];
-    for (const [index, answer] of list(input, 'providers').map(itemOf).entries()) {
+    for (const [index, logins] of list(input, 'providers').map(itemOf).entries()) {
       executed[index] = 0;
       const execute: Execute = () => {
         executed[index] = (executed[index] ?? 0) + 1;
-        return Promise.resolve({ cacheKeyType: 'Image', auth: authOf(answer) });
+        return Promise.resolve({ cacheKeyType: 'Image', auth: authOf(logins) });
       };
       const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
       const provider = new Provider({ config: configOf([registryOf(image)]), execute, clock });
@@ -189,7 +189,7 @@ function startExpiry(): Expiry {
   };
 }
 
-const somePod: PodIdentity = { namespace: 'ns', name: 'pod', uid: 'uid', serviceAccountName: 'account' };
+const somePod: PodIdentity = { namespace: 'ns', name: 'pod', serviceAccountName: 'account' };
 
 function configOf(matchImages: readonly string[], tokenAttributes?: TokenAttributes): ProviderConfig {
   return {
@@ -231,7 +231,6 @@ function podOf(pod: Input): PodIdentity {
   return {
     namespace: text(pod, 'namespace'),
     name: text(pod, 'name'),
-    uid: 'uid' in pod ? text(pod, 'uid') : '',
     serviceAccountName: text(pod, 'serviceAccountName'),
   };
 }

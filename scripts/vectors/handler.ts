@@ -2,7 +2,7 @@
  * A handler of a vector kind. It gets the case's `input` and returns the actual value in the shape of
  * `expected`; undefined members do not count. Do not catch errors of the product: a thrown error means
  * `{ok: false, error: <message>}`. Only members in `expected` are compared. So a handler is one call of the
- * product plus renaming. The language's own errors (TypeError and others) are defects, never an answer.
+ * product plus renaming. Errors of JavaScript itself (TypeError and others) are defects, never a result.
  */
 export interface Vector {
   readonly id: string;

@@ -45,10 +45,10 @@ export const imageReferences: Handlers = {
 
 function fields(written: WrittenReference): Record<string, unknown> {
   const { domain, path, tag, digest } = written;
-  const answer = { ok: true, string: formatReference(written), tag, digest };
-  if (path === '') return answer;
+  const result = { ok: true, string: formatReference(written), tag, digest };
+  if (path === '') return result;
   return {
-    ...answer,
+    ...result,
     domain,
     path,
     name: formatReference({ domain, path }),

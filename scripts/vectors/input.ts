@@ -1,7 +1,7 @@
-/** Reads members of a vector's input. A missing one is a fault of the vector or handler, not an answer. */
+/** Reads members of a vector's input. A missing one is a defect of the vector or handler, not a result. */
 import type { Input } from './handler.ts';
 
-/** Reads a member that must be of a kind. */
+/** Reads a member that must have a type. */
 function reader<T>(kind: string, isIt: (value: unknown) => value is T): (input: Input, member: string) => T {
   return (input, member) => {
     const value = input[member];

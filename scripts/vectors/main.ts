@@ -14,7 +14,7 @@ import { messageOf } from '../../src/names/printable.ts';
 
 const directoryVariable = 'ARCHWRIGHT_VECTORS';
 
-/** The reason why nothing could run; printed on one line. */
+/** Why nothing could run; printed on one line. */
 class Unusable extends Error {}
 
 interface VectorFile {
@@ -26,7 +26,7 @@ interface Tally {
   passed: number;
   failed: number;
   readonly foreign: Map<string, number>;
-  readonly unanswered: Map<string, number>;
+  readonly unhandled: Map<string, number>;
 }
 
 export interface Streams {
@@ -51,12 +51,12 @@ export async function runVectors(directory: string, { out, err }: Streams): Prom
 }
 
 async function runAll(files: readonly VectorFile[], print: Print): Promise<number> {
-  const tally: Tally = { passed: 0, failed: 0, foreign: new Map(), unanswered: new Map() };
+  const tally: Tally = { passed: 0, failed: 0, foreign: new Map(), unhandled: new Map() };
   for (const { file, vectors } of files) {
     for (const vector of vectors) await runOne(file, vector, tally, print);
   }
-  printKinds('kinds that are not ours, left out', tally.foreign, print);
-  printKinds('kinds that are not there yet', tally.unanswered, print);
+  printKinds('kinds of other programs, skipped', tally.foreign, print);
+  printKinds('kinds without a handler', tally.unhandled, print);
   print(`${tally.passed} passed, ${tally.failed} failed`);
   return tally.failed === 0 ? 0 : 1;
 }
@@ -64,7 +64,7 @@ async function runAll(files: readonly VectorFile[], print: Print): Promise<numbe
 async function runOne(file: string, vector: Vector, tally: Tally, print: Print): Promise<void> {
   if (isForeign(vector.kind)) return count(tally.foreign, `${file} ${vector.kind}`);
   const handler = handlerOf(vector.kind);
-  if (handler === undefined) return count(tally.unanswered, `${file} ${vector.kind}`);
+  if (handler === undefined) return count(tally.unhandled, `${file} ${vector.kind}`);
   const { passed, actual } = await run(handler, vector);
   if (passed) {
     tally.passed += 1;

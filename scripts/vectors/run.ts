@@ -1,4 +1,4 @@
-/** Runs one case and compares its answer, by the convention of `handler.ts`. */
+/** Runs one case and compares its result, as `handler.ts` defines. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Handler, Vector } from './handler.ts';
 import { isObject } from './input.ts';
@@ -33,10 +33,10 @@ function matches(actual: unknown, expected: unknown): boolean {
 
 function isRefusal(expected: unknown, message: string): boolean {
   if (!isObject(expected)) return false;
-  const answer: Record<string, unknown> = {};
-  if ('ok' in expected) answer['ok'] = false;
-  if ('error' in expected || 'errorContains' in expected) answer['error'] = message;
-  return Object.keys(answer).length > 0 && matches(answer, expected);
+  const result: Record<string, unknown> = {};
+  if ('ok' in expected) result['ok'] = false;
+  if ('error' in expected || 'errorContains' in expected) result['error'] = message;
+  return Object.keys(result).length > 0 && matches(result, expected);
 }
 
 function isFault(error: unknown): boolean {
@@ -49,7 +49,7 @@ function isFault(error: unknown): boolean {
   );
 }
 
-/** As JSON would carry it: no undefined members, no classes. */
+/** As in JSON: no undefined members, no classes. */
 function plain(value: unknown): unknown {
   return value === undefined ? undefined : (JSON.parse(JSON.stringify(value)) as unknown);
 }

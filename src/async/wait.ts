@@ -17,6 +17,18 @@ export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSig
   });
 }
 
+/** A signal that aborts after `ms`, unless it is disposed of before. */
+export function timeLimit(
+  ms: number,
+  sleep: typeof wait = wait,
+): Disposable & { readonly signal: AbortSignal } {
+  const over = new AbortController();
+  const done = new AbortController();
+  const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
+  void sleep(ms, done.signal).then(late, () => undefined);
+  return { signal: over.signal, [Symbol.dispose]: () => done.abort() };
+}
+
 /** Work with a time limit. @param work its signal aborts at the limit, and with `signal` */
 export async function limited<T>(
   ms: number,
@@ -24,15 +36,8 @@ export async function limited<T>(
   work: (within: AbortSignal) => Promise<T>,
   sleep: typeof wait = wait,
 ): Promise<T> {
-  const over = new AbortController();
-  const done = new AbortController();
-  const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
-  void sleep(ms, done.signal).then(late, () => undefined);
-  try {
-    return await work(AbortSignal.any([signal, over.signal]));
-  } finally {
-    done.abort();
-  }
+  using limit = timeLimit(ms, sleep);
+  return await work(AbortSignal.any([signal, limit.signal]));
 }
 
 /** Resolves when the signal aborts; never rejects. */

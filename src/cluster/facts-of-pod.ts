@@ -19,6 +19,7 @@ import type { Pod } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import { highestOf } from '../nodes/amd64-level.ts';
 import type { Clock } from '../async/clock.ts';
+import { timeLimit } from '../async/wait.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FactsCounters } from './metrics.ts';
 import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
@@ -73,6 +74,9 @@ export interface FactsOfPodOptions {
 /** More images than any real pod has. An object at etcd's limit could name 10,000, one request each. */
 const maxLookups = 256;
 
+/** Any further ones are unknown. A request of 3 MiB, which the API server has not validated yet, has 100,000. */
+const maxImages = 1024;
+
 interface Missing {
   readonly request: ImageRequest;
   /** The failure without pull secrets; the pod's may give access. */
@@ -87,7 +91,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     const found = new Map<string, ImageFacts>();
     const missing: Missing[] = [];
     const mayHaveSecrets = pullSecrets.mayHave(wanted.pullSecrets);
-    for (const use of wanted.uses) {
+    for (const use of wanted.uses.slice(0, maxImages)) {
       if (use.pullPolicy === 'Never') continue;
       const request = requestOf(use, wanted);
       if (request instanceof InvalidReference) {
@@ -135,23 +139,17 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     missing: readonly Missing[],
     found: Map<string, ImageFacts>,
   ): Promise<void> {
-    const budget = new AbortController();
-    const timer = setTimeout(() => budget.abort(), wanted.budgetMs);
-    try {
-      const source = await sourceFor(wanted, budget.signal);
-      await Promise.all(
-        missing.map(async ({ request, failure }, index) => {
-          const facts =
-            index < maxLookups
-              ? await lookUpOne(request, failure, source, budget.signal)
-              : memory.lastKnown(request);
-          if (facts) found.set(request.image, facts);
-        }),
-      );
-    } finally {
-      clearTimeout(timer);
-    }
-    (budget.signal.aborted ? counters.waitsExpired : counters.waitsAnswered).inc();
+    using budget = timeLimit(wanted.budgetMs, clock.sleep);
+    const { signal } = budget;
+    const source = await sourceFor(wanted, signal);
+    await Promise.all(
+      missing.map(async ({ request, failure }, index) => {
+        const facts =
+          index < maxLookups ? await lookUpOne(request, failure, source, signal) : memory.lastKnown(request);
+        if (facts) found.set(request.image, facts);
+      }),
+    );
+    (signal.aborted ? counters.waitsExpired : counters.waitsAnswered).inc();
   }
 
   /** If the secrets cannot be read in time, the images are looked up without them: they may be public. */

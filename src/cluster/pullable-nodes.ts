@@ -10,7 +10,8 @@ import type { ImageRequest } from '../images/facts/facts.ts';
 import { createReferenceCache } from '../images/references/reference.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';
-import { unlessAborted } from '../async/wait.ts';
+import type { Clock } from '../async/clock.ts';
+import { timeLimit, unlessAborted } from '../async/wait.ts';
 import { imageRequest, type FactsByImage, type FactsWanted } from './facts-of-pod.ts';
 import type { NodeHostnames } from './node-hostnames.ts';
 import type { PullSecrets } from './pull-secrets.ts';
@@ -29,9 +30,10 @@ export function createPullableNodes(options: {
   readonly fleet: Pick<Fleet, 'pullable'>;
   readonly pullSecrets: PullSecrets;
   readonly nodeHostnames: NodeHostnames;
+  readonly clock: Pick<Clock, 'sleep'>;
   readonly log: Log;
 }): PullableNodes {
-  const { fleet, pullSecrets, nodeHostnames, log } = options;
+  const { fleet, pullSecrets, nodeHostnames, clock, log } = options;
   const parse = createReferenceCache();
 
   function pullableNodes(wanted: NodesWanted): PullabilityByImage | Promise<PullabilityByImage> {
@@ -55,15 +57,16 @@ export function createPullableNodes(options: {
     open: readonly ImageRequest[],
     found: Map<string, Pullability>,
   ): Promise<PullabilityByImage> {
-    const budget = AbortSignal.timeout(Math.max(1, Math.ceil(wanted.budgetMs)));
-    const source = await sourceFor(wanted, budget);
+    using budget = timeLimit(Math.max(1, Math.ceil(wanted.budgetMs)), clock.sleep);
+    const { signal } = budget;
+    const source = await sourceFor(wanted, signal);
     await Promise.all(
       open.map(async (request) => {
         // The secrets could not be read, or make the pull fail on every node.
         const looking = source?.lookup(request.reference.repository);
         const credentials = await looking?.catch(ifError(CredentialError, () => undefined));
         if (credentials === undefined) return;
-        const groups = await settled({ ...request, pullCredentials: credentials }, budget);
+        const groups = await settled({ ...request, pullCredentials: credentials }, signal);
         found.set(request.image, pullabilityOf(groups));
       }),
     );

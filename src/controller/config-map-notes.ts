@@ -6,7 +6,7 @@ import { ignoring, isCode } from '../kube/api/errors.ts';
 import type { ConfigMap } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import type { NamedObject } from '../kube/watch/reflector.ts';
-import { ownLabels } from './own-objects.ts';
+import { namedLabels } from './own-objects.ts';
 
 export type ConfigMapOptions = Pick<NamedObject, 'client' | 'namespace' | 'name'>;
 
@@ -64,8 +64,8 @@ export class ConfigMapNotes {
       await client.patch(paths.configMaps(namespace, name), { type: 'merge', body }, { signal });
       return;
     }
-    const labels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
-    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name, namespace, labels }, data };
+    const metadata = { name, namespace, labels: namedLabels };
+    const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata, data };
     await client.create(paths.configMaps(namespace), object, { signal });
   }
 }

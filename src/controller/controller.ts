@@ -37,6 +37,7 @@ import {
   leadingLevel,
   type ReconcileOutcome,
 } from './leadership/metrics.ts';
+import { EvictionPace } from './leadership/eviction-pace.ts';
 import type { Feature, Leading } from './leadership/leading.ts';
 import { supervise } from './reconcile/supervise.ts';
 import { RolloutShares } from './rollouts/shares.ts';
@@ -191,6 +192,7 @@ function leadingOver(
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
   const controllerLeads = (): boolean => true;
+  const current = overlaid(configuration, collectResources({ clusterConfigs }));
   const fenced = fencedClient({ client, leading: signal, holds, limiter });
   const rolloutShares = new RolloutShares({
     caches,
@@ -203,6 +205,7 @@ function leadingOver(
     namespace,
     client: fenced,
     rollouts: rolloutShares,
+    evictionPace: new EvictionPace({ clock, configuration: current }),
     fleet,
     memory,
     factsOfPod,
@@ -217,7 +220,7 @@ function leadingOver(
       rollouts,
       metrics,
     }),
-    configuration: overlaid(configuration, collectResources({ clusterConfigs })),
+    configuration: current,
     clock,
     serverNow: () => client.serverNow(),
     log,

@@ -89,7 +89,7 @@ function heldCredential(value: unknown): Omit<HeldCredential, 'key'> {
   if (!isField(username) || !isField(password) || !isKnown) {
     throw new CredentialError('auths', 'a credential of auths is not exactly {username, password}');
   }
-  return { credential: { username, password: secret(password) }, origin };
+  return { credential: { username, password: secret(password, 'others') }, origin };
 }
 
 function isField(value: unknown): value is string {

@@ -100,7 +100,7 @@ export interface ServiceAccountName {
 
 /** A DNS label, RFC 1123: `namespace/name` is unambiguous. */
 const namespacePattern = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
-/** A DNS subdomain (kubernetes pkg/apis/core/validation `ValidateServiceAccountName`). */
+/** A DNS subdomain (kubernetes pkg/apis/core/validation `ValidateServiceAccountName`, `ValidateSecretName`). */
 const namePattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const maxNameLength = 253;
 
@@ -109,8 +109,8 @@ export function isNamespaceName(name: string): boolean {
   return namespacePattern.test(name);
 }
 
-/** Whether a cluster can have a service account of this name. */
-export function isServiceAccountName({ namespace, name }: ServiceAccountName): boolean {
+/** Whether a cluster can have a service account or a Secret of this name. */
+export function isObjectName({ namespace, name }: ServiceAccountName): boolean {
   return isNamespaceName(namespace) && name.length <= maxNameLength && namePattern.test(name);
 }
 
@@ -121,5 +121,5 @@ export function isServiceAccountName({ namespace, name }: ServiceAccountName): b
  */
 export function serviceAccountOf(namespace: string, name?: string): ServiceAccountName | undefined {
   const account = { namespace, name: name || 'default' };
-  return isServiceAccountName(account) ? account : undefined;
+  return isObjectName(account) ? account : undefined;
 }

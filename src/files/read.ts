@@ -43,6 +43,11 @@ export function fileError(where: string, error: unknown): FileError {
   return as('unreadable', `cannot be read (${errno})`);
 }
 
+/** The reason of an error of `node:fs` when a file or directory was written, without its path. */
+export function writeProblem(error: unknown): string {
+  return fileError('', error).reason.replace('read', 'written');
+}
+
 /** The system's code of an error, such as `ENOENT`. */
 export function errnoOf(error: unknown): string | undefined {
   if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code;

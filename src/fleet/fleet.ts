@@ -93,8 +93,6 @@ export interface FleetOptions {
   /** Limit of one lookup, milliseconds; the caller's signal may end it sooner. */
   readonly lookupTimeoutMs?: number;
   readonly responseTime?: ResponseTimeLimits;
-  /** How long no agent may answer before the fleet is not available, milliseconds. */
-  readonly patienceMs?: number | undefined;
 }
 
 /** Just less than memory gives a lookup (15 s), so that the answer names the agents that failed. */
@@ -110,7 +108,7 @@ const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 
 export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log, freshness = defaultFreshness } = options;
   const health = new AgentHealth(clock);
-  const availability = new Availability({ clock, log, patienceMs: options.patienceMs });
+  const availability = new Availability({ clock, log });
   const groups = new Groups({
     discovery,
     connection,
@@ -163,7 +161,7 @@ export function createFleet(options: FleetOptions): Fleet {
       return failedFacts(request.image, error, clock.now());
     }
     if (request.pullCredentials.length > 0) await options.pullSecretNodes?.ready(signal);
-    const fleetLookup = new FleetLookup(context, request, signal);
+    using fleetLookup = new FleetLookup(context, request, signal);
     // The owner's group comes first, so webhooks agree even before they know the groups.
     const ranked = rank(request.reference.repository, agents);
     let refusal: ImageFacts | undefined;
@@ -190,7 +188,7 @@ export function createFleet(options: FleetOptions): Fleet {
   }
 
   async function askSeveral(request: ImageRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
-    const fleetLookup = new FleetLookup(context, request, signal);
+    using fleetLookup = new FleetLookup(context, request, signal);
     const found: ImageFacts[] = [];
     for (const agent of rank(request.reference.repository, discovery.current())) {
       if (found.length === opinions || fleetLookup.isOver) break;

@@ -11,13 +11,13 @@ import type { ImageFacts } from '../images/facts/facts.ts';
 import { validReference } from '../images/references/reference.ts';
 import { acceptFacts, RejectedFacts } from './agents/accept.ts';
 import { factsOfLine } from './agents/requests.ts';
-import type { AgentConnection } from './agents/connection.ts';
+import { AgentError, type AgentConnection } from './agents/connection.ts';
 import type { AgentAddress } from './discovery/discovery.ts';
 import { createOwnerOf } from './groups/rendezvous.ts';
 import { rejectReasons, type RejectReason } from './metrics.ts';
 import type { FleetLookupContext } from './lookup/lookup.ts';
 
-/** Some hundred bytes for 100,000 images, twice: repositories move when nodes come and go. */
+/** A few hundred bytes for 100,000 images, twice: repositories move when nodes come and go. */
 const defaultMaxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
 const concurrency = 8;
@@ -98,7 +98,13 @@ export async function* sharedFacts(options: SharedFactsOptions): AsyncIterable<I
         await read(agent);
       } catch (error) {
         if (!signal.aborted)
-          log.warn({ agent: agent.url, err: error }, 'an agent did not send all its image facts');
+          log.warn(
+            {
+              agent: agent.url,
+              ...(error instanceof AgentError ? { reason: error.message } : { err: error }),
+            },
+            'an agent did not send all its image facts',
+          );
       }
     });
     if (budget <= 0)

@@ -2,14 +2,14 @@
 import type { OpenResponse } from './exchange.ts';
 import { TransportError, type TransportFailure } from './transport-error.ts';
 
-/** A body that needs room: reading goes on when `admit` resolves. */
+/** For a body that may need much memory: reading continues when `admit` resolves. */
 export interface LargeBody {
   readonly afterBytes: number;
   /** Called for each further part of the body. */
   readonly admit: () => Promise<void>;
 }
 
-/** @throws TransportError `too-large` above `maxBytes`, `encoded` if compressed; and as `admit` */
+/** @throws TransportError `too-large` above `maxBytes`, `encoded` if compressed; and what `admit` throws */
 export async function readBody(response: OpenResponse, maxBytes: number, large?: LargeBody): Promise<Buffer> {
   refuseEncoded(response);
   if (response.hasBody && Number(response.headers['content-length']?.[0] ?? 0) > maxBytes) {

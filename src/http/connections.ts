@@ -106,7 +106,7 @@ function tunnelPool(
   return pool;
 }
 
-/** Parsing some hundred certificates takes 20 ms and megabytes: equal trust shares one context. */
+/** Parsing a few hundred certificates takes 20 ms and megabytes: equal trust shares one context. */
 const contexts = new BoundedMap<string, SecureContext>(maxContexts);
 
 function contextFor(settings: TrustSettings): SecureContext {

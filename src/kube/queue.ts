@@ -79,11 +79,6 @@ export class WorkQueue {
     this.#next();
   }
 
-  /** Number of keys that are queued, in work, or waiting for their time. */
-  get size(): number {
-    return this.#ready.size + new Set([...this.#working, ...this.#later.keys()]).size;
-  }
-
   /** Resolves when no key is queued or in work. Keys that wait for their time do not count. */
   idle(): Promise<void> {
     return new Promise((resolve) => {

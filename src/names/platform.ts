@@ -20,6 +20,8 @@ export interface FullPlatform extends Platform {
   readonly written?: string;
   /** The index names no platforms: this one is from the manifest's config. */
   readonly unnamed?: true;
+  /** The document names features that the operating system must have, such as `erofs`. */
+  readonly needsFeatures?: true;
 }
 
 /** Default operating system of nodes and pods. */
@@ -123,8 +125,12 @@ export function platformsOf(written: readonly FullPlatform[]): FullPlatform[] {
       ...(version && { osVersion }),
       ...(isOther(spelling, { architecture, variant }) && { written: spelling }),
       ...(entry.unnamed && { unnamed: true as const }),
+      // The only feature of Windows, `win32k`, is not compared.
+      ...(entry.needsFeatures && os !== 'windows' && { needsFeatures: true as const }),
     };
-    const key = [formatPlatform(platform), platform.osVersion, platform.written].join(' ');
+    const key = [formatPlatform(platform), platform.osVersion, platform.written, platform.needsFeatures].join(
+      ' ',
+    );
     if (!platforms.has(key)) platforms.set(key, platform);
   }
   return [...platforms.values()];

@@ -28,7 +28,10 @@ export function defaultPlatform({ os, architecture, armVariant, osVersion }: Mac
   };
 }
 
-/** Whether CPU and system run a program. @param requiredLevel of amd64 programs, beside their variant */
+/**
+ * Whether the machine's CPU and operating system can run programs for a platform.
+ * @param requiredLevel x86-64 level that the program needs, whatever its variant says
+ */
 export function canRun(written: FullPlatform, machine: Machine, requiredLevel: number): boolean {
   const platform = normalizePlatform(written);
   if (platform.os !== machine.os) return false;

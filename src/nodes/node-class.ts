@@ -17,7 +17,7 @@ export interface NodeClass {
   readonly aarch32?: boolean;
   /** Bytes, for `explain`. No decision uses it, because no image states the page size that it needs. */
   readonly pageSize?: number;
-  /** Of Windows, such as `10.0.20348`. */
+  /** Version of Windows, such as `10.0.20348`. */
   readonly osVersion?: string;
 }
 

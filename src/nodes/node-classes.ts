@@ -11,7 +11,7 @@ export interface NodesOfClass {
   readonly class: NodeClass;
   readonly levels: LabeledLevels;
   readonly nodes: number;
-  /** Of the nodes that have one, sorted. */
+  /** Hostnames of the nodes that have one, sorted. */
   readonly hostnames: readonly string[];
 }
 
@@ -26,7 +26,7 @@ export function groupsOf(
   return classes?.get(architecture)?.filter((group) => group.class.os === os) ?? [];
 }
 
-/** Of a cluster without nodes: an image runs on the architectures that it names. */
+/** A cluster without nodes: an image runs on the architectures that it names. */
 export const noNodes: NodeClasses = new Map();
 
 /**

@@ -91,11 +91,22 @@ export function pullersOf({ os, runtime, pullMode }: NodeClass): readonly Puller
   return [...containerds('', pullMode), ...dockers, ...(os === 'windows' ? [] : [crio])];
 }
 
+/**
+ * Whether the runtime takes a platform that needs features of the operating system. Since 2.3 containerd
+ * compares them with those of the node, for which the CRI plugin names none (containerd/platforms
+ * `platforms.go` since v1.0.0-rc.3, `DefaultSpec`).
+ * @returns `undefined` if that is not known
+ */
+export function ignoresFeatures({ runtime }: NodeClass): boolean | undefined {
+  if (runtime === undefined) return undefined;
+  const release = runtime.name === 'containerd' ? releaseOf(runtime.version) : 0;
+  // Debian builds 2.1 with the library of 2.3 (measured).
+  return Number.isNaN(release) || (release >= 2000 && release < 2003) ? undefined : release < 2003;
+}
+
 /** The transfer service pulls since 2.1 (containerd `internal/cri/server/images/image_pull.go`). */
 function containerds(version: string, pullMode: PullMode | undefined): readonly Puller[] {
-  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
-  // Not a number if it is not known: then every comparison is false.
-  const release = Number(major) * 1000 + Number(minor);
+  const release = releaseOf(version);
   const all = [
     ...(release >= 2000 ? [] : [containerdBefore2]),
     ...(release < 2000 ? [] : [containerdLocal]),
@@ -103,6 +114,12 @@ function containerds(version: string, pullMode: PullMode | undefined): readonly 
   ];
   const possible = all.filter((puller) => pullMode === undefined || puller.pullMode === pullMode);
   return possible.length === 0 ? all : possible;
+}
+
+/** 2003 for 2.3; not a number if it is not known: then every comparison is false. */
+function releaseOf(version: string): number {
+  const [, major, minor] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
+  return Number(major) * 1000 + Number(minor);
 }
 
 /** `Default()` of containerd/platforms: exact on Windows. */

@@ -6,7 +6,7 @@ import { formatPlatform, type FullPlatform } from '../names/platform.ts';
 import { amd64Levels } from './amd64-level.ts';
 import { canRun, type Machine } from './machine.ts';
 import type { Amd64Level, NodeClass } from './node-class.ts';
-import { pullersOf, type Puller } from './pullers.ts';
+import { ignoresFeatures, pullersOf, type Puller } from './pullers.ts';
 
 /**
  * - `runs`: the node pulls the image and runs it, whatever the unknown fields are.
@@ -54,7 +54,7 @@ interface Try {
   readonly reason?: string;
 }
 
-type Found = Machine & { readonly puller: Puller };
+type Found = Machine & { readonly puller: Puller; readonly ignoresFeatures: boolean };
 
 /** A field of the class with its possible values. */
 interface Field {
@@ -73,6 +73,8 @@ function fieldsOf(
 ): readonly Field[] {
   const { os, architecture } = node;
   const pullers = pullersOf(node);
+  const needsFeatures = platforms.some((each) => each.needsFeatures);
+  const ignores = valuesOf(ignoresFeatures(node), [true, false], needsFeatures);
   const oneRuntime = pullers.every(({ runtime }) => runtime === pullers[0]?.runtime);
   const hasVariants = platforms.some((each) => each.architecture === architecture && each.variant);
   const needsLevel = architecture === 'amd64' && (hasVariants || requiredLevel > 1);
@@ -86,6 +88,7 @@ function fieldsOf(
       name: oneRuntime && pullers[0]?.runtime === 'containerd' ? 'pull mode' : 'runtime',
       values: pullers.map((puller) => ({ puller })),
     },
+    { name: 'runtime', values: ignores.map((each) => ({ ignoresFeatures: each })) },
     { name: 'CPU variant', values: variantsOf(node).map((armVariant) => ({ armVariant })) },
     {
       name: 'CPU variant',
@@ -125,11 +128,13 @@ function combinations(fields: readonly Field[]): Found[] {
 
 function tryOut(
   platforms: readonly FullPlatform[],
-  { puller, ...machine }: Found,
+  { puller, ignoresFeatures, ...machine }: Found,
   requiredLevel: Amd64Level,
   form: ImageForm,
 ): Try {
-  const chosen = form === 'manifest' ? 0 : puller.select(platforms, machine);
+  const taken = ignoresFeatures ? platforms : platforms.filter(({ needsFeatures }) => !needsFeatures);
+  const selected = form === 'manifest' ? platforms[0] : taken[puller.select(taken, machine) ?? -1];
+  const chosen = selected && platforms.indexOf(selected);
   const platform = chosen === undefined ? undefined : platforms[chosen];
   if (chosen === undefined || platform === undefined) {
     const how = puller.pullMode === undefined ? '' : ` (${puller.pullMode} pull)`;

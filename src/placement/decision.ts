@@ -70,6 +70,7 @@ export const skipReasons = [
   'disabled-by-pod',
   'disabled-by-namespace',
   'control-plane',
+  'too-many-terms',
   'no-image',
 ] as const;
 export type SkipReason = (typeof skipReasons)[number];
@@ -189,7 +190,7 @@ export interface PlacementDecision {
   readonly widened?: Widened;
   /** The additions of an earlier call. */
   readonly replaces?: Recorded;
-  /** Of the new record. */
+  /** Seal of the new record. */
   readonly seal?: RecordSeal;
   readonly skip?: SkipReason;
   readonly os: string;

@@ -8,7 +8,7 @@ import { imagesOfContainers, type ImageUse } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import type { PlacementInput } from './decision.ts';
 import type { NodeClasses } from '../nodes/node-classes.ts';
-import { verdictsOf } from './rules/required.ts';
+import { verdictsOf } from './rules/images/verdicts.ts';
 import { namedNodeArchitecture } from './rules/skip.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
 

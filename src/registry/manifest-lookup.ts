@@ -15,7 +15,7 @@ export interface ManifestLookup {
   /** A tag or a digest. */
   readonly reference: string;
   readonly endpoints: readonly Endpoint[];
-  /** Of the pod: namespaces share the memory for large documents. */
+  /** Namespace of the pod: namespaces share the memory for large documents. */
   readonly namespace?: string | undefined;
   /** Tried in order, as by the kubelet, until one succeeds. Empty: one anonymous attempt. */
   readonly credentials: readonly MatchedCredential[];

@@ -9,6 +9,7 @@ import { retryAfter } from '../http/headers.ts';
 import { InvalidChallenge } from './auth/challenge.ts';
 import { TokenRefused, InvalidTokenResponse } from './auth/token.ts';
 import { CircuitOpen } from './net/circuit-breaker.ts';
+import { reveal } from '../telemetry/secret.ts';
 import { TransportError } from '../http/transport-error.ts';
 
 export interface Circumstances {
@@ -61,8 +62,7 @@ function withCredential({ credential, isUnsent }: Circumstances): string {
 
 function adviceFor(code: RegistryErrorCode, { credential, isUnsent }: Circumstances): string {
   if (credential && isUnsent && (code === 'unauthorized' || code === 'forbidden')) {
-    const why = 'it lacks a user name or a password, or the registry names no known way to log in';
-    return `the credential ${credentialLabel(credential)} was not sent: ${why}`;
+    return `the credential ${credentialLabel(credential)} was not sent: ${whyUnsent(credential)}`;
   }
   if (code === 'unauthorized') {
     return credential ? 'ask for a new password' : 'give the pod a pull secret, or the node a credential';
@@ -73,13 +73,21 @@ function adviceFor(code: RegistryErrorCode, { credential, isUnsent }: Circumstan
   return advice.get(code) ?? 'the response cannot be used';
 }
 
+function whyUnsent({ credential, source }: MatchedCredential): string {
+  const { username, password, isIdentityToken = false } = credential;
+  const isNamed = username !== '' || isIdentityToken;
+  if (isNamed && reveal(password) !== '') return 'the registry names no known way to log in';
+  const isFromPlugin = source === 'credential-provider' || source === 'service-account';
+  const next = isFromPlugin ? '; its plugin may need variables in kubeletEnvironment' : '';
+  return `it has no ${isNamed ? 'password' : 'user name'}${next}`;
+}
+
 export function registryError(error: unknown, about: Circumstances, now: number): RegistryError {
   if (error instanceof RegistryError) return error;
   if (error instanceof TransportError) return transportFailed(error, about);
   if (error instanceof CircuitOpen) {
     const code = error.rateLimited ? 'rate-limited' : 'unavailable';
-    const cause = error.rateLimited ? 'after its rate limit' : 'after failures or at its request';
-    return new RegistryError(code, error.where, `${error.message}, ${cause}`, {
+    return new RegistryError(code, error.where, error.message, {
       retryAfterMs: error.retryAfterMs,
       cause: error,
     });

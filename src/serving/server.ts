@@ -16,7 +16,7 @@ import {
   type OutgoingHttpHeaders,
 } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock, type Clock } from '../async/clock.ts';
 import { errnoOf } from '../files/read.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -56,6 +56,7 @@ export interface ServerOptions {
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly limits?: Partial<ServerLimits>;
+  readonly clock?: Pick<Clock, 'sleep'>;
 }
 
 /** Resolves when the server listens. @throws ServingError for the address or the TLS files */
@@ -131,7 +132,8 @@ export class RunningServer {
   async #drain(graceMs: number): Promise<void> {
     this.#isDraining = true;
     const quietMs = Math.min(this.#limits.quietMs, graceMs / 2);
-    await sleep(quietMs);
+    const { clock = systemClock } = this.#options;
+    if (quietMs > 0) await clock.sleep(quietMs, new AbortController().signal);
     const closed = once(this.#server, 'close');
     this.#server.close();
     // `close` ends the connections that are idle now. Open requests leave idle connections later.

@@ -1,6 +1,6 @@
 /**
  * The log: one line of JSON for each event on standard error, by pino. `warn` and `error` have a constant
- * message and variable fields, so that lines can be counted. `scrub` processes every line.
+ * message and variable fields, so that lines can be counted. No value contains a known secret.
  */
 import { pino, type DestinationStream, type Logger } from 'pino';
 import { scrub } from './scrub.ts';
@@ -24,8 +24,27 @@ export function createLog(options: LogOptions = {}): Log {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: scrub },
+      hooks: { streamWrite: scrubValues },
     },
     options.destination ?? pino.destination({ fd: 2, sync: true }),
   );
+}
+
+/** The logger's own fields, which it writes first. */
+const head = /^\{"level":"[a-z]+","time":"[-:.TZ0-9]+"/;
+const texts = /"[^"\\]*(?:\\.[^"\\]*)*"(:?)/g;
+
+/**
+ * Scrubs the values of a line, and nothing else. Pod authors choose their passwords: one like `"level":"error"`
+ * or `"}`, or a date, would otherwise change or hide the lines about them.
+ */
+function scrubValues(line: string): string {
+  const own = head.exec(line)?.[0] ?? '';
+  const fields = line.slice(own.length).replaceAll(texts, (text, colon: string) => {
+    if (colon !== '') return text;
+    const value = JSON.parse(text) as string;
+    const clean = scrub(value);
+    return clean === value ? text : JSON.stringify(clean);
+  });
+  return own + fields;
 }

@@ -12,7 +12,7 @@ export interface MetricSpec {
   type: 'counter' | 'gauge' | 'histogram';
   help: string;
   labels?: Readonly<Record<string, readonly string[]>>;
-  /** Of a histogram. */
+  /** Only histograms have buckets. */
   buckets?: readonly number[];
 }
 

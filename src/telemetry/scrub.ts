@@ -6,53 +6,99 @@
 /** Shorter texts occur in ordinary words. */
 const minLength = 6;
 
-/** More than the pull secrets and tokens of a busy webhook. The oldest are removed first. */
-const maxSecrets = 2048;
+interface Limits {
+  readonly secrets: number;
+  /** Memory limit: tokens may have 64 KiB each. */
+  readonly characters: number;
+}
 
-/** Memory limit: tokens may have 64 KiB each. */
-const maxCharacters = 1_048_576;
+/** Pod authors and registries choose the number of theirs, so these do not displace ours. */
+const limits = {
+  ours: { secrets: 2048, characters: 1_048_576 },
+  others: { secrets: 1024, characters: 524_288 },
+};
+
+export type SecretOwner = keyof typeof limits;
 
 /** Longer secrets are tokens and keys, never in a Basic header: their base64 is not searched. */
 const maxBase64Source = 512;
 
 const replacement = '[secret]';
 
-/** Every form of each secret, oldest first. */
-const remembered = new Map<string, readonly string[]>();
 /** Forms by their first characters, with the number of secrets that have each form. */
 const byStart = new Map<string, Map<string, number>>();
 /** Number of forms by the hash of their first characters. */
 const starts = new Uint16Array(65_536);
-let characters = 0;
 
-export function remember(secret: string): void {
-  const known = remembered.get(secret);
-  if (known) {
-    remembered.delete(secret);
-    remembered.set(secret, known);
-    return;
+/** The secrets of one owner. The least recently registered leave first. */
+class Remembered {
+  readonly #limits: Limits;
+  /** Every form of each secret, oldest first. */
+  readonly #forms = new Map<string, readonly string[]>();
+  #characters = 0;
+
+  constructor(most: Limits) {
+    this.#limits = most;
   }
-  const found = forms(secret);
-  if (found.length === 0) return;
-  remembered.set(secret, found);
-  for (const form of found) add(form);
-  for (const [oldest, itsForms] of remembered) {
-    if (remembered.size <= maxSecrets && (characters <= maxCharacters || remembered.size === 1)) return;
-    remembered.delete(oldest);
-    for (const form of itsForms) remove(form);
+
+  get size(): number {
+    return this.#forms.size;
+  }
+
+  add(secret: string): void {
+    const known = this.#forms.get(secret);
+    if (known) {
+      this.#forms.delete(secret);
+      this.#forms.set(secret, known);
+      return;
+    }
+    const found = forms(secret);
+    if (found.length === 0) return;
+    this.#forms.set(secret, found);
+    this.#characters += lengthOf(found);
+    for (const form of found) add(form);
+    for (const [oldest, itsForms] of this.#forms) {
+      if (this.#isWithinLimits()) return;
+      this.#forms.delete(oldest);
+      this.#characters -= lengthOf(itsForms);
+      for (const form of itsForms) remove(form);
+    }
+  }
+
+  #isWithinLimits(): boolean {
+    const { secrets, characters } = this.#limits;
+    return this.size <= secrets && (this.#characters <= characters || this.size === 1);
   }
 }
 
-/** Replaces known secrets by `[secret]`, also escaped as in JSON or a URL, or inside base64. */
+const remembered = { ours: new Remembered(limits.ours), others: new Remembered(limits.others) };
+
+export function remember(secret: string, owner: SecretOwner): void {
+  remembered[owner].add(secret);
+}
+
+/** Comparisons of a text with forms. A few hundred are enough, unless many secrets begin alike: 6 ms at most. */
+const maxComparisons = 8192;
+
+/**
+ * Replaces known secrets by `[secret]`, also escaped as in JSON or a URL, or inside base64. A pod author can
+ * choose a thousand passwords with the same beginning, and repeat it in a name: such a text is cut.
+ */
 export function scrub(text: string): string {
-  if (remembered.size === 0) return text;
+  if (remembered.ours.size + remembered.others.size === 0) return text;
   let clean = '';
   let copied = 0;
   /** End of the current secret. Another may begin inside it and end later. */
   let end = 0;
+  let comparisons = 0;
+  const cutAt = (from: number): string => clean + text.slice(copied, from) + replacement;
   for (let at = 0; at + minLength <= text.length; at++) {
     if (starts[hash(text, at)] === 0) continue;
-    const length = longestAt(text, at);
+    const group = byStart.get(text.slice(at, at + minLength));
+    if (group === undefined) continue;
+    comparisons += group.size;
+    if (comparisons > maxComparisons) return copied === text.length ? clean : cutAt(Math.max(at, copied));
+    const length = longestAt(group, text, at);
     if (length === 0) continue;
     if (at >= end) clean += text.slice(copied, at) + replacement;
     end = Math.max(end, at + length);
@@ -61,9 +107,9 @@ export function scrub(text: string): string {
   return copied === 0 ? text : clean + text.slice(copied);
 }
 
-function longestAt(text: string, at: number): number {
+function longestAt(group: ReadonlyMap<string, number>, text: string, at: number): number {
   let longest = 0;
-  for (const form of byStart.get(text.slice(at, at + minLength))?.keys() ?? []) {
+  for (const form of group.keys()) {
     if (form.length > longest && text.startsWith(form, at)) longest = form.length;
   }
   return longest;
@@ -80,7 +126,7 @@ function add(form: string): void {
   const group = byStart.get(start) ?? new Map<string, number>();
   const holders = group.get(form) ?? 0;
   byStart.set(start, group.set(form, holders + 1));
-  if (holders === 0) note(form, 1);
+  if (holders === 0) count(form, 1);
 }
 
 function remove(form: string): void {
@@ -94,13 +140,16 @@ function remove(form: string): void {
   }
   group.delete(form);
   if (group.size === 0) byStart.delete(start);
-  note(form, -1);
+  count(form, -1);
 }
 
-function note(form: string, change: 1 | -1): void {
+function count(form: string, change: 1 | -1): void {
   const slot = hash(form, 0);
   starts[slot] = (starts[slot] ?? 0) + change;
-  characters += change * form.length;
+}
+
+function lengthOf(texts: readonly string[]): number {
+  return texts.reduce((sum, { length }) => sum + length, 0);
 }
 
 function forms(secret: string): string[] {

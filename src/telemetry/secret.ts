@@ -4,7 +4,7 @@
  * server's message that echoes it.
  */
 import { inspect } from 'node:util';
-import { remember } from './scrub.ts';
+import { remember, type SecretOwner } from './scrub.ts';
 
 declare const brand: unique symbol;
 
@@ -20,10 +20,11 @@ const printed = {
   [inspect.custom]: () => '[secret]',
 };
 
-export function secret(text: string): Secret {
+/** @param owner `others`: a pod author or a registry chose it, and the number of such secrets */
+export function secret(text: string, owner: SecretOwner = 'ours'): Secret {
   const holder = Object.freeze(Object.create(printed) as Secret);
   texts.set(holder, text);
-  remember(text);
+  remember(text, owner);
   return holder;
 }
 

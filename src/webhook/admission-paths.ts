@@ -11,7 +11,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import { join } from 'node:path';
 import { liveContent } from '../files/live.ts';
-import { decodeUtf8, readBounded, undefinedIfMissing } from '../files/read.ts';
+import { decodeUtf8, FileError, readBounded, undefinedIfMissing } from '../files/read.ts';
 import { pathSecretKeys } from '../names/keys.ts';
 import type { Log } from '../telemetry/log.ts';
 import { secret, type Secret } from '../telemetry/secret.ts';
@@ -54,8 +54,13 @@ export async function openAdmissionPaths(options: {
     read: () => readFiles(dir),
     fingerprint: ({ fingerprint }) => fingerprint,
     onChange: () => log.info({ dir }, 'the path of the webhook was loaded again'),
-    onProblem: ({ message }) =>
-      log.error({ problem: message }, 'the path of the webhook cannot be read; the controller writes it'),
+    onProblem: (error) => {
+      const problem = error.message;
+      // A pod starts before its Secret is there.
+      if (error instanceof FileError && error.code === 'missing')
+        log.info({ problem }, 'the path of the webhook is not there yet; the controller writes it');
+      else log.error({ problem }, 'the path of the webhook cannot be read; the controller writes it');
+    },
     pollMs,
     log,
   });
@@ -82,7 +87,7 @@ async function readFiles(dir: string) {
   const recordKey = await read(pathSecretKeys.recordKey).catch(undefinedIfMissing);
   const tokens = [current, ...(previous ? [previous] : [])];
   // A wrapped secret never shows in the log.
-  tokens.forEach(secret);
+  for (const token of tokens) secret(token);
   return {
     accepted: tokens.map((token) => Buffer.from(token)),
     recordKey: recordKey ? secret(recordKey) : undefined,

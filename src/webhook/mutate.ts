@@ -51,7 +51,7 @@ export interface MutatorOptions {
   readonly cluster: Cluster | undefined;
   readonly nodeClasses?: CurrentNodeClasses | undefined;
   readonly counters: AdmissionCounters;
-  /** Absent: records have no seal, and count without one. */
+  /** Absent: records are written, and accepted, without a seal. */
   readonly recordSealer?: (() => RecordSealer) | undefined;
   readonly clock: Clock;
   readonly log: Log;
@@ -134,7 +134,7 @@ export class Mutator {
     };
     const uses = imagesOf(pod.spec);
     const isSkipped = skipReasonOf(input, uses) !== undefined;
-    // Without a person to read a warning, no image is looked up for one.
+    // If no person would read the warning, no image is looked up for it.
     const isForWarning = namedNodeArchitecture(input) !== undefined && !hasController(request.object);
     if (isSkipped && !isForWarning)
       return this.#responses.decided(request, placing, input, decideBy(input, new Map()));
@@ -207,7 +207,7 @@ function decideBy(input: Review['input'], facts: FactsByImage): PlacementDecisio
   return decide({ ...input, facts: (image) => facts.get(image) });
 }
 
-/** Goes on at once with a value, later with a promise: a warm admission never waits for a microtask. */
+/** Continues at once with a value, later with a promise: a warm admission never waits for a microtask. */
 function after<T>(value: T | Promise<T>, step: (value: T) => Answer): Answer {
   return value instanceof Promise ? value.then(step) : step(value);
 }

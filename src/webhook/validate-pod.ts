@@ -17,17 +17,17 @@ export class InvalidObject extends Error {
 /** Finds what is wrong: the path from the value on, and what was expected there. */
 type Check = (value: unknown) => readonly [path: string, expected: string] | undefined;
 
-const text: Check = (value) => (typeof value === 'string' ? undefined : ['', 'a text']);
+const text: Check = (value) => (typeof value === 'string' ? undefined : ['', 'a string']);
 
 /** Labels, annotations, node selectors. */
 const texts: Check = (value) => {
   if (!isRecord(value)) return ['', 'an object'];
   return Object.values(value).every((each) => typeof each === 'string')
     ? undefined
-    : ['', 'an object of texts'];
+    : ['', 'an object of strings'];
 };
 
-function list(items: 'objects' | 'texts', check: Check): Check {
+function list(items: 'objects' | 'strings', check: Check): Check {
   return (value) => {
     if (!Array.isArray(value)) return ['', 'a list'];
     for (const item of value) {
@@ -54,7 +54,7 @@ function object(fields: Readonly<Record<string, Check>>, required?: string): Che
 }
 
 const containers = list('objects', object({ name: text, image: text, imagePullPolicy: text }));
-const requirements = list('objects', object({ key: text, operator: text, values: list('texts', text) }));
+const requirements = list('objects', object({ key: text, operator: text, values: list('strings', text) }));
 const term = object({ matchExpressions: requirements, matchFields: requirements });
 
 /** What placement reads in a pod or a pod template. */

@@ -5,7 +5,6 @@
  * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be
  * ready. End: be not ready, give the Service time to notice, drain.
  */
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { FactsMemory } from '../images/memory/memory.ts';
 import type { BrokenImages } from '../images/sources/broken-images.ts';
@@ -79,7 +78,7 @@ export async function startWebhook(options: WebhookOptions) {
   const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics, log });
   const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, clock, log });
   const recordSealer = paths.recordKey && sealerFor(paths.recordKey);
   const mutator = new Mutator({
     factsOfPod,
@@ -103,6 +102,7 @@ export async function startWebhook(options: WebhookOptions) {
     tls: { dir: options.tlsDir, clientCaFile, pollMs: options.tlsPollMs },
     log,
     metrics,
+    clock,
     ...(options.limits && { limits: options.limits }),
   });
   log.info({ url: server.url }, 'the webhook listens');
@@ -159,7 +159,7 @@ export async function startWebhook(options: WebhookOptions) {
      */
     stop: async ({ noticeMs = defaultNoticeMs, graceMs = defaultGraceMs } = {}): Promise<void> => {
       phase = 'stopping';
-      await pause(noticeMs);
+      if (noticeMs > 0) await clock.sleep(noticeMs, new AbortController().signal);
       await server.drain(graceMs);
       log.info('the webhook has stopped');
     },

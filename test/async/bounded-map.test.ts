@@ -22,7 +22,7 @@ t.test('the least recently used entry is removed first', async (t) => {
   ]);
 });
 
-t.test('peek is no use, and a missing key is none either', async (t) => {
+t.test('peek and a missing key do not change the order', async (t) => {
   const map = new BoundedMap<string, number>(2);
   map.set('a', 1).set('b', 2);
   t.equal(map.peek('a'), 1);

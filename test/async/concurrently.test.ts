@@ -1,7 +1,7 @@
 import t from 'tap';
 import { concurrently } from '../../src/async/concurrently.ts';
 
-t.test('keeps the order of the items and the limit', async (t) => {
+t.test('results keep the order of the items, within the limit', async (t) => {
   let running = 0;
   let most = 0;
   const items = Array.from({ length: 50 }, (_, index) => index);
@@ -19,11 +19,11 @@ t.test('keeps the order of the items and the limit', async (t) => {
   t.equal(most, 7);
 });
 
-t.test('nothing to do', async (t) => {
+t.test('no items give no results', async (t) => {
   t.strictSame(await concurrently([], 5, () => Promise.reject(new Error('called'))), []);
 });
 
-t.test('an error ends it, and nothing more is started', async (t) => {
+t.test('after an error no more work starts', async (t) => {
   let started = 0;
   await t.rejects(
     concurrently([1, 2, 3, 4, 5, 6], 2, async (item) => {

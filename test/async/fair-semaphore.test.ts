@@ -1,31 +1,28 @@
+import { setImmediate as settled } from 'node:timers/promises';
 import t from 'tap';
 import { FairSemaphore, FairSemaphores, Overloaded, type Leave } from '../../src/async/fair-semaphore.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
-const patience = new AbortController().signal;
-
-/** Lets everything that is ready happen. */
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
-
-/** A semaphore that records in which order its callers go. */
+/** A semaphore that records the order of its callers. */
 function recorded(semaphore: FairSemaphore) {
   const order: string[] = [];
   const leaves: Leave[] = [];
   return {
     order,
-    enter: (key: string, name = key, signal = patience) =>
+    enter: (key: string, name = key, signal = neverAborted) =>
       semaphore.enter(key, signal).then((leave) => {
         order.push(name);
         leaves.push(leave);
       }),
-    /** The one that has been inside longest leaves. */
+    /** Releases the oldest holder. */
     leave: async () => {
       leaves.shift()?.();
-      await settle();
+      await settled();
     },
   };
 }
 
-/** How many places each of these keys gets that takes as many as it can, one key after the other. */
+/** The places of each key if each in turn takes as many as it can. */
 function takenBy(places: number, keys: number): number[] {
   const semaphore = new FairSemaphore({ places });
   return Array.from({ length: keys }, (_, key) => {
@@ -35,7 +32,7 @@ function takenBy(places: number, keys: number): number[] {
   });
 }
 
-t.test('one busy key gets a third, and many leave places for later ones', (t) => {
+t.test('one key gets at most a third, and many keys leave places for later ones', (t) => {
   t.same(takenBy(128, 8), [43, 21, 13, 8, 6, 4, 3, 3], '27 are free');
   t.same(takenBy(28, 9), [9, 5, 3, 2, 1, 1, 1, 1, 1]);
   t.same(takenBy(2, 3), [1, 1, 0], 'each key gets one place, as long as there are any');
@@ -43,10 +40,10 @@ t.test('one busy key gets a third, and many leave places for later ones', (t) =>
   t.end();
 });
 
-t.test('first in, first out for a key, round robin over the keys', async (t) => {
+t.test('callers are served in order within a key, and round robin over keys', async (t) => {
   const { order, enter, leave } = recorded(new FairSemaphore({ places: 2 }));
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) void enter(name.slice(0, 1), name);
-  await settle();
+  await settled();
   t.same(order, ['a1', 'b1'], 'one key leaves a place free for the next');
   for (let left = 5; left > 0; left -= 1) await leave();
   t.same(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4'].slice(0, order.length));
@@ -55,46 +52,50 @@ t.test('first in, first out for a key, round robin over the keys', async (t) => 
   t.same(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
 });
 
-t.test('a place is given back once', async (t) => {
+t.test('releasing twice has no effect', async (t) => {
   const semaphore = new FairSemaphore({ places: 1 });
-  const leave = await semaphore.enter('a', patience);
+  const leave = await semaphore.enter('a', neverAborted);
   leave();
   leave();
   t.ok(semaphore.isIdle);
-  const again = await semaphore.enter('a', patience);
+  const again = await semaphore.enter('a', neverAborted);
   leave();
   t.equal(semaphore.tryEnter('b'), undefined);
   again();
   t.ok(semaphore.tryEnter('b'));
 });
 
-t.test('a caller that gives up leaves the queue', async (t) => {
+t.test('an aborted caller leaves the queue', async (t) => {
   const semaphore = new FairSemaphore({ places: 1 });
-  const leave = await semaphore.enter('a', patience);
+  const leave = await semaphore.enter('a', neverAborted);
   const controller = new AbortController();
   const impatient = semaphore.enter('a', controller.signal);
-  const patient = semaphore.enter('a', patience);
+  const patient = semaphore.enter('a', neverAborted);
   controller.abort(new Error('enough'));
   await t.rejects(impatient, { message: 'enough' });
-  await t.rejects(semaphore.enter('b', controller.signal), { message: 'enough' }, 'it does not even enter');
+  await t.rejects(
+    semaphore.enter('b', controller.signal),
+    { message: 'enough' },
+    'an aborted caller gets no place',
+  );
   leave();
   (await patient)();
   t.ok(semaphore.isIdle);
 });
 
-t.test('callers beyond the bounds of the queue are refused', async (t) => {
+t.test('callers beyond the limit of the queue are refused', async (t) => {
   const semaphore = new FairSemaphore({ places: 1, maxWaiting: 6 });
-  const leave = await semaphore.enter('a', patience);
-  const waiting = ['a', 'a', 'b', 'c', 'd', 'e'].map((key) => semaphore.enter(key, patience));
-  await t.rejects(semaphore.enter('a', patience), Overloaded, 'of one key: a third');
-  await t.rejects(semaphore.enter('f', patience), Overloaded, 'of all keys');
+  const leave = await semaphore.enter('a', neverAborted);
+  const waiting = ['a', 'a', 'b', 'c', 'd', 'e'].map((key) => semaphore.enter(key, neverAborted));
+  await t.rejects(semaphore.enter('a', neverAborted), Overloaded, 'of one key: a third');
+  await t.rejects(semaphore.enter('f', neverAborted), Overloaded, 'of all keys');
   leave();
   (await waiting[0])?.();
   await t.rejects(semaphore.enter('a', AbortSignal.abort(new Error('gone'))), { message: 'gone' });
   for (const index of [2, 3, 4, 5, 1]) (await waiting[index])?.();
 });
 
-t.test('attack: eight keys that wait as often as they may leave room in the queue for others', async (t) => {
+t.test('attack: eight keys cannot fill the queue', async (t) => {
   const semaphore = new FairSemaphore({ places: 8, maxWaiting: 100 });
   const stop = new AbortController();
   const refused = async (key: string): Promise<boolean> => {
@@ -104,7 +105,7 @@ t.test('attack: eight keys that wait as often as they may leave room in the queu
         () => false,
         () => true,
       ),
-      settle().then(() => false),
+      settled().then(() => false),
     ]);
   };
   for (let key = 0; key < 8; key += 1) while (!(await refused(`hog-${key}`)));
@@ -114,13 +115,13 @@ t.test('attack: eight keys that wait as often as they may leave room in the queu
   stop.abort(new Error('enough'));
 });
 
-t.test('resources do not wait for each other, and exist only while they are used', async (t) => {
+t.test('resources are independent, and exist only while in use', async (t) => {
   const semaphores = new FairSemaphores({ places: 1 });
-  const one = await semaphores.enter('one', 'a', patience);
-  const two = await semaphores.enter('two', 'a', patience);
-  const next = semaphores.enter('one', 'b', patience);
+  const one = await semaphores.enter('one', 'a', neverAborted);
+  const two = await semaphores.enter('two', 'a', neverAborted);
+  const next = semaphores.enter('one', 'b', neverAborted);
   one();
   (await next)();
   two();
-  t.type(await semaphores.enter('one', 'c', patience), 'function');
+  t.type(await semaphores.enter('one', 'c', neverAborted), 'function');
 });

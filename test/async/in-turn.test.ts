@@ -1,11 +1,11 @@
+import { setImmediate as settled } from 'node:timers/promises';
 import t from 'tap';
 import { inTurn, type Owned } from '../../src/async/in-turn.ts';
 
-const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 const of = (owner: string, count: number): Owned<string>[] =>
   Array.from({ length: count }, (_, index) => ({ item: `${owner}${index}`, owners: [owner] }));
 
-t.test('an owner whose work never ends leaves places for the others', async (t) => {
+t.test('hanging work of one owner leaves places for the others', async (t) => {
   const done: string[] = [];
   const slow = Promise.withResolvers<void>();
   const started: string[] = [];
@@ -14,8 +14,8 @@ t.test('an owner whose work never ends leaves places for the others', async (t) 
     if (item.startsWith('slow')) await slow.promise;
     done.push(item);
   });
-  await settle();
-  await settle();
+  await settled();
+  await settled();
   t.equal(done.length, 20);
   t.ok(started.filter((item) => item.startsWith('slow')).length < 8);
   slow.resolve();
@@ -23,31 +23,31 @@ t.test('an owner whose work never ends leaves places for the others', async (t) 
   t.equal(done.length, 70);
 });
 
-t.test('an item of several owners is worked on once', async (t) => {
+t.test('an item of several owners is processed once', async (t) => {
   const seen: string[] = [];
   await inTurn([{ item: 'x', owners: ['a', 'b'] }, ...of('a', 2)], { places: 2 }, async (item) => {
-    await settle();
+    await settled();
     seen.push(item);
   });
   t.same(seen.sort(), ['a0', 'a1', 'x']);
 });
 
-t.test('nothing is started any more: what is left is returned', async (t) => {
+t.test('after a stop the remaining items are returned', async (t) => {
   let started = 0;
   const mayStart = () => started < 3;
   const left = await inTurn([...of('a', 3), ...of('b', 2)], { places: 1, mayStart }, async () => {
     started += 1;
-    await settle();
+    await settled();
   });
   t.same(left, ['a2', 'b1']);
   t.same(await inTurn([], { places: 1 }, () => Promise.resolve()), []);
 });
 
-t.test('the first error ends it', async (t) => {
+t.test('the first error ends the run', async (t) => {
   let started = 0;
   const work = async (): Promise<void> => {
     started += 1;
-    await settle();
+    await settled();
     throw new Error(`error ${started}`);
   };
   await t.rejects(inTurn(of('a', 5), { places: 1 }, work), { message: 'error 1' });

@@ -18,7 +18,7 @@ function setUp(options: { readonly maxEntries?: number; readonly maxBytes?: numb
     loaded,
     /** The cached value, or the number of this load. */
     get: (key: string) => cache.get(key, () => Promise.resolve(loaded((loads += 1)))),
-    /** Caches a value of so many bytes. */
+    /** Caches a value of this size. */
     put: (bytes: number) => cache.get(String(bytes), () => Promise.resolve(loaded(bytes))),
     /** Whether a value is cached; loads nothing. */
     has: async (key: string) => {
@@ -42,7 +42,7 @@ t.test('a value is cached until it expires', async (t) => {
   t.equal(await get('a'), 2);
 });
 
-t.test('callers at the same time share one load', async (t) => {
+t.test('concurrent callers share one load', async (t) => {
   const { get } = setUp();
   t.same(await Promise.all(['a', 'a', 'b'].map(get)), [1, 1, 2]);
 });
@@ -57,7 +57,7 @@ t.test('a failed load is not cached, a deleted value is loaded again', async (t)
   t.equal(await get('a'), 2);
 });
 
-t.test('a load that ends late does not touch the value that replaced it', async (t) => {
+t.test('a late load does not replace a newer value', async (t) => {
   const { cache, loaded, get, has } = setUp({ maxBytes: 10 });
   for (const end of ['fails', 'succeeds']) {
     const { promise, resolve, reject } = Promise.withResolvers<Loaded<number>>();
@@ -77,14 +77,14 @@ t.test('a load that ends late does not touch the value that replaced it', async 
   }
 });
 
-t.test('the oldest entries leave first', async (t) => {
+t.test('the oldest entries are removed first', async (t) => {
   const { cache, get, has } = setUp({ maxEntries: 2 });
   for (const key of ['a', 'b', 'c']) await get(key);
   t.equal(cache.size, 2);
   t.same([await has('c'), await has('b'), await has('a')], [true, true, false]);
 });
 
-t.test('the values together are bounded by bytes', async (t) => {
+t.test('all values together are bounded by bytes', async (t) => {
   const { put, has } = setUp({ maxBytes: 100 });
   for (const bytes of [40, 60, 0]) await put(bytes);
   t.same([await has('40'), await has('60'), await has('0')], [true, true, true]);

@@ -1,14 +1,13 @@
 import t from 'tap';
 import { createRateLimiter } from '../../src/async/rate-limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
-const live = new AbortController().signal;
-
-void t.test('a burst at once, then so many each second, first come, first served', async (t) => {
+void t.test('a burst passes at once, then callers pass in order at the rate', async (t) => {
   const time = createFakeClock();
   const limiter = createRateLimiter({ perSecond: 10, burst: 3, clock: time });
   const passed: number[] = [];
-  for (let i = 0; i < 2000; i++) void limiter.take(live).then(() => passed.push(i));
+  for (let i = 0; i < 2000; i++) void limiter.take(neverAborted).then(() => passed.push(i));
   await time.advance(0);
   t.same(passed, [0, 1, 2]);
   await time.advance(99);
@@ -24,25 +23,25 @@ void t.test('a burst at once, then so many each second, first come, first served
   const idle = createRateLimiter({ perSecond: 10, burst: 3, clock: time });
   await time.advance(3_600_000);
   let count = 0;
-  for (let i = 0; i < 5; i++) void idle.take(live).then(() => count++);
+  for (let i = 0; i < 5; i++) void idle.take(neverAborted).then(() => count++);
   await time.advance(0);
-  t.equal(count, 3, 'a long rest gives no more than a burst');
+  t.equal(count, 3, 'after a long pause only a burst passes');
 });
 
-void t.test('whoever gives up leaves the queue and takes nothing', async (t) => {
+void t.test('an aborted caller leaves the queue without using a slot', async (t) => {
   const time = createFakeClock();
   const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: time });
-  await limiter.take(live);
+  await limiter.take(neverAborted);
   const passed: string[] = [];
   const aborts = { a: new AbortController(), b: new AbortController() };
   const a = limiter.take(aborts.a.signal);
   const b = limiter.take(aborts.b.signal);
-  void limiter.take(live).then(() => passed.push('c'));
-  void limiter.take(live).then(() => passed.push('d'));
+  void limiter.take(neverAborted).then(() => passed.push('c'));
+  void limiter.take(neverAborted).then(() => passed.push('d'));
   const ends = [t.rejects(a, { message: 'a went' }), t.rejects(b, { message: 'b went' })];
   aborts.b.abort(new Error('b went'));
   await time.advance(500);
-  t.same(passed, [], 'the place of one that gave up is no way past the others');
+  t.same(passed, [], 'after an abort no caller overtakes another');
   aborts.a.abort(new Error('a went'));
   await Promise.all(ends);
   await time.advance(500);
@@ -53,20 +52,20 @@ void t.test('whoever gives up leaves the queue and takes nothing', async (t) => 
   t.equal(time.pending, 0);
 });
 
-void t.test('a pause holds everybody; the longest stands', async (t) => {
+void t.test('a pause delays all callers; the longest applies', async (t) => {
   const time = createFakeClock();
   const limiter = createRateLimiter({ perSecond: 100, burst: 10, clock: time });
   limiter.pause(5000);
   limiter.pause(1000);
   let passed = 0;
-  for (let i = 0; i < 3; i++) void limiter.take(live).then(() => passed++);
+  for (let i = 0; i < 3; i++) void limiter.take(neverAborted).then(() => passed++);
   await time.advance(4999);
   t.equal(passed, 0);
   await time.advance(1);
   t.equal(passed, 3);
 });
 
-void t.test('a limiter that lets no caller pass is refused', async (t) => {
+void t.test('a rate or burst of zero is refused', async (t) => {
   const clock = createFakeClock();
   for (const [perSecond, burst] of [
     [0, 1],

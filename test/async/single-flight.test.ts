@@ -5,28 +5,31 @@ import { createFakeClock } from '../support/fake-clock.ts';
 
 const never = (signal: AbortSignal): Promise<never> => unlessAborted(new Promise(() => {}), signal);
 
-t.test('callers of one key share one run; another key and a later call start their own', async (t) => {
-  const flights = new SingleFlight<string>();
-  const started: string[] = [];
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const run = (name: string) => async (): Promise<string> => {
-    started.push(name);
-    await promise;
-    return name;
-  };
-  const results = [
-    flights.run('a', run('first')),
-    flights.run('a', run('second')),
-    flights.run('b', run('third')),
-  ];
-  t.equal(flights.size, 2);
-  t.ok(flights.has('a'));
-  resolve();
-  t.same(await Promise.all(results), ['first', 'first', 'third']);
-  t.same(started, ['first', 'third']);
-  t.equal(flights.size, 0);
-  t.equal(await flights.run('a', run('fourth')), 'fourth');
-});
+t.test(
+  'concurrent callers of one key share one run; other keys and later callers start another',
+  async (t) => {
+    const flights = new SingleFlight<string>();
+    const started: string[] = [];
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const run = (name: string) => async (): Promise<string> => {
+      started.push(name);
+      await promise;
+      return name;
+    };
+    const results = [
+      flights.run('a', run('first')),
+      flights.run('a', run('second')),
+      flights.run('b', run('third')),
+    ];
+    t.equal(flights.size, 2);
+    t.ok(flights.has('a'));
+    resolve();
+    t.same(await Promise.all(results), ['first', 'first', 'third']);
+    t.same(started, ['first', 'third']);
+    t.equal(flights.size, 0);
+    t.equal(await flights.run('a', run('fourth')), 'fourth');
+  },
+);
 
 for (const [how, work] of [
   ['rejects', () => Promise.reject(new Error('lost'))],
@@ -37,7 +40,7 @@ for (const [how, work] of [
     },
   ],
 ] as const) {
-  t.test(`a run that ${how} fails all its callers and none later`, async (t) => {
+  t.test(`a run that ${how} fails its callers, not later ones`, async (t) => {
     const clock = createFakeClock();
     const flights = new SingleFlight<string>({ limit: { ms: 1000, clock } });
     t.match(await Promise.allSettled([flights.run('a', work), flights.run('a', work)]), [
@@ -64,7 +67,7 @@ t.test('the time limit aborts the signal', async (t) => {
   t.match(new RunTimeout(1), { code: 'timeout', temporary: true });
 });
 
-t.test('close aborts runs, later ones too', async (t) => {
+t.test('close aborts current and later runs', async (t) => {
   const flights = new SingleFlight<unknown>();
   const early = t.rejects(flights.run('a', never), { message: 'ending' });
   await flights.close(new Error('ending'));
@@ -73,7 +76,7 @@ t.test('close aborts runs, later ones too', async (t) => {
   t.equal(flights.size, 0);
 });
 
-t.test('a caller that leaves does not disturb the others', async (t) => {
+t.test('an aborted caller does not affect the others', async (t) => {
   for (const abortAbandoned of [false, true]) {
     const flights = new SingleFlight<string>({ abortAbandoned });
     const { promise, resolve } = Promise.withResolvers<string>();
@@ -100,7 +103,7 @@ t.test('a caller that leaves does not disturb the others', async (t) => {
   }
 });
 
-t.test('a caller that joins an abandoned run starts another if that one fails', async (t) => {
+t.test('a caller that joined an aborted run starts another if it fails', async (t) => {
   const flights = new SingleFlight<string>({ abortAbandoned: true });
   const { promise, reject } = Promise.withResolvers<string>();
   const gone = new AbortController();

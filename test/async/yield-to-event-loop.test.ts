@@ -1,7 +1,7 @@
 import t from 'tap';
 import { createYielder } from '../../src/async/yield-to-event-loop.ts';
 
-t.test('work of half a second holds nobody up for long', async (t) => {
+t.test('long work yields to the event loop regularly', async (t) => {
   const ending = new AbortController();
   const turn = createYielder(ending.signal);
   let others = 0;
@@ -9,10 +9,10 @@ t.test('work of half a second holds nobody up for long', async (t) => {
   const end = performance.now() + 500;
   while (performance.now() < end) await turn();
   clearInterval(ticking);
-  t.ok(others >= 5, `others had their turn ${others} times`);
+  t.ok(others >= 5, `other work ran ${others} times`);
 });
 
-t.test('work that nobody wants any more ends', async (t) => {
+t.test('aborted work ends', async (t) => {
   const ending = new AbortController();
   const turn = createYielder(ending.signal);
   ending.abort();

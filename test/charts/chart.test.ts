@@ -25,13 +25,13 @@ t.test('every setting is a value of the chart, or the chart sets it', async (t) 
   t.equal(new Set(values.map(({ key }) => key)).size, values.length, 'no value twice');
 });
 
-t.test('values.yaml holds the defaults, and nothing that the schema does not know', async (t) => {
+t.test('values.yaml has exactly the values of the schema, with their defaults', async (t) => {
   const file: unknown = parse(readFileSync(`${chart}/values.yaml`, 'utf8'));
   for (const { key, default: preset } of values) t.same(at(file, key), preset, key);
   t.same(keysOf(file, new Set(values.map(({ key }) => key))), []);
 });
 
-t.test('an example is another value than the default, and of its type', async (t) => {
+t.test('an example differs from the default and has its type', async (t) => {
   for (const { key, default: preset, example, schema } of values) {
     t.notSame(example, preset, key);
     if (typeof schema['type'] === 'string') t.equal(typeOf(example), schema['type'], key);
@@ -57,10 +57,10 @@ t.test('ten values come first, labels and annotations last', async (t) => {
     t.equal(titles.at(-1), 'Labels and annotations');
   }
   const [written = ''] = readme.split('\n## Values\n');
-  t.ok(written.split(/\s+/).length < 2500, 'what is not generated is short');
+  t.ok(written.split(/\s+/).length < 2500, 'the part that is not generated is short');
 });
 
-t.test('the README has every value, or the table that it is below', async (t) => {
+t.test('the README lists every value or its table', async (t) => {
   const readme = readFileSync(`${chart}/README.md`, 'utf8');
   for (const { key } of values) {
     const [table = '', ...rest] = key.split('.');
@@ -70,15 +70,15 @@ t.test('the README has every value, or the table that it is below', async (t) =>
   }
 });
 
-t.test('templates take the namespace that namespaceOverride can replace', async (t) => {
+t.test('templates use the namespace of namespaceOverride', async (t) => {
   const rest = templates
     .replace('default .Release.Namespace .Values.namespaceOverride', '')
-    // Helm itself runs in the namespace of the release.
+    // Hooks of Helm run in the namespace of the release.
     .replace('helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }}', '');
   t.notMatch(rest, 'Release.Namespace');
 });
 
-t.test('explain, report and status find archwright by a label that no value changes', async (t) => {
+t.test('no value changes the label by which explain, report and status find archwright', async (t) => {
   const objects = parseAllDocuments(readFileSync('deploy/archwright.yaml', 'utf8')).map(
     (document) =>
       document.toJS() as { kind: string; metadata: { name: string; labels?: object }; data?: object },
@@ -96,18 +96,18 @@ t.test('explain, report and status find archwright by a label that no value chan
   t.match(
     readFileSync(`${chart}/templates/_names.tpl`, 'utf8'),
     /"app\.kubernetes\.io\/part-of" "archwright"[^]*mergeOverwrite \(dict\) .* \$all -\}\}/,
-    'the last of the merge is not of a person',
+    'the fixed labels are merged last',
   );
 });
 
-t.test('templates use no value that is not described', async (t) => {
+t.test('templates use only described values', async (t) => {
   const known = new Set(
     values.flatMap(({ key }) => key.split('.').map((_, index, steps) => steps.slice(0, index + 1).join('.'))),
   );
   const used = [...templates.matchAll(/\.Values\.([A-Za-z]+(?:\.[A-Za-z]+)*)/g)].map(([, key = '']) => key);
   t.ok(used.length > 50);
   for (const key of new Set(used)) {
-    // What an object holds is its own matter: `.Values.namespaceSelector.matchLabels`.
+    // Parts of an object value need no description: `.Values.namespaceSelector.matchLabels`.
     t.ok(
       known.has(key) ||
         [...known].some(
@@ -118,7 +118,7 @@ t.test('templates use no value that is not described', async (t) => {
   }
 });
 
-t.test('the schema names every value by its path', async (t) => {
+t.test('the schema has every value by its path', async (t) => {
   const schema = JSON.parse(schemaFile()) as unknown;
   for (const { key } of values) {
     const path = key
@@ -132,24 +132,24 @@ t.test('the schema names every value by its path', async (t) => {
   t.equal(
     at(schema, 'definitions.settings.properties.kubeletConfig.properties.binDir.additionalProperties'),
     undefined,
-    'a value is as its own schema says',
+    'a value has its own schema',
   );
 });
 
-t.test('the tree of names that templates refuse others by has every value', async (t) => {
+t.test('the list of known names in the templates has every value', async (t) => {
   const names = JSON.parse(readFileSync(`${chart}/files/values.json`, 'utf8')) as unknown;
   for (const { key } of values) t.equal(at(names, key), true, key);
   const known = new Set(values.map(({ key }) => key));
-  t.same(keysOf(names, known), ['enabled'], 'and only what a chart around this one may say besides');
+  t.same(keysOf(names, known), ['enabled'], 'besides them, only values of a parent chart');
 });
 
-t.test('templates know the flags of clean, for its extraArgs', async (t) => {
+t.test('templates know the flags of clean, to check its extraArgs', async (t) => {
   const template = readFileSync(`${chart}/templates/_wrong.tpl`, 'utf8');
   const [, known = ''] = /eq \$part "clean" \}\}\{\{ \$flags = (.*?) \}\}/.exec(template) ?? [];
   for (const name of Object.keys(clean.flags)) t.match(known, `"${name}" `, name);
 });
 
-t.test('the scheduled report has flags of the command, and a file of prices', async (t) => {
+t.test('the scheduled report uses existing flags and a file of prices', async (t) => {
   const template = readFileSync(`${chart}/templates/report.yaml`, 'utf8');
   const flags = [...template.matchAll(/- --([a-z-]+)/g)].map(([, name = '']) => name);
   for (const name of ['prices', 'newer-tags']) t.ok(flags.includes(name), name);
@@ -159,7 +159,7 @@ t.test('the scheduled report has flags of the command, and a file of prices', as
   t.ok(parsePrices(typeof example === 'string' ? example : '', 'example').entries.length > 0);
 });
 
-t.test('alerts and dashboard ask for metrics that exist, with labels that they have', async (t) => {
+t.test('alerts and dashboard query existing metrics and labels', async (t) => {
   const known = new Map(
     metricGroups.flatMap(({ metrics }) => metrics.map((metric) => [metric.name, metric])),
   );
@@ -191,13 +191,13 @@ t.test('alerts and dashboard ask for metrics that exist, with labels that they h
   }
 });
 
-t.test('each alert has a page, and each page an alert', async (t) => {
+t.test('each alert has a runbook, and each runbook an alert', async (t) => {
   const files = globSync('docs/operate/runbooks/!(README).md');
   t.same(files.sort(), alerts.map(({ name }) => `docs/operate/runbooks/${name}.md`).sort());
   for (const file of files) t.ok(Object.hasOwn(pages, file));
 });
 
-t.test('names of values in the runbooks exist', async (t) => {
+t.test('chart values named in the runbooks exist', async (t) => {
   const known = new Set(values.map(({ key }) => key));
   const tables = new Set(values.map(({ key }) => key.split('.')[0]));
   for (const { name, meaning, steps } of alerts) {
@@ -209,7 +209,7 @@ t.test('names of values in the runbooks exist', async (t) => {
   }
 });
 
-t.test('chart, program and image are of one version', async (t) => {
+t.test('chart, program and image have one version', async (t) => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
   const { appVersion, version: chartVersion } = parse(readFileSync(`${chart}/Chart.yaml`, 'utf8')) as Record<
     string,
@@ -228,7 +228,7 @@ function at(value: unknown, path: string): unknown {
   return found;
 }
 
-/** Paths in the file that are no described value. */
+/** Paths in the file without a described value. */
 function keysOf(value: unknown, known: ReadonlySet<string>, prefix = ''): string[] {
   if (known.has(prefix)) return [];
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return [prefix];

@@ -1,6 +1,6 @@
 /**
- * What the parts may do in a cluster, as the chart renders it by default, is what their code asks for and nothing else. Who
- * adds a request adds it here and in `charts/archwright/templates/_rules.tpl` or `rbac.yaml`.
+ * With default values, the roles have exactly the rights that the code needs. A new request needs an entry
+ * here and in `charts/archwright/templates/_rules.tpl` or `rbac.yaml`.
  */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
@@ -97,7 +97,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'events create patch',
       // scope/workload.ts
       'jobs get',
-      // webhook-configuration/, certificates/pass.ts
+      // webhook-configuration/, certificates/reconcile.ts
       'mutatingwebhookconfigurations:archwright get list patch watch',
       // cmd/explain.ts, by kubectl exec
       'namespaces get list watch',
@@ -108,7 +108,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'persistentvolumes get',
       'podplacementconfigs list watch',
       'podplacementconfigs/status patch',
-      // gates/open-gate.ts, taints/tolerate-pods.ts, misplaced/mover.ts
+      // gates/remove-gate.ts, taints/tolerate-pods.ts
       'pods get list patch watch',
       // misplaced/evictions.ts, rollouts/moves.ts
       'pods/eviction create',
@@ -138,7 +138,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-controller',
     [
-      // exec-format/notes.ts, misplaced/causes.ts; a creation has no name that could be compared
+      // exec-format/broken-notes.ts, misplaced/causes.ts; RBAC cannot restrict create by name
       'configmaps create',
       'configmaps:archwright-broken-images get list patch watch',
       'configmaps:archwright-drift get list patch watch',
@@ -232,18 +232,18 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
 ];
 
 for (const [kind, role, rights] of expected) {
-  t.test(`${kind} ${role}`, (t) => {
+  t.test(`${kind} ${role} has exactly these rights`, (t) => {
     t.same(rightsOf(kind, role), rights.toSorted());
     t.end();
   });
 }
 
-t.test('no role of ours has a wildcard, and no other one is unknown to this test', (t) => {
+t.test('no role has a wildcard, and this test knows all roles', (t) => {
   for (const { metadata, rules } of roles)
     for (const rule of rules)
       t.notOk([...rule.verbs, ...rule.resources, ...rule.apiGroups].includes('*'), metadata.name);
   const known = new Set(expected.map(([kind, name]) => `${kind} ${name}`));
-  // Those for people, and what agents may ask on behalf of service accounts.
+  // Roles for users.
   const others = roles
     .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
     .filter((each) => !known.has(each));

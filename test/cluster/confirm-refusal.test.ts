@@ -1,4 +1,4 @@
-/** What is asked about once more before it refuses a pod; `test/webhook/confirming.test.ts` has the rest. */
+/** Which facts are confirmed before a refusal. `test/webhook/confirming.test.ts` has the rest. */
 import { test } from 'tap';
 import { toConfirm } from '../../src/cluster/confirm-refusal.ts';
 import type { FactsWanted } from '../../src/cluster/facts-of-pod.ts';
@@ -21,28 +21,28 @@ const cases: readonly (readonly [
   image: string,
   pullPolicy: PullPolicy,
   known: ImageFacts | undefined,
-  isAsked: boolean,
+  isConfirmed: boolean,
 ])[] = [
   ['remembered of a tag', 'a:1', 'IfNotPresent', remembered, true],
   ['remembered, and old', 'a:1', 'IfNotPresent', facts('amd64', { stale: true }), true],
   ['a digest', `a:1@sha256:${'0'.repeat(64)}`, 'IfNotPresent', remembered, false],
-  ['just asked for', 'a:1', 'IfNotPresent', facts('amd64', { source: 'registry' }), false],
+  ['fresh from the registry', 'a:1', 'IfNotPresent', facts('amd64', { source: 'registry' }), false],
   ['an override', 'a:1', 'IfNotPresent', facts('amd64', { source: 'override' }), false],
   ['a failure', 'a:1', 'IfNotPresent', failed('not-an-image'), false],
   ['not known', 'a:1', 'IfNotPresent', undefined, false],
-  ['asked for each time', 'a:1', 'Always', remembered, false],
+  ['looked up each time', 'a:1', 'Always', remembered, false],
   ['never pulled', 'a:1', 'Never', remembered, false],
-  ['asked about a moment ago', 'asked:1', 'IfNotPresent', remembered, false],
+  ['confirmed a moment ago', 'confirmed:1', 'IfNotPresent', remembered, false],
 ];
 
-for (const [name, image, pullPolicy, known, isAsked] of cases) {
-  test(`asked about once more: ${name}`, (t) => {
+for (const [name, image, pullPolicy, known, isConfirmed] of cases) {
+  test(`${name}: ${isConfirmed ? 'confirmed' : 'not confirmed'}`, (t) => {
     const wanted = wantedOf(image, pullPolicy);
     const found = new Map(known === undefined ? [] : [[image, known]]);
-    const asked = toConfirm(wanted, found, (each) => each === 'asked:1');
+    const confirmed = toConfirm(wanted, found, (each) => each === 'confirmed:1');
     t.strictSame(
-      asked,
-      isAsked ? { ...wanted, uses: [{ ...wanted.uses[0], pullPolicy: 'Always' }] } : undefined,
+      confirmed,
+      isConfirmed ? { ...wanted, uses: [{ ...wanted.uses[0], pullPolicy: 'Always' }] } : undefined,
     );
     t.end();
   });

@@ -6,9 +6,9 @@ import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { compileOverrides } from '../../src/images/sources/overrides.ts';
 import { facts } from '../support/placement-input.ts';
-import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
+import { silentLog } from '../support/captured.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const freshUntil = new Date(Date.now() + 60_000).toISOString();
@@ -19,9 +19,9 @@ const platforms = [
 
 type Note = Parameters<typeof brokenImagesOf>[0][number];
 
-/** Asks for the facts of an image, for pods of a namespace. */
+/** Looks up the facts of images for pods of a namespace. */
 function factsWith(t: Test, notes: readonly Note[], overrides: Parameters<typeof compileOverrides>[0] = []) {
-  const log = createLog({ level: 'silent' });
+  const log = silentLog;
   const metrics = createMetrics();
   const memory = new FactsMemory({
     log,
@@ -52,18 +52,18 @@ function factsWith(t: Test, notes: readonly Note[], overrides: Parameters<typeof
 
 const note = { digest, architecture: 'arm64', image: 'web', namespaces: ['shop'], until: Infinity };
 
-t.test('facts leave out where an image is broken, for pods of the namespace', async (t) => {
+t.test("facts omit an image's broken architectures, for pods of the namespace", async (t) => {
   const ask = factsWith(t, [note]);
-  const asked = ask('shop');
-  t.ok(asked instanceof Promise, 'memory does not know it yet');
-  t.match((await asked).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
+  const answer = ask('shop');
+  t.ok(answer instanceof Promise, 'not in memory yet');
+  t.match((await answer).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
   const known = ask('shop');
   t.notOk(known instanceof Promise);
   t.match((await known).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
   t.same((await ask('bank')).get('web')?.platforms, platforms);
 });
 
-t.test('facts have the level that the namespace has seen, or an override states', async (t) => {
+t.test('facts have the CPU level noted for the namespace, or from an override', async (t) => {
   const level = { ...note, architecture: 'amd64', level: 3 } as const;
   const ask = factsWith(
     t,
@@ -76,6 +76,6 @@ t.test('facts have the level that the namespace has seen, or an override states'
   t.match((await ask('shop')).get('web'), { platforms, requiredLevel: 3, brokenOn: undefined });
   t.match((await ask('bank')).get('web'), { platforms, requiredLevel: 2 });
   t.match((await ask('shop', 'fixed')).get('fixed'), { source: 'override', requiredLevel: 4 });
-  t.match((await ask('shop', 'other')).get('other'), { platforms, requiredLevel: 3 }, 'the digest counts');
+  t.match((await ask('shop', 'other')).get('other'), { platforms, requiredLevel: 3 }, 'by digest');
   t.equal((await ask('bank', 'other')).get('other')?.requiredLevel, undefined);
 });

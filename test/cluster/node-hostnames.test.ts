@@ -1,9 +1,11 @@
-/** Which nodes an agent speaks for, if only some nodes of a pool have one. */
+/** Which nodes an agent represents if only some nodes of a pool run one. */
 import t from 'tap';
+import { systemClock } from '../../src/async/clock.ts';
 import { createNodeHostnames, pooledNode, type PooledNode } from '../../src/cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { factsOf, silentLog } from '../fleet/support.ts';
+import { factsOf } from '../fleet/support.ts';
+import { silentLog } from '../support/captured.ts';
 
 const agent = { 'arch.example/agent': 'true' };
 const node = (hostname: string, pool: string, labels = {}): PooledNode =>
@@ -23,7 +25,7 @@ function nodesOf(initial: Readonly<Record<string, PooledNode>>) {
   };
 }
 
-t.test('an agent speaks for the nodes of its pool without one', async (t) => {
+t.test('an agent represents the nodes of its pool that run none', async (t) => {
   const nodes = nodesOf({
     a1: node('host-a1', 'a', agent),
     a2: node('host-a2', 'a', agent),
@@ -34,13 +36,13 @@ t.test('an agent speaks for the nodes of its pool without one', async (t) => {
   const hostnames = createNodeHostnames(nodes);
   t.same(hostnames('a1'), ['host-a1', 'host-a3']);
   t.same(hostnames('a2'), ['host-a2', 'host-a3']);
-  t.same(hostnames('b1'), ['host-b1'], 'with agents on all nodes, each speaks for itself');
+  t.same(hostnames('b1'), ['host-b1'], 'with agents on all nodes, each represents only its own');
   t.same(hostnames('gone'), ['gone']);
   nodes.put('a4', node('host-a4', 'a'));
   t.same(hostnames('a1'), ['host-a1', 'host-a3', 'host-a4']);
 });
 
-t.test('a pool with agents of two groups: a node without an agent stays eligible', async (t) => {
+t.test('in a pool with agents of two groups, a node without an agent stays eligible', async (t) => {
   const nodes = nodesOf({
     a1: node('host-a1', 'a', agent),
     a2: node('host-a2', 'a', agent),
@@ -54,6 +56,7 @@ t.test('a pool with agents of two groups: a node without an agent stays eligible
     fleet: { pullable: () => ({ able: [group('able', 'a1')], unable: [group('unable', 'a2', 'b1')] }) },
     pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
     nodeHostnames: createNodeHostnames(nodes),
+    clock: systemClock,
     log: silentLog,
   });
   const found = await pullableNodes({

@@ -1,11 +1,13 @@
-/** Secrets and service accounts are read once and cached, absent ones too; `test/webhook/pull-secrets.test.ts` has the rest. */
+/**
+ * Secrets and service accounts are cached, even absent ones. `test/webhook/pull-secrets.test.ts` has the
+ * rest.
+ */
 import { test } from 'tap';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-
-const signal = new AbortController().signal;
+import { neverAborted } from '../support/never-aborted.ts';
 
 function setUp(answer: (name: string) => Promise<Secret | undefined>) {
   const clock = createFakeClock();
@@ -16,7 +18,7 @@ function setUp(answer: (name: string) => Promise<Secret | undefined>) {
   };
   const cluster = { secret, serviceAccountPullSecrets: () => Promise.resolve([]) };
   const pullSecrets = createPullSecrets({ cluster, keepMs: 60_000, clock, metrics: createMetrics() });
-  const read = (name: string, namespace = 'a', asker = signal) =>
+  const read = (name: string, namespace = 'a', asker = neverAborted) =>
     pullSecrets.source(namespace, { names: [name] }, asker);
   return { clock, reads, read };
 }
@@ -33,12 +35,12 @@ test('one request serves concurrent callers, absent objects are cached, failures
   await clock.advance(1);
   await read('x');
   await read('x', 'b');
-  t.strictSame(reads, ['a/x', 'a/x', 'b/x'], 'namespaces are apart');
+  t.strictSame(reads, ['a/x', 'a/x', 'b/x'], 'cached per namespace');
   for (const name of ['absent', 'absent', 'failing', 'failing']) await read(name);
   t.strictSame(reads.slice(3), ['a/absent', 'a/failing', 'a/failing']);
 });
 
-test('a caller that stops waiting leaves the request to the next', async (t) => {
+test('if a caller stops waiting, the next one still gets the result', async (t) => {
   const { promise, resolve } = Promise.withResolvers<Secret>();
   const { reads, read } = setUp(() => promise);
   const gone = new AbortController();
@@ -51,11 +53,31 @@ test('a caller that stops waiting leaves the request to the next', async (t) => 
   t.equal(reads.length, 1);
 });
 
-test('a thousand objects are kept, and the oldest leave first', async (t) => {
+test('a namespace with slow reads keeps no other waiting, and few of them are in progress', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const { reads, read } = setUp((name) => (name.startsWith('slow') ? promise : Promise.resolve({})));
+  const slow = Array.from({ length: 100 }, (_, index) => read(`slow${index}`));
+  await read('x', 'b');
+  t.equal(reads.length, 6);
+  t.equal(reads.at(-1), 'b/x');
+  resolve(undefined);
+  await Promise.all(slow);
+  t.equal(reads.length, 101, 'each gets its turn');
+});
+
+test('a name that no Secret can have causes no request', async (t) => {
+  const { reads, read } = setUp(() => Promise.resolve({}));
+  for (const name of ['..', '.', '../x', 'a/b', 'A', ' ', 'a?b', 'x'.repeat(254)]) {
+    t.match((await read(name)).problems(), [{ message: 'there is no such Secret' }], name);
+  }
+  t.strictSame(reads, []);
+});
+
+test('a thousand objects are cached, and the oldest are dropped first', async (t) => {
   const { reads, read } = setUp((name) => Promise.resolve({ metadata: { name } }));
   for (let index = 0; index <= 1000; index += 1) await read(`x${index}`);
   await read('x1000');
-  t.equal(reads.length, 1001, 'the newest is there');
+  t.equal(reads.length, 1001, 'the newest is cached');
   await read('x0');
-  t.equal(reads.length, 1002, 'the oldest is not');
+  t.equal(reads.length, 1002, 'the oldest is not cached');
 });

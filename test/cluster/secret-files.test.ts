@@ -20,8 +20,8 @@ import {
   settled,
   type World,
 } from '../controller/certificates/world.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
-const soon = (): AbortSignal => AbortSignal.timeout(10_000);
 const secretName = secretNames['controller-client'];
 
 function keep(t: Test, world: World, dir: string) {
@@ -34,11 +34,11 @@ function keep(t: Test, world: World, dir: string) {
 
 const read = (dir: string, name: string): string => readFileSync(join(dir, name), 'utf8');
 
-t.test('files as the kubelet would make them, for the owner alone', async (t) => {
+t.test('files are written as by the kubelet, accessible only to their owner', async (t) => {
   const world = await settled(t);
   const dir = join(t.testdir(), 'deep', 'agent-tls');
   const { kept, lines } = keep(t, world, dir);
-  await kept.ready(soon());
+  await kept.ready(neverAborted);
   const texts = world.texts('controller-client') ?? {};
   for (const name of ['tls.crt', 'tls.key', 'ca.crt']) {
     t.equal(read(dir, name), texts[name], name);
@@ -46,15 +46,15 @@ t.test('files as the kubelet would make them, for the owner alone', async (t) =>
   }
   t.equal(statSync(dir).mode & 0o777, 0o700);
   t.notMatch(lines.join(''), 'PRIVATE');
-  const selectors = world.store.asked(/secrets$/).map(({ query }) => query.get('fieldSelector'));
-  t.same(new Set(selectors), new Set([`metadata.name=${secretName}`]), 'no other Secret is asked for');
+  const selectors = world.store.received(/secrets$/).map(({ query }) => query.get('fieldSelector'));
+  t.same(new Set(selectors), new Set([`metadata.name=${secretName}`]), 'no request for another Secret');
 });
 
-t.test('a reader never has half of a change', async (t) => {
+t.test('a reader never sees a partial change', async (t) => {
   const world = await settled(t);
   const dir = t.testdir();
   const { kept } = keep(t, world, dir);
-  await kept.ready(soon());
+  await kept.ready(neverAborted);
   const { log } = captureLog('warn');
   const files = await openTlsFiles({ dir, use: 'client', ca: true, log, pollMs: 20 });
   t.teardown(() => files.close());
@@ -65,14 +65,14 @@ t.test('a reader never has half of a change', async (t) => {
     await world.store.until(() => files.current().cert === wanted, `change ${count}`);
   }
   const versions = (): number => readdirSync(dir).filter((name) => /^\.\.[0-9a-f]{16}$/.test(name)).length;
-  await world.store.until(() => versions() === 1, 'old versions are removed');
+  await world.store.until(() => versions() === 1, 'the removal of old versions');
 });
 
-t.test('what cannot be used leaves the last good files', async (t) => {
+t.test('an invalid Secret does not replace the last valid files', async (t) => {
   const world = await settled(t);
   const dir = t.testdir();
   const { kept, lines } = keep(t, world, dir);
-  await kept.ready(soon());
+  await kept.ready(neverAborted);
   const good = world.texts('controller-client') ?? {};
   const other = world.texts('agent') ?? {};
   const cases: [string, Record<string, string>, RegExp | undefined][] = [
@@ -92,10 +92,10 @@ t.test('what cannot be used leaves the last good files', async (t) => {
   world.remove('controller-client');
   await world.leader()();
   const wanted = world.texts('controller-client')?.['tls.key'];
-  await world.store.until(() => read(dir, 'tls.key') === wanted, 'and the next good ones replace them');
+  await world.store.until(() => read(dir, 'tls.key') === wanted, 'the next valid files');
 });
 
-t.test('what an earlier life left in the directory', async (t) => {
+t.test('leftovers of an earlier process are replaced, current files are not written again', async (t) => {
   const world = await settled(t);
   const dir = t.testdir();
   mkdirSync(join(dir, '..00112233445566ff'));
@@ -104,29 +104,29 @@ t.test('what an earlier life left in the directory', async (t) => {
   symlinkSync('..gone', join(dir, '..data.new'));
   writeFileSync(join(dir, 'tls.crt'), 'a plain file');
   const { kept } = keep(t, world, dir);
-  await kept.ready(soon());
+  await kept.ready(neverAborted);
   t.equal(read(dir, 'tls.crt'), world.texts('controller-client')?.['tls.crt']);
   t.notOk(existsSync(join(dir, '..00112233445566ff')));
 
-  // The next life finds the right files and leaves them alone.
+  // The next process finds current files, and does not write them.
   await kept.close();
   const before = statSync(join(dir, 'tls.crt')).ino;
   const next = keep(t, world, dir);
-  await next.kept.ready(soon());
+  await next.kept.ready(neverAborted);
   t.equal(statSync(join(dir, 'tls.crt')).ino, before);
 });
 
-t.test('no Secret yet, and a directory that cannot be written', async (t) => {
+t.test('it waits for a missing Secret, and reports an unwritable directory', async (t) => {
   const world = await createWorld(t);
   const dir = t.testdir();
   const { kept } = keep(t, world, join(dir, 'tls'));
   const gone = new Error('enough waiting');
   await t.rejects(kept.ready(AbortSignal.abort(gone)), gone);
   await world.leader()();
-  await kept.ready(soon());
+  await kept.ready(neverAborted);
 
   writeFileSync(join(dir, 'file'), '');
   const bad = keep(t, world, join(dir, 'file', 'tls'));
-  await world.store.until(() => bad.lines.join('').includes('cannot be written'), 'the log says so');
+  await world.store.until(() => bad.lines.join('').includes('cannot be written'), 'the log line');
   await t.rejects(bad.kept.ready(AbortSignal.abort(gone)), gone);
 });

@@ -1,29 +1,22 @@
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import '../../cmd/controller.ts';
-import { startKubeStore } from '../support/kube-store.ts';
 import { run } from './run.ts';
-import { files, kubeconfig } from './world.ts';
+import { storeWithConfig } from './world.ts';
 
 const lease = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 
 async function cluster(t: Test) {
-  const store = await startKubeStore();
-  t.teardown(() => store.close());
-  const { config, directory } = files(t, { config: kubeconfig(store.access.server) });
-  return {
-    store,
-    args: ['controller', '--kubeconfig', config, '--metrics-listen', '127.0.0.1:0'],
-    directory,
-  };
+  const { store, config } = await storeWithConfig(t);
+  const args = ['controller', '--kubeconfig', config, '--metrics-listen', '127.0.0.1:0'];
+  return { store, args: [...args, '--namespace', 'archwright'] };
 }
 
-t.test('leads, and ends on a stop signal', async (t) => {
-  const { store, args, directory } = await cluster(t);
+t.test('it leads, and ends on a stop signal', async (t) => {
+  const { store, args } = await cluster(t);
   const stop = new AbortController();
-  const running = run([...args, '--namespace', 'archwright', '--agent-tls-dir', `${directory}/tls`], {
-    env: { HOSTNAME: 'controller-7' },
-    stop: stop.signal,
-  });
+  const env = { HOSTNAME: 'controller-7' };
+  const running = run([...args, '--agent-tls-dir', join(t.testdir(), 'tls')], { env, stop: stop.signal });
   await store.until(() => store.get(lease) !== undefined, 'the Lease');
   t.match(store.get(lease), { spec: { holderIdentity: /^controller-7_[0-9a-f]{8}$/ } });
   await store.until(() => store.watches('/api/v1/nodes') > 0, 'the watches of the leader');
@@ -35,15 +28,12 @@ t.test('leads, and ends on a stop signal', async (t) => {
   await store.until(() => store.watches() === 0, 'the watches to end');
 });
 
-t.test('two lives of one pod have two names', async (t) => {
+t.test('a restarted pod is another candidate', async (t) => {
   const { store, args } = await cluster(t);
   const names: unknown[] = [];
   for (let life = 0; life < 2; life += 1) {
     const stop = new AbortController();
-    const running = run([...args, '--namespace', 'archwright'], {
-      env: { HOSTNAME: 'pod' },
-      stop: stop.signal,
-    });
+    const running = run(args, { env: { HOSTNAME: 'pod' }, stop: stop.signal });
     const holder = (): unknown => (store.get(lease)?.spec as { holderIdentity?: string })?.holderIdentity;
     await store.until(() => typeof holder() === 'string' && holder() !== '', 'a leader');
     names.push(holder());

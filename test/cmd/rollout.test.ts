@@ -1,8 +1,7 @@
 /** `archwright rollout` over an API server with a store. */
 import t, { type Test } from 'tap';
-import { startKubeStore } from '../support/kube-store.ts';
 import { run } from './run.ts';
-import { files, kubeconfig } from './world.ts';
+import { storeWithConfig } from './world.ts';
 
 const path = (name: string): string =>
   `/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts/${name}`;
@@ -21,16 +20,16 @@ const status = {
 };
 
 async function setup(t: Test, now?: () => number) {
-  const store = await startKubeStore(now && { now });
-  t.teardown(() => store.close());
-  store.put(path('web'), { spec: { architecture: 'arm64' }, status });
-  const { config } = files(t, { config: kubeconfig(store.access.server) });
+  const { store, config } = await storeWithConfig(t, now && { now });
+  const put = (more: object): void =>
+    void store.put(path('web'), { spec: { architecture: 'arm64' }, status: { ...status, ...more } });
+  put({});
   const rollout = (...args: readonly string[]) =>
     run(['rollout', ...args, '--kubeconfig', config, '-n', 'shop']);
-  return { store, rollout };
+  return { store, put, rollout };
 }
 
-t.test('one rollout, with its workloads', async (t) => {
+t.test('it shows a rollout with its workloads', async (t) => {
   const { rollout } = await setup(t);
   const { code, out, err } = await rollout('status', 'web');
   t.equal(err, '');
@@ -51,7 +50,7 @@ t.test('one rollout, with its workloads', async (t) => {
   t.equal(code, 0);
 });
 
-t.test('all rollouts of the namespace', async (t) => {
+t.test('it lists all rollouts of the namespace', async (t) => {
   const { store, rollout } = await setup(t);
   store.put(path('new'), { spec: { architecture: 's390x' } });
   const { out } = await rollout('status');
@@ -65,7 +64,15 @@ t.test('all rollouts of the namespace', async (t) => {
   t.match(await rollout('status'), { out: 'no rollouts in namespace shop\n', code: 0 });
 });
 
-t.test('pause, abort and resume', async (t) => {
+t.test('a rollout that does not exist', async (t) => {
+  const { rollout } = await setup(t);
+  const message =
+    /^archwright rollout: there is no ArchitectureRollout wbe in the namespace shop; archwright rollout status -n/;
+  t.match(await rollout('status', 'wbe'), { code: 1, err: message });
+  t.match(await rollout('abort', 'wbe'), { code: 1, err: message });
+});
+
+t.test('`pause`, `abort` and `resume` change the spec', async (t) => {
   const { store, rollout } = await setup(t);
   const spec = (): unknown => store.get(path('web'))?.['spec'];
   t.match(await rollout('pause', 'web'), { code: 0, out: /^rollout  web/ });
@@ -76,15 +83,12 @@ t.test('pause, abort and resume', async (t) => {
   t.match(spec(), { paused: false, aborted: false, resumedAt: /^20/ });
 });
 
-t.test('pause says that it has no effect on a complete rollout', async (t) => {
-  const { store, rollout } = await setup(t);
-  store.put(path('web'), { spec: { architecture: 'arm64' }, status: { ...status, phase: 'Complete' } });
-  t.match(await rollout('pause', 'web'), { code: 0, err: /web is complete, so pause has no effect until/ });
-});
-
-t.test('pause says that it has no effect on an aborted rollout', async (t) => {
-  const { rollout } = await setup(t);
+t.test('`pause` warns that it has no effect on a complete or aborted rollout', async (t) => {
+  const { put, rollout } = await setup(t);
   t.equal((await rollout('pause', 'web')).err, '');
+  put({ phase: 'Complete' });
+  t.match(await rollout('pause', 'web'), { code: 0, err: /web is complete, so pause has no effect until/ });
+  put({});
   await rollout('abort', 'web');
   t.match(await rollout('pause', 'web'), {
     code: 0,
@@ -92,48 +96,51 @@ t.test('pause says that it has no effect on an aborted rollout', async (t) => {
   });
 });
 
-t.test('what the controller has not followed yet is not the state of a rollout', async (t) => {
+t.test('a status from before the last change of the spec is not shown as current', async (t) => {
   const year = 365 * 24 * 3600_000;
   const ahead = Date.now() + year;
-  const { store, rollout } = await setup(t, () => ahead);
-  const { generation = 0 } = store.get(path('web'))?.metadata ?? {};
-  const back = { ...status, phase: 'RolledBack', observedGeneration: generation };
-  store.put(path('web'), { spec: { architecture: 'arm64' }, status: back });
+  const { store, put, rollout } = await setup(t, () => ahead);
+  const { generation: observedGeneration = 0 } = store.get(path('web'))?.metadata ?? {};
+  put({ phase: 'RolledBack', observedGeneration });
   t.equal((await rollout('status', 'web')).code, 1);
   t.match(await rollout('resume', 'web'), { code: 0, out: /has not seen the last change yet/ });
   const spec = store.get(path('web'))?.['spec'] as { resumedAt?: string } | undefined;
-  t.ok(
-    Date.parse(spec?.resumedAt ?? '') > ahead - 5000,
-    "by the API server's clock, as the time of the rollback",
-  );
+  t.ok(Date.parse(spec?.resumedAt ?? '') > ahead - 5000, "by the API server's clock");
 });
 
-t.test('a rollout that was rolled back is a failure; watching ends with it', async (t) => {
-  const { store, rollout } = await setup(t);
-  const retryAt = new Date(store.access.server ? Date.now() + 3600_000 : 0).toISOString();
-  store.put(path('web'), {
-    spec: { architecture: 'arm64' },
-    status: { ...status, phase: 'RolledBack', retryAt },
-  });
+t.test('a rolled back rollout is a failure, and ends `--watch`', async (t) => {
+  const { put, rollout } = await setup(t);
+  put({ phase: 'RolledBack', retryAt: new Date(Date.now() + 3600_000).toISOString() });
   const { code, out } = await rollout('status', 'web', '--watch');
   t.equal(code, 1);
   t.match(out, /retry    in (?:1h|59m\d+s)/);
 });
 
-t.test('an abort that the controller has followed at once is no failure', async (t) => {
-  const { store, rollout } = await setup(t);
-  store.put(path('web'), { spec: { architecture: 'arm64' }, status: { ...status, phase: 'Aborted' } });
+t.test('an abort that takes effect at once is no failure', async (t) => {
+  const { put, rollout } = await setup(t);
+  put({ phase: 'Aborted' });
   t.equal((await rollout('abort', 'web', '--watch')).code, 0);
   t.equal((await rollout('status', 'web')).code, 1);
 });
 
-t.test('wrong usage, and a cluster without the rollout', async (t) => {
+t.test('exit codes of wrong usage, a missing rollout and a failing API server', async (t) => {
   const { store, rollout } = await setup(t);
   t.match(await rollout(), { code: 2, err: /name one of status, pause, resume, abort/ });
   t.match(await rollout('puase'), { code: 2, err: /did you mean pause\?/ });
   t.match(await rollout('pause'), { code: 2, err: /name the rollout to pause/ });
   t.match(await rollout('status', 'a', 'b'), { code: 2, err: /takes one rollout/ });
+  t.match(await rollout('abort', 'web', '-o', 'yaml'), { code: 2, err: /--output must be/ });
+  t.same(store.writes(), [], 'wrong usage changes nothing');
   t.match(await rollout('status', 'gone'), { code: 1, err: /^archwright rollout: / });
+  const end = store.fault(/architecturerollouts/, {
+    status: 404,
+    message: 'the server could not find the requested resource',
+  });
+  const message =
+    /the cluster has no ArchitectureRollouts: is archwright installed there\? .*requested resource/;
+  t.match(await rollout('status'), { code: 1, err: message });
+  t.match(await rollout('pause', 'web'), { code: 1, err: message });
+  end();
   store.fault(/architecturerollouts/, { status: 503 });
   t.match(await rollout('status', 'web'), { code: 3, err: /^archwright rollout: / });
 });

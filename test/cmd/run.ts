@@ -1,7 +1,8 @@
-/** Runs the program inside the test, with streams that can be looked at. */
+/** Runs the program inside the test, and captures its output. */
 import { Readable } from 'node:stream';
 import { main } from '../../cmd/program/main.ts';
 import type { Entry } from '../../cmd/program/subcommand.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 export interface Result {
   readonly code: number;
@@ -19,13 +20,7 @@ export interface RunOptions {
 
 /** Runs the program to its end. */
 export async function run(args: readonly string[], options: RunOptions = {}): Promise<Result> {
-  const {
-    env = {},
-    stdin = '',
-    stop = new AbortController().signal,
-    isErrTerminal = false,
-    subcommands,
-  } = options;
+  const { env = {}, stdin = '', stop = neverAborted, isErrTerminal = false, subcommands } = options;
   let out = '';
   let err = '';
   const code = await main(args, {

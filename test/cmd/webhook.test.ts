@@ -3,9 +3,10 @@ import t from 'tap';
 import '../../cmd/webhook.ts';
 import { main } from '../../cmd/program/main.ts';
 import { createPki } from '../fleet/support.ts';
-import { send, until } from '../serving/support.ts';
+import { send } from '../serving/support.ts';
+import { until } from '../support/until.ts';
 
-t.test('it listens while agents are not found yet, and is not ready', async (t) => {
+t.test('before it has found agents, it listens but is not ready', async (t) => {
   const { serverDir, clientDir } = await createPki(t);
   const stop = new AbortController();
   let log = '';
@@ -16,7 +17,7 @@ t.test('it listens while agents are not found yet, and is not ready', async (t) 
     stop: stop.signal,
   });
   const health = (): string | undefined => /"health":"([^"]+)"/.exec(log)?.[1];
-  await until('health is served', () => health() !== undefined, 20_000);
+  await until(() => health() !== undefined, 'health is served', 20_000);
   t.match(await send(`${health()}/readyz`, { agent: false }), { status: 503, body: /\[-\]warm-up failed/ });
   const { body } = await send(`${health()}/metrics`, { agent: false });
   t.match(body, /^archwright_fleet_available [01]$/m, 'the alert ArchwrightNoAgents follows this');

@@ -1,4 +1,4 @@
-/** What the tests of `inspect` and `explain` share: registries, files around them, and a home without logins. */
+/** For tests of `inspect` and `explain`: registries, files, and a home without logins. */
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,13 +9,12 @@ import { fileURLToPath } from 'node:url';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { compileCache } from '../support/compile-cache.ts';
 import { kubeconfigOf } from '../support/kubeconfig.ts';
-import {
-  startTestRegistry,
-  type TestRegistry,
-  type TestRegistryOptions,
-} from '../support/registry/server.ts';
+import { startKubeStore, type KubeStoreOptions } from '../support/kube-store.ts';
+import { startRegistry } from '../support/registry/client.ts';
+import { multiArch } from '../support/registry/content.ts';
+import type { TestRegistryOptions } from '../support/registry/server.ts';
 
-/** Nothing of the person who runs the tests: no docker login, no kubeconfig, no cluster. */
+/** Without a docker login, kubeconfig or cluster of the user who runs the tests. */
 const home = mkdtempSync(join(tmpdir(), 'archwright-home-'));
 process.env['HOME'] = home;
 delete process.env['KUBECONFIG'];
@@ -25,11 +24,18 @@ export const program = fileURLToPath(new URL('../../cmd/archwright.ts', import.m
 
 export const childEnv = { PATH: process.env['PATH'] ?? '', HOME: home, ...compileCache };
 
-export async function registry(t: Test, options: TestRegistryOptions = {}): Promise<TestRegistry> {
-  const started = await startTestRegistry(options);
-  t.teardown(() => started.close());
-  return started;
+export { startRegistry as registry } from '../support/registry/client.ts';
+
+/** A registry with `team/app:v1` for amd64 and arm64. */
+export async function registryWithApp(t: Test, options: TestRegistryOptions = {}) {
+  const server = await startRegistry(t, options);
+  server.push('team/app', 'v1', multiArch(['linux/amd64', 'linux/arm64']));
+  return { server, image: `${server.host}/team/app:v1` };
 }
+
+/** A registry with `team/app:v1` that only `ann` may read. */
+export const privateApp = (t: Test) =>
+  registryWithApp(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
 
 export function directory(t: Test): string {
   const made = mkdtempSync(join(tmpdir(), 'archwright-test-'));
@@ -80,6 +86,13 @@ export function kubeconfig(server: string, namespace = 'shop'): string {
   return kubeconfigOf(cluster, { token: 'token-of-the-user' }, namespace);
 }
 
+/** An API server with a store, and the path of a kubeconfig for it. */
+export async function storeWithConfig(t: Test, options: KubeStoreOptions = {}) {
+  const store = await startKubeStore(options);
+  t.teardown(() => store.close());
+  return { store, config: files(t, { config: kubeconfig(store.access.server) }).config };
+}
+
 /** The results in an output of `inspect --output json`. */
 export function resultsIn(out: string): readonly ImageFacts[] {
   return (JSON.parse(out) as { results: ImageFacts[] }).results;
@@ -116,7 +129,7 @@ export interface Child {
   kill(signal: NodeJS.Signals): void;
 }
 
-/** The program as a process of its own. */
+/** The program as a process. */
 export function child(
   t: Test,
   args: readonly string[],

@@ -11,9 +11,10 @@ import { noTimers } from '../support/fake-clock.ts';
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 const podsPath = '/api/v1/namespaces/shop/pods';
+const eventsPath = '/api/v1/namespaces/shop/events';
 const retryPeriodMs = 2000;
 
-/** A controller whose time passes only in the pauses between two looks at the Lease. */
+/** A controller whose clock advances only between two reads of the Lease. */
 async function controller(t: Test, features: Readonly<Record<string, Feature>>) {
   const { store, client } = await connectedStore(t);
   const stop = new AbortController();
@@ -22,15 +23,15 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
   const steps: string[] = [];
   let now = 0;
   let endsSlowly = false;
-  const asked = new Set<string>();
+  const calls = new Set<string>();
   const noting = (name: string): KubeClient => ({
     ...client,
     get: (path, options) => {
-      asked.add(`${name} ${path}`);
+      calls.add(`${name} ${path}`);
       return client.get(path, options);
     },
     patch: (path, patch, options) => {
-      asked.add(`${name} ${path}`);
+      calls.add(`${name} ${path}`);
       return client.patch(path, patch, options);
     },
   });
@@ -72,7 +73,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
     stop,
     logged,
     steps,
-    asked,
+    calls,
     metric: async (line: string) => (await metrics.render()).split('\n').includes(line),
     letEndSlowly: () => (endsSlowly = true),
     pass: (ms: number) => void (now += ms),
@@ -86,10 +87,10 @@ const until = (signal: AbortSignal): Promise<void> =>
     else signal.addEventListener('abort', () => resolve(), { once: true });
   });
 
-t.test('leads: features with all they need; then ends, and gives the Lease back', async (t) => {
+t.test('a leader runs its features, then ends and releases the Lease', async (t) => {
   let leading: Leading | undefined;
   let atEnd: unknown;
-  const { store, run, stop, holder, metric, steps, asked } = await controller(t, {
+  const { store, run, stop, holder, metric, steps, calls } = await controller(t, {
     one: async (given) => {
       leading = given;
       await given.caches.ready(given.signal);
@@ -107,25 +108,20 @@ t.test('leads: features with all they need; then ends, and gives the Lease back'
   store.put(`${podsPath}/a`, { spec: { nodeName: 'n', containers: [] } });
   t.equal(await run(), 'stopped');
   t.match(store.get(`${podsPath}/a`), { metadata: { labels: { seen: 'yes' } } });
-  t.equal(store.list('/api/v1/namespaces/shop/events').length, 1, 'events are written before the end');
+  t.equal(store.list(eventsPath).length, 1, 'recorded events are written before the end');
   t.equal(atEnd, 'pod-a_1', 'the Lease is held while features end');
-  t.equal(holder(), '', 'and released after that');
+  t.equal(holder(), '', 'then it is released');
   t.same(steps, ['one/seen']);
-  t.same(
-    [...asked].filter((each) => each.startsWith('leaseClient') || each.includes('/leases/')),
-    [`leaseClient ${leasePath}`],
-    'renewals wait behind nothing else',
-  );
+  const renewals = [...calls].filter((each) => each.startsWith('leaseClient') || each.includes('/leases/'));
+  t.same(renewals, [`leaseClient ${leasePath}`], 'renewals have a client of their own');
   t.ok(await metric('archwright_controller_leading 0'));
-  t.equal(
-    leading?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} }).onUnknownImage,
-    'gate',
-  );
-  t.ok(Math.abs((leading?.serverNow() ?? 0) - Date.now()) < 60_000, "it knows the API server's time");
+  const policy = leading?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} });
+  t.equal(policy?.onUnknownImage, 'gate');
+  t.ok(Math.abs((leading?.serverNow() ?? 0) - Date.now()) < 60_000, "it follows the API server's clock");
   await store.until(() => store.watches() === 0, 'the watches to end');
 });
 
-t.test('deposed: writes are refused at once, watches end, and it is a candidate again', async (t) => {
+t.test('a deposed leader cannot write, ends its watches, and becomes a candidate again', async (t) => {
   const terms: Leading[] = [];
   const refused: unknown[] = [];
   const { store, run, stop, holder } = await controller(t, {
@@ -144,10 +140,10 @@ t.test('deposed: writes are refused at once, watches end, and it is a candidate 
   store.put(`${podsPath}/a`, { spec: { containers: [] } });
   await run();
   t.match(refused, [{ code: 'not-leading' }]);
-  t.same(store.list('/api/v1/namespaces/shop/events'), [], 'nor does it tell what it has to tell');
+  t.same(store.list(eventsPath), [], 'its recorded events are not written');
   t.ok(store.get(`${podsPath}/a`));
   t.equal(terms.length, 2);
-  t.not(terms[0]?.caches, terms[1]?.caches, 'what was known before counts no more');
+  t.not(terms[0]?.caches, terms[1]?.caches, 'each term has new caches');
   t.equal(holder(), '');
 });
 
@@ -162,7 +158,7 @@ for (const [what, holderIdentity, leaseDurationSeconds] of [
   ['deposed', 'pod-b_1', 4],
   ['clean takes over', 'archwright-clean/1', 15],
 ] as const) {
-  t.test(`${what}, and only then stopped: no event is written`, async (t) => {
+  t.test(`${what}, then stopped: recorded events are not written`, async (t) => {
     const { store, run, stop, holder } = await controller(t, {
       one: async (leading) => {
         await leading.caches.ready(leading.signal);
@@ -173,12 +169,12 @@ for (const [what, holderIdentity, leaseDurationSeconds] of [
       },
     });
     t.equal(await run(), 'stopped');
-    t.same(store.list('/api/v1/namespaces/shop/events'), []);
+    t.same(store.list(eventsPath), []);
     t.equal(holder(), holderIdentity);
   });
 }
 
-t.test('told to end, but the Lease runs out before that: nothing is told', async (t) => {
+t.test('if the Lease expires before a stopped leader ends, its events are not written', async (t) => {
   const { store, run, stop, pass } = await controller(t, {
     one: (leading) => {
       stop.abort();
@@ -188,10 +184,10 @@ t.test('told to end, but the Lease runs out before that: nothing is told', async
     },
   });
   t.equal(await run(), 'stopped');
-  t.same(store.list('/api/v1/namespaces/shop/events'), []);
+  t.same(store.list(eventsPath), []);
 });
 
-t.test('what a leader shows ends with its leadership', async (t) => {
+t.test('gauges of a leader drop to zero when it ends', async (t) => {
   const shown = 'archwright_custom_resources{kind="PodPlacementConfig",state="used"}';
   const { store, run, stop, metric } = await controller(t, {
     one: async ({ caches, signal }) => {
@@ -205,14 +201,14 @@ t.test('what a leader shows ends with its leadership', async (t) => {
   t.ok(await metric(`${shown} 0`));
 });
 
-t.test('a feature that fails does not take the others down', async (t) => {
+t.test('a failing feature does not stop the others', async (t) => {
   let runs = 0;
   let ends = 0;
   const { run, stop, metric, logged } = await controller(t, {
     broken: () => {
       runs += 1;
       if (runs === 2) stop.abort();
-      return Promise.reject(new Error('a defect of the test'));
+      return Promise.reject(new Error('injected failure'));
     },
     sound: async ({ signal }) => {
       await until(signal);
@@ -223,10 +219,10 @@ t.test('a feature that fails does not take the others down', async (t) => {
   t.equal(ends, 1);
   t.ok(await metric('archwright_controller_feature_failures_total{feature="broken"} 1'));
   t.ok(await metric('archwright_controller_feature_failures_total{feature="sound"} 0'));
-  t.match(logged.join(''), /a defect of the test/);
+  t.match(logged.join(''), /injected failure/);
 });
 
-t.test('a feature that does not end does not keep the Lease', async (t) => {
+t.test('the Lease is released even if a feature does not end', async (t) => {
   const { run, stop, holder, logged, letEndSlowly } = await controller(t, {
     stuck: () => {
       letEndSlowly();
@@ -239,7 +235,7 @@ t.test('a feature that does not end does not keep the Lease', async (t) => {
   t.match(logged.join(''), /did not end in time/);
 });
 
-t.test('cleaned', async (t) => {
+t.test('a controller ends for good after `clean` has run', async (t) => {
   const { store, run, holder } = await controller(t, {
     one: async ({ signal }) => {
       store.put(leasePath, { spec: { holderIdentity: 'archwright-clean/1', leaseDurationSeconds: 15 } });

@@ -1,10 +1,13 @@
-/** What a feature gets, over an API server with a store: everything real but facts, which the test scripts. */
+/**
+ * What a leader passes to a feature, over an API server with a store. All of it is real, except for facts.
+ */
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/caches/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/caches/caches.ts';
+import { EvictionPace } from '../../src/controller/leadership/eviction-pace.ts';
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
@@ -17,14 +20,15 @@ import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { captureLog, seriesOf } from '../support/captured.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 export type TestLeading = Awaited<ReturnType<typeof startLeading>>;
 
 export interface TestLeadingOptions {
   readonly configuration?: Partial<Configuration> | undefined;
-  /** By image as the pod writes it; what is not there is unknown. */
+  /** By image as the pod writes it. Other images are unknown. */
   readonly facts?: Readonly<Record<string, ImageFacts>>;
-  /** What memory knows at the start. */
+  /** Facts in memory at the start. */
   readonly remembered?: readonly ImageFacts[];
   readonly fleet?: Leading['fleet'];
   /** Closed by the test. Default: one with what is remembered. */
@@ -69,7 +73,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     await memory.close();
     client.close();
   });
-  await caches.ready(AbortSignal.timeout(10_000));
+  await caches.ready(neverAborted);
   const leading: Leading = {
     namespace: 'archwright',
     signal: ending.signal,
@@ -87,6 +91,9 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
       source: () => Promise.resolve(noPullSecrets),
     },
     policies: { policyOf: () => policyFor(configuration) },
+    nodeClasses: () => undefined,
+    rollouts: { choose: () => Promise.resolve('Other') },
+    evictionPace: new EvictionPace({ clock, configuration: () => configuration }),
     configuration: () => configuration,
     clock,
     serverNow: now,
@@ -103,10 +110,10 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     events,
     /** Lines of the log. */
     lines,
-    /** Names of the steps that were passed. */
+    /** Names of the steps so far. */
     steps,
     series: (name: string) => seriesOf(metrics, name),
-    /** Puts another configuration in force. */
+    /** Changes the configuration. */
     configure: (changes: Partial<Configuration>): void => {
       configuration = { ...configuration, ...changes };
     },
@@ -116,7 +123,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   };
 }
 
-/** The facts of those images that are known. */
+/** The facts of the known images. */
 export function factsByImage(
   uses: FactsWanted['uses'],
   factsOf: (image: string) => ImageFacts | undefined,
@@ -125,7 +132,7 @@ export function factsByImage(
   return new Map(found.filter((entry): entry is [string, ImageFacts] => entry[1] !== undefined));
 }
 
-/** A file with a webhook configuration for pods of the namespaces that a selector matches. @returns its path */
+/** Writes a webhooks file for pods in namespaces that the selector matches. @returns its path */
 export function webhooksFile(t: Test, namespaceSelector: object): string {
   const webhook = {
     name: 'pods.arch.example',
@@ -136,7 +143,7 @@ export function webhooksFile(t: Test, namespaceSelector: object): string {
   return join(t.testdir({ 'webhooks.yaml': JSON.stringify({ webhooks: [webhook] }) }), 'webhooks.yaml');
 }
 
-/** A running pod of the caches, with everything that no test is about. */
+/** A running pod as the cache keeps it, with defaults. */
 export function runningPod(more: Partial<RunningPod> = {}): RunningPod {
   return {
     namespace: 'shop',

@@ -1,4 +1,4 @@
-/** Objects of a cluster as the API server has them, with what most tests take for granted. */
+/** Objects of a cluster as the API server has them, with defaults. */
 import type { KubeStore } from '../support/kube-store.ts';
 
 /** An owner that controls its pods. Default: of the group apps, with its name as uid. */
@@ -13,6 +13,11 @@ export function nodeStatus(architecture: string, operatingSystem = 'linux') {
 
 export function readyIs(ready: boolean) {
   return { type: 'Ready', status: ready ? 'True' : 'False' };
+}
+
+/** The data of a ConfigMap. */
+export function dataAt(store: KubeStore, path: string): Readonly<Record<string, string>> {
+  return (store.get(path) as { data?: Record<string, string> } | undefined)?.data ?? {};
 }
 
 /** A ReplicaSet of a Deployment. */

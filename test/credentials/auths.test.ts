@@ -60,7 +60,7 @@ t.test('keys are not normalized again', async (t) => {
   t.equal((await source.lookup('gcr.io/x')).length, 0);
 });
 
-t.test('no auths are an empty source', async (t) => {
+t.test('without auths the source is empty', async (t) => {
   t.same(await parseAuths(undefined).lookup('gcr.io/a'), []);
   t.same(await parseAuths({}).lookup('gcr.io/a'), []);
   t.equal(parseAuths(undefined).fingerprint(), parseAuths({ a: [] }).fingerprint());
@@ -76,9 +76,9 @@ const bad: [string, unknown, RegExp][] = [
   ['a list in a list', { a: [[good()]] }, /is not an object/],
   ['no password', { a: { username: 'u' } }, /exactly/],
   ['a password that is a number', { a: { username: 'u', password: 1 } }, /exactly/],
-  ['a further member', { a: { ...good(), auth: 'x' } }, /exactly/],
-  ['a password without end', { a: { username: 'u', password: 'x'.repeat(65_537) } }, /exactly/],
-  ['a key without end', { ['a'.repeat(1025)]: good() }, /not a registry/],
+  ['an extra member', { a: { ...good(), auth: 'x' } }, /exactly/],
+  ['a password that is too long', { a: { username: 'u', password: 'x'.repeat(65_537) } }, /exactly/],
+  ['a key that is too long', { ['a'.repeat(1025)]: good() }, /not a registry/],
   ['a key that is not a registry', { 'gcr.io:*': good() }, /not a registry/],
   ['too many', { a: Array.from({ length: 1001 }, good) }, /more than 1000/],
 ];
@@ -94,13 +94,13 @@ for (const [name, value, message] of bad) {
   });
 }
 
-t.test('accepts what is just within the limits', async (t) => {
+t.test('accepts auths at the limits', async (t) => {
   const long = { username: 'u', password: 'x'.repeat(65_536) };
   t.equal((await parseAuths({ ['a'.repeat(1024)]: long, a: [] }).lookup('a'.repeat(1024))).length, 1);
   t.ok(parseAuths({ a: Array.from({ length: 1000 }, good) }));
 });
 
-t.test('an agent finds what the webhook found, in the same order', async () => {
+t.test('the agent finds the same credentials as the webhook, in the same order', async () => {
   const key = constantFrom('gcr.io', 'gcr.io/a', '*.io', 'docker.io', 'index.docker.io', '__proto__', 'a%25');
   const entry = record({ key, username: constantFrom('u', 'v', ''), password: string() });
   const repository = constantFrom('gcr.io/a', 'gcr.io/b', 'docker.io/library/a', '__proto__/x');

@@ -5,12 +5,12 @@ import t, { type Test } from 'tap';
 import { createDockerConfigSource } from '../../src/credentials/docker/docker-config-file.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
+import { manualRefresh } from '../support/manual-refresh.ts';
 
-const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 const good = 'user = "me"\nsecret = "hunter22"\n';
 
-/** `state what` by the name of the file, and what differs. */
-async function told(t: Test, source: LiveCredentialSource, dir: string) {
+/** `state what` by file name, and the differences from the node. */
+async function describedParts(t: Test, source: LiveCredentialSource, dir: string) {
   t.teardown(() => source.close());
   const parts = await source.describe();
   t.notMatch(JSON.stringify(parts), /hunter22|aHVudGVy/, 'no secret');
@@ -19,16 +19,16 @@ async function told(t: Test, source: LiveCredentialSource, dir: string) {
   );
 }
 
-t.test('registry TOML files, one by one', async (t) => {
+t.test('each registry TOML file is described', async (t) => {
   const dir = t.testdir({
     'a.example.toml': good,
     'b.example_5000_.toml': good,
     'c.toml': 'user = "hunter22',
   });
-  const source = await createRegistryTomlSource({ dir, ...byHand });
+  const source = await createRegistryTomlSource({ dir, ...manualRefresh });
   const node =
     'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with credentials of its own';
-  t.same(await told(t, source, dir), [
+  t.same(await describedParts(t, source, dir), [
     ` | used | files: 3 | ${node}`,
     '/a.example.toml | used | a credential for a.example',
     '/b.example_5000_.toml | used | a credential for b.example:5000',
@@ -38,26 +38,28 @@ t.test('registry TOML files, one by one', async (t) => {
   await source.refresh();
   t.match((await source.describe())[1], {
     state: 'left-out',
-    what: 'user must be a text, as in user = "NAME"; its last good content stays in force',
+    what: 'user must be a string, as in user = "NAME"; its last good content stays in force',
   });
 });
 
-t.test('a directory without such files, and none', async (t) => {
+t.test('an empty and a missing directory are described', async (t) => {
   const dir = t.testdir({ 'readme.txt': '' });
-  const empty = await createRegistryTomlSource({ dir, ...byHand });
-  t.same(await told(t, empty, dir), [' | unused | holds no file <registry>.toml']);
-  const missing = await createRegistryTomlSource({ dir: join(dir, 'creds'), ...byHand });
-  t.same(await told(t, missing, dir), ['/creds | left-out | there is no such directory']);
-  const escaping = await createRegistryTomlSource({ dir: '/../creds', root: dir, ...byHand });
-  t.match(await told(t, escaping, dir), [/^\/\.\.\/creds \| left-out \| \/\.\.\/creds: leads out of/]);
+  const empty = await createRegistryTomlSource({ dir, ...manualRefresh });
+  t.same(await describedParts(t, empty, dir), [' | unused | holds no file <registry>.toml']);
+  const missing = await createRegistryTomlSource({ dir: join(dir, 'creds'), ...manualRefresh });
+  t.same(await describedParts(t, missing, dir), ['/creds | left-out | there is no such directory']);
+  const escaping = await createRegistryTomlSource({ dir: '/../creds', root: dir, ...manualRefresh });
+  t.match(await describedParts(t, escaping, dir), [
+    /^\/\.\.\/creds \| left-out \| \/\.\.\/creds: leads out of/,
+  ]);
 });
 
-t.test('the candidate in use, and those before and after it', async (t) => {
+t.test('the docker config in use is described, and those before and after it', async (t) => {
   const auths = { auths: { 'a.example': { auth: Buffer.from('me:hunter22').toString('base64') }, ':x': {} } };
   const dir = t.testdir({ b: { 'config.json': '{' }, c: { 'config.json': JSON.stringify(auths) } });
   const candidates = ['a', 'b', 'c', 'd'].map((name) => join(dir, name, 'config.json'));
-  const source = await createDockerConfigSource({ candidates, ...byHand });
-  t.same(await told(t, source, dir), [
+  const source = await createDockerConfigSource({ candidates, ...manualRefresh });
+  t.same(await describedParts(t, source, dir), [
     '/a/config.json | absent | there is no such file',
     '/b/config.json | left-out | is not valid JSON',
     '/c/config.json | used | in use: the first readable candidate; entries: 1 | the kubelet caches the file for 5 minutes; here a change counts at once',
@@ -66,12 +68,12 @@ t.test('the candidate in use, and those before and after it', async (t) => {
   ]);
 });
 
-t.test('a file that just broke stays in force, as in the kubelet', async (t) => {
+t.test('a file that has just broken stays in force, as in the kubelet', async (t) => {
   const dir = t.testdir({ 'config.json': '{}' });
-  const source = await createDockerConfigSource({ candidates: [join(dir, 'config.json')], ...byHand });
+  const source = await createDockerConfigSource({ candidates: [join(dir, 'config.json')], ...manualRefresh });
   writeFileSync(join(dir, 'config.json'), '{');
   await source.refresh();
-  t.same(await told(t, source, dir), [
+  t.same(await describedParts(t, source, dir), [
     '/config.json | left-out | is not valid JSON',
     '/config.json | used | its last good content stays in force for 5 minutes',
   ]);

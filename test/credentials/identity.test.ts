@@ -23,7 +23,7 @@ const others: [string, HeldCredential[]][] = [
   ['nothing', []],
 ];
 
-t.test('an identity is equal for equal credentials only, and reveals nothing', async (t) => {
+t.test('identities are equal only for equal credentials, and reveal no secret', async (t) => {
   const [{ credential }] = [held('a', 'user', 'password')];
   t.equal(credentialId(credential), credentialId(held('b', 'user', 'password', 'there').credential));
   t.not(credentialId(credential), credentialId(held('a', 'user', 'password2').credential));
@@ -31,7 +31,7 @@ t.test('an identity is equal for equal credentials only, and reveals nothing', a
   t.notMatch(credentialId(credential), /user|password/);
 });
 
-t.test('identity and fingerprint of content do not depend on its place', async (t) => {
+t.test('identity and fingerprint do not depend on the location of the file', async (t) => {
   const elsewhere = [held('gcr.io', 'user', 'password', 'elsewhere')];
   t.equal(contentId(base), contentId(elsewhere));
   t.equal(
@@ -58,7 +58,7 @@ t.test('identity and fingerprint of content do not depend on its place', async (
   );
 });
 
-t.test('the order of credentials counts', async (t) => {
+t.test('fingerprints depend on the order of credentials', async (t) => {
   const two = [held('gcr.io', 'a', 'password'), held('gcr.io', 'b', 'password')];
   t.not(contentId(two), contentId(two.toReversed()));
 });

@@ -1,7 +1,7 @@
 import t from 'tap';
-import { isServiceAccountName, serviceAccountOf } from '../../src/credentials/credential.ts';
+import { isObjectName, serviceAccountOf } from '../../src/credentials/credential.ts';
 
-t.test('names that a cluster can have', async (t) => {
+t.test('only valid names of service accounts are accepted', async (t) => {
   const long = 'a'.repeat(64);
   const cases: [namespace: string, name: string, isOne: boolean][] = [
     ['default', 'default', true],
@@ -30,11 +30,11 @@ t.test('names that a cluster can have', async (t) => {
     ['a', '../b', false],
   ];
   for (const [namespace, name, isOne] of cases) {
-    t.equal(isServiceAccountName({ namespace, name }), isOne, JSON.stringify([namespace, name]));
+    t.equal(isObjectName({ namespace, name }), isOne, JSON.stringify([namespace, name]));
   }
 });
 
-t.test('the account of a pod', async (t) => {
+t.test('the account of a pod is the named one, else default', async (t) => {
   t.same(serviceAccountOf('team', 'builder'), { namespace: 'team', name: 'builder' });
   for (const none of [undefined, '']) {
     t.same(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });

@@ -7,9 +7,9 @@ import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { silentLog } from '../fleet/support.ts';
 import { until } from '../support/until.ts';
-import { ask, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
+import { bodyOf, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
+import { silentLog } from '../support/captured.ts';
 
 function probe(url: string): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
@@ -20,9 +20,9 @@ function probe(url: string): Promise<{ status: number; text: string }> {
   });
 }
 
-const facts = ask('r.example/a:1');
+const facts = bodyOf('r.example/a:1');
 
-t.test('/v1/info', async (t) => {
+t.test('/v1/info describes the node', async (t) => {
   let fingerprint = 'one';
   const problem = { source: 'docker-config', origin: '/config.json', message: 'is not valid JSON' } as const;
   const { send } = await startTestAgent(t, {
@@ -41,7 +41,7 @@ t.test('/v1/info', async (t) => {
   t.match((await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
 });
 
-t.test('architectures as in node labels', (t) => {
+t.test('the architecture is named as in node labels', (t) => {
   const cases = {
     x64: 'amd64',
     arm64: 'arm64',
@@ -55,7 +55,7 @@ t.test('architectures as in node labels', (t) => {
   t.end();
 });
 
-t.test('invalid requests', async (t) => {
+t.test('invalid requests are refused', async (t) => {
   const { send, post, metric } = await startTestAgent(t, {
     limits: { maxBodyBytes: 1000, bodyTimeoutMs: 50 },
   });
@@ -91,7 +91,7 @@ t.test('invalid requests', async (t) => {
   t.ok((await wrong('method="GET",path="other"')) > 3);
 });
 
-t.test('a body that does not arrive', async (t) => {
+t.test('a body that does not arrive ends in a timeout', async (t) => {
   const { agent, pki, metric } = await startTestAgent(t, { limits: { bodyTimeoutMs: 50 } });
   const socket = connect({
     port: Number(new URL(agent.url).port),
@@ -109,7 +109,7 @@ t.test('a body that does not arrive', async (t) => {
   t.equal(await metric('archwright_agent_open_requests'), 0);
 });
 
-t.test('a charset and a query are ignored', async (t) => {
+t.test('a charset in Content-Type and a query are ignored', async (t) => {
   const { post, send } = await startTestAgent(t);
   const headers = { 'content-type': 'application/json; charset=utf-8' };
   t.equal((await post(facts, { headers })).status, 200);
@@ -119,7 +119,7 @@ t.test('a charset and a query are ignored', async (t) => {
   t.equal(head.text, '');
 });
 
-t.test('too many concurrent requests', async (t) => {
+t.test('concurrent requests are limited', async (t) => {
   const { held, inspector } = holding();
   const { post, metric } = await startTestAgent(t, { limits: { openRequests: 1 }, inspector });
   const first = post(facts);
@@ -134,7 +134,7 @@ t.test('too many concurrent requests', async (t) => {
   t.equal((await post(facts)).status, 200);
 });
 
-t.test('the bodies of all requests together are limited', async (t) => {
+t.test('the bytes of all request bodies together are limited', async (t) => {
   const { held, inspector } = holding();
   const { post } = await startTestAgent(t, { limits: { maxBodiesBytes: 400_000 }, inspector });
   const large = `${JSON.stringify(facts)}${' '.repeat(299_000)}`;
@@ -151,27 +151,22 @@ t.test('the bodies of all requests together are limited', async (t) => {
   t.equal((await post(large)).status, 200);
 });
 
-t.test('health, readiness and metrics', async (t) => {
-  let problem: string | undefined = 'no memory yet';
-  const { agent } = await startTestAgent(t, { ready: { memory: () => problem } });
+t.test('health, readiness and metrics are on their own port', async (t) => {
+  const { agent } = await startTestAgent(t);
   t.equal((await probe(`${agent.metricsUrl}/healthz`)).status, 200);
-  const notReady = await probe(`${agent.metricsUrl}/readyz`);
-  t.equal(notReady.status, 503);
-  t.match(notReady.text, /no memory yet/);
-  problem = undefined;
   t.equal((await probe(`${agent.metricsUrl}/readyz`)).status, 200);
   const { text } = await probe(`${agent.metricsUrl}/metrics`);
   for (const { name } of agentMetrics) t.match(text, new RegExp(`^# HELP ${name} `, 'm'));
   t.match(text, /archwright_agent_requests_total\{method="POST",path="\/v1\/facts",outcome="failed"\} 0/);
 });
 
-t.test('stops without losing a request', async (t) => {
+t.test('stop finishes the requests in flight', async (t) => {
   const { held, inspector } = holding();
   const { agent, post, send } = await startTestAgent(t, { inspector });
   const inFlight = post(facts);
   await until(held.isHeld);
   const stopped = agent.stop(10_000);
-  t.equal(agent.stop(0), stopped, 'stopping twice is stopping once');
+  t.equal(agent.stop(0), stopped, 'a second stop has no effect');
   t.match(await probe(`${agent.metricsUrl}/readyz`), { status: 503, text: /the agent is stopping/ });
   held.release();
   const answer = await inFlight;

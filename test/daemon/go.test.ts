@@ -10,7 +10,7 @@ import {
   parseGoUrl,
 } from '../../daemon/go.ts';
 
-t.test('durations in the syntax of Go', async (t) => {
+t.test('Go durations are parsed', async (t) => {
   const cases: [string, number | undefined][] = [
     ['0', 0],
     ['+0', 0],
@@ -43,12 +43,12 @@ t.test('durations in the syntax of Go', async (t) => {
   for (const [text, expected] of cases) t.equal(parseGoDuration(text), expected, text);
 });
 
-t.test('a duration with many amounts and a bad end is refused at once', async (t) => {
+t.test('a long malformed duration is refused in linear time', async (t) => {
   // Found by fuzzing: each amount of two digits doubled the time.
   t.equal(parseGoDuration(`-${'03m'.repeat(1000)}03`), undefined);
 });
 
-t.test('and as Go prints them', async (t) => {
+t.test('durations are printed as in Go', async (t) => {
   const cases: [number, string][] = [
     [0, '0s'],
     [-60_000, '-1m0s'],
@@ -64,7 +64,7 @@ t.test('and as Go prints them', async (t) => {
   for (const [ms, expected] of cases) t.equal(formatGoDuration(ms), expected);
 });
 
-t.test('property: what is printed reads back', async (t) => {
+t.test('property: parsing reverses printing', async (t) => {
   fc.assert(
     fc.property(fc.integer({ min: -1e12, max: 1e12 }), (ms) => {
       t.equal(parseGoDuration(formatGoDuration(ms)), ms === 0 ? 0 : ms);
@@ -73,11 +73,11 @@ t.test('property: what is printed reads back', async (t) => {
   );
 });
 
-t.test('%q', async (t) => {
+t.test('%q quotes as in Go', async (t) => {
   t.equal(goQuote('a"\\\n\t\u0007\u0001\u007fé€\u200b😀'), String.raw`"a\"\\\n\t\a\x01\x7fé€\u200b😀"`);
 });
 
-t.test('%v and %T', async (t) => {
+t.test('%v and %T print as in Go', async (t) => {
   const cases: [value: unknown, shown: string, type: string][] = [
     ['a', 'a', 'string'],
     [3n, '3', 'int64'],
@@ -90,7 +90,7 @@ t.test('%v and %T', async (t) => {
   for (const [value, shown, type] of cases) t.same([goValue(value), goType(value)], [shown, type]);
 });
 
-t.test('URLs as Go parses them', async (t) => {
+t.test('URLs are parsed as in Go', async (t) => {
   const cases: [string, ReturnType<typeof parseGoUrl>][] = [
     ['HTTPS://A.example/x', { scheme: 'https', host: 'A.example', path: '/x' }],
     ['https://a:b@h:1/%41?q#f', { scheme: 'https', host: 'h:1', path: '/A' }],
@@ -109,7 +109,7 @@ t.test('URLs as Go parses them', async (t) => {
   for (const [text, url] of cases) t.same(parseGoUrl(text), url, text);
 });
 
-t.test('clean paths', async (t) => {
+t.test('paths are cleaned as in Go', async (t) => {
   const cases = {
     '/a/../b//c/.': '/b/c',
     '/../..': '/',

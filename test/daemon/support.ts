@@ -1,4 +1,4 @@
-/** A running agent over an inspector that a test writes, and a client that sends whatever it is told. */
+/** A running agent with a scripted source, and a client that sends any request. */
 import { request, type RequestOptions } from 'node:https';
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { readFile } from 'node:fs/promises';
@@ -9,8 +9,8 @@ import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/a
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { seriesOf } from '../support/captured.ts';
-import { createPki, factsOf, readableLog, silentLog, type Pki } from '../fleet/support.ts';
+import { seriesOf, readableLog, silentLog } from '../support/captured.ts';
+import { createPki, factsOf, type Pki } from '../fleet/support.ts';
 
 export interface TestAgent {
   readonly agent: RunningAgent;
@@ -36,11 +36,11 @@ export interface Received {
   readonly json: unknown;
 }
 
-export interface Answer {
+export interface FactsResponse {
   readonly results: readonly ImageFacts[];
 }
 
-/** The certificate and key in a directory, if there are any. */
+/** The certificate and key in a directory, if they exist. */
 export async function clientTls(dir: string) {
   const [cert, key] = await Promise.all(
     ['tls.crt', 'tls.key'].map((name) => readFile(join(dir, name), 'utf8').catch(() => undefined)),
@@ -62,7 +62,7 @@ export function holding() {
 }
 
 /** The body of a request for these images. */
-export const ask = (...images: string[]) => ({
+export const bodyOf = (...images: string[]) => ({
   images: images.map((image) => ({ image, pullPolicy: 'IfNotPresent' })),
   deadlineMs: 5000,
 });
@@ -116,7 +116,7 @@ export async function startTestAgent(
   };
 }
 
-/** The lines of an answer as one `Answer`, in the order in which they came. */
+/** The lines of a response as one `FactsResponse`, in order. */
 export function withResults(received: Received): Received {
   if (received.headers['content-type'] !== 'application/x-ndjson') return received;
   const results = received.text
@@ -126,7 +126,7 @@ export function withResults(received: Received): Received {
   return { status, headers, text, json: { results } };
 }
 
-/** Sends one request on a connection of its own. */
+/** Sends one request on a new connection. */
 export async function sendTo(
   url: string,
   pki: Pki,

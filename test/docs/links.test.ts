@@ -45,21 +45,18 @@ function rowsOf({ path, text }: Page): Page {
   );
 }
 
-t.test(
-  'every page has a row or an item in the index of its folder, and every folder one in the index above',
-  async (t) => {
-    const folders = globSync('docs/**/', { exclude: ['docs/images'] });
-    t.ok(folders.length > 6);
-    for (const folder of folders) {
-      const linked = targets(rowsOf(page(join(folder, 'README.md'))));
-      const entries = [...globSync(`${folder}/!(README).md`), ...globSync(`${folder}/*/README.md`)];
-      t.ok(entries.length > 3, folder);
-      for (const each of entries) t.ok(linked.includes(each), `${folder}: ${each}`);
-    }
-  },
-);
+t.test('the index of a folder lists each page, and the index above lists each folder', async (t) => {
+  const folders = globSync('docs/**/', { exclude: ['docs/images'] });
+  t.ok(folders.length > 6);
+  for (const folder of folders) {
+    const linked = targets(rowsOf(page(join(folder, 'README.md'))));
+    const entries = [...globSync(`${folder}/!(README).md`), ...globSync(`${folder}/*/README.md`)];
+    t.ok(entries.length > 3, folder);
+    for (const each of entries) t.ok(linked.includes(each), `${folder}: ${each}`);
+  }
+});
 
-t.test('every page is two clicks away from README.md at most', async (t) => {
+t.test('every page is at most two clicks away from README.md', async (t) => {
   const first = targets(page('README.md'));
   const pages = new Map(allPages.map((each) => [each.path, each]));
   const near = new Set([...first, ...first.flatMap((path) => targets(pages.get(path) ?? pageOf(path, '')))]);
@@ -72,7 +69,7 @@ t.test('README.md has at most ten links', async (t) => {
   t.ok(links.length <= 10, links.join(' '));
 });
 
-t.test('CONTRIBUTING.md has every room and every script', async (t) => {
+t.test('CONTRIBUTING.md lists every room and every script', async (t) => {
   const { text, spans } = page('CONTRIBUTING.md');
   for (const room of readdirSync('src', { withFileTypes: true }))
     t.ok(spans.includes(`src/${room.name}/`), room.name);

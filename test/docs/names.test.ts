@@ -1,4 +1,7 @@
-/** Names on the pages exist: metrics with labels, settings with defaults, subcommands with flags, scripts, files, tests. */
+/**
+ * Names on the pages exist: metrics with labels, settings with defaults, subcommands with flags, scripts,
+ * files, tests.
+ */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import t from 'tap';
@@ -78,9 +81,9 @@ function wrongDefaults({ text }: Page): string[] {
     /`([A-Za-z.]+)`\s+\((?:default )?`?(\d+)\s?(ms|s|min|hours?|days?)?`?\)/g,
   )) {
     if (!Object.hasOwn(settings, key)) continue;
-    const said = unit === undefined ? Number(amount) : parseDuration(`${amount}${units[unit] ?? unit}`);
+    const stated = unit === undefined ? Number(amount) : parseDuration(`${amount}${units[unit] ?? unit}`);
     const { default: preset } = settings[key as keyof typeof settings];
-    if (said !== preset) wrong.push(`${all}: the default is ${JSON.stringify(preset)}`);
+    if (stated !== preset) wrong.push(`${all}: the default is ${JSON.stringify(preset)}`);
   }
   return wrong;
 }
@@ -125,7 +128,8 @@ const folders =
   /^(?:(?:src|cmd|daemon|test|scripts|bench|docs|examples|charts)\/[\w./-]*|deploy\/(?:[\w-]+\.yaml)?)$/;
 
 function wrongPaths({ spans }: Page): string[] {
-  return spans.filter((span) => folders.test(span) && !existsSync(span));
+  const words = spans.flatMap((span) => span.split(' '));
+  return words.filter((word) => folders.test(word) && !existsSync(word));
 }
 
 /** Tests are named without their folders, which may move. */
@@ -146,13 +150,13 @@ const checks: Readonly<Record<string, (page: Page) => string[]>> = {
 };
 
 for (const [what, wrongIn] of Object.entries(checks)) {
-  t.test(`${what} on the pages exist`, async (t) => {
+  t.test(`${what} named on the pages exist`, async (t) => {
     t.ok(allPages.length > 40);
     for (const page of allPages) t.same(wrongIn(page), [], page.path);
   });
 }
 
-t.test('unknown names are found', async (t) => {
+t.test('the check finds unknown names', async (t) => {
   const cases: readonly (readonly [check: string, text: string, found: readonly string[]])[] = [
     ['metrics and their labels', '`archwright_gated_pods`, `archwright_gated_duration_seconds_bucket`', []],
     ['metrics and their labels', '`archwright_gated_pots`', ['archwright_gated_pots']],
@@ -195,6 +199,7 @@ t.test('unknown names are found', async (t) => {
     ],
     ['npm scripts', '`npm run demo`', []],
     ['npm scripts', '`npm run demos`', ['demos']],
+    ['files and folders', '`npx tap test/docs/none.test.ts`', ['test/docs/none.test.ts']],
     ['files and folders', '`src/kube/`, `docs/use/gates.md`', []],
     ['files and folders', '`src/kubes/`', ['src/kubes/']],
     ['tests', '`names.test.ts`, `manes.test.ts`', ['manes.test.ts']],

@@ -62,7 +62,9 @@ export function page(path: string): Page {
   return found;
 }
 
-/** The source of the program and of the chart's templates, with strings that continue on the next line joined. */
+/**
+ * The source of the program and of the chart's templates, with strings that continue on the next line joined.
+ */
 export const source: string = globSync(
   ['{src,cmd,daemon,scripts/image}/**/*.ts', 'charts/archwright/templates/**'],
   { withFileTypes: true },

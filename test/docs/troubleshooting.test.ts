@@ -1,4 +1,7 @@
-/** docs/operate/troubleshooting.md quotes the program's texts exactly, and has every event reason and error code. */
+/**
+ * docs/operate/troubleshooting.md quotes the program's texts exactly, and has every event reason and error
+ * code.
+ */
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { metricGroups } from '../../scripts/docs/metrics.ts';
@@ -72,12 +75,12 @@ function unknownReasons({ spans }: Page): string[] {
   );
 }
 
-t.test('quotations are texts of the program', async (t) => {
+t.test('quoted texts exist in the program', async (t) => {
   t.ok(quotations(troubleshooting).length > 30);
   t.same(unknownPieces(troubleshooting), []);
 });
 
-t.test('event reasons on the pages exist', async (t) => {
+t.test('event reasons named on the pages exist', async (t) => {
   for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/internals/decisions.md')))
     t.same(unknownReasons(each), [], each.path);
 });
@@ -101,7 +104,7 @@ t.test('every section is linked from the table at the top', async (t) => {
   for (const anchor of pageOf('rest.md', rest.join('')).anchors) t.ok(linked.includes(`#${anchor}`), anchor);
 });
 
-t.test('unknown quotations are found', async (t) => {
+t.test('the check finds unknown quotations', async (t) => {
   const cases: readonly (readonly [text: string, found: readonly string[]])[] = [
     ['```text\nWarning  ImageUnknown  not known after 300 s, so it may run …\n```', []],
     [

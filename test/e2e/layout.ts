@@ -43,7 +43,7 @@ export function tarOf(directory: string): Buffer {
   return execFileSync('tar', [...flags, '-C', directory, '-cf', '-', '.'], { maxBuffer: maxTarBytes });
 }
 
-/** Runs nothing but `sleep`. */
+/** Runs only `sleep`. */
 export const waiting = { Entrypoint: ['/busybox', 'sleep', '100000'] };
 
 export function busyboxTar(busybox: string): Buffer {

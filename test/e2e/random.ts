@@ -40,7 +40,19 @@ export function createRandom(seed: number) {
   };
 }
 
-/** The seed of this run: `E2E_SEED`, else a random one. A suite prints it. */
-export function seedOfRun(): number {
-  return Number(process.env['E2E_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
+/** The seed of this run: `E2E_SEED`, by default a random one. A suite prints it. */
+export function seedOfRun(preset = Math.floor(Math.random() * 2 ** 31)): number {
+  return numberFrom('E2E_SEED', preset);
+}
+
+/** The number of generated cases of this run: `E2E_CASES`. */
+export function casesOfRun(preset: number): number {
+  return numberFrom('E2E_CASES', preset);
+}
+
+/** An empty variable counts as unset. */
+function numberFrom(variable: string, preset: number): number {
+  const text = process.env[variable] ?? '';
+  if (text !== '' && !/^\d+$/.test(text)) throw new Error(`${variable} is not a whole number: ${text}`);
+  return text === '' ? preset : Number(text);
 }

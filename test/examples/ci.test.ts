@@ -1,4 +1,7 @@
-/** The steps of the pipelines in `examples/ci` run here, with `helm` and `docker` played by scripts, and the program itself. */
+/**
+ * Runs the steps of the pipelines in `examples/ci`, with the real program, and scripts for `helm` and
+ * `docker`.
+ */
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -35,7 +38,7 @@ function read(name: string): unknown {
   return document.toJS();
 }
 
-/** A checkout, and programs that the runner has. */
+/** A checkout, and the programs of the runner. */
 async function workspace(t: Test, tag: string) {
   const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass-of-ann' } } });
   server.push('shop/web', 'both', multiArch(['linux/amd64', 'linux/arm64']));
@@ -48,7 +51,7 @@ async function workspace(t: Test, tag: string) {
     'work/charts/shop/Chart.yaml': 'name: shop\n',
     'bin/helm': `#!/bin/sh\n[ "$*" = "template shop charts/shop" ] && [ -d charts/shop ] && cat "${root}/rendered.txt"\n`,
     'bin/archwright': `#!/bin/sh\n${archwright}\n`,
-    // Runs what follows the image, with the variables of --env, and /src at the mount.
+    // Runs the arguments after the image, with the variables of --env, and the mount for /src.
     'bin/docker': `#!/bin/bash
 [ "$1" = run ] || exit 125; shift
 while [[ "$1" == --* ]]; do
@@ -69,7 +72,7 @@ ${archwright}
   const work = join(root, 'work');
   const login = dockerConfig(server.host, 'ann', 'pass-of-ann');
   const shell = async (script: string, env: Readonly<Record<string, string>>): Promise<number | null> => {
-    // As both services run a step.
+    // With the shell options of both services.
     const child = spawn('bash', ['-e', '-o', 'pipefail', '-c', script], {
       cwd: work,
       env: { ...childEnv, ...env, PATH: `${root}/bin:${childEnv.PATH}` },
@@ -105,7 +108,7 @@ for (const [tag, expected] of [
     };
     t.equal(runs[0]?.results.length, expected);
     const cached = steps.find(({ uses }) => uses?.includes('cache'))?.with?.['path'] ?? '';
-    t.equal(existsSync(join(work, cached, 'archwright')), true, 'the cache is where it is saved');
+    t.equal(existsSync(join(work, cached, 'archwright')), true, 'the cache is in the saved path');
   });
 
   t.test(`the GitLab job with an image ${tag}`, async (t) => {
@@ -128,11 +131,11 @@ for (const [tag, expected] of [
     t.match(report, `tests="1" failures="${expected}" errors="0"`);
     if (tag !== 'both') return;
     const other = { ...variables, XDG_CACHE_HOME: join(work, 'other') };
-    t.equal(await shell(lines, other), 3, 'without the login, the registry gives no answer');
+    t.equal(await shell(lines, other), 3, 'without the login, the registry refuses');
   });
 }
 
-t.test('the scripts are valid for a shell', (t) => {
+t.test('the scripts have a valid syntax', (t) => {
   const { jobs } = read('github-check.yaml') as GitHubWorkflow;
   for (const { run } of Object.values(jobs).flatMap(({ steps }) => steps))
     if (run) t.equal(spawnSync('bash', ['-n', '-c', run]).status, 0);

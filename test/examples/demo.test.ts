@@ -19,54 +19,57 @@ function blockOf(out: string, file: string): string {
   return from < 0 ? '' : out.slice(from, out.indexOf('\n\n', from + 1));
 }
 
-t.test('with --verbose and --stay: shows all of every example, goes on running, and ends well', async (t) => {
-  // A proxy or a setting of the person who runs it must not change what is shown.
-  const env = { HTTPS_PROXY: 'http://127.0.0.1:9', ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'deny' };
-  const demo = start(t, ['--verbose', '--stay'], env);
-  const [line] = await demo.until(/^curl .*$/m);
-  const [, logs = ''] = await demo.until(/^ {2}Logs: (.*)$/m);
-  await sendsReview(t, line);
-  t.same(
-    readdirSync(join(logs, '..', 'reviews')).sort(),
-    examples.map((name) => name.replace('.yaml', '.json')).sort(),
-  );
-  const names = readdirSync(logs).sort();
-  t.same(names, ['agent-node-a.log', 'agent-node-b.log', 'webhook.log']);
-  for (const name of names) tellsNoSecret(t, readFileSync(join(logs, name), 'utf8'));
-  demo.child.kill('SIGTERM');
-  const { code, out, err } = await demo.ended;
-  t.same([code, err], [0, '']);
-  for (const file of examples) {
-    const block = blockOf(out, file);
-    t.match(block, /^ {2}# .*\n(?:.*\n)* {2}images/m, `${file} has its comment and images`);
-    t.match(block, /^ {2}decision {3}\w/m, `${file} has a decision`);
-    t.match(block, /^ {2}patch {6}(?:\d+ operations, applied|none)/m, `${file} has a patch or none`);
-  }
-  t.notOk(out.includes(String.fromCharCode(27)), 'no color where there is no terminal');
-  tellsNoSecret(t, out);
-  leavesNothing(t, demo);
+t.test(
+  'with --verbose and --stay, it shows every part of every example, keeps running, and ends cleanly',
+  async (t) => {
+    // A proxy or a setting of the user must not change the output.
+    const env = { HTTPS_PROXY: 'http://127.0.0.1:9', ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'deny' };
+    const demo = start(t, ['--verbose', '--stay'], env);
+    const [line] = await demo.until(/^curl .*$/m);
+    const [, logs = ''] = await demo.until(/^ {2}Logs: (.*)$/m);
+    await sendsReview(t, line);
+    t.same(
+      readdirSync(join(logs, '..', 'reviews')).sort(),
+      examples.map((name) => name.replace('.yaml', '.json')).sort(),
+    );
+    const names = readdirSync(logs).sort();
+    t.same(names, ['agent-node-a.log', 'agent-node-b.log', 'webhook.log']);
+    for (const name of names) tellsNoSecret(t, readFileSync(join(logs, name), 'utf8'));
+    demo.child.kill('SIGTERM');
+    const { code, out, err } = await demo.ended;
+    t.same([code, err], [0, '']);
+    for (const file of examples) {
+      const block = blockOf(out, file);
+      t.match(block, /^ {2}# .*\n(?:.*\n)* {2}images/m, `${file} has its comment and images`);
+      t.match(block, /^ {2}decision {3}\w/m, `${file} has a decision`);
+      t.match(block, /^ {2}patch {6}(?:\d+ operations, applied|none)/m, `${file} has a patch or none`);
+    }
+    t.notOk(out.includes(String.fromCharCode(27)), 'no color without a terminal');
+    tellsNoSecret(t, out);
+    leavesNothing(t, demo);
 
-  const lines: [string, RegExp][] = [
-    ['mirrored.yaml', /nginx:1 +amd64 arm64 +mirror 127\.0\.0\.1:\d+ for docker\.io +.*\(docker-config\)/],
-    ['private-with-secret.yaml', /team\/app:1 +amd64 arm64 +private\.example +with the pod's pull secret/],
-    ['private-without-secret.yaml', /team\/app:1 +amd64 arm64 +private\.example +.*\(registry-toml\)/],
-    ['sidecars.yaml', /shop\/web:1 +amd64 arm64 s390x +public\.example +anonymously/],
-    ['sidecars.yaml', /add \/spec\/affinity \{.*"values":\["amd64","arm64"\]/],
-    ['unknown-image.yaml', /shop\/web:no-such-tag +unknown: not-found/],
-    [
-      'unknown-image.yaml',
-      /unknown-image-gate: .*the proxy \S+ answered 504 \(for silent\.example\/shop\/web\)/,
-    ],
-    ['unknown-image.yaml', /A controller decides it later/],
-    ['unknown-image.yaml', /add \/spec\/schedulingGates/],
-    ['no-common-architecture.yaml', /message +no architecture can run all images: .*billing:1 has amd64/],
-    ['deployment-no-common.yaml', /warning +archwright: pods of this template cannot be placed/],
-    ['disabled.yaml', /skipped: disabled-by-pod/],
-  ];
-  for (const [file, pattern] of lines) t.match(blockOf(out, file), pattern, file);
+    const lines: [string, RegExp][] = [
+      ['mirrored.yaml', /nginx:1 +amd64 arm64 +mirror 127\.0\.0\.1:\d+ for docker\.io +.*\(docker-config\)/],
+      ['private-with-secret.yaml', /team\/app:1 +amd64 arm64 +private\.example +with the pod's pull secret/],
+      ['private-without-secret.yaml', /team\/app:1 +amd64 arm64 +private\.example +.*\(registry-toml\)/],
+      ['sidecars.yaml', /shop\/web:1 +amd64 arm64 s390x +public\.example +anonymously/],
+      ['sidecars.yaml', /add \/spec\/affinity \{.*"values":\["amd64","arm64"\]/],
+      ['unknown-image.yaml', /shop\/web:no-such-tag +unknown: not-found/],
+      [
+        'unknown-image.yaml',
+        /unknown-image-gate: .*the proxy \S+ answered 504 \(for silent\.example\/shop\/web\)/,
+      ],
+      ['unknown-image.yaml', /A controller decides it later/],
+      ['unknown-image.yaml', /add \/spec\/schedulingGates/],
+      ['no-common-architecture.yaml', /message +no architecture can run all images: .*billing:1 has amd64/],
+      ['deployment-no-common.yaml', /warning +archwright: pods of this template cannot be placed/],
+      ['disabled.yaml', /skipped: disabled-by-pod/],
+    ];
+    for (const [file, pattern] of lines) t.match(blockOf(out, file), pattern, file);
 
-  counted(t, out);
-});
+    counted(t, out);
+  },
+);
 
 /** The line that `--stay` prints. */
 async function sendsReview(t: Test, line: string): Promise<void> {
@@ -80,17 +83,17 @@ async function sendsReview(t: Test, line: string): Promise<void> {
   });
 }
 
-/** What the registries were asked. */
+/** The output counts the requests to the registries. */
 function counted(t: Test, out: string): void {
   const counts: Readonly<Record<string, readonly number[]>> = Object.fromEntries(
     [...out.matchAll(/^ {2}(public\.example|private\.example|mirror) .*?((?: {2,}\d+){6})$/gm)].map(
       ([, name = '', numbers = '']) => [name, numbers.trim().split(/ +/).map(Number)],
     ),
   );
-  // Eight images, two indexes inside of one and a tag that is not there; a HEAD for `Always`, and two before a pod is refused; two
-  // single manifests' configs.
+  // Eight images, two nested indexes and a missing tag; a HEAD for `Always`, and two before a pod is refused;
+  // the configs of two single manifests.
   t.same(counts['public.example'], [11, 3, 2, 0, 0, 1]);
-  // Which node owns an image depends on its port: the one without a login is refused before the other is asked, or never asked.
+  // The owner of an image depends on its port. The node without a login is refused first, or gets no request.
   t.match(counts['private.example'], [Number, 0, 0, Number, Number, 0]);
   t.match(counts['mirror'], [Number, 0, 0, 0, Number, 0]);
   for (const [name, granted] of [
@@ -98,7 +101,7 @@ function counted(t: Test, out: string): void {
     ['mirror', 1],
   ] as const) {
     const [manifests = 0, , , , refused = 0] = counts[name] ?? [];
-    t.equal(manifests - refused, granted, `${name} gave out what was asked for once for each credential`);
+    t.equal(manifests - refused, granted, `${name} served each manifest once per credential`);
   }
   t.match(out, `${examples.length} objects, 10 images, 2 nodes: the registries gave out each image once`);
   t.match(
@@ -110,8 +113,8 @@ function counted(t: Test, out: string): void {
 const hasTerminals = existsSync('/usr/bin/script');
 const escape = String.fromCharCode(27);
 
-t.test('one line for each pod first, then the requests; patches are for --verbose', async (t) => {
-  // In a terminal, if this machine can make one.
+t.test('without --verbose, it shows one line per pod, then the requests, and no patches', async (t) => {
+  // In a terminal, if possible on this machine.
   const shown = hasTerminals ? await inTerminal(t, demoCommand) : (await start(t).ended).out;
   if (hasTerminals) {
     t.match(shown, /^All as expected\.[^]*^exit code 0, 0 bytes of errors/m);
@@ -153,7 +156,9 @@ t.test('one line for each pod first, then the requests; patches are for --verbos
   counted(t, out);
 });
 
-t.test('no colors with NO_COLOR', { skip: !hasTerminals }, async (t) => {
+const withoutTerminals = hasTerminals ? false : '/usr/bin/script, which opens a terminal, is not installed';
+
+t.test('no colors with NO_COLOR', { skip: withoutTerminals }, async (t) => {
   const command = `'${process.execPath}' -e 'import("./examples/demo/print.ts").then(({ heading }) => heading("bold"))'`;
   t.match(await inTerminal(t, command), `${escape}[1mbold`);
   const plain = await inTerminal(t, command, { NO_COLOR: '1' });
@@ -161,19 +166,19 @@ t.test('no colors with NO_COLOR', { skip: !hasTerminals }, async (t) => {
   t.notMatch(plain, escape);
 });
 
-t.test('npm ci says nothing about the versions of Node that packages want', async (t) => {
+t.test('npm ci prints no warnings about versions of Node', async (t) => {
   t.match(readFileSync('.npmrc', 'utf8'), /^loglevel=error$/m);
 });
 
-t.test('usage', async (t) => {
+t.test('wrong usage is an error', async (t) => {
   t.match(await start(t, ['--help']).ended, { code: 0, out: /^Usage: npm run demo/, err: '' });
   t.match(await start(t, ['--sty']).ended, { code: 2, out: '', err: /^unknown argument --sty/ });
 });
 
-/** The table of what runs is written, and the line after it. */
+/** The line after the table of processes. */
 const everythingStarted = /process \d+[^]*\n\n/;
 
-t.test('a child that dies ends it with an error', async (t) => {
+t.test('it ends with an error if a child process dies', async (t) => {
   const demo = start(t, ['--verbose']);
   await demo.until(everythingStarted);
   const [agent = 0] = pidsIn(demo.text());
@@ -182,7 +187,7 @@ t.test('a child that dies ends it with an error', async (t) => {
   leavesNothing(t, demo);
 });
 
-t.test('interrupted', async (t) => {
+t.test('it cleans up when it is interrupted', async (t) => {
   const demo = start(t, ['--verbose']);
   await demo.until(everythingStarted);
   demo.child.kill('SIGINT');

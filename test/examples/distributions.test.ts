@@ -9,7 +9,7 @@ const dir = fileURLToPath(new URL('../../examples/distributions', import.meta.ur
 
 const expected = ['aks', 'bottlerocket', 'eks', 'gke', 'k0s', 'k3s', 'kubeadm', 'microk8s', 'rke2', 'talos'];
 
-t.test('there is one for each distribution', async (t) => {
+t.test('each distribution has a configuration', async (t) => {
   t.same(
     readdirSync(dir).map((file) => basename(file, '.toml')),
     expected,
@@ -17,13 +17,13 @@ t.test('there is one for each distribution', async (t) => {
 });
 
 for (const name of expected) {
-  t.test(`${name} is a sound configuration`, async (t) => {
+  t.test(`${name} is a valid configuration`, async (t) => {
     const file = join(dir, `${name}.toml`);
     const { problems, configuration } = await loadConfiguration({ file, env: {}, flags: {}, part: 'agent' });
     t.same(problems, []);
     t.equal(configuration?.hostRoot, '/host');
     for (const path of configuration?.containerdConfigPathCandidates ?? []) {
-      t.ok(defaultConfigPathCandidates.includes(path), `${path} is where it is looked for by default`);
+      t.ok(defaultConfigPathCandidates.includes(path), `${path} is a default path`);
     }
   });
 }

@@ -1,4 +1,4 @@
-/** The files of the README's steps with kind fit together: image, nodes that kwok plays, the pod that goes there, agents that do not. */
+/** The files of the README's steps with kind fit together: image, simulated nodes, pod, agents. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
@@ -13,15 +13,18 @@ const values = parse(read('values.yaml')) as {
   agent: { affinity: Record<string, unknown> };
 };
 
-t.test('kwok plays a node of each of two architectures, on which only asked-for pods run', async (t) => {
-  const architectures = new Set(nodes.map(({ metadata }) => metadata?.labels?.['kubernetes.io/arch']));
-  t.same(architectures, new Set(['amd64', 'arm64']));
-  for (const { metadata, spec } of nodes) {
-    t.equal(metadata?.annotations?.['kwok.x-k8s.io/node'], 'fake');
-    t.equal(metadata?.labels?.['kubernetes.io/hostname'], metadata?.name);
-    t.match(spec?.taints, [{ key: 'kwok.x-k8s.io/node', effect: 'NoSchedule' }]);
-  }
-});
+t.test(
+  'kwok simulates a node of each of two architectures, with a taint that keeps other pods away',
+  async (t) => {
+    const architectures = new Set(nodes.map(({ metadata }) => metadata?.labels?.['kubernetes.io/arch']));
+    t.same(architectures, new Set(['amd64', 'arm64']));
+    for (const { metadata, spec } of nodes) {
+      t.equal(metadata?.annotations?.['kwok.x-k8s.io/node'], 'fake');
+      t.equal(metadata?.labels?.['kubernetes.io/hostname'], metadata?.name);
+      t.match(spec?.taints, [{ key: 'kwok.x-k8s.io/node', effect: 'NoSchedule' }]);
+    }
+  },
+);
 
 t.test('the pod may run on both, and prefers one', async (t) => {
   for (const { metadata } of nodes) t.match(metadata?.labels, pod.spec?.nodeSelector ?? { none: true });
@@ -29,7 +32,7 @@ t.test('the pod may run on both, and prefers one', async (t) => {
   t.equal(pod.metadata?.labels?.['arch.example/preferred'], 'arm64');
 });
 
-t.test('no agent waits on a node that nobody runs', async (t) => {
+t.test('no agent is scheduled to a simulated node', async (t) => {
   const term = { matchExpressions: [{ key: 'type', operator: 'NotIn', values: ['kwok'] }] };
   t.same(values.agent.affinity, {
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
@@ -37,7 +40,7 @@ t.test('no agent waits on a node that nobody runs', async (t) => {
   for (const { metadata } of nodes) t.equal(metadata?.labels?.['type'], 'kwok');
 });
 
-t.test('the values are the chart’s, and the image is the one that the README builds', async (t) => {
+t.test('the values exist in the chart, and the image is the one that the README builds', async (t) => {
   const known = new Set(chartSections().flatMap((section) => section.values.map(({ key }) => key)));
   for (const key of Object.keys(values.image)) t.ok(known.has(`image.${key}`), key);
   t.ok(known.has('agent.affinity'));

@@ -16,7 +16,7 @@ async function read(dir: string, options: Partial<DirectoryOptions> = {}): Promi
   ]);
 }
 
-t.test('the selected files in order, with errors for unreadable ones', async (t) => {
+t.test('selected files are read in order, with errors for unreadable ones', async (t) => {
   const dir = t.testdir({
     'b.toml': 'b',
     'a.toml': 'a',
@@ -43,7 +43,7 @@ t.test('a directory that cannot be read is an error', async (t) => {
   t.same(await read(join(dir, 'odd')), []);
 });
 
-t.test('below a root', async (t) => {
+t.test('symbolic links stay inside the root', async (t) => {
   const root = t.testdir({ real: { 'a.toml': 'a' }, lib: {} });
   symlinkSync('/real', join(root, 'link'));
   symlinkSync('../../..', join(root, 'lib', 'out'));
@@ -51,7 +51,7 @@ t.test('below a root', async (t) => {
   await t.rejects(read('/lib/out', { root }), { code: 'escapes-root' });
 });
 
-t.test('a volume swap is never read halfway', async (t) => {
+t.test('files of two volume generations are never mixed', async (t) => {
   const dir = t.testdir({});
   swapVolume(dir, { 'a.toml': '0', 'b.toml': '0' });
   const swapping = new Worker(
@@ -76,7 +76,7 @@ t.test('a volume swap is never read halfway', async (t) => {
   let reads = 0;
   while (isRunning()) {
     const files = await read(dir).catch((error: unknown) => {
-      // Refusing is right too; half of each is not.
+      // An error is fine too, a mixture is not.
       if (error instanceof FileError && error.code === 'unreadable') return [];
       throw error;
     });
@@ -92,7 +92,7 @@ t.test('a volume swap is never read halfway', async (t) => {
   ]);
 });
 
-t.test('an empty directory', async (t) => {
+t.test('an empty directory has no files', async (t) => {
   const dir = t.testdir({});
   mkdirSync(join(dir, 'sub'));
   t.same(await read(dir), []);

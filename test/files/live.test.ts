@@ -4,15 +4,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { liveContent, type LiveContentOptions } from '../../src/files/live.ts';
 import { decodeUtf8, readBounded } from '../../src/files/read.ts';
-import { until } from '../serving/support.ts';
+import { until } from '../support/until.ts';
 import { swapVolume } from './volume.ts';
-
-/** Nothing happens by itself: only `refresh` reads. */
-const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+import { manualRefresh } from '../support/manual-refresh.ts';
 
 const byEvents = { pollMs: 600_000, debounceMs: 5 };
 
-/** A document that says how long it is, so that half of it can be told from all of it. */
+/** A document with its own length, so that a partial one is recognized. */
 function parse(text: string): string {
   const [length, body] = text.split(':');
   if (Number(length) !== body?.length) throw new Error(`half-written: ${text}`);
@@ -20,39 +18,39 @@ function parse(text: string): string {
 }
 
 async function live(t: Test, path: string, options: Partial<LiveContentOptions<string>> = {}) {
-  const told: string[] = [];
+  const reports: string[] = [];
   const content = await liveContent({
     read: async () => parse(decodeUtf8(await readBounded(path, { maxBytes: 1000 }), path)),
     fingerprint: (value) => value,
     dirs: [join(path, '..')],
-    onChange: (value) => told.push(value),
-    onProblem: (problem) => told.push(`! ${problem.message.replace(path, 'FILE')}`),
+    onChange: (value) => reports.push(value),
+    onProblem: (problem) => reports.push(`! ${problem.message.replace(path, 'FILE')}`),
     ...byEvents,
     ...options,
   });
   t.teardown(() => content.close());
-  return { content, told };
+  return { content, reports };
 }
 
-t.test('the first value, then changes', async (t) => {
+t.test('the first value is read, then changes are reported', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
-  const { content, told } = await live(t, path);
+  const { content, reports } = await live(t, path);
   t.equal(content.current(), 'one');
-  t.same(told, []);
+  t.same(reports, []);
   writeFileSync(path, '3:two');
-  await until('the last one', () => content.current() === 'two');
-  t.same(told.at(-1), 'two');
+  await until(() => content.current() === 'two', 'the last one');
+  t.same(reports.at(-1), 'two');
 });
 
 t.test('a half-written file keeps the last good value, and is reported once', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
-  const { content, told } = await live(t, path, byHand);
+  const { content, reports } = await live(t, path, manualRefresh);
   writeFileSync(path, '5:th');
   await content.refresh();
   await content.refresh();
   t.equal(content.current(), 'one');
   t.match(content.problem(), { message: 'half-written: 5:th' });
-  t.same(told, ['! half-written: 5:th']);
+  t.same(reports, ['! half-written: 5:th']);
   writeFileSync(path, '5:three');
   await content.refresh();
   t.equal(content.current(), 'three');
@@ -60,7 +58,7 @@ t.test('a half-written file keeps the last good value, and is reported once', as
   writeFileSync(path, '5:th');
   await content.refresh();
   t.same(
-    told,
+    reports,
     ['! half-written: 5:th', 'three', '! half-written: 5:th'],
     'a problem that returns is reported again',
   );
@@ -68,52 +66,52 @@ t.test('a half-written file keeps the last good value, and is reported once', as
 
 t.test('an equal value is not a change', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
-  const { content, told } = await live(t, path, byHand);
+  const { content, reports } = await live(t, path, manualRefresh);
   writeFileSync(path, '3:one');
   await content.refresh();
-  t.same(told, []);
+  t.same(reports, []);
 });
 
-t.test('a file that appears, vanishes and returns', async (t) => {
+t.test('a file that appears, disappears and returns is reported', async (t) => {
   const parent = t.testdir({});
   const path = join(parent, 'dir', 'file');
-  const { content, told } = await live(t, path);
+  const { content, reports } = await live(t, path);
   t.equal(content.current(), undefined);
   t.match(content.problem(), { code: 'missing' });
   mkdirSync(join(parent, 'dir'));
   writeFileSync(path, '3:one');
-  await until('appears', () => content.current() === 'one');
+  await until(() => content.current() === 'one', 'appears');
   rmSync(join(parent, 'dir'), { recursive: true });
-  await until('vanishes', () => content.problem() !== undefined);
+  await until(() => content.problem() !== undefined, 'vanishes');
   t.equal(content.current(), 'one');
   mkdirSync(join(parent, 'dir'));
   writeFileSync(path, '3:two');
-  await until('returns', () => content.current() === 'two');
+  await until(() => content.current() === 'two', 'returns');
   const missing = '! FILE: there is no such file';
-  const unlucky = '! half-written: ';
+  const partial = '! half-written: ';
   t.same(
-    told.filter((line) => line !== unlucky),
+    reports.filter((line) => line !== partial),
     [missing, 'one', missing, 'two'],
   );
 });
 
-t.test('after many fast volume swaps, the last one counts', async (t) => {
+t.test('after many fast volume swaps the last content is read', async (t) => {
   const dir = t.testdir({});
   swapVolume(dir, { file: '1:1' });
-  const { content, told } = await live(t, join(dir, 'file'));
+  const { content, reports } = await live(t, join(dir, 'file'));
   for (let version = 2; version <= 20; version += 1) {
     swapVolume(dir, { file: `${String(version).length}:${version}` });
     if (version % 3 === 0) await pause(3);
   }
-  await until('the last one', () => content.current() === '20');
+  await until(() => content.current() === '20', 'the last one');
   t.same(
-    told.filter((line) => line.startsWith('!')),
+    reports.filter((line) => line.startsWith('!')),
     [],
     'no reader ever saw a volume without its file',
   );
 });
 
-t.test('reads never overlap; a change during a read is read afterwards', async (t) => {
+t.test('reads do not overlap; a change during a read causes another', async (t) => {
   let running = 0;
   let most = 0;
   let source = 'a';
@@ -135,7 +133,7 @@ t.test('reads never overlap; a change during a read is read afterwards', async (
   t.equal(most, 1);
 });
 
-t.test('a thrown value that is not an Error is a problem too', async (t) => {
+t.test('a thrown value that is not an Error is a problem', async (t) => {
   const { content } = await live(t, join(t.testdir({}), 'none'), {
     // eslint-disable-next-line typescript/only-throw-error
     read: () => Promise.reject('just text'),
@@ -145,10 +143,10 @@ t.test('a thrown value that is not an Error is a problem too', async (t) => {
 
 t.test('no read after close', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
-  const { content, told } = await live(t, path);
+  const { content, reports } = await live(t, path);
   await content.close();
   writeFileSync(path, '3:two');
   await content.refresh();
   t.equal(content.current(), 'one');
-  t.same(told, []);
+  t.same(reports, []);
 });

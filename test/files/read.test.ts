@@ -9,6 +9,7 @@ import {
   decodeUtf8,
   listDirectory,
   readBounded,
+  writeProblem,
   type FileErrorCode,
 } from '../../src/files/read.ts';
 
@@ -24,26 +25,26 @@ async function code(promise: Promise<unknown>): Promise<FileErrorCode | undefine
   }
 }
 
-t.test('regular files up to exactly the limit', async (t) => {
+t.test('regular files are read up to the limit', async (t) => {
   t.equal((await readBounded(join(dir, 'plain'), { maxBytes: 100 })).toString(), 'hello');
   t.equal((await readBounded(join(dir, 'empty'), { maxBytes: 0 })).length, 0);
   t.equal((await readBounded(join(dir, 'five'), { maxBytes: 5 })).toString(), '12345');
   t.equal(await code(readBounded(join(dir, 'five'), { maxBytes: 4 })), 'too-large');
 });
 
-t.test('reads more than one chunk', async (t) => {
+t.test('files of several chunks are read', async (t) => {
   const long = Buffer.alloc(200_000, 'abc');
   writeFileSync(join(dir, 'long'), long);
   t.ok((await readBounded(join(dir, 'long'), { maxBytes: 200_000 })).equals(long));
   t.equal(await code(readBounded(join(dir, 'long'), { maxBytes: 199_999 })), 'too-large');
 });
 
-t.test('files without a size, and devices', async (t) => {
+t.test('files without a size are read, devices are refused', async (t) => {
   t.ok((await readBounded('/proc/self/status', { maxBytes: 100_000 })).length > 0);
   t.equal(await code(readBounded('/dev/zero', { maxBytes: 100 })), 'not-a-file');
 });
 
-t.test('other kinds of files', async (t) => {
+t.test('other kinds of files are refused', async (t) => {
   execFileSync('mkfifo', [join(dir, 'fifo')]);
   symlinkSync('loop', join(dir, 'loop'));
   const server = createServer().listen(join(dir, 'socket'));
@@ -74,7 +75,7 @@ t.test('errors have the path and `temporary`', async (t) => {
   });
 });
 
-t.test('below a root', async (t) => {
+t.test('symbolic links stay inside the root', async (t) => {
   const root = t.testdir({ etc: { real: 'inside' }, lib: {} });
   symlinkSync('/etc/real', join(root, 'lib/link'));
   symlinkSync('../../../../etc/passwd', join(root, 'lib/out'));
@@ -86,7 +87,7 @@ t.test('below a root', async (t) => {
   t.same(await listDirectory('/lib/dir', { root, maxEntries: 10 }), ['real']);
 });
 
-t.test('names in bytewise order, up to a limit', async (t) => {
+t.test('names are listed in bytewise order, up to a limit', async (t) => {
   t.same(await listDirectory(join(dir, 'folder'), { maxEntries: 3 }), ['B', 'a', 'b']);
   t.equal(await code(listDirectory(join(dir, 'folder'), { maxEntries: 2 })), 'too-large');
   t.equal(await code(listDirectory(join(dir, 'none'), { maxEntries: 2 })), 'missing');
@@ -138,4 +139,9 @@ t.test('property: the offset is the length of the longest valid prefix', async (
     }),
     { numRuns: 500 },
   );
+});
+
+t.test('the reason of a failed write', async (t) => {
+  const denied = Object.assign(new Error('denied'), { code: 'EACCES' });
+  t.equal(writeProblem(denied), 'may not be written; check its owner and mode');
 });

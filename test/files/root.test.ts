@@ -55,6 +55,6 @@ for (const [path, code] of refused) {
   });
 }
 
-t.test('the root `/`', async (t) => {
+t.test('the root `/` changes no path', async (t) => {
   t.equal(await resolveInRoot('/', '/proc/'), '/proc');
 });

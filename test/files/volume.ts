@@ -1,4 +1,7 @@
-/** A mounted Kubernetes volume, written as the kubelet writes it (kubernetes pkg/volume/util/atomic_writer.go). */
+/**
+ * A mounted Kubernetes volume, written as the kubelet writes it (kubernetes
+ * pkg/volume/util/atomic_writer.go).
+ */
 import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 

@@ -1,4 +1,4 @@
-/** Whether agents answer at all: none is known, none can be reached, one comes back. */
+/** Availability of the agents as a whole: none is known, none responds, one comes back. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseSamples, type Sample } from '../../cmd/installation/samples.ts';
@@ -6,12 +6,11 @@ import { createAgentList } from '../../src/fleet/discovery/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import { startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { recordingLog, send } from '../serving/support.ts';
-import { seriesOf } from '../support/captured.ts';
+import { send } from '../serving/support.ts';
+import { seriesOf, recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { connect, createPki, startScripted } from './support.ts';
-
-const never = new AbortController().signal;
+import { neverAborted } from '../support/never-aborted.ts';
 
 async function setup(t: Test) {
   const pki = await createPki(t);
@@ -28,7 +27,7 @@ async function setup(t: Test) {
     fleet,
     log,
     metrics,
-    said: () => lines.map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
+    logged: () => lines.map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
     metric: (sample: string) => seriesOf(metrics, sample),
   };
 }
@@ -36,28 +35,30 @@ async function setup(t: Test) {
 const gone = /^warn \d no agent answers: images that are not in memory are unknown, and gate no pods/;
 const back = /^info 1 agents answer again: unknown images gate pods$/;
 
-t.test('no agent is known', async (t) => {
-  const { pki, clock, discovery, fleet, said, metric } = await setup(t);
+t.test('without agents the fleet is unavailable after 30 s', async (t) => {
+  const { pki, clock, discovery, fleet, logged, metric } = await setup(t);
   discovery.set([]);
-  await fleet.grouped(never);
+  await fleet.grouped(neverAborted);
   await clock.advance(29_000);
-  t.ok(fleet.isAvailable(), 'agents of a new cluster are not up yet');
+  t.ok(fleet.isAvailable(), 'agents of a new cluster are still starting');
   t.equal(await metric('archwright_fleet_available'), 1);
   await clock.advance(1000);
   t.notOk(fleet.isAvailable());
   t.equal(await metric('archwright_fleet_available'), 0);
   await clock.advance(600_000);
-  t.match(said(), [gone]);
-  t.equal(said().length, 1, 'said once');
+  t.match(logged(), [gone]);
+  t.equal(logged().length, 1, 'logged once');
   const agent = await startScripted(t, pki);
   discovery.set([agent]);
-  await fleet.grouped(never);
+  await fleet.grouped(neverAborted);
   t.ok(fleet.isAvailable());
-  t.match(said(), [gone, back]);
+  t.match(logged(), [gone, back]);
   t.equal(await metric('archwright_fleet_available'), 1);
 });
 
-/** Whether the expression of an alert has a result: `min(METRIC) == NUMBER` over the samples of all replicas. */
+/**
+ * Whether the expression of an alert has a result: `min(METRIC) == NUMBER` over the samples of all replicas.
+ */
 function fires(expr: string, samples: readonly Sample[]): boolean {
   const [, aggregation, name, wanted] = /^(min|max)\((\w+)\) == (\d+)$/.exec(expr) ?? [];
   const values = samples.filter((sample) => sample.name === name).map(({ value }) => value);
@@ -92,45 +93,45 @@ t.test('the alert of the chart fires on what Prometheus reads while no agent is 
   };
   const agent = await startScripted(t, first.pki);
   first.discovery.set([]);
-  await first.fleet.grouped(never);
+  await first.fleet.grouped(neverAborted);
   second.discovery.set([]);
-  await second.fleet.grouped(never);
-  t.notOk(await isFiring(), 'agents of a new cluster are not up yet');
+  await second.fleet.grouped(neverAborted);
+  t.notOk(await isFiring(), 'agents of a new cluster are still starting');
   await first.clock.advance(30_000);
-  t.ok(await isFiring(), 'one replica without agents suffices');
+  t.ok(await isFiring(), 'one replica without agents is enough');
   first.discovery.set([agent]);
-  await first.fleet.grouped(never);
+  await first.fleet.grouped(neverAborted);
   t.notOk(await isFiring(), 'an agent answers again');
 });
 
-t.test('agents that are known and do not answer', async (t) => {
-  const { pki, clock, discovery, fleet, said, metric } = await setup(t);
+t.test('if no known agent responds, the fleet is unavailable after 30 s', async (t) => {
+  const { pki, clock, discovery, fleet, logged, metric } = await setup(t);
   const agent = await startScripted(t, pki);
   discovery.set([agent]);
-  await fleet.grouped(never);
+  await fleet.grouped(neverAborted);
   t.equal(await metric('archwright_fleet_agents{state="ready"}'), 1);
   await agent.stop();
   await clock.advance(60_000);
-  await fleet.grouped(never);
+  await fleet.grouped(neverAborted);
   t.equal(await metric('archwright_fleet_agents{state="silent"}'), 1);
   t.ok(fleet.isAvailable(), 'a short outage');
   await clock.advance(30_000);
   t.notOk(fleet.isAvailable());
-  t.match(said(), [gone]);
+  t.match(logged(), [gone]);
 });
 
-t.test('an outage that ends in time', async (t) => {
-  const { pki, clock, discovery, fleet, said } = await setup(t);
+t.test('an outage of less than 30 s is not reported', async (t) => {
+  const { pki, clock, discovery, fleet, logged } = await setup(t);
   const agent = await startScripted(t, pki);
   discovery.set([agent]);
-  await fleet.grouped(never);
+  await fleet.grouped(neverAborted);
   for (let round = 0; round < 3; round += 1) {
     discovery.set([]);
-    await fleet.grouped(never);
+    await fleet.grouped(neverAborted);
     await clock.advance(29_000);
     discovery.set([agent]);
-    await fleet.grouped(never);
+    await fleet.grouped(neverAborted);
     t.ok(fleet.isAvailable());
   }
-  t.strictSame(said(), []);
+  t.strictSame(logged(), []);
 });

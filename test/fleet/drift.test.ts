@@ -1,4 +1,4 @@
-/** Checks for drift through real agents before a real registry: what the registry is asked, and what memories answer after it. */
+/** Drift checks through real agents and a real registry: the requests, and the memories after them. */
 import t, { type Test } from 'tap';
 import { startAgent } from '../../daemon/agent.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -13,13 +13,17 @@ import { multiArch } from '../support/registry/content.ts';
 import { clientFor, credential, endpointOf, startRegistry } from '../support/registry/client.ts';
 import type { TestRegistry, TestRegistryOptions } from '../support/registry/server.ts';
 import { setup } from './fleet-setup.ts';
-import { connect, createPki, questionOf, silentLog } from './support.ts';
+import { connect, createPki, requestFor } from './support.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { silentLog } from '../support/captured.ts';
 
-const never = new AbortController().signal;
 const both = multiArch(['linux/amd64', 'linux/arm64']);
 const single = multiArch(['linux/amd64'], { label: 'second' });
 
-/** Two agents of one credential group, which can forget everything, and memories of a controller and a webhook before them. */
+/**
+ * Two agents of one credential group that can lose their memory, and the memories of a controller and a
+ * webhook.
+ */
 async function start(t: Test, options: TestRegistryOptions = {}, hedgeMs = 30_000) {
   const registry = await startRegistry(t, options);
   registry.push('shop/web', '1', both);
@@ -63,7 +67,7 @@ async function start(t: Test, options: TestRegistryOptions = {}, hedgeMs = 30_00
     registry,
     webhook: await memoryOf(),
     controller: await memoryOf(),
-    /** Memories before one agent each. */
+    /** Two memories, each with one agent of its own. */
     apart: () => Promise.all(urls.map((url) => memoryOf([url]))),
     image: `${registry.host}/shop/web:1`,
     forget: (): void => agents.forEach((agent) => agent.forget()),
@@ -104,48 +108,49 @@ function check(
   knownDigest: string,
   more: Partial<ImageRequest> = {},
 ): Promise<ImageFacts> {
-  const request = { ...questionOf(image), pullPolicy: 'Always', ...more, knownDigest } as const;
-  return memory.lookup(request, { signal: never });
+  const request = { ...requestFor(image), pullPolicy: 'Always', ...more, knownDigest } as const;
+  return memory.lookup(request, { signal: neverAborted });
 }
 
 function lookup(memory: FactsMemory, image: string, credentials: readonly MatchedCredential[] = []) {
-  return memory.lookup(questionOf(image, credentials), { signal: never });
+  return memory.lookup(requestFor(image, credentials), { signal: neverAborted });
 }
 
 const architectures = ({ platforms }: ImageFacts): readonly string[] =>
   platforms.map(({ architecture }) => architecture);
 
+t.test('an unchanged digest costs one HEAD, with or without memories', async (t) => {
+  const { registry, controller, webhook, image, forget } = await start(t);
+  t.match(await check(controller, image, both.digest), {
+    digest: both.digest,
+    unchanged: true,
+    platforms: [],
+  });
+  t.same(registry.counts(), { 'HEAD manifests': 1 });
+  t.equal(controller.recall(requestFor(image)), undefined, 'an unchanged digest is no fact of the image');
+
+  t.same(architectures(await lookup(webhook, image)), ['amd64', 'arm64'], 'not in an agent either');
+  registry.clearRequests();
+  const known = await check(controller, image, both.digest);
+  t.same(
+    [architectures(known), known.unchanged],
+    [['amd64', 'arm64'], undefined],
+    'the agent remembers the platforms',
+  );
+  t.same(registry.counts(), { 'HEAD manifests': 1 });
+
+  forget();
+  registry.clearRequests();
+  t.same(
+    architectures(await check(controller, image, both.digest)),
+    ['amd64', 'arm64'],
+    'the controller remembers the platforms',
+  );
+  t.same(registry.counts(), { 'HEAD manifests': 1 });
+});
+
 t.test(
-  'while the digest is the same there is one HEAD, whatever agents and controller remember',
-  async (t) => {
-    const { registry, controller, webhook, image, forget } = await start(t);
-    t.match(await check(controller, image, both.digest), {
-      digest: both.digest,
-      unchanged: true,
-      platforms: [],
-    });
-    t.same(registry.counts(), { 'HEAD manifests': 1 });
-    t.equal(controller.recall(questionOf(image)), undefined, 'that is no fact of the image');
-
-    t.same(architectures(await lookup(webhook, image)), ['amd64', 'arm64'], 'nor for an agent');
-    registry.clearRequests();
-    const known = await check(controller, image, both.digest);
-    t.same([architectures(known), known.unchanged], [['amd64', 'arm64'], undefined], 'the agent knows it');
-    t.same(registry.counts(), { 'HEAD manifests': 1 });
-
-    forget();
-    registry.clearRequests();
-    t.same(
-      architectures(await check(controller, image, both.digest)),
-      ['amd64', 'arm64'],
-      'the controller does',
-    );
-    t.same(registry.counts(), { 'HEAD manifests': 1 });
-  },
-);
-
-t.test(
-  'a tag that was pushed again: one GET; agents and controller answer the new, and the webhook once it is told',
+  'a tag that was pushed again costs one GET; the webhook has the new facts after outdate',
   async (t) => {
     const { registry, controller, webhook, image } = await start(t);
     await lookup(webhook, image);
@@ -156,17 +161,21 @@ t.test(
     t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
     t.same(architectures(await lookup(controller, image)), ['amd64']);
 
-    t.same(architectures(await lookup(webhook, image)), ['amd64', 'arm64'], 'it remembers');
+    t.same(
+      architectures(await lookup(webhook, image)),
+      ['amd64', 'arm64'],
+      'the webhook still has the old facts',
+    );
     webhook.outdate(image, single.digest);
-    t.equal(webhook.recall(questionOf(image)), undefined);
+    t.equal(webhook.recall(requestFor(image)), undefined);
     t.same(architectures(await lookup(webhook, image)), ['amd64']);
     webhook.outdate(image, single.digest);
-    t.ok(webhook.recall(questionOf(image)), 'what is new stays');
-    t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'the agent knew it');
+    t.ok(webhook.recall(requestFor(image)), 'new facts stay');
+    t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'the agent had the facts');
   },
 );
 
-t.test('an agent that remembers what the tag named before is corrected', async (t) => {
+t.test('an agent with the old digest of a tag fetches the new one', async (t) => {
   const { registry, image, apart } = await start(t);
   const [controller, webhook] = await apart();
   if (!controller || !webhook) throw new Error('two agents');
@@ -177,11 +186,11 @@ t.test('an agent that remembers what the tag named before is corrected', async (
   webhook.outdate(image, single.digest);
   t.same(architectures(await lookup(webhook, image)), ['amd64']);
   t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
-  t.same(architectures(webhook.recall(questionOf(image)) ?? (await lookup(webhook, image))), ['amd64']);
+  t.same(architectures(webhook.recall(requestFor(image)) ?? (await lookup(webhook, image))), ['amd64']);
   t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
 });
 
-t.test('a private tag: facts of all credentials are forgotten, though one pod gave its own', async (t) => {
+t.test('a check with the credential of one pod removes the facts of all credentials', async (t) => {
   const users = { a: 'password-1', b: 'password-2' };
   const { registry, controller, image } = await start(t, { auth: { kind: 'basic', users } });
   const [ofA, ofB] = Object.entries(users).map(([user, password]) => {
@@ -202,10 +211,10 @@ t.test('a private tag: facts of all credentials are forgotten, though one pod ga
       ['GET', 'a'],
     ],
   );
-  t.same(architectures(await lookup(controller, image, ofB)), ['amd64'], 'b is asked for again');
+  t.same(architectures(await lookup(controller, image, ofB)), ['amd64'], 'b is looked up again');
 });
 
-t.test('a slow registry is not asked by a second agent, and a pod does not join the check', async (t) => {
+t.test('a slow check is not hedged, and lookups of pods do not join it', async (t) => {
   const { registry, controller, image } = await start(t, {}, 1);
   const slow = Promise.withResolvers<void>();
   registry.faults.add(/manifests/, { kind: 'after', event: slow.promise }, { method: 'HEAD' });
@@ -218,7 +227,7 @@ t.test('a slow registry is not asked by a second agent, and a pod does not join 
   t.equal(registry.counts()['HEAD manifests'], 1);
 });
 
-t.test('attack: an agent confirms another digest, or confirms one to a pod', async (t) => {
+t.test('attack: confirmations of another digest, or in a lookup without one, are refused', async (t) => {
   const facts = {
     platforms: [],
     source: 'registry',

@@ -11,19 +11,20 @@ import {
   connect,
   createPki,
   factsOf,
-  questionOf,
-  readableLog,
+  requestFor,
   startScripted,
   type Script,
   type ScriptedAgent,
 } from './support.ts';
-import { cut, denied, image, never, setup, type Answer } from './fleet-setup.ts';
+import { cut, denied, image, setup, type Answer } from './fleet-setup.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { readableLog } from '../support/captured.ts';
 
-t.test('the owner is asked, and nobody else', async (t) => {
-  const { agents, lookup, asked, metric } = await setup(t, [{}, {}, {}]);
+t.test('a lookup goes to the owner of the repository only', async (t) => {
+  const { agents, lookup, requestCounts, metric } = await setup(t, [{}, {}, {}]);
   t.strictSame(await lookup(), factsOf(image));
-  t.strictSame(asked(), [1, 0, 0]);
-  const [first] = agents[0]?.asked ?? [];
+  t.strictSame(requestCounts(), [1, 0, 0]);
+  const [first] = agents[0]?.requests ?? [];
   t.match(first, { images: [{ image, pullPolicy: 'IfNotPresent' }], auths: undefined });
   t.ok(first && first.deadlineMs > 10_000 && first.deadlineMs <= 13_900);
   t.equal(await metric('archwright_fleet_lookups_total{outcome="answered"}'), 1);
@@ -33,7 +34,7 @@ t.test('the owner is asked, and nobody else', async (t) => {
   t.equal(await metric('archwright_fleet_answer_duration_seconds_count'), 1);
 });
 
-t.test('an answer that is final is not asked for elsewhere', async (t) => {
+t.test('a final error is not retried at other agents', async (t) => {
   for (const code of [
     'not-found',
     'rate-limited',
@@ -42,19 +43,19 @@ t.test('an answer that is final is not asked for elsewhere', async (t) => {
     'too-large',
     'digest-mismatch',
   ] as const) {
-    const { lookup, asked } = await setup(t, [
+    const { lookup, requestCounts } = await setup(t, [
       { facts: denied(code), fingerprint: 'one' },
       { fingerprint: 'one' },
       { fingerprint: 'two' },
     ]);
     t.match(await lookup(), { error: { code } }, code);
-    t.strictSame(asked(), [1, 0, 0], code);
+    t.strictSame(requestCounts(), [1, 0, 0], code);
   }
 });
 
-t.test('what one credential group may not see is asked of one agent of each other group', async (t) => {
+t.test('a denied lookup goes to one agent of each other credential group', async (t) => {
   for (const code of ['unauthorized', 'forbidden', 'unavailable'] as const) {
-    const { lookup, asked, metric } = await setup(t, [
+    const { lookup, requestCounts, metric } = await setup(t, [
       { facts: denied(code), fingerprint: 'one' },
       { facts: denied(code), fingerprint: 'one' },
       { facts: denied(code), fingerprint: 'two' },
@@ -62,7 +63,7 @@ t.test('what one credential group may not see is asked of one agent of each othe
       { fingerprint: 'three' },
     ]);
     t.strictSame(await lookup(), factsOf(image), code);
-    t.strictSame(asked(), [1, 0, 1, 0, 1], code);
+    t.strictSame(requestCounts(), [1, 0, 1, 0, 1], code);
     t.equal(await metric('archwright_fleet_passed_on_total'), 2);
     t.equal(await metric('archwright_fleet_credential_groups'), 3);
     t.equal(
@@ -73,7 +74,7 @@ t.test('what one credential group may not see is asked of one agent of each othe
   }
 });
 
-t.test('where no group may see it, the answer that tells most is given', async (t) => {
+t.test('if all groups fail, the most specific error is returned', async (t) => {
   const cases: [FactsErrorCode[], FactsErrorCode][] = [
     [['unauthorized', 'forbidden'], 'unauthorized'],
     [['unavailable', 'forbidden'], 'forbidden'],
@@ -90,7 +91,7 @@ t.test('where no group may see it, the answer that tells most is given', async (
   }
 });
 
-t.test('a denial stands although another group cannot be asked', async (t) => {
+t.test('a denial is returned even if another group is unreachable', async (t) => {
   const { lookup } = await setup(t, [
     { facts: denied('unauthorized'), fingerprint: 'one' },
     { facts: cut, fingerprint: 'two' },
@@ -98,19 +99,19 @@ t.test('a denial stands although another group cannot be asked', async (t) => {
   t.match(await lookup(), { error: { code: 'unauthorized' } });
 });
 
-t.test('agents without a fingerprint are one group', async (t) => {
+t.test('all agents without a fingerprint form one group', async (t) => {
   const info: NonNullable<Script['info']> = (response) => void response.writeHead(500).end();
-  const { lookup, asked } = await setup(t, [
+  const { lookup, requestCounts } = await setup(t, [
     { facts: denied('forbidden'), info },
     { info },
     { info: () => ({ credentialFingerprint: '' }) },
     { fingerprint: 'known' },
   ]);
   t.strictSame(await lookup(), factsOf(image));
-  t.strictSame(asked(), [1, 0, 0, 1]);
+  t.strictSame(requestCounts(), [1, 0, 0, 1]);
 });
 
-t.test('no agents', async (t) => {
+t.test('without agents, a lookup fails with a hint', async (t) => {
   const { lookup, metric } = await setup(t, []);
   t.match(await lookup(), {
     image,
@@ -119,7 +120,7 @@ t.test('no agents', async (t) => {
   t.equal(await metric('archwright_fleet_lookups_total{outcome="unanswered"}'), 1);
 });
 
-t.test('pull credentials go to the agent and nowhere else', async (t) => {
+t.test('pull credentials are sent to the agent, and are neither logged nor returned', async (t) => {
   const password = 'correct horse battery';
   const matched: MatchedCredential = {
     credential: { username: 'ann', password: secret(password) },
@@ -128,29 +129,29 @@ t.test('pull credentials go to the agent and nowhere else', async (t) => {
     origin: 'shop/registry',
     id: 'id-1',
   };
-  const leaky: Answer = (asked, response) =>
-    void response.writeHead(400).end(JSON.stringify({ error: { message: JSON.stringify(asked) } }));
+  const leaky: Answer = (body, response) =>
+    void response.writeHead(400).end(JSON.stringify({ error: { message: JSON.stringify(body) } }));
   const { agents, lines, lookup } = await setup(t, [{ facts: leaky }, {}]);
   const facts = await lookup({ pullCredentials: [matched] });
-  t.strictSame(agents[0]?.asked[0]?.auths, { 'registry.example/team': { username: 'ann', password } });
+  t.strictSame(agents[0]?.requests[0]?.auths, { 'registry.example/team': { username: 'ann', password } });
   t.notMatch(lines(), new RegExp(password));
   t.ok(facts.error);
 });
 
-t.test('the service account of the pod goes with the question, and chooses no agent', async (t) => {
-  const { agents, lookup, asked } = await setup(t, [{}, {}, {}]);
+t.test('a request names the service account, which does not affect the choice of agent', async (t) => {
+  const { agents, lookup, requestCounts } = await setup(t, [{}, {}, {}]);
   const serviceAccount = { namespace: 'team', name: 'builder' };
   await lookup({ serviceAccount });
   await lookup({ serviceAccount: { ...serviceAccount, name: 'b' } });
   await lookup();
-  t.strictSame(asked(), [3, 0, 0]);
+  t.strictSame(requestCounts(), [3, 0, 0]);
   t.strictSame(
-    agents[0]?.asked.map((asked) => asked.serviceAccount),
+    agents[0]?.requests.map(({ serviceAccount }) => serviceAccount),
     [serviceAccount, { namespace: 'team', name: 'b' }, undefined],
   );
 });
 
-t.test('agents come and go', async (t) => {
+t.test('lookups succeed while agents join and leave', async (t) => {
   const pki = await createPki(t);
   const agents = await Promise.all([startScripted(t, pki), startScripted(t, pki), startScripted(t, pki)]);
   const discovery = createAgentList();
@@ -164,13 +165,13 @@ t.test('agents come and go', async (t) => {
   t.teardown(() => fleet.close());
   const change = (...now: readonly (ScriptedAgent | undefined)[]): void =>
     discovery.set(now.flatMap((agent) => (agent ? [{ url: agent.url }] : [])));
-  const lookup = (): Promise<ImageFacts> => fleet.lookup(questionOf(image), { signal: never });
+  const lookup = (): Promise<ImageFacts> => fleet.lookup(requestFor(image), { signal: neverAborted });
   t.match(await lookup(), { error: { code: 'unavailable' } });
   for (const present of [[0], [0, 1], [1], [1, 2], [2, 0, 1], [0]]) {
     change(...present.map((index) => agents[index]));
-    const questions = Array.from({ length: 20 }, (_, index) => questionOf(`registry.example/app-${index}:1`));
-    const answers = questions.map((question) => fleet.lookup(question, { signal: never }));
-    // In the middle of it an agent that is no longer listed goes.
+    const requests = Array.from({ length: 20 }, (_, index) => requestFor(`registry.example/app-${index}:1`));
+    const answers = requests.map((request) => fleet.lookup(request, { signal: neverAborted }));
+    // The agents change while these lookups run.
     await setImmediate();
     t.notOk(
       (await Promise.all(answers)).some((facts) => facts.error),
@@ -183,7 +184,7 @@ t.test('agents come and go', async (t) => {
   delete agent.script.facts;
   change(agents[1]);
   change(agent);
-  t.match(await lookup(), { error: undefined }, 'back, it starts anew');
+  t.match(await lookup(), { error: undefined }, 'an agent that comes back is not backed off');
   await agent.stop();
   change(agent, agents[1]);
   t.match(await lookup(), { error: undefined });

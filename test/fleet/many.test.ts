@@ -1,6 +1,6 @@
 /**
- * The promise that a registry is asked once per image: several webhooks, each with a fleet and a memory of its own, over real
- * agents with real memories, all asking for everything at the same time.
+ * One registry request per image: webhooks, each with its own fleet and memory, look up all images at once at
+ * real agents.
  */
 import t, { type Test } from 'tap';
 import { startAgent } from '../../daemon/agent.ts';
@@ -12,14 +12,15 @@ import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { sized } from '../support/exhaustive.ts';
-import { connect, createPki, factsOf, failureOf, questionOf, silentLog, type Pki } from './support.ts';
+import { connect, createPki, factsOf, failureOf, requestFor, type Pki } from './support.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { silentLog } from '../support/captured.ts';
 
-const never = new AbortController().signal;
 const agents = sized(8, 20);
 const count = sized(150, 500);
 const images = Array.from({ length: count }, (_, index) => `r.example/team-${index % 9}/app-${index}:1`);
 
-/** An agent whose registry counts what it is asked. */
+/** An agent with a registry that counts lookups. */
 async function startCounting(
   t: Test,
   pki: Pki,
@@ -65,21 +66,21 @@ async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): P
     clock: systemClock,
     log: silentLog,
     metrics: createMetrics(),
-    // A machine under load is slow, which is not what this is about.
+    // No hedges and timeouts if the machine is slow.
     responseTime: { floorMs: 30_000, capMs: 30_000 },
     lookupTimeoutMs: 50_000,
   });
   t.teardown(() => fleet.close());
   const memory = new FactsMemory({ source: fleet, log: silentLog, lookupTimeoutMs: 55_000 });
   t.teardown(() => memory.close());
-  for await (const facts of fleet.shared(never)) memory.learn(facts);
+  for await (const facts of fleet.shared(neverAborted)) memory.learn(facts);
   return memory;
 }
 
 async function askAll(memories: readonly FactsMemory[]): Promise<readonly ImageFacts[]> {
   const answers = await Promise.all(
     memories.map((memory) =>
-      concurrently(images, 40, (image) => memory.lookup(questionOf(image), { signal: never })),
+      concurrently(images, 40, (image) => memory.lookup(requestFor(image), { signal: neverAborted })),
     ),
   );
   return answers.flat();
@@ -98,14 +99,14 @@ t.test(`${agents} agents, 3 webhooks, ${count} images: each image is inspected o
   t.equal(counts.size, count);
   t.strictSame([...new Set(counts.values())], [1]);
 
-  // A webhook that starts later takes what the agents know, and asks nobody.
+  // A webhook that starts later loads the agents' facts and sends no lookup.
   const late = await startWebhookMemory(t, pki, urls);
   t.equal(late.size, count);
-  t.ok(images.every((image) => late.recall(questionOf(image))));
+  t.ok(images.every((image) => late.recall(requestFor(image))));
   t.strictSame([...new Set(counts.values())], [1]);
 });
 
-t.test('two credential groups of which one has access: each image is inspected once in each', async (t) => {
+t.test('two credential groups, one with access: each inspects each image at most once', async (t) => {
   const pki = await createPki(t);
   const [poor, rich] = [new Map<string, number>(), new Map<string, number>()];
   const urls = await Promise.all([
@@ -121,7 +122,7 @@ t.test('two credential groups of which one has access: each image is inspected o
   t.strictSame([...new Set(rich.values())], [1]);
   t.ok(
     poor.size > 0.3 * count && poor.size < 0.7 * count,
-    `${poor.size} images belong to an agent without access first`,
+    `${poor.size} images are owned by an agent without access`,
   );
   t.strictSame([...new Set(poor.values())], [1]);
 });

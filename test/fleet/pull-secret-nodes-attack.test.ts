@@ -1,4 +1,7 @@
-/** A rogue agent outside of `pullSecretNodes` receives no pull secret; agents, API server and TLS are real servers. */
+/**
+ * A rogue agent outside of `pullSecretNodes` receives no pull secret; agents, API server and TLS are real
+ * servers.
+ */
 import t, { type Test } from 'tap';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { defaultFreshness } from '../../src/images/memory/freshness.ts';
@@ -6,10 +9,11 @@ import { createKubeClient } from '../../src/kube/api/client.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { pullCredential } from '../images/support.ts';
 import { startKubeStore } from '../support/kube-store.ts';
-import { createPki, questionOf, silentLog, startScripted } from './support.ts';
+import { createPki, requestFor, startScripted } from './support.ts';
 import { until } from '../support/until.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { silentLog } from '../support/captured.ts';
 
-const never = new AbortController().signal;
 const image = 'registry.example/team/app:1';
 const credentials = [{ ...pullCredential('ann'), key: 'registry.example/team' }];
 const addresses = '/apis/discovery.k8s.io/v1/namespaces/archwright/endpointslices';
@@ -45,16 +49,16 @@ async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<str
   });
   if (!open) throw new Error('no fleet');
   t.teardown(() => open.close());
-  await open.ready(never);
+  await open.ready(neverAborted);
   return {
     store,
     lookup: (text: string, secrets = credentials) =>
-      open.fleet.lookup(questionOf(text, secrets), { signal: never }),
-    /** Nodes whose agents were asked. */
-    asked: () => agents.filter(({ agent }) => agent.asked.length > 0).map(({ node }) => node),
+      open.fleet.lookup(requestFor(text, secrets), { signal: neverAborted }),
+    /** Nodes whose agents got a request. */
+    nodesWithRequests: () => agents.filter(({ agent }) => agent.requests.length > 0).map(({ node }) => node),
     withSecrets: () =>
       agents
-        .filter(({ agent }) => agent.asked.some(({ auths }) => auths !== undefined))
+        .filter(({ agent }) => agent.requests.some(({ auths }) => auths !== undefined))
         .map(({ node }) => node),
   };
 }
@@ -63,9 +67,9 @@ const trusted = { pool: 'trusted' };
 const images = Array.from({ length: 20 }, (_, index) => `registry.example/team/app-${index}:1`);
 
 t.test(
-  'pull secrets go to agents of matching nodes only, whatever the agents say of their nodes',
+  'pull secrets go only to agents on matching nodes, whatever node names the agents report',
   async (t) => {
-    const { lookup, asked, withSecrets } = await start(t, {
+    const { lookup, nodesWithRequests, withSecrets } = await start(t, {
       'trusted-1': trusted,
       'trusted-2': trusted,
       'rogue-1': { pool: 'other' },
@@ -74,20 +78,23 @@ t.test(
     });
     for (const text of images) t.notOk((await lookup(text)).error);
     t.strictSame(withSecrets(), ['trusted-1', 'trusted-2']);
-    t.strictSame(asked(), ['trusted-1', 'trusted-2']);
+    t.strictSame(nodesWithRequests(), ['trusted-1', 'trusted-2']);
     for (const text of images) await lookup(text, []);
-    t.strictSame(asked().length, 5, 'without secrets, all agents are asked');
+    t.strictSame(nodesWithRequests().length, 5, 'without secrets, requests go to all agents');
     t.strictSame(withSecrets(), ['trusted-1', 'trusted-2']);
   },
 );
 
-t.test('without a matching node, the error says so, and no agent is asked', async (t) => {
-  const { lookup, asked, store } = await start(t, { 'rogue-1': { pool: 'other' }, unknown: undefined });
+t.test('without a matching node, the lookup fails and no agent gets a request', async (t) => {
+  const { lookup, nodesWithRequests, store } = await start(t, {
+    'rogue-1': { pool: 'other' },
+    unknown: undefined,
+  });
   t.match(await lookup(image), {
     image,
     error: { code: 'forbidden', message: /matches pullSecretNodes \(pool=trusted\)/ },
   });
-  t.strictSame(asked(), []);
+  t.strictSame(nodesWithRequests(), []);
   t.notOk((await lookup(image, [])).error);
   store.put('/api/v1/nodes/rogue-1', { metadata: { labels: trusted } });
   await until(async () => (await lookup(image)).error === undefined);

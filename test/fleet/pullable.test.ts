@@ -2,11 +2,11 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import t from 'tap';
 import type { PullableGroups } from '../../src/fleet/fleet.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import { failureOf, factsOf, questionOf } from './support.ts';
+import { failureOf, factsOf, requestFor } from './support.ts';
 import { until } from '../support/until.ts';
 import { cut, denied, image, setup, silent, type Answer } from './fleet-setup.ts';
 
-const question = questionOf(image);
+const request = requestFor(image);
 const minute = 60_000;
 
 const short = ({ able, unable }: PullableGroups): unknown => ({
@@ -14,26 +14,26 @@ const short = ({ able, unable }: PullableGroups): unknown => ({
   unable: unable.map(({ name }) => name),
 });
 
-t.test('a refusal that was passed on is known at once, and nobody else is asked', async (t) => {
-  const { fleet, lines, lookup, asked } = await setup(t, [
+t.test('a refusal during fail-over is recorded without further requests', async (t) => {
+  const { fleet, lines, lookup, requestCounts } = await setup(t, [
     { facts: denied('unauthorized'), fingerprint: 'fingerprint-of-one', node: 'n1', architecture: 'amd64' },
     { fingerprint: 'fingerprint-of-one', node: 'n2', architecture: 'arm64' },
     { fingerprint: 'fingerprint-of-two', node: 'n3', architecture: 'arm64' },
   ]);
   t.strictSame(await lookup(), factsOf(image));
-  t.strictSame(fleet.pullable(question), {
+  t.strictSame(fleet.pullable(request), {
     able: [{ name: 'fingerprint-', nodes: ['n3'], architectures: ['arm64'] }],
     unable: [{ name: 'fingerprint-', nodes: ['n1', 'n2'], architectures: ['amd64', 'arm64'] }],
   });
-  t.strictSame(asked(), [1, 0, 1]);
+  t.strictSame(requestCounts(), [1, 0, 1]);
   t.match(
     lines(),
     /"level":"debug".*"group":"fingerprint-","refusal":"unauthorized".*another credential group/,
   );
 });
 
-t.test('groups that were not asked are asked behind the answer, one agent of each', async (t) => {
-  const { fleet, agents, lookup, asked, metric } = await setup(t, [
+t.test('groups without a result are surveyed in the background, one agent of each', async (t) => {
+  const { fleet, agents, lookup, requestCounts, metric } = await setup(t, [
     { fingerprint: 'one', node: 'n1' },
     { fingerprint: 'two', node: 'n2', facts: denied('forbidden') },
     { fingerprint: 'two', node: 'n3', facts: denied('forbidden') },
@@ -41,13 +41,13 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
     { fingerprint: 'four', node: 'n5', facts: denied('not-found') },
   ]);
   await lookup();
-  t.strictSame(asked(), [1, 0, 0, 0, 0]);
-  const first = fleet.pullable({ ...question, pullPolicy: 'Always' });
+  t.strictSame(requestCounts(), [1, 0, 0, 0, 0]);
+  const first = fleet.pullable({ ...request, pullPolicy: 'Always' });
   t.strictSame(short(first), { able: ['one'], unable: [] });
-  await Promise.all([first.pending, fleet.pullable(question).pending]);
-  t.strictSame(asked(), [1, 1, 0, 1, 1]);
-  t.equal(agents[1]?.asked[0]?.images[0]?.pullPolicy, 'IfNotPresent', 'its memory may answer');
-  const then = fleet.pullable(question);
+  await Promise.all([first.pending, fleet.pullable(request).pending]);
+  t.strictSame(requestCounts(), [1, 1, 0, 1, 1]);
+  t.equal(agents[1]?.requests[0]?.images[0]?.pullPolicy, 'IfNotPresent', 'the agent may answer from memory');
+  const then = fleet.pullable(request);
   t.strictSame(short(then), { able: ['one'], unable: ['two', 'three'] });
   t.equal(then.pending, undefined);
   t.strictSame(
@@ -64,117 +64,117 @@ t.test('groups that were not asked are asked behind the answer, one agent of eac
   t.equal(await metric('archwright_fleet_pullability_repositories'), 1);
 });
 
-t.test('knowledge grows old: asked again behind the answer, then gone', async (t) => {
+t.test('old results are refreshed in the background, then expire', async (t) => {
   const clock = createFakeClock();
-  const { fleet, agents, asked } = await setup(
+  const { fleet, agents, requestCounts } = await setup(
     t,
     [{ fingerprint: 'one' }, { fingerprint: 'two', facts: denied('forbidden') }],
     { clock },
   );
-  await fleet.pullable(question).pending;
-  t.strictSame(short(fleet.pullable(question)), { able: ['one'], unable: ['two'] });
+  await fleet.pullable(request).pending;
+  t.strictSame(short(fleet.pullable(request)), { able: ['one'], unable: ['two'] });
   await clock.advance(2 * minute);
   const [, second] = agents;
   if (!second) throw new Error('no agent');
-  second.script.facts = (asked) => ({ results: asked.images.map((each) => factsOf(each.image)) });
-  const old = fleet.pullable(question);
+  second.script.facts = (body) => ({ results: body.images.map((each) => factsOf(each.image)) });
+  const old = fleet.pullable(request);
   t.strictSame(short(old), { able: ['one'], unable: ['two'] });
-  t.equal(old.pending, undefined, 'nobody waits for what is known');
-  await until(() => fleet.pullable(question).able.length === 2);
-  t.strictSame(asked(), [1, 2], 'the grant is not due');
+  t.equal(old.pending, undefined, 'a known result is not waited for');
+  await until(() => fleet.pullable(request).able.length === 2);
+  t.strictSame(requestCounts(), [1, 2], 'the result able is not due');
   second.script.facts = silent;
   await clock.advance(60 * minute);
-  t.strictSame(short(fleet.pullable(question)), { able: [], unable: [] });
+  t.strictSame(short(fleet.pullable(request)), { able: [], unable: [] });
 });
 
-t.test('with one group, or none that is known, nobody is asked', async (t) => {
+t.test('fewer than two known groups are not surveyed', async (t) => {
   for (const scripts of [
     [],
     [{ fingerprint: 'one' }, { fingerprint: 'one' }],
     [{ fingerprint: 'one' }, { info: () => ({}) }],
     [{ info: () => ({}) }, { info: () => ({}) }],
   ]) {
-    const { fleet, asked } = await setup(t, scripts);
-    t.strictSame(fleet.pullable(question), { able: [], unable: [] });
+    const { fleet, requestCounts } = await setup(t, scripts);
+    t.strictSame(fleet.pullable(request), { able: [], unable: [] });
     t.strictSame(
-      asked(),
+      requestCounts(),
       scripts.map(() => 0),
     );
   }
 });
 
-t.test('agents that say no node name leave nobody out', async (t) => {
+t.test('a group without node names excludes no node', async (t) => {
   const { fleet } = await setup(t, [
     { fingerprint: 'one', node: 'n1' },
     { fingerprint: 'two', facts: denied('forbidden') },
   ]);
-  await fleet.pullable(question).pending;
-  t.strictSame(fleet.pullable(question).unable, [{ name: 'two', nodes: [], architectures: [] }]);
+  await fleet.pullable(request).pending;
+  t.strictSame(fleet.pullable(request).unable, [{ name: 'two', nodes: [], architectures: [] }]);
 });
 
-t.test('a group whose agents are away tells nothing, and is left alone for a while', async (t) => {
+t.test('an unreachable group is unknown, and surveyed again after a minute', async (t) => {
   const clock = createFakeClock();
-  const { fleet, asked, metric } = await setup(
+  const { fleet, requestCounts, metric } = await setup(
     t,
     [{ fingerprint: 'one' }, { fingerprint: 'two', facts: cut }, { fingerprint: 'two', facts: cut }],
     { clock },
   );
-  await fleet.pullable(question).pending;
-  t.strictSame(asked(), [1, 1, 1], 'the next of the group stands in');
-  t.strictSame(fleet.pullable(question), {
+  await fleet.pullable(request).pending;
+  t.strictSame(requestCounts(), [1, 1, 1], 'the next agent of the group gets the request');
+  t.strictSame(fleet.pullable(request), {
     able: [{ name: 'one', nodes: [], architectures: [] }],
     unable: [],
   });
   t.equal(await metric('archwright_fleet_surveyed_groups_total{outcome="unknown"}'), 1);
   await clock.advance(minute);
-  await fleet.pullable(question).pending;
-  t.strictSame(asked(), [1, 2, 2]);
+  await fleet.pullable(request).pending;
+  t.strictSame(requestCounts(), [1, 2, 2]);
 });
 
-t.test('of very many groups the rest is asked the next time', async (t) => {
+t.test('a survey covers 32 groups; the next one covers the rest', async (t) => {
   const { fleet, agents } = await setup(
     t,
     Array.from({ length: 34 }, (_, index) => ({ fingerprint: `group ${index}` })),
   );
-  const asked = (): number => agents.filter((agent) => agent.asked.length > 0).length;
-  await fleet.pullable(question).pending;
-  t.equal(asked(), 32);
-  await fleet.pullable(question).pending;
-  t.equal(asked(), 34);
-  t.equal(fleet.pullable(question).able.length, 34);
+  const queried = (): number => agents.filter((agent) => agent.requests.length > 0).length;
+  await fleet.pullable(request).pending;
+  t.equal(queried(), 32);
+  await fleet.pullable(request).pending;
+  t.equal(queried(), 34);
+  t.equal(fleet.pullable(request).able.length, 34);
 });
 
-t.test('surveys are bounded, and end with the fleet', async (t) => {
+t.test('surveys per namespace are limited, and closing the fleet ends them', async (t) => {
   const { fleet, agents } = await setup(t, [
     { fingerprint: 'one', facts: silent },
     { fingerprint: 'two', facts: silent },
   ]);
-  const questions = Array.from({ length: 70 }, (_, index) => questionOf(`registry.example/app-${index}:1`));
-  const asking = questions.map((each) => fleet.pullable(each).pending ?? Promise.resolve());
-  // A third of 128 for one namespace.
+  const requests = Array.from({ length: 70 }, (_, index) => requestFor(`registry.example/app-${index}:1`));
+  const asking = requests.map((each) => fleet.pullable(each).pending ?? Promise.resolve());
+  // One namespace has a third of 128.
   await Promise.all(asking.slice(43));
-  await until(() => agents.every((agent) => agent.asked.length > 0));
+  await until(() => agents.every((agent) => agent.requests.length > 0));
   fleet.close();
   await Promise.all(asking);
-  const asked = (): readonly (string | undefined)[] =>
-    agents.flatMap((agent) => agent.asked.map(({ images: [first] }) => first?.image));
-  const before = asked().length;
-  await fleet.pullable(questionOf('registry.example/late:1')).pending;
-  t.equal(asked().length, before, 'nobody is asked after the end');
-  t.notOk(asked().some((each) => Number(each?.match(/app-([0-9]+)/)?.[1]) >= 43));
+  const images = (): readonly (string | undefined)[] =>
+    agents.flatMap((agent) => agent.requests.map(({ images: [first] }) => first?.image));
+  const before = images().length;
+  await fleet.pullable(requestFor('registry.example/late:1')).pending;
+  t.equal(images().length, before, 'no request after close');
+  t.notOk(images().some((each) => Number(each?.match(/app-([0-9]+)/)?.[1]) >= 43));
 });
 
-t.test('pull credentials go with the question, and what they open is told apart', async (t) => {
-  const withAuths: Answer = (asked) => ({
-    results: asked.images.map((each) =>
-      asked.auths
+t.test('a survey sends the pull credentials, and its results serve only them', async (t) => {
+  const withAuths: Answer = (body) => ({
+    results: body.images.map((each) =>
+      body.auths
         ? factsOf(each.image, { credentialSource: 'pull-secret' })
         : failureOf(each.image, 'unauthorized'),
     ),
   });
   const { fleet } = await setup(t, [{ fingerprint: 'one' }, { fingerprint: 'two', facts: withAuths }]);
 
-  const own = questionOf(image, [
+  const own = requestFor(image, [
     {
       credential: { username: 'ann', password: secret('correct horse') },
       source: 'pull-secret',
@@ -183,8 +183,8 @@ t.test('pull credentials go with the question, and what they open is told apart'
       id: 'id-1',
     },
   ]);
-  await fleet.pullable(question).pending;
+  await fleet.pullable(request).pending;
   await fleet.pullable(own).pending;
-  t.strictSame(short(fleet.pullable(question)), { able: ['one'], unable: ['two'] });
+  t.strictSame(short(fleet.pullable(request)), { able: ['one'], unable: ['two'] });
   t.strictSame(short(fleet.pullable(own)), { able: ['one', 'two'], unable: [] });
 });

@@ -1,8 +1,7 @@
-/** Agents for tests: real servers with mutual TLS whose answers a test writes, and what it takes to ask them. */
+/** Scripted agents for tests: real servers with mutual TLS, and connections to them. */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
@@ -15,17 +14,10 @@ import {
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import type { NodeReport } from '../../src/nodes/node-report.ts';
-import { createLog, type Log } from '../../src/telemetry/log.ts';
-import { recordingLog, tlsDirectory } from '../serving/support.ts';
+import { tlsDirectory } from '../serving/support.ts';
 import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
-
-/** A log whose lines can be read as text. */
-export function readableLog(): { log: Log; lines: () => string } {
-  const { log, lines } = recordingLog('trace');
-  return { log, lines: () => lines.map((line) => JSON.stringify(line)).join('\n') };
-}
-
-export const silentLog = createLog({ level: 'silent' });
+import { listen } from '../support/listen.ts';
+import { silentLog } from '../support/captured.ts';
 
 export interface Pki {
   readonly ca: TestCa;
@@ -46,8 +38,8 @@ export async function createPki(t: Test): Promise<Pki> {
   return { ca, dir, serverDir: await dir(serverNames), clientDir: await dir(clientNames) };
 }
 
-/** What an agent is asked. */
-export interface Asked {
+/** A request to an agent. */
+export interface FactsRequest {
   readonly images: readonly { readonly image: string; readonly pullPolicy: string }[];
   readonly auths?: unknown;
   readonly serviceAccount?: unknown;
@@ -56,13 +48,16 @@ export interface Asked {
 
 export interface Script {
   fingerprint?: string;
-  /** Name of its node; it says none where this is left out. */
+  /** Reported node name. Default: none. */
   node?: string;
   architecture?: string;
-  /** What it says of its node's runtime and CPU. */
+  /** Reported runtime and CPU of the node. */
   report?: NodeReport;
-  /** The answer to `POST /v1/facts`: `results` are sent as lines, anything else as JSON; `undefined` where it was written to `response` already. */
-  facts?: (asked: Asked, response: ServerResponse, request: IncomingMessage) => unknown;
+  /**
+   * The answer to `POST /v1/facts`: `results` as lines, anything else as JSON; `undefined`: it is written to
+   * `response`.
+   */
+  facts?: (body: FactsRequest, response: ServerResponse, request: IncomingMessage) => unknown;
   /** Writes the answer to `GET /v1/facts`. */
   known?: (response: ServerResponse) => void;
   /** The answer to `GET /v1/info`. */
@@ -74,18 +69,18 @@ export interface ScriptedAgent {
   readonly port: number;
   /** Can be changed while the agent runs. */
   readonly script: Script;
-  readonly asked: Asked[];
-  /** Connections that were opened. */
+  readonly requests: FactsRequest[];
+  /** Number of connections opened so far. */
   readonly connections: () => number;
-  /** Connections that are open now. */
+  /** Number of open connections. */
   open(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts an agent that does what its script says; by default it knows every image. */
+/** Starts a scripted agent. By default it has facts of every image. */
 export async function startScripted(t: Test, pki: Pki, script: Script = {}): Promise<ScriptedAgent> {
   const { cert, key } = await pki.ca.issue(serverNames);
-  const asked: Asked[] = [];
+  const requests: FactsRequest[] = [];
   let connections = 0;
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -100,8 +95,8 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
       response.end();
       return;
     } else {
-      const body = (await json(request)) as Asked;
-      asked.push(body);
+      const body = (await json(request)) as FactsRequest;
+      requests.push(body);
       answer = script.facts
         ? script.facts(body, response, request)
         : { results: body.images.map(({ image }) => factsOf(image)) };
@@ -124,8 +119,7 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
   server.on('secureConnection', () => {
     connections += 1;
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
+  const port = await listen(server);
   const stop = async (): Promise<void> => {
     if (!server.listening) return;
     server.close().closeAllConnections();
@@ -136,7 +130,7 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
     url: `https://127.0.0.1:${port}`,
     port,
     script,
-    asked,
+    requests,
     connections: () => connections,
     open: promisify(server.getConnections.bind(server)),
     stop,
@@ -192,6 +186,6 @@ export function failureOf(
   };
 }
 
-export function questionOf(image: string, pullCredentials: readonly MatchedCredential[] = []): ImageRequest {
+export function requestFor(image: string, pullCredentials: readonly MatchedCredential[] = []): ImageRequest {
   return { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials };
 }

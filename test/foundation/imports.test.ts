@@ -3,12 +3,12 @@ import t from 'tap';
 import { brokenRule } from './rooms.ts';
 import { importsOf, root, sources } from './sources.ts';
 
-/** The longest that a file may be. */
+/** Maximum length of a file. */
 const maxLines = 300;
 
 const all = sources();
 
-t.test('imports point one way', async (t) => {
+t.test('rooms import only the rooms that they may import', async (t) => {
   t.ok(all.length > 10, 'there are sources');
   const broken = all.flatMap(({ path, imports }) =>
     imports.flatMap((found) => {
@@ -32,11 +32,11 @@ t.test('no imports form a circle, types included', async (t) => {
       ]),
     ),
     [['b', 'c'], ['e']],
-    'the test sees them',
+    'circles are found',
   );
 });
 
-/** Files that reach themselves by their imports, grouped; what a file imports outside the map does not count. */
+/** Import circles, as groups of files. Imports outside the map are ignored. */
 function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   const reachedFrom = (path: string): ReadonlySet<string> => {
     const reached = new Set<string>();
@@ -60,7 +60,7 @@ function circles(imports: ReadonlyMap<string, readonly string[]>): string[][] {
   return [...new Map(groups.map((group) => [group.join(' '), group])).values()];
 }
 
-t.test('every import of a file leads to one', async (t) => {
+t.test('every imported file exists', async (t) => {
   const missing = all.flatMap(({ path, imports }) =>
     imports
       .filter(({ target }) => target.includes('/') && /\.[jt]s$/.test(target))
@@ -77,7 +77,7 @@ t.test(`no file is longer than ${maxLines} lines`, async (t) => {
   );
 });
 
-t.test('the rules catch what they are for', async (t) => {
+t.test('the rules find forbidden imports', async (t) => {
   const cases: [string, string, boolean, RegExp | undefined][] = [
     ['src/webhook/mutate.ts', 'src/placement/decide.ts', false, undefined],
     ['src/webhook/mutate.ts', 'src/fleet/fleet.ts', false, undefined],
@@ -105,8 +105,8 @@ t.test('the rules catch what they are for', async (t) => {
     ['daemon/agent.ts', 'src/images/memory/memory.ts', false, undefined],
     ['daemon/agent.ts', 'src/webhook/mutate.ts', false, /daemon may import/],
     ['cmd/agent.ts', 'daemon/agent.ts', false, undefined],
-    ['src/surprise/x.ts', 'src/images/facts/facts.ts', false, /no room of the layout/],
-    ['cmd/agent.ts', 'src/surprise/x.ts', false, /no room of the layout/],
+    ['src/surprise/x.ts', 'src/images/facts/facts.ts', false, /not a room of the layout/],
+    ['cmd/agent.ts', 'src/surprise/x.ts', false, /not a room of the layout/],
     ['cmd/agent.ts', 'test/support/certificates.ts', false, /nothing from outside/],
     ['cmd/agent.ts', 'node:fs', false, undefined],
     ['cmd/agent.ts', 'koa', false, undefined],
@@ -118,7 +118,7 @@ t.test('the rules catch what they are for', async (t) => {
   }
 });
 
-t.test('imports are read as they are written', async (t) => {
+t.test('imports are found in a source text', async (t) => {
   const text = `import { a } from './a.ts';
 import type { B } from '../other/b.ts';
 import { type C, type D } from './c.ts';

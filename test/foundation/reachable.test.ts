@@ -4,7 +4,7 @@ import { sources, type Source } from './sources.ts';
 
 const all = sources();
 
-t.test('the program has nothing that only tests use', async (t) => {
+t.test('the program has no code that only tests use', async (t) => {
   t.same(unreachedFiles(all, ['cmd/archwright.js', 'cmd/archwright.ts']), [], 'files');
   t.same(exportsForTests(), [], 'exports');
 });
@@ -15,7 +15,7 @@ const source = (path: string, ...targets: string[]): Source => ({
   imports: targets.map((target) => ({ target, typeOnly: true })),
 });
 
-t.test('unreached files are found', async (t) => {
+t.test('the check finds unreached files', async (t) => {
   const found = unreachedFiles(
     [source('entry', 'a'), source('a', 'b'), source('b'), source('c', 'b')],
     ['entry'],
@@ -23,7 +23,7 @@ t.test('unreached files are found', async (t) => {
   t.same(found, ['c']);
 });
 
-t.test('exports are read as they are written', async (t) => {
+t.test('exports are found in a source text', async (t) => {
   const text = `export const a = 1;
 export async function b(): Promise<void> {}
 export function* c() {}

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { importsOf, root, type Source } from './sources.ts';
 
-/** Files that the program's entry does not lead to. */
+/** Files that the program's entry does not import, directly or indirectly. */
 export function unreachedFiles(sources: readonly Source[], entries: readonly string[]): string[] {
   const imports = new Map(sources.map((source) => [source.path, source.imports]));
   const reached = new Set<string>();
@@ -23,7 +23,7 @@ export function exportsOf(text: string): string[] {
   return [...text.matchAll(exported)].map(([, name = '']) => name);
 }
 
-/** Whether a text has the name as a word, more often than `most` times. */
+/** Whether a text contains the name as a word more than `most` times. */
 function mentions(text: string, name: string, most: number): boolean {
   return (
     [...text.matchAll(new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}(?![\\w$])`, 'g'))].length > most
@@ -31,8 +31,8 @@ function mentions(text: string, name: string, most: number): boolean {
 }
 
 /**
- * Exports that nothing but tests uses: not their own file, no other file of the program, and no script that makes pages, images
- * or measurements.
+ * Exports that only tests use: neither their own file, nor another file of the program, nor scripts and
+ * benchmarks.
  */
 export function exportsForTests(): string[] {
   const read = (patterns: string[], exclude: string[] = []): { path: string; text: string }[] =>

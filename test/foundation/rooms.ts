@@ -8,8 +8,8 @@ const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube'
 const pure = new Set(['names', 'nodes']);
 
 /**
- * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon → cluster →
- * fleet → images, policy → registry → credentials`: what is farther to the right may be imported by all on the left of it.
+ * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon →
+ * cluster → fleet → images, policy → registry → credentials`: a room may import the rooms to its right.
  */
 const chain: readonly (readonly string[])[] = [
   ['cmd'],
@@ -27,7 +27,7 @@ export function roomOf(path: string): string {
   return top === 'src' ? second : top;
 }
 
-/** Says which rule an import breaks; undefined where it breaks none. */
+/** The rule that an import breaks, if any. */
 export function brokenRule(from: string, { target, typeOnly }: Import): string | undefined {
   if (!/^(?:cmd|src|daemon)\//.test(target)) {
     return /^(?:test|bench|scripts|examples)\//.test(target)
@@ -50,8 +50,8 @@ export function brokenRule(from: string, { target, typeOnly }: Import): string |
   if (plain.includes(other)) return undefined;
   const place = placeOf(room);
   const otherPlace = placeOf(other);
-  if (place === undefined) return `${room} is no room of the layout`;
-  if (otherPlace === undefined) return `${other} is no room of the layout`;
+  if (place === undefined) return `${room} is not a room of the layout`;
+  if (otherPlace === undefined) return `${other} is not a room of the layout`;
   if (otherPlace > place) return undefined;
   return `${room} may import ${
     chain

@@ -1,4 +1,4 @@
-/** The program's source files and what each imports, for tests about the shape of the tree. */
+/** The program's source files and their imports. */
 import { globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 export interface Import {
   /** Path of the imported file from the root, or the name of a package. */
   readonly target: string;
-  /** Whether nothing of it is there at run time. */
+  /** Whether only types are imported. */
   readonly typeOnly: boolean;
 }
 
@@ -22,7 +22,7 @@ export interface Source {
 const statement =
   /^(?:import|export)\s+(type\s+)?(?:([^'";]*?)\s+from\s+)?['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/gm;
 
-/** Takes the imports and re-exports out of a source text. */
+/** The imports and re-exports of a source text. */
 export function importsOf(path: string, text: string): Import[] {
   return [...text.matchAll(statement)].map(([, type, names, from, dynamic]) => {
     const specifier = from ?? dynamic ?? '';
@@ -31,7 +31,7 @@ export function importsOf(path: string, text: string): Import[] {
   });
 }
 
-/** `{ type A, type B }` is gone at run time too. */
+/** `{ type A, type B }` too imports only types. */
 function onlyTypes(names: string | undefined): boolean {
   const inner = /^\{(.*)\}$/s.exec(names?.trim() ?? '')?.[1];
   const each =

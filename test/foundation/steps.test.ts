@@ -1,19 +1,19 @@
-/** Where a leader may be killed in the middle of something, an end-to-end test does it. */
+/** End-to-end tests kill a leader at each step of its operations. */
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { killedAt } from '../e2e/cluster/faults/steps.ts';
 import { root } from './sources.ts';
 
-/** `archwright clean` tells its progress in steps of another kind. */
+/** Not the progress messages of `archwright clean`. */
 const files = globSync('src/controller/**/*.ts', { cwd: root, exclude: ['src/controller/clean/**'] });
 
-/** What a call of `step` says, as a pattern: what is put in at run time is a name, or several. */
+/** The text of a call of `step` as a pattern: placeholders match names. */
 function patternOf(argument: string): RegExp {
   const [, , text = ''] = /^(['`])(.*)\1$/.exec(argument) ?? [];
   return new RegExp(`^${text.replaceAll(/\$\{[^}]+\}/g, '[a-z-]+')}$`);
 }
 
-t.test('every step of the controller has a test that kills a leader there', async (t) => {
+t.test('a test kills a leader at every step of the controller', async (t) => {
   const calls = files.flatMap((file) =>
     [...readFileSync(`${root}${file}`, 'utf8').matchAll(/\bstep\(([^)]*)\)/g)].map(([, argument = '']) => ({
       file,
@@ -23,11 +23,11 @@ t.test('every step of the controller has a test that kills a leader there', asyn
   t.ok(calls.length >= 16, `${calls.length} steps`);
   const names = Object.values(killedAt).flat();
   for (const { file, argument } of calls) {
-    t.match(argument, /^(['`])[a-z-]+\/[^/]+\1$/, `${file}: the name of a step stands in its call`);
+    t.match(argument, /^(['`])[a-z-]+\/[^/]+\1$/, `${file}: the name of a step is a literal in its call`);
     const pattern = patternOf(argument);
     t.ok(
       names.some((name) => pattern.test(name)),
-      `${file}: ${argument} is in killedAt, which says where a leader is killed`,
+      `${file}: ${argument} is in killedAt, which lists where a leader is killed`,
     );
   }
   for (const name of names) {

@@ -1,24 +1,17 @@
-import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import t, { type Test } from 'tap';
 import { createHttpClient, type HttpRequest } from '../../src/http/client.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import {
-  clientFor,
-  credential,
-  endpointOf,
-  lookUp,
-  patience,
-  startRegistry,
-} from '../support/registry/client.ts';
+import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { createCa } from '../support/certificates.ts';
 import { multiArch } from '../support/registry/content.ts';
 
 import { endpointReach } from '../../src/http/reach/reach.ts';
-import { until } from '../serving/support.ts';
+import { until } from '../support/until.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { listen } from '../support/listen.ts';
 
 async function setUp(t: Test) {
   const registry = await startRegistry(t);
@@ -40,21 +33,21 @@ t.test('one connection serves successive lookups', async (t) => {
     'also after an error',
   );
   client.close();
-  await until('every connection is closed', () => registry.connections === 0);
+  await until(() => registry.connections === 0, 'every connection is closed');
 });
 
-t.test('a request on a stale connection is repeated', async (t) => {
+t.test('a request on a stale connection is repeated once', async (t) => {
   const { registry, ask } = await setUp(t);
   await ask();
   registry.faults.add(/manifests/, { kind: 'drop' }, { times: 1 });
   await ask();
   t.equal(registry.requests.length, 3);
   registry.faults.add(/manifests/, { kind: 'drop' });
-  await t.rejects(ask(), { code: 'unavailable' }, 'but a fresh one that is closed is');
+  await t.rejects(ask(), { code: 'unavailable' }, 'a new connection that closes is an error');
   t.equal(registry.requests.length, 5);
 });
 
-t.test('a request is not repeated after the response began', async (t) => {
+t.test('a request is not repeated after its response began', async (t) => {
   const { registry, ask } = await setUp(t);
   await ask();
   registry.faults.add(/manifests/, { kind: 'short', missing: 10 });
@@ -84,7 +77,7 @@ t.test('connections are shared only if trust and client certificate are equal', 
   t.equal(registry.requests.at(-1)?.connection, 1, 'credentials travel with the request, not the connection');
 });
 
-t.test('a client certificate is shown to the endpoint', async (t) => {
+t.test('the endpoint gets the client certificate', async (t) => {
   const ca = await createCa();
   const pair = await ca.issue({ cn: 'node-1', client: true });
   const seen: string[] = [];
@@ -95,11 +88,10 @@ t.test('a client certificate is shown to the endpoint', async (t) => {
       response.writeHead(404).end();
     },
   );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   const { client, registry } = await setUp(t);
   t.teardown(() => server.close().closeAllConnections());
-  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
+  const base = `https://127.0.0.1:${port}/v2`;
   const tls = {
     ca: [ca.cert],
     client: [{ certificate: pair.cert, key: secret(pair.key) }],
@@ -114,7 +106,7 @@ t.test('a client certificate is shown to the endpoint', async (t) => {
   });
 });
 
-t.test('characters that HTTP does not allow in a header are an error', async (t) => {
+t.test('characters that are not allowed in headers are an error', async (t) => {
   const { registry, client } = await setUp(t);
   for (const header of [
     { name: 'x-team', value: secret('a\r\nhost: evil') },
@@ -125,7 +117,7 @@ t.test('characters that HTTP does not allow in a header are an error', async (t)
   t.same(registry.requests, []);
 });
 
-t.test('the dial limit, and a name without address', async (t) => {
+t.test('dialing is limited, and an unknown name is an error', async (t) => {
   const transport = createHttpClient({
     environment: {},
     clock: systemClock,
@@ -145,15 +137,15 @@ t.test('the dial limit, and a name without address', async (t) => {
     reach: endpointReach(endpoint),
     ...(dialTimeoutMs === undefined ? {} : { dialTimeoutMs }),
   });
-  await t.rejects(transport.send(request('https://nowhere.test/'), patience), {
+  await t.rejects(transport.send(request('https://nowhere.test/'), neverAborted), {
     name: 'TransportError',
     failure: 'resolve',
     where: 'nowhere.test',
   });
-  await t.rejects(transport.send(request('https://silent.test/'), patience), {
+  await t.rejects(transport.send(request('https://silent.test/'), neverAborted), {
     name: 'TransportError',
     failure: 'dial-timeout',
     message: /100 ms/,
   });
-  await t.rejects(transport.send(request('https://silent.test/', 20), patience), { message: /20 ms/ });
+  await t.rejects(transport.send(request('https://silent.test/', 20), neverAborted), { message: /20 ms/ });
 });

@@ -3,7 +3,7 @@ import { maxRetryAfterMs, minRetryAfterMs, retryAfter, isLoginHeader } from '../
 
 const now = Date.parse('2026-11-21T08:00:00Z');
 
-t.test('seconds and dates, within bounds', async (t) => {
+t.test('Retry-After is seconds or a date, within bounds', async (t) => {
   const cases: readonly (readonly [string | undefined, number | undefined])[] = [
     [undefined, undefined],
     ['120', 120_000],
@@ -25,7 +25,7 @@ t.test('seconds and dates, within bounds', async (t) => {
   for (const [value, expected] of cases) t.equal(retryAfter(value, now), expected, String(value));
 });
 
-t.test('headers that log in, however they are written', async (t) => {
+t.test('headers with credentials are recognized in any spelling', async (t) => {
   for (const name of ['authorization', 'Authorization', 'Proxy-Authorization', 'COOKIE', ' cookie ']) {
     t.ok(isLoginHeader(name), name);
   }

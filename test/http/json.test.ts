@@ -4,7 +4,7 @@ import { asText, parseObject } from '../../src/http/json.ts';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
 
-t.test('objects are read', async (t) => {
+t.test('JSON objects are read', async (t) => {
   t.same(parseObject(bytes('{"a":{"b":["[[[{{{\\"[", 1]}}')), { a: { b: ['[[[{{{"[', 1] } });
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 20 })), (value) => {
@@ -14,7 +14,7 @@ t.test('objects are read', async (t) => {
   );
 });
 
-t.test('anything else is an InvalidDocument that quotes nothing', async (t) => {
+t.test('anything else is an InvalidDocument without a quotation', async (t) => {
   const deep = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
   t.doesNotThrow(() => parseObject(bytes(deep(64))));
   for (const text of [
@@ -44,7 +44,7 @@ t.test('anything else is an InvalidDocument that quotes nothing', async (t) => {
   );
 });
 
-t.test('texts of sensible length', async (t) => {
+t.test('texts are read up to a length', async (t) => {
   t.equal(asText('amd64'), 'amd64');
   t.equal(asText('a'.repeat(256)), 'a'.repeat(256));
   t.equal(asText('a'.repeat(257)), undefined);

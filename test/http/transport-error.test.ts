@@ -4,7 +4,7 @@ import { TransportError, transportError } from '../../src/http/transport-error.t
 const withCode = (code: string, message = 'words of the system') =>
   Object.assign(new Error(message), { code });
 
-t.test('each system error has one failure', async (t) => {
+t.test('each system error maps to one failure', async (t) => {
   const codes = {
     connect: 'ECONNREFUSED EHOSTUNREACH ENETUNREACH',
     'dial-timeout': 'ETIMEDOUT',
@@ -41,7 +41,7 @@ t.test('each system error has one failure', async (t) => {
   t.equal(transportError(once, 'there'), once);
 });
 
-t.test('an error holds no bytes of the server', async (t) => {
+t.test('an error contains no bytes of the server', async (t) => {
   const error = Object.assign(withCode('HPE_INVALID_CONSTANT'), { rawPacket: Buffer.from('secret') });
   t.equal(transportError(error, 'registry.corp').cause, undefined);
 });

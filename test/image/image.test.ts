@@ -3,6 +3,7 @@ import t from 'tap';
 import { nodePackages, nodeVersion } from '../../scripts/image/node-runtime.ts';
 import { provenance } from '../../scripts/image/provenance.ts';
 import { bundledPackages, sbom } from '../../scripts/image/sbom.ts';
+import { imageEnvironment } from '../support/image-environment.ts';
 
 const ingredients = {
   source: { version: '1.2.3', commit: 'a'.repeat(40), time: 1_700_000_000, isChanged: false },
@@ -11,7 +12,7 @@ const ingredients = {
   digest: `sha256:${'c'.repeat(64)}`,
 } as const;
 
-t.test('the image ships the Node that everything is tested with', async (t) => {
+t.test('the image has the Node version of the tests', async (t) => {
   const { devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
     devDependencies: Record<string, string>;
   };
@@ -19,22 +20,19 @@ t.test('the image ships the Node that everything is tested with', async (t) => {
   for (const { integrity } of Object.values(nodePackages)) t.match(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/);
 });
 
-t.test(
-  'the bill of materials has every dependency of the program, and none that is only for development',
-  async (t) => {
-    const components = bundledPackages(readFileSync('package-lock.json', 'utf8'));
-    const names = new Set(components.map((component) => component['name']));
-    const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
-      string,
-      Record<string, string>
-    >;
-    for (const name of Object.keys(dependencies ?? {})) t.ok(names.has(name), name);
-    for (const name of ['tap', 'typescript', 'oxlint', 'prettier', 'esbuild']) {
-      t.ok(Object.hasOwn(devDependencies ?? {}, name));
-      t.notOk(names.has(name), name);
-    }
-  },
-);
+t.test('the bill of materials lists exactly the runtime dependencies', async (t) => {
+  const components = bundledPackages(readFileSync('package-lock.json', 'utf8'));
+  const names = new Set(components.map((component) => component['name']));
+  const { dependencies, devDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<
+    string,
+    Record<string, string>
+  >;
+  for (const name of Object.keys(dependencies ?? {})) t.ok(names.has(name), name);
+  for (const name of ['tap', 'typescript', 'oxlint', 'prettier', 'esbuild']) {
+    t.ok(Object.hasOwn(devDependencies ?? {}, name));
+    t.notOk(names.has(name), name);
+  }
+});
 
 t.test('a package of the lock file becomes a component', async (t) => {
   const lock = JSON.stringify({
@@ -60,7 +58,7 @@ t.test('a package of the lock file becomes a component', async (t) => {
   ]);
 });
 
-t.test('bill of materials and provenance are the same for the same ingredients', async (t) => {
+t.test('bill of materials and provenance are reproducible', async (t) => {
   const document = sbom(ingredients);
   t.equal(document, sbom(ingredients));
   t.match(JSON.parse(document), {
@@ -89,7 +87,7 @@ t.test('bill of materials and provenance are the same for the same ingredients',
   });
 });
 
-t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
+t.test('the Dockerfile and `npm run image` configure the image alike', async (t) => {
   const [dockerfile, containerfile] = ['Dockerfile', 'scripts/image/Containerfile'].map((path) => {
     const text = readFileSync(path, 'utf8').replaceAll(/\\\n\s*/g, ' ');
     const stages = text.split(/^FROM /m);
@@ -101,9 +99,13 @@ t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
     t.type(line(dockerfile, word), 'string');
     t.equal(line(dockerfile, word), line(containerfile, word), word);
   }
-  t.match(line(dockerfile, 'ENV'), /NODE_ENV=production/);
-  t.match(line(containerfile, 'ENV'), /NODE_ENV=production/);
-  t.notMatch(dockerfile?.last, /^RUN /m, 'nothing of another architecture is run');
+  const variables = Object.entries(imageEnvironment()).map(([name, value]) => `${name}=${value}`);
+  t.match(variables, ['NODE_ENV=production', /^MALLOC_MMAP_THRESHOLD_=\d+$/]);
+  t.equal(
+    line(containerfile, 'ENV'),
+    [...variables, 'PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin'].join(' '),
+  );
+  t.notMatch(dockerfile?.last, /^RUN /m, 'no program of another architecture runs');
   t.notMatch(containerfile?.text, /^RUN /m);
 
   const { version, license } = JSON.parse(readFileSync('package.json', 'utf8')) as Record<string, string>;
@@ -118,7 +120,7 @@ t.test('the Dockerfile and `npm run image` make the same of it', async (t) => {
   const inScript = [...(/const labels = \{([^}]*)\}/.exec(script)?.[1]?.matchAll(/^\s*(\w+)\b/gm) ?? [])].map(
     ([, key]) => key,
   );
-  // A build of Docker has a time of its own.
+  // A Docker build has its own creation time.
   t.same(new Set([...Object.keys(labels), 'created']), new Set(inScript));
   t.equal(labels['licenses'], license);
   t.match(script, `description: '${labels['description'] ?? ''}'`);
@@ -141,7 +143,7 @@ t.test('every base image is pinned by digest', async (t) => {
   t.same(unpinnedBases(`ARG BASE=node:24@${digest}\nFROM \${BASE} AS a\nFROM a\nFROM scratch`), []);
 });
 
-/** The images of a Dockerfile's FROM lines that a registry can change: neither a digest, an earlier stage nor `scratch`. */
+/** The base images that a registry can change: without digest, not an earlier stage, not `scratch`. */
 function unpinnedBases(dockerfile: string): string[] {
   const args = new Map<string, string>();
   const stages = new Set(['scratch']);

@@ -1,4 +1,5 @@
-/** What the tests of image facts share: a clock, questions, facts, and an inspector that is told its answers. */
+/** Shared by the tests of image facts: a clock, requests, facts, and a source that responds when a test wants. */
+import { setImmediate as settled } from 'node:timers/promises';
 import { createHash } from 'node:crypto';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import type {
@@ -11,8 +12,9 @@ import type {
 import { FactsMemory, type FactsMemoryOptions } from '../../src/images/memory/memory.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { secret } from '../../src/telemetry/secret.ts';
-import { recordingLog } from '../serving/support.ts';
 import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
+import { recordingLog } from '../support/captured.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
@@ -25,7 +27,7 @@ export function clockOfFacts(): FakeClock {
   return clock;
 }
 
-/** A credential of a pull secret, by its identity. */
+/** A credential of a pull secret with this id. */
 export function pullCredential(id: string): MatchedCredential {
   return {
     credential: { username: id, password: secret(`password of ${id}`) },
@@ -36,7 +38,7 @@ export function pullCredential(id: string): MatchedCredential {
   };
 }
 
-export function question(
+export function requestFor(
   image: string,
   more: { readonly pullPolicy?: ImageRequest['pullPolicy']; readonly credentials?: readonly string[] } = {},
 ): ImageRequest {
@@ -52,7 +54,7 @@ export function digestOf(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** Facts as an inspector gives them that has just asked a registry. */
+/** Facts that a registry has just confirmed. */
 export function facts(image: string, more: Partial<ImageFacts> = {}): ImageFacts {
   return {
     image,
@@ -77,41 +79,41 @@ export function failure(image: string, code: FactsErrorCode, retryAfterMs?: numb
   return { ...rest, platforms: [], endpoint: '', error };
 }
 
-export interface Asked {
-  readonly question: ImageRequest;
+export interface HeldLookup {
+  readonly request: ImageRequest;
   readonly options: LookupOptions;
-  /** Ends the question with this answer. */
-  answer(facts: ImageFacts): Promise<void>;
-  fail(error: Error): Promise<void>;
+  /** Ends the lookup with these facts. */
+  resolve(facts: ImageFacts): Promise<void>;
+  reject(error: Error): Promise<void>;
 }
 
-export interface HandInspector extends ImageFactsSource {
-  /** Questions that were asked, in order. */
-  readonly asked: Asked[];
-  /** The question asked last. */
-  last(): Asked;
+export interface ManualSource extends ImageFactsSource {
+  /** All lookups, in order. */
+  readonly lookups: HeldLookup[];
+  /** The last lookup. */
+  last(): HeldLookup;
 }
 
-/** An inspector whose answers are given by hand, so that a test decides when a question ends. */
-export function handInspector(): HandInspector {
-  const asked: Asked[] = [];
+/** A source whose lookups end when a test calls `resolve` or `reject`. */
+export function manualSource(): ManualSource {
+  const lookups: HeldLookup[] = [];
   return {
-    asked,
+    lookups,
     last: () => {
-      const last = asked.at(-1);
-      if (!last) throw new Error('nothing was asked');
+      const last = lookups.at(-1);
+      if (!last) throw new Error('no lookup');
       return last;
     },
-    lookup: (question, options) => {
+    lookup: (request, options) => {
       const { promise, resolve, reject } = Promise.withResolvers<ImageFacts>();
-      asked.push({
-        question,
+      lookups.push({
+        request,
         options,
-        answer: (facts) => {
+        resolve: (facts) => {
           resolve(facts);
           return settled();
         },
-        fail: (error) => {
+        reject: (error) => {
           reject(error);
           return settled();
         },
@@ -121,34 +123,32 @@ export function handInspector(): HandInspector {
   };
 }
 
-/** Lets all promises that are settled run their reactions. */
-export function settled(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
-}
+export { settled };
 
 export interface Bench {
   readonly memory: FactsMemory;
-  readonly inspector: HandInspector;
+  readonly inspector: ManualSource;
   readonly time: FakeClock;
   readonly lines: readonly Record<string, unknown>[];
-  /** Asks and lets the inspector answer at once. */
-  readonly teach: (asked: ImageRequest, answer: ImageFacts) => Promise<ImageFacts>;
-  /** An hour later: recalls facts that are due, and answers the revalidation. */
-  readonly revalidate: (asked: ImageRequest, answer: ImageFacts) => Promise<void>;
+  /** Looks up an image; the source responds with these facts. */
+  readonly lookUp: (request: ImageRequest, response: ImageFacts) => Promise<ImageFacts>;
+  /** An hour later: recalls due facts; the source responds to the revalidation. */
+  readonly revalidate: (request: ImageRequest, response: ImageFacts) => Promise<void>;
 }
 
-/** A bench whose memory has learned an answer. */
-export async function taught(asked: ImageRequest, answer: ImageFacts = facts(asked.image)): Promise<Bench> {
+/** A bench whose memory has these facts of a request. */
+export async function benchWith(
+  request: ImageRequest,
+  response: ImageFacts = facts(request.image),
+): Promise<Bench> {
   const made = bench();
-  await made.teach(asked, answer);
+  await made.lookUp(request, response);
   return made;
 }
 
-/** A memory on a fake clock with an inspector answered by hand. */
+/** A memory with a fake clock and a manual source. */
 export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
-  const inspector = handInspector();
+  const inspector = manualSource();
   const time = clockOfFacts();
   const { log, lines } = recordingLog();
   const memory = new FactsMemory({ source: inspector, log, clock: time, ...options });
@@ -157,18 +157,18 @@ export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
     inspector,
     time,
     lines,
-    teach: async (asked, answer) => {
-      const before = inspector.asked.length;
-      const result = memory.lookup(asked, { signal: new AbortController().signal });
+    lookUp: async (request, response) => {
+      const before = inspector.lookups.length;
+      const result = memory.lookup(request, { signal: neverAborted });
       await settled();
-      if (inspector.asked.length === before) throw new Error('memory answered by itself');
-      await inspector.last().answer(answer);
+      if (inspector.lookups.length === before) throw new Error('the memory sent no request');
+      await inspector.last().resolve(response);
       return result;
     },
-    revalidate: async (asked, answer) => {
+    revalidate: async (request, response) => {
       await time.advance(hour);
-      memory.recall(asked);
-      await inspector.last().answer(answer);
+      memory.recall(request);
+      await inspector.last().resolve(response);
     },
   };
 }

@@ -1,10 +1,8 @@
-/** A store and a client of it, for tests of the Kubernetes API. */
+/** A Kubernetes API server with a store, and clients of it. */
 import type { Test } from 'tap';
 import { createKubeClient, type KubeClient, type KubeClientOptions } from '../../src/kube/api/client.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { startKubeStore, type KubeStore, type KubeStoreOptions } from '../support/kube-store.ts';
-
-export const live = new AbortController().signal;
 
 export function connect(
   t: Test,

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import { unknownArchitecture } from '../../src/names/architecture.ts';
 
-test('an unknown architecture, with the one that was probably meant', async (t) => {
+test('an unknown architecture has a suggestion', async (t) => {
   const rows: Readonly<Record<string, string>> = {
     amd46: 'amd64',
     AMD64: 'amd64',
@@ -18,7 +18,7 @@ test('an unknown architecture, with the one that was probably meant', async (t) 
   t.match(unknownArchitecture('x'.repeat(1000)), /^unknown architecture x{60}\.\.\.$/u);
 });
 
-test('known architectures: those of Go, and those of the cluster', async (t) => {
+test('architectures of Go and of the cluster are known', async (t) => {
   for (const name of ['amd64', 'arm64', 'arm', '386', 'riscv64', 'loong64', 's390x', 'mips64le'])
     t.equal(unknownArchitecture(name), undefined, name);
   t.equal(unknownArchitecture('amd46', ['amd46']), undefined);

@@ -19,7 +19,7 @@ const invalid = [
   '__proto__',
 ];
 
-t.test('label values', async (t) => {
+t.test('label values are valid as in Kubernetes', async (t) => {
   for (const text of valid) {
     t.equal(isLabelValue(text), true, text);
     t.equal(isNonEmptyLabelValue(text), true, text);
@@ -33,13 +33,13 @@ t.test('label values', async (t) => {
   for (const value of [undefined, null, 1, ['a']]) t.equal(isLabelValue(value), false);
 });
 
-t.test('an architecture is a label value that a node can have', async (t) => {
+t.test('an architecture is a non-empty label value', async (t) => {
   for (const text of valid) t.equal(isArchitecture(text), true, text);
   for (const text of [...invalid, '', 'unknown', 'Unknown'])
     t.equal(isArchitecture(text), false, JSON.stringify(text));
 });
 
-t.test('label keys', async (t) => {
+t.test('label keys are valid as in Kubernetes', async (t) => {
   for (const text of ['arch', 'kubernetes.io/arch', 'a.b-c.d/E_f', `${'x'.repeat(253)}/a`, 'a/b']) {
     t.equal(isLabelKey(text), true, text);
   }

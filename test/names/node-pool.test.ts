@@ -3,7 +3,7 @@ import { poolOf } from '../../src/names/node-pool.ts';
 
 const base = { 'kubernetes.io/arch': 'arm64', 'node.kubernetes.io/instance-type': 'm7g.large' };
 
-t.test('the pool of a node by its labels', async (t) => {
+t.test('the pool of a node follows from its labels', async (t) => {
   for (const [labels, pool] of [
     [{ 'karpenter.sh/nodepool': 'a', 'eks.amazonaws.com/nodegroup': 'b' }, 'karpenter.sh/nodepool=a'],
     [{ 'eks.amazonaws.com/nodegroup': 'b' }, 'eks.amazonaws.com/nodegroup=b'],

@@ -15,11 +15,11 @@ const cases: readonly (readonly [text: string, max: number, printed: string])[] 
   ['😀😀😀', 11, '😀😀...'],
 ];
 
-test('printable', async (t) => {
+test('control characters are replaced', async (t) => {
   for (const [text, max, printed] of cases) t.equal(printable(text, max), printed);
 });
 
-test('printable is bounded and clean for every text', async (t) => {
+test('property: every printable text is bounded and clean', async (t) => {
   const property = fc.property(
     fc.string({ unit: 'binary' }),
     fc.integer({ min: 3, max: 50 }),
@@ -39,7 +39,7 @@ test('warnings are few and short', async (t) => {
   t.equal(Buffer.byteLength(boundedWarnings(['é'.repeat(500)])[0] ?? ''), 255);
 });
 
-test('a list names as many as fit', async (t) => {
+test('a list is truncated to the items that fit', async (t) => {
   const describe = (item: string): string => item;
   t.equal(listed([], describe, 10), '');
   t.equal(listed(['a', 'b'], describe, 10), 'a; b');

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import t from 'tap';
 import { formatBytes, parseBytes, parseQuantity } from '../../src/names/quantity.ts';
 
-t.test('quantities as Kubernetes writes them', async (t) => {
+t.test('quantities are parsed as in Kubernetes', async (t) => {
   const cases: [written: unknown, value: number][] = [
     ['0', 0],
     ['2', 2],
@@ -58,12 +58,12 @@ t.test('quantities as Kubernetes writes them', async (t) => {
   for (const written of wrong) t.equal(parseQuantity(written), undefined, JSON.stringify(written));
 });
 
-t.test('sizes', async (t) => {
+t.test('sizes are parsed', async (t) => {
   const cases = { '64Mi': 67_108_864, '1Ki': 1024, '2Gi': 2_147_483_648, '1000': 1000, '0': 0 };
   for (const [text, bytes] of Object.entries(cases)) t.equal(parseBytes(text), bytes, text);
 });
 
-t.test('what is not a size', async (t) => {
+t.test('malformed sizes are refused', async (t) => {
   for (const text of [
     ...'Mi 1.5Mi -1 64M 64MB 64mi 1Ti 1e3 9007199254740993 99999999999Gi'.split(' '),
     '',
@@ -74,12 +74,12 @@ t.test('what is not a size', async (t) => {
   }
 });
 
-t.test('written with the largest unit that divides it', async (t) => {
+t.test('a size is formatted with the largest unit that divides it', async (t) => {
   const cases = { '0': 0, '1': 1, '1536': 1536, '2Ki': 2048, '1Gi': 1_073_741_824 };
   for (const [text, bytes] of Object.entries(cases)) t.equal(formatBytes(bytes), text);
 });
 
-t.test('property: what is written is read back', async () => {
+t.test('property: parsing reverses formatting', async () => {
   fc.assert(
     fc.property(
       fc.nat(),

@@ -2,7 +2,7 @@ import t from 'tap';
 import { didYouMean, suggestionFor } from '../../src/names/suggestion.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 
-t.test('nearest setting', async (t) => {
+t.test('the nearest setting is suggested', async (t) => {
   const cases: [string, string | undefined][] = [
     ['schedulableArchitekture', 'schedulableArchitectures'],
     ['schedulablearchitectures', 'schedulableArchitectures'],
@@ -21,23 +21,23 @@ t.test('nearest setting', async (t) => {
   for (const [word, expected] of cases) t.equal(suggestionFor(word, Object.keys(settings)), expected, word);
 });
 
-t.test('a swap of neighbors is one mistake, not two', async (t) => {
+t.test('swapped letters count as one mistake', async (t) => {
   t.equal(suggestionFor('abdc', ['abxx', 'abcd']), 'abcd');
   t.equal(suggestionFor('ba', ['ab']), 'ab');
   t.equal(suggestionFor('badc', ['abcd']), undefined, 'two swaps are two');
 });
 
-t.test('the nearer one wins, whichever comes first', async (t) => {
+t.test('the nearer candidate wins in any order', async (t) => {
   t.equal(suggestionFor('proxis', ['proxied', 'proxies']), 'proxies');
   t.equal(suggestionFor('proxis', ['proxies', 'proxied']), 'proxies');
 });
 
-t.test('as the end of a message', async (t) => {
+t.test('a suggestion is formatted as the end of a message', async (t) => {
   t.equal(didYouMean('chekc', ['check', 'print']), '; did you mean check?');
   t.equal(didYouMean('other', ['check', 'print']), '');
 });
 
-t.test('a very long word costs nothing', async (t) => {
+t.test('a very long word is skipped', async (t) => {
   // Found by fuzzing: the time grew with the length of the word and the number of candidates.
   t.equal(suggestionFor(`listen${'n'.repeat(1_000_000)}`, ['listen', 'logLevel']), undefined);
 });

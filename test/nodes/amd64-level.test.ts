@@ -7,7 +7,7 @@ import {
   levelOfLabels,
 } from '../../src/nodes/amd64-level.ts';
 
-/** `flags` of /proc/cpuinfo, the parts that matter and some more. */
+/** Some `flags` of /proc/cpuinfo, including all that matter. */
 const cpus = {
   // QEMU's qemu64
   qemu64:
@@ -22,7 +22,7 @@ const cpus = {
     'fpu cx8 cmov mmx fxsr sse sse2 syscall nx lm pni ssse3 fma cx16 sse4_1 sse4_2 movbe popcnt aes xsave avx f16c rdrand lahf_lm abm bmi1 avx2 bmi2 avx512f avx512dq avx512cd avx512bw avx512vl',
 } as const;
 
-t.test('levels by the features of a CPU', async (t) => {
+t.test('the level follows from the features of the CPU', async (t) => {
   const levels = Object.values(cpus).map((flags) => levelOfFlags(new Set(flags.split(' '))));
   t.strictSame(levels, [1, 2, 2, 3, 4]);
   const without = (flag: string): number =>
@@ -34,10 +34,10 @@ t.test('levels by the features of a CPU', async (t) => {
 const nfd = (...names: string[]): Record<string, string> =>
   Object.fromEntries(names.map((name) => [`feature.node.kubernetes.io/cpu-cpuid.${name}`, 'true']));
 
-t.test('levels by labels of NFD', async (t) => {
+t.test('the level follows from labels of NFD', async (t) => {
   t.equal(levelOfLabels({}), undefined);
   t.equal(levelOfLabels(nfd('X86_64_V1', 'X86_64_V2', 'X86_64_V3')), 3);
-  t.equal(levelOfLabels({ ...nfd('X86_64_V1'), ...nfd('AVX2') }), 1, 'from v0.19 the level says it all');
+  t.equal(levelOfLabels({ ...nfd('X86_64_V1'), ...nfd('AVX2') }), 1, 'from v0.19 one label has the level');
   const v3 = ['AVX', 'AVX2', 'FMA3', 'MOVBE'];
   const v4 = [...v3, 'AVX512F', 'AVX512BW', 'AVX512CD', 'AVX512DQ', 'AVX512VL'];
   t.equal(levelOfLabels(nfd('ADX', ...v3)), 3);
@@ -48,7 +48,7 @@ t.test('levels by labels of NFD', async (t) => {
   t.equal(levelOfLabels({ 'arch.example/amd64-level': 'v4' }), undefined, 'comes from the agent');
 });
 
-t.test('labels on which pods can be scheduled', async (t) => {
+t.test('expressions select nodes of a level and higher ones', async (t) => {
   t.strictSame(labeledLevels({ 'arch.example/amd64-level': 'v3', ...nfd('X86_64_V1') }), { own: 3, nfd: 1 });
   t.strictSame(labeledLevels({ 'arch.example/amd64-level': 'v9', ...nfd('AVX2') }), {});
   t.strictSame(levelExpression('own', 3), {
@@ -63,7 +63,7 @@ t.test('labels on which pods can be scheduled', async (t) => {
   });
 });
 
-t.test('expressions that archwright can have written', async (t) => {
+t.test('only expressions that archwright writes are recognized', async (t) => {
   for (const source of ['own', 'nfd'] as const)
     for (const level of [1, 2, 3, 4] as const) {
       const { key, values } = levelExpression(source, level);

@@ -11,7 +11,7 @@ function nodeOf(nodeInfo: NodeInfo, labels: Readonly<Record<string, string>> = {
 
 const amd64 = { architecture: 'amd64', operatingSystem: 'linux' };
 
-t.test('what a node is by its nodeInfo and labels', async (t) => {
+t.test('the class of a node follows from nodeInfo and labels', async (t) => {
   const classOf = (...given: Parameters<typeof nodeOf>) => classify(nodeOf(...given))?.class;
   t.strictSame(
     classOf({ ...amd64, containerRuntimeVersion: 'containerd://2.1.4', kernelVersion: '6.1.0-40-amd64' }),
@@ -42,7 +42,7 @@ t.test('what a node is by its nodeInfo and labels', async (t) => {
   t.equal(classOf(windows, { 'node.kubernetes.io/windows-build': '10.0.17763' })?.osVersion, '10.0.17763');
 });
 
-t.test('a node that has not reported yet', async (t) => {
+t.test('a node without nodeInfo has a class', async (t) => {
   const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
   t.strictSame(classify({ metadata: { name: 'n', labels } }), {
     name: 'n',
@@ -54,7 +54,7 @@ t.test('a node that has not reported yet', async (t) => {
   t.equal(architectureOf(nodeOf({ architecture: 'arm64' }, labels)), 'arm64');
 });
 
-t.test('what the agent reports', async (t) => {
+t.test('the report of the agent refines the class', async (t) => {
   const own = { os: 'linux', architecture: 'amd64', runtime: { name: 'containerd', version: '2.1.4' } };
   const report = {
     runtime: { name: 'containerd', version: '2.1.0' },
@@ -69,10 +69,10 @@ t.test('what the agent reports', async (t) => {
   const { runtime: _, ...bare } = own;
   t.strictSame(withReport(bare, report).runtime, report.runtime);
   t.equal(withReport({ ...own, architecture: 'arm64' }, report).amd64Level, undefined);
-  t.equal(withReport({ ...own, amd64Level: 2 }, report).amd64Level, 3, 'before labels');
+  t.equal(withReport({ ...own, amd64Level: 2 }, report).amd64Level, 3, 'preferred to labels');
 });
 
-t.test('a report is bounded: what no node can have is left out', async (t) => {
+t.test('impossible values of a report are ignored', async (t) => {
   const whole = {
     runtime: { name: 'containerd', version: '2.1.4' },
     pullMode: 'transfer',
@@ -103,7 +103,7 @@ t.test('a report is bounded: what no node can have is left out', async (t) => {
       t.strictSame(readNodeReport({ [field]: value }), {}, `${field} ${JSON.stringify(value)}`);
 });
 
-t.test('the distinct classes of a cluster', async (t) => {
+t.test('a cluster has distinct classes', async (t) => {
   const runtime = (version: string): NodeInfo => ({
     ...amd64,
     containerRuntimeVersion: `containerd://${version}`,
@@ -130,7 +130,7 @@ t.test('the distinct classes of a cluster', async (t) => {
   t.strictSame(named(new Map([['elsewhere', { pullMode: 'local' }]])), named(new Map()));
 });
 
-t.test('far too many classes: only architectures count', async (t) => {
+t.test('too many classes are reduced to architectures', async (t) => {
   const nodes = Array.from({ length: 200 }, (_, at) =>
     classify(nodeOf({ ...amd64, containerRuntimeVersion: `containerd://1.7.${at}` }, {}, `n${at}`)),
   ).flatMap((node) => node ?? []);

@@ -1,4 +1,4 @@
-/** What is certain without knowing a field of the node stays true whatever the field is. */
+/** A verdict that is certain without a field of the node is correct for every value of the field. */
 import * as fc from 'fast-check';
 import t from 'tap';
 import { platformsOf } from '../../src/names/platform.ts';
@@ -34,7 +34,7 @@ const known: fc.Arbitrary<Required<NodeClass>> = fc.record({
 });
 const optional = ['runtime', 'pullMode', 'armVariant', 'amd64Level', 'aarch32', 'osVersion'] as const;
 
-t.test('property: less knowledge is never more certain', async () => {
+t.test('property: with less information the verdict is the same or uncertain', async () => {
   fc.assert(
     fc.property(
       platforms,
@@ -47,7 +47,7 @@ t.test('property: less knowledge is never more certain', async () => {
         const node = written.architecture === 'arm64' ? { ...written, armVariant: 'v8' } : written;
         // There is no CRI-O for Windows.
         if (node.os === 'windows' && node.runtime.name === 'cri-o') return true;
-        // A pull mode of containerd says nothing of another runtime, and the version says which modes there are.
+        // The pull mode is only of containerd, and depends on its version.
         const possible = node.runtime.name !== 'containerd' || /^2\.[14]/.test(node.runtime.version);
         const full = possible ? node : { ...node, pullMode: 'local' as const };
         const less = Object.fromEntries(

@@ -11,7 +11,7 @@ const parse = (text: string) =>
     .filter(Boolean)
     .map((one) => parsePlatform(one));
 
-t.test('what a CPU also runs, best first', async (t) => {
+t.test('compatible platforms of a CPU, best first', async (t) => {
   const cases: [node: string, accepted: string][] = [
     ['linux/amd64', 'linux/amd64 linux/386'],
     ['linux/amd64/v1', 'linux/amd64 linux/386'],
@@ -43,7 +43,7 @@ t.test('what a CPU also runs, best first', async (t) => {
   );
 });
 
-t.test('matching', async (t) => {
+t.test('platforms match as in containerd', async (t) => {
   const cases: [name: string, matcher: PlatformMatcher, yes: string, no: string][] = [
     [
       'only',
@@ -89,7 +89,7 @@ t.test('matching', async (t) => {
   }
 });
 
-t.test('order', async (t) => {
+t.test('matching platforms are ordered as in containerd', async (t) => {
   const cases: [matcher: PlatformMatcher, given: string, sorted: string][] = [
     [
       only(parsePlatform('linux/arm64')),
@@ -112,7 +112,7 @@ t.test('order', async (t) => {
   }
 });
 
-t.test('entries of an index', async (t) => {
+t.test('the best entry of an index is chosen', async (t) => {
   const [amd64, arm64, arm7, x386] = parse('linux/amd64 linux/arm64 linux/arm/v7 linux/386');
   t.same(
     selectFromIndex([undefined, x386, arm64, amd64, undefined, amd64], only(parsePlatform('amd64'))),

@@ -28,7 +28,7 @@ function outcome(written: string, node: NodeClass, level?: 1 | 2 | 3 | 4, form?:
   return `${verdict}${chosen === undefined ? '' : ` ${chosen}`}${fields}`;
 }
 
-t.test('what a runtime pulls from an index', async (t) => {
+t.test('each runtime pulls one entry of an index', async (t) => {
   const cases: [index: string, node: NodeClass, expected: string][] = [
     ['', amd64, 'runs'],
     ['arm64 amd64', amd64, 'runs 1'],
@@ -68,7 +68,30 @@ t.test('what a runtime pulls from an index', async (t) => {
     t.equal(outcome(index, node), expected, `${index} on ${JSON.stringify(node)}`);
 });
 
-t.test('CRI-O compares the texts of an index', async (t) => {
+t.test('containerd since 2.3 refuses platforms that need OS features in an index', async (t) => {
+  const outcomeOf = (index: string, runtime?: NodeClass['runtime'], form?: ImageForm) => {
+    const platforms = index.split(' ').map((architecture) => ({
+      os: 'linux',
+      architecture: architecture.replace('+', ''),
+      ...(architecture.endsWith('+') && { needsFeatures: true as const }),
+    }));
+    const { verdict, chosen } = selectPlatform(platforms, linux('amd64', runtime && { runtime }), 1, form);
+    return `${verdict} ${chosen}`;
+  };
+  for (const version of ['2.3.0', 'v2.10.1-k3s1', '3.0.0']) {
+    const runtime = { name: 'containerd', version };
+    t.equal(outcomeOf('amd64+', runtime), 'refused undefined', version);
+    t.equal(outcomeOf('amd64+ amd64', runtime), 'runs 1', version);
+    t.equal(outcomeOf('amd64+', runtime, 'manifest'), 'runs 0', 'a single manifest is pulled as it is');
+  }
+  for (const runtime of [local.runtime, crio.runtime, docker.runtime])
+    t.equal(outcomeOf('amd64+ amd64', runtime), 'runs 0', runtime.name);
+  for (const version of ['2.0.5', '2.2.7', 'unknown'])
+    t.equal(outcomeOf('amd64+', { name: 'containerd', version }), 'depends undefined', version);
+  t.equal(outcomeOf('amd64+'), 'depends undefined');
+});
+
+t.test('CRI-O compares the platform texts of an index', async (t) => {
   const cases: [index: string[], node: NodeClass, expected: string][] = [
     [['amd64/v1'], linux('amd64'), 'refused'],
     [['x86_64', 'amd64'], linux('amd64'), 'runs 1'],
@@ -89,7 +112,7 @@ t.test('CRI-O compares the texts of an index', async (t) => {
   }
 });
 
-t.test('an index without platforms: runtimes look at the first manifest only', async (t) => {
+t.test('in an index without platforms runtimes use only the first manifest', async (t) => {
   const containerd2 = { runtime: { name: 'containerd', version: '2.0.5' } };
   const cases: [configs: string, node: NodeClass, expected: string][] = [
     ['amd64', amd64, 'runs 0'],
@@ -116,7 +139,7 @@ t.test('an index without platforms: runtimes look at the first manifest only', a
   }
 });
 
-t.test('CPU levels', async (t) => {
+t.test('an image runs only on its CPU level or higher', async (t) => {
   const cases: [index: string, node: NodeClass, level: 1 | 2 | 3 | 4, expected: string][] = [
     ['amd64', amd64, 1, 'runs 0'],
     ['amd64', amd64, 3, 'depends 0 on CPU level'],
@@ -128,7 +151,7 @@ t.test('CPU levels', async (t) => {
     t.equal(outcome(index, node, level), expected, `${index} needs ${level} on ${JSON.stringify(node)}`);
 });
 
-t.test('a single manifest is pulled as it is, and runs if the CPU can', async (t) => {
+t.test('a single manifest is pulled, and runs if the CPU supports it', async (t) => {
   const cases: [manifest: string, node: NodeClass, expected: string][] = [
     ['amd64', amd64, 'runs 0'],
     ['arm64', amd64, 'refused 0'],
@@ -142,7 +165,7 @@ t.test('a single manifest is pulled as it is, and runs if the CPU can', async (t
     t.equal(outcome(manifest, node, 1, 'manifest'), expected, `${manifest} on ${JSON.stringify(node)}`);
 });
 
-t.test('Windows versions', async (t) => {
+t.test('Windows images need a matching Windows version', async (t) => {
   const windows = (osVersion?: string): NodeClass => ({
     os: 'windows',
     architecture: 'amd64',
@@ -160,6 +183,6 @@ t.test('Windows versions', async (t) => {
   t.match(
     selectPlatform(twice, { ...windows('10.0.20348'), ...local }),
     { chosen: 1 },
-    'the first of equal ones',
+    'the first of equal platforms',
   );
 });

@@ -1,4 +1,4 @@
-/** Each example is decided as its opening comment and the table in its folder say. */
+/** The decision on each example matches its opening comment, and the table in its folder. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'tap';
 import { parseAllDocuments } from 'yaml';
@@ -58,7 +58,7 @@ function decided(file: string): PlacementDecision {
   const object = documents
     .map((document) => document.toJS() as Pod | Workload)
     .findLast(({ kind }) => kind !== 'Secret');
-  if (object === undefined) throw new Error(`${file} holds no pod`);
+  if (object === undefined) throw new Error(`${file} has no pod`);
   const workload = object.kind === 'Pod' ? undefined : (object as Workload);
   const pod = (workload?.spec.template ?? object) as Pod;
   const template = workload && (workload.kind === 'DaemonSet' ? 'DaemonSet' : 'workload');
@@ -76,7 +76,7 @@ for (const [file, [outcome, required, warnings = 0]] of Object.entries(expected)
   });
 }
 
-test('every example is tried, opens with what is expected, and is in the table', async (t) => {
+test('every example has a test, a comment with its expected result, and a row in the table', async (t) => {
   const files = readdirSync(folder).filter((file) => file.endsWith('.yaml'));
   t.strictSame(files.sort(), Object.keys(expected).sort());
   const table = readFileSync(new URL('README.md', folder), 'utf8');

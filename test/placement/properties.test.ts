@@ -1,4 +1,4 @@
-/** What holds for every pod, judged by an independent model of the scheduler. */
+/** Properties of every pod, checked with an independent model of the scheduler. */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { test } from 'tap';
@@ -18,7 +18,7 @@ function requiredTerms(pod: Pod): readonly NodeSelectorTerm[] {
   return termsOf(pod) ?? [];
 }
 
-test('a pod never gets onto a node that it excluded itself, whatever its annotations say', async () => {
+test('a pod never lands on a node that it excluded itself, whatever its annotations', async () => {
   const property = fc.property(inputs(anyRecord), (input) => {
     const { pod } = place(input);
     return nodes.every((node) => !selects(pod.spec, node) || selects(input.pod.spec, node));
@@ -26,7 +26,7 @@ test('a pod never gets onto a node that it excluded itself, whatever its annotat
   fc.assert(property, runs);
 });
 
-test('a pod never gets onto an architecture that a known image lacks, unless a person chose it', async () => {
+test('a pod never lands on an architecture that a known image lacks, unless its author chose it', async () => {
   const property = fc.property(inputs(anyRecord), (input) => {
     const { pod, decision } = place(input);
     if (decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow')) return true;
@@ -42,7 +42,7 @@ test('a pod never gets onto an architecture that a known image lacks, unless a p
   fc.assert(property, runs);
 });
 
-test('a pod never gets onto an architecture that a custom resource does not allow, unless a person chose it', async (t) => {
+test('a pod never lands on an architecture that a custom resource does not allow, unless its author chose it', async (t) => {
   let bounded = 0;
   const property = fc.property(inputs(anyRecord), (input) => {
     const { allowed } = input.policy;
@@ -56,12 +56,12 @@ test('a pod never gets onto an architecture that a custom resource does not allo
       .every(({ labels }) => allowed.architectures.includes(labels['kubernetes.io/arch'] ?? ''));
   });
   fc.assert(property, runs);
-  t.ok(bounded > 50, `${bounded} of the pods were bounded`);
+  t.ok(bounded > 50, `${bounded} pods were restricted`);
 });
 
-test('a taint that kept the pod away is only tolerated for an architecture that all known images have', async () => {
+test('an added toleration is for an architecture that all known images have', async () => {
   const property = fc.property(inputs(), (input) => {
-    // `arch Exists` for amd64 tolerates every architecture's taint: that is what such a policy says.
+    // `arch Exists` for amd64 tolerates every architecture's taint, as such a policy intends.
     fc.pre(!Object.hasOwn(input.policy.architectures, 'amd64'));
     const { pod, decision } = place(input);
     return nodes
@@ -75,7 +75,7 @@ test('a taint that kept the pod away is only tolerated for an architecture that 
   fc.assert(property, runs);
 });
 
-test('a pod never gets onto a node that cannot pull one of its images, if others can', async (t) => {
+test('a pod never lands on a node that cannot pull one of its images, if others can', async (t) => {
   let restricted = 0;
   const property = fc.property(inputs(anyRecord), (input) => {
     const { pod, decision } = place(input);
@@ -94,14 +94,14 @@ test('a pod never gets onto a node that cannot pull one of its images, if others
     const possible = known.flatMap(({ able }) => able.flatMap(({ hostnames }) => hostnames));
     assert.ok(
       possible.some((name) => !unable.has(name)),
-      'who can pull remains',
+      'nodes that can pull remain',
     );
   });
   fc.assert(property, runs);
-  t.ok(restricted > 5, `${restricted} of the pods were kept away from nodes`);
+  t.ok(restricted > 5, `${restricted} pods had excluded nodes`);
 });
 
-test('applying twice equals applying once', async () => {
+test('a second call changes nothing', async () => {
   const property = fc.property(inputs(anyRecord), (input) => {
     const once = place(input);
     const twice = place({ ...input, pod: once.pod });
@@ -152,7 +152,7 @@ test('the same input gives the same bytes, and the input is not changed', async 
   fc.assert(property, runs);
 });
 
-test('additions are replaced: an edit in between gives the same result as without the first call', async () => {
+test('additions are replaced: a call before an edit does not change the result', async () => {
   interface Edit {
     readonly name: string;
     readonly apply: (pod: Pod) => Pod;
@@ -176,7 +176,7 @@ test('additions are replaced: an edit in between gives the same result as withou
         }),
       })),
     fc.constant<Edit>({
-      name: 'term in front',
+      name: 'a new first term',
       apply: (pod) => ({
         ...pod,
         spec: {
@@ -198,7 +198,7 @@ test('additions are replaced: an edit in between gives the same result as withou
   );
   const property = fc.property(inputs(), edits, fc.boolean(), (input, edit, learned) => {
     const first = place(input);
-    // A refused pod never comes back.
+    // A refused pod is not submitted again.
     fc.pre(first.decision.outcome !== 'denied');
     const later = learned
       ? factsFrom({ ...knownImages, 'new:1': 'amd64 arm64', 'missing:1': 'arm64 amd64' })

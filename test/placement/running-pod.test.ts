@@ -18,7 +18,7 @@ function withDebug(...images: string[]): Pod {
 
 const before = withDebug();
 
-test('an ephemeral container that the node cannot run', async (t) => {
+test('an ephemeral container that the node cannot run leads to a warning', async (t) => {
   const warnings = runningPodWarnings({
     pod: withDebug('debug'),
     oldPod: before,
@@ -28,23 +28,23 @@ test('an ephemeral container that the node cannot run', async (t) => {
   t.strictSame(warnings, ['archwright: image debug cannot run here: it has amd64, the node is arm64']);
 });
 
-test('what is said for other changes', async (t) => {
-  const said = (pod: Pod, oldPod: Pod | undefined, nodeArchitecture: string | undefined): number =>
+test('which other changes lead to a warning', async (t) => {
+  const countWarnings = (pod: Pod, oldPod: Pod | undefined, nodeArchitecture: string | undefined): number =>
     runningPodWarnings({ pod, oldPod, nodeArchitecture, facts }).length;
-  t.equal(said(withDebug('debug'), before, 'amd64'), 0, 'it can run it');
-  t.equal(said(withDebug('debug'), before, undefined), 0, 'the node is not known');
-  t.equal(said(withDebug('unknown'), before, 'arm64'), 0, 'the image is not known');
-  t.equal(said(withDebug('broken'), before, 'arm64'), 0, 'the image cannot be known');
-  t.equal(said(withDebug('artifact'), before, 'arm64'), 0, 'it constrains nothing');
-  t.equal(said(withDebug('win'), before, 'arm64'), 1, 'it is for another operating system');
-  t.equal(said(withDebug('debug'), withDebug('debug'), 'arm64'), 0, 'it is not new');
-  t.equal(said(withDebug('debug', 'debug'), withDebug('debug'), 'arm64'), 1, 'a second one is');
-  t.equal(said(withDebug('debug'), undefined, 'arm64'), 1, 'all of them are new');
+  t.equal(countWarnings(withDebug('debug'), before, 'amd64'), 0, 'the node can run it');
+  t.equal(countWarnings(withDebug('debug'), before, undefined), 0, 'an unknown node');
+  t.equal(countWarnings(withDebug('unknown'), before, 'arm64'), 0, 'an unknown image');
+  t.equal(countWarnings(withDebug('broken'), before, 'arm64'), 0, 'an image that cannot be inspected');
+  t.equal(countWarnings(withDebug('artifact'), before, 'arm64'), 0, 'an artifact');
+  t.equal(countWarnings(withDebug('win'), before, 'arm64'), 1, 'an image for another operating system');
+  t.equal(countWarnings(withDebug('debug'), withDebug('debug'), 'arm64'), 0, 'no new container');
+  t.equal(countWarnings(withDebug('debug', 'debug'), withDebug('debug'), 'arm64'), 1, 'a second container');
+  t.equal(countWarnings(withDebug('debug'), undefined, 'arm64'), 1, 'without an old pod');
   const onNode = (image: string): Pod => podOf([image], { nodeName: 'n1' });
-  t.equal(said(onNode('debug'), onNode('app'), 'arm64'), 1, 'a new image');
+  t.equal(countWarnings(onNode('debug'), onNode('app'), 'arm64'), 1, 'a new image');
 });
 
-test('the new images of a change', async (t) => {
+test('an update has the images of new and changed containers', async (t) => {
   const oldPod = podOf(['app', 'side'], { initContainers: [{ name: 'i', image: 'init' }] });
   const pod = podOf(['app', 'side:2'], {
     initContainers: [{ name: 'i', image: 'init:2' }],
@@ -57,7 +57,7 @@ test('the new images of a change', async (t) => {
   t.strictSame(newImagesOf(oldPod, oldPod), []);
 });
 
-test('names of strangers are printed clean and bounded', async (t) => {
+test('names in warnings are printable and bounded', async (t) => {
   const image = `debug\u001b[2J${'x'.repeat(400)}`;
   const warnings = runningPodWarnings({
     pod: withDebug(image),

@@ -1,4 +1,4 @@
-/** What holds for every pod under `constraints: widen`, judged by an independent model of the scheduler. */
+/** Properties of every pod under `constraints: widen`, checked with an independent model of the scheduler. */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { test } from 'tap';
@@ -16,7 +16,7 @@ const runs = { numRuns: 300 };
 const zone = isIn('zone', 'a');
 const beta = 'beta.kubernetes.io/arch';
 
-/** How charts name architectures. */
+/** Constraints as charts write them. */
 const named: fc.Arbitrary<Partial<PodSpec>> = fc.constantFrom<Partial<PodSpec>[]>(
   { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
   { nodeSelector: { [beta]: 'arm64', zone: 'b' } },
@@ -27,7 +27,7 @@ const named: fc.Arbitrary<Partial<PodSpec>> = fc.constantFrom<Partial<PodSpec>[]
   requiring(termOf(archIn('amd64'), { key: beta, operator: 'NotIn', values: ['s390x'] })),
 );
 
-/** Random pods, half of them with known images and names as in charts. */
+/** Random pods, half of them with known images and constraints as in charts. */
 function widening(annotation = fc.constant<string | undefined>(undefined)): fc.Arbitrary<PlacementInput> {
   return fc.tuple(inputs(annotation), fc.option(named), fc.boolean()).map(([input, spec, isPlain]) => {
     const policy = { ...input.policy, constraints: 'widen' as const };
@@ -49,13 +49,13 @@ function nodesOf(pod: Pod): readonly string[] {
   return nodes.filter((node) => selects(pod.spec, node)).map(({ name }) => name);
 }
 
-test('a widened pod has each node that it had under keep, but those that cannot pull its images', async (t) => {
+test('a widened pod can land on each node that it has under `keep`, except those that cannot pull its images', async (t) => {
   let widened = 0;
   const property = fc.property(widening(fc.option(hostileRecord, { nil: undefined })), (input) => {
     const { pod, decision } = place(input);
     const kept = place(underKeep(input));
     if (decision.widened === undefined) {
-      assert.deepEqual(pod.spec, kept.pod.spec, 'any other pod is placed as under keep');
+      assert.deepEqual(pod.spec, kept.pod.spec, 'any other pod is placed as under `keep`');
       return;
     }
     widened += 1;
@@ -66,10 +66,10 @@ test('a widened pod has each node that it had under keep, but those that cannot 
     }
   });
   fc.assert(property, runs);
-  t.ok(widened > 30, `${widened} of the pods were widened`);
+  t.ok(widened > 30, `${widened} pods were widened`);
 });
 
-test('a pod is only widened to architectures that all images have and the policy allows', async () => {
+test('a pod is widened only to architectures that all images have and the policy allows', async () => {
   const property = fc.property(widening(), (input) => {
     const { pod, decision } = place(input);
     if (decision.widened === undefined) return;
@@ -105,7 +105,7 @@ test('the patch applies, the pod stays valid, and a second call changes nothing'
   fc.assert(property, runs);
 });
 
-test('in a rollout, a widened pod is narrowed to the side that was chosen', async (t) => {
+test('in a rollout, a widened pod is narrowed to the chosen side', async (t) => {
   let chosen = 0;
   const property = fc.property(widening(), fc.constantFrom('Target', 'Other'), (input, newPods) => {
     const rollout = { name: 'web', architecture: 'arm64' };
@@ -124,13 +124,13 @@ test('in a rollout, a widened pod is narrowed to the side that was chosen', asyn
     for (const { labels } of nodes.filter((node) => selects(pod.spec, node)))
       assert.equal(labels['kubernetes.io/arch'] === 'arm64', newPods === 'Target');
     const direct = place(inRollout(newPods, input.pod)).pod;
-    assert.deepEqual(nodesOf(pod), nodesOf(direct), 'like a pod that was created after the choice');
+    assert.deepEqual(nodesOf(pod), nodesOf(direct), 'like a pod created after the choice');
   });
   fc.assert(property, runs);
   t.ok(chosen > 30, `${chosen} pods`);
 });
 
-test('under keep, a widened pod gets the nodes back that it had before', async () => {
+test('under `keep`, a widened pod gets its original nodes back', async () => {
   const property = fc.property(widening(), (input) => {
     const first = place(input);
     fc.pre(first.decision.widened !== undefined);

@@ -5,19 +5,19 @@ import {
   endpointOf,
   lookUp,
   lookupOf,
-  patience,
   startRegistry,
   tracing,
 } from '../support/registry/client.ts';
 import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 const both = [
   { os: 'linux', architecture: 'amd64' },
   { os: 'linux', architecture: 'arm64' },
 ];
 
-t.test('requests for each kind of content', async (t) => {
+t.test('each kind of content needs a known number of requests', async (t) => {
   const registry = await startRegistry(t);
   const pair = ['linux/amd64', 'linux/arm64'];
   const linux = (architecture: string) => [{ os: 'linux', architecture }];
@@ -30,11 +30,11 @@ t.test('requests for each kind of content', async (t) => {
     ['docker single', image('linux/s390x', { flavor: 'docker' }), linux('s390x'), two],
     ['schema 1', schema1('ppc64le'), linux('ppc64le'), one],
   ] as const;
-  const asker = clientFor(t);
+  const client = clientFor(t);
   for (const [name, content, platforms, counts] of cases) {
     registry.clearRequests();
     registry.push('library/app', 'v1', content);
-    const answer = await lookUp(asker, registry);
+    const answer = await lookUp(client, registry);
     t.same(answer.platforms, platforms, name);
     const { digest, mediaType } = content;
     t.match(answer, { digest, mediaType, kind: 'image', unchanged: false, credential: undefined }, name);
@@ -42,14 +42,14 @@ t.test('requests for each kind of content', async (t) => {
   }
   registry.clearRequests();
   registry.push('library/app', 'v1', helmChart());
-  const chart = await lookUp(asker, registry);
+  const chart = await lookUp(client, registry);
   t.match(chart, { kind: 'artifact', platforms: [], mediaType: mediaTypes.ociManifest });
   t.same(registry.counts(), { 'GET manifests': 1 });
   const headers = { accept: /index\.v1\+json.*\*\/\*$/, 'accept-encoding': 'identity' };
   t.match(registry.requests[0]?.headers, headers);
 });
 
-t.test('by digest', async (t) => {
+t.test('a lookup by digest needs no tag resolution', async (t) => {
   const registry = await startRegistry(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', content);
@@ -60,26 +60,26 @@ t.test('by digest', async (t) => {
   t.same(answer.platforms, both);
 });
 
-t.test('a known digest costs one HEAD while it holds', async (t) => {
+t.test('an unchanged digest costs one HEAD', async (t) => {
   const registry = await startRegistry(t);
   const content = multiArch(['linux/amd64']);
   registry.push('library/app', 'v1', content);
-  const asker = clientFor(t);
-  const held = await lookUp(asker, registry, { knownDigest: content.digest });
+  const client = clientFor(t);
+  const held = await lookUp(client, registry, { knownDigest: content.digest });
   t.match(held, { unchanged: true, digest: content.digest, platforms: [] });
   t.same(registry.counts(), { 'HEAD manifests': 1 });
 
   registry.clearRequests();
   const changed = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', changed);
-  const fresh = await lookUp(asker, registry, { knownDigest: content.digest });
+  const fresh = await lookUp(client, registry, { knownDigest: content.digest });
   t.match(fresh, { unchanged: false, digest: changed.digest, platforms: both });
   t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
 });
 
 for (const [name, options] of [
-  ['does not know HEAD', { head: false }],
-  ['gives no digest header', { digestHeader: false }],
+  ['refuses HEAD', { head: false }],
+  ['sends no digest header', { digestHeader: false }],
 ] as const) {
   t.test(`a registry that ${name} gets a GET, and the digests are compared`, async (t) => {
     const registry = await startRegistry(t, options);
@@ -87,24 +87,24 @@ for (const [name, options] of [
     registry.push('library/app', 'v1', content);
     const answer = await lookUp(clientFor(t), registry, { knownDigest: content.digest });
     t.match(answer, { unchanged: true, digest: content.digest });
-    t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'and no config is read');
+    t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'no config is read');
   });
 }
 
-t.test('mirror first, then the origin', async (t) => {
+t.test('the mirror is tried first, then the origin', async (t) => {
   const [mirror, origin] = [await startRegistry(t), await startRegistry(t)];
   const content = image('linux/arm64');
   const viaMirror = endpointOf(mirror, { namespace: 'docker.io', namespaceParameter: true });
   origin.push('library/app', 'v1', content);
-  const asker = clientFor(t);
-  const answer = await lookUp(asker, [viaMirror, origin]);
+  const client = clientFor(t);
+  const answer = await lookUp(client, [viaMirror, origin]);
   t.equal(answer.endpoint.host, origin.host);
   t.equal(mirror.requests[0]?.query.get('ns'), 'docker.io');
   t.same(mirror.counts(), { 'GET manifests': 1 });
 
   mirror.push('library/app', 'v1', content, 'docker.io');
   origin.clearRequests();
-  const again = await lookUp(asker, [viaMirror, origin]);
+  const again = await lookUp(client, [viaMirror, origin]);
   t.equal(again.endpoint.host, mirror.host);
   t.same(origin.counts(), {});
   t.ok(
@@ -113,21 +113,21 @@ t.test('mirror first, then the origin', async (t) => {
   );
 });
 
-t.test('a mirror that may not resolve gets requests by digest only', async (t) => {
+t.test('a mirror without the resolve capability gets only requests by digest', async (t) => {
   const [mirror, origin] = [await startRegistry(t), await startRegistry(t)];
   const content = multiArch(['linux/amd64']);
   for (const registry of [mirror, origin]) registry.push('library/app', 'v1', content);
-  const asker = clientFor(t);
+  const client = clientFor(t);
   const endpoints = [endpointOf(mirror, { resolve: false }), endpointOf(origin)];
-  t.equal((await lookUp(asker, endpoints)).endpoint.host, origin.host);
+  t.equal((await lookUp(client, endpoints)).endpoint.host, origin.host);
   t.same(mirror.counts(), {});
   const byDigest = lookupOf(endpoints, { reference: content.digest });
-  t.equal((await asker.lookup(byDigest, patience)).endpoint.host, mirror.host);
-  await t.rejects(lookUp(asker, endpointOf(mirror, { resolve: false })), { code: 'not-found', where: '' });
-  await t.rejects(lookUp(asker, endpointOf(mirror, { pull: false })), { code: 'not-found' });
+  t.equal((await client.lookup(byDigest, neverAborted)).endpoint.host, mirror.host);
+  await t.rejects(lookUp(client, endpointOf(mirror, { resolve: false })), { code: 'not-found', where: '' });
+  await t.rejects(lookUp(client, endpointOf(mirror, { pull: false })), { code: 'not-found' });
 });
 
-t.test('credentials in order, the first that succeeds, and no anonymous attempt after them', async (t) => {
+t.test('credentials are tried in order, each once, without an anonymous attempt at the end', async (t) => {
   const registry = await startRegistry(t, { auth: { kind: 'basic', users: { bea: 'password-b' } } });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const [ann, bea, cid] = [
@@ -135,17 +135,17 @@ t.test('credentials in order, the first that succeeds, and no anonymous attempt 
     credential('bea', 'password-b'),
     credential('cid', 'password-c'),
   ];
-  const asker = clientFor(t);
-  const answer = await lookUp(asker, registry, { credentials: [ann, ann, bea, cid] });
+  const client = clientFor(t);
+  const answer = await lookUp(client, registry, { credentials: [ann, ann, bea, cid] });
   t.equal(answer.credential, bea);
   t.same(
     registry.requests.map(({ authorization }) => authorization?.user),
     [undefined, 'ann', 'bea'],
-    'each once, and the second one without asking first what is wanted',
+    'the challenge is requested once',
   );
 
   registry.clearRequests();
-  const wrong = lookUp(asker, registry, { credentials: [ann, cid] });
+  const wrong = lookUp(client, registry, { credentials: [ann, cid] });
   await t.rejects(wrong, {
     code: 'unauthorized',
     temporary: false,
@@ -180,7 +180,7 @@ t.test('an endpoint that accepts no credentials gets one request for all of them
   t.equal(mirror.requests[0]?.headers.authorization, undefined);
 });
 
-t.test('the trace lists each request and holds no secret', async (t) => {
+t.test('the trace lists each request without secrets', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-a' } });
   const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer } });
   registry.push('library/app', 'v1', image('linux/amd64'));

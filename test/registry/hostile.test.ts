@@ -1,4 +1,4 @@
-/** Garbage, too much, too slow, circular: each response gives a typed error and closes the socket. */
+/** Malformed, oversized and slow responses: each is a typed error and closes the socket. */
 import t, { type Test } from 'tap';
 import type { HttpClientLimits } from '../../src/http/client.ts';
 import { clientFor, lookUp, startRegistry } from '../support/registry/client.ts';
@@ -54,20 +54,20 @@ const faults: readonly (readonly [name: string, fault: Fault, code: string, mess
   ['418', { kind: 'status', status: 418 }, 'unavailable', /418/],
   ['429', { kind: 'status', status: 429 }, 'rate-limited', /a mirror/],
   ['500', { kind: 'status', status: 500 }, 'unavailable', /500/],
-  ['a 401 that asks for nothing', unauthorized(), 'unauthorized', /give the pod a pull secret/],
-  ['a 401 that asks for a digest', unauthorized('Digest realm="x"'), 'unauthorized', /401/],
+  ['a 401 without a challenge', unauthorized(), 'unauthorized', /give the pod a pull secret/],
+  ['a 401 with a Digest challenge', unauthorized('Digest realm="x"'), 'unauthorized', /401/],
   ['a 401 without a realm', unauthorized('Bearer service="x"'), 'unavailable', /names no realm/],
 ];
 
 for (const [name, fault, code, message] of faults) {
-  t.test(name, async (t) => {
+  t.test(`a response: ${name}`, async (t) => {
     const { registry, client } = await setUp(t);
     registry.faults.add(/manifests/, fault);
     await t.rejects(lookUp(client, registry), { name: 'RegistryError', code, message });
     t.same(registry.counts(), { 'GET manifests': 1 });
     registry.faults.clear();
     const answer = await lookUp(client, registry);
-    t.equal(answer.platforms.length, 1, 'and the next lookup succeeds');
+    t.equal(answer.platforms.length, 1, 'the next lookup succeeds');
   });
 }
 
@@ -84,7 +84,7 @@ const slow: readonly (readonly [
 ];
 
 for (const [name, fault, limits, message] of slow) {
-  t.test(name, async (t) => {
+  t.test(`a response: ${name}`, async (t) => {
     const { registry, client } = await setUp(t, undefined, limits);
     registry.faults.add(/manifests/, fault);
     await t.rejects(lookUp(client, registry), { code: 'timeout', temporary: true, message });
@@ -92,7 +92,7 @@ for (const [name, fault, limits, message] of slow) {
   });
 }
 
-t.test('an error page without end is not read to its end', async (t) => {
+t.test('a long error page is not read completely', async (t) => {
   const { registry, client } = await setUp(t);
   const page = 'x'.repeat(10 * 1024 * 1024);
   registry.faults.add(/manifests/, { kind: 'status', status: 403, body: page });
@@ -111,7 +111,7 @@ t.test('no error quotes the response of the server', async (t) => {
   }
 });
 
-t.test('when the caller gives up, the socket closes on both sides', async (t) => {
+t.test('an abort closes the socket on both sides', async (t) => {
   for (const fault of [
     { kind: 'hold' },
     { kind: 'drip', everyMs: 10 },
@@ -120,10 +120,10 @@ t.test('when the caller gives up, the socket closes on both sides', async (t) =>
     const { registry, client } = await setUp(t);
     registry.faults.add(/manifests/, fault);
     const controller = new AbortController();
-    const asked = lookUp(client, registry, {}, controller.signal);
+    const lookup = lookUp(client, registry, {}, controller.signal);
     const request = await registry.waitFor(({ method }) => method === 'GET');
     controller.abort();
-    await t.rejects(asked, { code: 'timeout', temporary: true, where: registry.host }, fault.kind);
+    await t.rejects(lookup, { code: 'timeout', temporary: true, where: registry.host }, fault.kind);
     t.equal(await request.ended, 'aborted', fault.kind);
   }
 });
@@ -175,26 +175,25 @@ t.test('a manifest of 100 MB is refused by its announced length', async (t) => {
   await t.rejects(lookUp(client, registry), { code: 'too-large' });
 });
 
-t.test('an index that leads back to itself ends', async (t) => {
-  // A digest cannot name a document that holds it, so the circle is one of answers that do not match.
+t.test('a nested index that is listed twice is read once', async (t) => {
   const inner = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
   const twice = index([{ content: inner }, { content: inner }]);
   const { registry, platforms } = await setUp(t, twice);
   t.same(await platforms(), [{ os: 'linux', architecture: 'amd64' }]);
-  t.same(registry.counts(), { 'GET manifests': 2 }, 'the same index is read once');
+  t.same(registry.counts(), { 'GET manifests': 2 }, 'no second request for the same digest');
 });
 
-t.test('nesting deeper than three is refused', async (t) => {
+t.test('indexes nested deeper than three are refused', async (t) => {
   let content = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
   content = index([{ content }]);
   content = index([{ content }]);
   const { registry, platforms } = await setUp(t, content);
-  t.equal((await platforms()).length, 1, 'three are read');
+  t.equal((await platforms()).length, 1, 'three levels are read');
   registry.push('library/app', 'v1', index([{ content }]));
   await t.rejects(platforms(), { code: 'too-large', message: /nested deeper than 3/ });
 });
 
-t.test('a config that differs from its descriptor', async (t) => {
+t.test('a config with another size or digest than its descriptor is refused', async (t) => {
   const { registry, platforms } = await setUp(t, image('linux/amd64'));
   registry.faults.add(/blobs/, { kind: 'body', body: '{"architecture":"arm64"}' });
   await t.rejects(platforms(), { code: 'digest-mismatch', message: /size/ });
@@ -205,7 +204,7 @@ t.test('a config that differs from its descriptor', async (t) => {
   await t.rejects(platforms(), { code: 'digest-mismatch', message: /digest/ });
 });
 
-t.test('a config larger than its cap', async (t) => {
+t.test('a config is limited to 1 MiB', async (t) => {
   const { registry, platforms } = await setUp(t, image('linux/amd64'));
   registry.faults.add(/blobs/, { kind: 'endless' });
   await t.rejects(platforms(), { code: 'too-large', message: /1048576/ });

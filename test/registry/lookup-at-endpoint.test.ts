@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createServer, type AddressInfo } from 'node:net';
-import { once } from 'node:events';
+import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { createDefaultEndpoints, originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
@@ -17,6 +16,7 @@ import {
 import { document, image, mediaTypes, multiArch, type Content } from '../support/registry/content.ts';
 import { type TestRegistryOptions } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
+import { listen } from '../support/listen.ts';
 
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
@@ -32,7 +32,7 @@ for (const [name, options] of [
   ['https', {}],
   ['http', { tls: false }],
 ] as const) {
-  t.test(`a registry on this machine that speaks ${name}, as containerd would reach it`, async (t) => {
+  t.test(`a registry on this machine with ${name} is reached as containerd does`, async (t) => {
     const { registry, client } = await setUp(t, {
       ...options,
       auth: { kind: 'bearer', issuer: createIssuer({ users }) },
@@ -44,18 +44,22 @@ for (const [name, options] of [
     t.equal(answer.credential, ann);
     t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1, 'GET blobs': 1 });
     const problems = attempts.flatMap(({ problem }) => problem ?? []);
-    t.same(problems, name === 'https' ? [] : ['the server does not speak TLS'], 'https is tried once');
+    t.same(
+      problems,
+      name === 'https' ? [] : ['the server does not speak TLS'],
+      'https is tried once before http',
+    );
   });
 }
 
-t.test('without httpFallback there is no http', async (t) => {
+t.test('without httpFallback http is not tried', async (t) => {
   const { registry, client } = await setUp(t, { tls: false });
   const endpoint = endpointOf(registry, { base: `https://${registry.host}/v2` });
   await t.rejects(lookUp(client, endpoint), { code: 'unavailable', message: /does not speak TLS/ });
   t.same(registry.requests, []);
 });
 
-t.test('a certificate that fails verification is never followed by http', async (t) => {
+t.test('after a certificate error http is not tried', async (t) => {
   const { registry, client } = await setUp(t);
   const tls = { ca: [], client: [], skipVerify: false };
   const { trace, attempts } = tracing();
@@ -65,30 +69,29 @@ t.test('a certificate that fails verification is never followed by http', async 
   t.equal(attempts.length, 1);
 });
 
-t.test('a peer that is silent during the handshake gets http', async (t) => {
+t.test('after a TLS handshake timeout http is tried', async (t) => {
   const silent = createServer((socket) => {
     socket.on('error', () => socket.destroy());
     socket.once('data', (data) => {
-      // A TLS client speaks first, and its first byte is 0x16.
+      // The first byte of a TLS client is 0x16.
       if (data[0] !== 0x16) socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n');
     });
   });
-  silent.listen(0, '127.0.0.1');
-  await once(silent, 'listening');
+  const port = await listen(silent);
   const { registry } = await setUp(t);
   const client = testClient({ limits: { tlsMs: 200 } });
   t.teardown(() => {
     client.close();
     silent.close();
   });
-  const host = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+  const host = `127.0.0.1:${port}`;
   const endpoint = endpointOf(registry, { base: `https://${host}/v2`, host, httpFallback: true });
   const { trace, lines } = tracing();
   await t.rejects(lookUp(client, endpoint, { trace }), { code: 'not-found' });
   t.same(lines, ['GET manifest the TLS handshake took longer than 200 ms', 'GET manifest 404']);
 });
 
-t.test('connection refused: http only if no port is named', async (t) => {
+t.test('after a refused connection http is tried only if the host has no port', async (t) => {
   const { registry, client } = await setUp(t);
   const closed = endpointOf(registry, { base: 'https://127.0.0.1:1/v2', httpFallback: true });
   const { trace, attempts } = tracing();
@@ -105,7 +108,7 @@ t.test('connection refused: http only if no port is named', async (t) => {
   );
 });
 
-t.test('names that no reference can have are never sent', async (t) => {
+t.test('invalid repositories and references are not sent', async (t) => {
   const { registry, client } = await setUp(t);
   for (const [repository, reference] of [
     ['library/../../secret', 'v1'],
@@ -122,7 +125,7 @@ t.test('names that no reference can have are never sent', async (t) => {
   t.same(registry.requests, []);
 });
 
-t.test('a digest of another algorithm is verified by that algorithm', async (t) => {
+t.test('a digest is verified with its own algorithm', async (t) => {
   const content = multiArch(['linux/amd64']);
   const { registry, client } = await setUp(t, {}, content);
   const sha512 = `sha512:${createHash('sha512').update(content.bytes).digest('hex')}`;
@@ -136,6 +139,18 @@ t.test('a digest of another algorithm is verified by that algorithm', async (t) 
   t.equal((await lookUp(client, registry)).digest, content.digest);
 });
 
+t.test('the content of a reference by sha384 is verified too', async (t) => {
+  const content = multiArch(['linux/amd64']);
+  const { registry, client } = await setUp(t, {}, content);
+  const sha384 = `sha384:${createHash('sha384').update(content.bytes).digest('hex')}`;
+  const other = `sha384:${'0'.repeat(96)}`;
+  for (const reference of [sha384, other]) registry.push('library/app', reference, content);
+  const { digest, documents } = await lookUp(client, registry, { reference: sha384 });
+  t.equal(digest, sha384);
+  t.same(documents, [content.bytes], 'its proof');
+  await t.rejects(lookUp(client, registry, { reference: other }), { code: 'digest-mismatch' });
+});
+
 t.test('a lookup by digest accepts only that digest', async (t) => {
   const content = multiArch(['linux/amd64']);
   const { registry, client } = await setUp(t, {}, content);
@@ -144,7 +159,7 @@ t.test('a lookup by digest accepts only that digest', async (t) => {
   await t.rejects(lookUp(client, registry, { reference: content.digest }), { code: 'digest-mismatch' });
 });
 
-t.test('a HEAD that fails', async (t) => {
+t.test('a failed HEAD is not followed by GET', async (t) => {
   for (const [status, code] of [
     [401, 'unauthorized'],
     [403, 'forbidden'],
@@ -155,22 +170,22 @@ t.test('a HEAD that fails', async (t) => {
     const content = multiArch(['linux/amd64']);
     const { registry, client } = await setUp(t, {}, content);
     registry.faults.add(/manifests/, { kind: 'status', status }, { method: 'HEAD' });
-    const asked = lookUp(client, registry, { knownDigest: content.digest });
-    await t.rejects(asked, { code }, String(status));
+    const lookup = lookUp(client, registry, { knownDigest: content.digest });
+    await t.rejects(lookup, { code }, String(status));
     t.same(registry.counts(), { 'HEAD manifests': 1 });
   }
 });
 
-t.test('a HEAD and a GET that contradict each other', async (t) => {
+t.test('if HEAD and GET disagree, the content of GET applies', async (t) => {
   const [old, fresh] = [multiArch(['linux/amd64']), multiArch(['linux/arm64'])];
   const { registry, client } = await setUp(t, {}, fresh);
   const headers = { 'docker-content-digest': `sha256:${'1'.repeat(64)}` };
   registry.faults.add(/manifests/, { kind: 'headers', headers }, { method: 'HEAD' });
   const answer = await lookUp(client, registry, { knownDigest: old.digest });
-  t.equal(answer.digest, fresh.digest, 'the bytes count');
+  t.equal(answer.digest, fresh.digest, 'the digest of the bytes');
 });
 
-t.test('URLs below an endpoint', async (t) => {
+t.test('URLs are built below the base of the endpoint, for valid names only', async (t) => {
   const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
   const digest = `sha256:${'a'.repeat(64)}`;
   const urlOf = (changes: Partial<Endpoint>, repository = 'app', scheme?: 'http:') =>

@@ -21,7 +21,7 @@ const status = (code: number): Fault => ({ kind: 'status', status: code });
 const gone: Fault = { kind: 'drop' };
 const large: Fault = { kind: 'endless' };
 
-t.test('the reported error of several endpoints', async (t) => {
+t.test('of several endpoints the most specific error is reported', async (t) => {
   const cases: readonly (readonly [first: Fault, last: Fault, code: RegistryErrorCode])[] = [
     [gone, status(404), 'not-found'],
     [status(404), gone, 'unavailable'],
@@ -48,7 +48,7 @@ t.test('the reported error of several endpoints', async (t) => {
   }
 });
 
-t.test('an origin that is a mirror of itself, as with a CA in hosts.toml, has answered', async (t) => {
+t.test('if the origin is also its own mirror, its first answer is reported', async (t) => {
   for (const code of [401, 404]) {
     const client = clientFor(t);
     const origin = await registryThat(t, gone);
@@ -59,7 +59,7 @@ t.test('an origin that is a mirror of itself, as with a CA in hosts.toml, has an
   }
 });
 
-t.test('what a credential saw that was accepted counts, not that others were refused', async (t) => {
+t.test('the result of an accepted credential is reported, not the refusal of others', async (t) => {
   const at = (origin: string) => ({ origin });
   const [ann, bea] = [
     credential('ann', 'password-a', at('/etc/old.json')),
@@ -90,7 +90,7 @@ t.test('what a credential saw that was accepted counts, not that others were ref
   t.match(
     await failureOf(lookUp(clientFor(t), [origin, refusing], { credentials: [bea] })),
     { code: 'unauthorized', where: refusing.host },
-    'a mirror without the image says nothing about the origin',
+    'a mirror without the image does not hide the refusal of the origin',
   );
   const open = await startRegistry(t);
   t.match(
@@ -100,9 +100,31 @@ t.test('what a credential saw that was accepted counts, not that others were ref
   );
   t.match(await failureOf(lookUp(clientFor(t), refusing, { credentials: [ann] })), {
     code: 'unauthorized',
-    message: /401 for library\/app without a credential: the credential docker-config .* was not sent: /,
+    message:
+      /401 for library\/app without a credential: the credential docker-config .* was not sent: the registry names no known way/,
   });
 });
+
+t.test(
+  'a credential without user name or password is not sent, and the message says which is missing',
+  async (t) => {
+    const users = { ann: 'password-a' };
+    const registry = await startRegistry(t, { auth: { kind: 'basic', users } });
+    const cases = [
+      [credential('', 'password-a'), /was not sent: it has no user name$/],
+      [credential('ann', ''), /was not sent: it has no password$/],
+      [
+        credential('', '', { source: 'credential-provider' }),
+        /was not sent: it has no user name; its plugin may need variables in kubeletEnvironment$/,
+      ],
+    ] as const;
+    for (const [given, message] of cases)
+      t.match(await failureOf(lookUp(clientFor(t), registry, { credentials: [given] })), {
+        code: 'unauthorized',
+        message,
+      });
+  },
+);
 
 async function failureOf(lookup: Promise<unknown>): Promise<RegistryError> {
   const error = await lookup.catch((cause: unknown) => cause);
@@ -118,10 +140,10 @@ t.test('if no endpoint responds, other credentials are not tried', async (t) => 
   t.equal(mirror.requests.length + origin.requests.length, 2);
   const [answering, silent] = [await registryThat(t, status(403)), await registryThat(t, gone)];
   await t.rejects(lookUp(client, [answering, silent], { credentials }), { code: 'unavailable' });
-  t.equal(answering.requests.length, 3, 'one that answers is asked with each');
+  t.equal(answering.requests.length, 3, 'an endpoint that responds gets each credential');
 });
 
-t.test('every error is typed and shows whether a later try can succeed', async (t) => {
+t.test('unexpected errors become a typed, temporary error without their message', async (t) => {
   t.equal(registryErrorCodes.length, 10);
   const about = { host: 'registry.corp', repository: 'library/app', credential: undefined };
   const fault = registryError(new TypeError('secret detail'), about, 0);

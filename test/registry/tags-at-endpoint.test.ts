@@ -1,12 +1,13 @@
-/** Lists of tags: whose tags an image can have, in bounded pages, from the registry and nobody else. */
+/** Lists of tags, in bounded pages. */
 import t from 'tap';
 import { image } from '../support/registry/content.ts';
-import { clientFor, credential, endpointOf, patience, startRegistry } from '../support/registry/client.ts';
+import { clientFor, credential, endpointOf, startRegistry } from '../support/registry/client.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 const content = image('linux/amd64');
 
-t.test('page by page, with a token for the repository, from a mirror with its namespace too', async (t) => {
+t.test('tags are listed page by page, with a token, also from a mirror', async (t) => {
   const users = { ann: 'password-of-ann' };
   const registry = await startRegistry(t, {
     auth: { kind: 'bearer', issuer: createIssuer({ users }) },
@@ -18,28 +19,28 @@ t.test('page by page, with a token for the repository, from a mirror with its na
   const credentials = [credential('ann', 'password-of-ann')];
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials };
   const [ann] = credentials;
-  t.same(await client.tags(lookup, patience), {
+  t.same(await client.tags(lookup, neverAborted), {
     tags: ['1', '2', '3', '4', '5'],
     isComplete: true,
     credential: ann,
   });
-  await t.rejects(client.tags({ ...lookup, credentials: [] }, patience), { code: 'unauthorized' });
+  await t.rejects(client.tags({ ...lookup, credentials: [] }, neverAborted), { code: 'unauthorized' });
   const mirror = endpointOf(registry, { namespace: 'docker.io', namespaceParameter: true });
-  t.same((await client.tags({ ...lookup, endpoints: [mirror] }, patience)).tags, ['mirrored']);
+  t.same((await client.tags({ ...lookup, endpoints: [mirror] }, neverAborted)).tags, ['mirrored']);
   const noResolver = endpointOf(registry, { resolve: false });
-  await t.rejects(client.tags({ ...lookup, endpoints: [noResolver] }, patience), { code: 'not-found' });
+  await t.rejects(client.tags({ ...lookup, endpoints: [noResolver] }, neverAborted), { code: 'not-found' });
 });
 
-t.test('a second endpoint is asked if the first fails', async (t) => {
+t.test('if the first endpoint fails, the second is used', async (t) => {
   const [broken, whole] = [await startRegistry(t), await startRegistry(t)];
   whole.push('library/app', '1', content);
   broken.faults.add(/tags/, { kind: 'status', status: 500 });
   const endpoints = [endpointOf(broken), endpointOf(whole)];
   const lookup = { repository: 'library/app', endpoints, credentials: [] };
-  t.same((await clientFor(t).tags(lookup, patience)).tags, ['1']);
+  t.same((await clientFor(t).tags(lookup, neverAborted)).tags, ['1']);
 });
 
-t.test('a hostile registry', async (t) => {
+t.test('malformed tags, oversized pages and foreign links are ignored or refused', async (t) => {
   const registry = await startRegistry(t);
   const other = await startRegistry(t);
   const client = clientFor(t);
@@ -48,7 +49,7 @@ t.test('a hostile registry', async (t) => {
     registry.faults.add(/tags/, { kind: 'status', status: 200, body, headers: link ? { link } : {} });
     registry.clearRequests();
     const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
-    return (await client.tags(lookup, patience)).tags;
+    return (await client.tags(lookup, neverAborted)).tags;
   };
   t.same(await tags('{"tags":null}'), []);
   t.same(await tags('{"tags":["1.2",3,"../../x","<b>","-a","",null,"ok_1"]}'), ['1.2', 'ok_1']);
@@ -60,16 +61,16 @@ t.test('a hostile registry', async (t) => {
   t.same(
     registry.requests.map(({ query }) => query.get('last')),
     [null, 'a'],
-    'the same page ends the list',
+    'a repeated page ends the list',
   );
-  t.same(other.requests, [], 'another host is never asked');
+  t.same(other.requests, [], 'no request to another host');
 });
 
-t.test('an endless list ends after ten pages', async (t) => {
+t.test('at most ten pages are read', async (t) => {
   const registry = await startRegistry(t, { tagsPerPage: 1 });
   for (let index = 0; index < 20; index += 1) registry.push('library/app', `1.${10 + index}`, content);
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
-  const { tags, isComplete } = await clientFor(t).tags(lookup, patience);
+  const { tags, isComplete } = await clientFor(t).tags(lookup, neverAborted);
   t.same([tags.length, isComplete], [10, false]);
   t.equal(registry.requests.length, 10);
 });

@@ -13,7 +13,7 @@ import { settings } from '../../src/policy/settings/all.ts';
 
 const metrics = metricGroups.flatMap(({ metrics }) => metrics);
 
-t.test('written pages are up to date, edited ones are reported', async (t) => {
+t.test('generated pages are up to date, edited ones are reported', async (t) => {
   const dir = t.testdir();
   const root = pathToFileURL(`${dir}/`);
   t.same(
@@ -70,7 +70,7 @@ t.test('every metric that the program describes is on the page', async (t) => {
   }
 });
 
-t.test('metrics keep to the rules of Prometheus', async (t) => {
+t.test('metrics follow the naming rules of Prometheus', async (t) => {
   const seen = new Set<string>();
   for (const { name, type, help, labels = {}, buckets } of metrics) {
     t.notOk(seen.has(name), `${name} is described once`);
@@ -87,6 +87,6 @@ t.test('metrics keep to the rules of Prometheus', async (t) => {
   }
 });
 
-t.test('a bar in a cell does not end it', async (t) => {
+t.test('a bar in a table cell is escaped', async (t) => {
   t.equal(table(['a'], [['b|c\nd']]), '| a |\n| --- |\n| b\\|c d |');
 });

@@ -7,7 +7,7 @@ import { childEnv } from '../cmd/world.ts';
 
 const bad = new URL('fuzz-targets.ts', import.meta.url).href;
 
-/** Feeds the targets one after the other in one process. */
+/** Runs the targets one after the other in one process. */
 function fuzzAll(targets: string[], seed: number, inputs: number, more?: Partial<Limits>) {
   const shares = targets.map((target) => ({ target, inputs }));
   return run({ shares, seed, workers: 1, limits: { ...defaultLimits, batch: 50, ...more }, module: bad });
@@ -19,12 +19,12 @@ async function fuzz(...[target, ...more]: [string, number, number, Partial<Limit
   return fuzzed;
 }
 
-t.test('a target that keeps the rules is fed its share', async (t) => {
+t.test('a correct target gets its share of the inputs', async (t) => {
   for (const fuzzed of await fuzzAll(['good', 'refusing'], 1, 120))
     t.match(fuzzed, { inputs: 120, findings: [] }, fuzzed.target);
 });
 
-t.test('an unexpected error is found, with the smallest input and the seed of its batch', async (t) => {
+t.test('an unexpected error is reported with the smallest input and the seed of its batch', async (t) => {
   const [finding] = (await fuzz('crashing', 5, 60_000)).findings;
   t.match(finding, { target: 'crashing', message: /unexpected error: TypeError: b was not expected/ });
   t.match(finding?.input, /^Buffer\.from\(.*(?:b|62)/);
@@ -37,7 +37,7 @@ t.test('an unexpected error is found, with the smallest input and the seed of it
   t.match((await fuzz('rejecting', 1, 1)).findings, [{ message: /RangeError: later/ }]);
 });
 
-t.test('a large result, a long message and a process that does not answer are found', async (t) => {
+t.test('a large result, a long message and a hanging process are reported', async (t) => {
   t.match(await fuzzAll(['growing', 'verbose', 'silent'], 1, 50), [
     { findings: [{ message: /characters of output for \d+ bytes/ }] },
     { findings: [{ message: /a message of \d+ characters/ }] },
@@ -45,17 +45,17 @@ t.test('a large result, a long message and a process that does not answer are fo
   ]);
 });
 
-t.test('a hang and too much memory are found, and the next target gets a new process', async (t) => {
+t.test('a hang and excessive memory are reported, and the next target gets a new process', async (t) => {
   const hanging = await fuzz('hanging', 1, 1, { batchMs: 3000 });
   t.match(hanging.findings, [
-    { target: 'hanging', seed: 1, message: /no end of a batch of 50 inputs after 3000 ms/ },
+    { target: 'hanging', seed: 1, message: /a batch of 50 inputs did not end within 3000 ms/ },
   ]);
   const [hoarding, good] = await fuzzAll(['hoarding', 'good'], 1, 50, { memoryMb: 64 });
-  t.match(hoarding?.findings, [{ message: /the process ended with .*memory/ }]);
+  t.match(hoarding?.findings, [{ message: /the process ended with .*ran out of memory/ }]);
   t.match(good, { inputs: 50, findings: [] });
 });
 
-t.test('as a program', async (t) => {
+t.test('the program reports failures and sets the exit code', async (t) => {
   const args = ['scripts/fuzz/main.ts', '--seed', '7', '--inputs', '400', '--workers', '2'];
   const { status, stdout } = spawnSync(process.execPath, [...args, 'challenges', 'dockercfg'], {
     env: childEnv,
@@ -65,16 +65,18 @@ t.test('as a program', async (t) => {
   t.match(stdout, /^seed 7, 2 workers\n(?:(?:challenges|dockercfg) +[24]00 inputs +\d+ s\n){2}600 inputs in/);
 });
 
-t.test('wrong settings', async (t) => {
-  t.throws(() => settingsFrom(['chalenges']), { message: /no target chalenges; there are .*hosts\.toml/ });
-  t.throws(() => settingsFrom(['--inputs', 'x']), { message: /--inputs must be a whole number/ });
+t.test('wrong flags are refused', async (t) => {
+  t.throws(() => settingsFrom(['chalenges']), {
+    message: /no target chalenges; known targets: .*hosts\.toml/,
+  });
+  t.throws(() => settingsFrom(['--inputs', 'x']), { message: /--inputs must be a positive whole number/ });
   t.throws(() => settingsFrom(['--seed', '-1.5']));
   const { shares } = settingsFrom(['--inputs', '10000000']);
   const total = shares.reduce((sum, { inputs }) => sum + inputs, 0);
   t.ok(total >= 10_000_000 && total < 10_100_000, `${total}`);
 });
 
-t.test('the page has the figures, and the command that repeats the run', async (t) => {
+t.test('the page has the results and the command that repeats the run', async (t) => {
   const fuzzed = ['b', 'a'].map((target) => ({
     target,
     inputs: 2000,

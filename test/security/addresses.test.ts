@@ -1,12 +1,16 @@
-/** Attack: an image in a "registry" that is a service of the node or the cloud, in unusual notations of its address. */
+/**
+ * Attack: the registry of an image is a service of the node or the cloud, by an unusual notation of its
+ * address.
+ */
 import t, { type Test } from 'tap';
 import { createRegistrySource } from '../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
-import { patience, testClient } from '../support/registry/client.ts';
+import { testClient } from '../support/registry/client.ts';
 import { startCountingListener } from './support.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
-/** Names as an attacker's DNS answers them. */
+/** Names as an attacker's DNS resolves them. */
 const names: Readonly<Record<string, string>> = {
   'loopback.evil.test': '127.0.0.1',
   'loopback6.evil.test': '::1',
@@ -39,11 +43,11 @@ async function attacker(t: Test) {
   return async (image: string) => {
     const reference = parseReference(image);
     const question = { image, reference, pullPolicy: 'Always', pullCredentials: [] } as const;
-    return (await inspector.lookup(question, { signal: patience })).error;
+    return (await inspector.lookup(question, { signal: neverAborted })).error;
   };
 }
 
-/** Hosts that are the metadata service or lead nowhere good, in every spelling that a reference allows. */
+/** The metadata service and other internal hosts, in every notation that a reference allows. */
 const metadata = [
   '169.254.169.254',
   '169.254.169.254:80',
@@ -94,14 +98,14 @@ t.test('ports of the node are refused', async (t) => {
   for (const host of node) await refused(t, attack, host);
 });
 
-t.test('names that resolve to them, or to localhost, are refused', async (t) => {
+t.test('names that resolve to such addresses, or to localhost, are refused', async (t) => {
   const { port, connections } = await startCountingListener(t);
   const attack = await attacker(t);
   for (const name of Object.keys(names)) await refused(t, attack, `${name}:${port}`);
   t.equal(connections(), 0);
 });
 
-/** Refused before anything was connected to, or no reference at all. */
+/** Each image is refused without a connection, or is an invalid reference. */
 async function refused(
   t: Test,
   attack: (image: string) => Promise<{ code: string; message: string } | undefined>,
@@ -112,7 +116,7 @@ async function refused(
   try {
     error = await attack(image);
   } catch (thrown) {
-    t.match(thrown, { name: 'InvalidReference' }, `${image} is no reference`);
+    t.match(thrown, { name: 'InvalidReference' }, `${image} is an invalid reference`);
     return;
   }
   t.equal(error?.code, 'forbidden', `${image}: ${error?.message}`);

@@ -1,6 +1,6 @@
 /**
- * Attack: a registry answers with the challenge of another one, so that the agent fetches a token there with its own credential
- * and brings it to the attacker.
+ * Attack: a registry responds with the challenge of another one, so that the agent gets a token there with
+ * its own credential, and presents it to the attacker.
  */
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -11,7 +11,7 @@ import { startTestRegistry } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
 import { openNode } from './support.ts';
 
-/** A good registry with a private image, an evil one that shows its challenge, and a node with a login for the good one. */
+/** A registry with a private image, an attacker that copies its challenge, and a node with logins. */
 async function world(t: Test, logins: (good: string, evil: string) => Readonly<Record<string, string>>) {
   const ca = await createCa();
   const issuer = createIssuer({ users: { ann: 'password-of-ann', bob: 'password-of-bob' } });
@@ -35,12 +35,12 @@ async function world(t: Test, logins: (good: string, evil: string) => Readonly<R
   return { good, evil, node };
 }
 
-t.test('without its own credential the attacker gets an anonymous token at most', async (t) => {
+t.test('without its own credential, the attacker gets at most an anonymous token', async (t) => {
   const { good, evil, node } = await world(t, (good) => ({ [good]: 'ann' }));
   t.match(await node.inspect(`${good.host}/private/app:v1`), { platforms: [{ architecture: 'amd64' }] });
   t.ok(
     good.requests.some(({ authorization }) => authorization?.user === 'ann'),
-    'the login works where it belongs',
+    'the login works at its own registry',
   );
   good.clearRequests();
   for (const image of ['private/app:v1', 'other/app:v1']) {
@@ -51,11 +51,11 @@ t.test('without its own credential the attacker gets an anonymous token at most'
   t.notMatch(
     good.requests.map(({ body, query }) => `${body} ${query.toString()}`).join(),
     /password-of-ann/,
-    'nor does the token server of the other registry see it',
+    'the token server of the other registry does not see it',
   );
 });
 
-t.test('with its own credential it gets the rights of that credential only', async (t) => {
+t.test('with its own credential, the attacker gets only the rights of that credential', async (t) => {
   const { good, evil, node } = await world(t, (good, evil) => ({ [good]: 'ann', [evil]: 'bob' }));
   await node.inspect(`${good.host}/private/app:v1`);
   await node.inspect(`${evil.host}/private/app:v1`);
@@ -68,6 +68,6 @@ t.test('with its own credential it gets the rights of that credential only', asy
   const ours = good.requests.filter(({ path }) => path !== '/token');
   t.notOk(
     ours.some(({ authorization }) => theirs.has(authorization?.token ?? 'none')),
-    'tokens are not shared',
+    'separate tokens',
   );
 });

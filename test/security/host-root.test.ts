@@ -1,4 +1,4 @@
-/** Attack: symbolic links in the node's files that lead out of the host root, into the agent's own container. */
+/** Attack: symbolic links in the node's files point out of the host root, into the agent's own container. */
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -7,7 +7,7 @@ import { describeTrust } from '../../src/http/tls/trust.ts';
 import { directory, dockerConfig, write } from '../cmd/world.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
 
-/** Files of the container, which must stay unreadable, and an empty host root. */
+/** Files of the container, which must not be read, and an empty host root. */
 function container(t: Test) {
   const dir = directory(t);
   const outside = join(dir, 'container');
@@ -29,7 +29,7 @@ function container(t: Test) {
 
 const certsD = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/certs.d"\n';
 
-/** Links by their path in the host root, each with what it is to lead to. */
+/** Links by their path in the host root, with their target. */
 const attacks: readonly (readonly [
   name: string,
   links: Readonly<Record<string, string>>,
@@ -42,13 +42,13 @@ const attacks: readonly (readonly [
   ['a program', { 'bin/plugin': 'bin/plugin' }, { 'plugins.json': pluginConfig(['registry.test']) }],
   ['the configuration of containerd', { 'etc/containerd/config.toml': 'config.toml' }],
   [
-    'an import of it',
+    'an import of this configuration',
     { 'etc/containerd/more.toml': 'config.toml' },
     { 'etc/containerd/config.toml': 'version = 2\nimports = ["more.toml"]\n' },
   ],
   ['a directory of hosts', { 'certs.d': 'certs.d' }, { 'etc/containerd/config.toml': certsD }],
   [
-    'one of its directories',
+    'a directory of one host',
     { 'certs.d/registry.test': 'certs.d/registry.test' },
     { 'etc/containerd/config.toml': certsD },
   ],
@@ -62,7 +62,7 @@ const attacks: readonly (readonly [
 
 for (const [name, links, files = {}] of attacks) {
   for (const kind of ['climbing', 'absolute'] as const) {
-    t.test(`${name}, by a link that is ${kind}`, async (t) => {
+    t.test(`${name} behind a link that is ${kind} is not read`, async (t) => {
       const { outside, root } = container(t);
       write(root, files);
       for (const [path, target] of Object.entries(links)) {
@@ -84,12 +84,12 @@ for (const [name, links, files = {}] of attacks) {
       const containerd = await createContainerdEndpoints({ hostRoot: root });
       t.teardown(() => containerd.close());
       const endpoints = await containerd.endpoints('registry.test').catch(() => []);
-      t.notMatch(JSON.stringify(endpoints), /evil/, 'nor does anything lead to another registry');
+      t.notMatch(JSON.stringify(endpoints), /evil/, 'no endpoint of the attacker');
       const trusted = await describeTrust({ environment: {}, hostRoot: root });
       t.same(
         trusted.filter(({ state }) => state === 'used'),
         [],
-        'nor is a certificate trusted',
+        'no trusted certificate',
       );
     });
   }

@@ -1,4 +1,4 @@
-/** Attack: an image name that holds the name of a registry somewhere, to be given that registry's credential. */
+/** Attack: an image name contains the name of a registry, to get that registry's credential. */
 import { join } from 'node:path';
 import t from 'tap';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
@@ -11,7 +11,7 @@ import { openNode, pluginConfig, writePlugin } from './support.ts';
 
 const user = { username: 'ann', password: 'password-of-ann' };
 
-/** Names that are not quay.io, and that a careless comparison takes for it. */
+/** Names that are not quay.io, but that a careless comparison accepts. */
 const lookalikes = [
   'evil.io/quay.io/x',
   'evil.io/quay.io',
@@ -36,7 +36,7 @@ const lookalikes = [
   'evil.io/https/quay.io/x',
 ];
 
-t.test('no source has a credential for them', async (t) => {
+t.test('no source has a credential for such names', async (t) => {
   const root = directory(t);
   write(root, {
     'var/lib/kubelet/config.json': dockerConfig('https://quay.io/v2/', user.username, user.password),
@@ -44,7 +44,7 @@ t.test('no source has a credential for them', async (t) => {
     'creds/quay.io.toml': 'user = "ann"\nsecret = "password-of-ann"\n',
   });
   const plugins = directory(t);
-  // It offers the credential for every name there is.
+  // It offers the credential for every name.
   writePlugin(plugins, {
     'quay.io': user,
     ...Object.fromEntries(lookalikes.map((name) => [name.replace(/\/.*/, ''), user])),
@@ -71,7 +71,7 @@ t.test('no source has a credential for them', async (t) => {
   }
 });
 
-/** As the agent takes it apart; undefined for what is no reference at all. */
+/** The repository as the agent parses it; `undefined` for an invalid reference. */
 function repositoryOf(name: string): string | undefined {
   try {
     return parseReference(name).repository;

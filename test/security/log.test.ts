@@ -1,4 +1,7 @@
-/** Attack: a registry that echoes what it was sent, in every way there is, so that it stands in a log or in an answer. */
+/**
+ * Attack: a registry returns credentials in every part of its response, so that they appear in logs or
+ * results.
+ */
 import { join } from 'node:path';
 import t from 'tap';
 import { run } from '../cmd/run.ts';
@@ -7,7 +10,7 @@ import { createCa } from '../support/certificates.ts';
 import { startRegistry } from '../support/registry/client.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
 
-/** Characters that each way of writing a text writes differently. */
+/** Passwords with characters that each encoding writes differently. */
 const passwords = {
   'of-pod': 'pod "ä ss/wörd+? of-pod',
   'of-toml': 'toml "ä ss/wörd+? of-toml',
@@ -15,7 +18,7 @@ const passwords = {
   'of-plugin': 'plugin "ä ss/wörd+? of-plugin',
 } as const;
 
-/** All forms of a password, and what is left of it inside base64 of `user:password`. */
+/** All encodings of a password, and its part of the base64 of `user:password`. */
 function formsOf(user: string, password: string): string[] {
   const pair = Buffer.from(`${user}:${password}`);
   return [
@@ -66,7 +69,7 @@ t.test('no form of a secret is printed or logged, for any response', async (t) =
   for (const { status, body, headers } of answers) {
     evil.faults.clear();
     evil.clearRequests();
-    // The first answer asks for a login, so that each of them is sent.
+    // The first response requests a login, so each credential is sent.
     evil.faults.add(/./, { kind: 'status', status, body, headers });
     if (status !== 401) {
       const challenge = { 'www-authenticate': 'Basic realm="x"' };
@@ -88,7 +91,7 @@ t.test('no form of a secret is printed or logged, for any response', async (t) =
   }
 });
 
-t.test('nor in the agent’s log', async (t) => {
+t.test('no secret is in the agent’s log', async (t) => {
   const evil = await startRegistry(t, { tls: false, auth: { kind: 'basic', users: {} } });
   const root = directory(t);
   write(root, {
@@ -111,7 +114,9 @@ t.test('nor in the agent’s log', async (t) => {
   });
   const facts = await node.inspect(`${evil.host}/team/app:v1`);
   t.match(facts, { error: { code: 'unauthorized' } });
-  t.ok(node.lines.length >= 2, 'the broken file and the plugin are told');
-  const told = [...node.lines, JSON.stringify(facts), JSON.stringify(node.inspection.problems())].join('\n');
-  t.notMatch(told, /ss\/w|of-docker|of-toml|of-plugin/);
+  t.ok(node.lines.length >= 2, 'the broken file and the plugin are logged');
+  const output = [...node.lines, JSON.stringify(facts), JSON.stringify(node.inspection.problems())].join(
+    '\n',
+  );
+  t.notMatch(output, /ss\/w|of-docker|of-toml|of-plugin/);
 });

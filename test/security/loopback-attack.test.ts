@@ -1,4 +1,4 @@
-/** Attack: an image at a port of the node, to learn from the error text or the time whether something listens there. */
+/** Attack: an image at a port of the node, to learn from the error or the time whether the port is open. */
 import t from 'tap';
 import { openMemory } from '../../cmd/wiring/image-facts.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
@@ -7,9 +7,9 @@ import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
-import { silentLog } from '../fleet/support.ts';
 import { run } from '../cmd/run.ts';
 import { startCountingListener } from './support.ts';
+import { silentLog } from '../support/captured.ts';
 
 const spellings = [
   'localhost',
@@ -33,7 +33,7 @@ const spellings = [
   'app.localhost',
 ];
 
-t.test('in a cluster, no spelling of loopback tells an open port from a closed one', async (t) => {
+t.test('in a cluster, no notation of loopback distinguishes an open port from a closed one', async (t) => {
   const listener = await startCountingListener(t);
   const open = listener.port;
 
@@ -75,7 +75,7 @@ t.test('in a cluster, no spelling of loopback tells an open port from a closed o
     serviceAccount: undefined,
     budgetMs: 5000,
   });
-  t.notOk(found instanceof Promise, 'nothing is waited for');
+  t.notOk(found instanceof Promise, 'an immediate result');
   const facts = await found;
   for (const image of images) {
     t.match(
@@ -106,5 +106,5 @@ t.test('denied registries get no request', async (t) => {
   }
   t.equal(listener.connections(), 0);
   await run(['inspect', `${host}/team/app:v1`]);
-  t.ok(listener.connections() > 0, 'without the rules it is asked');
+  t.ok(listener.connections() > 0, 'requests without the rules');
 });

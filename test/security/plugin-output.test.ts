@@ -1,4 +1,4 @@
-/** Attack: control characters in the response of a plugin, to smuggle headers or write to a terminal. */
+/** Attack: control characters in the output of a plugin, to inject headers or terminal sequences. */
 import { join } from 'node:path';
 import { directory, write } from '../cmd/world.ts';
 import t from 'tap';
@@ -16,7 +16,7 @@ const smuggled = [
   'ann\u2028\u202e',
 ];
 
-t.test('user names and passwords cannot become headers or reach a terminal', async (t) => {
+t.test('control characters in user names and passwords do not reach headers or a terminal', async (t) => {
   for (const [index, text] of smuggled.entries()) {
     for (const part of ['username', 'password'] as const) {
       const user = { username: 'ann', password: 'password', [part]: text };
@@ -36,7 +36,7 @@ t.test('user names and passwords cannot become headers or reach a terminal', asy
         `--ca-files=${join(root, 'ca.pem')}`,
         `${registry.host}/team/app:v1`,
       ]);
-      // In Basic a user name ends at its first colon.
+      // In Basic authentication, a user name ends at its first colon.
       t.equal(code, user.username.includes(':') ? 1 : 0, `${index} ${part}: ${out}${err}`);
       t.notOk(registry.requests.some(({ headers, path }) => 'x-evil' in headers || path === '/evil'));
       // oxlint-disable-next-line no-control-regex

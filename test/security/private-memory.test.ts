@@ -1,4 +1,4 @@
-/** Attack: a process that is made to write its memory, and with it credentials, into a file. */
+/** Attack: a process is made to write its memory, with credentials, to a file. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ t.test('a core dump contains no memory', { skip: noFilter }, async (t) => {
   t.match(printed.toString().trim(), /^0+$/);
 });
 
-t.test('a system without the filter', async (t) => {
+t.test('a system without coredump_filter is no error', async (t) => {
   process.report.reportOnSignal = true;
   keepMemoryPrivate(join(directory(t), 'none/coredump_filter'));
   t.equal(process.report.reportOnSignal, false);
@@ -53,7 +53,7 @@ t.test('a system without the filter', async (t) => {
   t.equal(readFileSync(file, 'utf8'), '0x0');
 });
 
-t.test('the long-running commands call it first', async (t) => {
+t.test('the long-running commands protect their memory first', async (t) => {
   for (const subcommand of ['agent', 'webhook']) {
     process.report.reportOnUncaughtException = true;
     t.equal((await run([subcommand])).code, 2, 'without --tls-dir');

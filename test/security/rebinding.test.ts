@@ -1,4 +1,4 @@
-/** Attack: a name that resolves to a harmless address when it is checked, and to another one when it is connected to. */
+/** Attack: a name resolves to a harmless address for the check, and to another one for the connection. */
 import t, { type Test } from 'tap';
 import { originEndpoint } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Resolve } from '../../src/http/reach/reach.ts';
@@ -6,14 +6,14 @@ import { createCa } from '../support/certificates.ts';
 import { clientFor, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';
 
-/** Answers with one address after the other; the last one stays. */
-function rebinding(...addresses: readonly string[]): { resolve: Resolve; asked: () => number } {
-  let asked = 0;
+/** Resolves to one address after the other, then always to the last. */
+function rebinding(...addresses: readonly string[]): { resolve: Resolve; resolutions: () => number } {
+  let resolutions = 0;
   return {
-    asked: () => asked,
+    resolutions: () => resolutions,
     resolve: (_name, _options, callback) => {
-      const address = addresses[Math.min(asked, addresses.length - 1)] ?? '';
-      asked += 1;
+      const address = addresses[Math.min(resolutions, addresses.length - 1)] ?? '';
+      resolutions += 1;
       callback(null, [{ address, family: address.includes(':') ? 6 : 4 }]);
     },
   };
@@ -25,10 +25,10 @@ async function victim(t: Test) {
   return registry;
 }
 
-t.test('first a public address, then loopback', async (t) => {
+t.test('a name that first resolves to a public address, then to loopback, is refused', async (t) => {
   const registry = await victim(t);
-  // TEST-NET-1 leads nowhere.
-  const { resolve, asked } = rebinding('192.0.2.1', '127.0.0.1');
+  // TEST-NET-1 is not routed.
+  const { resolve, resolutions } = rebinding('192.0.2.1', '127.0.0.1');
   const client = clientFor(t, { resolve, limits: { dialMs: 50 } });
   const tls = { ca: [registry.ca], client: [], skipVerify: false };
   const endpoint = originEndpoint(`rebind.test:${registry.port}`, tls);
@@ -40,19 +40,19 @@ t.test('first a public address, then loopback', async (t) => {
       message: attempt === 0 ? /this machine/ : /./,
     });
   }
-  t.ok(asked() >= 2);
+  t.ok(resolutions() >= 2);
   t.same(registry.requests, []);
   t.equal(registry.connections, 0, 'no connection');
 });
 
-t.test('the checked address is the dialed one', async (t) => {
+t.test('the connection goes to the checked address', async (t) => {
   const registry = await victim(t);
-  const { resolve, asked } = rebinding('127.0.0.1', '169.254.169.254');
+  const { resolve, resolutions } = rebinding('127.0.0.1', '169.254.169.254');
   const client = clientFor(t, { resolve });
   const base = `https://rebind.test:${registry.port}/v2`;
   const ask = () => lookUp(client, endpointOf(registry, { base }));
   t.equal((await ask()).platforms.length, 1);
-  t.equal(asked(), 1, 'it is resolved once for each connection');
+  t.equal(resolutions(), 1, 'one resolution per connection');
   registry.faults.add(/./, { kind: 'close-after-headers' }, { times: 1 });
   await t.rejects(ask(), { code: 'unavailable' });
   await t.rejects(ask(), { code: 'forbidden', message: /metadata address/ });

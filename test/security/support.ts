@@ -1,4 +1,4 @@
-/** What the attacks share: a node with sources of its own, asked as an agent asks it. */
+/** For attack tests: a node with its own credential sources, opened as by the agent. */
 import { chmodSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -7,17 +7,17 @@ import { openInspection } from '../../cmd/wiring/inspection.ts';
 import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { loadConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
-import { patience } from '../support/registry/client.ts';
 import { write } from '../cmd/world.ts';
 import { configText } from '../daemon/kubelet/support.ts';
 import { captureLog } from '../support/captured.ts';
 import { listen } from '../support/listen.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 /** The configuration of one plugin. */
 export const pluginConfig = (matchImages: readonly string[]): string =>
   configText({ name: 'plugin', matchImages });
 
-/** A plugin that answers with these credentials for whatever it is asked. */
+/** A plugin that prints these credentials for every image. */
 export function writePlugin(dir: string, auth: Readonly<Record<string, object>>): void {
   const answer = JSON.stringify({
     kind: 'CredentialProviderResponse',
@@ -51,12 +51,12 @@ export async function openNode(t: Test, settings: Readonly<Record<string, string
     inspect: (image, more) =>
       inspection.inspector.lookup(
         { image, reference: parseReference(image), pullPolicy: 'Always', pullCredentials: [], ...more },
-        { signal: patience },
+        { signal: neverAborted },
       ),
   };
 }
 
-/** A port of the loopback address that closes each connection, and counts them. */
+/** A loopback port that counts connections, and closes each one. */
 export async function startCountingListener(t: Test): Promise<{ port: number; connections: () => number }> {
   let connections = 0;
   const listener = createServer((socket) => {

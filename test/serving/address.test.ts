@@ -8,7 +8,7 @@ const good: readonly [text: string, host: string | undefined, port: number, url:
   ['0.0.0.0:1', '0.0.0.0', 1, 'https://127.0.0.1:1'],
   ['[::1]:65535', '::1', 65535, 'https://[::1]:65535'],
   ['[::]:80', '::', 80, 'https://[::1]:80'],
-  // The chart does not know the family of a pod's address.
+  // The chart does not know if the pod's address is IPv4 or IPv6.
   ['[10.0.0.1]:80', '10.0.0.1', 80, 'https://10.0.0.1:80'],
 ];
 

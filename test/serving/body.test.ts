@@ -1,13 +1,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test, type Test } from 'tap';
 import { BodyBudget } from '../../src/serving/body-budget.ts';
 import { BodyError, readBody, type BodyLimits } from '../../src/serving/body.ts';
-import { keepAlive, rawConnection, send, until } from './support.ts';
+import { keepAlive, rawConnection, send } from './support.ts';
+import { until } from '../support/until.ts';
+import { listen } from '../support/listen.ts';
 
 const limits: BodyLimits = { maxBytes: 1000, timeoutMs: 5000 };
 
-/** A server that answers with the length of the body, or with the code of the error. */
+/** A server whose response is the length of the body, or the code of the error. */
 async function serve(
   t: Test,
   limits: BodyLimits,
@@ -26,21 +27,20 @@ async function serve(
       },
     );
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listen(server);
   t.teardown(() => {
     server.closeAllConnections();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}`, port, outcomes };
 }
 
-test('whole bodies', async (t) => {
+test('complete bodies are read', async (t) => {
   const { url } = await serve(t, limits);
   const agent = keepAlive(t, url);
   for (const size of [0, 1, 999, 1000]) {
-    const answer = await send(url, { method: 'POST', body: Buffer.alloc(size), agent });
-    t.equal(answer.body, String(size), `${size} bytes`);
+    const response = await send(url, { method: 'POST', body: Buffer.alloc(size), agent });
+    t.equal(response.body, String(size), `${size} bytes`);
   }
   const large = await serve(t, { ...limits, maxBytes: 3_000_000 });
   t.equal(
@@ -50,28 +50,28 @@ test('whole bodies', async (t) => {
   );
 });
 
-test('too large by Content-Length', async (t) => {
+test('a body that is too large by Content-Length is refused', async (t) => {
   const { url, port } = await serve(t, limits);
   t.equal((await send(url, { method: 'POST', body: Buffer.alloc(1001) })).body, 'too-large');
 
   const socket = await rawConnection(t, port);
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 99999999999\r\n\r\n');
-  await until('an answer before any byte of the body', () => socket.received().includes('too-large'));
+  await until(() => socket.received().includes('too-large'), 'a response before any byte of the body');
 });
 
-test('too large without Content-Length', async (t) => {
+test('a body that is too large without Content-Length is refused', async (t) => {
   const { url } = await serve(t, limits);
   const headers = { 'transfer-encoding': 'chunked' };
   t.equal((await send(url, { method: 'POST', headers, body: Buffer.alloc(1000) })).body, '1000');
   t.equal((await send(url, { method: 'POST', headers, body: Buffer.alloc(1001) })).body, 'too-large');
 });
 
-test('100 MB: the client gets the answer, and memory stays small', async (t) => {
+test('a body of 100 MB gets a 413, and memory stays small', async (t) => {
   const { url } = await serve(t, limits);
   const before = process.memoryUsage().arrayBuffers;
   const body = Buffer.alloc(100_000_000);
-  const answer = await send(url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body });
-  t.equal(answer.body, 'too-large');
+  const response = await send(url, { method: 'POST', headers: { 'transfer-encoding': 'chunked' }, body });
+  t.equal(response.body, 'too-large');
   t.ok(
     process.memoryUsage().arrayBuffers - before - body.length < 20_000_000,
     'the refused body is not buffered',
@@ -86,28 +86,28 @@ test('an endless body is disconnected', async (t) => {
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n');
   const drip = setInterval(() => socket.write(`400\r\n${'a'.repeat(1024)}\r\n`), 20);
   t.teardown(() => clearInterval(drip));
-  await until('the connection is closed although the client goes on', () => closed);
+  await until(() => closed, 'the connection is closed although the client keeps sending');
   t.match(socket.received(), 'too-large');
 });
 
-test('a client that disconnects', async (t) => {
+test('a disconnect is an error', async (t) => {
   const { port, outcomes } = await serve(t, limits);
   const socket = await rawConnection(t, port);
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
   socket.end();
-  await until('the reader is told', () => outcomes.length > 0);
+  await until(() => outcomes.length > 0, 'an error for the reader');
   t.strictSame(outcomes, ['aborted']);
 });
 
-test('a body that does not arrive', async (t) => {
+test('a body that does not arrive times out', async (t) => {
   const { port, outcomes } = await serve(t, { maxBytes: 10, timeoutMs: 50 });
   const socket = await rawConnection(t, port);
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nabc');
-  await until('the deadline', () => outcomes.length > 0);
+  await until(() => outcomes.length > 0, 'the deadline');
   t.strictSame(outcomes, ['timeout']);
 });
 
-test('`temporary` of errors', async (t) => {
+test('errors have `temporary`', async (t) => {
   t.strictSame(
     (['too-large', 'aborted', 'timeout', 'overloaded'] as const).map(
       (code) => new BodyError(code, 'x').temporary,
@@ -116,27 +116,27 @@ test('`temporary` of errors', async (t) => {
   );
 });
 
-test('a body that is too slow ends before its deadline', async (t) => {
+test('a body that is too slow for its deadline is refused early', async (t) => {
   const { port, outcomes } = await serve(t, { maxBytes: 1_000_000, timeoutMs: 60_000 });
   const socket = await rawConnection(t, port);
   socket.write('POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 1000000\r\n\r\nabc');
   const drip = setInterval(() => socket.write('a'.repeat(100)), 50);
   t.teardown(() => clearInterval(drip));
-  await until('it is too slow', () => outcomes.length > 0, 10_000);
+  await until(() => outcomes.length > 0, 'it is too slow', 10_000);
   t.strictSame(outcomes, ['timeout']);
 });
 
-test('a budget for all bodies', (t) => {
+test('all bodies share one budget', (t) => {
   const budget = new BodyBudget(4_000_000);
   const [large, other, small, last] = [budget.open(), budget.open(), budget.open(), budget.open()];
   t.ok(large.grow(2_900_000));
   t.notOk(other.grow(300_000), 'large bodies have three quarters');
-  t.ok(small.grow(200_000), 'small ones have the rest');
+  t.ok(small.grow(200_000), 'small bodies have the rest');
   t.notOk(small.grow(100_000), 'a body that becomes large is large');
   t.ok(last.grow(100_000));
   large.release();
   large.release();
-  t.ok(other.grow(2_700_000), 'what was released is free, once');
+  t.ok(other.grow(2_700_000), 'released bytes are free, once');
   t.notOk(budget.open().grow(1_000_001));
   other.release();
   t.ok(other.grow(2_700_000));
@@ -145,7 +145,7 @@ test('a budget for all bodies', (t) => {
   t.end();
 });
 
-test('a body without Content-Length counts as it comes', async (t) => {
+test('a body without Content-Length uses the budget as it arrives', async (t) => {
   const budget = new BodyBudget(4000);
   const { url } = await serve(t, { ...limits, share: budget.open() });
   const headers = { 'transfer-encoding': 'chunked' };
@@ -155,7 +155,7 @@ test('a body without Content-Length counts as it comes', async (t) => {
   t.equal((await send(url, { method: 'POST', body })).body, 'overloaded', 'with Content-Length too');
 });
 
-test('an announced length takes no room, and short chunks take more than their bytes', async (t) => {
+test('an announced length uses no budget, and short chunks use more than their bytes', async (t) => {
   const budget = new BodyBudget(4000);
   const { port, url, outcomes } = await serve(t, { ...limits, share: budget.open() });
   const idle = await rawConnection(t, port);
@@ -163,5 +163,5 @@ test('an announced length takes no room, and short chunks take more than their b
   for (let count = 0; count < 4; count += 1)
     t.equal((await send(url, { method: 'POST', body: Buffer.alloc(900) })).body, '900');
   idle.write('a');
-  await until('one byte is too much', () => outcomes.includes('overloaded'));
+  await until(() => outcomes.includes('overloaded'), 'one byte is too much');
 });

@@ -1,11 +1,13 @@
-/** Attack: a few clients open as many connections as a server takes, to keep the API server out. */
+/** Attack: a few clients use all connections of a server, to block the API server. */
 import { test } from 'tap';
 import { createCa } from '../support/certificates.ts';
 import { startServer } from '../../src/serving/server.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { rawConnection, recordingLog, send, tlsDirectory, until } from './support.ts';
+import { rawConnection, send, tlsDirectory } from './support.ts';
+import { until } from '../support/until.ts';
+import { recordingLog } from '../support/captured.ts';
 
-test('three addresses that open all connections leave some for the next one', async (t) => {
+test('three addresses cannot use all connections', async (t) => {
   const metrics = createMetrics();
   const ca = await createCa();
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }));
@@ -28,15 +30,15 @@ test('three addresses that open all connections leave some for the next one', as
   ] as const) {
     const all = await Promise.all(Array.from({ length: 130 }, () => rawConnection(t, server.port, address)));
     closed += all.length - share;
-    await until('the others are closed', async () => (await dropped()) === closed);
-    await until('the clients see it', () => all.filter((socket) => !socket.closed).length === share);
+    await until(async () => (await dropped()) === closed, 'the others are closed');
+    await until(() => all.filter((socket) => !socket.closed).length === share, 'the clients see it');
   }
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 8 }, () => send(server.url, { ca: ca.cert, agent: false })),
   );
   t.same(
-    answers.map(({ body }) => body),
+    responses.map(({ body }) => body),
     Array.from({ length: 8 }, () => 'hello'),
-    'the API server has its answers',
+    'the API server gets its responses',
   );
 });

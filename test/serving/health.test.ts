@@ -2,7 +2,8 @@ import { test } from 'tap';
 import { probe, startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createCa } from '../support/certificates.ts';
-import { recordingLog, send, tlsDirectory } from './support.ts';
+import { send, tlsDirectory } from './support.ts';
+import { recordingLog } from '../support/captured.ts';
 
 test('a probe lists all checks', async (t) => {
   t.strictSame(probe({}), { status: 200, text: 'ok\n' });
@@ -12,7 +13,7 @@ test('a probe lists all checks', async (t) => {
   });
 });
 
-test('the health server', async (t) => {
+test('the health server has probes and metrics', async (t) => {
   const metrics = createMetrics();
   metrics.counter({ name: 'things_total', type: 'counter', help: 'Things.' }).inc(3);
   let ready = false;
@@ -41,7 +42,7 @@ test('the health server', async (t) => {
   });
 });
 
-test('with TLS', async (t) => {
+test('the health server can use TLS', async (t) => {
   const ca = await createCa();
   const tlsDir = await tlsDirectory(t, await ca.issue({ cn: 'a', dns: ['a'], server: true }));
   const { log } = recordingLog();
@@ -60,7 +61,7 @@ test('with TLS', async (t) => {
   await t.rejects(send(`${server.url.replace('https', 'http')}/readyz`, { agent: false }));
 });
 
-test('a scrape that fails does not end the process', async (t) => {
+test('a failed scrape does not end the process', async (t) => {
   const metrics = createMetrics();
   const { log, lines } = recordingLog();
   metrics.beforeScrape(() => {

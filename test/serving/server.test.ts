@@ -4,7 +4,9 @@ import { connect, type TLSSocket } from 'node:tls';
 import { startServer, type ServerOptions, type RunningServer } from '../../src/serving/server.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createCa } from '../support/certificates.ts';
-import { keepAlive, rawConnection, recordingLog, send, tlsDirectory, until, writeTls } from './support.ts';
+import { keepAlive, rawConnection, send, tlsDirectory, writeTls } from './support.ts';
+import { until } from '../support/until.ts';
+import { recordingLog } from '../support/captured.ts';
 
 const quick = { quietMs: 1, checkMs: 20 };
 
@@ -27,7 +29,7 @@ test('listens on a free port', async (t) => {
   t.equal((await send(server.url)).body, 'hello');
 });
 
-test('addresses that cannot be used', async (t) => {
+test('unusable addresses are an error', async (t) => {
   const first = await start(t);
   await t.rejects(start(t, { listen: `127.0.0.1:${first.port}` }), {
     code: 'cannot-listen',
@@ -41,7 +43,7 @@ test('addresses that cannot be used', async (t) => {
   });
 });
 
-test('limits for requests do not end an idle connection', async (t) => {
+test('request timeouts do not close an idle connection', async (t) => {
   const server = await start(t, { limits: { headersMs: 50, requestMs: 60, checkMs: 10 } });
   const agent = keepAlive(t, server.url);
   const ports = new Set<number | undefined>();
@@ -49,7 +51,7 @@ test('limits for requests do not end an idle connection', async (t) => {
   await send(server.url, { agent });
   const unfinished = await rawConnection(t, server.port);
   unfinished.write('GET / HTTP/1.1\r\n');
-  await until('a younger connection is cut by the limits', () => unfinished.closed);
+  await until(() => unfinished.closed, 'a younger connection is cut by the limits');
   t.equal((await send(server.url, { agent })).body, 'hello');
   t.equal(ports.size, 1, 'one connection was used');
 });
@@ -89,7 +91,7 @@ test('TLS 1.2 or later, HTTP/1.1 only', async (t) => {
   await t.rejects(handshake({ minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'ALL@SECLEVEL=0' }));
 });
 
-test('client certificates are required and checked', async (t) => {
+test('client certificates are required and verified', async (t) => {
   const [ca, other] = [await createCa(), await createCa()];
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }), ca.cert);
   const metrics = createMetrics();
@@ -99,12 +101,12 @@ test('client certificates are required and checked', async (t) => {
 
   t.equal((await send(server.url, { ca: ca.cert, ...good })).body, 'hello');
   await t.rejects(send(server.url, { ca: ca.cert }), 'none');
-  await t.rejects(send(server.url, { ca: ca.cert, ...foreign }), 'of another authority');
+  await t.rejects(send(server.url, { ca: ca.cert, ...foreign }), 'of another CA');
   await t.rejects(send(server.url.replace('https', 'http')), 'no TLS at all');
   t.match(await metrics.render(), /archwright_tls_handshake_failures_total [23]\n/);
 });
 
-test('an intermediate authority is trusted without its root', async (t) => {
+test('an intermediate CA is trusted without its root', async (t) => {
   const root = await createCa('root');
   const [ca, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
   const server = await ca.issue({ cn: 'server', dns: ['server.test'] });
@@ -135,24 +137,24 @@ test('an intermediate authority is trusted without its root', async (t) => {
   t.same(resumed, [false, true], 'a session can be resumed');
 
   await writeTls(dir, server, other.cert);
-  let counts = false;
-  await until('the new authority counts', () => {
+  let isTrusted = false;
+  await until(() => {
     void send(running.url, { ...trust, ...foreign }).then(
-      () => (counts = true),
+      () => (isTrusted = true),
       () => undefined,
     );
-    return counts;
-  });
+    return isTrusted;
+  }, 'the new CA is trusted');
   await t.rejects(send(running.url, { ...trust, ...good, agent: false }), 'no longer trusted');
-  await t.rejects(send(running.url, { agent }), 'nor by a session of before');
+  await t.rejects(send(running.url, { agent }), 'not by an earlier session either');
 });
 
-test('more connections than allowed are dropped, and counted', async (t) => {
+test('connections beyond the limit are dropped and counted', async (t) => {
   const metrics = createMetrics();
   const server = await start(t, { limits: { maxConnections: 2 }, metrics });
   await rawConnection(t, server.port);
   await rawConnection(t, server.port, '127.0.0.2');
   const third = await rawConnection(t, server.port, '127.0.0.3');
-  await until('the third is closed', () => third.closed);
+  await until(() => third.closed, 'the third is closed');
   t.match(await metrics.render(), /archwright_dropped_connections_total 1\n/);
 });

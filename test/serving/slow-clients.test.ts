@@ -2,7 +2,9 @@ import { connect } from 'node:net';
 import { test, type Test } from 'tap';
 import { startServer, type ServerLimits } from '../../src/serving/server.ts';
 import { createCa } from '../support/certificates.ts';
-import { rawConnection, recordingLog, tlsDirectory, until } from './support.ts';
+import { rawConnection, tlsDirectory } from './support.ts';
+import { until } from '../support/until.ts';
+import { recordingLog } from '../support/captured.ts';
 
 async function start(t: Test, limits: Partial<ServerLimits>, tlsDir?: string): Promise<number> {
   const server = await startServer({
@@ -21,7 +23,7 @@ async function start(t: Test, limits: Partial<ServerLimits>, tlsDir?: string): P
 const cases: {
   readonly what: string;
   readonly limits?: Partial<ServerLimits>;
-  /** Written at once. */
+  /** Written immediately. */
   readonly text?: string;
   readonly drip?: string;
   readonly status?: string;
@@ -42,7 +44,7 @@ const cases: {
   },
   { what: 'a silent connection', limits: { headersMs: 50 } },
   {
-    // Node adds a second to what it promises, so that a client that counts exactly is not cut.
+    // Node adds a second to the announced keep-alive time, for clients that use it completely.
     what: 'an idle connection',
     limits: { keepAliveMs: 50 },
     text: 'GET / HTTP/1.1\r\nhost: a\r\n\r\n',
@@ -63,21 +65,21 @@ for (const { what, limits = {}, text = '', drip, status } of cases) {
     socket.write(text);
     const timer = setInterval(() => drip !== undefined && socket.write(drip), 10);
     t.teardown(() => clearInterval(timer));
-    await until('closed', () => socket.closed);
+    await until(() => socket.closed, 'closed');
     t.ok(socket.closed);
     if (status !== undefined) t.match(socket.received(), new RegExp(`^HTTP/1.1 ${status}`));
   });
 }
 
-test('a TLS handshake that never starts', async (t) => {
+test('a connection without a TLS handshake is closed', async (t) => {
   const ca = await createCa();
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server' }));
   const socket = await rawConnection(t, await start(t, { handshakeMs: 50 }, dir));
-  await until('closed', () => socket.closed);
-  t.equal(socket.received(), '', 'it was closed without a word');
+  await until(() => socket.closed, 'closed');
+  t.equal(socket.received(), '', 'it was closed without a response');
 });
 
-test('a client that never reads its answer', async (t) => {
+test('a client that never reads its response is closed', async (t) => {
   const port = await start(t, { stalledMs: 100 });
   const socket = connect(port, '127.0.0.1');
   t.teardown(() => socket.destroy());
@@ -85,9 +87,9 @@ test('a client that never reads its answer', async (t) => {
   socket.on('error', () => (ended = true));
   socket.pause();
   socket.write('GET /big HTTP/1.1\r\nhost: a\r\n\r\n');
-  // A paused socket does not see its end; a write after the reset does.
+  // A paused socket does not notice the close; a write after the reset does.
   const probe = setInterval(() => socket.write('x'), 50);
   t.teardown(() => clearInterval(probe));
-  await until('the connection is reset', () => ended);
+  await until(() => ended, 'the connection is reset');
   t.ok(ended, 'it was closed');
 });

@@ -1,16 +1,14 @@
-/** Shared by tests of servers: clients on real sockets, a recording log, TLS directories. */
+/** For tests of servers: clients on real sockets, and TLS directories. */
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { Agent as PlainAgent, request as plainRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent, request as tlsRequest, type RequestOptions } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
-import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
 import type { PemPair } from '../support/certificates.ts';
 
-export interface Answer {
+export interface Received {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
@@ -19,7 +17,7 @@ export interface Answer {
 export function send(
   url: string,
   options: RequestOptions & { body?: string | Buffer } = {},
-): Promise<Answer> {
+): Promise<Received> {
   const { body, ...rest } = options;
   return new Promise((resolve, reject) => {
     const make = url.startsWith('https:') ? tlsRequest : plainRequest;
@@ -48,7 +46,7 @@ export function keepAlive(t: Test, url: string, options: { ca?: string; maxSocke
   return agent;
 }
 
-/** A raw connection, for what no well-behaved client does. */
+/** A raw connection, to misbehave. */
 export async function rawConnection(
   t: Test,
   port: number,
@@ -63,31 +61,6 @@ export async function rawConnection(
   return Object.assign(socket, { received: () => text });
 }
 
-export async function until(
-  what: string,
-  condition: () => boolean | Promise<boolean>,
-  boundMs = 5000,
-): Promise<void> {
-  const end = performance.now() + boundMs;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not within ${boundMs} ms: ${what}`);
-    await pause(5);
-  }
-}
-
-/** A log that records its lines. */
-export function recordingLog(level: LogLevel = 'info'): {
-  log: Log;
-  lines: Record<string, unknown>[];
-} {
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level,
-    destination: { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
-  });
-  return { log, lines };
-}
-
 /** A directory with `tls.crt`, `tls.key` and, where given, `ca.crt`; removed after the test. */
 export async function tlsDirectory(t: Test, pair: PemPair, ca?: string): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'archwright-tls-'));
@@ -96,7 +69,7 @@ export async function tlsDirectory(t: Test, pair: PemPair, ca?: string): Promise
   return dir;
 }
 
-/** Replaces the files of a TLS directory, each at once. */
+/** Replaces the files of a TLS directory, each atomically. */
 export async function writeTls(dir: string, pair: PemPair, ca?: string): Promise<void> {
   await replace(dir, 'tls.crt', pair.cert);
   await replace(dir, 'tls.key', pair.key);

@@ -93,7 +93,7 @@ export const userToleration: fc.Arbitrary<Toleration> = fc.oneof(
   fc.record({ operator: fc.constant('Exists') }),
 );
 
-/** Records with changes that this policy never makes, and invalid records. */
+/** Records with additions that this policy never makes, and invalid records. */
 export const hostileRecord = fc.oneof(
   fc.string(),
   fc.json(),
@@ -202,7 +202,7 @@ const groups: readonly NodeGroup[] = Object.entries(
   architectures: index === 0 ? [] : own.map(({ labels }) => labels['kubernetes.io/arch'] ?? ''),
 }));
 
-/** Who can pull which image: each group can, cannot, or is not known. */
+/** For each image and group: can pull, cannot pull, unknown. */
 const pullability: fc.Arbitrary<ReadonlyMap<string, Pullability>> = fc
   .array(
     fc.tuple(

@@ -1,13 +1,29 @@
-/** What a program logged, and the value of a metric. */
+/** Logs that tests read or ignore, and values of metrics. */
 import { createLog, type LogLevel } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 
+export const silentLog = createLog({ level: 'silent' });
+
+/** A log whose lines are kept as they were written. */
 export function captureLog(level: LogLevel = 'info') {
   const lines: string[] = [];
   return {
     log: createLog({ level, destination: { write: (line: string) => void lines.push(line) } }),
     lines,
   };
+}
+
+/** A log whose lines are kept parsed. */
+export function recordingLog(level: LogLevel = 'info') {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  return { log: createLog({ level, destination: { write } }), lines };
+}
+
+/** A log of every level, as one text. */
+export function readableLog() {
+  const { log, lines } = captureLog('trace');
+  return { log, lines: () => lines.join('') };
 }
 
 /** The value of a series such as `name{label="value"}`; `undefined` if it does not exist. */

@@ -14,10 +14,10 @@ export interface IssueOptions {
   readonly dns?: readonly string[];
   readonly ip?: readonly string[];
   readonly uris?: readonly string[];
-  /** Extended key usages; a server certificate by default. */
+  /** Extended key usages. Default: server authentication. */
   readonly server?: boolean;
   readonly client?: boolean;
-  /** Validity; from yesterday until tomorrow by default. */
+  /** Validity. Default: from yesterday until tomorrow. */
   readonly notBefore?: Date;
   readonly notAfter?: Date;
 }
@@ -37,7 +37,7 @@ export interface TestCa {
 }
 
 /**
- * Makes a new certificate authority with a key of its own.
+ * Creates a certificate authority with a new key.
  * @param cn common name; two authorities of one name still do not trust each other's certificates
  */
 export async function createCa(cn = 'archwright test CA'): Promise<TestCa> {
@@ -58,8 +58,8 @@ let authorityOfServers: Promise<TestCa> | undefined;
 const serverPairs = new Map<string, Promise<PemPair>>();
 
 /**
- * A test server's authority and certificate, for tests that do not check them. Made once for each process and
- * set of names, because two keys and two certificates for each server cost more than most tests.
+ * A test server's CA and certificate, for tests that do not check them. Created once per process and set of
+ * names, because two keys and two certificates per server cost more than most tests.
  */
 export async function sharedServer(
   options: IssueOptions,

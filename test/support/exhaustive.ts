@@ -1,4 +1,4 @@
-/** Sizes of repeating tests. Full with `ARCHWRIGHT_EXHAUSTIVE=1` (`npm run test:exhaustive`). */
+/** Sizes of repetitive tests: full with `ARCHWRIGHT_EXHAUSTIVE=1` (`npm run test:exhaustive`). */
 
 export const isExhaustive = process.env['ARCHWRIGHT_EXHAUSTIVE'] === '1';
 

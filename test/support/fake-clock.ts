@@ -8,11 +8,11 @@ interface Entry {
   readonly run: () => void;
 }
 
-/** Wall clock and monotonic clock start apart, to find confusions of the two. */
+/** Wall clock and monotonic clock start at different values, so that mixing them up fails. */
 const wallStart = Date.parse('2026-11-01T00:00:00Z');
 const monotonicStart = 5_000_000;
 
-/** A fake clock that starts on 2026-11-01. `random` is 0.5 unless given. */
+/** A fake clock that starts on 2026-11-01. Default of `random`: 0.5. */
 export function createFakeClock(random = (): number => 0.5) {
   let monotonic = monotonicStart;
   let wallOffset = wallStart - monotonicStart;
@@ -64,13 +64,13 @@ export function createFakeClock(random = (): number => 0.5) {
       monotonic = end;
       await settle();
     },
-    /** Lets time pass until the next timer is due; none: nothing happens. */
+    /** Lets time pass until the next timer is due, if there is one. */
     advanceToNext: async (): Promise<void> => {
       if (entries.size === 0) return;
       monotonic = Math.max(monotonic, Math.min(...[...entries].map((entry) => entry.at)));
       await runDue();
     },
-    /** Lets time pass as for a suspended process: all at once, then the timers that are due. */
+    /** Lets time pass as for a suspended process: all at once, then runs the timers that are due. */
     jump: async (ms: number): Promise<void> => {
       monotonic += ms;
       await runDue();
@@ -90,8 +90,8 @@ export interface HastyClock extends Clock {
 }
 
 /**
- * A clock in real time; its sleeps end in the next turn of the event loop. For retries against real servers.
- * @param skips whether a sleep of this length ends at once; others end only with their signal
+ * A real-time clock whose sleeps end in the next turn of the event loop. For retries against real servers.
+ * @param skips whether a sleep of this length ends at once; others end only by their signal
  */
 export function createHastyClock(skips: (ms: number) => boolean = () => true): HastyClock {
   const sleeps: number[] = [];
@@ -110,7 +110,7 @@ export function createHastyClock(skips: (ms: number) => boolean = () => true): H
   };
 }
 
-/** The rest of a clock that only shows a time. */
+/** The methods that a clock without timers lacks. */
 export const noTimers: Pick<Clock, 'random' | 'sleep' | 'timer'> = {
   random: () => 0.5,
   sleep: () => Promise.reject(new Error('this clock has no timers: use createFakeClock')),
@@ -119,7 +119,7 @@ export const noTimers: Pick<Clock, 'random' | 'sleep' | 'timer'> = {
   },
 };
 
-/** Runs everything that is due now. */
+/** Runs all code that is due now. */
 function settle(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(() => setImmediate(resolve));

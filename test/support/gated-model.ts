@@ -1,6 +1,6 @@
 /**
- * Updates of a gated pod that the API server accepts (KEP-3838), measured on a real one. Shares no code with
- * the program. `test/e2e/cluster/gated-updates.test.ts` compares the model with a real server.
+ * A model of the updates of a gated pod that the API server accepts (KEP-3838), measured on a real one. It
+ * shares no code with the program. `test/e2e/cluster/gated-updates.test.ts` compares it with a real server.
  */
 import { isDeepStrictEqual as same } from 'node:util';
 import type { NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';

@@ -1,6 +1,6 @@
 /**
- * A webhook and agents as processes of their own, a working registry, and one that accepts connections and
- * never answers (a tarpit). For the attack tests and `npm run bench:hostile`.
+ * A webhook and agents as processes, a working registry, and a tarpit: a registry that accepts connections
+ * and never responds. For the attack tests and `npm run bench:hostile`.
  */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -17,10 +17,10 @@ import { multiArch } from './registry/content.ts';
 import { startTestRegistry } from './registry/server.ts';
 
 export interface Decided {
-  /** Whether the pod has a required architecture now. */
+  /** Whether the pod got a required architecture. */
   readonly isPlaced: boolean;
   readonly tookMs: number;
-  /** The answer, for the message of a failed assertion. */
+  /** The response, for the message of a failed assertion. */
   readonly answer: string;
 }
 
@@ -98,10 +98,10 @@ export async function startHostileWorld({ agents, inlineBudget }: HostileOptions
   };
 }
 
-/** All of 127.0.0.0/8 is this machine, so there are as many tarpit registries as names are needed. */
+/** All of 127.0.0.0/8 is this machine, so one server stands for any number of tarpit registries. */
 async function startTarpit(ca: TestCa) {
   const sockets = new Set<Socket>();
-  // Requests are read and never answered.
+  // Requests are read, without a response.
   const server = createServer(await ca.issue({ cn: 'tarpit', server: true }), () => undefined);
   server.on('connection', (socket: Socket) => {
     sockets.add(socket.on('error', () => undefined).on('close', () => sockets.delete(socket)));
@@ -111,11 +111,11 @@ async function startTarpit(ca: TestCa) {
   return {
     /** Connections that hang now. */
     held: () => sockets.size,
-    /** Resolves when so many connections hang. */
+    /** Resolves when this number of connections hang. */
     untilHeld: async (count: number): Promise<void> => {
       while (sockets.size < count) await once(server, 'connection');
     },
-    /** New images, each of another repository. @param hosts registries that they are spread over */
+    /** New images, each in its own repository. @param hosts number of registries */
     images: (count: number, hosts: number): string[] =>
       Array.from({ length: count }, (_, index) => {
         images += 1;

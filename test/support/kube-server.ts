@@ -1,4 +1,6 @@
-/** HTTPS servers that replace an API server: a listener for doubles, and a server with scripted answers. */
+/**
+ * HTTPS servers in place of an API server: a listener for test doubles, and a server with scripted responses.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { Socket } from 'node:net';
@@ -122,10 +124,10 @@ export async function startKubeServer() {
     access: listener.access,
     requests,
     connections: (): number => listener.connections(),
-    /** Answers for a path, in order; for a watch the path is followed by `?watch`. */
+    /** Sets the responses for a path, in order. For a watch, `?watch` follows the path. */
     script: (path: string, ...answers: KubeAnswer[]): void => void scripts.set(path, answers),
-    /** Resolves when a request to the path has arrived this many times. */
-    asked: (path: string, times: number): Promise<void> =>
+    /** Resolves when this number of requests to the path have arrived. */
+    untilReceived: (path: string, times: number): Promise<void> =>
       new Promise((resolve) => {
         if (count(path) >= times) resolve();
         else waiting.push({ path, count: times, resolve });

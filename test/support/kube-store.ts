@@ -1,8 +1,8 @@
 /**
  * An HTTPS server that behaves like an API server with a store: any path under `/api/v1` and `/apis`, lists
- * in pages, selectors, watches, patches, preconditions, finalizers, status, evictions and logs. It validates
- * nothing: rules of a kind (what may change on a gated pod) need a real server. Tests add faults. `requests`
- * has every request.
+ * in pages, selectors, watches, patches, preconditions, finalizers, status, evictions and logs. It does not
+ * validate objects: rules of a kind (such as allowed changes of a gated pod) need a real server. Tests add
+ * faults. `requests` has every request.
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
@@ -29,13 +29,13 @@ export interface EvictionAnswer {
 export type KubeStore = Awaited<ReturnType<typeof startKubeStore>>;
 
 export interface KubeStoreOptions {
-  /** The server's wall clock, milliseconds; also in its `Date` headers. */
+  /** The server's wall clock in milliseconds, used for its `Date` headers too. */
   readonly now?: () => number;
   /** Whether deleted pods with a node stay until `remove`, with a `deletionTimestamp`. Default: false. */
   readonly gracefulPods?: boolean;
 }
 
-/** Client and server share this event loop: a new connection with one request takes about twenty turns. */
+/** Client and server share this event loop. A new connection with one request takes about twenty turns. */
 const quietTurns = 80;
 
 export async function startKubeStore(options: KubeStoreOptions = {}) {
@@ -92,7 +92,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
       return;
     }
     if (fault?.status !== undefined) {
-      const message = fault.message ?? 'a fault of the test';
+      const message = fault.message ?? 'an injected fault';
       const details = fault.causes === true ? { causes: [{ field: 'spec', message }] } : {};
       send(withRetryAfter(statusAnswer(fault.status, 'Fault', message, details), fault.retryAfter), response);
       return;
@@ -134,18 +134,20 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     requests,
     /** Tokens, grants, and Services behind the proxy. */
     callers,
-    asked: (match: Match): StoreRequest[] => requests.filter((request) => matches(match, request)),
+    received: (match: Match): StoreRequest[] => requests.filter((request) => matches(match, request)),
     writes: (): StoreRequest[] => requests.filter((request) => request.method !== 'GET'),
     connections: (): number => listener.connections(),
-    /** Puts an object by its path as another client would, with its status; a new version each time. */
+    /**
+     * Stores an object under its path like another client, with its status. Each call creates a new version.
+     */
     put: (path: string, object: object): StoredObject => objects.put(target(path), object),
     get: (path: string): StoredObject | undefined => objects.get(target(path)),
     list: (path: string): StoredObject[] => objects.list(target(path)),
     remove: (path: string): void => void objects.remove(target(path)),
     version: (): number => objects.version(),
-    /** Makes requests fail; the first fault that matches counts. Returns what ends it. */
+    /** Makes requests fail. The first matching fault applies. @returns a function that removes the fault */
     fault: (match: Match, fault: Fault): (() => void) => faults.add(match, fault),
-    /** Scripts evictions of a pod, by the pod's path, in order; after the last the pod is deleted. */
+    /** Sets the responses to evictions of a pod, by its path, in order. Later evictions delete the pod. */
     evictions: (path: string, ...answers: EvictionAnswer[]): void => void evictions.set(path, answers),
     /** A pod's response to a path such as `…/pods/web-0:8080/proxy/metrics`; `undefined`: no server. */
     page: (path: string, text: (() => string) | undefined): void => reads.page(path, text),
@@ -154,13 +156,13 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     bookmark: (): void => watches.bookmark(),
     /** Ends watches, resets their connections, or leaves them open and silent. */
     cutWatches: (how: 'end' | 'reset' | 'silence', path?: string): void => watches.cut(how, path),
-    /** Forgets the past: watches from before, and further pages of lists, are answered with 410. */
+    /** Drops old versions: older watches and further pages of lists get 410. */
     compact: (): void => {
       objects.compact();
       reads.forgetPages();
     },
     dropConnections: (): void => listener.dropConnections(),
-    /** Resolves when no request has come for many turns of the event loop; for tests with a fake clock. */
+    /** Resolves when no request has arrived for many turns of the event loop. For tests with a fake clock. */
     quiet: async (): Promise<void> => {
       for (let turns = 0, last = requests.length; turns < quietTurns; turns++) {
         await setImmediate();
@@ -169,7 +171,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
         turns = 0;
       }
     },
-    /** Resolves when the condition holds; rejects with the name of the condition after a while. */
+    /** Resolves when the condition holds. Rejects after a while, with the name of the condition. */
     until,
     close: (): Promise<void> => listener.close(),
   };
@@ -184,7 +186,9 @@ function isList(body: unknown): body is ListBody {
   return typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'List';
 }
 
-/** Writes object by object: a page of large ones exceeds V8's string limit; the reader may leave. */
+/**
+ * Writes object by object, because a page of large ones exceeds V8's string limit. The reader may disconnect.
+ */
 async function sendList({ items, ...list }: ListBody, response: ServerResponse): Promise<void> {
   const start = JSON.stringify(list).slice(0, -1);
   response.write(`${start},"items":[`);

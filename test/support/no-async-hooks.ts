@@ -1,6 +1,6 @@
 /**
- * tap finds the test of an uncaught error by async hooks on every promise and socket: a quarter of the CPU
- * time of server tests. Import this before tap; `room.ts` gives such an error to the running test.
+ * tap finds the test of an uncaught error by async hooks on every promise and socket, which take a quarter of
+ * the CPU time of server tests. Import this before tap. `room.ts` assigns such an error to the running test.
  */
 import hooks from 'node:async_hooks';
 import { syncBuiltinESMExports } from 'node:module';

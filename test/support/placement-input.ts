@@ -1,4 +1,4 @@
-/** Short ways to write pods, policies and facts for tests of placement. */
+/** Builders of pods, policies and facts for tests of placement. */
 import fastJsonPatch from 'fast-json-patch';
 import type { FactsError, ImageFacts } from '../../src/images/facts/facts.ts';
 import type { NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec } from '../../src/kube/api/objects.ts';
@@ -49,7 +49,7 @@ export function failed(code: FactsError['code'], message = 'the registry said so
 
 export type Known = Readonly<Record<string, ImageFacts | string>>;
 
-/** An image is known as facts, or as the platforms of `facts()`. */
+/** Known images as facts, or as the platforms of `facts()`. */
 export function factsFrom(known: Known): (image: string) => ImageFacts | undefined {
   return (image) => {
     const entry = Object.hasOwn(known, image) ? known[image] : undefined;
@@ -135,7 +135,10 @@ export interface Placed {
   readonly pod: Pod;
 }
 
-/** Outcome and required architectures: `placed amd64 arm64`; `denied none`: empty list; `gated`: no list. */
+/**
+ * Outcome and required architectures: `placed amd64 arm64`; `denied none` for an empty list; `gated` without
+ * one.
+ */
 export function outcomeOf({ outcome, required }: PlacementDecision): string {
   return [outcome, ...(required?.length === 0 ? ['none'] : (required ?? []))].join(' ');
 }

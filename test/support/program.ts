@@ -1,4 +1,4 @@
-/** A part of archwright as a process of its own, on free ports of loopback. */
+/** A part of archwright as a process, on free ports of loopback. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ export type Program = Awaited<ReturnType<typeof startProgram>>;
 export type Part = 'webhook' | 'agent' | 'controller';
 
 const source = fileURLToPath(new URL('../../cmd/archwright.ts', import.meta.url));
-/** Ends only a process that hangs: a start takes a second; a minute was measured on two busy cores. */
+/** Only for a process that hangs. A start takes a second, but a minute on two busy cores. */
 const startLimitMs = 150_000;
 const maxLogLength = 1024 * 1024;
 
 /**
- * Resolves when it serves.
- * @param options.home without logins of a person
+ * Resolves when it serves requests.
+ * @param options.home without a user's logins
  * @param options.entry default: the sources
  * @throws Error with its log if it ends
  */
@@ -57,19 +57,19 @@ export async function startProgram(
     await pause(20);
   }
   return {
-    /** Of the webhook's or the agent's API. */
+    /** URL of the webhook's or the agent's API. */
     url: found('url|api'),
-    /** Base of `/healthz` and `/metrics`. */
+    /** Base URL of `/healthz` and `/metrics`. */
     health: found('health'),
     pid: child.pid ?? 0,
     log: () => log,
-    /** The value of a sample of its metrics; 0 if there is none. */
+    /** The value of one of its samples, or 0 if it does not exist. */
     metric: async (sample: string): Promise<number> => {
       const { body } = await send(`${found('health')}/metrics`, { agent: false });
       const line = body.split('\n').find((one) => one.startsWith(`${sample} `));
       return line === undefined ? 0 : Number(line.split(' ').at(-1));
     },
-    /** The most resident memory that the process ever had. @throws Error if it has ended */
+    /** The peak resident memory of the process. @throws Error if it has ended */
     peakBytes: (): number => {
       if (hasEnded()) throw new Error(`${part} ended: ${log}`);
       const status = readFileSync(`/proc/${child.pid}/status`, 'utf8');

@@ -1,5 +1,5 @@
 /**
- * Runs all tests of one room in one process: `node test/support/room.ts placement`. Starting a process and
+ * Runs all tests of a room in one process: `node test/support/room.ts placement`. Starting a process and
  * loading modules costs more than most test files. Files run one after the other, sorted by path.
  */
 import './no-async-hooks.ts';
@@ -11,10 +11,10 @@ import t, { type Test } from 'tap';
 const [room = ''] = process.argv.slice(2);
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
-/** A test that takes longer than this hangs; the others go on. */
+/** A test that takes longer counts as hanging. The others go on. */
 const testTimeoutMs = 300_000;
 
-/** The innermost test that runs. An uncaught error ends it; the others go on. */
+/** The innermost running test. An uncaught error ends it. The others go on. */
 let running: Test = t;
 process.on('uncaughtException', (error) => running.threw(error));
 

@@ -16,7 +16,7 @@ export interface ModelNode {
   readonly taints: readonly { readonly key: string; readonly value: string; readonly effect: string }[];
 }
 
-/** Whether nodeSelector and required affinity let the pod onto the node. */
+/** Whether nodeSelector and required affinity match the node. */
 export function selects(spec: PodSpec, node: ModelNode): boolean {
   for (const [key, value] of Object.entries(spec.nodeSelector ?? {})) {
     if (labelOf(node, key) !== value) return false;
@@ -87,7 +87,7 @@ function integer(text: string | undefined): number {
   return text !== undefined && /^-?[0-9]+$/u.test(text) ? Number(text) : Number.NaN;
 }
 
-/** Whether the pod tolerates every taint of the node that keeps pods away. */
+/** Whether the pod tolerates every `NoSchedule` and `NoExecute` taint of the node. */
 export function tolerates(tolerations: readonly Toleration[] | null | undefined, node: ModelNode): boolean {
   return node.taints
     .filter((taint) => taint.effect !== 'PreferNoSchedule')
@@ -100,7 +100,7 @@ export function tolerates(tolerations: readonly Toleration[] | null | undefined,
     );
 }
 
-/** Validation errors of the API server in the fields that placement writes. */
+/** The API server's validation errors for the fields that placement writes. */
 export function schedulingFaults(spec: PodSpec): readonly string[] {
   const faults: string[] = [];
   const affinity = spec.affinity?.nodeAffinity;

@@ -1,8 +1,8 @@
-/** Values of settings as people write them, right and wrong, generated from the schema of each. */
+/** Valid and invalid values of settings, generated from their schemas. */
 import * as fc from 'fast-check';
 import type { JsonSchema, TomlValue } from '../../src/policy/settings/setting.ts';
 
-/** For every kind of text: valid, invalid and edge cases. */
+/** Valid, invalid and edge cases for every kind of text. */
 const texts = [
   'amd64 arm64 arm 386 s390x riscv64 loong64 aarch64 x86_64 AMD64 Arm64 amd46 ARM46 ppc mainframe *'.split(
     ' ',
@@ -31,7 +31,7 @@ const texts = [
 
 const anyText = fc.constantFrom(...texts);
 
-/** @param text of names and values */
+/** @param text for names and values */
 export function valuesOf(schema: JsonSchema, text: fc.Arbitrary<string> = anyText): fc.Arbitrary<TomlValue> {
   const { anyOf, enum: words, type, items, properties, additionalProperties } = schema as Schema;
   if (anyOf) return fc.oneof(...anyOf.map((each) => valuesOf(each, text)));

@@ -1,12 +1,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** Such waits take milliseconds; other processes may use the processors. */
-const patienceMs = 15_000;
+/** Only for what never happens: such waits take milliseconds, but 15 s were too short at a load of 30. */
+const defaultPatienceMs = 60_000;
 
-/** Waits until a condition holds; fails with its name if that takes too long. */
+/** Waits until a condition holds. Rejects with its name if that takes longer than `patienceMs`. */
 export async function until(
   condition: () => boolean | undefined | Promise<boolean>,
   name = String(condition),
+  patienceMs = defaultPatienceMs,
 ): Promise<void> {
   const end = performance.now() + patienceMs;
   while ((await condition()) !== true) {

@@ -8,7 +8,7 @@ function capture(options: LogOptions = {}) {
   return { log, lines };
 }
 
-t.test('one JSON line with level and time', async (t) => {
+t.test('an entry is one JSON line with level and time', async (t) => {
   const { log, lines } = capture();
   log.child({ part: 'webhook' }).info({ uid: 'x' }, 'a line\nwith a break');
   t.equal(lines.length, 1);
@@ -19,7 +19,7 @@ t.test('one JSON line with level and time', async (t) => {
   t.notOk('pid' in line);
 });
 
-t.test('levels', async (t) => {
+t.test('entries below the level are not written', async (t) => {
   const { log, lines } = capture();
   log.debug('not yet');
   log.level = 'debug';
@@ -44,6 +44,36 @@ t.test('no line contains a secret', async (t) => {
     t.notOk(line.includes(basic.slice(8, 24)), line);
     t.doesNotThrow(() => JSON.parse(line) as unknown);
   }
+});
+
+t.test('a password that looks like a part of a line changes only values', async (t) => {
+  const { log, lines } = capture();
+  const now = new Date().toISOString();
+  const passwords = [
+    '"level":"warn"',
+    '","msg":"',
+    'failed"}\n',
+    '"duration":123456',
+    '123456',
+    'problem',
+    now.slice(0, 10),
+    // In the line, an escape precedes it.
+    'nabcdef',
+  ];
+  for (const password of passwords) secret(password, 'others');
+  const fields = { problem: 'a problem\nabcdef', duration: 123456, uid: 'x' };
+  log.warn(fields, 'failed');
+  const line = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
+  t.match(line, { level: 'warn', problem: 'a [secret]\nabcdef', duration: 123456, uid: 'x', msg: 'failed' });
+  t.match(line['time'], now.slice(0, 10));
+  t.ok(lines[0]?.endsWith('"}\n'));
+});
+
+t.test('a secret in a nested document is not written', async (t) => {
+  const { log, lines } = capture();
+  secret('pass"word-in-a-document');
+  log.info({ body: JSON.stringify({ password: 'pass"word-in-a-document' }) }, 'received');
+  t.match(JSON.parse(lines[0] ?? ''), { body: '{"password":"[secret]"}' });
 });
 
 t.test('an error is written with its fields and stack', async (t) => {

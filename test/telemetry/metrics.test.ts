@@ -10,7 +10,7 @@ const requests: MetricSpec = {
 const level: MetricSpec = { name: 'test_level', type: 'gauge', help: 'Level.', labels: { use: ['a'] } };
 const seconds: MetricSpec = { name: 'test_seconds', type: 'histogram', help: 'Time.', buckets: [0.1, 1] };
 
-t.test('every series exists from the start', async (t) => {
+t.test('every series is rendered from the start', async (t) => {
   const metrics = createMetrics();
   metrics.counter(requests, { method: 'GET', outcome: 'ok' });
   metrics.gauge(level, { use: 'a' });
@@ -30,7 +30,7 @@ t.test('every series exists from the start', async (t) => {
   t.match(metrics.contentType, /^text\/plain/);
 });
 
-t.test('counts, sets and observes', async (t) => {
+t.test('counters count, gauges are set, histograms observe', async (t) => {
   const metrics = createMetrics();
   const ok = metrics.counter(requests, { method: 'GET', outcome: 'ok' });
   ok.inc();
@@ -51,7 +51,7 @@ t.test('requesting a metric again does not reset it', async (t) => {
   t.match(await metrics.render(), 'test_requests_total{method="GET",outcome="ok"} 2');
 });
 
-t.test('other label values count as other', async (t) => {
+t.test('unknown label values are counted as other', async (t) => {
   const metrics = createMetrics();
   for (let index = 0; index < 100; index++)
     metrics.counter(requests, { method: `M${index}`, outcome: 'ok' }).inc();

@@ -7,7 +7,7 @@ const expiry: MetricSpec = { name: 'expires', type: 'gauge', help: 'Expiry.' };
 const counter: MetricSpec = { name: 'done_total', type: 'counter', help: 'Done.' };
 const spread: MetricSpec = { name: 'took', type: 'histogram', help: 'Took.', buckets: [1] };
 
-t.test('gauges are reset at the end, counters stay', async (t) => {
+t.test('at the end gauges are reset, counters are kept', async (t) => {
   const metrics = createMetrics();
   const passing = passingMetrics(metrics);
   const level = passing.gauge(gauge, { state: 'a' });
@@ -24,7 +24,7 @@ t.test('gauges are reset at the end, counters stay', async (t) => {
   t.match(page, 'expires Nan\n', 'unknown stays unknown');
   t.match(page, 'done_total 1\n');
   t.match(page, 'took_count 1\n');
-  t.equal(scrapes, 1, 'nothing of it runs before a scrape any more');
+  t.equal(scrapes, 1, 'its callback does not run before scrapes any more');
 });
 
 t.test('late changes do not affect the next work', async (t) => {

@@ -6,7 +6,7 @@ function value(page: string, name: string): number {
   return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\S+)$`, 'm').exec(page)?.[1]);
 }
 
-t.test('process metrics at each scrape', async (t) => {
+t.test('process metrics are updated at each scrape', async (t) => {
   const metrics = createMetrics();
   addProcessMetrics(metrics, { version: '1.2.3', commit: 'abc' });
   const page = await metrics.render();

@@ -3,12 +3,12 @@ import t from 'tap';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 
-t.test('a text without secrets is the same', async (t) => {
+t.test('a text without secrets is unchanged', async (t) => {
   t.equal(scrub('nothing to hide'), 'nothing to hide');
   t.equal(scrub(''), '');
 });
 
-t.test('forms', async (t) => {
+t.test('secrets are removed in each encoded form', async (t) => {
   const text = 'p"ä ss/wörd+?';
   secret(text);
   const cases: [string, string, string][] = [
@@ -22,7 +22,7 @@ t.test('forms', async (t) => {
   for (const [name, line, expected] of cases) t.equal(scrub(line), expected, name);
 });
 
-t.test('inside base64, at any offset', async (t) => {
+t.test('secrets inside base64 are removed at any offset', async (t) => {
   const text = 'correct horse battery staple';
   secret(text);
   for (const user of ['', 'u', 'us', 'use', 'user']) {
@@ -60,7 +60,7 @@ t.test('overlapping secrets are removed as a whole', async (t) => {
   t.equal(scrub('<overlap-one-two-three>'), '<[secret]>');
 });
 
-t.test('short texts stay', async (t) => {
+t.test('short secrets are not removed', async (t) => {
   secret('error');
   t.equal(scrub('an error occurred'), 'an error occurred');
   secret('errors');
@@ -72,7 +72,7 @@ t.test('a lone surrogate does not throw', async (t) => {
   t.equal(scrub('<surrogate\uD800>'), '<[secret]>');
 });
 
-t.test('the oldest secrets are removed, repeated ones stay', async (t) => {
+t.test('the least recently registered secrets are forgotten first', async (t) => {
   secret('kept-by-use-secret');
   secret('forgotten-secret');
   for (let index = 0; index < 2047; index++) {
@@ -84,7 +84,38 @@ t.test('the oldest secrets are removed, repeated ones stay', async (t) => {
   t.equal(scrub('filler-2046-filler'), '[secret]');
 });
 
-t.test('the limit on the number of secrets', async (t) => {
+t.test('secrets that others chose do not displace ours', async (t) => {
+  secret('the-password-of-the-node');
+  secret('first-of-the-others', 'others');
+  for (let index = 0; index < 1023; index++) secret(`others-${index}-others`, 'others');
+  t.equal(scrub('first-of-the-others'), '[secret]');
+  secret('one-more-of-the-others', 'others');
+  t.equal(scrub('first-of-the-others'), 'first-of-the-others', 'but each other');
+  for (const letter of ['x', 'y', 'z']) secret(letter.repeat(500_000), 'others');
+  for (let index = 0; index < 3000; index++) secret(`more-${index}-more`, 'others');
+  t.equal(scrub('the-password-of-the-node'), '[secret]');
+});
+
+t.test(
+  'a text that repeats the beginning of a thousand secrets is cut, not searched for seconds',
+  async (t) => {
+    for (let index = 0; index < 1000; index++) secret(`alike-${index}`, 'others');
+    const once = 'alike and alike-7 and alike-1234';
+    t.equal(scrub(once), 'alike and [secret] and [secret]4');
+    t.equal(scrub(`${'alike-'.repeat(8)}.`), `${'alike-'.repeat(8)}.`);
+    t.equal(scrub(`alike-5 ${'alike-'.repeat(6)}alike-6`), `[secret] ${'alike-'.repeat(6)}[secret]`);
+    t.equal(scrub(`${'alike-'.repeat(8)}alike-7 or alike-8`), `${'alike-'.repeat(8)}[secret]`);
+  },
+);
+
+t.test('a secret of ours that others choose too stays', async (t) => {
+  secret('chosen-by-both');
+  secret('chosen-by-both', 'others');
+  for (let index = 0; index < 1024; index++) secret(`displacing-${index}`, 'others');
+  t.equal(scrub('chosen-by-both'), '[secret]');
+});
+
+t.test('the number of secrets is limited', async (t) => {
   secret('first-of-them-all');
   for (let index = 0; index < 2047; index++) secret(`room-${index}-room`);
   t.equal(scrub('first-of-them-all'), '[secret]');
@@ -92,7 +123,7 @@ t.test('the limit on the number of secrets', async (t) => {
   t.equal(scrub('first-of-them-all'), 'first-of-them-all');
 });
 
-t.test('the limit on characters; the newest secret always stays', async (t) => {
+t.test('the characters of all secrets are limited; the newest secret is always kept', async (t) => {
   secret('before-the-large-ones');
   for (const letter of ['a', 'b', 'c']) secret(letter.repeat(600_000));
   t.equal(scrub('before-the-large-ones'), 'before-the-large-ones');
@@ -103,20 +134,20 @@ t.test('the limit on characters; the newest secret always stays', async (t) => {
   secret('one-more-secret');
   t.equal(scrub('c'.repeat(600_000)), 'c'.repeat(600_000));
   secret('e'.repeat(1_100_000));
-  t.equal(scrub('e'.repeat(1_100_000)), '[secret]', 'larger than all room, but the newest');
+  t.equal(scrub('e'.repeat(1_100_000)), '[secret]', 'larger than the limit, but the newest');
 });
 
-t.test('a shared form stays as long as one of its secrets', async (t) => {
+t.test('a form of several secrets is kept as long as one of them', async (t) => {
   secret('shared a'); // in a URL: shared%20a
   secret('shared%20a');
   for (let index = 0; index < 2047; index++) secret(`other-${index}-other`);
   t.equal(scrub('shared%20a'), '[secret]');
   t.equal(scrub('shared a'), 'shared a');
   secret('the-last-that-shares');
-  t.equal(scrub('shared%20a'), 'shared%20a', 'gone with the last');
+  t.equal(scrub('shared%20a'), 'shared%20a', 'forgotten with the last');
 });
 
-t.test('property: secrets are removed from any text', async () => {
+t.test('property: no secret is left in any text', async () => {
   const part = fc.string({ unit: fc.constantFrom('a', 'b', '-', '"', 'ä'), maxLength: 12 });
   const hidden = fc.string({ unit: fc.constantFrom('a', 'b', '-'), minLength: 6, maxLength: 10 });
   fc.assert(

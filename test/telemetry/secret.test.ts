@@ -4,7 +4,7 @@ import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
 
 const text = 'hunter2-hunter2';
 
-t.test('prints as [secret]', async (t) => {
+t.test('a secret prints as [secret]', async (t) => {
   const holder = secret(text);
   t.equal(String(holder as unknown), '[secret]');
   t.equal(JSON.stringify({ holder }), '{"holder":"[secret]"}');
@@ -13,12 +13,12 @@ t.test('prints as [secret]', async (t) => {
   t.notMatch(inspect(holder, { showHidden: true, depth: 9 }), text);
 });
 
-t.test('reveals the text', async (t) => {
+t.test('reveal returns the text', async (t) => {
   t.equal(reveal(secret(text)), text);
   t.equal(reveal(secret('')), '');
 });
 
-t.test('cannot be forged or changed', async (t) => {
+t.test('a secret cannot be forged or changed', async (t) => {
   t.throws(() => reveal({} as Secret), TypeError);
   t.throws(() => reveal(Object.create(secret(text)) as Secret), TypeError);
   t.throws(() => Object.assign(secret(text), { toString: () => 'x' }), TypeError);

@@ -1,4 +1,4 @@
-/** The unguessable path, its rotation, and client certificates. */
+/** The secret path of the webhook, its rotation, and client certificates. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,9 +6,11 @@ import { connect } from 'node:tls';
 import { test, type Test } from 'tap';
 import { openAdmissionPaths } from '../../src/webhook/admission-paths.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import { recordingLog, send, until } from '../serving/support.ts';
+import { send } from '../serving/support.ts';
+import { until } from '../support/until.ts';
 import { createCa } from '../support/certificates.ts';
 import { ca, podOf, review, scripted, serve } from './support.ts';
+import { recordingLog } from '../support/captured.ts';
 
 const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(43)) as [string, string, string];
 const body = review({ object: podOf(['app:1']) });
@@ -38,17 +40,17 @@ test('the current and the previous path are accepted, before and after a rotatio
   t.equal(await status('/mutate'), 404);
   t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]path failed/ });
   await write('current', `${first}\n`);
-  await until('the path is there', async () => (await status(`/mutate/${first}?timeout=2s`)) === 200);
+  await until(async () => (await status(`/mutate/${first}?timeout=2s`)) === 200, 'the first path');
   t.match(await send(`${webhook.url}/mutate/${first}`, { agent }), { status: 200 }, 'a probe');
   t.equal((await send(`${webhook.url}/mutate/${second}`, { agent })).status, 404);
   t.equal(await status(`/validate/${first}`), 200);
   await write('previous', first);
   await write('current', second);
-  await until('the next path is there', async () => (await status(`/mutate/${second}`)) === 200);
+  await until(async () => (await status(`/mutate/${second}`)) === 200, 'the next path');
   t.equal(await status(`/mutate/${first}`), 200);
   await write('previous', second);
   await write('current', third);
-  await until('the first path has gone', async () => (await status(`/mutate/${first}`)) === 404);
+  await until(async () => (await status(`/mutate/${first}`)) === 404, 'the end of the first path');
   t.equal(await status(`/mutate/${second}`), 200);
   for (const path of [
     '/mutate',
@@ -61,22 +63,24 @@ test('the current and the previous path are accepted, before and after a rotatio
   t.notMatch(JSON.stringify([lines, logged]), first.slice(0, 20));
 });
 
-test('files that cannot be used leave the last good path, and a record key is optional', async (t) => {
-  const { paths, write } = await pathsIn(t);
+test('unusable files leave the last good path, and a record key is optional', async (t) => {
+  const { paths, write, lines } = await pathsIn(t);
   t.match(paths.problem(), /not known yet/);
+  t.match(lines[0], { level: 'info', msg: /not there yet/ }, 'no fault: the pod has just started');
   await write('current', first);
-  await until('the path is there', () => paths.problem() === undefined);
+  await until(() => paths.problem() === undefined, 'the path');
   t.equal(paths.recordKey?.(), undefined);
   await write('record-key', second);
-  await until('the key is there', () => paths.recordKey?.() !== undefined);
+  await until(() => paths.recordKey?.() !== undefined, 'the key');
   t.equal(reveal(paths.recordKey?.() as never), second);
   await write('current', 'x'.repeat(1000));
   await write('previous', third);
   t.equal(paths.routeOf(`/mutate/${first}`), 'mutate');
   t.equal(paths.routeOf('/mutate/'), undefined);
+  await until(() => lines.some(({ level }) => level === 'error'), 'the problem is logged');
 });
 
-test('with a client CA, only the API server is answered', async (t) => {
+test('with a client CA, only requests of the API server are accepted', async (t) => {
   const clients = await createCa('clients');
   const dir = await mkdtemp(join(tmpdir(), 'archwright-client-ca-'));
   t.teardown(() => rm(dir, { recursive: true, force: true }));
@@ -94,7 +98,11 @@ test('with a client CA, only the API server is answered', async (t) => {
     });
   t.equal((await call(await clients.issue({ cn: 'apiserver', client: true }))).status, 200);
   t.match(await call({}), { status: 403, headers: { connection: 'close' } });
-  t.equal((await call(await ca.issue({ cn: 'apiserver', client: true }))).status, 403, 'of another CA');
+  t.equal(
+    (await call(await ca.issue({ cn: 'apiserver', client: true }))).status,
+    403,
+    'a certificate of another CA',
+  );
   t.equal(await metric('archwright_admission_bad_requests_total{reason="no-certificate"}'), 2);
   t.equal((await send(`${webhook.url}/readyz`, { agent: false, ca: ca.cert })).status, 200, 'a probe');
 

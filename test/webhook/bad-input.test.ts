@@ -2,16 +2,18 @@ import { test } from 'tap';
 import { connect } from 'node:tls';
 import { maxReviewBytes } from '../../src/webhook/app.ts';
 import { maxValues, parsedBytes } from '../../src/webhook/review.ts';
-import { send, until } from '../serving/support.ts';
+import { send } from '../serving/support.ts';
+import { withUserMs } from '../support/cpu-time.ts';
+import { until } from '../support/until.ts';
 import { requiring } from '../support/placement-input.ts';
-import { ca, podOf, readAnswer, review, scripted, serve, uid } from './support.ts';
+import { ca, podOf, admittedOf, factsOf, review, scripted, serve, uid } from './support.ts';
 
 const pod = podOf(['app:1']);
 const valid = review({ object: pod });
 const unfinished =
   'POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{';
 
-test('a body that is not a review gets 400 and one line why', async (t) => {
+test('a body that is not an AdmissionReview gets 400 and a one-line reason', async (t) => {
   const { post, metric } = await serve(t);
   const without = '{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}';
   const cases: [what: string, body: string | Buffer, message: RegExp, reason?: string][] = [
@@ -46,10 +48,10 @@ test('a body that is not a review gets 400 and one line why', async (t) => {
     t.equal(answer.body.split('\n').length, 2, `${what}: one line`);
     if (reason) t.ok((await metric(`archwright_admission_bad_requests_total{reason="${reason}"}`)) > 0, what);
   }
-  t.equal((await post(valid)).status, 200, 'the connection and the server are fine');
+  t.equal((await post(valid)).status, 200, 'the next request succeeds');
 });
 
-test('content types', async (t) => {
+test('only JSON content types are accepted', async (t) => {
   const { post, metric } = await serve(t);
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', '', 'application/jsonx']) {
     const answer = await post(valid, { headers: { 'content-type': type } });
@@ -60,7 +62,7 @@ test('content types', async (t) => {
   t.equal(await metric('archwright_admission_bad_requests_total{reason="content-type"}'), 4);
 });
 
-test('methods and paths', async (t) => {
+test('other methods and paths are refused', async (t) => {
   const { webhook, agent, metric } = await serve(t);
   t.match(await send(`${webhook.url}/mutate`, { agent }), { status: 200, body: /warm-up ok/ }, 'a probe');
   t.match(await send(`${webhook.url}/mutate`, { agent, method: 'PUT' }), {
@@ -79,13 +81,13 @@ test('more than 7 MiB gets 413', async (t) => {
   t.equal(maxReviewBytes, 7 * 1024 * 1024);
   const padding = (size: number): string => valid.replace('"dryRun"', `"x":"${'y'.repeat(size)}","dryRun"`);
   const overhead = padding(0).length;
-  t.equal((await post(padding(maxReviewBytes - overhead))).status, 200, 'exactly as much');
+  t.equal((await post(padding(maxReviewBytes - overhead))).status, 200, 'exactly 7 MiB');
   const larger = await post(padding(maxReviewBytes - overhead + 1));
   t.match(larger, { status: 413, body: /larger than 7340032 bytes\n/ });
   t.equal((await post(Buffer.alloc(100_000_000, ' '))).status, 413, '100 MB');
   const headers = { 'transfer-encoding': 'chunked' };
   const { status } = await post(Buffer.alloc(100_000_000, ' '), { headers });
-  t.equal(status, 413, '100 MB, not announced');
+  t.equal(status, 413, '100 MB without Content-Length');
   t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 3);
   t.equal((await post(valid)).status, 200);
 });
@@ -97,7 +99,7 @@ test('more values than a pod can have get 413 before they are parsed', async (t)
   t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 1);
   t.equal((await post(many(maxValues - 100))).status, 200);
   const text = valid.replace('"dryRun"', `"x":"${'{,[\\\\\\"'.repeat(200_000)}","dryRun"`);
-  t.equal((await post(text)).status, 200, 'what is inside of texts does not count');
+  t.equal((await post(text)).status, 200, 'commas in texts do not count');
 });
 
 test('keys count towards the memory of a review', async (t) => {
@@ -108,7 +110,7 @@ test('keys count towards the memory of a review', async (t) => {
   t.equal(bytesOf(`["a:b:c",${padding}]`), 3 * 64);
 });
 
-test('a body that stops coming gets 408, and the connection ends', async (t) => {
+test('an incomplete body gets 408, and the connection ends', async (t) => {
   const { webhook, metric } = await serve(t, { bodyTimeoutMs: 50 });
   const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
   t.teardown(() => socket.destroy());
@@ -117,21 +119,20 @@ test('a body that stops coming gets 408, and the connection ends', async (t) => 
   socket.on('data', (chunk: Buffer) => (text += chunk.toString())).on('error', () => undefined);
   socket.on('close', () => (ended = true));
   socket.write(unfinished);
-  await until('an answer', () => text.includes('not complete after 50 ms'));
+  await until(() => text.includes('not complete after 50 ms'), 'an answer');
   t.match(text, /^HTTP\/1.1 408 /);
-  await until('closed', () => ended);
+  await until(() => ended, 'closed');
   t.equal(await metric('archwright_admission_bad_requests_total{reason="body"}'), 1);
 });
 
-test('a client that goes away in the middle harms nobody', async (t) => {
+test('a client that disconnects early does not affect others', async (t) => {
   const { webhook, post, metric, lines } = await serve(t);
   const socket = connect({ port: webhook.port, host: '127.0.0.1', ca: ca.cert });
   await new Promise((resolve) => socket.once('secureConnect', resolve));
-  socket.write(unfinished);
+  socket.write(unfinished, () => socket.destroy());
   socket.on('error', () => undefined);
-  setTimeout(() => socket.destroy(), 20);
   const noticed = (): Promise<number> => metric('archwright_admission_bad_requests_total{reason="body"}');
-  await until('it is noticed', async () => (await noticed()) !== 0);
+  await until(async () => (await noticed()) !== 0, 'the aborted request');
   t.equal((await post(valid)).status, 200);
   t.strictSame(
     lines.filter(({ level }) => level === 'error'),
@@ -139,7 +140,7 @@ test('a client that goes away in the middle harms nobody', async (t) => {
   );
 });
 
-test('an object that cannot be understood is let through with its uid and a warning', async (t) => {
+test('an invalid object is admitted unchanged, with its uid and a warning', async (t) => {
   const { admit, metric, lines } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
   const spec = pod.spec;
   const cases: [what: string, object: unknown, warning: RegExp][] = [
@@ -152,7 +153,7 @@ test('an object that cannot be understood is let through with its uid and a warn
     ['no containers', { spec: {} }, /object\.spec\.containers is not a list/],
     ['containers is a number', { spec: { containers: 3 } }, /containers is not a list/],
     ['a container is null', { spec: { containers: [null] } }, /containers is not a list of objects/],
-    ['an image is a number', { spec: { containers: [{ name: 'a', image: 7 }] } }, /image is not a text/],
+    ['an image is a number', { spec: { containers: [{ name: 'a', image: 7 }] } }, /image is not a string/],
     [
       'init containers are a text',
       { spec: { ...spec, initContainers: 'x' } },
@@ -164,7 +165,7 @@ test('an object that cannot be understood is let through with its uid and a warn
       { spec: { ...spec, imagePullSecrets: ['x'] } },
       /imagePullSecrets is not a list of objects/,
     ],
-    ['affinity is a trap', { spec: { ...spec, ...requiring('x' as never) } }, /could not be understood/],
+    ['affinity has null terms', { spec: { ...spec, ...requiring('x' as never) } }, /could not be understood/],
     ...wrongTypes.map(([path, value, field]): (typeof cases)[number] => [
       `${path} of a wrong type`,
       withValue(path, value),
@@ -214,7 +215,7 @@ function withValue(path: string, value: unknown): unknown {
   return object;
 }
 
-test('objects nested beyond reason crash nothing', async (t) => {
+test('deeply nested objects are admitted', async (t) => {
   const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
   const depth = 100_000;
   const deep = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
@@ -228,34 +229,42 @@ test('objects nested beyond reason crash nothing', async (t) => {
         x: 1,
       },
     }).replace(`"${field}":1`, `"${field}":${deep}`);
-    const admitted = readAnswer(await post(review({ object: 'HERE' }).replace('"HERE"', object)));
+    const admitted = admittedOf(await post(review({ object: 'HERE' }).replace('"HERE"', object)));
     t.match(admitted, { uid, allowed: true }, field);
   }
 });
 
-test('keys that mean something to JavaScript mean nothing here', async (t) => {
+test('keys such as `__proto__` have no special meaning', async (t) => {
   const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
   const object = JSON.stringify(pod).replace(
     '"spec":{',
     '"__proto__":{"polluted":1},"spec":{"__proto__":{"nodeName":"n"},"constructor":1,',
   );
-  const admitted = readAnswer(await post(review({ object: 'HERE' }).replace('"HERE"', object)));
+  const admitted = admittedOf(await post(review({ object: 'HERE' }).replace('"HERE"', object)));
   t.strictSame(admitted.required, ['arm64']);
   t.equal(Reflect.get({}, 'polluted'), undefined);
-  t.match(readAnswer(await post(review({ kind: { group: '__proto__', kind: 'constructor' } }))), {
+  t.match(admittedOf(await post(review({ kind: { group: '__proto__', kind: 'constructor' } }))), {
     allowed: true,
   });
 });
 
-test('ten thousand images are answered within the budget, with a bounded number of questions', async (t) => {
-  const asked = scripted({});
-  const { admitPod } = await serve(t, { inspector: asked, inlineBudgetMs: () => 300 });
+test('ten thousand images take no longer than the budget, with a bounded number of lookups', async (t) => {
+  const inspector = scripted({});
+  const { admitPod } = await serve(t, { inspector, inlineBudgetMs: () => 300 });
   const images = Array.from({ length: 10_000 }, (_, index) => `registry.example/team/app-${index}:1`);
-  const started = performance.now();
-  const admitted = await admitPod(images);
-  const took = performance.now() - started;
+  const [admitted, ms] = await withUserMs(() => admitPod(images));
   t.ok(admitted.gated);
-  t.ok(took < 5000, `${Math.round(took)} ms`);
-  t.equal(asked.asked.length, 256);
-  t.ok(JSON.stringify(admitted.raw).length < 100_000, 'nor is the answer endless');
+  t.ok(ms < 5000, `${Math.round(ms)} ms`);
+  t.equal(inspector.lookups.length, 256);
+  t.ok(JSON.stringify(admitted.raw).length < 100_000, 'a bounded response');
+});
+
+test('of thousands of images, the first 1024 are looked at; any further ones are unknown', async (t) => {
+  const { admitPod, memory } = await serve(t, { inspector: scripted({}) });
+  memory.learn(factsOf('docker.io/library/app:1', ['arm64']));
+  const invalid = Array.from({ length: 1024 }, (_, index) => `NOT-AN-IMAGE-${index}`);
+  t.strictSame((await admitPod([...invalid.slice(1), 'app:1'])).required, ['arm64']);
+  const further = await admitPod([...invalid, 'app:1']);
+  t.equal(further.required, undefined);
+  t.ok(further.gated);
 });

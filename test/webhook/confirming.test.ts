@@ -1,25 +1,25 @@
-/** A pod is refused only by what its images have now, not by what was remembered of their tags. */
+/** Before a pod is refused, the remembered tags of its images are confirmed. */
 import { test } from 'tap';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
-import { recordingLog } from '../serving/support.ts';
 import { defaultPolicy as policy } from '../support/placement-input.ts';
 import { factsOf, hanging, podOf, serve, workload } from './support.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { recordingLog } from '../support/captured.ts';
 
-/** Images that somebody can push again. */
+/** Images that a test can push again. */
 function pushed(
   images: Record<string, readonly string[]>,
-): ImageFactsSource & { asked: string[]; gone: boolean } {
+): ImageFactsSource & { lookups: string[]; gone: boolean } {
   let digests = 0;
   const known = new Map<string, { readonly architectures: readonly string[]; readonly digest: string }>();
   const registry = {
-    asked: [] as string[],
+    lookups: [] as string[],
     gone: false,
     lookup: ({ image }: { image: string }): Promise<ImageFacts> => {
-      registry.asked.push(image);
+      registry.lookups.push(image);
       const error = { code: 'unavailable' as const, message: 'no way' };
       if (registry.gone) return Promise.resolve(factsOf(image, [], { error }));
       const architectures = images[image] ?? [];
@@ -34,32 +34,32 @@ function pushed(
   return registry;
 }
 
-test('an image that was pushed again with what it lacked refuses nobody any more', async (t) => {
+test('an image pushed again with the missing architecture no longer leads to a refusal', async (t) => {
   const images: Record<string, readonly string[]> = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
   const inspector = pushed(images);
   const { admitPod, metric } = await serve(t, { inspector });
   t.notOk((await admitPod(['app:1', 'base:1'])).allowed);
-  const before = inspector.asked.length;
+  const before = inspector.lookups.length;
   images['app:1'] = ['amd64', 'arm64'];
   t.strictSame((await admitPod(['app:1', 'base:1'])).required, ['arm64']);
-  t.equal(inspector.asked.length, before + 2, 'both were asked about');
+  t.equal(inspector.lookups.length, before + 2, 'both were looked up');
   t.strictSame((await admitPod(['app:1'])).required, ['amd64', 'arm64'], 'and remembered');
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="denied"}'), 1);
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="placed"}'), 2);
 });
 
-test('a pod that is tried again and again costs no question each time', async (t) => {
+test('a pod that is created again and again does not cost a lookup each time', async (t) => {
   const images = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
   const inspector = pushed(images);
   const clock = createFakeClock();
   const memory = new FactsMemory({ source: inspector, log: recordingLog().log, clock });
   const { admitPod } = await serve(t, { inspector, memory, clock });
   const refused = async (): Promise<number> => {
-    const before = inspector.asked.length;
+    const before = inspector.lookups.length;
     for (let turn = 0; turn < 5; turn += 1) t.notOk((await admitPod(['app:1', 'base:1'])).allowed);
-    return inspector.asked.length - before;
+    return inspector.lookups.length - before;
   };
-  t.equal(await refused(), 4, 'once to know them, once to be sure');
+  t.equal(await refused(), 4, 'one lookup per image, and one confirmation per image');
   t.equal(await refused(), 0);
   await clock.advance(4999);
   t.equal(await refused(), 0);
@@ -67,12 +67,12 @@ test('a pod that is tried again and again costs no question each time', async (t
   t.equal(await refused(), 2);
 });
 
-test('what cannot change is not asked about: digests, overrides', async (t) => {
+test('digests and overrides are not confirmed', async (t) => {
   const digest = `app@sha256:${'b'.repeat(64)}`;
-  const asked: string[] = [];
+  const lookups: string[] = [];
   const inspector: ImageFactsSource = {
     lookup: ({ image }) => {
-      asked.push(image);
+      lookups.push(image);
       return Promise.resolve(factsOf(image, ['amd64'], { digest: `sha256:${'b'.repeat(64)}` }));
     },
   };
@@ -81,10 +81,10 @@ test('what cannot change is not asked about: digests, overrides', async (t) => {
     policies: { policyOf: () => ({ ...policy, schedulableArchitectures: ['arm64'] }) },
   });
   for (let turn = 0; turn < 3; turn += 1) t.notOk((await admitPod([digest])).allowed);
-  t.strictSame(asked, [digest]);
+  t.strictSame(lookups, [digest]);
 });
 
-test('a registry that does not answer in time refuses by what is remembered', async (t) => {
+test('if the registry does not respond in time, remembered facts lead to the refusal', async (t) => {
   const inspector = pushed({ 'app:1': ['amd64'], 'base:1': ['arm64'] });
   let isHanging = false;
   const sometimes: ImageFactsSource = {
@@ -105,7 +105,7 @@ test('a registry that does not answer in time refuses by what is remembered', as
   t.match(await other.admitPod(['app:1', 'base:1']), { allowed: false });
 });
 
-test('a pod that would pend, and the template of a DaemonSet, are sure too', async (t) => {
+test('tags are confirmed before a pod pends, and for a DaemonSet', async (t) => {
   const images: Record<string, readonly string[]> = { 'app:1': ['amd64'], 'base:1': ['arm64'] };
   const inspector = pushed(images);
   const policies = createPolicies({

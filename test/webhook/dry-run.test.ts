@@ -1,8 +1,8 @@
-/** A dry run is answered from memory: it reaches no registry, no agent and no Secret. */
+/** A dry run is decided from memory, without requests to a registry, an agent or for a Secret. */
 import { test } from 'tap';
 import { clusterOf, podOf, scripted, serve, workload } from './support.ts';
 
-test('a dry run asks nobody, and a real request does', async (t) => {
+test('a dry run causes no lookups, a real request does', async (t) => {
   const inspector = scripted({ 'app:1': ['arm64'], 'app:2': ['arm64'], 'old:1': ['amd64'] });
   let secrets = 0;
   const cluster = clusterOf({
@@ -23,14 +23,14 @@ test('a dry run asks nobody, and a real request does', async (t) => {
     { operation: 'UPDATE', object: running, oldObject: podOf(['app:1'], { nodeName: 'n' }) },
   ];
   for (const request of requests) t.equal((await admit({ ...request, dryRun: true })).allowed, true);
-  t.strictSame([inspector.asked.length, secrets], [0, 0]);
+  t.strictSame([inspector.lookups.length, secrets], [0, 0]);
 
   t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['arm64']);
-  const asked = inspector.asked.length;
+  const lookups = inspector.lookups.length;
   t.strictSame((await admit({ object: podOf(['app:1']), dryRun: true })).required, ['arm64'], 'from memory');
-  t.equal(inspector.asked.length, asked);
+  t.equal(inspector.lookups.length, lookups);
   await admit({ object: pod });
-  t.equal(secrets, 0, 'facts that all may see need no Secret');
+  t.equal(secrets, 0, 'shared facts need no Secret');
   await admit({ object: podOf(['app:2'], { imagePullSecrets: [{ name: 'regcred' }] }) });
   t.equal(secrets, 1);
 });

@@ -1,4 +1,4 @@
-/** Records that archwright did not write for an object remove nothing from it. Those that it wrote are still replaced. */
+/** Attack: forged records. Only a record that archwright wrote for an object can remove parts of it. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,13 +7,13 @@ import { test, type Test } from 'tap';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { keys } from '../../src/names/keys.ts';
 import { openAdmissionPaths } from '../../src/webhook/admission-paths.ts';
-import { recordingLog } from '../serving/support.ts';
 import { archIn, requiring, termOf, termsOf } from '../support/placement-input.ts';
-import { podOf, readAnswer, review, scripted, serve, workload } from './support.ts';
+import { podOf, admittedOf, review, scripted, serve, workload } from './support.ts';
+import { recordingLog } from '../support/captured.ts';
 
 const token = 'T'.repeat(43);
 
-/** @param key empty: the Secret has none */
+/** @param key empty: the Secret has no key */
 async function start(t: Test, key = 'K'.repeat(43)) {
   const dir = await mkdtemp(join(tmpdir(), 'archwright-path-'));
   t.teardown(() => rm(dir, { recursive: true, force: true }));
@@ -26,13 +26,13 @@ async function start(t: Test, key = 'K'.repeat(43)) {
   /** The object as it is stored. */
   return async <T extends object>(object: T, more: Readonly<Record<string, unknown>> = {}): Promise<T> => {
     const body = review({ object, ...more });
-    const { operations } = readAnswer(await post(body, { path: `/mutate/${token}` }));
+    const { operations } = admittedOf(await post(body, { path: `/mutate/${token}` }));
     return jsonPatch.applyPatch(structuredClone(object), structuredClone(operations) as never, true)
       .newDocument;
   };
 }
 
-/** Another policy allows amd64 only; the record claims that archwright added this. */
+/** The requirement of another policy, and a record that claims that archwright added it. */
 const forged = {
   v: 1,
   outcome: 'placed',
@@ -70,7 +70,11 @@ test('while the Secret has no key, no record removes anything', async (t) => {
   const first = await admit(podOf(['app:1']));
   t.strictSame(termsOf(first), [termOf(both)], 'pods are still placed');
   for (const call of [admit, later]) {
-    t.strictSame(termsOf(await call(first)), [termOf(both, both)], 'a second call: it counts as their own');
+    t.strictSame(
+      termsOf(await call(first)),
+      [termOf(both, both)],
+      'in a second call, additions count as their own',
+    );
   }
 });
 
@@ -104,12 +108,12 @@ test('a record of another object removes nothing', async (t) => {
   ]);
 });
 
-test("archwright's own record is replaced, never added to: a second call, and its output submitted again", async (t) => {
+test("archwright's own record is replaced: in a second call, and if its output is submitted again", async (t) => {
   const admit = await start(t);
   for (const pod of [podOf(['app:1']), { ...podOf(['app:1']), metadata: { name: 'web' } }]) {
     const first = await admit(pod);
     t.strictSame(await admit(first), first, 'a second call');
-    // The API server has made the name.
+    // The API server has generated the name.
     const stored = { ...first, metadata: { ...first.metadata, name: first.metadata?.name ?? 'web-x7k2p' } };
     t.strictSame(termsOf(await admit(stored)), termsOf(first), 'submitted again');
     const image = { ...first.spec.containers[0], name: 'c0', image: 'app:2' };
@@ -117,12 +121,12 @@ test("archwright's own record is replaced, never added to: a second call, and it
     t.strictSame(
       termsOf(await admit(other)),
       [termOf(archIn('arm64'))],
-      'with another image, as from another webhook',
+      'with an image added by another webhook',
     );
   }
 });
 
-test('updates of a template: the stored record counts, and not a forged one', async (t) => {
+test('in updates of a template, the stored record counts, not a forged one', async (t) => {
   const admit = await start(t);
   const daemonSet = (pod: Pod) => ({ metadata: { name: 'agent' }, spec: { template: pod } });
   const template = (images: readonly string[], spec: Partial<Pod['spec']> = {}): Pod => ({

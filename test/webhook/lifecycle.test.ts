@@ -3,8 +3,11 @@ import { test } from 'tap';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
 import { createCa } from '../support/certificates.ts';
-import { keepAlive, recordingLog, send, until, writeTls } from '../serving/support.ts';
-import { ca, clusterOf, factsOf, hanging, podOf, readAnswer, review, scripted, serve } from './support.ts';
+import { keepAlive, send, writeTls } from '../serving/support.ts';
+import { until } from '../support/until.ts';
+import { ca, clusterOf, factsOf, hanging, podOf, admittedOf, review, scripted, serve } from './support.ts';
+import { recordingLog } from '../support/captured.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
 
 function fleetKnowing(known: Fleet['shared']): Fleet {
   return {
@@ -20,7 +23,7 @@ function fleetKnowing(known: Fleet['shared']): Fleet {
   };
 }
 
-test('it takes what the agents know before it is ready', async (t) => {
+test("it loads the agents' facts before it is ready", async (t) => {
   const { log } = recordingLog();
   const memory = new FactsMemory({ source: hanging, log });
   const fleet = fleetKnowing(async function* () {
@@ -32,7 +35,7 @@ test('it takes what the agents know before it is ready', async (t) => {
   t.match(lines, [{}, { msg: 'memory is warm', learned: 2, complete: true }]);
 });
 
-test('agents that hang or fail hold the start up for a bounded time', async (t) => {
+test('agents that hang or fail delay the start for a bounded time', async (t) => {
   const cases: [what: string, known: Fleet['shared'], level: string][] = [
     [
       'hang',
@@ -67,7 +70,7 @@ test('agents that hang or fail hold the start up for a bounded time', async (t) 
   }
 });
 
-test('a cluster that does not answer at the start is told, and does not keep it from serving', async (t) => {
+test('if the cluster does not respond at the start, it logs a warning and serves requests', async (t) => {
   const cluster = clusterOf({ ready: () => Promise.reject(new Error('no answer')) });
   const { lines, webhook } = await serve(t, { cluster });
   t.match(lines.at(-1), { level: 'warn', msg: /namespaces count as unlabeled/ });
@@ -79,19 +82,22 @@ test('it is ready after the warm-up and not while stopping', async (t) => {
   const cluster = clusterOf({ ready: () => new Promise((resolve) => (release = resolve)) });
   const { log } = recordingLog();
   const memory = new FactsMemory({ source: hanging, log });
-  const starting = serve(t, { cluster, memory });
-  await until('it waits for the cluster', () => release !== undefined);
+  const clock = createFakeClock();
+  const starting = serve(t, { cluster, memory, clock });
+  await until(() => release !== undefined, 'the wait for the cluster');
   release?.();
   const { webhook, agent } = await starting;
   t.equal((await send(`${webhook.url}/readyz`, { agent })).status, 200);
-  const stopping = webhook.stop({ noticeMs: 200, graceMs: 1000 });
+  const stopping = webhook.stop({ noticeMs: 5000, graceMs: 1000 });
   t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]shutdown failed/ });
   t.equal((await send(`${webhook.url}/healthz`, { agent })).status, 200);
+  await clock.advance(5000);
+  await clock.advanceToNext();
   await stopping;
   await t.rejects(send(`${webhook.url}/healthz`, { agent: false, ca: ca.cert }), { code: 'ECONNREFUSED' });
 });
 
-test('labels of the namespace count', async (t) => {
+test('labels of the namespace apply', async (t) => {
   const cluster = clusterOf({
     namespaceLabels: (namespace) => (namespace === 'shop' ? { 'arch.example/placement': 'disabled' } : {}),
   });
@@ -104,17 +110,16 @@ test('labels of the namespace count', async (t) => {
   t.strictSame((await admit({ object: podOf(['app:1']), namespace: 'other' })).required, ['arm64']);
 });
 
-test('under load, certificates change and the webhook stops, and no admission is lost', async (t) => {
+test('no admission is lost when certificates change, or the webhook stops, under load', async (t) => {
   const inspector = scripted({ 'app:1': ['arm64'] });
-  const [first, replica] = [
-    await serve(t, { inspector, limits: { quietMs: 200 } }),
-    await serve(t, { inspector }),
-  ];
+  const clock = createFakeClock();
+  const [first, replica] = [await serve(t, { inspector, clock }), await serve(t, { inspector })];
   const next = await createCa('next');
   const trust = `${ca.cert}\n${next.cert}`;
   const ended = new AbortController();
   const body = review({ object: podOf(['app:1']) });
   let answered = 0;
+  let moved = 0;
 
   async function apiServer(): Promise<void> {
     const agent = keepAlive(t, first.webhook.url, { ca: trust, maxSockets: 1 });
@@ -126,20 +131,29 @@ test('under load, certificates change and the webhook stops, and no admission is
         body,
         headers: { 'content-type': 'application/json' },
       });
-      if (readAnswer(answer).required?.[0] !== 'arm64') throw new Error(answer.body);
+      if (admittedOf(answer).required?.[0] !== 'arm64') throw new Error(answer.body);
       answered += 1;
-      if (answer.headers.connection === 'close') url = replica.webhook.url;
+      if (answer.headers.connection !== 'close') continue;
+      moved += 1;
+      url = replica.webhook.url;
     }
   }
   const clients = Array.from({ length: 6 }, apiServer);
-  await until('load', () => answered > 100);
+  await until(() => answered > 100, 'load');
   await writeTls(first.tlsDir, await next.issue({ cn: 'webhook', ip: ['127.0.0.1'] }));
-  await until('new certificates', () => first.lines.some(({ msg }) => msg === 'TLS files were loaded again'));
+  await until(() => first.lines.some(({ msg }) => msg === 'TLS files were loaded again'), 'new certificates');
   const fresh = { agent: false as const, ca: next.cert };
   t.equal((await send(`${first.webhook.url}/healthz`, fresh)).status, 200);
   const then = answered;
-  await until('load goes on', () => answered > then + 100);
-  await first.webhook.stop({ noticeMs: 50, graceMs: 5000 });
+  await until(() => answered > then + 100, 'more requests');
+  const stopping = first.webhook.stop({ noticeMs: 5000, graceMs: 5000 });
+  const atStop = answered;
+  await until(() => answered > atStop + 100, 'requests before anyone has noticed');
+  t.equal(moved, 0);
+  await clock.advance(5000);
+  await until(() => moved === clients.length, 'each client has moved to the replica');
+  await clock.advanceToNext();
+  await stopping;
   ended.abort();
   await t.resolves(Promise.all(clients));
 });

@@ -1,15 +1,16 @@
-/** A webhook over a cluster's nodes and their agents: pods land on the nodes that can pull and run their images. */
+/** A webhook with nodes and their agents: pods land on the nodes that can pull and run their images. */
 import { test, type Test } from 'tap';
 import { connectCluster } from '../../src/cluster/cluster.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import { setup as setupFleet } from '../fleet/fleet-setup.ts';
-import { silentLog, type Script } from '../fleet/support.ts';
+import { type Script } from '../fleet/support.ts';
 import { until } from '../support/until.ts';
 import { connectedStore } from '../kube/support.ts';
 import { applied } from '../support/placement-input.ts';
 import { selects } from '../support/scheduler-model.ts';
 import { factsOf, podOf, scripted, serve } from './support.ts';
+import { silentLog } from '../support/captured.ts';
 
 interface GivenNode {
   readonly architecture?: string;
@@ -57,16 +58,16 @@ async function setup(t: Test, given: Readonly<Record<string, GivenNode>>, script
 const old = { runtime: 'containerd://1.7.24' };
 const recent = { runtime: 'containerd://2.1.4' };
 
-test('an index with 386 alone, on nodes of several runtimes', async (t) => {
+test('an index with only 386 lands on nodes whose runtime pulls and runs it', async (t) => {
   const nodes = { old, recent, crio: { runtime: 'cri-o://1.34.1' }, arm: { architecture: 'arm64' } };
   const { lands, metric } = await setup(t, nodes);
-  t.equal(await lands('x86'), 'old recent', 'how containerd 2.1 pulls is not known');
+  t.equal(await lands('x86'), 'old recent', "containerd 2.1's way to pull is unknown");
   const unpullable = 'archwright_admission_unpullable_nodes_total{outcome="excluded"}';
-  t.equal(await metric(unpullable), 0, 'which is about credentials');
+  t.equal(await metric(unpullable), 0, 'the metric is about credentials');
   t.equal(await lands('plain'), 'arm crio old recent');
 });
 
-test('agents say how containerd pulls', async (t) => {
+test("agents report containerd's way to pull", async (t) => {
   const nodes = { forced: recent, usual: recent, silent: recent };
   const { lands } = await setup(t, nodes, [
     { node: 'forced', report: { pullMode: 'local' } },
@@ -76,7 +77,7 @@ test('agents say how containerd pulls', async (t) => {
   t.equal(await lands('plain'), 'forced silent usual');
 });
 
-test('nodes that come and change count for the next pod', async (t) => {
+test('new and changed nodes count for the next pod', async (t) => {
   const { lands, put } = await setup(t, { arm: { architecture: 'arm64' } });
   t.equal(await lands('x86'), '');
   put('old', old);
@@ -85,7 +86,7 @@ test('nodes that come and change count for the next pod', async (t) => {
   await until(async () => (await lands('plain')) === 'arm old recent' && (await lands('x86')) === 'old');
 });
 
-test('a compromised agent can keep pods away from its own node, and from no other', async (t) => {
+test('a compromised agent can exclude only its own node', async (t) => {
   const refusing = { report: { pullMode: 'transfer' } } as const;
   const nodes = { good: recent, bad: recent };
   const lying = await setup(t, nodes, [
@@ -98,5 +99,5 @@ test('a compromised agent can keep pods away from its own node, and from no othe
     { node: 'good', ...refusing },
     { node: 'bad', report: { amd64Level: 4 } },
   ]);
-  t.equal(await claiming.lands('x86'), 'bad good', 'two claims for one node: neither counts');
+  t.equal(await claiming.lands('x86'), 'bad good', 'contradicting reports for a node are ignored');
 });

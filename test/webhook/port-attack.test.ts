@@ -1,18 +1,19 @@
-/** Attacks by anyone who reaches the webhook's port, on a webhook that is a process of its own. */
+/** Attacks through the webhook's port, on a webhook that runs as a process. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { test, type Test } from 'tap';
 import { childEnv, registry } from '../cmd/world.ts';
-import { send, tlsDirectory, until } from '../serving/support.ts';
+import { send, tlsDirectory } from '../serving/support.ts';
+import { until } from '../support/until.ts';
 import { sized } from '../support/exhaustive.ts';
 import { startProgram } from '../support/program.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { maxValues } from '../../src/webhook/review.ts';
-import { ca, podOf, readAnswer, review, serverPair } from './support.ts';
+import { ca, podOf, admittedOf, review, serverPair } from './support.ts';
 
 const MiB = 1024 * 1024;
-/** The limit of the chart (`webhook.resources`). */
+/** The chart's limit (`webhook.resources`). */
 const memoryLimit = 384 * MiB;
 const token = 'T'.repeat(43);
 
@@ -48,33 +49,33 @@ function head(path: string, length: number): string {
   return `POST ${path} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
 }
 
-test('60 connections that hold bodies of 7 MiB: memory stays below the limit, and others are answered', async (t) => {
+test('60 connections hold bodies of 7 MiB: memory stays below the limit, and other requests succeed', async (t) => {
   const webhook = await start(t);
   const path = `/mutate/${token}`;
   const sockets = await Promise.all(Array.from({ length: 60 }, () => webhook.open()));
   let closed = 0;
-  // The last byte is missing.
+  // All but the last byte.
   for (const socket of sockets) {
     socket.resume().once('close', () => (closed += 1));
     socket.write(head(path, 7 * MiB));
     socket.write(Buffer.alloc(7 * MiB - 1, ' '));
   }
-  await until('most are refused', () => closed >= 50, 60_000);
-  const good = readAnswer(await webhook.post(review({ object: podOf(['registry.invalid/app:1']) }), path));
+  await until(() => closed >= 50, 'most are refused', 60_000);
+  const good = admittedOf(await webhook.post(review({ object: podOf(['registry.invalid/app:1']) }), path));
   t.equal(good.allowed, true);
   t.comment(`${Math.round(webhook.peakBytes() / MiB)} MiB`);
   t.ok(webhook.peakBytes() < memoryLimit);
 });
 
-test('60 clients that drip large bodies: a review of 300 KiB is answered', async (t) => {
+test('60 clients send large bodies slowly: a review of 300 KiB succeeds', async (t) => {
   const webhook = await start(t);
   const path = `/mutate/${token}`;
   const sockets = await Promise.all(Array.from({ length: 60 }, () => webhook.open()));
-  // 7 MiB, and less for the rest of the budget.
+  // 7 MiB each, and less for the rest of the budget.
   for (const [index, socket] of sockets.entries())
     socket.write(head(path, index < 40 ? 7 * MiB : 300 * 1024));
   const begun = performance.now();
-  // Just above the least speed.
+  // Just above the minimum speed.
   const bytesPerSecond = 66 * 1024;
   let sent = 0;
   const drip = setInterval(() => {
@@ -83,13 +84,13 @@ test('60 clients that drip large bodies: a review of 300 KiB is answered', async
     sent = due;
   }, 50);
   t.teardown(() => clearInterval(drip));
-  await until('the least speed is checked', () => sent > 2.5 * bytesPerSecond, 30_000);
+  await until(() => sent > 2.5 * bytesPerSecond, 'checks of the minimum speed', 30_000);
   const object = podOf(['registry.invalid/app:1']);
   const annotations = { filler: 'x'.repeat(300 * 1024) };
   const body = review({ object: { ...object, metadata: { ...object.metadata, annotations } } });
   const answer = await webhook.post(body, path);
   t.equal(answer.status, 200, answer.body);
-  t.equal(readAnswer(answer).allowed, true);
+  t.equal(admittedOf(answer).allowed, true);
 });
 
 const most = maxValues - 100;
@@ -101,7 +102,7 @@ const bombs = {
 };
 
 for (const [what, text] of Object.entries(bombs)) {
-  test(`${bodies} whole bodies at once, of ${what}: memory stays below the limit`, async (t) => {
+  test(`${bodies} complete bodies of ${what} at once: memory stays below the limit`, async (t) => {
     const webhook = await start(t);
     const path = `/mutate/${token}?timeout=2s`;
     const pod = podOf(['registry.invalid/app:1']);
@@ -116,7 +117,7 @@ for (const [what, text] of Object.entries(bombs)) {
     );
     t.ok(webhook.peakBytes() < memoryLimit);
     t.ok(statuses.every((status) => [200, 413, 503, 'closed'].includes(status)));
-    t.equal(readAnswer(await webhook.post(review({ object: pod }), path)).allowed, true);
+    t.equal(admittedOf(await webhook.post(review({ object: pod }), path)).allowed, true);
   });
 }
 

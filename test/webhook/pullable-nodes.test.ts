@@ -10,26 +10,27 @@ import { Mutator } from '../../src/webhook/mutate.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
 import { factsOf, failureOf, type Script } from '../fleet/support.ts';
 import { until } from '../support/until.ts';
-import { recordingLog } from '../serving/support.ts';
 import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
-import { able, image, poor, setup } from './pullable-setup.ts';
+import { able, budgetMs, image, poor, setup } from './pullable-setup.ts';
 import { clusterOf, podOf, review, serve, workload } from './support.ts';
+import { recordingLog } from '../support/captured.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
-test('a pod with a private image lands only where it can be pulled, from the first pod on', async (t) => {
+test('a pod with a private image lands only on nodes that can pull it, even the first one', async (t) => {
   const orders: [what: string, scripts: readonly Script[]][] = [
     ['the owner is refused', [poor, able]],
     ['the owner can pull', [able, poor]],
     ['three groups', [able, poor, { fingerprint: 'third', node: 'node-third' }]],
-    ['the other one does not reach the registry', [able, { ...poor, facts: denied('unavailable') }]],
+    ['the other group cannot reach the registry', [able, { ...poor, facts: denied('unavailable') }]],
   ];
   for (const [what, scripts] of orders) {
-    const { lands, admit, asked, metric, lines } = await setup(t, scripts);
+    const { lands, admit, requestCounts, metric, lines } = await setup(t, scripts);
     t.strictSame(await lands(), ['node-able', 'node-new'], what);
     t.strictSame(await lands(), ['node-able', 'node-new'], what);
     t.strictSame(
-      asked(),
+      requestCounts(),
       scripts.map(() => 1),
-      `${what}: each group is asked once`,
+      `${what}: one lookup per group`,
     );
     t.equal(await metric('archwright_admission_unpullable_nodes_total{outcome="excluded"}'), 2);
     t.match(lines.at(-1), {
@@ -42,53 +43,57 @@ test('a pod with a private image lands only where it can be pulled, from the fir
   }
 });
 
-test('off: nobody is asked, and nobody left out', async (t) => {
-  const { lands, asked } = await setup(t, [able, poor], { requirePullableNodes: false });
+test('without `requirePullableNodes`, groups are not queried and no node is excluded', async (t) => {
+  const { lands, requestCounts } = await setup(t, [able, poor], { requirePullableNodes: false });
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
-  t.strictSame(asked(), [1, 0]);
+  t.strictSame(requestCounts(), [1, 0]);
 });
 
-test('a public image lands everywhere', async (t) => {
+test('a pod with a public image lands on every node', async (t) => {
   const { lands } = await setup(t, [able, { ...able, fingerprint: 'other', node: 'node-poor' }]);
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
 });
 
-test('a group that gives no answer is waited for within the budget only, and not excluded', async (t) => {
-  const { lands, agents, fleet } = await setup(t, [able, { ...poor, facts: silent }], { budgetMs: 500 });
-  t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
-  await until(() => agents[1]?.asked.length === 1);
+test('a group that does not respond delays the pod no longer than the budget, and is not excluded', async (t) => {
+  const { lands, agents, clock, fleet } = await setup(t, [able, { ...poor, facts: silent }]);
+  const landing = lands();
+  await until(() => agents[1]?.requests.length === 1);
+  await clock.advance(budgetMs);
+  t.strictSame(await landing, ['node-able', 'node-poor', 'node-new']);
   fleet.close();
 });
 
-test('what is found out behind the answer counts for the next pod', async (t) => {
+test('results after the response count for the next pod', async (t) => {
   let release: (() => void) | undefined;
-  const late: Answer = (asked, response) => {
+  const late: Answer = (body, response) => {
     release = () => {
-      const lines = asked.images.map((each) => `${JSON.stringify(failureOf(each.image, 'forbidden'))}\n`);
+      const lines = body.images.map((each) => `${JSON.stringify(failureOf(each.image, 'forbidden'))}\n`);
       response.writeHead(200, { 'content-type': 'application/x-ndjson' }).end(lines.join(''));
     };
   };
-  const { lands, fleetMetric } = await setup(t, [able, { ...poor, facts: late }], { budgetMs: 500 });
-  t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
+  const { lands, fleetMetric, clock } = await setup(t, [able, { ...poor, facts: late }]);
+  const landing = lands();
   await until(() => release !== undefined);
+  await clock.advance(budgetMs);
+  t.strictSame(await landing, ['node-able', 'node-poor', 'node-new']);
   release?.();
   const refused = 'archwright_fleet_surveyed_groups_total{outcome="refused"}';
   await until(async () => (await fleetMetric(refused)) !== 0);
   t.strictSame(await lands(), ['node-able', 'node-new']);
 });
 
-test('knowledge expires, and is asked for again', async (t) => {
+test('results expire, and are looked up again', async (t) => {
   const { lands, agents, clock } = await setup(t, [able, poor]);
   t.strictSame(await lands(), ['node-able', 'node-new']);
   const [, second] = agents;
   if (!second) throw new Error('no agent');
   delete second.script.facts;
-  t.strictSame(await lands(), ['node-able', 'node-new'], 'not yet');
+  t.strictSame(await lands(), ['node-able', 'node-new'], 'cached');
   await clock.advance(10 * 60_000);
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
 });
 
-test('a node that gets other credentials joins another group, and is asked anew', async (t) => {
+test('nodes with new credentials form a new group, which is queried again', async (t) => {
   const { lands, agents, clock, fleet } = await setup(t, [able, poor, { ...poor, node: 'node-third' }]);
   t.strictSame(await lands(), ['node-able', 'node-new']);
   const [, second, third] = agents;
@@ -98,17 +103,17 @@ test('a node that gets other credentials joins another group, and is asked anew'
     delete script.facts;
   }
   await clock.advance(60_000);
-  await fleet.grouped(new AbortController().signal);
+  await fleet.grouped(neverAborted);
   t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
 });
 
-test('nodes are named by their label, where the cluster knows it', async (t) => {
+test('excluded nodes are named by their hostname label', async (t) => {
   const cluster = clusterOf({ nodeHostnames: (node) => [node === 'node-poor' ? 'host-7' : node] });
   const { admit } = await setup(t, [able, poor, { ...poor, node: 'node-b' }], { cluster });
   t.match(JSON.stringify((await admit()).operations), /"NotIn","values":\["host-7","node-b"\]/);
 });
 
-test('agents without node names leave nobody out, and the pod is placed', async (t) => {
+test('agents without node names exclude no node', async (t) => {
   const { node: _, ...nameless } = poor;
   const { admit, metric } = await setup(t, [able, nameless]);
   const { operations, required } = await admit();
@@ -117,7 +122,7 @@ test('agents without node names leave nobody out, and the pod is placed', async 
   t.equal(await metric('archwright_admission_unpullable_nodes_total{outcome="kept"}'), 1);
 });
 
-test('an image that no group can pull excludes nobody', async (t) => {
+test('an image that no group can pull excludes no node', async (t) => {
   const { admit } = await setup(t, [{ ...able, facts: denied('forbidden') }, poor]);
   const { operations, warnings, gated } = await admit();
   t.ok(gated);
@@ -125,12 +130,12 @@ test('an image that no group can pull excludes nobody', async (t) => {
   t.notMatch(JSON.stringify(operations), /hostname/);
 });
 
-test('two images, each on another node only: nobody is excluded, and the answer warns', async (t) => {
+test('if no node can pull both images, no node is excluded, with a warning', async (t) => {
   const other = 'registry.example/team/other:1';
   const only =
     (own: string): Answer =>
-    (asked) => ({
-      results: asked.images.map((each) =>
+    (body) => ({
+      results: body.images.map((each) =>
         each.image === own ? factsOf(own) : failureOf(each.image, 'forbidden'),
       ),
     });
@@ -143,13 +148,13 @@ test('two images, each on another node only: nobody is excluded, and the answer 
   t.match(warnings, [/^archwright: no nodes are known that can pull and run all images: registry.example/]);
 });
 
-test('an image that does not exist is not asked about in every group', async (t) => {
-  const { admit, asked } = await setup(t, [{ ...able, facts: denied('not-found') }, poor]);
+test('a missing image is not looked up in every group', async (t) => {
+  const { admit, requestCounts } = await setup(t, [{ ...able, facts: denied('not-found') }, poor]);
   t.ok((await admit()).gated);
-  t.strictSame(asked(), [1, 0]);
+  t.strictSame(requestCounts(), [1, 0]);
 });
 
-test('an image whose architectures are configured is not asked about', async (t) => {
+test('an image with an override is not looked up', async (t) => {
   const { fleet, agents } = await setupFleet(t, [able, poor]);
   const { log } = recordingLog();
   const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
@@ -161,12 +166,12 @@ test('an image whose architectures are configured is not asked about', async (t)
   });
   t.strictSame((await admitPod([image])).required, ['amd64', 'arm64']);
   t.strictSame(
-    agents.map(({ asked }) => asked.length),
+    agents.map(({ requests }) => requests.length),
     [0, 0],
   );
 });
 
-test('facts and nodes share one budget', async (t) => {
+test('lookups of facts and of groups share one budget', async (t) => {
   const clock = createFakeClock();
   const budgets: number[] = [];
   const mutator = new Mutator({
@@ -191,7 +196,7 @@ test('facts and nodes share one budget', async (t) => {
   t.strictSame(budgets, [30]);
 });
 
-test('an image that is never pulled is not asked about', async (t) => {
+test('an image that is never pulled is not looked up', async (t) => {
   const { admit, agents } = await setup(t, [able, poor]);
   const local = 'registry.example/local/app:1';
   const object = podOf([image, local]);
@@ -200,20 +205,20 @@ test('an image that is never pulled is not asked about', async (t) => {
   );
   await admit({ containers });
   t.notOk(
-    agents.some(({ asked }) => asked.some(({ images }) => images.some((each) => each.image === local))),
+    agents.some(({ requests }) => requests.some(({ images }) => images.some((each) => each.image === local))),
   );
 });
 
-test('the template of a DaemonSet names no nodes, and nobody is asked', async (t) => {
-  const { send, asked } = await setup(t, [able, poor]);
+test('for the template of a DaemonSet, groups are not queried and no node is excluded', async (t) => {
+  const { send, requestCounts } = await setup(t, [able, poor]);
   const object = { metadata: { name: 'd' }, spec: { template: { spec: podOf([image]).spec } } };
   const { required, operations } = await send(workload('DaemonSet', object));
   t.strictSame(required, ['amd64', 'arm64']);
   t.notMatch(JSON.stringify(operations), /hostname/);
-  t.strictSame(asked(), [1, 0]);
+  t.strictSame(requestCounts(), [1, 0]);
 });
 
-test('called again with its own output, nothing changes', async (t) => {
+test('a second call with its own output changes nothing', async (t) => {
   const { admit, send } = await setup(t, [able, poor]);
   const pod = podOf([image]);
   const { operations } = await admit();

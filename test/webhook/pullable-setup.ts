@@ -1,4 +1,4 @@
-/** A webhook over real agents of several credential groups, and the nodes that its pods land on. */
+/** A webhook with real agents of several credential groups, and the nodes on which its pods land. */
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { Test } from 'tap';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
@@ -7,12 +7,15 @@ import type { Operation } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { denied, setup as setupFleet } from '../fleet/fleet-setup.ts';
 import { type Script } from '../fleet/support.ts';
-import { recordingLog } from '../serving/support.ts';
 import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
 import { selects, type ModelNode } from '../support/scheduler-model.ts';
 import { podOf, serve, type Admitted } from './support.ts';
+import { recordingLog } from '../support/captured.ts';
 
-/** Owned by the first agent. */
+/** How long an admission waits, on the clock of the test. */
+export const budgetMs = 500;
+
+/** The first agent owns its repository. */
 export const image = 'registry.example/team/app:1';
 
 export const able: Script = { fingerprint: 'able-group', node: 'node-able', architecture: 'amd64' };
@@ -23,7 +26,7 @@ export const poor: Script = {
   facts: denied('unauthorized'),
 };
 
-/** Nodes with agents, and one that has come since. */
+/** Nodes with agents, and a new one without. */
 const nodes: readonly ModelNode[] = ['node-able', 'node-poor', 'node-new'].map((name) => ({
   name,
   labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' },
@@ -32,7 +35,6 @@ const nodes: readonly ModelNode[] = ['node-able', 'node-poor', 'node-new'].map((
 
 export interface Given {
   readonly cluster?: Cluster;
-  readonly budgetMs?: number;
   readonly requirePullableNodes?: boolean;
 }
 
@@ -40,10 +42,11 @@ export async function setup(t: Test, scripts: readonly Script[], given: Given = 
   const clock = createFakeClock();
   const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
   const memory = new FactsMemory({ source: fleet, log: recordingLog().log });
-  const { requirePullableNodes = true, budgetMs = 5000 } = given;
+  const { requirePullableNodes = true } = given;
   const served = await serve(t, {
     memory,
     fleet,
+    clock,
     level: 'debug',
     policies: { policyOf: () => ({ ...policy, requirePullableNodes }) },
     inlineBudgetMs: () => budgetMs,
@@ -51,14 +54,14 @@ export async function setup(t: Test, scripts: readonly Script[], given: Given = 
   });
   const admit = (spec: Partial<PodSpec> = {}, images = [image]): Promise<Admitted> =>
     served.admitPod(images, spec);
-  /** Names of the nodes that an admitted pod can get onto. */
+  /** Names of the nodes on which an admitted pod can run. */
   const lands = async (spec: Partial<PodSpec> = {}, images = [image]): Promise<readonly string[]> => {
     const { operations } = await admit(spec, images);
     return landing(applied(podOf(images, spec), operations as readonly Operation[]));
   };
-  /** How often each agent was asked. */
-  const asked = (): readonly number[] => agents.map((agent) => agent.asked.length);
-  return { ...served, send: served.admit, clock, agents, asked, fleet, fleetMetric, admit, lands };
+  /** The number of requests to each agent. */
+  const requestCounts = (): readonly number[] => agents.map((agent) => agent.requests.length);
+  return { ...served, send: served.admit, clock, agents, requestCounts, fleet, fleetMetric, admit, lands };
 }
 
 function landing(pod: Pod): readonly string[] {

@@ -7,7 +7,7 @@ const cluster = clusterOf({ nodeArchitecture: (node) => (node === 'graviton' ? '
 const running = (images: readonly string[], spec: object = {}): object =>
   podOf(images, { nodeName: 'graviton', ...spec });
 
-test('a new image that the node cannot run is warned of', async (t) => {
+test('a new image that the node cannot run leads to a warning', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images), cluster });
   const update = { operation: 'UPDATE', object: running(['app:2']), oldObject: running(['app:1']) };
   const admitted = await admit(update);
@@ -17,7 +17,7 @@ test('a new image that the node cannot run is warned of', async (t) => {
   t.equal(await metric('archwright_admission_warnings_total'), 1);
 });
 
-test('so is an ephemeral container', async (t) => {
+test('an ephemeral container that the node cannot run leads to a warning', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images), cluster });
   const debug = { ephemeralContainers: [{ name: 'debugger', image: 'debug:1' }] };
   const request = { operation: 'UPDATE', subResource: 'ephemeralcontainers', oldObject: running(['app:1']) };
@@ -26,9 +26,9 @@ test('so is an ephemeral container', async (t) => {
   ]);
 });
 
-test('so is a new pod that names its node, or pins it, unless a controller made it', async (t) => {
-  const asked = scripted(images);
-  const { admit, metric } = await serve(t, { inspector: asked, cluster });
+test('a new pod with a node that cannot run it leads to a warning, unless it has an owner', async (t) => {
+  const inspector = scripted(images);
+  const { admit, metric } = await serve(t, { inspector, cluster });
   const named = await admit({ object: running(['app:2']) });
   t.ok(named.allowed);
   t.strictSame(named.operations, []);
@@ -38,39 +38,39 @@ test('so is a new pod that names its node, or pins it, unless a controller made 
   t.match((await admit({ object: podOf(['app:2'], pinned) })).warnings, [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/,
   ]);
-  const before = asked.asked.length;
+  const before = inspector.lookups.length;
   const ownerReferences = [{ kind: 'ReplicaSet', name: 'r', uid: 'u', controller: true }];
   const owned = { name: 'w', ownerReferences };
   const mirror = { name: 'w', annotations: { 'kubernetes.io/config.mirror': 'x' } };
   for (const metadata of [owned, mirror])
     t.strictSame((await admit({ object: { ...running(['app:2', 'debug:1']), metadata } })).warnings, []);
-  t.equal(asked.asked.length, before, 'no image was looked up');
+  t.equal(inspector.lookups.length, before, 'no image was looked up');
   t.strictSame((await admit({ object: running(['app:1']) })).warnings, []);
 });
 
-test('nothing is said or asked where there is nothing to say', async (t) => {
-  const asked = scripted(images);
-  const { admit } = await serve(t, { inspector: asked, cluster });
+test('without a new image or a known node, there is no warning and no lookup', async (t) => {
+  const inspector = scripted(images);
+  const { admit } = await serve(t, { inspector, cluster });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']) };
   const cases: [what: string, request: Record<string, unknown>][] = [
     ['no new image', { ...update, object: running(['app:1']) }],
-    ['a node that is not known', { ...update, object: podOf(['app:2'], { nodeName: 'other' }) }],
+    ['an unknown node', { ...update, object: podOf(['app:2'], { nodeName: 'other' }) }],
     ['no node yet', { ...update, object: podOf(['app:2']) }],
   ];
   for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
-  t.equal(asked.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
   t.strictSame(
     (await admit({ ...update, object: running(['app:1', 'app:1']) })).raw,
     { uid, allowed: true },
-    'one that runs',
+    'a second container with a running image',
   );
 });
 
-test('nor where the namespace or the pod is left alone, or the pod is on its way out', async (t) => {
-  const asked = scripted(images);
+test('skipped and terminating pods lead to no warning and no lookup', async (t) => {
+  const inspector = scripted(images);
   const namespaceLabels = (namespace: string): Record<string, string> =>
     namespace === 'off' ? { 'arch.example/placement': 'disabled' } : {};
-  const { admit } = await serve(t, { inspector: asked, cluster: { ...cluster, namespaceLabels } });
+  const { admit } = await serve(t, { inspector, cluster: { ...cluster, namespaceLabels } });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']) };
   const metadata = { name: 'web' };
   const object = { ...running(['app:2']), metadata };
@@ -78,24 +78,24 @@ test('nor where the namespace or the pod is left alone, or the pod is on its way
   const leaving = { ...metadata, deletionTimestamp: '2026-01-01T00:00:00Z' };
   const cases: [what: string, request: Record<string, unknown>][] = [
     ['an excluded namespace', { namespace: 'kube-system', object }],
-    ['a namespace that wants nothing', { namespace: 'off', object }],
-    ['a pod that wants nothing', { object: { ...object, metadata: disabled } }],
-    ['a pod that is deleted', { object: { ...object, metadata: leaving } }],
+    ['a disabled namespace', { namespace: 'off', object }],
+    ['a disabled pod', { object: { ...object, metadata: disabled } }],
+    ['a terminating pod', { object: { ...object, metadata: leaving } }],
   ];
   for (const [what, request] of cases) {
     t.strictSame((await admit({ ...update, ...request })).raw, { uid, allowed: true }, what);
   }
-  t.equal(asked.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
   t.equal((await admit({ ...update, object })).warnings.length, 1);
 });
 
-test('without a cluster no node is known', async (t) => {
+test('without a cluster, there is no warning', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images) });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']), object: running(['app:2']) };
   t.strictSame((await admit(update)).raw, { uid, allowed: true });
 });
 
-test('an old object that is missing or broken', async (t) => {
+test('without an old object, all images are new; an invalid one leads to a warning', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images), cluster });
   const update = { operation: 'UPDATE', object: running(['app:2']) };
   t.match((await admit({ ...update, oldObject: null })).warnings, [/app:2 cannot run here/]);

@@ -3,13 +3,13 @@ import { test } from 'tap';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { factsOf, podOf, scripted, serve, workload } from './support.ts';
 
-/** Knows images for the account `a` of the namespace `shop` only. */
-function forAccountA(): ImageFactsSource & { asked: ImageRequest[] } {
-  const asked: ImageRequest[] = [];
+/** Knows images only for the account `a` of the namespace `shop`. */
+function forAccountA(): ImageFactsSource & { lookups: ImageRequest[] } {
+  const lookups: ImageRequest[] = [];
   return {
-    asked,
+    lookups,
     lookup: (question) => {
-      asked.push(question);
+      lookups.push(question);
       const { image, serviceAccount } = question;
       const credentialSource = 'service-account' as const;
       if (serviceAccount?.namespace === 'shop' && serviceAccount.name === 'a')
@@ -23,7 +23,7 @@ function forAccountA(): ImageFactsSource & { asked: ImageRequest[] } {
 const pod = (account?: string) =>
   podOf(['app:1'], account === undefined ? {} : { serviceAccountName: account });
 
-test('a pod is placed by what its own account may know, whoever was admitted before', async (t) => {
+test('facts learned with a service account serve only pods of that account', async (t) => {
   const inspector = forAccountA();
   const { admit } = await serve(t, { inspector });
   const placed = async (account?: string, namespace = 'shop'): Promise<boolean> =>
@@ -31,18 +31,18 @@ test('a pod is placed by what its own account may know, whoever was admitted bef
   t.equal(await placed('b'), false);
   t.equal(await placed('a'), true);
   for (const other of ['b', 'default', undefined]) t.equal(await placed(other), false, other ?? 'none');
-  t.equal(await placed('a', 'other'), false, 'of the same name elsewhere');
+  t.equal(await placed('a', 'other'), false, 'an account of the same name in another namespace');
   t.equal(await placed('a'), true);
   t.same(
-    inspector.asked.map(
+    inspector.lookups.map(
       ({ serviceAccount: { namespace, name } = { namespace: '', name: '' } }) => `${namespace}/${name}`,
     ),
     ['shop/b', 'shop/a', 'shop/default', 'other/a'],
-    'each account asks once; a pod that names none has the default one',
+    'one lookup per account; a pod without one has the default account',
   );
 });
 
-test('the template of a workload is asked for with its account', async (t) => {
+test('images of a template are looked up with its account', async (t) => {
   const inspector = forAccountA();
   const { admit } = await serve(t, { inspector });
   const template = (account: string) => ({ spec: { template: { spec: pod(account).spec } } });
@@ -50,11 +50,11 @@ test('the template of a workload is asked for with its account', async (t) => {
   t.equal((await admit(workload('DaemonSet', template('b')))).required, undefined);
 });
 
-test('where answers do not depend on accounts, one question serves all of them', async (t) => {
+test('if facts do not depend on accounts, one lookup serves all of them', async (t) => {
   const inspector = scripted({ 'app:1': ['arm64'] });
   const { admit } = await serve(t, { inspector });
   for (const account of ['a', 'b', undefined, 'no such/account']) {
     t.strictSame((await admit({ object: pod(account) })).required, ['arm64']);
   }
-  t.equal(inspector.asked.length, 1);
+  t.equal(inspector.lookups.length, 1);
 });

@@ -1,4 +1,4 @@
-/** What the tests of the webhook share: a webhook on a socket, an inspector that can be scripted, reviews. */
+/** For tests of the webhook: a webhook on a socket, a scripted inspector, reviews. */
 import type { Test } from 'tap';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../src/images/memory/memory.ts';
@@ -6,15 +6,17 @@ import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
 import { startWebhook, type WebhookOptions } from '../../src/webhook/webhook.ts';
-import { seriesOf } from '../support/captured.ts';
+import { seriesOf, recordingLog } from '../support/captured.ts';
 import { createCa } from '../support/certificates.ts';
+import type { FakeClock } from '../support/fake-clock.ts';
+import { until } from '../support/until.ts';
 import { defaultPolicy as policy, facts } from '../support/placement-input.ts';
-import { keepAlive, recordingLog, send, tlsDirectory, type Answer } from '../serving/support.ts';
+import { keepAlive, send, tlsDirectory, type Received } from '../serving/support.ts';
 
 export const ca = await createCa();
 export const serverPair = await ca.issue({ cn: 'webhook', ip: ['127.0.0.1'] });
 
-/** Facts as a registry gave them just now. */
+/** Fresh facts from a registry. */
 export function factsOf(
   image: string,
   architectures: readonly string[],
@@ -30,17 +32,17 @@ export function factsOf(
   });
 }
 
-/** An inspector that knows images by name, and counts how often it is asked. */
+/** An inspector that knows images by name, and records lookups. */
 export function scripted(
   images: Readonly<Record<string, readonly string[] | ImageFacts>>,
 ): ImageFactsSource & {
-  readonly asked: ImageRequest[];
+  readonly lookups: ImageRequest[];
 } {
-  const asked: ImageRequest[] = [];
+  const lookups: ImageRequest[] = [];
   return {
-    asked,
+    lookups,
     lookup: (question) => {
-      asked.push(question);
+      lookups.push(question);
       const known = images[question.image];
       if (known === undefined) {
         const error = { code: 'not-found' as const, message: 'no such image' };
@@ -51,10 +53,10 @@ export function scripted(
   };
 }
 
-/** An inspector that never answers. */
+/** An inspector whose lookups hang. */
 export const hanging: ImageFactsSource = { lookup: () => new Promise(() => undefined) };
 
-/** A cluster from plain values. */
+/** A cluster of plain values. */
 export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<string, Secret>> }): Cluster {
   return {
     namespaceLabels: () => ({}),
@@ -98,20 +100,20 @@ export async function serve(
   await webhook.ready;
   const agent = keepAlive(t, webhook.url, { ca: ca.cert });
 
-  /** Posts anything. */
+  /** Posts any body. */
   const post = (
     body: string | Buffer,
     { path = '/mutate?timeout=10s', headers = {} }: { path?: string; headers?: Record<string, string> } = {},
-  ): Promise<Answer> =>
+  ): Promise<Received> =>
     send(`${webhook.url}${path}`, {
       method: 'POST',
       agent,
       body,
       headers: { 'content-type': 'application/json', ...headers },
     });
-  /** Posts a review and reads the answer. */
+  /** Posts a review and reads the response. */
   const admit = async (request: Readonly<Record<string, unknown>>, path?: string): Promise<Admitted> =>
-    readAnswer(await post(review(request), path === undefined ? {} : { path }));
+    admittedOf(await post(review(request), path === undefined ? {} : { path }));
   return {
     webhook,
     memory,
@@ -121,16 +123,24 @@ export async function serve(
     agent,
     post,
     admit,
-    /** Posts the creation of a pod with these images, and reads the answer. */
+    /** Posts the creation of a pod with these images, and reads the response. */
     admitPod: (images: readonly string[], spec?: Partial<PodSpec>) => admit({ object: podOf(images, spec) }),
     /** Value of a metric line, such as `x_total{kind="Pod"}`. */
     metric: async (line: string): Promise<number> => Number(await seriesOf(metrics, line)),
   };
 }
 
+/** Lets the budget of an admission pass, which is the only timer of the clock. */
+export async function passBudget(t: Test, clock: FakeClock, ms: number): Promise<void> {
+  await until(() => clock.pending === 1, 'the wait');
+  await clock.advance(ms - 1);
+  t.equal(clock.pending, 1, 'it waits as long as the budget');
+  await clock.advance(1);
+}
+
 export const uid = '705ab4f5-6393-11e8-b7cc-42010a800002';
 
-/** The text of a review, a pod's creation where nothing else is said. */
+/** The text of a review. Default: the creation of a pod. */
 export function review(request: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({
     apiVersion: 'admission.k8s.io/v1',
@@ -179,22 +189,22 @@ export interface Admitted {
   readonly operations: readonly { op: string; path: string; value?: unknown }[];
   readonly warnings: readonly string[];
   readonly message: string;
-  /** The response as it came. */
+  /** The raw response. */
   readonly raw: Record<string, unknown>;
   /** Architectures in the patch's required terms. */
   readonly required: readonly string[] | undefined;
   readonly gated: boolean;
 }
 
-export function readAnswer(answer: Answer): Admitted {
-  if (answer.status !== 200) throw new Error(`status ${answer.status}: ${answer.body}`);
-  const parsed = JSON.parse(answer.body) as {
+export function admittedOf(response: Received): Admitted {
+  if (response.status !== 200) throw new Error(`status ${response.status}: ${response.body}`);
+  const parsed = JSON.parse(response.body) as {
     apiVersion: string;
     kind: string;
     response: Record<string, unknown>;
   };
   if (parsed.apiVersion !== 'admission.k8s.io/v1' || parsed.kind !== 'AdmissionReview')
-    throw new Error(answer.body);
+    throw new Error(response.body);
   const raw = parsed.response;
   const patch =
     typeof raw['patch'] === 'string' ? Buffer.from(raw['patch'], 'base64').toString('utf8') : '[]';

@@ -16,13 +16,13 @@ const cronJob = (images: readonly string[]): object => ({
   spec: { jobTemplate: { spec: { template: { spec: podOf(images).spec } } } },
 });
 
-/** A change of a workload. */
+/** An update of a workload. */
 const update = (kind: string, object: unknown, oldObject: unknown): Record<string, unknown> =>
   workload(kind, object, { operation: 'UPDATE', oldObject });
 const applying = (object: object, { operations }: Admitted): object =>
   applied(object, operations as readonly Operation[]);
 
-test('the template of a DaemonSet is patched where it is', async (t) => {
+test('the template of a DaemonSet is patched in place', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images) });
   for (const operation of ['CREATE', 'UPDATE']) {
     const admitted = await admit(workload('DaemonSet', withTemplate(['app:1', 'arm:1']), { operation }));
@@ -37,16 +37,16 @@ test('a DaemonSet with unknown images gets no gate', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images) });
   const admitted = await admit(workload('DaemonSet', withTemplate(['nowhere:1', 'arm:1'])));
   t.notOk(admitted.gated);
-  t.strictSame(admitted.required, ['arm64'], 'what is known bounds it');
+  t.strictSame(admitted.required, ['arm64'], 'known images restrict it');
 });
 
-test('an update that leaves the template alone starts no rollout', async (t) => {
-  const asked = scripted(images);
-  const { admit } = await serve(t, { inspector: asked });
+test('an update that does not change the template starts no rollout', async (t) => {
+  const inspector = scripted(images);
+  const { admit } = await serve(t, { inspector });
   const before = withTemplate(['arm:1']);
   const labeled = withTemplate(['arm:1'], { metadata: { name: 'w', labels: { team: 'a' } } });
   t.strictSame((await admit(update('DaemonSet', labeled, before))).raw, { uid, allowed: true });
-  t.equal(asked.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
   const changed = withTemplate(['arm:1', 'app:1']);
   t.strictSame((await admit(update('DaemonSet', changed, before))).required, ['arm64']);
 });
@@ -60,16 +60,16 @@ test('a DaemonSet with an unknown image gets no fallback, and the next apply cor
   t.strictSame(first.required, undefined);
   const object = applying(anew, first);
   const again = update('DaemonSet', object, object);
-  t.strictSame((await away.admit(again)).operations, [], 'still unknown: no rollout');
+  t.strictSame((await away.admit(again)).operations, [], 'still unknown, no rollout');
   const { admit } = await serve(t, { inspector: scripted(images), policies });
   const corrected = await admit(again);
   t.strictSame(corrected.required, ['arm64']);
   const fixed = applying(object, corrected);
   const later = await admit(update('DaemonSet', fixed, fixed));
-  t.strictSame(later.raw, { uid, allowed: true }, 'and then stays as it is');
+  t.strictSame(later.raw, { uid, allowed: true }, 'unchanged after that');
 });
 
-test('a DaemonSet that is written anew while the registry is away keeps its placement', async (t) => {
+test('a DaemonSet that is replaced while the registry fails keeps its placement', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images) });
   const anew = withTemplate(['arm:1']);
   const placed = applying(anew, await admit(workload('DaemonSet', anew)));
@@ -80,19 +80,19 @@ test('a DaemonSet that is written anew while the registry is away keeps its plac
   t.strictSame((await away.admit({ ...change, operation: 'CREATE' })).required, undefined);
 });
 
-test('what is being deleted is let go, whatever its template says', async (t) => {
-  const asked = scripted(images);
-  const { admit } = await serve(t, { inspector: asked });
+test('terminating workloads are admitted, whatever their template', async (t) => {
+  const inspector = scripted(images);
+  const { admit } = await serve(t, { inspector });
   const metadata = { name: 'w', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [] };
   for (const kind of ['DaemonSet', 'Deployment', 'StatefulSet', 'Job']) {
     const leaving = withTemplate(['arm:1', 'intel:1'], { metadata });
     const admitted = await admit(update(kind, leaving, withTemplate(['arm:1'])));
     t.strictSame(admitted.raw, { uid, allowed: true }, kind);
   }
-  t.equal(asked.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
 });
 
-test('other workloads are not changed; the person applying them is warned', async (t) => {
+test('other workloads are not changed; the user who applies them gets a warning', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images) });
   const bad = ['arm:1', 'intel:1'];
   for (const kind of ['Deployment', 'StatefulSet', 'ReplicaSet', 'Job', 'CronJob']) {
@@ -106,7 +106,7 @@ test('other workloads are not changed; the person applying them is warned', asyn
   }
 });
 
-test('the warnings that only a controller would see reach the person who applies a workload', async (t) => {
+test('warnings about its pods reach the user who applies a workload', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images), cluster });
   const misspelled = { labels: { 'arch.example/preferred': 'aarch64' } };
   const rows: [what: string, template: object, warning: RegExp][] = [
@@ -116,7 +116,7 @@ test('the warnings that only a controller would see reach the person who applies
       /unknown architecture aarch64; did you mean arm64/,
     ],
     [
-      'a node selector that its image does not fit',
+      'a node selector that the image cannot meet',
       { spec: podOf(['intel:1'], onArch('arm64')).spec },
       /the pod allows arm64, but its images can only run on amd64/,
     ],
@@ -136,18 +136,18 @@ test('the warnings that only a controller would see reach the person who applies
     }
 });
 
-test('what a controller made for its owner is not looked at again', async (t) => {
-  const asked = scripted(images);
-  const { admit } = await serve(t, { inspector: asked });
+test('a workload with an owner is not checked again', async (t) => {
+  const inspector = scripted(images);
+  const { admit } = await serve(t, { inspector });
   const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u', controller: true };
   const owned = withTemplate(['arm:1', 'intel:1'], { metadata: { ownerReferences: [owner] } });
   t.strictSame((await admit(workload('ReplicaSet', owned))).raw, { uid, allowed: true });
-  t.equal(asked.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
 });
 
-test('kinds, operations and subresources that need no decision', async (t) => {
-  const asked = scripted(images);
-  const { admit, metric } = await serve(t, { inspector: asked });
+test('other kinds, operations and subresources are admitted without a decision', async (t) => {
+  const inspector = scripted(images);
+  const { admit, metric } = await serve(t, { inspector });
   const object = podOf(['arm:1']);
   const scaled = { spec: { replicas: 3 } };
   const kindOf = (group: string, kind: string) => ({ group, version: 'v1', kind });
@@ -158,16 +158,16 @@ test('kinds, operations and subresources that need no decision', async (t) => {
     ['status', { operation: 'UPDATE', subResource: 'status', object }],
     ['scale', workload('Deployment', scaled, { operation: 'UPDATE', subResource: 'scale' })],
     ['a ConfigMap', { kind: kindOf('', 'ConfigMap'), object: {} }],
-    ['a Pod of somebody else', { kind: kindOf('example.com', 'Pod'), object }],
-    ['a Deployment of somebody else', { kind: kindOf('example.com', 'Deployment'), object }],
+    ['a Pod of another API group', { kind: kindOf('example.com', 'Pod'), object }],
+    ['a Deployment of another API group', { kind: kindOf('example.com', 'Deployment'), object }],
   ];
   for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
-  t.equal(asked.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="ignored"}'), 4);
   t.equal(await metric('archwright_admissions_total{kind="other",outcome="ignored"}'), 3);
 });
 
-test('a template that cannot be understood is let through and counted', async (t) => {
+test('an invalid template is admitted and counted', async (t) => {
   const { admit, metric } = await serve(t, { inspector: scripted(images) });
   for (const object of [{}, { spec: {} }, { spec: { template: [] } }, null]) {
     const admitted = await admit(workload('DaemonSet', object));
@@ -179,7 +179,7 @@ test('a template that cannot be understood is let through and counted', async (t
   t.equal(await metric('archwright_admissions_total{kind="DaemonSet",outcome="fault"}'), 4);
 });
 
-test('a DaemonSet whose images share nothing is denied, as its pods would be', async (t) => {
+test('a DaemonSet without a common architecture is denied', async (t) => {
   const { admit } = await serve(t, { inspector: scripted(images) });
   t.match(await admit(workload('DaemonSet', withTemplate(['arm:1', 'intel:1']))), {
     allowed: false,

@@ -109,6 +109,11 @@ values: of a pool of nodes, above those of the release.
 {{- toJson $some | sha256sum | trunc 16 -}}
 {{- end -}}
 
+{{/* A change is followed, but a webhook that could not start with a wrong one would wait minutes for its next start. */}}
+{{- define "archwright.clientCaChecksum" -}}
+{{- with .Values.webhook.clientCa }}{{ sha256sum . | trunc 16 }}{{ end -}}
+{{- end -}}
+
 {{/* File name of a registry's credentials in `creds`. It is also a key of a Secret. */}}
 {{- define "archwright.credentialFile" -}}
 {{- regexReplaceAll ":([0-9]+)$" . "_${1}_" }}.toml

@@ -37,6 +37,11 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- end -}}
 {{- if eq (int .Values.controller.factsPort) (int .Values.controller.metricsPort) }}{{ $wrong = append $wrong "controller.factsPort and controller.metricsPort are equal; set two ports" }}{{ end -}}
 {{- if eq (int .Values.webhook.port) (int .Values.webhook.metricsPort) }}{{ $wrong = append $wrong "webhook.port and webhook.metricsPort are equal; set two ports" }}{{ end -}}
+{{- with .Values.webhook.clientCa -}}
+{{- if not (contains "-----BEGIN CERTIFICATE-----" .) }}{{ $wrong = append $wrong "webhook.clientCa must be certificates in PEM" }}{{ end -}}
+{{- end -}}
+{{- $image := include "archwright.image" . -}}
+{{- if contains "//" $image }}{{ $wrong = append $wrong (printf "the image would be %s; a registry has no scheme and no slash at its end, as in image.registry=registry.example.com" $image) }}{{ end -}}
 {{- uniq $wrong | toJson -}}
 {{- end -}}
 
@@ -135,6 +140,13 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- $wrong = append $wrong "kubeletConfig.binDir needs kubeletConfig.config or kubeletConfig.configDir" -}}
 {{- else if and (or $file $dir) (not $programs) -}}
 {{- $wrong = append $wrong (printf "kubeletConfig.%s needs kubeletConfig.binDir, the directory of the plugins" (ternary "config" "configDir" (ne $file ""))) -}}
+{{- end -}}
+{{- range $key := list "kubeletConfig.config" "kubeletConfig.configDir" "kubeletConfig.binDir" -}}
+{{- $path := get $all $key -}}
+{{- $isInDirectory := and $dir (eq $key "kubeletConfig.config") -}}
+{{- if and $path (not $isInDirectory) (not (hasPrefix "/" $path)) -}}
+{{- $wrong = append $wrong (printf "%s must be an absolute path, which is taken below hostRoot, not %s" $key (toRawJson $path)) -}}
+{{- end -}}
 {{- end -}}
 {{- if not .isPool -}}
 {{- if and $all.requirePullableNodes (not .root.Values.agent.enabled) -}}

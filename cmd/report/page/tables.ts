@@ -131,7 +131,7 @@ function namesOf({ cells }: Pick<Row, 'cells'>): string {
   return cells.slice(0, 2).join('/');
 }
 
-/** Of all blockers; `ready` if a pod has none. */
+/** Causes of all blockers; `ready` if a pod has none. */
 function causesOf(pods: readonly JudgedPod[]): readonly State[] {
   const found = new Set(pods.flatMap(({ blockers }) => blockers.map(({ cause }) => cause)));
   const isReady = pods.some(({ blockers }) => blockers.length === 0);

@@ -4,7 +4,7 @@
  * @see karpenter pkg/apis/v1alpha1/nodeoverlay.go; `AdjustedPrice` in pkg/cloudprovider/types.go
  */
 import type { KubeClient } from '../../../src/kube/api/client.ts';
-import { KubeError } from '../../../src/kube/api/errors.ts';
+import { isCode } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { objectsOf } from '../../../src/kube/api/pages.ts';
 import { clusterPath } from '../../../src/kube/api/paths.ts';
@@ -43,8 +43,8 @@ export async function listNodeOverlays(
       if (overlay !== undefined) found.push(overlay);
     }
   } catch (error) {
-    if (error instanceof KubeError && error.code === 'not-found') return [];
-    if (error instanceof KubeError && error.code === 'forbidden') return 'forbidden';
+    if (isCode(error, 'not-found')) return [];
+    if (isCode(error, 'forbidden')) return 'forbidden';
     throw error;
   }
   return found.sort((a, b) => b.weight - a.weight || (a.name < b.name ? -1 : 1));

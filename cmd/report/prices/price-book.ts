@@ -48,7 +48,7 @@ export class PriceBook {
     return { list, kinds, savings: createSavings(market) };
   }
 
-  /** Of the nodes, and those of the architecture that the file names with their sizes. */
+  /** Kinds of the present nodes, and those of the architecture that the price file names with their sizes. */
   #kinds(architecture: string): readonly PricedKind[] {
     const kinds = new Map<string, PricedKind>();
     const present = new Set<string>();

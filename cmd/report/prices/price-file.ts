@@ -81,8 +81,8 @@ function withoutRepetition(entries: readonly PriceEntry[], file: string): readon
 
 function entryOf(entry: TomlTable, wrong: WrongTable): PriceEntry {
   const { 'instance-type': instanceType, region, 'on-demand': onDemand, spot } = entry;
-  if (!isName(instanceType)) throw wrong('instance-type must be a text');
-  if (region !== undefined && !isName(region)) throw wrong('region must be a text');
+  if (!isName(instanceType)) throw wrong('instance-type must be a string');
+  if (region !== undefined && !isName(region)) throw wrong('region must be a string');
   if (onDemand === undefined && spot === undefined) throw wrong('on-demand or spot must be set');
   for (const [name, price] of Object.entries({ 'on-demand': onDemand, spot }))
     if (price !== undefined && !isPositive(price))
@@ -101,7 +101,7 @@ function entryOf(entry: TomlTable, wrong: WrongTable): PriceEntry {
 function sizeOf({ architecture, vcpu, memory }: TomlTable, wrong: WrongTable): NodeSize | undefined {
   if (architecture === undefined && vcpu === undefined && memory === undefined) return undefined;
   if (!isName(architecture))
-    throw wrong('architecture, vcpu and memory belong together: architecture must be a text');
+    throw wrong('architecture, vcpu and memory belong together: architecture must be a string');
   const mistake = unknownArchitecture(architecture);
   if (mistake !== undefined) throw wrong(mistake);
   if (!isPositive(vcpu)) throw wrong('architecture, vcpu and memory belong together: vcpu must be a number');

@@ -1,8 +1,7 @@
 /** The ConfigMap of a published report: totals as text; the report and the page compressed. */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { fieldManager, ownLabels } from '../../../src/controller/own-objects.ts';
-import type { Patch } from '../../../src/kube/api/client.ts';
+import { namedLabels } from '../../../src/controller/own-objects.ts';
 import { programVersion } from '../../program/version.ts';
 import { bytes } from '../amounts.ts';
 import { asJson, jsonTotals, type Report } from '../write.ts';
@@ -20,7 +19,7 @@ interface Content {
   readonly report: Report;
   readonly page: string;
   readonly made: Date;
-  /** That the report is limited to; empty: all. */
+  /** The report is limited to these; empty: all. */
   readonly namespaces: readonly string[];
 }
 
@@ -50,13 +49,6 @@ export async function configMapOf({ namespace, name, report, page, made, namespa
     leftOut,
   };
   const data = { 'summary.json': `${JSON.stringify(summary, undefined, 2)}\n` };
-  const metadata = { name, namespace, labels: publishedLabels };
+  const metadata = { name, namespace, labels: namedLabels };
   return { object: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data, binaryData }, leftOut };
-}
-
-export const publishedLabels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels };
-
-/** Server-side apply: a Role can allow it for one name, and it writes nothing if nothing has changed. */
-export function applied(body: object): Patch {
-  return { type: 'apply', body, fieldManager, force: true };
 }

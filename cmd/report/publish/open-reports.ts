@@ -4,7 +4,7 @@
  * @see https://github.com/openreports/reports-api, apis/openreports.io/v1alpha1/report_types.go
  */
 import { concurrently } from '../../../src/async/concurrently.ts';
-import { isOwn, openReports } from '../../../src/controller/own-objects.ts';
+import { applied, isOwn, namedLabels, openReports } from '../../../src/controller/own-objects.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -15,7 +15,6 @@ import { counted } from '../../program/table.ts';
 import { bytes, rounded } from '../amounts.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
 import { verdicts } from '../verdict.ts';
-import { applied, publishedLabels } from './config-map.ts';
 
 /** A cluster with more namespaces has few workloads in each. */
 const maxReports = 1000;
@@ -28,7 +27,7 @@ const results = { yes: 'pass', pinned: 'warn', no: 'fail', unknown: 'error' } as
 
 interface Options {
   readonly client: KubeClient;
-  /** Of every Report. A Role can allow one name. */
+  /** Every Report has this name, because a Role can allow one name. */
   readonly name: string;
   readonly say: (message: string) => void;
   readonly stop: AbortSignal;
@@ -114,7 +113,7 @@ export class OpenReports {
   /** A namespace that is deleted meanwhile needs no Report. */
   async #write(namespace: string, content: object): Promise<void> {
     const { client, name, stop: signal } = this.#options;
-    const metadata = { name, namespace, labels: publishedLabels };
+    const metadata = { name, namespace, labels: namedLabels };
     const body = { apiVersion: 'openreports.io/v1alpha1', kind: 'Report', metadata, ...content };
     try {
       await client.patch(openReports(namespace, name), applied(body), { signal });

@@ -2,13 +2,13 @@
 import { ignoring } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
-import { isOwn } from '../../../src/controller/own-objects.ts';
+import { applied, isOwn } from '../../../src/controller/own-objects.ts';
 import type { CliContext } from '../../program/context.ts';
 import { exitCodes, UsageError, type Invocation } from '../../program/subcommand.ts';
 import type { Kubernetes } from '../../wiring/kubernetes.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Report } from '../write.ts';
-import { applied, configMapOf } from './config-map.ts';
+import { configMapOf } from './config-map.ts';
 import { OpenReports } from './open-reports.ts';
 
 export interface Published {

@@ -23,8 +23,6 @@ export interface Auth {
   /** base64 of `username:password`. */
   readonly auth?: Secret | undefined;
   readonly identityToken?: Secret | undefined;
-  /** CRI only: URL of the only host that may receive the credential. */
-  readonly serverAddress?: string | undefined;
 }
 
 export interface Registry {
@@ -146,19 +144,13 @@ function readTlsTable(table: Table, where: string): RegistryTls {
 }
 
 /**
- * The credential for a host, undefined for anonymous. A user name takes precedence over an identity token
+ * The credential, undefined for anonymous. A user name takes precedence over an identity token
  * (sent as a password without a user name), and that over `auth` (containerd
  * `internal/cri/server/images/image_pull.go` ParseAuth).
- * @param host of the request, with its port
  * @throws InvalidConfig
  */
-export function parseAuth(auth: Auth, host: string): Credential | undefined {
-  const { username = '', password, identityToken, serverAddress = '' } = auth;
-  if (serverAddress !== '') {
-    const url = parseGoUrl(serverAddress);
-    if (!url) throw new InvalidConfig('invalid', 'the server address is not a URL');
-    if (url.host !== host) return undefined;
-  }
+export function parseAuth(auth: Auth): Credential | undefined {
+  const { username = '', password, identityToken } = auth;
   if (username !== '') return { username, password: password ?? secret('') };
   if (identityToken && reveal(identityToken) !== '') return { username: '', password: identityToken };
   const encoded = auth.auth ? reveal(auth.auth) : '';

@@ -19,26 +19,18 @@ export interface EffectiveHost extends HostConfig {
   readonly isDefault: boolean;
 }
 
-/** Defaults of clients other than the kubelet. The CRI plugin sets none. */
-export interface HostDefaults {
-  readonly scheme?: 'http' | 'https' | undefined;
-  /** Whether there are TLS settings for all hosts. */
-  readonly tls?: boolean | undefined;
-}
-
 /** @param configured hosts of the directory, if there is one @returns at least one, in order */
 export function effectiveHosts(
   configured: readonly HostConfig[] | undefined,
   namespace: string,
   rules: ContainerdRules,
-  defaults: HostDefaults = {},
 ): EffectiveHost[] {
   const hosts = configured ?? [noHost];
   return hosts.map((host, index) => {
     const isDefault = index === hosts.length - 1 && host.host === '';
-    const filled = isDefault ? { ...host, ...defaultHost(namespace, rules, defaults) } : host;
+    const filled = isDefault ? { ...host, ...defaultHost(namespace, rules) } : host;
     const { ca, client, skipVerify } = filled;
-    const tls = defaults.tls === true || [ca, client, skipVerify].some((setting) => setting !== undefined);
+    const tls = [ca, client, skipVerify].some((setting) => setting !== undefined);
     const port = splitHostPort(filled.host)?.port ?? '';
     const httpFallback = rules.httpFallback && filled.scheme === 'http' && tls && port !== '80';
     return { ...filled, ...(httpFallback && { scheme: 'https' }), httpFallback, isDefault };
@@ -50,20 +42,15 @@ export function defaultHostName(namespace: string): string {
   return namespace === 'docker.io' ? 'registry-1.docker.io' : namespace;
 }
 
-function defaultHost(namespace: string, rules: ContainerdRules, defaults: HostDefaults): Partial<HostConfig> {
+function defaultHost(namespace: string, rules: ContainerdRules): Partial<HostConfig> {
   const common = {
     host: defaultHostName(namespace),
     path: '/v2',
     capabilities: capabilitiesOf(rules),
   };
-  if (namespace === 'docker.io') return { ...common, scheme: 'https' };
-  if (!isLocalhost(namespace)) return { ...common, scheme: defaults.scheme ?? 'https' };
-  if (!rules.httpFallback) {
-    // 1.6: plain HTTP for localhost, unless a client sets a scheme.
-    const plain = (defaults.scheme ?? 'http') === 'http';
-    return { ...common, scheme: defaults.scheme ?? 'http', ...(plain && { skipVerify: true }) };
-  }
-  if (defaults.scheme !== undefined) return { ...common, scheme: defaults.scheme };
+  if (!isLocalhost(namespace)) return { ...common, scheme: 'https' };
+  // 1.6: plain HTTP for localhost.
+  if (!rules.httpFallback) return { ...common, scheme: 'http', skipVerify: true };
   const port = splitHostPort(namespace)?.port ?? '';
   const scheme = port === '' || port === '443' ? 'https' : 'http';
   // Certificates for localhost do not verify. Port 80 has no TLS.

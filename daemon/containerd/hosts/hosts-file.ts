@@ -35,12 +35,12 @@ export interface HostConfig {
   readonly path: string;
   readonly capabilities: readonly Capability[];
   /** Paths. An empty list is a TLS setting, undefined is not. */
-  readonly ca?: readonly string[];
+  readonly ca?: readonly string[] | undefined;
   /** Paths of certificate and key; an empty path: the key is in the file of the certificate. */
-  readonly client?: readonly (readonly [certificate: string, key: string])[];
-  readonly skipVerify?: boolean;
+  readonly client?: readonly (readonly [certificate: string, key: string])[] | undefined;
+  readonly skipVerify?: boolean | undefined;
   readonly headers: readonly Header[];
-  readonly dialTimeoutMs?: number;
+  readonly dialTimeoutMs?: number | undefined;
 }
 
 export const noHost: HostConfig = { scheme: '', host: '', path: '', capabilities: [], headers: [] };
@@ -98,15 +98,7 @@ function parseHost(url: string, dir: string, table: Table, rules: ContainerdRule
   const timeout = rules.dialTimeout ? (fields.text('dial_timeout') ?? '') : '';
   const dialTimeoutMs = timeout === '' ? undefined : parseGoDuration(timeout);
   if (timeout !== '' && dialTimeoutMs === undefined) throw invalid(goDurationError(timeout));
-  return {
-    ...location,
-    capabilities,
-    ...(ca && { ca }),
-    ...(client && { client }),
-    ...(skipVerify !== undefined && { skipVerify }),
-    headers,
-    ...(dialTimeoutMs !== undefined && { dialTimeoutMs }),
-  };
+  return { ...location, capabilities, ca, client, skipVerify, headers, dialTimeoutMs };
 }
 
 function parseLocation(written: string, overridePath: boolean): Pick<HostConfig, 'scheme' | 'host' | 'path'> {

@@ -47,7 +47,7 @@ export class ProviderConfigError extends Error {
 
 export interface ReadConfig {
   readonly providers: readonly ProviderConfig[];
-  /** Of each file's length and bytes, as in the metrics of newer kubelets. */
+  /** Hash of each file's length and bytes, as in the metrics of newer kubelets. */
   readonly hash: string;
   readonly isDirectory: boolean;
 }

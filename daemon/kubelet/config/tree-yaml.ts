@@ -7,7 +7,7 @@ import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments
 import type { Document, Scalar } from 'yaml';
 import { DecodeError, maxDepth, type Tree, type TreeObject } from './tree.ts';
 
-/** Aliases can expand a small text without limit; configurations have some hundred values. */
+/** Aliases can expand a small text without limit; configurations have a few hundred values. */
 const maxNodes = 100_000;
 
 const tooDeep = `yaml: is nested deeper than ${maxDepth} levels`;

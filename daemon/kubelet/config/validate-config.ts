@@ -9,15 +9,8 @@ import { splitHostPath } from '../../../src/credentials/keyring/key.ts';
 
 const cacheTypes: readonly string[] = ['ServiceAccount', 'Token'];
 
-/**
- * @param serviceAccountTokens the feature gate `KubeletServiceAccountTokenForCredentialProviders`, on since
- * Kubernetes 1.34
- * @returns all errors as one text, without repetitions; `undefined` for a valid configuration
- */
-export function validateConfig(
-  providers: readonly ProviderConfig[],
-  serviceAccountTokens = true,
-): string | undefined {
+/** @returns all errors as one text, without repetitions; `undefined` for a valid configuration */
+export function validateConfig(providers: readonly ProviderConfig[]): string | undefined {
   const errors =
     providers.length === 0 ? [required('providers', 'at least 1 item in plugins is required')] : [];
   const seen = new Set<string>();
@@ -29,7 +22,7 @@ export function validateConfig(
       ...choiceErrors('providers.apiVersion', provider.apiVersion, execApiVersions),
       ...matchImagesErrors(provider.matchImages),
       ...cacheDurationErrors(provider.defaultCacheDurationMs),
-      ...tokenErrors(provider, serviceAccountTokens),
+      ...tokenErrors(provider),
     );
   }
   const distinct = [...new Set(errors)];
@@ -67,7 +60,7 @@ function cacheDurationErrors(ms: number | undefined): string[] {
   return ms < 0 ? [invalid(path, formatGoDuration(ms), 'must be greater than or equal to 0')] : [];
 }
 
-function tokenErrors({ tokenAttributes, apiVersion }: ProviderConfig, enabled: boolean): string[] {
+function tokenErrors({ tokenAttributes, apiVersion }: ProviderConfig): string[] {
   if (tokenAttributes === undefined) return [];
   const path = 'providers.tokenAttributes';
   const requiredPath = `${path}.requiredServiceAccountAnnotationKeys`;
@@ -77,11 +70,6 @@ function tokenErrors({ tokenAttributes, apiVersion }: ProviderConfig, enabled: b
   const optionalKeys = tokenAttributes.optionalServiceAccountAnnotationKeys ?? [];
   const both = [...new Set(requiredKeys)].filter((key) => optionalKeys.includes(key)).sort();
   const errors: string[] = [];
-  if (!enabled) {
-    const detail =
-      'tokenAttributes is not supported when KubeletServiceAccountTokenForCredentialProviders feature gate is disabled';
-    errors.push(forbidden(path, detail));
-  }
   if (serviceAccountTokenAudience === '') errors.push(required(`${path}.serviceAccountTokenAudience`));
   if (requireServiceAccount === undefined) errors.push(required(`${path}.requireServiceAccount`));
   if (apiVersion !== tokenApiVersion) {

@@ -13,7 +13,7 @@ export type Auth = ReadonlyMap<string, Credential>;
 
 const purgeIntervalMs = 15 * 60_000;
 
-/** Some hundred images per node, with entries of several service accounts; up to 4 KiB each. */
+/** A few hundred images per node, with entries of several service accounts; up to 4 KiB each. */
 const bounds = { maxEntries: 1000, maxBytes: 4 * 1_048_576 };
 
 /** JavaScript objects of each key and credential. */

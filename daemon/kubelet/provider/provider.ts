@@ -35,7 +35,7 @@ export interface Provision {
 
 /** Why a provider with `tokenAttributes` is left out without `ServiceAccountTokens`. */
 export const tokenReason =
-  'it needs a token of the pod’s service account (tokenAttributes), and the agent may not ask for one; ' +
+  'it needs a token of the pod’s service account (tokenAttributes), and the agent may not request one; ' +
   'images that only this plugin has credentials for are answered as unauthorized here';
 
 const noAccount =

@@ -4,6 +4,7 @@
  */
 import { reveal, type Secret, secret } from '../../../src/telemetry/secret.ts';
 import {
+  cacheKey,
   serviceAccountKey,
   singleFlightKey,
   tokenHash,
@@ -19,11 +20,10 @@ import { LoadingCache, type Loaded } from '../../../src/async/loading-cache.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { messageOf } from '../../../src/names/printable.ts';
 
-/** The pod with the image. Before its creation it has no uid, and perhaps no name. */
+/** The pod with the image. Before its creation it may have no name. */
 export interface PodIdentity {
   readonly namespace: string;
   readonly name?: string;
-  readonly uid?: string;
   /** Empty for a pod without one, such as a static pod. */
   readonly serviceAccountName: string;
 }
@@ -83,12 +83,16 @@ export async function grantFor(
     const account = { namespace, name, uid: found.uid, annotations };
     failed = 'Error getting service account token';
     const token = await tokens.tokenFor(pod, account.uid, attributes.serviceAccountTokenAudience);
+    failed = 'Error generating cache key of service account';
     const hash = tokenHash(token);
-    const cacheKey = serviceAccountKey(account, attributes.cacheType, hash);
+    const key = serviceAccountKey(account, attributes.cacheType, hash);
     const flight = singleFlightKey(image, hash, account.annotations);
-    return { grant: { account, token, cacheKey, singleFlightKey: flight } };
+    // Several annotations may be too long together.
+    cacheKey(image, key);
+    return { grant: { account, token, cacheKey: key, singleFlightKey: flight } };
   } catch (error) {
-    return { refused: `${failed} ${namespace}/${name}: ${messageOf(error)}`, isFailure: true };
+    const isFailure = !(error instanceof RangeError);
+    return { refused: `${failed} ${namespace}/${name}: ${messageOf(error)}`, isFailure };
   }
 }
 
@@ -171,7 +175,7 @@ export function createServiceAccountTokens(
       const where = `POST ${path}/token`;
       throw new KubeError('bad-answer', where, `${where}: the API server answered without a usable token`);
     }
-    return { value: secret(text), expiresAt: requestedAt + lifeOf(answer) * 1000 * usedShare };
+    return { value: secret(text, 'others'), expiresAt: requestedAt + lifeOf(answer) * 1000 * usedShare };
   }
 
   return {

@@ -24,14 +24,14 @@ export const alerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'Prometheus scrapes no archwright webhook.',
     meaning:
-      'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created.',
+      'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created until the controller changes it to `Ignore` (after `webhookAbsenceTime`).',
     steps: [
       '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: are they ready?',
       '`ContainerCreating`: they wait for certificates from the controller. ' +
         logs('controller') +
-        ' says why.',
+        ' shows why.',
       'Ready but not scraped: check `networkPolicy.metricsFrom` and `monitoring.labels`.',
-      'To allow pods under `Fail`: `helm upgrade … --reuse-values --set failurePolicy=Ignore`.',
+      'If pods are refused and no controller leads: `kubectl delete mutatingwebhookconfiguration archwright` lets them in. Afterwards, `helm upgrade archwright charts/archwright -n archwright -f values.yaml` restores it.',
     ],
   },
   {
@@ -42,7 +42,7 @@ export const alerts: readonly Alert[] = [
     summary: 'The webhook configuration is not in force.',
     meaning: 'Pods are created without a placement.',
     steps: [
-      '`archwright_webhook_configuration == 1` has the [state](../certificates.md#the-webhook-configuration). `waiting`: see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: `helm upgrade` restores the MutatingWebhookConfiguration.',
+      '`archwright_webhook_configuration == 1` has the [state](../certificates.md#the-webhook-configuration). `waiting`: see [ArchwrightWebhookDown](ArchwrightWebhookDown.md). `missing`: `helm upgrade archwright charts/archwright -n archwright -f values.yaml` restores the MutatingWebhookConfiguration.',
       `${logs('controller')} has the cause.`,
       'When it is fixed, `archwright probe` checks that the API server calls the webhook.',
     ],
@@ -70,9 +70,9 @@ export const alerts: readonly Alert[] = [
     meaning:
       'Images that are not in memory stay unknown. Their pods are not gated: they get `fallbackArchitecture`, or may run anywhere.',
     steps: [
-      '`archwright status` names the cause. If it does not: `kubectl -n archwright describe daemonset archwright-agent` (*violates PodSecurity*) and `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), agents run only on nodes with the label `arch.example/agent=true`.',
+      '[`archwright status`](../status.md) names the cause. If it does not: `kubectl -n archwright describe daemonset archwright-agent` (*violates PodSecurity*) and `kubectl -n archwright get pods -l app.kubernetes.io/component=agent -o wide`. With [`agentNodes`](../agent-nodes.md), agents run only on nodes with the label `arch.example/agent=true`.',
       'Agents are ready, but unreachable: a security group may block their port (`agent.port`, 9443) between nodes.',
-      `${logs('webhook')} says why each agent is not used.`,
+      `${logs('webhook')} shows why each agent is not used.`,
     ],
   },
   {
@@ -84,7 +84,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'Other agents answer for them, unless only their nodes have the credentials for an image.',
     steps: [
       `${logs('webhook')} names these agents.`,
-      'Check one of them and its node: `kubectl -n archwright describe pod AGENT-POD`. Is the clock of the node right?',
+      'Check one of them and its node: `kubectl -n archwright describe pod AGENT-POD`. Is its clock right? `kubectl debug node/NODE -it --image=busybox -- date`',
     ],
   },
   {
@@ -109,7 +109,7 @@ export const alerts: readonly Alert[] = [
       'An admission waits at most `inlineBudget` for an unknown image. If it takes longer, the webhook lacks CPU.',
     steps: [
       'Compare the CPU usage of the webhook with its limit, and look at `nodejs_eventloop_lag_p99_seconds`.',
-      'Add replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or raise the CPU request.',
+      'Add replicas (`webhook.replicas`, `webhook.autoscaling.enabled`), or raise the CPU request. Other causes: [creating pods is slow](../troubleshooting.md#creating-pods-is-slow).',
     ],
   },
   {
@@ -120,7 +120,7 @@ export const alerts: readonly Alert[] = [
     summary: 'Pods have been gated for longer than five minutes ({{ $labels.reason }}).',
     meaning: 'The controller should have applied the fallback by now.',
     steps: [
-      '`archwright status` lists the pods.',
+      '[`archwright status`](../status.md) lists the pods.',
       '`kubectl -n NAMESPACE describe pod NAME` shows events. `archwright explain pod/NAME -n NAMESPACE` decides again and explains the decision.',
       'In `archwright_gate_failures_total`, `refused` is a missing right or another admission webhook. See [gates](../../use/gates.md#when-pods-stay-gated).',
     ],
@@ -135,7 +135,7 @@ export const alerts: readonly Alert[] = [
       'No credential is accepted. Either the nodes cannot pull these images, or archwright does not find the credentials that the nodes use.',
     steps: [
       `${logs('agent')} names the images.`,
-      'Run `archwright inspect --verbose IMAGE` and `archwright agent --check` in an agent’s pod: [the registry says 401](../troubleshooting.md#the-registry-says-401).',
+      '`kubectl -n archwright exec AGENT-POD -- archwright inspect --verbose IMAGE` shows which credentials were tried. [The registry returns 401](../troubleshooting.md#the-registry-returns-401) has the remedies.',
     ],
   },
   {
@@ -146,6 +146,7 @@ export const alerts: readonly Alert[] = [
     summary: 'A registry limits requests.',
     meaning: 'Images that are not in memory stay unknown until the registry answers again.',
     steps: [
+      `${logs('agent')} names the registry (\`rate-limited\`).`,
       'Set credentials with a higher limit (`registryCredentials`), or a mirror (`proxies`).',
       'To keep the image facts of agents across restarts, set `agent.stateHostPath`.',
     ],
@@ -161,7 +162,7 @@ export const alerts: readonly Alert[] = [
     steps: [
       '`kubectl -n archwright get events --field-selector=reason=CredentialProblem` names nodes, files and problems. See [credentials are not used](../troubleshooting.md#credentials-are-not-used).',
       '`kubectl -n archwright exec AGENT-POD -- archwright agent --check` shows all sources of a node.',
-      `Without such events: ${logs('agent')}`,
+      `Without such events: ${logs('agent')}.`,
     ],
   },
   {
@@ -172,7 +173,7 @@ export const alerts: readonly Alert[] = [
     summary: 'The current configuration file cannot be used.',
     meaning: 'The last good one stays in force. Pods that start now end with exit code 2.',
     steps: [
-      "`kubectl -n archwright get configmap archwright -o jsonpath='{.data.archwright\\.toml}' | archwright config check -` shows line and key.",
+      "`kubectl -n archwright get configmap archwright -o jsonpath='{.data.archwright\\.toml}' | archwright config check -` shows line and key. The logs have them too: `configuration is broken`.",
       'Correct the values and run `helm upgrade`, or `helm rollback`.',
     ],
   },
@@ -186,7 +187,7 @@ export const alerts: readonly Alert[] = [
     steps: [
       `Built-in certificates: does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))? ${logs('controller')} has errors.`,
       'cert-manager: `kubectl -n archwright get certificates`. Otherwise check your own issuer.',
-      'The Secret is new, but the certificate in use is old: check `archwright_tls_reloads_total{outcome="failed"}` and restart the pods.',
+      'The [certificate in the Secret](../certificates.md#secrets) is new, but the one in use is old: if a log has `TLS files cannot be used`, correct the Secret; otherwise `kubectl -n archwright rollout restart deployment,daemonset`.',
       'With a `certificateTime` of less than five days, this alert also fires without a problem.',
     ],
   },
@@ -224,7 +225,7 @@ export const alerts: readonly Alert[] = [
     summary: '{{ $value }} tags of running pods no longer have {{ $labels.architecture }}.',
     meaning: 'Running pods are not affected. New pods are placed on other nodes, or stay pending.',
     steps: [
-      '`archwright report --drift` names images and workloads ([drift](../drift.md)).',
+      '`kubectl -n archwright exec deploy/archwright-controller -- archwright report --drift` names images and workloads ([drift](../drift.md)).',
       'Push the tag again with all platforms, or use the digest that runs.',
     ],
   },
@@ -258,7 +259,7 @@ export const alerts: readonly Alert[] = [
     steps: [
       `${logs('controller')} and ${logs('webhook')} name the object.`,
       'Under `rbac.pullSecrets: none` or `namespaces`, refused reads of pull secrets are intended: silence `verb="get"`.',
-      'With `rbac.create: false`, compare your roles with `helm template … --set rbac.create=true`.',
+      'With `rbac.create: false`, compare your roles with `helm template archwright charts/archwright -f values.yaml --set rbac.create=true`.',
     ],
   },
 ];

@@ -131,7 +131,7 @@ function takes({ kind: { schema, rule, isSwitch = false } }: Setting<unknown>): 
   };
 }
 
-/** Sound values that no rule gives. */
+/** Valid values that no rule generates. */
 const examples: Readonly<Record<string, TomlValue>> = {
   agentNodes: 2,
   allowLoopbackRegistries: true,

@@ -1,8 +1,8 @@
-/** The kubelet's own handling of an image text, for its events and for the text sent to the runtime. */
+/** How the kubelet reads an image name, for its events and for the name sent to the runtime. */
 import { InvalidReference, defaultTag, parseNormalized } from '../../../src/images/references/reference.ts';
 import { formatReference } from './reference-forms.ts';
 
-/** The answer of ParseImageName; tag and digest are empty where absent. */
+/** The result of ParseImageName; tag and digest are empty where absent. */
 export interface KubeletImageName {
   /** Normalized repository: the kubelet's key for credentials. */
   readonly repository: string;

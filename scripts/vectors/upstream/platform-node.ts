@@ -22,7 +22,7 @@ export function architectureOfLabel(label: string): string {
 /**
  * ARM variant of a machine name from `uname -m`, without the `v`; `unknown` for a version unknown to
  * containerd. Source: containerd/platforms `cpuinfo_linux.go` getCPUVariantFromArch.
- * @throws UnknownMachine if it is no ARM name
+ * @throws UnknownMachine if it is not an ARM name
  */
 export function cpuVariantOfMachine(machine: string): string {
   const name = machine.toLowerCase();

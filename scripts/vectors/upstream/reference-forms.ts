@@ -21,7 +21,7 @@ export function parseAnyReference(text: string): WrittenReference {
   return parseNormalized(text);
 }
 
-/** The full text of a reference, with everything that it holds: `domain/path[:tag][@digest]`. */
+/** The full text of a reference: `domain/path[:tag][@digest]`. */
 export function formatReference(reference: WrittenReference): string {
   const { domain, path, tag, digest } = reference;
   if (path === '') return digest ?? '';
@@ -29,7 +29,7 @@ export function formatReference(reference: WrittenReference): string {
   return `${name}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
 }
 
-/** The name as people write it: without `docker.io/`, and without `library/` where nothing else follows. */
+/** The name as people write it: without `docker.io/`, and without `library/` before a name of one component. */
 export function familiarName(reference: { readonly domain: string; readonly path: string }): string {
   const { domain, path } = reference;
   if (domain === '') return path;

@@ -11,9 +11,10 @@ import { paths } from '../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import type { Counter } from '../../telemetry/metrics.ts';
 import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../fleet/agents/identity.ts';
-import { readAuthorities } from '../certificates/authorities.ts';
+import { readAuthorities, trusted } from '../certificates/authorities.ts';
 import { agreedTimeOf, timesOf, validity } from '../certificates/clock-agreement.ts';
 import { issueFor } from '../certificates/issue.ts';
+import { writeCertificates } from '../certificates/pem.ts';
 import { signerOf } from '../certificates/rotation-plan.ts';
 import { Secrets } from '../certificates/secrets.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
@@ -125,10 +126,8 @@ export class AgentCertificates {
     const pem = await issueFor(publicKey, signer, subject, life);
     if (!request.isApproved) await this.#answer(name, 'Approved', 'OwnNode', `the token is of node ${node}`);
     // With the CAs: the first agents of a cluster start before the Secret that has them.
-    const trusted = [authorities.newest.certificate, ...authorities.previous].map((each) => each.pem);
-    const body = {
-      status: { certificate: Buffer.from(`${pem.trim()}\n${trusted.join('')}`).toString('base64') },
-    };
+    const chain = `${pem.trim()}\n${writeCertificates(trusted(authorities))}`;
+    const body = { status: { certificate: Buffer.from(chain).toString('base64') } };
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
     this.#seen.set(name, 'signed');

@@ -1,21 +1,7 @@
 /** Requests of agents for certificates: CertificateSigningRequests, and the PKCS #10 inside (RFC 2986). */
 import type { webcrypto } from 'node:crypto';
-import type { KubeObject } from '../../kube/api/objects.ts';
+import type { CertificateSigningRequest, KubeObject } from '../../kube/api/objects.ts';
 import { timeOf } from '../caches/cached.ts';
-
-export interface SigningRequest extends KubeObject {
-  readonly spec: {
-    readonly request: string;
-    readonly usages?: readonly string[];
-    /** Set by the API server from the credentials of the request, as `extra` is. */
-    readonly username?: string;
-    readonly extra?: Readonly<Record<string, readonly string[]>>;
-  };
-  readonly status?: {
-    readonly certificate?: string;
-    readonly conditions?: readonly { readonly type: string }[];
-  };
-}
 
 export type OpenRequest = Readonly<NonNullable<ReturnType<typeof trimRequest>>>;
 
@@ -24,7 +10,7 @@ const maxRequestLength = 4096;
 
 /** @returns `undefined`: it is from another account, or it has its answer */
 export function trimRequest(object: KubeObject, account: string) {
-  const { metadata = {}, spec, status = {} } = object as SigningRequest;
+  const { metadata = {}, spec, status = {} } = object as CertificateSigningRequest;
   const has = (condition: string): boolean =>
     status.conditions?.some(({ type }) => type === condition) ?? false;
   // Other installations of archwright in the cluster sign for their own accounts.

@@ -5,7 +5,7 @@
  * A surplus label is removed after a minute: by then, the webhooks have found the agent of the new node. All
  * other state is in the cluster, so the next leader continues anywhere.
  */
-import { concurrently } from '../../async/concurrently.ts';
+import { changeEach } from '../../kube/api/change.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { Gauge } from '../../telemetry/metrics.ts';
@@ -18,7 +18,6 @@ import { agentLabelPatch, isLabeled, nodeMatters, planAgentNodes } from './plan.
 /** Nodes change by events; the configuration, and how long a node is not ready, by the clock. */
 const resyncMs = 15_000;
 const surplusMs = 60_000;
-const nodeWorkers = 4;
 
 export const agentNodes: Feature = async (leading) => {
   const { signal, caches } = leading;
@@ -67,12 +66,14 @@ export class AgentNodes {
 
   async #label(nodes: readonly CachedNode[], wanted: boolean): Promise<void> {
     const { client, signal, log } = this.#leading;
-    await concurrently(nodes, nodeWorkers, async ({ name, pool }) => {
+    const change = async ({ name, pool }: CachedNode): Promise<boolean> => {
       await ignoring('not-found', client.patch(paths.nodes(name), agentLabelPatch(wanted), { signal }));
       log.info(
         { node: name, pool },
         wanted ? 'the node was labeled for an agent' : 'the label for an agent was removed from the node',
       );
-    });
+      return true;
+    };
+    await changeEach(nodes, change, signal);
   }
 }

@@ -5,7 +5,7 @@ import type { Patch } from '../../kube/api/client.ts';
 import { keys } from '../../names/keys.ts';
 import type { CachedNode } from '../caches/cached.ts';
 
-/** Of the node label that the DaemonSet of the agents selects. */
+/** Value of the node label that the DaemonSet of the agents selects. */
 export const agentLabelValue = 'true';
 
 export interface AgentNodesPlan {

@@ -2,8 +2,7 @@
  * Labels amd64 nodes with the CPU level that their agents report (`amd64LevelLabels`; default: off). Pods can
  * require the label. A node without a report keeps its label. If the setting is turned off, the labels go.
  */
-import { concurrently } from '../../async/concurrently.ts';
-import { labelPatch } from '../../kube/api/change.ts';
+import { changeEach, labelPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -15,7 +14,6 @@ import { reconcileAll } from '../reconcile/reconciler.ts';
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;
-const nodeWorkers = 4;
 
 export const amd64Levels: Feature = (leading) => reconcileAll(leading, () => labelLevels(leading), resyncMs);
 
@@ -40,10 +38,12 @@ export async function labelLevels({
     const wanted = isOn ? (levelOf(node, reports) ?? present) : undefined;
     return wanted === present || node.deleting ? [] : [{ name: node.name, wanted }];
   });
-  await concurrently(changes, nodeWorkers, async ({ name, wanted }) => {
+  const change = async ({ name, wanted }: (typeof changes)[number]): Promise<boolean> => {
     await ignoring('not-found', client.patch(paths.nodes(name), levelLabelPatch(wanted), { signal }));
     log.info({ node: name, level: wanted ?? 'none' }, 'the label for the CPU level of the node was changed');
-  });
+    return true;
+  };
+  await changeEach(changes, change, signal);
 }
 
 function levelOf(

@@ -45,8 +45,7 @@ export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectM
 
 /** An RFC 3339 time of the API server's clock, in milliseconds since 1970; 0 if missing or invalid. */
 export function timeOf(text: string | undefined): number {
-  const time = text === undefined ? Number.NaN : Date.parse(text);
-  return Number.isNaN(time) ? 0 : time;
+  return Date.parse(text ?? '') || 0;
 }
 
 export function isReady(status: WithConditions | undefined): boolean {

@@ -1,7 +1,8 @@
 /**
  * The leader's caches: watches that all features share, trimmed to the fields in use. Pods have two watches,
  * split by `spec.nodeName` on the server, because almost all pods run. Running pods keep a few fields.
- * Waiting pods are kept only with our gate or our `pending`, with the fields that a decision needs.
+ * Waiting pods are kept only with our gate, our `pending` or the choice of a rollout, and with the fields that
+ * a decision needs.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../../kube/api/client.ts';

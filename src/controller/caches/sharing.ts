@@ -8,7 +8,7 @@ export type Share = <T>(value: T) => T;
 
 /** Enough for the workloads, nodes and images of a large cluster; beyond it sharing begins anew. */
 const defaultMaxValues = 20_000;
-/** Of the keys together. The values of a large cluster have some hundred characters each. */
+/** All keys together. The values of a large cluster have a few hundred characters each. */
 const maxCharacters = 8 * 1024 * 1024;
 /** A longer value would stay in memory after its pods. */
 const maxLength = 4096;

@@ -7,7 +7,7 @@ import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { fieldManager, ownLabels } from '../own-objects.ts';
+import { applied, fieldManager, ownLabels } from '../own-objects.ts';
 
 /** Decoded values of a Secret's `data`. */
 export type SecretTexts = Readonly<Record<string, string>>;
@@ -60,8 +60,7 @@ export class Secrets {
     const { client, namespace, signal } = this.#leading;
     const metadata = { name, namespace, labels: ownLabels, ...version };
     const body = { apiVersion: 'v1', kind: 'Secret', metadata, ...content };
-    const patch = { type: 'apply', body, fieldManager, force: true } as const;
-    return client.patch(paths.secrets(namespace, name), patch, { signal });
+    return client.patch(paths.secrets(namespace, name), applied(body), { signal });
   }
 }
 

@@ -63,11 +63,13 @@ export class Tallies {
     if (tally.done % progressEvery === 0) this.#progress(`${step}: ${tally.done} done`);
   }
 
-  /** A step that runs again fails for the same objects again: each is reported once. */
+  /**
+   * Only for the report: the step may run again, and succeed then. If it fails for the same object again, that
+   * is reported once.
+   */
   fail(step: string, what: string, why: string): Failure {
     const { failures } = this.#of(step);
     const failure = failures.get(what) ?? { what, why };
-    if (!failures.has(what)) this.#progress(`${step}: ${what}: ${why}`);
     failures.set(what, failure);
     return failure;
   }

@@ -50,7 +50,7 @@ interface Name {
 const workers = 16;
 const tries = 6;
 const backoff = { firstMs: 500, mostMs: 30_000 };
-/** Of a list that expired on the server (410) before its last page was read. */
+/** How often a list is started again that expired on the server (410) before its last page was read. */
 const restarts = 3;
 
 export class CleanRun {

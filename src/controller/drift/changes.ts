@@ -7,7 +7,7 @@ import type { ImageFacts } from '../../images/facts/facts.ts';
 import { formatPlatform, type FullPlatform } from '../../names/platform.ts';
 import type { NodeClass } from '../../nodes/node-class.ts';
 import { selectPlatform } from '../../nodes/selection.ts';
-import { formOf } from '../../placement/rules/fit.ts';
+import { formOf } from '../../placement/rules/images/fit.ts';
 
 export interface PlatformChange {
   readonly lost: readonly string[];
@@ -15,13 +15,13 @@ export interface PlatformChange {
 }
 
 export interface Compared {
-  /** Of the digests that pods run. */
+  /** Platforms of the digests that pods run. */
   readonly before: readonly FullPlatform[];
   /** Otherwise `before` has the platforms of the pods' nodes, and gains are unknown. */
   readonly isComplete: boolean;
-  /** Of the tag. */
+  /** What the tag names now. */
   readonly now: Pick<ImageFacts, 'platforms' | 'mediaType'>;
-  /** Of the cluster. */
+  /** Node classes of the cluster. */
   readonly classes: readonly NodeClass[];
 }
 

@@ -113,7 +113,7 @@ class Check {
     { platforms: before, isComplete }: { readonly platforms: readonly FullPlatform[]; isComplete: boolean },
     now: ImageFacts,
   ): Checked {
-    const groups = [...(this.#options.leading.nodeClasses?.() ?? noNodes).values()].flat();
+    const groups = [...(this.#options.leading.nodeClasses() ?? noNodes).values()].flat();
     const classes = groups.map((group) => group.class);
     return { kind: 'known', digest, change: changeOf({ before, isComplete, now, classes }), pulled };
   }

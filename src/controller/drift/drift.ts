@@ -15,7 +15,7 @@ import { DriftMeters } from './metrics.ts';
 import { DriftNotes } from './notes.ts';
 import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type RunningTag } from './tags.ts';
 
-/** One HEAD in two seconds at the default interval. A large cluster runs some thousand tags. */
+/** One HEAD in two seconds at the default interval. A large cluster runs a few thousand tags. */
 const maxTags = 10_000;
 /** One namespace has three of them, so registries that never answer keep no other namespace waiting. */
 const concurrentChecks = 8;
@@ -94,13 +94,15 @@ export class DriftMonitor {
 
   /** The tags that became due since the last round. */
   #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
-    const [after, until] = [this.#checkedUntil, Math.max(this.#checkedUntil, this.#leading.serverNow())];
+    const until = this.#leading.serverNow();
+    // A clock that was ahead is set back.
+    const after = Math.min(this.#checkedUntil, until);
     this.#checkedUntil = until;
     return tags.filter(({ image }) => {
       if (this.#late.has(image)) return true;
-      // Another interval moves the times.
+      // Another interval moves the times, and a clock that is set back repeats them.
       const { checkedAt = Number.NEGATIVE_INFINITY } = this.#states.get(image) ?? {};
-      return until - checkedAt > intervalMs / 2 && isDue(image, intervalMs, after, until);
+      return Math.abs(until - checkedAt) > intervalMs / 2 && isDue(image, intervalMs, after, until);
     });
   }
 

@@ -21,15 +21,15 @@ export async function reportLost(
   pulled: readonly string[],
 ): Promise<void> {
   const message = messageOf(drifted, pulled);
-  const told = new Set<string | undefined>();
+  const reported = new Set<string | undefined>();
   for (const pod of somePods(tag)) {
     const about = await subjectOf(leading, pod);
-    if (about === undefined || told.has(about.uid)) continue;
-    told.add(about.uid);
+    if (about === undefined || reported.has(about.uid)) continue;
+    reported.add(about.uid);
     leading.events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
   }
   const { image, digest, lost } = drifted;
-  leading.log.warn({ image, digest, lost, workloads: told.size }, 'a tag of running pods lost platforms');
+  leading.log.warn({ image, digest, lost, workloads: reported.size }, 'a tag of running pods lost platforms');
 }
 
 /** One pod of each owner. */

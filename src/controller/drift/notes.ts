@@ -1,4 +1,5 @@
 /** The notes on drifted tags in their ConfigMap, for the next leader, the webhook and `archwright report`. */
+import { isDeepStrictEqual } from 'node:util';
 import {
   formatDrifted,
   keyOfDrifted,
@@ -34,7 +35,7 @@ export class DriftNotes {
   /** Replaces the notes, if they differ. @throws KubeError */
   async write(tags: readonly NotedTag[], signal: AbortSignal): Promise<void> {
     const wanted = notesOf(tags);
-    if (this.#written !== undefined && isSame(this.#written, wanted)) return;
+    if (isDeepStrictEqual(this.#written, wanted)) return;
     this.#written = undefined;
     await this.#notes.change((data) => {
       const gone: NotesChange = Object.fromEntries(Object.keys(data).map((key) => [key, null]));
@@ -60,8 +61,4 @@ function notesOf(tags: readonly NotedTag[]): ReadonlyMap<string, string> {
     wanted.set(key, value);
   }
   return wanted;
-}
-
-function isSame(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
-  return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value);
 }

@@ -4,7 +4,7 @@
  */
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import { uncheckedRecord } from '../../placement/record/read.ts';
-import { verdictsOf } from '../../placement/rules/required.ts';
+import { verdictsOf } from '../../placement/rules/images/verdicts.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { factsOf, useOf } from '../scope/pulled-images.ts';
@@ -38,7 +38,7 @@ export async function blameOf(
 export interface Reported {
   readonly pod: RunningPod;
   readonly suspect: Suspect;
-  /** Of the pod's node. */
+  /** Architecture of the pod's node. */
   readonly architecture: string;
   readonly blame: Blame;
   /** `undefined`: nothing is to be noted. */
@@ -66,7 +66,7 @@ export function describeBlame({ pod, suspect, architecture, blame, noted, notesN
 }
 
 function remedyOf({ nodeChoice, annotations }: RunningPod, architecture: string): string {
-  const { outcome } = uncheckedRecord({ metadata: { ...(annotations && { annotations }) } });
+  const { outcome } = uncheckedRecord({ metadata: { annotations } });
   const isOwnChoice = nodeChoice !== undefined && (outcome === undefined || outcome === 'own-constraint');
   return isOwnChoice
     ? `The pod chose that node by its node selector or affinity: change these, or use an image for ${architecture}.`

@@ -13,7 +13,7 @@ import {
 } from '../../images/sources/broken-images.ts';
 import type { NotesChange, NotesData } from '../config-map-notes.ts';
 
-/** Of 1,000. A namespace with more broken images at a time has another problem. */
+/** One namespace's share of 1,000. A namespace with more broken images at a time has another problem. */
 export const maxNotesOfNamespace = 50;
 
 export class NoteShares {

@@ -2,7 +2,7 @@
  * Body of `POST /v1/facts`: one pod's images and the caller's token. `explain` and `report` send it through
  * the API server's Service proxy. Unknown, missing or invalid fields are errors. Messages quote no value.
  */
-import { isNamespaceName, isServiceAccountName } from '../../credentials/credential.ts';
+import { isNamespaceName, isObjectName } from '../../credentials/credential.ts';
 import type { PullPolicy } from '../../images/facts/facts.ts';
 import { asObject, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
 import { secret, type Secret } from '../../telemetry/secret.ts';
@@ -36,7 +36,8 @@ const deadlines = { leastMs: 10, mostMs: 60_000 };
 const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
 
 export interface ImagesRequest {
-  readonly token: Secret;
+  /** Absent: a text for another audience, which any stranger may send. The log does not hide such texts. */
+  readonly token: Secret | undefined;
   readonly namespace: string;
   readonly images: readonly { readonly image: string; readonly pullPolicy: PullPolicy }[];
   /** Names. Without any, those of the service account count. */
@@ -65,13 +66,14 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
   const namespace = text(fields, 'namespace', 63);
   if (!isNamespaceName(namespace)) throw new InvalidRequest('namespace is not a valid namespace name');
   const serviceAccount = text(fields, 'serviceAccount', 253);
-  if (!isServiceAccountName({ namespace, name: serviceAccount }))
+  if (!isObjectName({ namespace, name: serviceAccount }))
     throw new InvalidRequest('serviceAccount is not a valid service account name');
   const { deadlineMs } = fields;
   if (typeof deadlineMs !== 'number' || !(deadlineMs > 0))
     throw new InvalidRequest('deadlineMs is not a positive number');
+  const token = text(fields, 'token', maxTokenLength);
   return {
-    token: secret(text(fields, 'token', maxTokenLength)),
+    token: claimsFactsAudience(token) ? secret(token, 'others') : undefined,
     namespace,
     images: list(fields, 'images', maxImages).map(imageOf),
     pullSecrets: list(fields, 'pullSecrets', maxPullSecrets).map((name) =>

@@ -11,7 +11,7 @@ import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import { KubeError } from '../../kube/api/errors.ts';
-import { publicFacts } from '../../placement/rules/unknown.ts';
+import { publicFacts } from '../../placement/rules/images/unknown.ts';
 import { BodyError, readBody } from '../../serving/body.ts';
 import { BodyBudget } from '../../serving/body-budget.ts';
 import { startServer, type RunningServer, type ServerPair } from '../../serving/server.ts';
@@ -39,10 +39,10 @@ export interface FactsServerOptions {
 
 /** A report has 16 requests in flight. A busy namespace gets a third of the places; agents are fair too. */
 const lookups = { places: 48, maxWaiting: 192 };
-/** Of one namespace. A report of 5,000 kinds of pods with known images takes 100 s. */
+/** Requests of one namespace. A report of 5,000 kinds of pods with known images takes 100 s. */
 const rate = { perSecond: 50, burst: 200 };
 const maxRates = 1000;
-/** Of all requests in flight. */
+/** Bodies of all requests in flight. */
 const maxBodies = 8 * 1024 * 1024;
 /** Longer than any request waits and takes. */
 const requestLimitMs = 90_000;

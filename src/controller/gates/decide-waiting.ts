@@ -62,9 +62,9 @@ export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
 }
 
 /** Adds which nodes can pull the images, if the policy requires it. Nodes without an answer stay. */
-export function createPullability({ fleet, log, pullSecrets, caches }: Leading) {
+export function createPullability({ fleet, clock, log, pullSecrets, caches }: Leading) {
   const nodeHostnames = createNodeHostnames(caches.nodes);
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, log });
+  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, clock, log });
   return async (input: WaitingInput, facts: FactsByImage, expired: boolean): Promise<WaitingInput> => {
     if (!pullableNodes || !input.policy.requirePullableNodes) return input;
     const budgetMs = expired ? lastPullableMs : pullableMs;

@@ -5,7 +5,7 @@ import type { Pod } from '../../kube/api/objects.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import { uncheckedRecord } from '../../placement/record/read.ts';
 import { printable } from '../../names/printable.ts';
-import { describeUnknown } from '../../placement/rules/unknown.ts';
+import { describeUnknown } from '../../placement/rules/images/unknown.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { PodEvents } from '../scope/pod-events.ts';
 import { controllerOf } from '../scope/workload.ts';

@@ -13,7 +13,7 @@
  */
 import { toConfirm } from '../../cluster/confirm-refusal.ts';
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
-import { KubeError } from '../../kube/api/errors.ts';
+import { isCode, KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { keyOf } from '../../kube/queue.ts';
 import type { ChosenSide, PlacementDecision } from '../../placement/decision.ts';
@@ -48,6 +48,9 @@ const namespacePauseMs = 250;
 const quietMs = 2000;
 /** This long after its time, a pod that keeps changing loses its gate without a placement. */
 const conflictsMs = 15_000;
+
+/** The cache forgets a pod that is gone. If it does not, a proxy answered 404, and the pod still waits. */
+const unlessForgotten: ReconcileResult = { requeueAfterMs: mostMs };
 
 export const decideGatedPods: Feature = (leading) => new Gates(leading).run();
 
@@ -114,7 +117,7 @@ class Gates {
     if (cached.pod.metadata?.deletionTimestamp !== undefined) return undefined;
     if (isGated ? waiting.reason === undefined : waiting.isReported || cached.rollout) return undefined;
     const pod = cached.isIncomplete ? await this.#incomplete.read(cached.pod, signal) : cached.pod;
-    if (pod === undefined) return undefined;
+    if (pod === undefined) return unlessForgotten;
     if (typeof pod === 'number') return { requeueAfterMs: pod };
     if (!isGated) {
       // Pending since its creation; the webhook cannot write events.
@@ -124,7 +127,7 @@ class Gates {
     try {
       return await this.#decide(pod, waiting, signal);
     } catch (error) {
-      if (signal.aborted || (error instanceof KubeError && error.code === 'not-leading')) throw error;
+      if (signal.aborted || isCode(error, 'not-leading')) throw error;
       return await this.#afterFailure(error, pod, waiting, signal);
     }
   }
@@ -167,7 +170,7 @@ class Gates {
   async #choose(pod: Pod, { policy }: WaitingInput, expired: boolean): Promise<ChosenSide> {
     const { rollouts } = this.#leading;
     if (expired || policy.rollout === undefined) return 'Other';
-    return (await rollouts?.choose(pod, policy.rollout)) ?? 'Other';
+    return await rollouts.choose(pod, policy.rollout);
   }
 
   #remembered(input: WaitingInput): FactsByImage {
@@ -222,6 +225,7 @@ class Gates {
 
   #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {
     if (removal.kind === 'changed') return { requeueAfterMs: namespacePauseMs };
+    if (removal.kind === 'gone') return unlessForgotten;
     waiting.ungated();
     if (removal.kind === 'gate-only') {
       this.#meters.removed('gate-only', waiting.ageMs);

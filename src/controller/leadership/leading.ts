@@ -16,6 +16,7 @@ import type { RolloutPolicy } from '../../policy/effective/policy.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { EvictionPace } from './eviction-pace.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
 export interface Leading {
@@ -36,9 +37,11 @@ export interface Leading {
   /** The effective policy of each pod, as the webhook has it. */
   readonly policies: Policies;
   /** The classes of the cluster's nodes. */
-  readonly nodeClasses?: CurrentNodeClasses;
-  /** Chooses where rollouts put pods. Absent: none is moved. */
-  readonly rollouts?: { choose(pod: Pod, rollout: RolloutPolicy): Promise<ChosenSide> };
+  readonly nodeClasses: CurrentNodeClasses;
+  /** Chooses where rollouts put pods. */
+  readonly rollouts: { choose(pod: Pod, rollout: RolloutPolicy): Promise<ChosenSide> };
+  /** Shared by all features that evict pods. */
+  readonly evictionPace: Pick<EvictionPace, 'tryTake'>;
   /** Absent: records have no seal, and count without one. */
   readonly recordSealer?: (() => RecordSealer) | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */

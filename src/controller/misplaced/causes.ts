@@ -15,10 +15,10 @@ import {
 } from '../config-map-notes.ts';
 
 export interface Cause {
-  /** Of the workload. */
+  /** UID of the workload. */
   readonly uid: string;
   readonly digests: readonly string[];
-  /** Of the node that cannot run its images. */
+  /** Architecture of the node that cannot run its images. */
   readonly architecture: string;
 }
 

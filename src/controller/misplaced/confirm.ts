@@ -32,7 +32,7 @@ async function isImageConfirmed(
 ): Promise<boolean> {
   const byDigest = image.includes('@') ? [image] : pulledReferences(pod, image);
   const isMissing = (reference: string, facts: ImageFacts | undefined): boolean =>
-    lacks(facts, reference, { os: pod.os, architecture, nodes: leading.nodeClasses?.() });
+    lacks(facts, reference, { os: pod.os, architecture, nodes: leading.nodeClasses() });
   if (byDigest.length > 0) {
     const facts = await factsOf(leading, pod, byDigest.map(useOf));
     return byDigest.every((reference) => isMissing(reference, facts.get(reference)));

@@ -1,4 +1,4 @@
-/** Evictions: the request, when the next one may follow, and how many pods of a workload are disrupted. */
+/** Evictions: the request, and how many pods of a workload are disrupted. */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { KubeError, type KubeErrorCode } from '../../kube/api/errors.ts';
 import { evictPod } from '../../kube/api/change.ts';
@@ -11,8 +11,8 @@ import type { Workload } from '../scope/workload.ts';
 const rememberMs = 10 * 60_000;
 /** A new leader cannot know which missing pods were evicted. The last leader's evictions settle by then. */
 const newLeaderMs = 5 * 60_000;
-/** The cache shows the result of an eviction by then. */
-const cacheLagMs = 30_000;
+/** The cache shows by then whether an eviction without an answer was carried out. */
+const uncertainMs = 30_000;
 /** Evictions add a few workloads in a minute. */
 const maxWorkloads = 1000;
 
@@ -26,7 +26,6 @@ interface Evicted {
 export class Evictions {
   readonly #leading: Leading;
   readonly #startedAt: number;
-  #nextAt: number;
   /** By uid of the pod. */
   #evicted = new Map<string, Evicted>();
   /** By uid of the workload: desired pods of its owners, by their uid. */
@@ -35,7 +34,6 @@ export class Evictions {
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#startedAt = leading.clock.monotonic();
-    this.#nextAt = this.#startedAt;
   }
 
   /** How many pods of an owner are there and being deleted. */
@@ -80,15 +78,6 @@ export class Evictions {
     this.#evicted.set(uid, { owner: owner?.uid ?? '', at: this.#leading.clock.monotonic(), isCertain });
   }
 
-  /** Reserves the next eviction under `evictionsPerMinute`. @returns milliseconds to wait for it */
-  reserve(): number {
-    const { clock, configuration } = this.#leading;
-    const now = clock.monotonic();
-    const at = Math.max(now, this.#nextAt);
-    this.#nextAt = at + 60_000 / configuration().evictionsPerMinute;
-    return at - now;
-  }
-
   #ownersOf(pod: RunningPod, { top, wanted }: Workload): ReadonlyMap<string, number | undefined> {
     const owners = this.#owners.get(top.uid) ?? new Map<string, number | undefined>();
     owners.set(pod.owner?.uid ?? '', wanted);
@@ -103,7 +92,7 @@ export class Evictions {
     const alive = [...this.#leading.caches.runningPods.values()].filter(({ deleting }) => !deleting);
     const there = new Set(alive.map(({ uid }) => uid));
     for (const [uid, { at }] of uncertain)
-      if (uid === pod.uid || (now - at >= cacheLagMs && there.has(uid))) this.#evicted.delete(uid);
+      if (uid === pod.uid || (now - at >= uncertainMs && there.has(uid))) this.#evicted.delete(uid);
   }
 }
 

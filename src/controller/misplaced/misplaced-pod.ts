@@ -11,16 +11,15 @@ import { paths } from '../../kube/api/paths.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import type { NodeClasses } from '../../nodes/node-classes.ts';
 import { pullPolicyOf, type ImageUse } from '../../placement/pod/images.ts';
-import { verdictsOf } from '../../placement/rules/required.ts';
-import type { RunningContainer, RunningPod } from '../caches/cached.ts';
-import { trimRunningPod } from '../caches/cached.ts';
+import { verdictsOf } from '../../placement/rules/images/verdicts.ts';
+import { trimRunningPod, type RunningContainer, type RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { byDigest, factsOf, useOf, withoutScheme } from '../scope/pulled-images.ts';
 import { isSuspect } from './suspects.ts';
 
 export interface ImageWithoutArchitecture {
   readonly image: string;
-  /** Of the facts; the image as it is written if they have none. */
+  /** Digest of the facts; the image as it is written if they have none. */
   readonly digest: string;
   /** For the pod's operating system. */
   readonly architectures: readonly string[];
@@ -30,7 +29,7 @@ export interface ImageWithoutArchitecture {
 
 export interface MisplacedPod {
   readonly pod: RunningPod;
-  /** Of the node. */
+  /** Architecture of the node. */
   readonly architecture: string;
   /** Its images that the node cannot run. */
   readonly images: readonly ImageWithoutArchitecture[];
@@ -43,7 +42,7 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
   if (architecture === undefined || !isArchitecture(architecture)) return undefined;
   const facts = await factsOf(leading, pod, usesOf(pod));
   const images: ImageWithoutArchitecture[] = [];
-  const nodes = leading.nodeClasses?.();
+  const nodes = leading.nodeClasses();
   for (const image of imagesWithoutArchitecture(pod, architecture, facts, nodes)) {
     const pulled = image.pulled.length === 0 ? facts : await factsOf(leading, pod, image.pulled.map(useOf));
     const on = { os: pod.os, architecture, nodes };
@@ -64,7 +63,7 @@ export async function readMisplaced(
     images.some(
       (each) => each.image === image.image && JSON.stringify(each.pulled) === JSON.stringify(image.pulled),
     );
-  const nodes = nodeClasses?.();
+  const nodes = nodeClasses();
   const isStill = imagesWithoutArchitecture(trimmed, architecture, facts, nodes).some(
     (image) => isSame(image) || isMissingInPulled(image, facts, { os: trimmed.os, architecture, nodes }),
   );

@@ -12,6 +12,7 @@
 import { FairQueue } from '../../async/fair-queue.ts';
 import { inTurn } from '../../async/in-turn.ts';
 import { KubeError } from '../../kube/api/errors.ts';
+import type { Pod } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { reconcileAll } from '../reconcile/reconciler.ts';
@@ -35,6 +36,10 @@ const most = { checked: 200, checksMs: 30_000, handled: 20, handlingMs: 60_000 }
  * that, and successors are younger, even if the clocks of several API servers differ.
  */
 const marginMs = 15_000;
+/** No namespace has such a name. */
+const paceOwner = 'misplaced pods';
+/** As often as rollouts: who does not ask for a while gives up its share. */
+const askAgainMs = 5_000;
 /** An API server that refuses so many evictions in a row refuses all. */
 const maxFailed = 5;
 
@@ -149,17 +154,20 @@ export class MisplacedReconciler {
     this.#suspects.later(pod, verdict.kind === 'later' ? verdict.ms : undefined);
   }
 
-  /** Waits for the rate limit, and reads the pod again after that. */
+  /**
+   * Waits for the rate limit, then reads the pod again: a precondition that fails would be charged to the
+   * PodDisruptionBudget (`../rollouts/moves.ts`).
+   */
   async #evictInTurn(misplaced: MisplacedPod, verdict: EvictVerdict): Promise<void> {
-    const { signal, clock } = this.#leading;
-    const waitMs = this.#evictions.reserve();
-    if (waitMs > 0) await clock.sleep(waitMs, signal);
-    const pod = waitMs > 0 ? await readMisplaced(this.#leading, misplaced) : verdict.pod;
+    const { signal, clock, evictionPace } = this.#leading;
+    for (let ms = evictionPace.tryTake(paceOwner); ms > 0; ms = evictionPace.tryTake(paceOwner))
+      await clock.sleep(Math.min(ms, askAgainMs), signal);
+    const pod = await readMisplaced(this.#leading, misplaced);
     if (pod === undefined) this.#suspects.later(misplaced.pod, cacheLagMs);
-    else await this.#evict(misplaced, { ...verdict, pod });
+    else await this.#evict(misplaced, pod, verdict);
   }
 
-  async #evict(misplaced: MisplacedPod, { pod, workload, cause, since }: EvictVerdict): Promise<void> {
+  async #evict(misplaced: MisplacedPod, pod: Pod, { workload, cause, since }: EvictVerdict): Promise<void> {
     const { signal, serverNow, step } = this.#leading;
     if (since === undefined) {
       await this.#causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);

@@ -3,7 +3,7 @@ import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { decide } from '../../placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../placement/decision.ts';
-import { ownArchitecturesOf } from '../../placement/rules/own-constraint.ts';
+import { ownArchitecturesOf } from '../../placement/rules/constraint/own.ts';
 import { expressionGroups } from '../../placement/patch/additions.ts';
 import type { CachedNode } from '../caches/cached.ts';
 import { selectorsOf, letsIn, takesPods } from '../scope/chosen-nodes.ts';
@@ -103,10 +103,7 @@ export function pinnedVerdict(
 ): 'pinned' | 'no-architecture' | undefined {
   const { labels, annotations } = metadata ?? {};
   const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
-  const template = {
-    metadata: { ...(labels && { labels }), ...(annotations && { annotations }) },
-    spec: withoutNode,
-  };
+  const template = { metadata: { labels, annotations }, spec: withoutNode };
   const verdict = daemonVerdict(template, context, architecture);
   return verdict === 'unplaced' ? 'pinned' : verdict;
 }

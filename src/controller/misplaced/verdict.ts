@@ -1,5 +1,4 @@
 /** The decision about one misplaced pod. */
-import type { Pod } from '../../kube/api/objects.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { hasChosenNode } from '../scope/chosen-nodes.ts';
 import { contextOf } from '../scope/decided-pod.ts';
@@ -22,8 +21,6 @@ import { daemonVerdict, pinnedVerdict, replacementOf } from './replacement.ts';
 export type Verdict =
   | {
       readonly kind: 'evict';
-      /** As it was just read. */
-      readonly pod: Pod;
       readonly workload: Workload;
       readonly cause: Cause;
       /** Since when pods are evicted for this cause; `undefined`: this is the first one. */
@@ -59,7 +56,7 @@ export async function verdictOf(
   const now = await readMisplaced(leading, misplaced);
   if (now === undefined) return { kind: 'later', ms: cacheLagMs };
   const context = { ...contextOf(leading, pod.namespace, pod), facts };
-  if (isDaemon(pod) && isOfPlacedTemplate(pod)) {
+  if (isOfPlacedTemplate(pod)) {
     const template = await daemonTemplateOf(pod, leading);
     if (typeof template === 'string') return later;
     const report = daemonVerdict(template, context, architecture);
@@ -94,5 +91,5 @@ export async function verdictOf(
   if (since !== undefined && pod.createdAt >= since) return { kind: 'report', report: 'again', workload };
   if (!evictions.hasRoom(pod, workload, since)) return { kind: 'later', ms: waitForOthersMs };
   if (!(await isConfirmed(leading, misplaced))) return { kind: 'report', report: 'unconfirmed', workload };
-  return { kind: 'evict', pod: now, workload, cause, since };
+  return { kind: 'evict', workload, cause, since };
 }

@@ -24,7 +24,7 @@ interface ReconcilerOptions {
   /** Number of keys that are reconciled at the same time. Default: 1. */
   readonly workers?: number;
   /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
-  readonly resyncMs?: number;
+  readonly resyncMs?: number | undefined;
   /** For keys that stand for everything: their writes cause events, so events wait for a back-off's end. */
   readonly inRounds?: boolean;
   /** Default: 250 ms to 60 s. */
@@ -74,8 +74,7 @@ export async function reconcileAll(
   resyncMs?: number,
 ): Promise<void> {
   await leading.caches.ready(leading.signal).catch(() => undefined);
-  const common = { leading, reconcile, inRounds: true };
-  await createReconciler(resyncMs === undefined ? common : { ...common, resyncMs }).run(['all']);
+  await createReconciler({ leading, reconcile, resyncMs, inRounds: true }).run(['all']);
 }
 
 const writePause: BackOff = { firstMs: 100, mostMs: 60_000 };

@@ -12,13 +12,13 @@ import { ignoring } from '../../kube/api/errors.ts';
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { KubeObject, ObjectMeta } from '../../kube/api/objects.ts';
-import { keys } from '../../names/keys.ts';
 import {
   clusterConfigKind,
   clusterConfigsPath,
   podConfigKind,
   podConfigsPath,
 } from '../../policy/resources/placement.ts';
+import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { applyStatus } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
@@ -149,9 +149,7 @@ class ResourceReconciler {
   /** Without pods that are being deleted: they keep their gate while other finalizers hold them. */
   #countGated(): number {
     return [...this.#leading.caches.waitingPods.values()].filter(
-      ({ pod }) =>
-        pod.metadata?.deletionTimestamp === undefined &&
-        pod.spec.schedulingGates?.some(({ name }) => name === keys.gate),
+      ({ pod }) => pod.metadata?.deletionTimestamp === undefined && carriesGate(pod),
     ).length;
   }
 

@@ -26,6 +26,12 @@ export interface Movable {
   readonly broken?: string;
 }
 
+/**
+ * Longest wait for images. What is not known by then is looked up further, and seen at the next look. A
+ * namespace can have 100 rollouts, which must not keep those of others waiting, nor its own rollbacks.
+ */
+const factsBudgetMs = 1000;
+
 /** @param since when this attempt began; `undefined`: it begins now. @throws KubeError */
 export async function movableOf(
   leading: Leading,
@@ -43,7 +49,7 @@ export async function movableOf(
   // A pod that this rollout did not widen stays so, for example because another webhook insists.
   const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;
   const { [keys.decision]: _, ...annotations } = pod.annotations ?? {};
-  const facts = await factsOf(leading, pod, imagesOf(spec));
+  const facts = await factsOf(leading, pod, imagesOf(spec), factsBudgetMs);
   const decision = decide({
     ...context,
     pod: {

@@ -37,10 +37,9 @@ export interface RolledWorkload {
   readonly going: number;
 }
 
-type PodCaches = Pick<Caches, 'runningPods' | 'waitingPods' | 'nodes'>;
+export type PodCaches = Pick<Caches, 'runningPods' | 'waitingPods' | 'nodes'>;
 
-interface Seen {
-  readonly owner: OwnerReference;
+interface FoundPod {
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly deleting: boolean;
   /** The choice of a rollout. */
@@ -51,7 +50,10 @@ interface Seen {
 }
 
 /** All pods of a namespace that a rollout could be for. Gated pods do not count yet. */
-export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: PodCaches): Iterable<Seen> {
+export function* podsIn(
+  namespace: string,
+  { runningPods, waitingPods, nodes }: PodCaches,
+): Iterable<FoundPod> {
   for (const running of runningPods.values(namespace)) {
     const { owner, labels, annotations, deleting, node } = running;
     if (owner === undefined || hasEnded(running)) continue;
@@ -61,7 +63,6 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
     const readySince = Math.max(scheduledAt, readyChangedAt);
     const identity = { namespace, name, uid, owner };
     yield {
-      owner,
       labels,
       deleting,
       record: annotations && uncheckedRecord({ metadata: { annotations } }).rollout,
@@ -77,7 +78,6 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
     const createdAt = timeOf(creationTimestamp);
     const identity = { namespace, name, uid, owner };
     yield {
-      owner,
       labels,
       record,
       architecture: undefined,
@@ -98,10 +98,11 @@ export function* podsIn(namespace: string, { runningPods, waitingPods, nodes }: 
 export function workloadsOf(
   rollout: Pick<Rollout, 'namespace' | 'name' | 'architecture' | 'selector' | 'names'>,
   caches: PodCaches,
-  isOlder: (owner: OwnerReference, labels: Seen['labels']) => boolean,
+  isOlder: (owner: OwnerReference, labels: FoundPod['labels']) => boolean,
 ): readonly RolledWorkload[] {
   const found = new Map<string, { name: string; pods: RolledPod[]; going: number }>();
-  for (const { owner, labels, deleting, record, pod, architecture } of podsIn(rollout.namespace, caches)) {
+  for (const { labels, deleting, record, pod, architecture } of podsIn(rollout.namespace, caches)) {
+    const { owner } = pod;
     const workload = rolledWorkloadOf(owner, labels);
     if (!workload || !isInRollout(rollout, owner, labels) || isOlder(owner, labels)) continue;
     const name = `${workload.kind}/${workload.name}`;
@@ -139,6 +140,6 @@ export function olderRollouts(
 /** Whether one of the rollouts is for a pod. */
 export function isInSome(rollouts: readonly KubeObject[]) {
   const all = rollouts.flatMap((object) => readRollout(object).rollout ?? []);
-  return (owner: OwnerReference, labels: Seen['labels']): boolean =>
+  return (owner: OwnerReference, labels: FoundPod['labels']): boolean =>
     all.some((each) => each.newPods !== undefined && isInRollout(each, owner, labels));
 }

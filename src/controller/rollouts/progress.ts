@@ -34,9 +34,10 @@ export interface Observed {
   readonly now: number;
   /** Whether a node has the architecture, or can have it. */
   readonly hasNodes: boolean;
-  /** Workloads that can be moved, and all. */
+  /** Workloads that can be moved. */
   readonly movable: number;
-  readonly total: number;
+  /** Why there is no workload; `undefined`: there are some. */
+  readonly missing: string | undefined;
   /** Whether the pods of this step are there, and as ready as the others. */
   readonly isReached: boolean;
   readonly verdict: Verdict | undefined;
@@ -79,7 +80,7 @@ function begin(now: number, attempt: number): Progress {
 
 function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
   const { steps, architecture, pauseMs, paused } = rollout;
-  const { now, hasNodes, movable, total, isReached } = seen;
+  const { now, hasNodes, movable, missing, isReached } = seen;
   const last = steps.length - 1;
   const step = Math.min(before.step, last);
   const [current, next] = [steps[step] ?? { percent: 100 }, steps[step + 1]];
@@ -92,7 +93,7 @@ function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
   const onward = { ...before, step, newPods: 'Choose' as const };
   if (before.phase === 'Complete' && next === undefined) return { ...onward, newPods: atEnd(rollout) };
   if (movable === 0) {
-    const message = total === 0 ? 'it selects no pod so far' : 'none of its workloads can be moved';
+    const message = missing ?? 'none of its workloads can be moved';
     return { ...onward, phase: 'Waiting', message };
   }
   const reachedAt = before.reachedAt ?? (isReached ? now : undefined);

@@ -1,23 +1,23 @@
 /**
  * Follows `ArchitectureRollout`s, one key each. Changes of the rollout and of its namespace's pods cause at
  * most one reconcile a second: count pods (`pods.ts`), find blocked ones (`seen.ts`, `blocked.ts`), compare
- * (`health.ts`), step (`progress.ts`), write the status (`status.ts`), move pods (`moves.ts`).
+ * (`health.ts`), step (`progress.ts`), find names without pods (`missing.ts`), write the status (`status.ts`), move pods (`moves.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { keyOf } from '../../kube/queue.ts';
-import { resourceVersion } from '../../policy/resources/placement.ts';
+import { resourceApiVersion } from '../../policy/resources/placement.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../policy/resources/rollout.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { applyStatus } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { verdictOf, type Verdict } from './health.ts';
-import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
+import { missingIn } from './missing.ts';
+import { bindRolloutMetrics, type MoveOutcome, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { move, podsToRebalance, podsToReturn } from './moves.ts';
-import { Pace } from './pace.ts';
 import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
 import { isReached, lookAt, statusOf, type Seen } from './seen.ts';
@@ -32,7 +32,7 @@ const lookMs = 5000;
 const restMs = 60_000;
 /** A workload is not rebalanced endlessly if its pods return to where they were. */
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
-const maxWorkloads = 5000;
+const maxRemembered = 5000;
 
 export const followRollouts: Feature = async (leading) => {
   const { caches, signal, configuration, log } = leading;
@@ -43,7 +43,10 @@ export const followRollouts: Feature = async (leading) => {
   const work = new RolloutReconciler(leading);
   const reconciler = createReconciler({ leading, workers: 2, reconcile: (key) => work.reconcile(key) });
   const podChanged = ({ namespace }: { readonly namespace: string }): void => {
-    for (const object of caches.rollouts.values(namespace)) reconciler.add(keyOf(object), eventsMs);
+    for (const object of caches.rollouts.values(namespace)) {
+      const key = keyOf(object);
+      if (work.isFollowed(key)) reconciler.add(key, eventsMs);
+    }
   };
   caches.runningPods.onEach(podChanged);
   caches.waitingPods.onEach(podChanged);
@@ -63,26 +66,28 @@ const eventReasons = {
 } as const satisfies Readonly<Record<Phase, string>>;
 
 /** The last leader may have stopped between the status and the event. Two events are better than none. */
-const untoldMs = 5 * 60_000;
+const unreportedMs = 5 * 60_000;
 
 function isFresh({ phase, endedAt = 0 }: Progress, now: number): boolean {
-  return phase === 'RolledBack' && now - endedAt < untoldMs;
+  return phase === 'RolledBack' && now - endedAt < unreportedMs;
 }
 
 export class RolloutReconciler {
   readonly #leading: Leading;
   readonly #meters: RolloutMeters;
+  /** Keys of those in force: the role `edit` may create any number of others, which pods do not concern. */
+  readonly #followed = new Set<string>();
   /** Restarts of pods when first seen in the attempt that began then, by key of the rollout, by uid. */
   readonly #restarts = new Map<string, { readonly since: number; readonly first: Map<string, number> }>();
   /** Rebalanced pods by workload. */
-  readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxWorkloads);
+  readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
+  /** When an eviction was refused last, by uid of the pod and by workload. */
+  readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
   readonly #volumes: KnownVolumes;
-  readonly #pace: Pace;
 
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#volumes = new KnownVolumes(leading);
-    this.#pace = new Pace(leading);
     const { caches } = leading;
     this.#meters = bindRolloutMetrics(leading.metrics, () =>
       [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
@@ -93,40 +98,55 @@ export class RolloutReconciler {
     this.#meters.close();
   }
 
+  isFollowed(key: string): boolean {
+    return this.#followed.has(key);
+  }
+
   async reconcile(key: string): Promise<ReconcileResult> {
     const { caches, serverNow } = this.#leading;
     const [namespace = '', name = ''] = key.split('/');
     const object = caches.rollouts.get(namespace, name);
+    this.#followed.delete(key);
     if (object === undefined || object.metadata?.deletionTimestamp !== undefined) {
       this.#restarts.delete(key);
       return undefined;
     }
     const { rollout, problems } = readRollout(object);
-    if (rollout === undefined) {
-      await this.#write(object, invalidStatus(problems, object, serverNow()));
-      return undefined;
+    const older = rollout ? olderRollouts(rollout, caches.rollouts.values(namespace)) : [];
+    if (rollout && older.length < maxRollouts) {
+      this.#followed.add(key);
+      return await this.#follow(object, rollout, older);
     }
-    const older = olderRollouts(rollout, caches.rollouts.values(namespace));
-    if (older.length === maxRollouts) {
-      const problem = `the namespace has ${maxRollouts} older rollouts`;
-      await this.#write(object, invalidStatus([problem], object, serverNow()));
-      return { requeueAfterMs: restMs };
-    }
+    const why = rollout ? [`the namespace has ${maxRollouts} older rollouts`] : problems;
+    await this.#write(object, invalidStatus(why, object, serverNow()));
+    return rollout && { requeueAfterMs: restMs };
+  }
+
+  async #follow(
+    object: KubeObject,
+    rollout: Rollout,
+    older: readonly KubeObject[],
+  ): Promise<ReconcileResult> {
+    const { caches, serverNow } = this.#leading;
+    const key = keyOf(object);
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
     const isFirstLook = !this.#restarts.has(key);
     const seen = await lookAt(rollout, before, { older, volumes: this.#volumes, leading: this.#leading });
+    const workloads = seen.map(({ workload }) => workload);
+    const missing = missingIn(rollout, workloads, older, caches);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
     const progress = progressOf(rollout, before, {
       now,
       verdict,
       hasNodes: this.#hasNodes(rollout.architecture),
       movable: seen.filter(({ blocked }) => blocked === undefined).length,
-      total: seen.length,
+      missing: seen.length === 0 ? missing.message : undefined,
       isReached: seen.every(isReached),
     });
-    const written = rolloutStatus(rollout, progress, seen.map(statusOf), object, now);
+    const statuses = [...seen.map(statusOf), ...missing.workloads];
+    const written = rolloutStatus(rollout, progress, statuses, object, now);
     await this.#write(object, written);
     const isNew = progress.phase !== before?.phase || progress.step !== before.step;
     if (before && (isNew || (isFirstLook && isFresh(progress, now)))) this.#report(object, progress, verdict);
@@ -169,7 +189,8 @@ export class RolloutReconciler {
   async #write(object: KubeObject, status: object | undefined): Promise<void> {
     if (status === undefined) return;
     const path = rolloutsPath(object.metadata?.namespace, object.metadata?.name);
-    await applyStatus(this.#leading, { kind: rolloutKind, path, object }, status);
+    // From a late cache, a rollback would be undone.
+    await applyStatus(this.#leading, { kind: rolloutKind, path, object }, status, { follows: true });
     await this.#leading.step('rollouts/status-written');
   }
 
@@ -178,7 +199,7 @@ export class RolloutReconciler {
     const { name = '', namespace, uid } = object.metadata ?? {};
     const isRolledBack = phase === 'RolledBack';
     if (isRolledBack && verdict) this.#meters.rolledBack(verdict.reason);
-    const about = { apiVersion: resourceVersion, kind: rolloutKind, namespace, name, uid };
+    const about = { apiVersion: resourceApiVersion, kind: rolloutKind, namespace, name, uid };
     const type = isRolledBack ? 'Warning' : 'Normal';
     events.record(about, { type, reason: eventReasons[phase], message });
     log.info({ namespace, rollout: name, phase, message }, 'a rollout progresses');
@@ -195,23 +216,39 @@ export class RolloutReconciler {
   /** @returns milliseconds until it may move the next pod */
   async #move(rollout: Rollout, { phase, newPods }: Progress, seen: readonly Seen[]): Promise<number> {
     const percent = this.#leading.configuration().misplacedPodsShare;
-    const isBack = phase === 'RolledBack' || phase === 'Aborted';
-    if (!isBack && (!rollout.rebalance || newPods === undefined)) return lookMs;
-    for (const { workload, wanted, possible, blocked } of seen) {
-      if (isBack) await this.#moveEach(podsToReturn(workload, percent));
-      else if (blocked === undefined) {
-        const key = `${rollout.namespace}/${workload.name}`;
-        for (const pod of podsToRebalance(workload, possible, wanted, percent)) {
-          if (this.#movesOf(key).count >= workload.pods.length * movesOfPod.most) break;
-          const waitMs = this.#pace.tryTake(rollout.namespace);
-          if (waitMs > 0) return waitMs;
-          const evicted = await this.#moveEach([pod]);
-          const { since, count } = this.#movesOf(key);
-          this.#moves.set(key, { since, count: count + evicted });
-        }
-      }
+    if (phase === 'RolledBack' || phase === 'Aborted') {
+      for (const { workload } of seen) await this.#moveEach(podsToReturn(workload, percent));
+      return lookMs;
+    }
+    if (!rollout.rebalance || newPods === undefined) return lookMs;
+    const keyOfWorkload = ({ workload }: Seen): string => `${rollout.namespace}/${workload.name}`;
+    for (const each of this.#refusedLast(seen, keyOfWorkload)) {
+      if (each.blocked !== undefined) continue;
+      const waitMs = await this.#rebalance(each, keyOfWorkload(each), percent);
+      if (waitMs > 0) return waitMs;
     }
     return lookMs;
+  }
+
+  /** @returns milliseconds until the next pod may be evicted; 0: there is none to evict now */
+  async #rebalance({ workload, wanted, possible }: Seen, key: string, percent: number): Promise<number> {
+    const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
+    for (const pod of podsToRebalance({ ...workload, pods }, possible, wanted, percent)) {
+      if (this.#movesOf(key).count >= pods.length * movesOfPod.most) break;
+      const waitMs = this.#leading.evictionPace.tryTake(pod.namespace);
+      if (waitMs > 0) return waitMs;
+      const outcome = await this.#moveOne(pod);
+      const { since, count } = this.#movesOf(key);
+      if (outcome === 'evicted') this.#moves.set(key, { since, count: count + 1 });
+      else if (outcome) this.#refusedAt.set(key, this.#leading.clock.monotonic());
+    }
+    return 0;
+  }
+
+  /** What a budget holds back must not use up the evictions of the rest. */
+  #refusedLast<T>(items: readonly T[], idOf: (item: T) => string): readonly T[] {
+    const refusedAt = (item: T): number => this.#refusedAt.peek(idOf(item)) ?? 0;
+    return items.toSorted((a, b) => refusedAt(a) - refusedAt(b));
   }
 
   /** The moves of a workload in this hour. */
@@ -221,14 +258,18 @@ export class RolloutReconciler {
     return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
   }
 
-  /** @returns how many were evicted; a pod that changed, or that a budget holds, is tried again */
-  async #moveEach(pods: readonly RolledPod[]): Promise<number> {
-    let evicted = 0;
-    for (const pod of pods) {
-      const outcome = await move(this.#leading, pod);
-      if (outcome) this.#meters.moved(outcome);
-      if (outcome === 'evicted') evicted += 1;
-    }
-    return evicted;
+  /** Those of one workload, which usually have one budget: after a refusal, the others wait too. */
+  async #moveEach(pods: readonly RolledPod[]): Promise<void> {
+    for (const pod of this.#refusedLast(pods, ({ uid }) => uid))
+      if ((await this.#moveOne(pod)) === 'held') break;
+  }
+
+  /** @returns `undefined`: the pod changed, so it is looked at again */
+  async #moveOne(pod: RolledPod): Promise<MoveOutcome | undefined> {
+    const outcome = await move(this.#leading, pod);
+    if (outcome === undefined) return undefined;
+    this.#meters.moved(outcome);
+    if (outcome !== 'evicted') this.#refusedAt.set(pod.uid, this.#leading.clock.monotonic());
+    return outcome;
   }
 }

@@ -2,6 +2,7 @@
 import { concurrently } from '../../async/concurrently.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { wantedPods, type Rollout } from '../../policy/resources/rollout.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { movableOf, type Movable } from './blocked.ts';
 import { isInSome, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
@@ -11,7 +12,7 @@ import type { KnownVolumes } from './volumes.ts';
 
 /** Five percent of the pods are within the share, and one pod if not all are wanted. */
 const slack = 0.05;
-/** Lookups of images that do not answer take seconds, and must not delay a rollback of other workloads. */
+/** Each volume costs up to three requests to the API server. */
 const workers = 16;
 
 export interface Seen extends Movable {
@@ -37,14 +38,16 @@ export async function lookAt(
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
   const workloads = workloadsOf(rollout, leading.caches, isInSome(older));
-  return concurrently(workloads, workers, async (workload): Promise<Seen> => {
+  // All at once, so that images that are not known cost one wait. Memory limits the lookups under way.
+  const all = await Promise.all(
+    workloads.map(async (workload) => {
+      const newest = newestOf(workload);
+      const movable = newest ? await movableOf(leading, newest, rollout, before?.startedAt) : {};
+      return { workload, movable };
+    }),
+  );
+  return concurrently(all, workers, async ({ workload, movable }): Promise<Seen> => {
     const { pods } = workload;
-    const newest = pods
-      .filter(({ running }) => running !== undefined)
-      .reduce<RolledPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
-    const movable = newest?.running
-      ? await movableOf(leading, newest.running, rollout, before?.startedAt)
-      : {};
     const ofStep = wantedPods(step, pods.length);
     const isOpen = movable.blocked === undefined;
     const possible = await possibleOf(isOpen ? pods : [], ofStep, architecture, volumes);
@@ -53,6 +56,12 @@ export async function lookAt(
     const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
     return { workload, wanted, possible, ...movable, ...blocked };
   });
+}
+
+function newestOf({ pods }: RolledWorkload): RunningPod | undefined {
+  return pods
+    .flatMap(({ running }) => running ?? [])
+    .reduce<RunningPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
 }
 
 /** Reads no more volumes than are needed for `wanted` pods. */

@@ -28,7 +28,7 @@ const countedMs = 200;
 const rememberedMs = 30_000;
 /** Pods without and with a node are two watches. */
 const betweenWatchesMs = 1000;
-/** Of one burst. */
+/** Pods of one burst. */
 const maxRemembered = 20_000;
 
 interface Chosen {
@@ -107,11 +107,9 @@ export class RolloutShares {
     if (last && now - last.at < countedMs) return last;
     const uids = new Set<string>();
     const owners = new Map<string, { total: number; targets: number }>();
-    for (const { owner, deleting, record, pod, architecture: of } of podsIn(
-      namespace,
-      this.#options.caches,
-    )) {
-      uids.add(pod.uid);
+    for (const { deleting, record, pod, architecture: of } of podsIn(namespace, this.#options.caches)) {
+      const { uid, owner } = pod;
+      uids.add(uid);
       if (deleting) continue;
       const count = owners.get(owner.uid) ?? { total: 0, targets: 0 };
       owners.set(owner.uid, count);

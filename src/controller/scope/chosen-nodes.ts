@@ -68,17 +68,20 @@ function selectorOf({ key, operator, values = [] }: NodeSelectorRequirement): st
 /** Nodes are large, up to 50 KB each, and the first one usually does. */
 const firstPage = 20;
 
+/** Each costs a request. Pods have a few; the API server accepts tens of thousands. */
+const maxSelectors = 100;
+
 /**
  * Looks for a node that the pod chooses.
  * @param nodes names of those that are possible
- * @param selectors label selectors; one has to fit
+ * @param selectors label selectors; one of the first hundred has to fit
  */
 export async function hasChosenNode(
   nodes: ReadonlySet<string>,
   selectors: readonly string[],
   { client, signal }: { readonly client: KubeClient; readonly signal: AbortSignal },
 ): Promise<boolean> {
-  for (const labelSelector of selectors) {
+  for (const labelSelector of selectors.slice(0, maxSelectors)) {
     const query = { labelSelector };
     const size = new PageSize(firstPage);
     for await (const { metadata } of objectsOf<Node>(client, paths.nodes(), { signal, query, size }))

@@ -7,14 +7,11 @@ import type { Leading } from '../leadership/leading.ts';
 export function contextOf(
   { caches, policies, nodeClasses }: Pick<Leading, 'caches' | 'policies' | 'nodeClasses'>,
   namespace: string,
-  {
-    labels,
-    ownerReferences: owners,
-  }: { readonly labels?: RunningPod['labels'] } & Pick<ObjectMeta, 'ownerReferences'>,
+  { labels, ownerReferences: owners }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>,
 ) {
   const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
   const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
-  const nodes = nodeClasses?.();
+  const nodes = nodeClasses();
   return { namespace, namespaceLabels, policy, ...(nodes && { nodes }) };
 }
 
@@ -24,7 +21,7 @@ export function podOf({ labels, annotations, os, nodeChoice, images }: RunningPo
     return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
   });
   return {
-    metadata: { ...(labels && { labels }), ...(annotations && { annotations }) },
+    metadata: { labels, annotations },
     spec: { containers, os: { name: os }, nodeSelector: nodeChoice?.nodeSelector ?? {} },
   };
 }

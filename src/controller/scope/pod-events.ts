@@ -1,6 +1,6 @@
 /**
- * Events on a pod and on its workload, which a person applied: the Deployment, not its ReplicaSet. All pods
- * of a workload with the same trouble share one event there.
+ * Events on a pod and on the workload that a person applied (the Deployment, not its ReplicaSet). All pods of
+ * a workload with the same problem share one event there.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { EventText, ObjectReference } from '../../kube/events/event.ts';
@@ -26,7 +26,7 @@ export class PodEvents {
 
   /**
    * Records an event on a pod and on its workload. Never waits and never throws.
-   * @param subject the same text for all pods of a workload that have this trouble
+   * @param subject the same text for all pods of a workload that have this problem
    */
   record(
     { namespace, name, uid, owner }: Pick<RunningPod, 'namespace' | 'name' | 'uid' | 'owner'>,
@@ -57,7 +57,7 @@ export class PodEvents {
     return reading;
   }
 
-  /** An owner that cannot be read now, or is gone, stands for the workload. */
+  /** The workload; the pod's owner if that cannot be read, or is gone. */
   async #read(namespace: string, owner: OwnerReference): Promise<ObjectReference> {
     const { client, signal, log } = this.#leading;
     try {

@@ -8,16 +8,18 @@ import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 
 /** No user waits for the answer. */
-const factsBudgetMs = 5_000;
+const usualBudgetMs = 5_000;
 
+/** @param budgetMs longest wait. Default: 5 s. */
 export function factsOf(
   { factsOfPod }: Leading,
   { namespace, pullSecrets, serviceAccountName }: RunningPod,
   uses: readonly ImageUse[],
+  budgetMs = usualBudgetMs,
 ): FactsByImage | Promise<FactsByImage> {
   const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
   const names = { names: pullSecrets };
-  return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs: factsBudgetMs });
+  return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs });
 }
 
 /**

@@ -1,4 +1,4 @@
-/** Troubles that last: each is reported when it begins, and again from time to time. */
+/** Problems that last: each is reported when it begins, and again from time to time. */
 import type { Clock } from '../../async/clock.ts';
 
 /** The API server forgets events after an hour. */
@@ -12,16 +12,16 @@ export class Repeats {
     this.#clock = clock;
   }
 
-  /** Of all troubles now, by id, those that are to be reported now. Forgets all others. */
-  due<T>(troubles: Iterable<readonly [id: string, trouble: T]>): readonly T[] {
+  /** Which of the current problems are due for a report. Forgets problems that are not among them. */
+  due<T>(problems: Iterable<readonly [id: string, problem: T]>): readonly T[] {
     const now = this.#clock.monotonic();
     const current = new Map<string, number>();
     const due: T[] = [];
-    for (const [id, trouble] of troubles) {
+    for (const [id, problem] of problems) {
       const last = current.get(id) ?? this.#reportedAt.get(id);
       const isDue = last === undefined || now - last >= repeatMs;
       current.set(id, isDue ? now : last);
-      if (isDue) due.push(trouble);
+      if (isDue) due.push(problem);
     }
     this.#reportedAt = current;
     return due;

@@ -113,8 +113,10 @@ export function isDaemon<T extends { readonly owner: OwnerReference | undefined 
 }
 
 /** Whether a DaemonSet made the pod from a template that the webhook places. */
-export function isOfPlacedTemplate({ owner }: { readonly owner: OwnerReference | undefined }): boolean {
-  return owner?.kind === 'DaemonSet' && owner.apiVersion === daemonSetApiVersion;
+export function isOfPlacedTemplate<T extends { readonly owner: OwnerReference | undefined }>(
+  pod: T,
+): pod is T & { readonly owner: OwnerReference } {
+  return isDaemon(pod) && pod.owner.apiVersion === daemonSetApiVersion;
 }
 
 /** Whether the pod is made for one node (DaemonSet, OpenKruise): every required term names the node. */

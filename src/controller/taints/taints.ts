@@ -11,9 +11,7 @@
  * one comes or is blocked: new pods tolerate only the new one. All state is in the cluster.
  */
 import { architectureOf } from '../../nodes/classify.ts';
-import { concurrently } from '../../async/concurrently.ts';
-import { changeObject } from '../../kube/api/change.ts';
-import { KubeError } from '../../kube/api/errors.ts';
+import { changeEach, changeObject } from '../../kube/api/change.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
@@ -38,8 +36,7 @@ import { Refusals, toleratePods } from './tolerate-pods.ts';
 
 /** Pods and the configuration are compared this often; nodes also when they change. */
 const intervalMs = 10_000;
-const nodeWorkers = 4;
-/** New pods have the toleration. While the webhook is down, pods without it keep coming. */
+/** How often a run looks for pods without the toleration. While the webhook is down, new ones keep coming. */
 const scans = 5;
 /** Per architecture. Beyond it, each run still tries one more pod, so the others do not wait forever. */
 const maxRefused = 20;
@@ -147,7 +144,7 @@ export class TaintReconciler {
 
   /**
    * Decides the taint of each node from the node as it is now. @returns how many nodes were changed
-   * @throws KubeError; a node that cannot be changed does not stop the others
+   * @throws as `changeEach`
    */
   async #changeNodes(
     nodes: readonly CachedNode[],
@@ -156,26 +153,17 @@ export class TaintReconciler {
       wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
   ): Promise<number> {
     const { client, signal, step } = this.#leading;
-    const failures: KubeError[] = [];
-    const changed = await concurrently(nodes, nodeWorkers, async ({ name }) => {
-      signal.throwIfAborted();
-      try {
-        const isChanged = await changeObject<Node>(
-          client,
-          paths.nodes(name),
-          (node) => taintPatch(node, wanted(node), [settings.taintKey]),
-          { signal },
-        );
-        if (isChanged) await step('taints/node');
-        return isChanged;
-      } catch (error) {
-        if (!(error instanceof KubeError) || error.temporary) throw error;
-        failures.push(error);
-        return false;
-      }
-    });
-    if (failures[0]) throw failures[0];
-    return changed.filter(Boolean).length;
+    const change = async ({ name }: CachedNode): Promise<boolean> => {
+      const isChanged = await changeObject<Node>(
+        client,
+        paths.nodes(name),
+        (node) => taintPatch(node, wanted(node), [settings.taintKey]),
+        { signal },
+      );
+      if (isChanged) await step('taints/node');
+      return isChanged;
+    };
+    return await changeEach(nodes, change, signal);
   }
 
   async #tolerateAll(plan: ArchitecturePlan): Promise<readonly RefusedPod[]> {

@@ -28,8 +28,9 @@ export interface TolerateOptions extends Pick<Leading, 'client' | 'signal'> {
 const workers = 4;
 
 /**
- * Patches the pods, and adds those that the API server refuses to change to `refusals`.
- * @throws KubeError if a later retry can help: no further pod is begun then
+ * Patches the pods, and adds those that the API server refuses to change to `refusals`. Several conflicts in
+ * a row count as a refusal: whoever changes a pod all the time must not hold up the others.
+ * @throws KubeError if it is not about the pod: no further pod is begun then
  */
 export async function toleratePods(
   pods: readonly RunningPod[],
@@ -45,7 +46,7 @@ export async function toleratePods(
       await tolerate(pod, taint, options);
       await options.done(pod);
     } catch (error) {
-      if (!(error instanceof KubeError) || isTemporary(error)) throw error;
+      if (!(error instanceof KubeError) || error.temporary || error.code === 'not-leading') throw error;
       refused += 1;
       refusals.add(pod, taint, error.message);
     }
@@ -67,11 +68,6 @@ function patchFor(pod: Pod, taint: Taint): Patch | undefined {
   const { key, value = '', effect } = taint;
   const added = { key, operator: 'Equal', value, effect };
   return guardedPatch(pod, [addition('/spec/tolerations', tolerations, added)]);
-}
-
-/** Whether the error is not about the pod. */
-function isTemporary({ temporary, code }: KubeError): boolean {
-  return temporary || code === 'conflict' || code === 'not-leading';
 }
 
 /** From the second refusal. After the first, the next run tries again: a policy may have been fixed. */

@@ -29,60 +29,67 @@ interface DecideOptions {
   readonly now: number;
 }
 
-export async function decideWebhooks({
-  wanted,
-  actual,
-  bundle,
-  availability,
-  absenceMs,
-  now,
-}: DecideOptions) {
-  const webhooks: Webhook[] = [];
-  /** Not in force, or not at the file's place, because they do not answer. */
-  const waiting: string[] = [];
-  /** With `Ignore` in place of `Fail` in the file. */
-  const relaxed: string[] = [];
-  /** Why the first one that waits does not answer. */
-  let reason: string | undefined;
-  /** Whether a bundle has authorities beside those of the Secret. */
-  let extra = false;
-  /** Whether a path waits for an endpoint that does not accept it yet. */
-  let moving = false;
+interface Decided {
+  readonly name: string;
+  /** `undefined`: it does not come into force yet. */
+  readonly webhook?: Webhook;
+  /** Why it does not answer, so it is not in force, or not at the file's place. */
+  readonly waitsFor?: string | undefined;
+  /** `Ignore` in place of `Fail` in the file. */
+  readonly isRelaxed?: boolean;
+  /** Its bundle has authorities beside those of the Secret. */
+  readonly hasExtra?: boolean;
+  /** Its path waits for an endpoint that does not accept it yet. */
+  readonly isMoving: boolean;
+}
+
+export async function decideWebhooks({ wanted, actual, ...now }: DecideOptions) {
+  const decided: Decided[] = [];
   for (const each of wanted) {
     const before = actual.find(({ name }) => name === each.name);
-    const { probe: probePath, absentMs } = availability(each);
-    const path = await pathFor(each, before, probePath);
-    const moves = path !== pathOf(each.clientConfig);
-    moving ||= moves;
-    const webhook = moves ? { ...each, clientConfig: withPath(each.clientConfig, path) } : each;
-    const probe = () => probePath(path);
-    const isThere = before !== undefined && placeOf(before.clientConfig) === placeOf(webhook.clientConfig);
-    const proven = isThere || (await probe()).includes(undefined);
-    if (!proven) {
-      waiting.push(webhook.name);
-      reason ??= (await probe())[0];
-    }
-    const chosen = proven ? webhook : before;
-    if (chosen === undefined) continue;
-    let policy = chosen.failurePolicy;
-    if (proven && policy === 'Fail' && absenceMs !== 0) {
-      const isGone = absentMs !== undefined && absentMs >= absenceMs;
-      // It may be Ignore for a reason, for example because of an earlier leader.
-      const wasRelaxed = before?.failurePolicy === 'Ignore';
-      if (isGone || (wasRelaxed && !(await probe()).includes(undefined))) policy = 'Ignore';
-    }
-    if (policy !== chosen.failurePolicy) relaxed.push(webhook.name);
-    const more = extraOf(readCaBundle(before?.clientConfig.caBundle), bundle, now);
-    const isNew = more.length === 0 || (await probe()).every((why) => why === undefined);
-    const kept = isNew ? [] : more;
-    extra ||= kept.length > 0;
-    webhooks.push({
-      ...chosen,
-      ...(policy !== undefined && { failurePolicy: policy }),
-      clientConfig: { ...chosen.clientConfig, caBundle: writeCaBundle([...bundle, ...kept]) },
-    });
+    decided.push(await decideOne(each, before, now));
   }
-  return { webhooks, waiting, relaxed, reason, extra, moving };
+  const waiting = decided.filter(({ waitsFor }) => waitsFor !== undefined);
+  return {
+    webhooks: decided.flatMap(({ webhook }) => webhook ?? []),
+    waiting: waiting.map(({ name }) => name),
+    reason: waiting[0]?.waitsFor,
+    relaxed: decided.filter(({ isRelaxed }) => isRelaxed).map(({ name }) => name),
+    extra: decided.some(({ hasExtra }) => hasExtra),
+    moving: decided.some(({ isMoving }) => isMoving),
+  };
+}
+
+async function decideOne(
+  inFile: Webhook,
+  before: Webhook | undefined,
+  { bundle, availability, absenceMs, now }: Omit<DecideOptions, 'wanted' | 'actual'>,
+): Promise<Decided> {
+  const { probe: probePath, absentMs } = availability(inFile);
+  const path = await pathFor(inFile, before, probePath);
+  const isMoving = path !== pathOf(inFile.clientConfig);
+  const webhook = isMoving ? { ...inFile, clientConfig: withPath(inFile.clientConfig, path) } : inFile;
+  const probe = () => probePath(path);
+  const isThere = before !== undefined && placeOf(before.clientConfig) === placeOf(webhook.clientConfig);
+  const isProven = isThere || (await probe()).includes(undefined);
+  const { name } = inFile;
+  const state = { name, isMoving, waitsFor: isProven ? undefined : (await probe())[0] };
+  const chosen = isProven ? webhook : before;
+  if (chosen === undefined) return state;
+  const mayRelax = isProven && chosen.failurePolicy === 'Fail' && absenceMs !== 0;
+  const isGone = absentMs !== undefined && absentMs >= absenceMs;
+  // It may be Ignore for a reason, for example because of an earlier leader.
+  const wasRelaxed = before?.failurePolicy === 'Ignore';
+  const isRelaxed = mayRelax && (isGone || (wasRelaxed && !(await probe()).includes(undefined)));
+  const more = extraOf(readCaBundle(before?.clientConfig.caBundle), bundle, now);
+  const isNew = more.length === 0 || (await probe()).every((why) => why === undefined);
+  const kept = isNew ? [] : more;
+  const decided = {
+    ...chosen,
+    ...(isRelaxed && { failurePolicy: 'Ignore' }),
+    clientConfig: { ...chosen.clientConfig, caBundle: writeCaBundle([...bundle, ...kept]) },
+  };
+  return { ...state, webhook: decided, isRelaxed, hasExtra: kept.length > 0 };
 }
 
 async function pathFor(

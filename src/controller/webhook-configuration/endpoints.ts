@@ -1,4 +1,5 @@
 /** Where webhooks are: a Service's ready endpoints (no cluster DNS or kube-proxy needed), or a URL's host. */
+import { bareHost, portOf } from '../../http/reach/address.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { EndpointSlice, KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -52,9 +53,9 @@ export class Endpoints {
   async of({ service, url }: ClientConfig, signal: AbortSignal): Promise<readonly ProbeTarget[] | string> {
     if (service) return await this.#ofService(service, signal);
     if (url === undefined || !URL.canParse(url)) return 'it has neither a URL nor a Service';
-    const { hostname, port } = new URL(url);
-    const host = hostname.replace(/^\[|\]$/g, '');
-    return [{ host, port: port === '' ? 443 : Number(port), serverName: host }];
+    const parsed = new URL(url);
+    const host = bareHost(parsed);
+    return [{ host, port: portOf(parsed), serverName: host }];
   }
 
   /** Stops watching other Services than these. */

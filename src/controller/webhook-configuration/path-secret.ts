@@ -47,7 +47,7 @@ export class PathSecret {
     const ageMs = now - Date.parse(texts[rotated] ?? '');
     const isInForce = actual.length > 0 && inForce.every((each) => each === token);
     if (token !== undefined && tokenOf(texts[recordKey]) !== undefined && !Number.isNaN(ageMs)) {
-      if (ageMs < rotationMs) return { token, nextMs: rotationMs - ageMs };
+      if (Math.abs(ageMs) < rotationMs) return { token, nextMs: rotationMs - ageMs };
       // The old path would no longer be accepted.
       if (!isInForce) return { token, nextMs: Infinity };
     }

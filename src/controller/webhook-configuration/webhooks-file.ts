@@ -3,6 +3,7 @@
  * (admissionregistration.k8s.io/v1). The API server's defaults are added, so the two can be compared.
  */
 import { parse } from 'yaml';
+import { bareHost } from '../../http/reach/address.ts';
 import { isRecord } from '../../names/values.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
 
@@ -113,7 +114,7 @@ export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] 
       const name = `${service.name}.${service.namespace}.svc`;
       return [name, `${name}.cluster.local`];
     }
-    return url === undefined ? [] : [new URL(url).hostname.replace(/^\[|\]$/g, '')];
+    return url === undefined ? [] : [bareHost(new URL(url))];
   });
   return [...new Set(names)];
 }

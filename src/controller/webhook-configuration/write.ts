@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { guardedPatch } from '../../kube/api/change.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { fieldManager } from '../own-objects.ts';
+import { applied, fieldManager } from '../own-objects.ts';
 import type { WebhookConfiguration } from './ca-bundle.ts';
 import type { Webhook } from './webhooks-file.ts';
 
@@ -39,8 +39,7 @@ export class Writer {
       metadata: { name, ...(metadata?.uid !== undefined && { uid: metadata.uid }) },
       webhooks,
     };
-    const apply = { type: 'apply', body, fieldManager, force: true } as const;
-    let now = await client.patch<WebhookConfiguration>(path, apply, { signal });
+    let now = await client.patch<WebhookConfiguration>(path, applied(body), { signal });
     await step('webhook-configuration/applied');
     if (!isSame(now.webhooks ?? [], webhooks)) {
       const replace = guardedPatch(now, [{ op: 'add', path: '/webhooks', value: webhooks }]);

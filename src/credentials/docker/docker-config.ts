@@ -5,6 +5,7 @@
  * makes the whole document malformed.
  */
 import { parseJson } from '../../http/json.ts';
+import type { SecretOwner } from '../../telemetry/scrub.ts';
 import { secret } from '../../telemetry/secret.ts';
 import { Base64Error, decodeBase64, members, namesField, readString } from './go-encoding.ts';
 import type { Credential } from '../credential.ts';
@@ -24,16 +25,30 @@ export class DockerConfigError extends Error {
   override readonly name = 'DockerConfigError';
 }
 
-/** @param content invalid UTF-8 is replaced inside strings, as in Go @throws DockerConfigError */
+interface ReadOptions {
+  readonly maxEntries: number;
+  readonly owner: SecretOwner;
+}
+
+/** The document has more entries than the reader takes. They were not read, so it may be malformed too. */
+export class TooManyEntries extends DockerConfigError {}
+
+/**
+ * @param content invalid UTF-8 is replaced inside strings, as in Go
+ * @param owner of the passwords
+ * @throws DockerConfigError, TooManyEntries
+ */
 export function parseDockerConfig(
   content: Uint8Array,
   format: DockerConfigFormat,
+  { maxEntries = Number.POSITIVE_INFINITY, owner = 'ours' }: Partial<ReadOptions> = {},
 ): ReadonlyMap<string, DockerConfigEntry> {
   // Keeps a byte order mark, which is not JSON: Go rejects such a file too.
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(content);
   if (parseJson(text) === undefined) throw new DockerConfigError('is not valid JSON');
   try {
-    return format === 'dockercfg' ? parseAuths(text, new Map()) : parseConfigJson(text);
+    const options = { maxEntries, owner };
+    return format === 'dockercfg' ? parseAuths(text, new Map(), options) : parseConfigJson(text, options);
   } catch (error) {
     if (error instanceof RangeError) throw new DockerConfigError('is nested too deeply');
     throw error;
@@ -41,7 +56,7 @@ export function parseDockerConfig(
 }
 
 /** @param text valid JSON @param name of the entry, for the error @throws DockerConfigError */
-export function parseDockerConfigEntry(text: string, name: string): DockerConfigEntry {
+export function parseDockerConfigEntry(text: string, name: string, owner?: SecretOwner): DockerConfigEntry {
   const fields = { username: '', password: '', email: '', auth: '' };
   for (const [member, value] of objectMembers(text, name)) {
     for (const field of ['username', 'password', 'email', 'auth'] as const) {
@@ -49,9 +64,9 @@ export function parseDockerConfigEntry(text: string, name: string): DockerConfig
     }
   }
   const { username, password, email, auth } = fields;
-  if (auth === '') return { username, password: secret(password), email };
+  if (auth === '') return { username, password: secret(password, owner), email };
   try {
-    return { ...decodeAuthField(auth), email };
+    return { ...decodeAuthField(auth, owner), email };
   } catch (error) {
     if (!(error instanceof Base64Error || error instanceof DockerConfigError)) throw error;
     throw new DockerConfigError(`${name}: auth: ${error.message}`);
@@ -63,7 +78,7 @@ export function parseDockerConfigEntry(text: string, name: string): DockerConfig
  * part may be empty; trailing NUL bytes stay.
  * @throws Base64Error, DockerConfigError
  */
-export function decodeAuthField(auth: string): Credential {
+export function decodeAuthField(auth: string, owner?: SecretOwner): Credential {
   const bytes = decodeBase64(auth, auth.trimEnd().endsWith('=') ? 'padded' : 'unpadded');
   // Other bytes than UTF-8 are replaced: the kubelet cannot pass them to the runtime either.
   const text = bytes.toString('utf8');
@@ -71,16 +86,16 @@ export function decodeAuthField(auth: string): Credential {
   if (colon < 0) {
     throw new DockerConfigError('unable to parse auth field, must be formatted as base64(username:password)');
   }
-  return { username: text.slice(0, colon), password: secret(text.slice(colon + 1)) };
+  return { username: text.slice(0, colon), password: secret(text.slice(colon + 1), owner) };
 }
 
-function parseConfigJson(text: string): ReadonlyMap<string, DockerConfigEntry> {
+function parseConfigJson(text: string, options: ReadOptions): ReadonlyMap<string, DockerConfigEntry> {
   const auths = new Map<string, DockerConfigEntry>();
   for (const [name, value] of objectMembers(text, 'the document')) {
     // As in Go, a second `auths` adds to the first, and null empties it.
     if (namesField(name, 'auths')) {
       if (value === 'null') auths.clear();
-      else parseAuths(value, auths);
+      else parseAuths(value, auths, options);
     } else if (namesField(name, 'httpheaders')) {
       for (const [, header] of objectMembers(value, name)) stringOr(header, '', `${name}: a value`);
     }
@@ -88,9 +103,16 @@ function parseConfigJson(text: string): ReadonlyMap<string, DockerConfigEntry> {
   return auths;
 }
 
-function parseAuths(text: string, auths: Map<string, DockerConfigEntry>): Map<string, DockerConfigEntry> {
-  for (const [key, value] of objectMembers(text, 'auths')) {
-    auths.set(key, parseDockerConfigEntry(value, `entry ${indexKey(key) ?? '(not a registry)'}`));
+function parseAuths(
+  text: string,
+  auths: Map<string, DockerConfigEntry>,
+  { maxEntries, owner }: ReadOptions,
+): Map<string, DockerConfigEntry> {
+  const found = objectMembers(text, 'auths');
+  if (auths.size + found.length > maxEntries) throw new TooManyEntries(`has more than ${maxEntries} entries`);
+  for (const [key, value] of found) {
+    const name = `entry ${indexKey(key) ?? '(not a registry)'}`;
+    auths.set(key, parseDockerConfigEntry(value, name, owner));
   }
   return auths;
 }

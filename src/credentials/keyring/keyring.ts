@@ -15,25 +15,43 @@ const dockerHubKey = 'index.docker.io';
 
 /** @param held in the order of secrets, and of entries in each secret */
 export function createKeyring(source: CredentialSourceName, held: readonly HeldCredential[]) {
-  const slots = new Map<string, { pattern: Pattern | undefined; credentials: MatchedCredential[] }>();
-  for (const { key, credential, origin, source: own = source } of held) {
-    const slot = slots.get(key) ?? { pattern: parsePattern(key), credentials: [] };
-    slot.credentials.push({ credential, source: own, key, origin, id: credentialId(credential) });
-    slots.set(key, slot);
+  const slots = new Map<string, Slot>();
+  for (const one of held) {
+    const slot = slots.get(one.key) ?? { pattern: parsePattern(one.key), held: [] };
+    slot.held.push(one);
+    slots.set(one.key, slot);
   }
   const sorted = [...slots].sort(([a], [b]) => compareBytes(b, a)).map(([, slot]) => slot);
 
   return {
     /** The credentials for a normalized repository, in order of use. */
     lookup(repository: string): readonly MatchedCredential[] {
-      const asked = parsePattern(repository);
-      const found = sorted.flatMap(({ pattern, credentials }) =>
-        pattern !== undefined && asked !== undefined && matches(pattern, asked) ? credentials : [],
+      const wanted = parsePattern(repository);
+      const found = sorted.flatMap((slot) =>
+        slot.pattern !== undefined && wanted !== undefined && matches(slot.pattern, wanted)
+          ? credentialsOf(slot, source)
+          : [],
       );
       if (found.length > 0 || !isDockerHub(repository)) return found;
-      return slots.get(dockerHubKey)?.credentials ?? [];
+      const classic = slots.get(dockerHubKey);
+      return classic === undefined ? [] : credentialsOf(classic, source);
     },
   };
+}
+
+/** The credentials under one key. */
+interface Slot {
+  readonly pattern: Pattern | undefined;
+  readonly held: HeldCredential[];
+  matched?: readonly MatchedCredential[];
+}
+
+/** Made when they first match: the identity is most of the cost of a keyring. */
+function credentialsOf(slot: Slot, source: CredentialSourceName): readonly MatchedCredential[] {
+  slot.matched ??= slot.held.map(({ key, credential, origin, source: own = source }) => {
+    return { credential, source: own, key, origin, id: credentialId(credential) };
+  });
+  return slot.matched;
 }
 
 /** The entries of a docker config by index key, and the number of keys that are not registries. */

@@ -1,6 +1,6 @@
 /**
- * The common part of sources in files: they are read again when their directories change, their problems are
- * logged once, and the slow fingerprint is computed only if their content changed.
+ * Common to all sources that are files: the files are read again when their directories change, their problems
+ * are logged once, and the slow fingerprint is computed only if the content changed.
  */
 import { liveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';

@@ -97,9 +97,9 @@ export class RegistryTomlError extends Error {
 export function parseRegistryToml(text: string): Credential {
   const { user, secret: password } = parseToml(text);
   if (typeof user !== 'string' || user === '')
-    throw new RegistryTomlError('user must be a text, as in user = "NAME"');
+    throw new RegistryTomlError('user must be a string, as in user = "NAME"');
   if (typeof password !== 'string' || password === '')
-    throw new RegistryTomlError('secret must be a text, as in secret = "PASSWORD"');
+    throw new RegistryTomlError('secret must be a string, as in secret = "PASSWORD"');
   return { username: user, password: secret(password) };
 }
 

@@ -31,10 +31,10 @@ export function combineSources(
  * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
  */
 export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {
-  const asked = parsePattern(repository);
-  if (asked === undefined) return privateRegistries.length === 0;
+  const wanted = parsePattern(repository);
+  if (wanted === undefined) return privateRegistries.length === 0;
   return !privateRegistries.some((text) => {
     const pattern = parsePattern(text);
-    return pattern !== undefined && matches(pattern, asked);
+    return pattern !== undefined && matches(pattern, wanted);
   });
 }

@@ -1,4 +1,4 @@
-/** What of an agent's facts the receiver decides itself, because the agent's node may be compromised. */
+/** Checks the facts of an agent: its node may be compromised, so the receiver proves or limits them itself. */
 import { ifError } from '../../async/if-error.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
 import { freshUntil, type FreshnessSettings } from '../../images/memory/freshness.ts';
@@ -12,8 +12,8 @@ export class RejectedFacts extends Error {
 }
 
 /**
- * The facts that count of an agent's answer: those of a digest are derived from its documents, and none is
- * fresh for longer than the receiver's settings allow.
+ * Limits an agent's facts to what the receiver can trust: facts of a digest are derived from its documents,
+ * and no facts stay fresh for longer than the receiver's settings allow.
  * @param now milliseconds since 1970
  * @throws RejectedFacts
  */

@@ -85,7 +85,7 @@ const idleMs = 60_000;
 const maxSockets = 32;
 /** After a burst the next one should find its connections; idle ones end after `idleMs`. */
 const maxFreeSockets = 16;
-/** One set of image facts has some hundred bytes; this is room for an index with every platform there is. */
+/** One set of image facts has a few hundred bytes; this is room for an index with every platform there is. */
 const defaultMaxLineBytes = 64 * 1024;
 /** `{"error": {"code", "message"}}`. */
 const maxErrorBytes = 8 * 1024;

@@ -1,8 +1,9 @@
 /**
  * Requests for image facts. Images that are looked up at the same time for the same namespace, service
- * account and pull credentials go to an agent in one request, so a pod costs an agent one request, however
- * many images it has. Facts are passed on as the agent finds them: a slow registry delays only its own
- * images.
+ * account and pull credentials go to an agent in one request, so nearly every pod costs an agent one request.
+ * Facts are passed on as the agent finds them: a slow registry delays only its own images.
+ *
+ * A request has only as many images as its answer has room for, even if each has the largest facts there are.
  *
  * An agent gets a limited number of requests at a time, and no namespace can use them up
  * (`fair-semaphore.ts`). Images join a request that waits for its turn.
@@ -28,12 +29,13 @@ export interface FactsCall {
 
 /** Fewer than the connections to one agent (32), so that `/v1/info` and probes need not wait. */
 const requestsPerAgent = { places: 28 };
-/** As many as pods have. Requests stay far below the agent's limit of 1,000 images and 4 MiB. */
-const maxImages = 256;
-/** Facts have some hundred bytes; with all the platforms that `readFacts` accepts, some 50 KiB. */
+/** Facts have a few hundred bytes; with all the platforms that `readFacts` accepts, about 50 KiB. */
 const maxFactsBytes = 64 * 1024;
-/** Room for the documents of some hundred images by digest; only one line is in memory at a time. */
-const maxAnswerBytes = 8 * 1024 * 1024;
+/**
+ * 256 images by tag or 9 by digest, far below the agent's limit of 1,000 images and 4 MiB. Only one line of
+ * an answer is in memory at a time.
+ */
+const maxAnswerBytes = 16 * 1024 * 1024;
 const leastDeadlineMs = 10;
 /** An agent ends its answer after the last image. Waiting for that keeps the connection. */
 const endMs = 1000;
@@ -60,7 +62,7 @@ export class FactRequests {
     // The same image may be looked up for a pod and checked for drift; their answers differ.
     const key = JSON.stringify([url, namespace, account?.namespace, account?.name, scope, knownDigest]);
     const unsent = this.#unsent.get(key);
-    if (unsent && unsent.size < maxImages) return unsent.add(request, call);
+    if (unsent && unsent.maxBytes + maxBytesOf(request) <= maxAnswerBytes) return unsent.add(request, call);
     const batch = new Batch(url);
     this.#unsent.set(key, batch);
     // All images of a pod are looked up in one turn of the event loop.
@@ -82,12 +84,12 @@ export class FactRequests {
 
   async #exchange(batch: Batch): Promise<void> {
     const { connection, clock } = this.#options;
-    const { url, signal, size } = batch;
+    const { url, signal, maxBytes } = batch;
     batch.enter('sent');
     const lines = connection.lines(url, '/v1/facts', {
       body: batch.body(clock.monotonic()),
       signal,
-      maxBytes: Math.min(maxAnswerBytes, size * batch.maxLineBytes),
+      maxBytes,
       maxLineBytes: batch.maxLineBytes,
       onResponse: () => batch.enter('responding'),
     });
@@ -102,6 +104,11 @@ export class FactRequests {
     }
     batch.fail(new AgentError('bad-answer', url, 'the answer has no result for an image'));
   }
+}
+
+/** Limit of one line of an answer. The facts of a digest come with documents. */
+function maxBytesOf({ reference }: ImageRequest): number {
+  return maxFactsBytes + (reference.digest === undefined ? 0 : maxDocumentsLength);
 }
 
 interface Item {
@@ -132,10 +139,13 @@ class Batch {
     return this.#stop.signal;
   }
 
-  /** The facts of a digest come with documents. */
+  /** Limit of all lines for the images without an answer. */
+  get maxBytes(): number {
+    return [...this.#items].reduce((sum, { request }) => sum + maxBytesOf(request), 0);
+  }
+
   get maxLineBytes(): number {
-    const hasDigest = [...this.#items].some(({ request }) => request.reference.digest !== undefined);
-    return maxFactsBytes + (hasDigest ? maxDocumentsLength : 0);
+    return Math.max(...[...this.#items].map(({ request }) => maxBytesOf(request)));
   }
 
   add(request: ImageRequest, call: FactsCall): Promise<ImageFacts> {
@@ -169,11 +179,11 @@ class Batch {
       images: items.map(({ request: { image, pullPolicy, knownDigest } }) => ({
         image,
         pullPolicy,
-        ...(knownDigest !== undefined && { knownDigest }),
+        knownDigest,
       })),
-      ...(namespace !== undefined && { namespace }),
+      namespace,
       ...(credentials.length > 0 && { auths: toAuths(credentials) }),
-      ...(serviceAccount && { serviceAccount }),
+      serviceAccount,
       deadlineMs: Math.max(leastDeadlineMs, Math.floor(deadlineMs)),
     };
   }

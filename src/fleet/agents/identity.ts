@@ -8,7 +8,7 @@ export function agentNameOn(node: string): string {
   return `${node}.${agentServerName}`;
 }
 
-/** Of the CertificateSigningRequests. */
+/** Signer of the CertificateSigningRequests. */
 export const agentSigner = 'arch.example/agent';
 export const agentUsages = ['digital signature', 'server auth'] as const;
 

@@ -27,7 +27,8 @@ export function lateConnection(
         return;
       } catch (error) {
         const problem = messageOf(error);
-        if (problem !== logged) log.warn({ problem }, 'agents cannot be queried yet');
+        if (problem !== logged)
+          log.info({ problem }, 'agents cannot be queried until the controller writes a certificate');
         logged = problem;
         await clock.sleep(againMs, closing.signal).catch(() => undefined);
       }

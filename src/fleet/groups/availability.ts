@@ -7,13 +7,11 @@ import type { Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 
 /** Agents restart within seconds, first ones start within twenty. Unplaced pods are worse than a wait. */
-export const defaultPatienceMs = 30_000;
+const patienceMs = 30_000;
 
 export interface AvailabilityOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long no agent may answer before none counts as available, milliseconds. */
-  readonly patienceMs?: number | undefined;
 }
 
 export class Availability {
@@ -48,7 +46,7 @@ export class Availability {
   }
 
   #wait(known: number): void {
-    const { clock, log, patienceMs = defaultPatienceMs } = this.#options;
+    const { clock, log } = this.#options;
     this.#known = known;
     // A timer that has run stays set: it is started again only after an answer.
     this.#cancel ??= clock.timer(patienceMs, () => {

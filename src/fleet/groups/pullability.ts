@@ -40,7 +40,7 @@ const times: Readonly<Record<PullResult, { readonly dueMs: number; readonly life
   unknown: { dueMs: minute, lifetimeMs: minute },
 };
 
-/** Some hundred bytes each; a cluster uses some hundred repositories. */
+/** A few hundred bytes each; a cluster uses a few hundred repositories. */
 const defaultMaxRepositories = 5000;
 /** Groups come from node pools; a cluster with more has something wrong with its fingerprints. */
 const maxGroups = 64;

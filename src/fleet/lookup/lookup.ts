@@ -1,6 +1,7 @@
 /** One lookup through the agents: the remaining time and requests, the queried agents, the outcome. */
 import { failedFacts, type ImageFacts, type ImageRequest } from '../../images/facts/facts.ts';
 import type { Clock } from '../../async/clock.ts';
+import { timeLimit } from '../../async/wait.ts';
 import type { FairSemaphore, Leave } from '../../async/fair-semaphore.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { FreshnessSettings } from '../../images/memory/freshness.ts';
@@ -53,12 +54,12 @@ const maxShown = 5;
 /** Failures of the agent rather than of the request. */
 const backOffCodes: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', 'refused', 'overloaded']);
 
-/** Its time starts when it is made. */
-export class FleetLookup {
+/** Its time starts when it is made. Dispose of it at the end. */
+export class FleetLookup implements Disposable {
   readonly #context: FleetLookupContext;
   readonly #request: ImageRequest;
   readonly #signal: AbortSignal;
-  readonly #timeUp: AbortSignal;
+  readonly #limit: ReturnType<typeof timeLimit>;
   readonly #ended: AbortSignal;
   readonly #deadline: number;
   /** How long an agent may be silent. */
@@ -79,8 +80,12 @@ export class FleetLookup {
     this.#signal = signal;
     this.#deadline = context.clock.monotonic() + context.timeoutMs;
     this.#usualMs = context.responseTime.hedgeAfterMs;
-    this.#timeUp = AbortSignal.timeout(context.timeoutMs);
-    this.#ended = AbortSignal.any([signal, this.#timeUp]);
+    this.#limit = timeLimit(context.timeoutMs, context.clock.sleep);
+    this.#ended = AbortSignal.any([signal, this.#limit.signal]);
+  }
+
+  [Symbol.dispose](): void {
+    this.#limit[Symbol.dispose]();
   }
 
   /** Whether the time is up or the caller gone. */
@@ -220,7 +225,7 @@ export class FleetLookup {
 
   #noteFailure(agent: AgentAddress, error: unknown, stop: AbortSignal): void {
     const { meters, health, log } = this.#context;
-    const isTimeUp = this.#timeUp.aborted;
+    const isTimeUp = this.#limit.signal.aborted;
     if (this.#signal.aborted || (stop.aborted && !isTimeUp)) return meters.attempt('abandoned');
     if (error instanceof RejectedFacts) meters.rejected(error.reason);
     const isKnown = error instanceof AgentError;

@@ -72,7 +72,7 @@ export function describeProxies(environment: Environment, origin?: string): read
   const direct = read(environment, 'NO_PROXY');
   if (parts.length > 0 && direct !== '') parts.push({ where: 'NO_PROXY', state: 'used', what: direct });
   if (parts.length > 0) return parts;
-  const what = `not set${origin === undefined ? '' : `, also not by ${origin}`}; no requests go through a proxy`;
+  const what = `not set${origin === undefined ? '' : `, neither directly nor by ${origin}`}; no requests go through a proxy`;
   return [{ where: 'HTTPS_PROXY, HTTP_PROXY', state: 'absent', what, ...differs }];
 }
 

@@ -91,7 +91,10 @@ function readPlatforms(value: unknown): FullPlatform[] {
   if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is not a list');
   if (value.length > maxPlatforms) throw new InvalidFacts('platforms', `has more than ${maxPlatforms} items`);
   return value.map((item: unknown) => {
-    const { os, architecture, variant, osVersion, written, unnamed } = object(item, 'platforms');
+    const { os, architecture, variant, osVersion, written, unnamed, needsFeatures } = object(
+      item,
+      'platforms',
+    );
     return {
       os: text(os, 'platforms.os', 63, isNonEmptyLabelValue),
       architecture: text(
@@ -109,6 +112,8 @@ function readPlatforms(value: unknown): FullPlatform[] {
         written: text(written, 'platforms.written', maxSpellingLength, isSpelling),
       }),
       ...(unnamed !== undefined && boolean(unnamed, 'platforms.unnamed') && { unnamed: true as const }),
+      ...(needsFeatures !== undefined &&
+        boolean(needsFeatures, 'platforms.needsFeatures') && { needsFeatures: true as const }),
     };
   });
 }

@@ -69,14 +69,17 @@ export class SharedDetailsTable {
 function detailsOf(facts: ImageFacts): Details {
   return {
     mediaType: facts.mediaType === undefined ? undefined : compact(facts.mediaType),
-    platforms: facts.platforms.map(({ os, architecture, variant, osVersion, written, unnamed }) => ({
-      os: compact(os),
-      architecture: compact(architecture),
-      ...(variant !== undefined && { variant: compact(variant) }),
-      ...(osVersion !== undefined && { osVersion: compact(osVersion) }),
-      ...(written !== undefined && { written: compact(written) }),
-      ...(unnamed && { unnamed }),
-    })),
+    platforms: facts.platforms.map(
+      ({ os, architecture, variant, osVersion, written, unnamed, needsFeatures }) => ({
+        os: compact(os),
+        architecture: compact(architecture),
+        ...(variant !== undefined && { variant: compact(variant) }),
+        ...(osVersion !== undefined && { osVersion: compact(osVersion) }),
+        ...(written !== undefined && { written: compact(written) }),
+        ...(unnamed && { unnamed }),
+        ...(needsFeatures && { needsFeatures }),
+      }),
+    ),
     credentialSource: facts.credentialSource,
     endpoint: compact(facts.endpoint),
     error: facts.error && { code: facts.error.code, message: compact(facts.error.message) },
@@ -91,9 +94,11 @@ function detailsText(facts: ImageFacts): string {
   const { mediaType = '', platforms, credentialSource, endpoint, error } = facts;
   let text = mediaType + separator + credentialSource + separator + endpoint;
   for (const platform of platforms) {
-    const { os, architecture, variant = '', osVersion = '', written = '', unnamed } = platform;
+    const { os, architecture, variant = '', osVersion = '', written = '', unnamed, needsFeatures } = platform;
     text += separator + os + separator + architecture + separator + variant;
     text += separator + osVersion + separator + written + (unnamed ? separator : '');
+    // No system has an empty name, so their number is certain.
+    if (needsFeatures) text += separator + separator;
   }
   return error ? text + separator + error.code + separator + JSON.stringify(error.message) : text;
 }

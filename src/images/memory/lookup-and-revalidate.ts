@@ -175,7 +175,7 @@ export class Lookups {
 
   #count(joins: boolean): void {
     const { metrics } = this.#options;
-    (joins ? metrics.joined : metrics.asked).inc();
+    (joins ? metrics.joined : metrics.requested).inc();
   }
 
   #run(key: string, request: ImageRequest, old: Entry | undefined, trace?: Trace): Promise<Answer> {

@@ -36,7 +36,7 @@ export interface FactsMemoryOptions {
   readonly lookupTimeoutMs?: number;
   /** Lookups in progress. */
   readonly concurrentLookups?: number;
-  /** Of these, at one registry host. Default: a quarter. */
+  /** How many of these may be at one registry host. Default: a quarter. */
   readonly lookupsPerHost?: number | undefined;
   /** Whether a tag's facts also answer for its digest. Default: true. Not for agents: no proof. */
   readonly tagsAnswerForDigests?: boolean;
@@ -53,7 +53,7 @@ export interface FactsMemoryOptions {
 
 const mebibyte = 1_048_576;
 const defaultLookupTimeoutMs = 15_000;
-/** Of a webhook or the controller: some hundred for each namespace that is busy. */
+/** For a webhook or the controller: a few hundred for each busy namespace. */
 const defaultConcurrentLookups = 2048;
 /** Answers kept ready by the text of the image: as many images as a large cluster uses at a time. */
 const readyAnswers = 4096;

@@ -35,7 +35,7 @@ export function createFactsMetrics(metrics: Metrics) {
   return {
     recall: counts(metrics, specs.recalls, 'result', recallResults),
     failure: counts(metrics, specs.failures, 'code', factsErrorCodes),
-    asked: metrics.counter(specs.inspections, { cause: 'request' }),
+    requested: metrics.counter(specs.inspections, { cause: 'request' }),
     revalidated: metrics.counter(specs.inspections, { cause: 'revalidation' }),
     joined: metrics.counter(specs.inspections, { cause: 'joined' }),
     evicted: metrics.counter(specs.evictions),

@@ -32,7 +32,7 @@ const laterMs = 60_000;
 /** The rest is for new entries. */
 const protectedShare = 0.8;
 
-/** Of one registry host. Most clusters use one host, which may fill a memory that is not full. */
+/** Limit of one registry host. Most clusters use one host, which may exceed it while memory is not full. */
 const maxHostShare = 0.5;
 
 /** A host at its share frees this much at once: finding its entries among others takes time. */

@@ -40,7 +40,7 @@ export interface BrokenImage {
 
 /** More than any cluster has at a time. */
 export const maxBrokenImages = 1000;
-/** Of all notes and keys: a ConfigMap may have 1 MiB, and many long names of namespaces exceed it. */
+/** All notes and keys together: a ConfigMap may have 1 MiB, and many long names of namespaces exceed it. */
 export const maxBrokenBytes = 900 * 1024;
 /** In one note. */
 export const maxNamespaces = 20;

@@ -22,7 +22,7 @@ export interface DriftedTag {
 
 /** More than people would read. */
 export const maxDriftedTags = 1000;
-/** Of all notes: a ConfigMap may have 1 MiB. */
+/** All notes together: a ConfigMap may have 1 MiB. */
 export const maxDriftedBytes = 900 * 1024;
 /** A path has at most 255 characters, a tag 128; a domain has no limit of its own. */
 const maxImageLength = 1024;

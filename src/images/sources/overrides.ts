@@ -21,7 +21,7 @@ export interface ImageOverride {
   readonly match: string;
   /** Values of `kubernetes.io/arch`. Empty: the image constrains nothing. Absent: the registry decides. */
   readonly architectures?: readonly string[];
-  /** Of x86-64, which its programs need on amd64. */
+  /** The x86-64 level that its programs need on amd64. */
   readonly level?: `v${Amd64Level}`;
 }
 

@@ -84,8 +84,8 @@ export async function inClusterAccess(
  * @throws if a named file or context does not exist or is invalid
  */
 export async function kubeconfigAccess(options: {
-  readonly path?: string;
-  readonly context?: string;
+  readonly path?: string | undefined;
+  readonly context?: string | undefined;
 }): Promise<KubeAccess | undefined> {
   const { KubeConfig } = await import('@kubernetes/client-node');
   const files = kubeconfigFiles(options.path);
@@ -158,7 +158,8 @@ function problemIn(load: () => void): string | undefined {
 /** js-yaml's errors have a reason and a position. The library reads parsed fields without a check. */
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return 'cannot be read';
-  if ('code' in error) return `cannot be read: ${String(error.code)}`;
+  if ('code' in error)
+    return error.code === 'ENOENT' ? 'does not exist' : `cannot be read: ${String(error.code)}`;
   const { reason, mark } = error as { reason?: unknown; mark?: { readonly line?: unknown } };
   if (typeof reason !== 'string') return 'is not a kubeconfig';
   const line = typeof mark?.line === 'number' ? ` in line ${mark.line + 1}` : '';

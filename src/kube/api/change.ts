@@ -1,4 +1,5 @@
 /** Changes objects without losing other writes: every patch carries its object's version. */
+import { concurrently } from '../../async/concurrently.ts';
 import type { KubeClient, Patch } from './client.ts';
 import { KubeError } from './errors.ts';
 import type { KubeObject } from './objects.ts';
@@ -6,6 +7,8 @@ import { paths } from './paths.ts';
 
 /** Others change an object a few times a minute at most: a kubelet its node, a controller its pod. */
 const tries = 5;
+/** Few, so that more urgent writes, which share the limiter, come first. */
+const workers = 4;
 
 /** A JSON patch that the API server refuses with `conflict` if the object changed since it was read. */
 export function guardedPatch({ metadata }: KubeObject, operations: readonly object[]): Patch {
@@ -49,6 +52,32 @@ export async function changeObject<T extends KubeObject>(
       object = undefined;
     }
   }
+}
+
+/**
+ * Changes several objects, a few at a time. A refused change does not stop the others.
+ * @param change returns whether the object was changed
+ * @returns how many were changed
+ * @throws KubeError at once if it is temporary; else the first one, after all others are done
+ */
+export async function changeEach<T>(
+  objects: readonly T[],
+  change: (object: T) => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<number> {
+  const failures: KubeError[] = [];
+  const changed = await concurrently(objects, workers, async (object) => {
+    signal.throwIfAborted();
+    try {
+      return await change(object);
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.temporary) throw error;
+      failures.push(error);
+      return false;
+    }
+  });
+  if (failures[0]) throw failures[0];
+  return changed.filter(Boolean).length;
 }
 
 /**

@@ -57,16 +57,11 @@ export interface LinesOptions extends CallOptions {
   readonly onOpen?: () => void;
 }
 
-/** A JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch, or server-side apply. */
+/** A JSON patch (RFC 6902), merge patch (RFC 7386), strategic merge patch, or server-side apply with force. */
 export type Patch =
   | { readonly type: 'json'; readonly body: readonly object[] }
   | { readonly type: 'merge' | 'strategic'; readonly body: object }
-  | {
-      readonly type: 'apply';
-      readonly body: object;
-      readonly fieldManager: string;
-      readonly force?: boolean;
-    };
+  | { readonly type: 'apply'; readonly body: object; readonly fieldManager: string };
 
 export interface DeleteOptions extends CallOptions {
   /** Only this very object. */
@@ -87,9 +82,9 @@ export interface KubeClientOptions {
   readonly access: KubeAccess;
   readonly userAgent: string;
   /** Limit for one answer, milliseconds. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   readonly clock?: Clock;
-  readonly metrics?: Metrics;
+  readonly metrics?: Metrics | undefined;
 }
 
 /** https://kubernetes.io/docs/reference/using-api/api-concepts/#metadata-only-fetches */
@@ -175,8 +170,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     create: (path, object, { signal, query, beforeSend }) =>
       send({ method: 'POST', path, query, body: JSON.stringify(object), beforeSend }, signal, maxCreated),
     patch: (path, patch, { signal, query, beforeSend }) => {
-      const manager =
-        patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: patch.force ?? false } : {};
+      const manager = patch.type === 'apply' ? { fieldManager: patch.fieldManager, force: true } : {};
       const body = JSON.stringify(patch.body);
       const contentType = patchTypes[patch.type];
       const call = { method: 'PATCH', path, query: { ...manager, ...query }, body, contentType } as const;

@@ -8,8 +8,8 @@ export interface ObjectMeta {
   readonly namespace?: string;
   readonly uid?: string;
   readonly resourceVersion?: string;
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+  readonly annotations?: Readonly<Record<string, string>> | undefined;
   readonly ownerReferences?: readonly OwnerReference[];
   readonly creationTimestamp?: string;
   readonly deletionTimestamp?: string;
@@ -29,7 +29,7 @@ export interface OwnerReference {
 export interface KubeObject {
   readonly apiVersion?: string;
   readonly kind?: string;
-  readonly metadata?: ObjectMeta;
+  readonly metadata?: ObjectMeta | undefined;
 }
 
 export interface Container {
@@ -96,7 +96,7 @@ export interface Pod extends KubeObject {
   readonly spec: PodSpec;
 }
 
-/** Of the status of a pod or a node. */
+/** The status of a pod or a node. */
 export interface WithConditions {
   readonly conditions?: readonly {
     readonly type: string;
@@ -134,7 +134,7 @@ export interface PodWithStatus extends Pod {
 }
 
 export interface PodTemplate {
-  readonly metadata?: ObjectMeta;
+  readonly metadata?: ObjectMeta | undefined;
   readonly spec: PodSpec;
 }
 
@@ -180,12 +180,25 @@ export interface EndpointSlice extends KubeObject {
         readonly conditions?: {
           readonly ready?: boolean;
           readonly serving?: boolean;
-          readonly terminating?: boolean;
         };
         readonly nodeName?: string;
       }[]
     | null;
   readonly ports?: readonly { readonly name?: string; readonly port?: number }[] | null;
+}
+
+/** The API server sets `username` and `extra` from the credentials of the request. */
+export interface CertificateSigningRequest extends KubeObject {
+  readonly spec: {
+    readonly request: string;
+    readonly usages?: readonly string[];
+    readonly username?: string;
+    readonly extra?: Readonly<Record<string, readonly string[]>>;
+  };
+  readonly status?: {
+    readonly certificate?: string;
+    readonly conditions?: readonly { readonly type: string; readonly message?: string }[];
+  };
 }
 
 export interface AdmissionRequest {
@@ -209,5 +222,4 @@ export interface AdmissionResponse {
   /** Base64 of a JSON patch. */
   readonly patch?: string;
   readonly warnings?: readonly string[];
-  readonly auditAnnotations?: Readonly<Record<string, string>>;
 }

@@ -46,6 +46,12 @@ const usualSuspiciousMs = 2_000;
 /** The credential is read again at most this often, however many requests are rejected. */
 const renewIntervalMs = 1_000;
 
+/**
+ * No object has such a name (apimachinery `IsValidPathSegmentName`), but pods may name such owners and claims,
+ * and a URL with it means another path.
+ */
+const dotSegment = /\/\.{1,2}(?:\/|$)/u;
+
 interface Pools {
   readonly access: AccessNow;
   readonly calls: HttpAgent;
@@ -75,6 +81,8 @@ export class Transport {
    */
   async open(call: Call, signal: AbortSignal): Promise<OpenResponse> {
     const where = `${call.method} ${call.path}`;
+    if (dotSegment.test(call.path))
+      throw new KubeError('not-found', where, `${where}: no object has this name`);
     const access = await this.#access(where);
     const response = await this.#send(call, access, signal);
     if (response.status !== 401) return response;

@@ -8,7 +8,6 @@ export interface ObjectReference {
   readonly namespace?: string | undefined;
   readonly name: string;
   readonly uid?: string | undefined;
-  readonly resourceVersion?: string | undefined;
 }
 
 export interface EventText {

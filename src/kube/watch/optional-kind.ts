@@ -68,7 +68,7 @@ export function forOptionalKind({
         absent.add(path);
         // If a list had objects, only a new list shows that they are gone.
         if (options.query?.['resourceVersion'] !== anyVersion)
-          throw new KubeError('gone', `GET ${path}`, 'the kind is not there any more', { cause: error });
+          throw new KubeError('gone', `GET ${path}`, 'this kind no longer exists', { cause: error });
         await clock.sleep(lookAgainMs, options.signal);
       }
     },

@@ -1,6 +1,6 @@
 /**
- * Additions to the required terms of a gated pod. The terms of a pod that exists can neither become more nor
- * lose anything (KEP-3838), so each term gets one list of expressions, ANDed after its last one:
+ * Additions to the required terms of a gated pod. No term can be added to an existing pod,
+ * and nothing can be removed from one (KEP-3838), so each term gets one list of expressions, ANDed after its last one:
  *
  * - A term with its own architecture constraint gets the expressions that hold for every architecture
  *   (`match`).

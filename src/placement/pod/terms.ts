@@ -9,6 +9,9 @@
  */
 import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
+import { keys } from '../../names/keys.ts';
+import { own } from '../../names/values.ts';
+import type { OwnFields } from '../decision.ts';
 
 export type Terms = readonly NodeSelectorTerm[];
 export type Expressions = readonly NodeSelectorRequirement[];
@@ -19,6 +22,14 @@ export function isEmptyTerm(term: NodeSelectorTerm): boolean {
 
 export function pinsNode(term: NodeSelectorTerm): boolean {
   return term.matchFields?.some(isNodeName) ?? false;
+}
+
+/** Whether a person chose single nodes: by nodeSelector, or in a required term. */
+export function namesNode({ nodeSelector, terms }: Pick<OwnFields, 'nodeSelector' | 'terms'>): boolean {
+  if (own(nodeSelector, keys.hostnameLabel) !== undefined) return true;
+  const isHostname = ({ key, operator }: NodeSelectorRequirement): boolean =>
+    key === keys.hostnameLabel && operator === 'In';
+  return terms?.some((term) => pinsNode(term) || term.matchExpressions?.some(isHostname)) ?? false;
 }
 
 export function nodesPinnedBy({ matchFields }: NodeSelectorTerm): readonly string[] {

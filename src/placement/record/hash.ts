@@ -1,5 +1,5 @@
 /**
- * Short hashes that recognize longer texts (FNV-1a, 32 bit). They do not resist forgery: compare them only if
+ * Short hashes that identify longer texts (FNV-1a, 32 bit). They do not resist forgery: compare them only if
  * a false match does no harm.
  */
 import type { ImageVerdict } from '../decision.ts';

@@ -1,5 +1,5 @@
 /**
- * Reads the annotation `arch.example/decision`, which anybody can write. A record that cannot be parsed, has
+ * Reads the annotation `arch.example/decision`, which any user can write. A record that cannot be parsed, has
  * another version or no valid seal, or names additions that this policy cannot make, counts as absent: then
  * everything in the pod is the pod's own.
  */
@@ -13,6 +13,7 @@ import type { Policy } from '../../policy/effective/policy.ts';
 import {
   outcomes,
   type Added,
+  type Outcome,
   type PlacementInput,
   type Recorded,
   type RolledOut,
@@ -89,12 +90,18 @@ export function uncheckedRecord(pod: Pick<Pod, 'metadata'>) {
     /** The required ones. */
     architectures: Array.isArray(architectures) ? architectures.filter(isText) : undefined,
     isWidened: isRecord(widened),
-    /** Of a template: whether its additions are an upper bound. */
+    /** For a template: whether its additions are an upper bound. */
     isProvisional: provisional === true,
     rollout: isTextPair(rollout) ? rolledOut(...rollout) : undefined,
     /** With their architectures or error codes. */
     images: Array.isArray(images) ? images.filter(isTextPair) : [],
   };
+}
+
+/** As people see it. A pod to which nothing was added keeps no record, but its label. */
+export function decidedOutcome(pod: Pick<Pod, 'metadata'>): Outcome | undefined {
+  const label = own(pod.metadata?.labels, keys.placementState);
+  return uncheckedRecord(pod).outcome ?? outcomes.find((each) => each === label);
 }
 
 function rolledOut(name: string, side: string): RolledOut | undefined {

@@ -5,9 +5,9 @@
  */
 import { printable } from '../../names/printable.ts';
 import type { Outcome, PlacementDecision } from '../decision.ts';
-import { describeUnknown } from '../rules/unknown.ts';
+import { describeUnknown } from '../rules/images/unknown.ts';
 
-/** Of an image that is unknown, the name and the reason. Events have the whole text. */
+/** Room for the name of an unknown image and the reason. Events have the whole text. */
 const maxSummaryBytes = 256;
 
 export function summaryOf(decision: PlacementDecision): string {

@@ -10,7 +10,7 @@ import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/o
 import { keys } from '../../names/keys.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
-import { publicCode } from '../rules/unknown.ts';
+import { publicCode } from '../rules/images/unknown.ts';
 import { imagesKeyOf } from './hash.ts';
 import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
 

@@ -1,23 +1,14 @@
 /** Reasons that do not change the outcome. */
 import { isBytecode, maxArchitectures } from '../../names/architecture.ts';
 import { printable } from '../../names/printable.ts';
-import type { Policy } from '../../policy/effective/policy.ts';
-import type { ImageVerdict, Outcome, OwnFields, Reason, Recorded } from '../decision.ts';
+import type { ImageVerdict, Reason } from '../decision.ts';
 import { isEmptyTerm, keptTerms } from '../pod/terms.ts';
+import type { RuleInput } from './input.ts';
 import { reason } from './rules.ts';
 
-export function explainAllowed({ allowed }: Policy, outcome: Outcome): readonly Reason[] {
-  if (allowed === undefined || outcome === 'own-constraint') return [];
-  const architectures = printable(allowed.architectures.join(', '), 200);
-  return [reason('allowed-architectures', `${printable(allowed.origin, 320)} allows ${architectures}`)];
-}
-
-export function explainDetails(
-  { schedulableArchitectures: schedulable }: Policy,
-  images: readonly ImageVerdict[],
-  { terms }: OwnFields,
-  recorded: Recorded | undefined,
-): readonly Reason[] {
+export function explainDetails({ policy, images, fields, recorded }: RuleInput): readonly Reason[] {
+  const { schedulableArchitectures: schedulable } = policy;
+  const { terms } = fields;
   const reasons: Reason[] = [];
   const isBounded =
     schedulable.length > 0 &&

@@ -2,7 +2,7 @@
  * The rules by name. A decision lists those that applied. docs/use/placement.md is generated from this list.
  */
 import { own } from '../../names/values.ts';
-import type { Outcome, Reason, Widened } from '../decision.ts';
+import type { Outcome, Reason, RolledOut, Widened } from '../decision.ts';
 
 export const rules = {
   'skip-node-name': 'The pod already names its node.',
@@ -13,6 +13,7 @@ export const rules = {
   'skip-disabled-by-pod': 'The pod has `arch.example/placement: disabled`.',
   'skip-disabled-by-namespace': 'The namespace has `arch.example/placement: disabled`.',
   'skip-control-plane': 'The nodeSelector names a control-plane role.',
+  'skip-too-many-terms': 'It has more than 500 required node affinity terms, or 10,000 values in them.',
   'skip-no-image': 'No image may be pulled (`imagePullPolicy: Never`).',
   'own-constraint': 'The pod names one architecture or its node in every required term, and keeps it.',
   'constraint-widened':
@@ -95,6 +96,7 @@ export interface Draft {
   readonly widened?: Widened;
   /** If it is widened: what the pod named. Only `matchNodeLabels` chooses among its nodes. */
   readonly keptArchitectures?: readonly string[];
+  readonly rollout?: RolledOut;
   readonly message?: string;
   readonly warnings: readonly string[];
   readonly reasons: readonly Reason[];

@@ -6,14 +6,24 @@ import type { ObjectMeta, PodSpec } from '../../kube/api/objects.ts';
 import { own } from '../../names/values.ts';
 import { matchesAny } from '../../names/glob.ts';
 import { keys } from '../../names/keys.ts';
+import { printable } from '../../names/printable.ts';
 import { noAdditions, type PlacementDecision, type PlacementInput, type SkipReason } from '../decision.ts';
 import { imagesOf, type ImageUse } from '../pod/images.ts';
+import { operatingSystemOf } from '../pod/operating-system.ts';
 import { describeRule, reason } from './rules.ts';
 
 /** Set by the kubelet on the API's copy of a static pod (kubernetes pkg/kubelet/types/constants.go). */
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
 const controlPlaneRoles = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
+
+/**
+ * Each term grows by a few hundred bytes or more; people write a few. For a pod of 3 MiB with 85,000 terms, the
+ * webhook needed 200 MiB and wrote a patch of 20 MiB, which no object has room for.
+ */
+const maxTerms = 500;
+/** In all terms. A term is copied for each group of architectures with other node labels. */
+const maxValues = 10_000;
 
 type SkipInput = Pick<PlacementInput, 'pod' | 'namespace' | 'namespaceLabels' | 'policy'>;
 
@@ -29,13 +39,13 @@ export function skipReasonOf(input: SkipInput, uses?: readonly ImageUse[]): Skip
   const optedOut = optOutOf(input);
   if (optedOut !== undefined) return optedOut;
   if (choosesControlPlane(spec)) return 'control-plane';
+  if (hasTooManyTerms(spec)) return 'too-many-terms';
   if ((uses ?? imagesOf(spec)).every((use) => use.pullPolicy === 'Never')) return 'no-image';
   return undefined;
 }
 
 export function skipped(
-  { template }: Pick<PlacementInput, 'template'>,
-  os: string,
+  { pod, template }: Pick<PlacementInput, 'pod' | 'template'>,
   skip: SkipReason,
   warnings: readonly string[],
 ): PlacementDecision {
@@ -45,7 +55,7 @@ export function skipped(
     outcome: 'skipped',
     skip,
     ...(template === undefined ? {} : { template }),
-    os,
+    os: operatingSystemOf(pod.spec),
     images: [],
     warnings,
     reasons: [reason(rule, describeRule(rule))],
@@ -75,6 +85,16 @@ function isMirror(metadata: ObjectMeta | undefined): boolean {
   return own(metadata?.annotations, mirrorAnnotation) !== undefined;
 }
 
+/** A value that is probably meant to skip the pod, but does not. */
+export function placementMistakes({ pod: { metadata } }: Pick<SkipInput, 'pod'>): readonly string[] {
+  return (['label', 'annotation'] as const).flatMap((kind) => {
+    const value = own(kind === 'label' ? metadata?.labels : metadata?.annotations, keys.placement);
+    if (!value || value === 'enabled') return [];
+    const name = `${kind} ${keys.placement}`;
+    return [`archwright: ${name}: ${printable(value, 63)} has no effect; disabled skips the pod`];
+  });
+}
+
 /** Match conditions read the label. The annotation is accepted because people try both. */
 function disabled(metadata: ObjectMeta | undefined): boolean {
   return (
@@ -85,4 +105,16 @@ function disabled(metadata: ObjectMeta | undefined): boolean {
 
 function choosesControlPlane(spec: PodSpec): boolean {
   return controlPlaneRoles.some((role) => own(spec.nodeSelector, role) !== undefined);
+}
+
+function hasTooManyTerms({ affinity }: PodSpec): boolean {
+  const required = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  const terms = required?.nodeSelectorTerms ?? [];
+  if (terms.length > maxTerms) return true;
+  let values = 0;
+  for (const { matchExpressions, matchFields } of terms) {
+    for (const list of [matchExpressions, matchFields])
+      for (const expression of list ?? []) values += 1 + (expression.values?.length ?? 0);
+  }
+  return values > maxValues;
 }

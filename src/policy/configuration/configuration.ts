@@ -36,7 +36,7 @@ export type LoadedConfiguration =
   | {
       readonly configuration: Configuration;
       readonly origins: Origins;
-      /** Of the file (`configurationHash`); `undefined` without a file. */
+      /** Hash of the file (`configurationHash`); `undefined` without a file. */
       readonly hash: string | undefined;
       readonly problems: readonly [];
     }

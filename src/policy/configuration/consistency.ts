@@ -1,6 +1,8 @@
 /** Checks of settings against each other. */
 import type { Part, Path } from '../settings/setting.ts';
 import type { Configuration } from '../settings/all.ts';
+import { absolutePathRule } from '../settings/node.ts';
+import { brokenBy } from '../value-kinds/plain.ts';
 
 export interface Inconsistency {
   readonly key: keyof Configuration;
@@ -38,6 +40,7 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
   const mixedAgents = agents.length > 1 && !agents.every((agent) => agent.startsWith('https://'));
   check(mixedAgents, ['agents'], 'must be URLs only, or a single dns: or endpointslices: location');
   found.push(...incompletePlugins(configuration));
+  if (part === 'agent') found.push(...relativePlugins(configuration));
   if (part === 'webhook' || part === 'explain' || part === 'controller') {
     const noTls = agents.length > 0 && agentTlsDir === undefined;
     check(noTls, ['agents', 'agentTlsDir'], 'need mutual TLS, so agentTlsDir must be set');
@@ -104,4 +107,16 @@ function incompletePlugins(configuration: Configuration): Inconsistency[] {
     return [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins', others }];
   const message = 'needs kubeletConfig.config or kubeletConfig.configDir';
   return [{ key: 'kubeletConfig.binDir', message, others }];
+}
+
+/** A person's paths are relative to the working directory. An agent has none on its node. */
+function relativePlugins(configuration: Configuration): Inconsistency[] {
+  const isInDirectory = configuration['kubeletConfig.configDir'] !== undefined;
+  const directories = ['kubeletConfig.configDir', 'kubeletConfig.binDir'] as const;
+  const keys = isInDirectory ? directories : (['kubeletConfig.config', ...directories] as const);
+  return keys.flatMap((key) => {
+    const path = configuration[key];
+    const message = path === undefined ? undefined : brokenBy(absolutePathRule, path);
+    return message === undefined ? [] : [{ key, message }];
+  });
 }

@@ -24,8 +24,16 @@ export function parseToml(text: string): Readonly<Record<string, unknown>> {
   try {
     return parse(text, { maxDepth }) as Readonly<Record<string, unknown>>;
   } catch (error) {
-    throw new TomlError(reasonOf(error), lineOf(error));
+    const line = lineOf(error);
+    throw new TomlError(unquotedIn(text.split('\n')[line - 1] ?? '') ?? reasonOf(error), line);
   }
+}
+
+/** The most frequent error: `key = arm64`, as in YAML. The grammar only knows that a letter is wrong. */
+function unquotedIn(line: string): string | undefined {
+  const value = /^[^=#'"]*=\s*([a-z_./][\w./:-]{0,63})\s*(?:#.*)?$/i.exec(line)?.[1];
+  if (value === undefined || ['true', 'false', 'inf', 'nan'].includes(value)) return undefined;
+  return `text needs quotes: write ${quoted(value)}`;
 }
 
 /** A value on one line. */

@@ -21,7 +21,7 @@ export interface PolicySubject {
   /** Empty: not known. Every namespace has the label `kubernetes.io/metadata.name`. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, string>> | undefined;
-  /** Of the pod. */
+  /** Owners of the pod. */
   readonly owners?: readonly OwnerReference[] | undefined;
 }
 

@@ -7,7 +7,7 @@ export type OnUnknownImage = (typeof onUnknownImageValues)[number];
 export const onNoCommonArchitectureValues = ['deny', 'pend', 'allow'] as const;
 export type OnNoCommonArchitecture = (typeof onNoCommonArchitectureValues)[number];
 
-/** What happens to the architectures that a pod names itself, if all of its images have more. */
+/** Effect of the architectures that a pod itself requires, if all of its images have more. */
 export const constraintsValues = ['keep', 'widen'] as const;
 export type Constraints = (typeof constraintsValues)[number];
 
@@ -36,7 +36,7 @@ export type NewPods = (typeof newPodsValues)[number];
 
 export interface RolloutPolicy {
   readonly name: string;
-  /** That the pods are moved to. */
+  /** The pods are moved to it. */
   readonly architecture: string;
   readonly newPods: NewPods;
 }

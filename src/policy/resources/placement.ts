@@ -13,15 +13,15 @@ import type { Selector } from '../effective/label-selector.ts';
 import type { Constraints, OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
 
 export const resourceGroup = 'arch.example';
-export const resourceVersion = `${resourceGroup}/v1alpha1`;
+export const resourceApiVersion = `${resourceGroup}/v1alpha1`;
 
 export const clusterConfigKind = 'ClusterPodPlacementConfig';
 export const podConfigKind = 'PodPlacementConfig';
 /** The only valid name of a `ClusterPodPlacementConfig`. */
 export const clusterConfigName = 'cluster';
 
-export const clusterConfigsPath = clusterPath(resourceVersion, 'clusterpodplacementconfigs');
-export const podConfigsPath = namespacedPath(resourceVersion, 'podplacementconfigs');
+export const clusterConfigsPath = clusterPath(resourceApiVersion, 'clusterpodplacementconfigs');
+export const podConfigsPath = namespacedPath(resourceApiVersion, 'podplacementconfigs');
 
 export const logVerbosities = ['Normal', 'Debug', 'Trace', 'TraceAll'] as const;
 export type LogVerbosity = (typeof logVerbosities)[number];

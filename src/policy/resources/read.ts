@@ -50,7 +50,7 @@ export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement>
 /** Reads a `PodPlacementConfig`. Never throws. */
 export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
   const problems: string[] = [];
-  const { metadata = {} } = object;
+  const metadata = object.metadata ?? {};
   const spec = new Fields(object, problems).section('spec');
   const placement: PodPlacement = {
     namespace: metadata.namespace ?? '',

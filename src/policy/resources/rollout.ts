@@ -9,10 +9,10 @@ import { isRecord } from '../../names/values.ts';
 import { createdAtOf, Fields, isIntegerWithin } from './fields.ts';
 import { selects, type Selector } from '../effective/label-selector.ts';
 import { newPodsValues, type NewPods } from '../effective/policy.ts';
-import { resourceVersion } from './placement.ts';
+import { resourceApiVersion } from './placement.ts';
 
 export const rolloutKind = 'ArchitectureRollout';
-export const rolloutsPath = namespacedPath(resourceVersion, 'architecturerollouts');
+export const rolloutsPath = namespacedPath(resourceApiVersion, 'architecturerollouts');
 
 /** A part of the pods of a workload. */
 export type Step = { readonly percent: number } | { readonly pods: number };
@@ -76,7 +76,7 @@ const defaults = {
 /** Never throws. An object with an invalid value is ignored as a whole. */
 export function readRollout(object: KubeObject): RolloutReading {
   const problems: string[] = [];
-  const { metadata = {} } = object;
+  const metadata = object.metadata ?? {};
   const fields = new Fields(object, problems);
   const spec = fields.section('spec');
   const unhealthy = spec.section('unhealthy');

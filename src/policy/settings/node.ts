@@ -30,10 +30,11 @@ export const kubeletSettings = {
   }),
 };
 
-const absolutePath = text(
-  'path',
-  matching('^/', 'must be an absolute path, which is taken below hostRoot, not {}'),
+export const absolutePathRule = matching(
+  '^/',
+  'must be an absolute path, which is taken below hostRoot, not {}',
 );
+const absolutePath = text('path', absolutePathRule);
 
 export const containerdSettings = {
   containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {

@@ -41,7 +41,7 @@ export interface RangeRule {
   readonly says: string;
 }
 
-/** Of a list, or of the only value in place of a list. */
+/** For each item of a list, or for a single value in place of a list. */
 export interface ItemsRule {
   readonly items: Rule;
 }

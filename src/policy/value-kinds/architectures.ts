@@ -15,7 +15,7 @@ const levels = ['v2', 'v3', 'v4'] as const;
 export interface ImageOverride {
   /** A glob over `domain/path`, with `:tag` or `@digest` or without. */
   readonly match: string;
-  /** Empty: the image constrains nothing. Absent: the registry says them. */
+  /** Empty: the image constrains nothing. Absent: those that the registry has. */
   readonly architectures?: readonly string[];
   readonly level?: (typeof levels)[number];
 }
@@ -32,12 +32,12 @@ const labelOfNodes: TextRule = {
   },
 };
 
-/** Of custom resources: their definitions cannot find similar names. */
+/** For custom resources: their definitions cannot find similar names. */
 export function checkArchitecture(name: string): string | undefined {
   return brokenBy(labelOfNodes, name);
 }
 
-/** Of settings. */
+/** For settings. */
 export const architectureName: TextRule = {
   ...labelOfNodes,
   similar: { names: [...knownArchitectures].sort(byName), says: '{} is an unknown architecture' },

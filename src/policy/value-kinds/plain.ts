@@ -47,7 +47,7 @@ export function text(name: string, rule?: TextRule | Check): Kind<string> {
     ...asIs,
     read: (value, report) => {
       if (typeof value !== 'string')
-        return refuse(report, `must be a text in quotes, not ${typeName(value)}`);
+        return refuse(report, `must be a string in quotes, not ${typeName(value)}`);
       if (value === '') return refuse(report, 'must not be empty');
       const wrong = value.includes('\0') ? 'must not contain a NUL character' : check(value);
       return wrong === undefined ? value : refuse(report, wrong);
@@ -290,7 +290,7 @@ function typeName(value: unknown): string {
 }
 
 const typeNames: Readonly<Record<string, string>> = {
-  string: 'a text',
+  string: 'a string',
   number: 'a number',
   boolean: 'a boolean',
   object: 'a table',

@@ -174,7 +174,7 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
   // A server's slow clock (or our fast one) must not make tokens expire on arrival.
   const remaining = Math.max(start + lifetimeSeconds * 1000 - receivedAt, defaultLifetimeSeconds * 1000);
   return {
-    token: secret(text),
+    token: secret(text, 'others'),
     lifetimeSeconds,
     base: issuedAt === undefined ? 'received' : 'issued_at',
     expiresAt: receivedAt + remaining,

@@ -66,8 +66,10 @@ function textOf(value: unknown): string | undefined {
 
 function mediaTypeOf(document: JsonObject, header: string): string {
   const written = bareMediaType(asText(document['mediaType']));
-  if (vague.has(header)) return written === '' ? sniff(document) : written;
-  if (written !== '' && written !== header && documentKind(header) !== 'schema1') {
+  const [kind, claimed] = [documentKind(header), documentKind(written)];
+  if (vague.has(header)) return claimed === undefined ? sniff(document) : written;
+  // A Docker index that calls itself an OCI index is pulled.
+  if (kind !== 'schema1' && claimed !== undefined && claimed !== kind) {
     throw new InvalidDocument('its media type differs from the one in the response');
   }
   return header;
@@ -141,11 +143,13 @@ export function readPlatform(value: unknown): WrittenPlatform | undefined {
   if (!written || architecture === undefined) return undefined;
   const variant = textOf(written['variant']);
   const osVersion = textOf(written['os.version']);
+  const features = written['os.features'];
   return {
     os: asText(written['os']) ?? '',
     architecture,
     ...(variant && { variant }),
     ...(osVersion && { osVersion }),
+    ...(Array.isArray(features) && features.length > 0 && { needsFeatures: true as const }),
   };
 }
 
@@ -186,13 +190,13 @@ export function isImageConfig(mediaType: string): boolean {
   return mediaType === 'application/vnd.oci.image.config.v1+json' || mediaType === docker;
 }
 
-/** Whether a text is a digest that can be verified: OCI registers these two algorithms. */
+/** Whether a text is a digest that can be verified. OCI registers sha256 and sha512; nodes take sha384 too. */
 export function isDigest(text: string): boolean {
-  return /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/.test(text);
+  return /^(?:sha256:[0-9a-f]{64}|sha384:[0-9a-f]{96}|sha512:[0-9a-f]{128})$/.test(text);
 }
 
 /** @param like a digest of the algorithm to use. Default: sha256 */
 export function digestOf(bytes: Uint8Array, like?: string): string {
-  const algorithm = like?.startsWith('sha512:') === true ? 'sha512' : 'sha256';
+  const algorithm = ['sha384', 'sha512'].find((name) => like?.startsWith(`${name}:`)) ?? 'sha256';
   return `${algorithm}:${createHash(algorithm).update(bytes).digest('hex')}`;
 }

@@ -11,6 +11,7 @@ import {
 } from './manifest.ts';
 import { RegistryError, type RegistryErrorCode, type WrittenPlatform } from '../manifest-lookup.ts';
 import { asObject, asText, parseObject } from '../../http/json.ts';
+import { normalizePlatform } from '../../names/platform.ts';
 
 /** An index of indexes is rare, a third level unknown. */
 const maxIndexDepth = 3;
@@ -91,19 +92,31 @@ interface Found {
   nested: number;
 }
 
+interface Around {
+  readonly reader: ContentReader;
+  readonly visited: Set<string>;
+  /** The platform that the index above names for this one. */
+  readonly within?: WrittenPlatform | undefined;
+}
+
 async function walk(
   index: ManifestDocument & { kind: 'index' },
   found: Found,
-  around: { readonly reader: ContentReader; readonly visited: Set<string> },
+  around: Around,
   depth: number,
 ): Promise<void> {
-  const { reader, visited } = around;
+  const { reader, visited, within } = around;
   found.children += index.children.length;
   if (found.children > maxChildren) {
     throw refusal('too-large', reader, `more than ${maxChildren} manifests`);
   }
-  for (const child of index.children) {
+  const counting = index.children.filter((child) => !isArtifact(child));
+  found.artifacts += index.children.length - counting.length;
+  const isNamed = counting.some(({ platform }) => platform && !isUnknown(platform));
+  for (const child of counting) {
     if (documentKind(child.mediaType) === 'index') {
+      // containerd pulls an entry without a platform only if there is no named one, and then only the first.
+      if (isNamed ? !child.platform : child !== counting[0]) continue;
       if (visited.has(child.digest)) continue;
       visited.add(child.digest);
       if (depth === maxIndexDepth) {
@@ -114,14 +127,25 @@ async function walk(
         throw refusal('too-large', reader, `more than ${maxNestedIndexes} nested indexes`);
       }
       const nested = await reader.manifest(child);
-      if (nested.kind === 'index') await walk(nested, found, around, depth + 1);
-    } else if (child.artifactType !== undefined && !isImageConfig(child.artifactType)) {
-      found.artifacts += 1;
+      if (nested.kind === 'index')
+        await walk(nested, found, { ...around, within: child.platform ?? within }, depth + 1);
     } else if (!child.attestation && !(child.platform && isUnknown(child.platform))) {
+      if (child.platform && !isWithin(child.platform, within)) continue;
       if (child.platform) found.platforms.push(child.platform);
       else found.nameless.push(child);
     }
   }
+}
+
+function isArtifact({ mediaType, artifactType }: Descriptor): boolean {
+  return documentKind(mediaType) !== 'index' && artifactType !== undefined && !isImageConfig(artifactType);
+}
+
+/** A node does not read a nested index that has another platform. */
+function isWithin(platform: WrittenPlatform, within: WrittenPlatform | undefined): boolean {
+  if (within === undefined) return true;
+  const [inner, outer] = [normalizePlatform(platform), normalizePlatform(within)];
+  return inner.os === outer.os && inner.architecture === outer.architecture;
 }
 
 /** Attestations have the platform `unknown/unknown`. */
@@ -129,7 +153,7 @@ function isUnknown({ os, architecture }: WrittenPlatform): boolean {
   return os === 'unknown' || architecture === 'unknown';
 }
 
-/** Real configs are a few KiB (long histories some hundred); one is in memory for each lookup. */
+/** Real configs are a few KiB (with long histories a few hundred); one is in memory for each lookup. */
 export const maxConfigBytes = 1024 * 1024;
 
 /** The part of a config that counts here. */

@@ -21,7 +21,7 @@ export interface BreakerOptions {
 /** A few broken connections in a busy minute must not open a circuit. */
 const defaults: Required<BreakerOptions> = { threshold: 5, firstPauseMs: 5000, maxPauseMs: 2 * 60_000 };
 
-/** Image references choose hosts and repositories. Each failing one takes about 0.3 KiB. */
+/** Image references choose hosts and repositories. Each failing one takes about 0.4 KiB. */
 const maxCircuits = 4096;
 
 /** One owner may have two broken repositories; three at the same time are the host's trouble. */
@@ -36,8 +36,12 @@ export class CircuitOpen extends Error {
   readonly retryAfterMs: number;
   /** Whether the host requested the pause with 429. */
   readonly rateLimited: boolean;
-  constructor(where: string, retryAfterMs: number, rateLimited: boolean) {
-    super(`${where} gets no requests for ${Math.ceil(retryAfterMs / 1000)} s`);
+  /** @param why the last failure, in words */
+  constructor(
+    where: string,
+    { retryAfterMs, rateLimited, why }: { retryAfterMs: number; rateLimited: boolean; why: string },
+  ) {
+    super(`${where} gets no requests for ${Math.ceil(retryAfterMs / 1000)} s: ${why}`);
     this.where = where;
     this.retryAfterMs = retryAfterMs;
     this.rateLimited = rateLimited;
@@ -53,6 +57,8 @@ interface Circuit {
   trial: boolean;
   /** Repositories that failed since the last success, at most `several`. */
   readonly failing: Set<string>;
+  /** The last failure, in words. */
+  why: string;
 }
 
 export class CircuitBreaker {
@@ -82,14 +88,20 @@ export class CircuitBreaker {
     if (circuit && circuit.openUntil <= this.#clock.monotonic()) this.#circuits.delete(key);
   }
 
+  /** The last failure of a circuit, as `failed` or `pause` got it. */
+  whyOf(key: string): string {
+    return this.#circuits.peek(key)?.why ?? '';
+  }
+
   /** @param repository charges the failure to one repository of the host */
-  failed(key: string, repository?: string): void {
+  failed(key: string, why: string, repository?: string): void {
     const { threshold, firstPauseMs, maxPauseMs } = this.#options;
     const circuit = this.#circuit(key);
     const now = this.#clock.monotonic();
     circuit.failures += 1;
+    circuit.why = why;
     const isEnough = this.#isOfHost(circuit, repository) && circuit.failures >= threshold;
-    if (repository !== undefined) this.failed(partOf(key, repository));
+    if (repository !== undefined) this.failed(partOf(key, repository), why);
     if (circuit.openUntil > now || (!circuit.trial && !isEnough)) return;
     circuit.trial = false;
     circuit.pauseMs = Math.min(circuit.pauseMs * 2 || firstPauseMs, maxPauseMs);
@@ -103,9 +115,10 @@ export class CircuitBreaker {
   }
 
   /** Opens a circuit for a requested pause. @param repository charges it to one repository */
-  pause(key: string, ms: number, repository?: string): void {
+  pause(key: string, ms: number, why: string, repository?: string): void {
     const circuit = this.#circuit(key);
-    if (repository !== undefined) this.pause(partOf(key, repository), ms);
+    circuit.why = why;
+    if (repository !== undefined) this.pause(partOf(key, repository), ms, why);
     if (!circuit.trial && !this.#isOfHost(circuit, repository)) return;
     circuit.openUntil = Math.max(circuit.openUntil, this.#clock.monotonic() + ms);
     circuit.trial = false;
@@ -119,7 +132,14 @@ export class CircuitBreaker {
   }
 
   #circuit(key: string): Circuit {
-    const closed = { failures: 0, pauseMs: 0, openUntil: 0, trial: false, failing: new Set<string>() };
+    const closed = {
+      failures: 0,
+      pauseMs: 0,
+      openUntil: 0,
+      trial: false,
+      failing: new Set<string>(),
+      why: '',
+    };
     const circuit = this.#circuits.get(key) ?? closed;
     this.#circuits.set(key, circuit);
     return circuit;

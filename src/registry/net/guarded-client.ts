@@ -116,13 +116,15 @@ export class GuardedClient {
         continue;
       }
       for (const admitted of passed) this.#breaker.inconclusive(admitted);
-      throw new CircuitOpen(where, waitMs, key === personal || key === partOf(personal, repository));
+      const rateLimited = key === personal || key === partOf(personal, repository);
+      throw new CircuitOpen(where, { retryAfterMs: waitMs, rateLimited, why: this.#breaker.whyOf(key) });
     }
   }
 
   #recordResponse({ status, headers }: HttpResponse, circuits: Circuits): void {
     const { host, lane, personal, repository } = circuits;
     const pauseMs = retryAfter(headers['retry-after']?.[0], this.#clock.now());
+    const why = `it answered ${status}`;
     const succeeded = (key: string): void => {
       this.#breaker.succeeded(key);
       this.#breaker.succeeded(partOf(key, repository));
@@ -131,23 +133,23 @@ export class GuardedClient {
       succeeded(host);
       succeeded(lane);
       if (pauseMs === undefined) this.#inconclusive(personal, repository);
-      else this.#breaker.pause(personal, pauseMs, repository);
+      else this.#breaker.pause(personal, pauseMs, why, repository);
       return;
     }
     succeeded(personal);
     if (lane !== host || status < 500) succeeded(host);
     if (status < 500) succeeded(lane);
-    else this.#breaker.failed(lane, repository);
-    if (status === 503 && pauseMs !== undefined) this.#breaker.pause(lane, pauseMs, repository);
+    else this.#breaker.failed(lane, why, repository);
+    if (status === 503 && pauseMs !== undefined) this.#breaker.pause(lane, pauseMs, why, repository);
   }
 
   /** A host that accepts connections works. A hang or cut may concern one repository or registry. */
-  #recordFailure({ failure, phase }: TransportError, circuits: Circuits): void {
+  #recordFailure({ failure, phase, message }: TransportError, circuits: Circuits): void {
     const { host, lane, personal, repository, isForeign } = circuits;
     for (const key of [personal, lane, host]) this.#inconclusive(key, repository);
     if (neutral.has(failure)) return;
-    if (phase === 'connect') this.#breaker.failed(host, isForeign ? repository : undefined);
-    else this.#breaker.failed(lane, repository);
+    if (phase === 'connect') this.#breaker.failed(host, message, isForeign ? repository : undefined);
+    else this.#breaker.failed(lane, message, repository);
   }
 
   #inconclusive(key: string, repository: string): void {

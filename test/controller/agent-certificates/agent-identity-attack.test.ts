@@ -1,4 +1,7 @@
-/** A node with the token of its own agent, which wants to be another node's agent, or more than an agent. */
+/**
+ * Attack: with its own agent's token, a node requests a certificate of another node's agent, or of another
+ * role.
+ */
 import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import t from 'tap';
@@ -47,7 +50,7 @@ t.test('an agent gets a certificate for its node and nothing else', async (t) =>
   await until(async () => (await world.series(`${counter}{result="issued"}`)) === 1);
 });
 
-t.test('requests that are refused', async (t) => {
+t.test('requests for anything else are denied', async (t) => {
   const world = await startWorld(t);
   const name = { type: 'dns', value: 'n1.archwright-agent' } as const;
   const address = { type: 'ip', value: '10.0.0.1' } as const;
@@ -57,7 +60,7 @@ t.test('requests that are refused', async (t) => {
   const authority = [new x509.BasicConstraintsExtension(true)];
   const cases: [what: string, request: string, why: RegExp, more?: object, token?: Token][] = [
     ['the name of another node', world.requestFor('n2'), /the token is of node n1/],
-    ['the name that all agents share', await naming('archwright-agent'), /of node n1/],
+    ['the name shared by all agents', await naming('archwright-agent'), /of node n1/],
     ['two names', await naming('n1.archwright-agent', 'n2.archwright-agent'), /of node n1/],
     ['a wildcard', await naming('*.archwright-agent'), /of node n1/],
     ['an address beside its name', await requestWith({ names: [name, address] }), /of node n1/],
@@ -66,8 +69,8 @@ t.test('requests that are refused', async (t) => {
     ['a client certificate', own, /only these usages/, { usages }],
     ['more usages', own, /only these usages/, { usages: [...usages, 'server auth'] }],
     ['a key on another curve', await requestWith({ algorithm: p384 }), /P-256/],
-    ['no request at all', 'x', /unreadable/],
-    ['a token that is bound to no node', own, /not bound/, {}, { node: undefined }],
+    ['a body that is no certificate request', 'x', /unreadable/],
+    ['a token without a node', own, /not bound/, {}, { node: undefined }],
   ];
   for (const [what, request, why, more, token = { node: 'n1' }] of cases) {
     const { certificate, denied } = await world.answer(world.put(token, request, more));
@@ -77,7 +80,7 @@ t.test('requests that are refused', async (t) => {
   await until(async () => (await world.series(`${counter}{result="refused"}`)) === cases.length);
 });
 
-t.test('a request that is not signed by its own key', async (t) => {
+t.test('a request signed by a key other than its own is denied', async (t) => {
   const world = await startWorld(t);
   const der = Buffer.from(x509.PemConverter.decodeFirst(world.requestFor('n1')));
   der[der.length - 1] = (der.at(-1) ?? 0) ^ 1;
@@ -87,7 +90,7 @@ t.test('a request that is not signed by its own key', async (t) => {
   t.match(denied, /not signed by a key/);
 });
 
-t.test('requests of other accounts get no answer', async (t) => {
+t.test('requests of other accounts stay unanswered', async (t) => {
   const world = await startWorld(t);
   for (const username of ['system:serviceaccount:shop:archwright-agent', 'system:node:n1', 'mallory'])
     world.put({ node: 'n1', username }, world.requestFor('n1'));
@@ -95,7 +98,7 @@ t.test('requests of other accounts get no answer', async (t) => {
   for (const other of ['csr-1', 'csr-2', 'csr-3']) t.same(world.statusOf(other), {});
 });
 
-t.test('the pod of the token has to run on the node', async (t) => {
+t.test("the token's pod must run on the node", async (t) => {
   const world = await startWorld(t);
   const late = world.put({ node: 'n3' }, world.requestFor('n3'));
   const creationTimestamp = new Date(Date.now() - 60_000).toISOString();
@@ -115,7 +118,7 @@ t.test('the pod of the token has to run on the node', async (t) => {
   t.ok((await world.answer(late)).certificate);
 });
 
-t.test('a node that requests certificates without end gets few, and does not delay others', async (t) => {
+t.test('a node that keeps requesting certificates gets few, and does not delay others', async (t) => {
   const world = await startWorld(t);
   const text = world.requestFor('n1');
   const flood = Array.from({ length: 200 }, () => world.put({ node: 'n1' }, text));
@@ -128,19 +131,19 @@ t.test('a node that requests certificates without end gets few, and does not del
   await until(async () => (await world.series(`${counter}{result="issued"}`)) === maxAgentRequests + 1);
 });
 
-t.test('without an authority agents wait for their certificates', async (t) => {
+t.test('without a CA, agents wait for their certificates', async (t) => {
   const world = await startWorld(t);
   const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
   world.store.remove(path);
   const name = world.put({ node: 'n1' }, world.requestFor('n1'));
-  await world.store.until(() => world.store.asked(`GET ${path}`).length > 0, 'the leader');
+  await world.store.until(() => world.store.received(`GET ${path}`).length > 0, 'the leader');
   t.same(world.statusOf(name), {});
   world.putAuthority();
   t.ok((await world.answer(name)).certificate);
 });
 
-t.test('without agents, the controller has no right to their requests and reads none', async (t) => {
+t.test('without agents, the controller reads no certificate requests, which it may not read', async (t) => {
   const world = await startWorld(t, { agents: [] });
   await world.running;
-  t.same(world.store.asked(`GET ${requestsPath}`), []);
+  t.same(world.store.received(`GET ${requestsPath}`), []);
 });

@@ -1,4 +1,4 @@
-/** Labels of nodes for agents: the number in each pool, replacements, and what is never touched. */
+/** Labels of the nodes that run agents: number per pool, replacements, nodes that are never labeled. */
 import t, { type Test } from 'tap';
 import { AgentNodes, agentNodes } from '../../../src/controller/agent-nodes/agent-nodes.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
@@ -62,14 +62,14 @@ async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
 
 const agent = { [label]: 'true' };
 
-t.test('each pool gets its number of nodes, the oldest first, and nothing else changes', async (t) => {
+t.test('the oldest nodes of each pool are labeled, up to its number; nothing else changes', async (t) => {
   const { store, put, labeled, labelsOf, reconcile, series } = await startWorld(t);
   put('a1', { created: 3 });
   put('a2', { created: 1 });
   put('a3', { created: 2, labels: { mine: 'yes' } });
   put('b1', { pool: 'green' });
   await reconcile();
-  t.same(labeled(), ['a2', 'a3', 'b1'], 'a pool with fewer nodes gets as many as it has');
+  t.same(labeled(), ['a2', 'a3', 'b1'], 'a pool with fewer nodes: all of them');
   t.equal(labelsOf('a3')['mine'], 'yes');
   t.same(
     store
@@ -88,7 +88,7 @@ t.test('each pool gets its number of nodes, the oldest first, and nothing else c
   t.same(labeled(), ['a2', 'a3', 'b1', 'c1'], 'a new pool gets its nodes');
 });
 
-t.test('nodes that are never chosen', async (t) => {
+t.test('which nodes are never labeled', async (t) => {
   const { put, labeled, labelsOf, reconcile, series } = await startWorld(t);
   put('cordoned', { spec: { unschedulable: true } });
   put('windows', { os: 'windows' });
@@ -97,11 +97,11 @@ t.test('nodes that are never chosen', async (t) => {
   put('disrupted', { spec: { taints: [{ key: 'karpenter.sh/disrupted', effect: 'NoSchedule' }] } });
   await reconcile();
   t.same(labeled(), []);
-  t.equal(labelsOf('refused')[label], 'false', 'a value of a person stays');
+  t.equal(labelsOf('refused')[label], 'false', 'a value set by a person stays');
   t.equal(await series('archwright_agent_pools_uncovered'), 1);
 });
 
-t.test('labeled nodes keep their label while others are older', async (t) => {
+t.test('labeled nodes keep their label even if others are older', async (t) => {
   const { store, put, labeled, reconcile } = await startWorld(t, 1);
   put('old', { created: 0 });
   put('young', { created: 9, labels: agent });
@@ -110,7 +110,7 @@ t.test('labeled nodes keep their label while others are older', async (t) => {
   t.same(store.writes(), []);
 });
 
-t.test('nodes that leave are replaced at once; a surplus label stays for a minute', async (t) => {
+t.test('nodes that leave the pool are replaced at once; a surplus label stays for a minute', async (t) => {
   for (const leaving of [
     { spec: { unschedulable: true } },
     { unready: 6 },
@@ -153,7 +153,7 @@ t.test('a node that is not ready for less than five minutes keeps its place', as
   t.same(labeled(), ['a1', 'a2']);
 });
 
-t.test('the last labeled node of a pool keeps its label, however ill it is', async (t) => {
+t.test('the last labeled node of a pool keeps its label even if it is not ready', async (t) => {
   const { clock, put, labeled, reconcile, series } = await startWorld(t, 1);
   put('a1', { labels: agent, unready: 60 });
   await reconcile();
@@ -163,7 +163,7 @@ t.test('the last labeled node of a pool keeps its label, however ill it is', asy
   t.equal(await series('archwright_agent_pools_uncovered'), 1);
 });
 
-t.test('fewer nodes, and all nodes: labels are removed', async (t) => {
+t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) => {
   const { clock, put, labeled, reconcile, configure, series } = await startWorld(t, 1);
   for (const [index, name] of ['a1', 'a2', 'a3'].entries()) put(name, { labels: agent, created: index });
   await reconcile();
@@ -172,11 +172,11 @@ t.test('fewer nodes, and all nodes: labels are removed', async (t) => {
   t.same(labeled(), ['a1']);
   configure({ agentNodes: 'all' });
   await reconcile();
-  t.same(labeled(), [], 'agents run on every node, so none has to be replaced first');
+  t.same(labeled(), [], 'agents run on every node, so no replacement is needed first');
   t.equal(await series('archwright_agent_nodes'), 0);
 });
 
-t.test('a node that cannot be changed is tried again', async (t) => {
+t.test('a failed write is repeated', async (t) => {
   const { store, put, labeled, reconcile } = await startWorld(t, 1);
   put('a1');
   store.fault('PATCH /api/v1/nodes/a1', { status: 500, times: 1 });
@@ -185,7 +185,16 @@ t.test('a node that cannot be changed is tried again', async (t) => {
   t.same(labeled(), ['a1']);
 });
 
-t.test('as a feature: changes of nodes lead to labels', async (t) => {
+t.test('a node that may not be labeled does not stop the others', async (t) => {
+  const { store, put, labeled, reconcile } = await startWorld(t);
+  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+  for (const name of names) put(name, { pool: name });
+  store.fault('PATCH /api/v1/nodes/n0', { status: 403, message: 'a policy says no' });
+  await t.rejects(reconcile(), { code: 'forbidden', message: /a policy says no/ });
+  t.same(labeled(), names.slice(1));
+});
+
+t.test('as a feature, it labels nodes when they change', async (t) => {
   const { leading, store, put, labeled, depose } = await startWorld(t, 1);
   put('a1');
   const running = agentNodes(leading);

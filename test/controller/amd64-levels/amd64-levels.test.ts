@@ -1,4 +1,4 @@
-/** Labels for the CPU level of nodes: what agents report, and nothing else of a node. */
+/** Labels nodes with the CPU level that agents report, and changes nothing else. */
 import t, { type Test } from 'tap';
 import { amd64Levels, labelLevels } from '../../../src/controller/amd64-levels/amd64-levels.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
@@ -48,10 +48,25 @@ t.test('nodes get the level that their agent reports', async (t) => {
   const writes = store.writes();
   t.strictSame(writes.map(({ path }) => path).sort(), ['/api/v1/nodes/changed', '/api/v1/nodes/new']);
   await reconcile();
-  t.equal(store.writes().length, writes.length, 'nothing is written again');
+  t.equal(store.writes().length, writes.length, 'an unchanged label is not written again');
 });
 
-t.test('off: nothing is labeled, and the labels go', async (t) => {
+t.test('a node that may not be labeled does not stop the others', async (t) => {
+  const { store, put, reports, labelOf, reconcile } = await startWorld(t);
+  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+  for (const name of names) {
+    put(name);
+    reports.set(name, { amd64Level: 3 });
+  }
+  store.fault('PATCH /api/v1/nodes/n0', { status: 403, message: 'a policy says no' });
+  await t.rejects(reconcile(), { code: 'forbidden', message: /a policy says no/ });
+  t.strictSame(
+    names.map(labelOf),
+    names.map((name) => (name === 'n0' ? undefined : 'v3')),
+  );
+});
+
+t.test('switched off, it labels no node and removes its labels', async (t) => {
   const { put, reports, labelOf, reconcile } = await startWorld(t, false);
   put('new');
   put('labeled', 'amd64', { [label]: 'v2' });

@@ -1,9 +1,9 @@
-/** The watches against a server: what is asked for, and kinds that are not installed. */
+/** The watches over an API server: their requests, and kinds that are not installed. */
 import t, { type Test } from 'tap';
 import { startCaches } from '../../../src/controller/caches/caches.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { until } from '../../support/until.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import {
   events,
@@ -13,12 +13,18 @@ import {
   type KubeAnswer,
   type KubeServer,
 } from '../../support/kube-server.ts';
+import { silentLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const custom = '/apis/arch.example/v1alpha1';
 const clusterConfigs = `${custom}/clusterpodplacementconfigs`;
 const podConfigs = `${custom}/podplacementconfigs`;
 
 const list = (...items: object[]): KubeAnswer => json({ metadata: { resourceVersion: '10' }, items });
+
+/** The number of requests that list these objects. */
+const listsOf = ({ requests }: KubeServer, of: string): number =>
+  requests.filter(({ path, query }) => path === of && !query.has('watch')).length;
 
 async function start(t: Test, prepare: (server: KubeServer) => void = () => undefined) {
   const server = await startKubeServer();
@@ -30,7 +36,7 @@ async function start(t: Test, prepare: (server: KubeServer) => void = () => unde
   const client = createKubeClient({ access: server.access, userAgent: 'archwright/test' });
   const metrics = createMetrics();
   const clock = createHastyClock();
-  const caches = startCaches({ client, log: createLog({ level: 'silent' }), metrics, clock });
+  const caches = startCaches({ client, log: silentLog, metrics, clock });
   t.teardown(async () => {
     caches.stop();
     client.close();
@@ -39,7 +45,7 @@ async function start(t: Test, prepare: (server: KubeServer) => void = () => unde
   return { server, caches, metrics, waits: clock.sleeps };
 }
 
-void t.test('pods come in two halves, split by the server', async (t) => {
+t.test('waiting and running pods are two watches, split by a field selector', async (t) => {
   const gated = {
     metadata: { name: 'gated', namespace: 'shop' },
     spec: { containers: [], schedulingGates: [{ name: 'arch.example/scheduling-gate' }] },
@@ -64,7 +70,7 @@ void t.test('pods come in two halves, split by the server', async (t) => {
     );
     prepared.script(`${podConfigs}?watch`, events());
   });
-  await caches.ready(AbortSignal.timeout(20_000));
+  await caches.ready(neverAborted);
   t.equal(caches.waitingPods.get('shop', 'gated')?.pod.metadata?.name, 'gated');
   t.equal(caches.waitingPods.size, 1);
   t.equal(caches.runningPods.get('shop', 'running')?.node, 'n1');
@@ -72,30 +78,22 @@ void t.test('pods come in two halves, split by the server', async (t) => {
   t.equal(caches.nodes.get('', 'n1')?.name, 'n1');
   t.same(caches.namespaces.get('', 'shop')?.labels, { team: 'a' });
   t.equal(caches.clusterConfigs.get('', 'cluster')?.metadata?.name, 'cluster');
-  t.match(
-    caches.podConfigs.get('shop', 'mine'),
-    { spec: { priority: 3 } },
-    'custom resources are kept as they are',
-  );
-  await server.asked('/api/v1/pods?watch', 2);
+  t.match(caches.podConfigs.get('shop', 'mine'), { spec: { priority: 3 } }, 'kept as they are');
+  await server.untilReceived('/api/v1/pods?watch', 2);
   const selectors = server.requests
     .filter(({ path, query }) => path === '/api/v1/pods' && query.has('watch'))
     .map(({ query }) => query.get('fieldSelector'));
   t.same(new Set(selectors), new Set(['spec.nodeName!=', 'spec.nodeName=']));
 
   const isOpen = 'archwright_kube_watches{resource="nodes",state="open"} 1';
-  let page = await metrics.render();
-  // A watch counts as open from its first answer on, which comes a moment after the request was seen.
-  while (!page.includes(isOpen)) {
-    await new Promise(setImmediate);
-    page = await metrics.render();
-  }
-  t.match(page, /archwright_controller_cached_objects\{watch="waitingPods"\} 1/);
+  // A watch counts as open from its first response on, which comes a moment after the request.
+  await until(async () => (await metrics.render()).includes(isOpen), 'an open watch');
+  t.match(await metrics.render(), /archwright_controller_cached_objects\{watch="waitingPods"\} 1/);
   caches.stop();
   t.match(await metrics.render(), /archwright_controller_cached_objects\{watch="waitingPods"\} 0/);
 });
 
-void t.test('ready ends with the signal where the API server gives no answer', async (t) => {
+t.test('`ready` ends with the signal if the API server does not respond', async (t) => {
   const { caches } = await start(t, (server) => server.script('/api/v1/nodes', json({}, 503)));
   const stop = new AbortController();
   const ready = caches.ready(stop.signal);
@@ -103,30 +101,30 @@ void t.test('ready ends with the signal where the API server gives no answer', a
   await t.rejects(ready, { message: 'enough' });
 });
 
-void t.test('custom resources that are not installed are an empty collection, looked at again', async (t) => {
+t.test('a custom resource that is not installed is empty, and is listed again later', async (t) => {
   const { server, caches, waits, metrics } = await start(t);
-  await caches.ready(AbortSignal.timeout(20_000));
+  await caches.ready(neverAborted);
   t.equal(caches.podConfigs.size, 0);
-  await server.asked(`${podConfigs}?watch`, 3);
+  await server.untilReceived(`${podConfigs}?watch`, 3);
   t.ok(waits.includes(30_000));
   const shown = (state: string, count: number): string =>
     `archwright_kube_watches{resource="podplacementconfigs",state="${state}"} ${count}`;
   t.match(await metrics.render(), shown('absent', 1));
-  t.match(await metrics.render(), shown('broken', 0), 'what is not installed is not broken');
-  t.equal(server.requests.filter(({ path, query }) => path === podConfigs && !query.has('watch')).length, 1);
+  t.match(await metrics.render(), shown('broken', 0), 'a missing kind is not a broken watch');
+  t.equal(listsOf(server, podConfigs), 1);
 
   const changed = new Promise<void>((resolve) => caches.podConfigs.onChange(resolve));
   const item = { metadata: { name: 'mine', namespace: 'shop', resourceVersion: '20' } };
   server.script(`${podConfigs}?watch`, events({ type: 'ADDED', object: item }));
   await changed;
-  t.equal(caches.podConfigs.size, 1, 'they were installed meanwhile');
+  t.equal(caches.podConfigs.size, 1, 'installed meanwhile');
   const versions = server.requests
     .filter(({ path, query }) => path === podConfigs && query.has('watch'))
     .map(({ query }) => query.get('resourceVersion'));
-  t.same([...new Set(versions)], ['0'], 'the watch begins with all that exists');
+  t.same([...new Set(versions)], ['0'], 'the watch begins with all existing objects');
 });
 
-void t.test('custom resources that are taken away are gone from the cache', async (t) => {
+t.test('the cache empties if the custom resource definition is deleted', async (t) => {
   const { server, caches } = await start(t, (prepared) => {
     prepared.script(
       podConfigs,
@@ -139,7 +137,7 @@ void t.test('custom resources that are taken away are gone from the cache', asyn
       json({ message: 'no such kind' }, 404),
     );
   });
-  await caches.ready(AbortSignal.timeout(20_000));
+  await caches.ready(neverAborted);
   t.equal(caches.podConfigs.size, 1);
   await new Promise<void>((resolve) => {
     caches.podConfigs.onEach(({ object }) => {
@@ -147,15 +145,15 @@ void t.test('custom resources that are taken away are gone from the cache', asyn
     });
   });
   t.equal(caches.podConfigs.size, 0);
-  await server.asked(podConfigs, 2);
+  await server.untilReceived(podConfigs, 2);
 });
 
-void t.test('any other failure of custom resources is a failure', async (t) => {
+t.test('any other error for custom resources is an error', async (t) => {
   const { server, caches } = await start(t, (prepared) => {
     prepared.script(podConfigs, json({ message: 'no' }, 500), list());
     prepared.script(`${podConfigs}?watch`, json({ message: 'no' }, 500), events());
   });
-  await caches.ready(AbortSignal.timeout(20_000));
-  await server.asked(`${podConfigs}?watch`, 2);
-  t.equal(server.requests.filter(({ path, query }) => path === podConfigs && !query.has('watch')).length, 2);
+  await caches.ready(neverAborted);
+  await server.untilReceived(`${podConfigs}?watch`, 2);
+  t.equal(listsOf(server, podConfigs), 2);
 });

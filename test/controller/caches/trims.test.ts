@@ -1,4 +1,4 @@
-/** What is kept of each object, and what is not. */
+/** Which fields of each object the caches keep. */
 import t from 'tap';
 import { timeOf, trimNamespace, trimNode, trimRunningPod } from '../../../src/controller/caches/cached.ts';
 import { createSharing } from '../../../src/controller/caches/sharing.ts';
@@ -10,7 +10,7 @@ const decision = 'arch.example/decision';
 const created = '2026-11-21T10:00:00Z';
 const ready = (status: string) => ({ type: 'Ready', status });
 
-/** As the API server sends it, with fields that nobody asked for. */
+/** As the API server sends it, with fields that no feature reads. */
 function pod(spec: object = {}, metadata: object = {}, status?: object): KubeObject {
   return {
     metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '7', ...metadata },
@@ -19,7 +19,7 @@ function pod(spec: object = {}, metadata: object = {}, status?: object): KubeObj
   } as KubeObject;
 }
 
-void t.test('waiting pods', async (t) => {
+t.test('which pods count as waiting', async (t) => {
   const record = (outcome: string) => ({ annotations: { [decision]: JSON.stringify({ v: 1, outcome }) } });
   const gates = (...names: string[]): object => ({ schedulingGates: names.map((name) => ({ name })) });
   const table: readonly [string, KubeObject, boolean][] = [
@@ -27,8 +27,8 @@ void t.test('waiting pods', async (t) => {
     ['with a gate of others', pod(gates('x.example/y')), false],
     ['with our gate', pod(gates(gate)), true],
     ['with our gate behind another', pod(gates('x.example/y', gate)), true],
-    ['pending by our record', pod({}, record('pending')), true],
-    ['placed by our record', pod({}, record('placed')), false],
+    ['pending, by our record', pod({}, record('pending')), true],
+    ['placed, by our record', pod({}, record('placed')), false],
     ['a record that is not JSON', pod({}, { annotations: { [decision]: 'pending' } }), false],
     ['a record that is not an object', pod({}, { annotations: { [decision]: 'null' } }), false],
     [
@@ -36,19 +36,19 @@ void t.test('waiting pods', async (t) => {
       pod({}, { annotations: { [decision]: { outcome: 'pending' } } as unknown }),
       false,
     ],
-    ['on a node by now', pod({ ...gates(gate), nodeName: 'n1' }), false],
+    ['with a node', pod({ ...gates(gate), nodeName: 'n1' }), false],
     ['without a spec', { metadata: { name: 'x' } }, false],
   ];
   const share = createSharing();
   for (const [name, object, kept] of table) t.equal(trimWaitingPod(object, share) !== undefined, kept, name);
 
-  // What the text says must never be less than what the trim keeps; for almost all pods it spares the parsing.
+  // A check of the text saves parsing for almost all pods. It must never miss a pod that the trim keeps.
   for (const [name, object, kept] of table) if (kept) t.ok(mayBeWaiting(JSON.stringify(object)), name);
   for (const object of [pod(), pod(gates('x.example/y')), pod({}, record('placed'))])
     t.notOk(mayBeWaiting(JSON.stringify(object)));
 });
 
-void t.test('of a waiting pod, what a decision looks at stays where it is', async (t) => {
+t.test('a waiting pod keeps every field that a decision reads', async (t) => {
   const spec = {
     schedulingGates: [{ name: 'x.example/y' }, { name: gate }],
     serviceAccountName: 'robot',
@@ -83,13 +83,13 @@ void t.test('of a waiting pod, what a decision looks at stays where it is', asyn
   t.equal(JSON.stringify(big), before, 'the object itself is not changed');
   const gated = { schedulingGates: [{ name: gate }] };
   const others = trimWaitingPod(pod(gated, { annotations: { 'x.example/y': 'z' } }), createSharing());
-  t.same(others?.pod.metadata?.annotations, {}, 'that there are annotations is seen in the patch');
+  t.same(others?.pod.metadata?.annotations, {}, 'an empty object, because patches depend on its existence');
   const none = trimWaitingPod(pod(gated), createSharing())?.pod;
   t.notOk(none?.metadata && 'annotations' in none.metadata);
   t.notOk(none && 'affinity' in none.spec);
 });
 
-void t.test('a running pod', async (t) => {
+t.test('the fields of a running pod', async (t) => {
   const same = {
     serviceAccountName: 'robot',
     tolerations: [{ key: 'gpu', operator: 'Exists' }],
@@ -169,7 +169,7 @@ void t.test('a running pod', async (t) => {
   });
 });
 
-void t.test('a running pod that says little, and one that says too much', async (t) => {
+t.test('a running pod with few fields, and one with oversized fields', async (t) => {
   const share = createSharing();
   t.equal(trimRunningPod(pod(), share), undefined, 'no node');
   t.equal(trimRunningPod(pod({ nodeName: '' }), share), undefined, 'an empty node');
@@ -186,7 +186,7 @@ void t.test('a running pod that says little, and one that says too much', async 
     tolerations: [],
   });
   const bySelector = { nodeName: 'n1', nodeSelector: { 'kubernetes.io/os': 'windows' } };
-  t.equal(trimRunningPod(pod(bySelector), share)?.os, 'windows', 'most pods for Windows say no more');
+  t.equal(trimRunningPod(pod(bySelector), share)?.os, 'windows', 'most pods for Windows set only this');
   const containerOf = (message: string) => {
     const status = { containerStatuses: [{ name: 'c', state: { terminated: { message } } }] };
     return trimRunningPod(pod({ nodeName: 'n1' }, {}, status), share)?.containers[0];
@@ -194,12 +194,12 @@ void t.test('a running pod that says little, and one that says too much', async 
   t.equal(containerOf('')?.message, undefined);
   t.equal(containerOf('x'.repeat(256))?.message, 'x'.repeat(256));
   t.equal(containerOf('x'.repeat(4096))?.message, 'x'.repeat(256));
-  t.equal(containerOf(`x${'é'.repeat(200)}`)?.message, `x${'é'.repeat(127)}`, 'never half a character');
+  t.equal(containerOf(`x${'é'.repeat(200)}`)?.message, `x${'é'.repeat(127)}`, 'cut between characters');
   const unknown = { ready: false, restartCount: 0, image: '', imageID: '' };
   t.match(containerOf('m'), { ...unknown, reason: undefined, exitCode: undefined });
 });
 
-void t.test('pods of one workload share equal values, which are frozen', async (t) => {
+t.test('pods of one workload share equal values, which are frozen', async (t) => {
   const share = createSharing();
   const one = trimRunningPod(pod({ nodeName: 'n1' }, { labels: { app: 'web' } }), share);
   const two = trimRunningPod(pod({ nodeName: 'n2' }, { name: 'web-2', labels: { app: 'web' } }), share);
@@ -214,12 +214,12 @@ void t.test('pods of one workload share equal values, which are frozen', async (
   t.equal(small(b), a);
   small('second');
   small('third');
-  t.equal(small(b), b, 'what is too much is forgotten');
+  t.equal(small(b), b, 'beyond its limit, the pool of shared values starts over');
   t.not(small('"x'), small(['x']));
   t.equal(small(undefined), undefined);
 });
 
-void t.test('a node', async (t) => {
+t.test('the fields of a node', async (t) => {
   const share = createSharing();
   const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
   const taint = { key: 'a', value: 'b', effect: 'NoSchedule' };
@@ -261,13 +261,13 @@ void t.test('a node', async (t) => {
   const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };
   const unreported = { metadata: { name: 'n3', labels }, status: mute };
   const byLabels = { architecture: 's390x', os: 'linux', hostname: undefined, taints: [], ready: false };
-  t.match(trimNode(unreported, share), byLabels, 'it has not reported');
+  t.match(trimNode(unreported, share), byLabels, 'its kubelet has not reported yet');
   t.match(trimNode({ metadata: { name: 'n2', labels } }, share), byLabels);
   const notReady = { metadata: {}, status: { conditions: [ready('Unknown')] } };
   t.equal(trimNode(notReady, share).ready, false);
 });
 
-void t.test('a namespace, and times', async (t) => {
+t.test('the fields of a namespace; times', async (t) => {
   const metadata = { name: 'shop', labels: { a: 'b' } };
   t.same(trimNamespace({ metadata }), { ...metadata, deleting: false });
   const deleted = { metadata: { name: 'shop', deletionTimestamp: created } };

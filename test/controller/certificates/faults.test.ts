@@ -1,6 +1,7 @@
 /**
- * Model check: whatever interrupts a leader and whenever, everybody gets along with everybody at each moment, also those who still
- * use what stood in a Secret up to `settleMs` ago; and in the end all is as it should be.
+ * Model check: whatever interrupts a leader, and whenever, all parts trust each other at each moment. This
+ * includes parts that still use the content that a Secret had up to `settleMs` ago. In the end, the state is
+ * correct.
  */
 import t from 'tap';
 import { sized } from '../../support/exhaustive.ts';
@@ -11,14 +12,14 @@ import { createWorld, Killed, minute, picture, times, type World } from './world
 type Leaf = ReturnType<typeof readLeaf>;
 interface Version {
   readonly leaf: Leaf;
-  /** While it stood in the Secret, monotonic; `to` is open for the last one. */
+  /** When the Secret had this content, monotonic. `to` is `Infinity` for the current content. */
   readonly from: number;
   to: number;
 }
 
-/** Whom each certificate is shown to: to those who hold the bundle of these Secrets. */
+/** The peers of each certificate verify it with the bundles in these Secrets. */
 const shownTo = {
-  // The API server: caBundle is the bundle of the webhook's own Secret.
+  // The API server, because caBundle is the bundle in the webhook's own Secret.
   webhook: ['webhook'],
   agent: ['webhook-client', 'controller-client'],
   'webhook-client': ['agent'],
@@ -36,7 +37,7 @@ function trusts(bundle: readonly Certificate[], certificate: Certificate): boole
   });
 }
 
-/** Takes down every version of every Secret that there ever was. */
+/** Records every version of every Secret. */
 function createHistory(world: World) {
   const versions = new Map(leafNames.map((name) => [name, [] as Version[]]));
   let seen = '';
@@ -44,7 +45,7 @@ function createHistory(world: World) {
     const now = JSON.stringify([world.texts('ca'), ...leafNames.map((name) => world.texts(name))]);
     if (now === seen) return;
     seen = now;
-    // Authorities get their letters in the order in which they are seen.
+    // `picture` names authorities by letters, in the order in which it first sees them.
     picture(world);
     for (const [name, list] of versions) {
       const texts = world.texts(name);
@@ -54,8 +55,11 @@ function createHistory(world: World) {
       list.push({ leaf: readLeaf(texts), from: world.monotonic(), to: Number.POSITIVE_INFINITY });
     }
   }
-  /** Pairs that can meet and do not get along. */
-  function quarrels(lagMs: number): string[] {
+  /**
+   * Certificates and bundles that are in use at the same time, although the bundle does not trust the
+   * certificate.
+   */
+  function mistrusted(lagMs: number): string[] {
     const found: string[] = [];
     for (const [name, certificates] of versions)
       for (const other of shownTo[name])
@@ -68,10 +72,10 @@ function createHistory(world: World) {
           }
     return found;
   }
-  return { look, quarrels, count: () => [...versions.values()].map((list) => list.length) };
+  return { look, mistrusted, count: () => [...versions.values()].map((list) => list.length) };
 }
 
-/** Leaders that follow each other: a new one after each that was killed. */
+/** Runs a leader, and a new one after each that is killed. @returns the steps that they took */
 async function lead(
   world: World,
   ms: number,
@@ -106,20 +110,20 @@ async function lead(
 
 const lagMs = times.settleMs - 2000;
 
-t.test('two authorities one after the other, undisturbed', async (t) => {
+t.test('two rotations without faults', async (t) => {
   const world = await createWorld(t);
   const history = createHistory(world);
   const steps = await lead(world, 1.6 * times.caMs, { look: history.look });
-  t.same(history.quarrels(lagMs), []);
+  t.same(history.mistrusted(lagMs), []);
   t.match(picture(world), /^C signing: C\/C C\/C C\/C C\/C$/);
   t.ok(steps > 40, `${steps} steps`);
   t.ok(history.count().every((count) => count > 10));
 
-  // The model is able to find something: a wait that is too short for this lag.
-  t.not(history.quarrels(3 * times.settleMs).length, 0);
+  // The model can fail: a lag that is longer than the wait.
+  t.not(history.mistrusted(3 * times.settleMs).length, 0);
 });
 
-t.test('a leader is killed after each step of a rotation, or after some of them', async (t) => {
+t.test('a leader is killed after any step of a rotation', async (t) => {
   const settled = 4 * times.settleMs;
   const rotation = (times.caMs * 2) / 3 - minute;
   let total = Number.POSITIVE_INFINITY;
@@ -128,18 +132,15 @@ t.test('a leader is killed after each step of a rotation, or after some of them'
     const history = createHistory(world);
     const first = await lead(world, minute, { look: history.look, kill: (step) => step === victim });
     world.advance(rotation - minute);
-    const rest = await lead(world, settled, {
-      look: history.look,
-      kill: (step) => step === victim - first,
-    });
+    const rest = await lead(world, settled, { look: history.look, kill: (step) => step === victim - first });
     total = Math.min(total, first + rest);
-    t.same(history.quarrels(lagMs), [], `killed at step ${victim}`);
+    t.same(history.mistrusted(lagMs), [], `killed at step ${victim}`);
     t.equal(picture(world), 'B signing: B/B B/B B/B B/B', `killed at step ${victim}`);
   }
   t.ok(total >= 20, `${total} steps`);
 });
 
-t.test('writes that fail, each in its turn', async (t) => {
+t.test('failing writes, with each status', async (t) => {
   const statuses = [409, 403, 422, 500, 429] as const;
   const world = await createWorld(t);
   const history = createHistory(world);
@@ -158,27 +159,27 @@ t.test('writes that fail, each in its turn', async (t) => {
   }
   end();
   for (const each of others) each();
-  t.same(history.quarrels(lagMs), []);
-  await lead(world, 4 * times.settleMs, { look: history.look, kill: () => false }).catch(() => 0);
-  t.same(history.quarrels(lagMs), []);
+  t.same(history.mistrusted(lagMs), []);
+  await lead(world, 4 * times.settleMs, { look: history.look });
+  t.same(history.mistrusted(lagMs), []);
   t.match(picture(world), /signing: (.)\/\1 \1\/\1 \1\/\1 \1\/\1$/);
 });
 
-t.test('an answer that is lost after the write', async (t) => {
+t.test('a write succeeds, but its response is lost', async (t) => {
   const world = await createWorld(t);
   const history = createHistory(world);
   world.store.fault(/^PATCH/, { lost: true, times: 3 });
   const leader = world.leader({ step: history.look });
   for (let count = 0; count < 8; count += 1) await leader().catch(() => history.look());
   t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
-  t.same(history.quarrels(lagMs), []);
+  t.same(history.mistrusted(lagMs), []);
 });
 
-t.test('one Secret that may not be written keeps none of the others', async (t) => {
+t.test('a forbidden write of one Secret does not stop the others', async (t) => {
   const world = await createWorld(t);
   world.store.fault(/archwright-webhook-tls$/, { status: 403, message: 'not yours' });
   await t.rejects(world.leader()(), /403/);
-  // Reading it is forbidden too: without knowing, nothing is decided.
+  // Reading is forbidden too. Without its content, nothing is decided.
   t.equal(world.texts('agent'), undefined);
 
   const other = await createWorld(t);
@@ -187,14 +188,14 @@ t.test('one Secret that may not be written keeps none of the others', async (t) 
   t.equal(picture(other), 'A signing: ?/ A/A A/A A/A');
 });
 
-t.test('two leaders at once', async (t) => {
+t.test('three leaders at once agree on one authority', async (t) => {
   const world = await createWorld(t);
   await Promise.all([world.leader()(), world.leader()(), world.leader()()]);
   await world.leader()();
-  t.equal(picture(world), 'A signing: A/A A/A A/A A/A', 'agree on one authority');
+  t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
 });
 
-t.test('a Secret that another leader makes between the look and the creation stays', async (t) => {
+t.test('a Secret that another leader creates between read and write stays', async (t) => {
   const world = await createWorld(t);
   let theirs: Readonly<Record<string, string>> | undefined;
   world.store.fault(/^PATCH .*archwright-agent-tls$/, {

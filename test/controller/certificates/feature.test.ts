@@ -1,14 +1,14 @@
-/** The feature as the leader runs it: woken by watches, seen in metrics. */
+/** The feature as the leader runs it, with watches and metrics. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { certificates } from '../../../src/controller/certificates/certificates.ts';
 import { leafNames, readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import { ownLabels, ownSecrets } from '../../../src/controller/own-objects.ts';
-import { wait } from '../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { seriesOf } from '../../support/captured.ts';
+import { until } from '../../support/until.ts';
 import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
 
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
@@ -25,40 +25,36 @@ function start(t: Test, world: World, configuration: Partial<Configuration> = {}
   return { end, value, expiry };
 }
 
-const isWhole = (world: World, what: string): Promise<void> =>
+const isComplete = (world: World, what: string): Promise<void> =>
   world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', what);
 
-t.test('it issues, repairs what it sees, and stops on request', async (t) => {
+t.test('it issues certificates, repairs deleted ones, and stops on request', async (t) => {
   const world = await createWorld(t);
   const { end, value, expiry } = start(t, world);
-  await isWhole(world, 'all is there');
+  await isComplete(world, 'every Secret exists');
   await world.store.until(() => world.store.watches() === 5, 'every Secret is watched');
   for (const name of leafNames) {
     world.remove(name);
-    await isWhole(world, `${name} is there again`);
+    await isComplete(world, `${name} exists again`);
   }
   t.equal(await value('archwright_certificates_issued_total{certificate="agent",reason="missing"}'), 2);
   t.equal(await value('archwright_certificates_issued_total{certificate="ca",reason="missing"}'), 1);
-  await isWhole(world, 'at rest');
-  // The first pass may not have ended before: it shows what it found at its end.
-  while (Number.isNaN(await expiry())) {
-    await wait(5, AbortSignal.timeout(10_000));
-  }
+  await isComplete(world, 'at rest');
+  // The first reconcile may still be running; it sets the metric at its end.
+  await until(async () => !Number.isNaN(await expiry()), 'the metric of the CA');
   t.equal(await expiry(), times.caMs / 1000);
   world.advance(minute);
   t.equal(await expiry(), times.caMs / 1000 - 60);
   await end();
   await world.store.until(() => world.store.watches() === 0, 'watches end');
-  t.ok(Number.isNaN(await expiry()), 'who does not lead knows nothing');
-  world.remove('agent');
-  t.equal(world.texts('agent'), undefined);
+  t.ok(Number.isNaN(await expiry()), 'no value without leadership');
   t.notMatch(world.log.join(''), 'PRIVATE');
 });
 
-t.test('what carries our label is what clean removes', async (t) => {
+t.test('clean removes the Secrets, which carry our label', async (t) => {
   const world = await createWorld(t);
   const { end } = start(t, world);
-  await isWhole(world, 'all is there');
+  await isComplete(world, 'every Secret exists');
   await end();
   const own = ownSecrets(defaultConfiguration(), namespace);
   t.equal(own.length, 5);
@@ -67,14 +63,17 @@ t.test('what carries our label is what clean removes', async (t) => {
   t.same(ownSecrets({ ...defaultConfiguration(), certificates: 'external' }, namespace), []);
 });
 
-t.test('names of the webhook come from the file with its webhooks', async (t) => {
+t.test('the DNS names of the webhook come from the webhooks file', async (t) => {
   const world = await createWorld(t);
   const file = join(t.testdir(), 'webhooks.yaml');
   const { end } = start(t, world, { webhookNames: [], webhooksFile: file });
-  await world.store.until(() => world.texts('controller-client') !== undefined, 'the others need no names');
+  await world.store.until(
+    () => world.texts('controller-client') !== undefined,
+    'the other certificates need no names',
+  );
   t.equal(world.texts('webhook'), undefined);
   const problem = 'the names of the webhook are not known';
-  await world.store.until(() => world.log.join('').includes(problem), 'the log says so');
+  await world.store.until(() => world.log.join('').includes(problem), 'the log line');
   await end();
   writeFileSync(file, 'webhooks: [{ name: a, clientConfig: { service: { namespace: ns, name: hook } } }]');
   const next = start(t, world, { webhookNames: [], webhooksFile: file });
@@ -84,7 +83,7 @@ t.test('names of the webhook come from the file with its webhooks', async (t) =>
   t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
 });
 
-t.test('the API server fails for a while', async (t) => {
+t.test('it retries while the API server fails', async (t) => {
   const world = await createWorld(t);
   const ends = [
     world.store.fault(/^GET .*secrets\/archwright-ca/, { status: 500, times: 2 }),
@@ -92,12 +91,12 @@ t.test('the API server fails for a while', async (t) => {
     world.store.fault(/^PATCH .*archwright-ca/, { status: 409, times: 1 }),
   ];
   start(t, world);
-  await isWhole(world, 'in the end all is there');
+  await isComplete(world, 'in the end, every Secret exists');
   for (const each of ends) each();
   t.match(world.log.join(''), 'failed; trying again');
 });
 
-t.test('others issue them: nothing is read or written', async (t) => {
+t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {
   const world = await createWorld(t);
   await certificates()(world.leading({ configuration: { certificates: 'external' } }));
   t.equal(world.store.requests.length, 0);

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { connect, createServer } from 'node:tls';
 import { pathToFileURL } from 'node:url';
@@ -11,6 +10,7 @@ import t from 'tap';
 import type * as Issue from '../../../src/controller/certificates/issue.ts';
 import { backdateMs, issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import { listen } from '../../support/listen.ts';
 
 const now = Date.now();
 const hour = 3_600_000;
@@ -19,7 +19,7 @@ const names = ['w.ns.svc', '127.0.0.1', '::1'];
 const server = { commonName: 'archwright-webhook', names, usage: 'server' } as const;
 const client = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
 
-t.test('an authority', async (t) => {
+t.test('the fields of a CA certificate', async (t) => {
   const { certificate, key } = await issueAuthority(life);
   const { x509 } = certificate;
   t.ok(x509.ca);
@@ -31,11 +31,11 @@ t.test('an authority', async (t) => {
   t.ok(Math.abs(certificate.to - (now + hour)) < 1000);
   t.notMatch(JSON.stringify({ key }), 'PRIVATE');
   const other = await issueAuthority(life);
-  t.not(other.certificate.x509.subject, x509.subject, 'no two have the same name');
+  t.not(other.certificate.x509.subject, x509.subject, 'each authority has its own name');
   t.not(other.certificate.x509.serialNumber, x509.serialNumber);
 });
 
-t.test('what it signs', async (t) => {
+t.test('the fields of the certificates that a CA signs', async (t) => {
   const authority = await issueAuthority(life);
   const leaf = await issueLeaf(authority, server, { from: now, to: now + 2 * hour });
   const { x509, to } = leaf.certificate;
@@ -53,10 +53,10 @@ t.test('what it signs', async (t) => {
   t.not(certificate.x509.serialNumber, x509.serialNumber);
 });
 
-/** Node and npm are all that `npm test` may need. CI has openssl. */
+/** `npm test` needs only Node and npm. CI has openssl. */
 const withoutOpenssl = hasOpenssl() ? false : 'openssl is not installed on this machine';
 
-t.test('openssl takes them, strictly', { skip: withoutOpenssl }, async (t) => {
+t.test('openssl accepts them in strict mode', { skip: withoutOpenssl }, async (t) => {
   const dir = t.testdir();
   const [old, authority] = [await issueAuthority(life), await issueAuthority(life)];
   const bundle = join(dir, 'ca.crt');
@@ -74,13 +74,13 @@ t.test('openssl takes them, strictly', { skip: withoutOpenssl }, async (t) => {
     writeFileSync(join(dir, 'tls.key'), reveal(leaf.key));
     const fromKey = openssl('pkey', '-in', join(dir, 'tls.key'), '-pubout');
     t.equal(fromKey, openssl('x509', '-in', path, '-noout', '-pubkey'));
-    // Not for the other purpose.
+    // Not as a client certificate, and not as a server certificate.
     const wrong = purpose === 'sslserver' ? 'sslclient' : 'sslserver';
     t.throws(() => openssl('verify', '-x509_strict', '-purpose', wrong, '-CAfile', bundle, path));
   }
 });
 
-t.test('a handshake of both sides', async (t) => {
+t.test('a handshake of mutual TLS', async (t) => {
   const authority = await issueAuthority(life);
   const agentSubject = {
     commonName: 'archwright-agent',
@@ -94,10 +94,8 @@ t.test('a handshake of both sides', async (t) => {
     { cert: agent.certificate.pem, key: reveal(agent.key), ca, requestCert: true, rejectUnauthorized: true },
     (socket) => socket.end(String(socket.getPeerCertificate().subject.CN)),
   );
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
+  const port = await listen(listener);
   t.teardown(() => listener.close());
-  const { port } = listener.address() as AddressInfo;
   const pair = { cert: certificate.pem, key: reveal(key) };
   const socket = connect({ host: '127.0.0.1', port, servername: 'archwright-agent', ca, ...pair });
   let text = '';
@@ -107,7 +105,7 @@ t.test('a handshake of both sides', async (t) => {
   t.ok(new X509Certificate(agent.certificate.pem).checkHost('archwright-agent'));
 });
 
-t.test('certificates are issued by the bundle, in which packages of CommonJS differ', async (t) => {
+t.test('the bundle issues certificates too, although it loads CommonJS packages differently', async (t) => {
   const outdir = t.testdir();
   const js =
     "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);";

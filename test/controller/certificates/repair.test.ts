@@ -1,4 +1,4 @@
-/** What others do to the Secrets, and what clocks do: it is put right, and nobody is cut off who need not be. */
+/** Repairs after foreign writes and clock jumps, without breaking a connection that could go on. */
 import { generateKeyPairSync } from 'node:crypto';
 import t, { type Test } from 'tap';
 import {
@@ -20,10 +20,10 @@ function life(world: World, ms: number) {
 }
 
 const pairTexts = ({ certificate, key }: Pair) => ({ 'tls.crt': certificate.pem, 'tls.key': reveal(key) });
-const garbage = 'this is not it';
+const garbage = 'not a certificate';
 const brokenPem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
 
-t.test('a leaf that another writer changed', async (t) => {
+t.test('a certificate that another writer changed is repaired', async (t) => {
   const world = await settled(t);
   const stranger = await issueAuthority(life(world, hour));
   const own = { commonName: 'archwright-agent', names: ['archwright-agent'], usage: 'server' } as const;
@@ -31,40 +31,45 @@ t.test('a leaf that another writer changed', async (t) => {
   const good = world.texts('agent') ?? {};
   const other = world.texts('webhook') ?? {};
   const foreignPair = pairTexts(foreign);
+  const strangerCa = stranger.certificate.pem;
+  const { 'tls.crt': goodPem = '', 'ca.crt': goodCa = '' } = good;
+  const unreadable = ['agent unreadable'];
   const cases: [string, Record<string, string> | undefined, string[]][] = [
     ['deleted', undefined, ['agent missing']],
-    ['emptied', {}, ['agent unreadable']],
-    ['garbage', { ...good, 'tls.crt': garbage }, ['agent unreadable']],
-    ['a broken certificate', { ...good, 'tls.crt': brokenPem }, ['agent unreadable']],
+    ['emptied', {}, unreadable],
+    ['garbage', { ...good, 'tls.crt': garbage }, unreadable],
+    ['a broken certificate', { ...good, 'tls.crt': brokenPem }, unreadable],
     [
-      'a broken one behind',
-      { ...good, 'tls.crt': `${good['tls.crt'] ?? ''}-----BEGIN CERT` },
-      ['agent unreadable'],
+      'a broken certificate after a good one',
+      { ...good, 'tls.crt': `${goodPem}-----BEGIN CERT` },
+      unreadable,
     ],
-    ['another key', { ...good, 'tls.key': other['tls.key'] ?? '' }, ['agent unreadable']],
-    ['no key', { 'tls.crt': good['tls.crt'] ?? '', 'ca.crt': good['ca.crt'] ?? '' }, ['agent unreadable']],
-    ['of another authority', { ...good, ...foreignPair }, ['agent foreign']],
-    ['of another one, with it', { ...foreignPair, 'ca.crt': stranger.certificate.pem }, ['agent foreign']],
+    ['another key', { ...good, 'tls.key': other['tls.key'] ?? '' }, unreadable],
+    ['no key', { 'tls.crt': goodPem, 'ca.crt': goodCa }, unreadable],
+    ['signed by a foreign authority', { ...good, ...foreignPair }, ['agent foreign']],
+    [
+      'signed by a foreign authority in the bundle',
+      { ...foreignPair, 'ca.crt': strangerCa },
+      ['agent foreign'],
+    ],
     ["the webhook's", { ...other }, ['agent names']],
     ['no authorities', { ...good, 'ca.crt': '' }, []],
-    ['other authorities', { ...good, 'ca.crt': stranger.certificate.pem }, []],
-    ['one authority too many', { ...good, 'ca.crt': (good['ca.crt'] ?? '') + stranger.certificate.pem }, []],
+    ['other authorities', { ...good, 'ca.crt': strangerCa }, []],
+    ['one authority too many', { ...good, 'ca.crt': goodCa + strangerCa }, []],
     ['something besides', { ...good, note: 'mine' }, []],
   ];
   for (const [what, texts, issued] of cases) {
-    const before = texts === undefined ? undefined : { ...texts };
     if (texts === undefined) world.remove('agent');
     else world.put('agent', texts);
     await world.leader()();
     t.same(world.issued(), issued, what);
     t.equal(picture(world), whole, what);
-    if (before?.['note'] !== undefined)
-      t.equal(world.texts('agent')?.['note'], 'mine', 'what is not ours stays');
-    if (issued.length === 0 && before) t.equal(world.texts('agent')?.['tls.crt'], before['tls.crt'], what);
+    if (texts?.['note']) t.equal(world.texts('agent')?.['note'], 'mine', 'a foreign key stays');
+    if (texts && issued.length === 0) t.equal(world.texts('agent')?.['tls.crt'], texts['tls.crt'], what);
   }
 });
 
-t.test('names that are not those of the settings', async (t) => {
+t.test('a certificate whose names differ from the settings is replaced', async (t) => {
   const world = await settled(t);
   const ca = world.texts('ca') ?? {};
   const [certificate] = readCertificates(ca['ca.crt']) ?? [];
@@ -87,7 +92,7 @@ t.test('names that are not those of the settings', async (t) => {
   }
 });
 
-t.test('the Secret of the CA is lost: what it signed goes on being trusted', async (t) => {
+t.test('after the loss of the CA Secret, its certificates are still trusted', async (t) => {
   const good = (await settled(t)).texts('ca') ?? {};
   t.ok(good['ca.key']);
   const cases: [string, (texts: Record<string, string>) => Record<string, string> | undefined, string][] = [
@@ -105,7 +110,7 @@ t.test('the Secret of the CA is lost: what it signed goes on being trusted', asy
     const lead = world.leader();
     await lead();
     t.same(world.issued(), [issued], what);
-    t.equal(picture(world), 'AB announcing: A/AB A/AB A/AB A/AB', `${what}: nobody is cut off`);
+    t.equal(picture(world), 'AB announcing: A/AB A/AB A/AB A/AB', `${what}: the old CA is still trusted`);
 
     world.remove('agent');
     await lead();
@@ -119,13 +124,13 @@ t.test('the Secret of the CA is lost: what it signed goes on being trusted', asy
   }
 });
 
-t.test('lost in the middle of a rotation', async (t) => {
+t.test('the CA Secret is lost during a rotation', async (t) => {
   const { world, lead } = await announced(t);
   t.equal(picture(world), 'AB announcing+key: A/AB A/AB A/AB A/AB');
   world.put('ca', { ...world.texts('ca'), 'ca.key': garbage });
   await lead();
   const signsOn = 'BAC announcing+key: A/ABC A/ABC A/ABC A/ABC';
-  t.equal(picture(world), signsOn, 'the old one goes on signing beside the next');
+  t.equal(picture(world), signsOn, 'the old CA still signs, beside the next one');
   world.advance(times.settleMs);
   await lead();
   world.advance(times.settleMs);
@@ -133,14 +138,14 @@ t.test('lost in the middle of a rotation', async (t) => {
   t.equal(picture(world), 'C signing: C/C C/C C/C C/C');
 });
 
-t.test('everything is deleted at once: all is new', async (t) => {
+t.test('if all Secrets are deleted at once, all of them are issued anew', async (t) => {
   const world = await settled(t);
   for (const name of [...leafNames, 'ca'] as const) world.remove(name);
   await world.leader()();
   t.equal(picture(world), 'B signing: B/B B/B B/B B/B');
 });
 
-/** Every second one in each run. */
+/** `npm test` tries every second one. */
 const jumps = (
   [
     ['an hour ahead', hour],
@@ -154,7 +159,7 @@ const jumps = (
   ] as [string, number][]
 ).filter((_, index) => isExhaustive || index % 2 === 1);
 
-async function comesToRest(t: Test, world: World, lead: () => Promise<unknown>, what: string): Promise<void> {
+async function settles(t: Test, world: World, lead: () => Promise<unknown>, what: string): Promise<void> {
   for (let count = 0; count < 4; count += 1) {
     world.advance(times.settleMs);
     await lead();
@@ -162,7 +167,7 @@ async function comesToRest(t: Test, world: World, lead: () => Promise<unknown>, 
   t.match(picture(world), /^(.) signing: \1\/\1 \1\/\1 \1\/\1 \1\/\1$/, `${what}, and back`);
 }
 
-t.test('clocks that jump together', async (t) => {
+t.test('all clocks jump together', async (t) => {
   for (const [what, ms] of jumps) {
     const world = await settled(t);
     const lead = world.leader();
@@ -171,7 +176,7 @@ t.test('clocks that jump together', async (t) => {
       world.jumpOwn(by);
       await lead();
       const { wrote, nextMs } = await lead();
-      t.notOk(wrote, `${what}: it comes to rest`);
+      t.notOk(wrote, `${what}: it settles`);
       t.ok(nextMs > 0);
       for (const name of leafNames) {
         const { certificate } = readLeaf(world.texts(name));
@@ -179,37 +184,35 @@ t.test('clocks that jump together', async (t) => {
         t.ok(isValid, `${what}: ${name} is valid`);
       }
     }
-    await comesToRest(t, world, lead, what);
+    await settles(t, world, lead, what);
   }
 });
 
-t.test('one clock that jumps breaks no connection between right clocks', async (t) => {
+t.test('if one clock jumps, machines with correct clocks can still connect', async (t) => {
   for (const [what, ms] of jumps) {
-    for (const whose of ['jump', 'jumpOwn'] as const) {
+    for (const clock of ['jump', 'jumpOwn'] as const) {
       const world = await settled(t);
       const old = readLeaf(world.texts('agent')).bundle ?? [];
       const right = world.now();
-      world[whose](ms);
+      world[clock](ms);
       const lead = world.leader();
       await lead();
-      t.notOk((await lead()).wrote, `${whose} ${what}: it comes to rest`);
+      t.notOk((await lead()).wrote, `${clock} ${what}: it settles`);
       for (const name of leafNames) {
         const { certificate } = readLeaf(world.texts(name));
         if (certificate === undefined) throw new Error('no certificate');
         const isTrusted = old.some((each) => isIssuedBy(certificate, each));
-        t.ok(isTrusted, `${whose} ${what}: ${name} is trusted by who has the old bundle`);
-        t.ok(
-          certificate.from <= right || ms > times.certificateMs,
-          `${whose} ${what}: ${name} is valid by the right clock`,
-        );
+        t.ok(isTrusted, `${clock} ${what}: the old bundle trusts ${name}`);
+        const isValid = certificate.from <= right || ms > times.certificateMs;
+        t.ok(isValid, `${clock} ${what}: ${name} is valid by the correct clock`);
       }
-      world[whose](-ms);
-      await comesToRest(t, world, lead, `${whose} ${what}`);
+      world[clock](-ms);
+      await settles(t, world, lead, `${clock} ${what}`);
     }
   }
 });
 
-t.test('a life that was set shorter, or longer, holds from the next look on', async (t) => {
+t.test('certificates that live longer than the settings allow are replaced', async (t) => {
   const world = await settled(t);
   const long = await issueAuthority(life(world, 10 * times.caMs));
   const subject = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
@@ -221,7 +224,7 @@ t.test('a life that was set shorter, or longer, holds from the next look on', as
   t.match(picture(world), /announcing\+key/);
 });
 
-t.test('a key of the CA that is no P-256 key is none', async (t) => {
+t.test('a CA key on a curve other than P-256 is replaced', async (t) => {
   const world = await settled(t);
   const { privateKey } = generateKeyPairSync('ec', {
     namedCurve: 'P-384',

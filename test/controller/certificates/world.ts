@@ -1,4 +1,4 @@
-/** A cluster with Secrets, a leader that can be stopped at any step, and time that the test decides on. */
+/** A cluster with Secrets, a leader that a test can stop at any step, and clocks that it sets. */
 import type { Test } from 'tap';
 import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { leafNames, readLeaf, type LeafName } from '../../../src/controller/certificates/leaves.ts';
@@ -13,12 +13,13 @@ import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { connectedStore } from '../../kube/support.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
 export const namespace = 'archwright';
 
-/** Lives that are short beside a day, and leave room for everything that has to fit in. */
+/** Lives are much shorter than a day, and long enough for every step of a rotation. */
 export const times: Times = { certificateMs: 105 * minute, caMs: 8 * hour, settleMs: 10 * minute };
 
 export const webhookNames = ['archwright-webhook.archwright.svc', '127.0.0.1'];
@@ -41,7 +42,7 @@ export interface LeaderOptions {
   readonly step?: (name: string) => void | Promise<void>;
   readonly signal?: AbortSignal;
   readonly webhookConfiguration?: string;
-  /** How long a pause takes in the test. Default: back-off and pauses after writes are short, others do not end. */
+  /** Replaces pauses. Default: back-off and pauses after writes are short, others do not end. */
   readonly shortened?: (ms: number) => number;
 }
 
@@ -52,17 +53,16 @@ export async function createWorld(t: Test) {
   const { store, client } = await connectedStore(t, { now: () => wall });
   const { log, lines } = captureLog('debug');
   const path = (name: Name): string => paths.secrets(namespace, secretNames[name]);
-  let told = 0;
-  const never = new AbortController().signal;
+  let seenLines = 0;
 
   function leading(
     options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
   ): Leading {
     const configuration = { ...defaultConfiguration(), namespace, webhookNames, ...options.configuration };
-    const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 60_000));
+    const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 600_000));
     return {
       namespace,
-      signal: options.signal ?? never,
+      signal: options.signal ?? neverAborted,
       client,
       configuration: () => configuration,
       clock: {
@@ -76,24 +76,24 @@ export async function createWorld(t: Test) {
       log,
       metrics: createMetrics(),
       step: options.step ?? (() => undefined),
-      // What certificates have no business with.
+      // Not used by certificates.
     } as Partial<Leading> as Leading;
   }
 
   return {
     store,
     log: lines as readonly string[],
-    /** Wall clock and monotonic clock pass together. */
+    /** Moves wall clock and monotonic clock. */
     advance: (ms: number): void => {
       wall += ms;
       own += ms;
       monotonic += ms;
     },
-    /** Only the API server's wall clock moves. */
+    /** Moves only the API server's wall clock. */
     jump: (ms: number): void => {
       wall += ms;
     },
-    /** Only the controller's own wall clock moves. */
+    /** Moves only the controller's own wall clock. */
     jumpOwn: (ms: number): void => {
       own += ms;
     },
@@ -117,8 +117,8 @@ export async function createWorld(t: Test) {
     },
     leading,
     issued: (): readonly string[] => {
-      const fresh = lines.slice(told).map((line) => JSON.parse(line) as Record<string, string>);
-      told = lines.length;
+      const fresh = lines.slice(seenLines).map((line) => JSON.parse(line) as Record<string, string>);
+      seenLines = lines.length;
       return fresh.flatMap(({ certificate = 'ca', reason }) => (reason ? [`${certificate} ${reason}`] : []));
     },
   };
@@ -129,7 +129,7 @@ function recoded(texts: Texts, from: BufferEncoding, to: BufferEncoding): Texts 
   return Object.fromEntries(entries) as Texts;
 }
 
-/** A world with its first authority and certificates. */
+/** A world with its first CA and certificates. */
 export async function settled(t: Test): Promise<World> {
   const world = await createWorld(t);
   await world.leader()();
@@ -138,7 +138,7 @@ export async function settled(t: Test): Promise<World> {
   return world;
 }
 
-/** A world whose authority is due, and a leader that has announced the next one. */
+/** A world in which a leader has just announced the next CA. */
 export async function announced(t: Test, options?: LeaderOptions) {
   const world = await settled(t);
   const lead = world.leader(options);
@@ -147,12 +147,12 @@ export async function announced(t: Test, options?: LeaderOptions) {
   return { world, lead };
 }
 
-/** After this the next authority is due. */
+/** After this time, the next CA is due. */
 export const rotationMs = (times.caMs * 2) / 3 + 1000;
 
 const lettersOf = new WeakMap<World, Map<string, string>>();
 
-/** The whole state in words: `A`, `B`, … are authorities in the order in which they were first seen. */
+/** The whole state as text: `A`, `B`, … are authorities in the order in which they were first seen. */
 export function picture(world: World): string {
   const authorities = readAuthorities(world.texts('ca') ?? {});
   if (authorities.newest === undefined) return 'nothing';

@@ -4,7 +4,7 @@ import { isCleanHolder, takeLease } from '../../../src/controller/clean/lease.ts
 import { CleanRun } from '../../../src/controller/clean/run.ts';
 import { gated, gatesOf, heldBy, holderOf, leasePath, podPath, world } from './support.ts';
 
-t.test('while it works it holds the Lease, and ends when another takes it', async (t) => {
+t.test('it holds the Lease while it works, and stops when another process takes it', async (t) => {
   const { store, clean, elapsed } = await world(t);
   store.put(leasePath, heldBy('leader-1'));
   let renewals = 0;
@@ -19,10 +19,10 @@ t.test('while it works it holds the Lease, and ends when another takes it', asyn
   await t.rejects(clean(), { code: 'lease-lost', message: /archwright-clean\/another/ });
   t.ok(isCleanHolder(seen));
   t.ok(elapsed() <= 15_000);
-  t.match(store.get(leasePath), heldBy('archwright-clean/another'), 'which is left to the other');
+  t.match(store.get(leasePath), heldBy('archwright-clean/another'), 'the Lease stays with its new holder');
 });
 
-t.test('a Lease that a leader released is held for longer than the second that it says', async (t) => {
+t.test('it extends the lease duration of one second that a leader left at release', async (t) => {
   const { store, clean } = await world(t);
   store.put(leasePath, { spec: { holderIdentity: '', leaseDurationSeconds: 1 } });
   let seen: unknown;
@@ -31,7 +31,7 @@ t.test('a Lease that a leader released is held for longer than the second that i
   t.match(seen, { holderIdentity: /^archwright-clean\//, leaseDurationSeconds: 15 });
 });
 
-t.test('another writer changed the Lease without taking it', async (t) => {
+t.test('it keeps the Lease if another writer changes it without taking it', async (t) => {
   const { store, clean } = await world(t);
   store.put(leasePath, heldBy('leader-1'));
   let renewals = 0;
@@ -46,7 +46,7 @@ t.test('another writer changed the Lease without taking it', async (t) => {
   t.equal((await clean()).complete, true);
 });
 
-t.test('without the right to the Lease the rest is removed too', async (t) => {
+t.test('if it may not write the Lease, it still removes the rest', async (t) => {
   const { store, clean } = await world(t);
   store.put(podPath('a'), gated());
   store.fault(/leases/, { status: 403 });
@@ -55,23 +55,23 @@ t.test('without the right to the Lease the rest is removed too', async (t) => {
   t.same(gatesOf(store, 'a') ?? [], []);
 });
 
-t.test('renewals that hang', async (t) => {
+t.test('a renewal that hangs is repeated; without a renewal, the Lease is lost', async (t) => {
   const { store, options, clock } = await world(t);
   const lease = await takeLease(new CleanRun(options), 'archwright-controller');
   if (lease === undefined) throw new TypeError('the lease was not taken');
   await clock.advance(5_000);
-  await store.until(() => store.asked(`PATCH ${leasePath}`).length === 1, 'a renewal');
+  await store.until(() => store.received(`PATCH ${leasePath}`).length === 1, 'a renewal');
   await store.quiet();
   const answered = store.fault(`PATCH ${leasePath}`, { hang: true });
   await clock.advance(5_000);
-  await store.until(() => store.asked(`PATCH ${leasePath}`).length === 2, 'a renewal that hangs');
+  await store.until(() => store.received(`PATCH ${leasePath}`).length === 2, 'the hanging renewal');
   await clock.advance(9_000);
-  await store.until(() => store.asked(`PATCH ${leasePath}`).length === 3, 'another try meanwhile');
-  t.notOk(lease.signal.aborted, 'it is ours for 15 s after the last renewal');
+  await store.until(() => store.received(`PATCH ${leasePath}`).length === 3, 'the repeated renewal');
+  t.notOk(lease.signal.aborted, 'held for 15 s after the last renewal');
   await clock.advance(1_000);
-  t.ok(lease.signal.aborted, 'then others may take it');
+  t.ok(lease.signal.aborted, 'lost after that');
   t.match(lease.signal.reason, { code: 'lease-lost' });
   answered();
   await lease.end('delete');
-  t.ok(store.get(leasePath), 'a lost Lease is left to others');
+  t.ok(store.get(leasePath), 'a lost Lease is not deleted');
 });

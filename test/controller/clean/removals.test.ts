@@ -1,4 +1,4 @@
-/** What is removed of each kind, for archwright and for other programs. */
+/** Removals of each kind of object, of archwright and of other programs. */
 import t from 'tap';
 import { cleanOtherProgram, otherPrograms } from '../../../src/controller/clean/clean.ts';
 import type { CleanReport } from '../../../src/controller/clean/report.ts';
@@ -10,7 +10,7 @@ import { done, gatesOf, podPath, stepIn, world, type World } from './support.ts'
 const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 const taint = (key: string, value = 'arm64') => ({ key, value, effect: 'NoSchedule' });
 
-t.test('webhook configurations', async (t) => {
+t.test('our webhooks are removed from webhook configurations', async (t) => {
   const { store, clean } = await world(t);
   const put = (name: string, ...names: string[]) =>
     store.put(`${configurations}/${name}`, { webhooks: names.map((each) => ({ name: each })) });
@@ -26,7 +26,7 @@ t.test('webhook configurations', async (t) => {
 
   await clean({}, { webhookConfiguration: 'named' });
   t.equal(namesIn('named'), undefined);
-  t.ok(namesIn('all-ours'), 'only the named one is removed');
+  t.ok(namesIn('all-ours'), 'another configuration stays');
   put('named');
   store.fault(`GET ${configurations}/named`, { status: 403 });
   const blind = await clean({}, { webhookConfiguration: 'named' });
@@ -45,33 +45,26 @@ t.test('webhook configurations', async (t) => {
     before: () => void put('all-ours', 'a.arch.example', 'x.other.example'),
   });
   t.match(stepIn(await clean(), 'webhook configuration'), { done: 1, failures: [] });
-  t.same(namesIn('all-ours'), ['x.other.example'], 'what others add meanwhile stays');
+  t.same(namesIn('all-ours'), ['x.other.example'], 'a webhook that is added meanwhile stays');
 });
 
-t.test('labels of nodes for agents', async (t) => {
-  const { store, clean } = await world(t);
-  const labels = { 'arch.example/agent': 'true', mine: 'yes' };
-  store.put('/api/v1/nodes/n1', { metadata: { labels } });
-  store.put('/api/v1/nodes/n2', { metadata: { labels: { 'arch.example/agent': 'false' } } });
-  store.put('/api/v1/nodes/n3', {});
-  t.equal(done(await clean({ dryRun: true }))['agent nodes'], 1);
-  t.equal(done(await clean())['agent nodes'], 1);
-  t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
-  t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { 'arch.example/agent': 'false' });
-});
+for (const [step, label, ours, theirs] of [
+  ['agent nodes', 'arch.example/agent', 'true', 'false'],
+  ['CPU levels', 'arch.example/amd64-level', 'v3', 'fast'],
+] as const) {
+  t.test(`the label ${label} is removed from nodes, but not with another writer's value`, async (t) => {
+    const { store, clean } = await world(t);
+    store.put('/api/v1/nodes/n1', { metadata: { labels: { [label]: ours, mine: 'yes' } } });
+    store.put('/api/v1/nodes/n2', { metadata: { labels: { [label]: theirs } } });
+    store.put('/api/v1/nodes/n3', {});
+    t.equal(done(await clean({ dryRun: true }))[step], 1);
+    t.equal(done(await clean())[step], 1);
+    t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
+    t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { [label]: theirs });
+  });
+}
 
-t.test('labels for the CPU level of nodes', async (t) => {
-  const { store, clean } = await world(t);
-  const label = 'arch.example/amd64-level';
-  store.put('/api/v1/nodes/n1', { metadata: { labels: { [label]: 'v3', mine: 'yes' } } });
-  store.put('/api/v1/nodes/n2', { metadata: { labels: { [label]: 'fast' } } });
-  t.equal(done(await clean({ dryRun: true }))['CPU levels'], 1);
-  t.equal(done(await clean())['CPU levels'], 1);
-  t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
-  t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { [label]: 'fast' });
-});
-
-t.test('requests of agents for certificates', async (t) => {
+t.test('certificate requests of agents are removed', async (t) => {
   const { store, clean } = await world(t);
   const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests/archwright-agent-x';
   store.put(path, { spec: { signerName: 'arch.example/agent' } });
@@ -81,7 +74,7 @@ t.test('requests of agents for certificates', async (t) => {
   t.equal(store.get(path), undefined);
 });
 
-t.test('taints', async (t) => {
+t.test('our taints are removed', async (t) => {
   const { store, clean } = await world(t);
   const spec = { taints: [taint('other.example/x'), taint('arch.example/architecture')] };
   const metadata = { annotations: { 'arch.example/taint': 'arch.example/architecture' } };
@@ -98,7 +91,7 @@ t.test('taints', async (t) => {
   t.same(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other.example/x')] });
 });
 
-t.test('what the controller created', async (t) => {
+t.test('objects that the controller created are removed', async (t) => {
   const { store, clean } = await world(t);
   const base = '/api/v1/namespaces/archwright';
   const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
@@ -113,15 +106,12 @@ t.test('what the controller created', async (t) => {
     failures: [{ what: 'Secret archwright/archwright-webhook-tls', why: /403/ }],
     notes: [/archwright-agent-tls stays/],
   });
-  t.same(
-    store.list(`${base}/secrets`).map(({ metadata }) => metadata.name),
-    ['archwright-agent-tls', 'mine'],
-    'what others made stays',
-  );
+  const secrets = store.list(`${base}/secrets`).map(({ metadata }) => metadata.name);
+  t.same(secrets, ['archwright-agent-tls', 'mine'], "other programs' objects stay");
   t.same(store.list(`${base}/configmaps`), []);
 });
 
-t.test('published reports', async (t) => {
+t.test('published reports are removed', async (t) => {
   const { store, clean } = await world(t);
   const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
   const reports = (namespace: string): string =>
@@ -131,19 +121,18 @@ t.test('published reports', async (t) => {
   store.put(`${reports('shop')}other`, ours);
   store.put(`${reports('mine')}archwright-report`, { metadata: { labels: { other: 'x' } } });
   t.match(stepIn(await clean(), 'own objects'), { done: 3, failures: [] });
-  const left = store.list('/apis/openreports.io/v1alpha1/reports');
-  t.same(
-    left.map(({ metadata: { namespace, name } }) => `${namespace}/${name}`),
-    ['mine/archwright-report', 'shop/other'],
-  );
+  const left = store
+    .list('/apis/openreports.io/v1alpha1/reports')
+    .map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
+  t.same(left, ['mine/archwright-report', 'shop/other']);
   for (const status of [403, 404]) {
     const cleaned = await world(t);
     cleaned.store.fault(/ \/apis\/openreports/, { status });
-    t.equal((await cleaned.clean()).complete, true, `${status}: there are none`);
+    t.equal((await cleaned.clean()).complete, true, `${status}: nothing to remove`);
   }
 });
 
-t.test('what another one puts in the place of ours before it is deleted stays', async (t) => {
+t.test('an object that is replaced before its deletion stays', async (t) => {
   const { store, clean } = await world(t);
   const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
   const labels = { 'app.kubernetes.io/managed-by': 'archwright-controller' };
@@ -160,7 +149,7 @@ t.test('what another one puts in the place of ours before it is deleted stays', 
 const theirGate = 'multiarch.openshift.io/scheduling-gate';
 const ourGate = 'arch.example/scheduling-gate';
 
-/** A cluster with leftovers of other programs, beside gates of ours. */
+/** A cluster with leftovers of other programs, beside our gates. */
 async function leftovers(t: Parameters<typeof world>[0]): Promise<World> {
   const here = await world(t);
   const put = (name: string, ...gates: string[]) =>
@@ -180,7 +169,7 @@ function cleanOf({ clean }: World, program: string, dryRun = false): Promise<Cle
   return clean({ dryRun }, {}, (options) => cleanOtherProgram(options, left));
 }
 
-t.test('the gates of the operator, and nothing else', async (t) => {
+t.test('it removes the gates of the multiarch-tuning-operator, and nothing else', async (t) => {
   const here = await leftovers(t);
   const { store } = here;
   const dry = await cleanOf(here, 'multiarch-tuning-operator', true);
@@ -202,7 +191,7 @@ t.test('the gates of the operator, and nothing else', async (t) => {
   t.same(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('supported-arch'), taint('other')] });
 });
 
-t.test('the taints of archaware-controller, and nothing else', async (t) => {
+t.test('it removes the taints of archaware-controller, and nothing else', async (t) => {
   const here = await leftovers(t);
   t.match(await cleanOf(here, 'archaware-controller'), {
     complete: true,

@@ -1,4 +1,4 @@
-/** A cluster to clean. Time passes only while no request is under way and everything waits for it. */
+/** A cluster to clean. Time passes only while no request is in progress and all code waits for time. */
 import type { Test } from 'tap';
 import { clean } from '../../../src/controller/clean/clean.ts';
 import type { CleanReport } from '../../../src/controller/clean/report.ts';
@@ -9,6 +9,7 @@ import { keys } from '../../../src/names/keys.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { connectedStore } from '../../kube/support.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 export const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 export const webhooksPath = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
@@ -47,7 +48,7 @@ export async function world(t: Test) {
     dryRun: false,
     restartPods: false,
     progress: (line) => void lines.push(line),
-    signal: new AbortController().signal,
+    signal: neverAborted,
     clock,
   };
 

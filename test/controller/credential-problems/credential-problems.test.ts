@@ -1,4 +1,4 @@
-/** Credentials that a node does not use are told where people look: on the agents' DaemonSet, from a real agent through the fleet. */
+/** Events on the agents' DaemonSet report credentials that nodes do not use. Agent and fleet are real. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
@@ -11,12 +11,14 @@ import { staticDiscovery } from '../../../src/fleet/discovery/discovery.ts';
 import { createFleet, type Fleet } from '../../../src/fleet/fleet.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { agentArgs, startAgent } from '../../cmd/agent.ts';
+import { agentArgs, startAgent } from '../../cmd/agent/agent.ts';
 import { files } from '../../cmd/world.ts';
-import { connect, createPki, silentLog } from '../../fleet/support.ts';
+import { connect, createPki } from '../../fleet/support.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { controllerRef } from '../objects.ts';
 import { startLeading, type TestLeading } from '../leading.ts';
+import { silentLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const agentServiceAccount = 'archwright-agent';
 const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
@@ -33,7 +35,7 @@ function putPod(
   });
 }
 
-t.test('files that an agent misses or cannot use', async (t) => {
+t.test('missing and unusable files of an agent are reported', async (t) => {
   const { directory } = files(t, {
     'creds/127.0.0.1_5000.toml': 'user = "u"\nsecret = "hunter22"\n',
     'host/etc/kubernetes/plugins.yaml': '',
@@ -60,7 +62,7 @@ t.test('files that an agent misses or cannot use', async (t) => {
     metrics: createMetrics(),
   });
   t.teardown(() => fleet.close());
-  await fleet.grouped(AbortSignal.timeout(30_000));
+  await fleet.grouped(neverAborted);
 
   const test = await startLeading(t, { configuration: { agentServiceAccount }, fleet });
   putPod(test, 'worker-1');
@@ -97,7 +99,7 @@ async function scripted(t: Test) {
   return { ...test, test, clock, byNode, problems };
 }
 
-t.test('nodes of a DaemonSet with the same problem are one event, repeated every half hour', async (t) => {
+t.test('nodes of a DaemonSet with the same problem share an event, repeated every half hour', async (t) => {
   const { test, clock, byNode, problems, events, settled } = await scripted(t);
   for (const node of ['n2', 'n1']) putPod(test, node);
   putPod(test, 'n3', {}, agentsOf('archwright-agent-cloud'));
@@ -108,31 +110,31 @@ t.test('nodes of a DaemonSet with the same problem are one event, repeated every
   for (const node of ['n1', 'n2', 'n3', 'gone']) byNode.set(node, [problem('/a')]);
   byNode.set('n1', [problem('/a'), problem('/b')]);
   problems.reconcile();
-  const told = () => events.splice(0).map(({ about, message }) => `${about.name} ${message}`);
+  const newEvents = () => events.splice(0).map(({ about, message }) => `${about.name} ${message}`);
   const first = [
     'archwright-agent n1; n2: credentials are not used: /a: is not valid JSON',
     'archwright-agent n1: credentials are not used: /b: is not valid JSON',
     'archwright-agent-cloud n3: credentials are not used: /a: is not valid JSON',
   ];
-  t.strictSame(told().sort(), first.sort());
+  t.strictSame(newEvents().sort(), first.sort());
   t.equal(await test.series('archwright_credential_problems'), 3);
   problems.reconcile();
   await clock.advance(29 * 60_000);
   problems.reconcile();
-  t.strictSame(told(), [], 'not yet again');
+  t.strictSame(newEvents(), [], 'not repeated yet');
   await clock.advance(60_000);
   byNode.delete('n3');
   problems.reconcile();
-  t.strictSame(told().sort(), first.slice(0, 2).sort());
+  t.strictSame(newEvents().sort(), first.slice(0, 2).sort());
   byNode.clear();
   problems.reconcile();
   t.equal(await test.series('archwright_credential_problems'), 0);
   byNode.set('n1', [problem('/a')]);
   problems.reconcile();
-  t.equal(told().length, 1, 'at once if it comes back');
+  t.equal(newEvents().length, 1, 'at once if the problem returns');
 });
 
-t.test('a cluster full of problems has few events', async (t) => {
+t.test('many problems lead to few events', async (t) => {
   const { test, byNode, problems, events, settled } = await scripted(t);
   for (let n = 0; n < 60; n += 1) {
     putPod(test, `worker-${n}`);

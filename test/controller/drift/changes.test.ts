@@ -14,7 +14,7 @@ function amd64(amd64Level?: Amd64Level): NodeClass {
 }
 const arm64: NodeClass = { os: 'linux', architecture: 'arm64', aarch32: true };
 
-t.test('a lost platform matters if a node could run it and does not run the rest for certain', async (t) => {
+t.test('a lost platform counts if a node could run it and may not run the remaining ones', async (t) => {
   const single = 'linux/amd64/v3';
   const cases: [about: string, before: string, now: string, classes: NodeClass[], lost: string[]][] = [
     ['every CPU has the level', 'linux/amd64', single, [amd64(3), amd64(4)], []],
@@ -36,7 +36,7 @@ t.test('a lost platform matters if a node could run it and does not run the rest
   }
 });
 
-t.test('an artifact in place of the image, and an incomplete comparison', async (t) => {
+t.test('a tag that became an artifact; an incomplete comparison', async (t) => {
   const before = platforms('linux/amd64');
   const classes = [amd64(1)];
   t.match(changeOf({ before, isComplete: true, now: { platforms: [] }, classes }), { lost: ['linux/amd64'] });

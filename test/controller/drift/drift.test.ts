@@ -1,17 +1,18 @@
 import t from 'tap';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import { hour, setup, withPlatforms, type DriftSetup } from './setup.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const both = 'linux/amd64 linux/arm64';
 
-/** What the memory of the leader answers to a pod that is created now. */
+/** The architectures that the leader's memory returns for a new pod. */
 function platformsAt({ memory }: DriftSetup, image: string): readonly string[] | undefined {
   const reference = parseReference(image);
   const found = memory.recall({ image, reference, pullPolicy: 'IfNotPresent', pullCredentials: [] });
   return found?.platforms.map(({ architecture }) => architecture);
 }
 
-t.test('24 hours: four HEADs for each tag and no GET, spread over the time', async (t) => {
+t.test('in 24 hours, each tag costs four HEADs and no GET, spread evenly', async (t) => {
   const test = await setup(t);
   const tags = 120;
   for (let index = 0; index < tags; index += 1) {
@@ -30,10 +31,10 @@ t.test('24 hours: four HEADs for each tag and no GET, spread over the time', asy
   t.ok(Math.max(...byHour) < 45, `the busiest hour has ${Math.max(...byHour)} of ${4 * tags}`);
   t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), tags);
   t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), 4 * tags);
-  t.same(test.store.writes(), [], 'and nothing is written');
+  t.same(test.store.writes(), [], 'nothing is written');
 });
 
-t.test('another leader every three hours does not repeat HEADs', async (t) => {
+t.test('a new leader every three hours does not repeat HEADs', async (t) => {
   const test = await setup(t);
   for (let index = 0; index < 30; index += 1) {
     const repository = `shop/app-${index}`;
@@ -46,7 +47,23 @@ t.test('another leader every three hours does not repeat HEADs', async (t) => {
   t.same(test.counts(), { head: 4 * 30, get: 0 });
 });
 
-t.test('a tag that lost an architecture: told, counted, noted, and the next pod follows', async (t) => {
+t.test('after an API server with a wrong clock has answered, checks go on', async (t) => {
+  const test = await setup(t);
+  test.pod('pod', 'shop/app', { pulled: test.push('shop/app', withPlatforms(both)) });
+  await test.advance(24 * hour);
+  t.equal(test.counts().head, 4);
+  const time = test.clock.now();
+  test.clock.setWall(time + 365 * 24 * hour);
+  await test.reconcile();
+  test.clock.setWall(time);
+  // For some minutes, memory answers from the check a year ahead.
+  await test.advance(hour);
+  test.registry.clearRequests();
+  await test.advance(24 * hour);
+  t.equal(test.counts().head, 4);
+});
+
+t.test('a lost architecture leads to an event, a metric and a note; the next pod avoids it', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms(both));
   test.pod('web-1', 'shop/web', { pulled, owner: 'web' });
@@ -60,23 +77,20 @@ t.test('a tag that lost an architecture: told, counted, noted, and the next pod 
     pullPolicy: 'IfNotPresent',
     pullCredentials: [],
   } as const;
-  await test.memory.lookup(request, { signal: AbortSignal.timeout(5000) });
+  await test.memory.lookup(request, { signal: neverAborted });
   test.registry.clearRequests();
   await test.advance(6 * hour);
   t.same(test.counts(), { head: 1, get: 0 });
   t.same(test.leader.events, []);
 
   const now = test.push('shop/web', withPlatforms('linux/amd64', 'second'));
-  t.same(platformsAt(test, image), ['amd64', 'arm64'], 'nobody has noticed');
+  t.same(platformsAt(test, image), ['amd64', 'arm64'], 'not noticed yet');
   test.registry.clearRequests();
   await test.advance(6 * hour);
   t.same(test.counts(), { head: 1, get: 1 });
-  t.same(platformsAt(test, image), ['amd64'], 'the next pod is placed by what the tag has now');
-  t.same(
-    test.leader.events.map(({ about }) => `${about.kind}/${about.name}`).sort(),
-    ['Deployment/cart', 'Deployment/web', 'Pod/bare'],
-    'one for each workload',
-  );
+  t.same(platformsAt(test, image), ['amd64'], 'the next pod is placed by the new image');
+  const about = test.leader.events.map((each) => `${each.about.kind}/${each.about.name}`);
+  t.same(about.sort(), ['Deployment/cart', 'Deployment/web', 'Pod/bare'], 'one event per workload');
   const [event] = test.leader.events;
   t.match(event, {
     type: 'Warning',
@@ -96,17 +110,17 @@ t.test('a tag that lost an architecture: told, counted, noted, and the next pod 
   test.registry.clearRequests();
   await test.advance(6 * hour);
   t.same(test.counts(), { head: 1, get: 0 });
-  t.equal(test.leader.events.length, 3, 'it is said again in each interval');
+  t.equal(test.leader.events.length, 3, 'the events are repeated in each interval');
 
   for (const name of ['web-1', 'web-2', 'bare']) test.store.remove(`/api/v1/namespaces/shop/pods/${name}`);
   test.pod('cart', 'shop/web', { pulled: now, owner: 'cart', namespace: 'bank' });
   await test.leader.settled();
   await test.reconcile();
-  t.same(test.notes(), [], 'all pods run what the tag names');
+  t.same(test.notes(), [], 'all pods run the current image of the tag');
   t.equal(await lost(), 0);
 });
 
-t.test('a tag that gained architectures: noted and counted, without an event', async (t) => {
+t.test('gained architectures are noted and counted, without an event', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('web', 'shop/web', { pulled, owner: 'web' });
@@ -122,10 +136,10 @@ t.test('a tag that gained architectures: noted and counted, without an event', a
     );
   test.push('shop/web', withPlatforms('linux/amd64', 'back'));
   await test.advance(6 * hour);
-  t.same(test.notes(), [], 'it has lost them again, and no pod ever had them');
+  t.same(test.notes(), [], 'the tag lost them again, and no pod ever had them');
 });
 
-t.test('a variant is part of the platform; platforms that no node needs matter to no pod', async (t) => {
+t.test('a variant is part of the platform; platforms without a node do not count', async (t) => {
   const test = await setup(t);
   const cases: [before: string, now: string, lost: string[], gained: string[]][] = [
     [both, 'linux/amd64/v3 linux/arm64', ['linux/amd64'], ['linux/amd64/v3']],
@@ -147,17 +161,17 @@ t.test('a variant is part of the platform; platforms that no node needs matter t
   }
 });
 
-t.test('a tag that is pushed again with the same platforms: two documents are read once', async (t) => {
+t.test('a tag pushed again with the same platforms costs two GETs, once', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled });
   test.push('shop/web', withPlatforms(both, 'second'));
   await test.advance(24 * hour);
-  t.same(test.counts(), { head: 4, get: 2 }, 'what the tag names, and what the pod runs');
+  t.same(test.counts(), { head: 4, get: 2 }, 'the manifest of the tag, and the one that the pod runs');
   t.same(test.notes(), []);
 });
 
-t.test('the registry does not have any more what pods run: their nodes say what was lost', async (t) => {
+t.test('if the registry deleted the image that pods run, the nodes of the pods show the loss', async (t) => {
   const test = await setup(t);
   test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('web', 'shop/web', { pulled: withPlatforms(both, 'collected'), node: 'b' });
@@ -165,19 +179,19 @@ t.test('the registry does not have any more what pods run: their nodes say what 
   t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
-t.test('CRI-O reports no digest of an index: what memory knew is compared', async (t) => {
+t.test('with CRI-O, which reports no index digest, the facts in memory are compared', async (t) => {
   const test = await setup(t, { nodes: { a: { architecture: 'arm64', runtime: 'cri-o' } } });
   test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled: withPlatforms('linux/arm64', 'of the index') });
   await test.advance(12 * hour);
-  t.same(test.notes(), [], 'it has gained nothing');
-  t.same(test.counts(), { head: 1, get: 1 }, 'it is read once');
+  t.same(test.notes(), [], 'no gain');
+  t.same(test.counts(), { head: 1, get: 1 }, 'one GET');
   test.push('shop/web', withPlatforms('linux/amd64', 'second'));
   await test.advance(12 * hour);
   t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
-t.test('a registry that fails changes nothing, and gets no more requests than a sound one', async (t) => {
+t.test('a failing registry changes nothing, and gets no more requests than a healthy one', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled, owner: 'web' });
@@ -194,5 +208,5 @@ t.test('a registry that fails changes nothing, and gets no more requests than a 
   stop();
   test.push('shop/web', withPlatforms(both, 'third'));
   await test.advance(6 * hour);
-  t.same(test.notes(), [], 'all is well again');
+  t.same(test.notes(), [], 'healthy again');
 });

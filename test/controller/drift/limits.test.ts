@@ -13,6 +13,7 @@ import {
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { systemClock } from '../../../src/async/clock.ts';
+import { dataAt } from '../objects.ts';
 import { startLeading } from '../leading.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';
 import { hour, notesPath, setup, withPlatforms, type DriftSetup } from './setup.ts';
@@ -49,23 +50,19 @@ async function setupPrivate(t: Test): Promise<DriftSetup> {
 const heads = ({ registry }: DriftSetup, ok: boolean): number =>
   registry.requests.filter(({ method, status }) => method === 'HEAD' && (status === 200) === ok).length;
 
-t.test('the pull secret of a pod gives access: one HEAD each time, and a token', async (t) => {
+t.test('the pull secret of a pod gives access, with one HEAD per check', async (t) => {
   const test = await setupPrivate(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
   test.pod('web', 'shop/web', { pulled, pullSecrets: ['good'] });
   await test.advance(24 * hour);
   t.equal(heads(test, true), 4);
-  t.equal(heads(test, false), 1, 'the registry is asked once how it authenticates');
+  t.equal(heads(test, false), 1, 'one request without credentials, for the challenge');
   t.equal(test.counts().get, 0);
-  t.ok(
-    test.registry.requests
-      .filter(({ method }) => method === 'HEAD')
-      .slice(1)
-      .every(({ authorization }) => authorization?.user === 'puller'),
-  );
+  const [, ...later] = test.registry.requests.filter(({ method }) => method === 'HEAD');
+  t.ok(later.every(({ authorization }) => authorization?.user === 'puller'));
 });
 
-t.test('after a refusal the credentials of other pods are tried, at the next check', async (t) => {
+t.test('after a refusal, the next check tries the credentials of another pod', async (t) => {
   const test = await setupPrivate(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
   test.push('shop/web', withPlatforms('linux/amd64'));
@@ -78,7 +75,7 @@ t.test('after a refusal the credentials of other pods are tried, at the next che
   t.match(test.notes(), [{ lost: ['linux/arm64'] }]);
 });
 
-t.test('images by digest, images that are never pulled and ended pods are not checked', async (t) => {
+t.test('images by digest, images that are never pulled, and ended pods are not checked', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('never', 'shop/web', { pulled, pullPolicy: 'Never' });
@@ -95,11 +92,11 @@ t.test('images by digest, images that are never pulled and ended pods are not ch
   t.same(test.counts(), { head: 0, get: 0 });
 });
 
-t.test('each tag has one time in each interval', async (t) => {
+t.test('each tag is checked once per interval', async (t) => {
   for (let index = 0; index < 200; index += 1) {
     const image = `registry.example/app-${index}:1`;
     let due = 0;
-    // Rounds of any length, also longer than the interval.
+    // Rounds of any length, even longer than the interval.
     for (let at = 0; at < 100 * hour;) {
       const next = at + ((index * 7919 + at) % (90 * 60_000)) + 1;
       due += isDue(image, 6 * hour, at, next) ? 1 : 0;
@@ -109,53 +106,48 @@ t.test('each tag has one time in each interval', async (t) => {
   }
 });
 
-t.test('too many tags: namespaces take turns, and the same tags are chosen each time', async (t) => {
+t.test('beyond the limit of tags, namespaces take turns, and each round chooses the same tags', async (t) => {
   const items = Array.from({ length: 1000 }, (_, index) => {
     const namespace = index < 990 ? 'crowd' : 'small';
     return { key: `app-${index}`, namespaces: [namespace], item: index };
   });
   const chosen = fairShare(items, 100);
   t.equal(chosen.length, 100);
-  t.equal(chosen.filter((index) => index >= 990).length, 10, 'the small one has all of its own');
+  t.equal(chosen.filter((index) => index >= 990).length, 10, 'all tags of the small namespace');
   t.same(new Set(fairShare(items.toReversed(), 100)), new Set(chosen));
   t.equal(fairShare(items, 1000).length, 1000);
 });
 
-t.test('notes have a bound: lost ones first, then in turn from each namespace', async (t) => {
+t.test('notes are bounded: losses first, then each namespace in turn', async (t) => {
   const { leading, store } = await startLeading(t);
   const notes = new DriftNotes({ client: leading.client, namespace: 'archwright', name: 'archwright-drift' });
+  const gained = (image: string) => drifted(image, { lost: [], gained: ['linux/arm64'] });
   const crowd = Array.from({ length: 2 * maxDriftedTags }, (_, index) => ({
-    drifted: drifted(`r.example/crowd-${index}:1`, { lost: [], gained: ['linux/arm64'] }),
+    drifted: gained(`r.example/crowd-${index}:1`),
     namespaces: ['crowd'],
   }));
-  const small = {
-    drifted: drifted('r.example/z-small:1', { lost: [], gained: ['linux/arm64'] }),
-    namespaces: ['small'],
-  };
+  const small = { drifted: gained('r.example/z-small:1'), namespaces: ['small'] };
   const lost = { drifted: drifted('r.example/z-lost:1'), namespaces: ['crowd'] };
   await notes.write([...crowd, small, lost], leading.signal);
-  const data = () => (store.get(notesPath) as { readonly data?: Record<string, string> } | undefined)?.data;
+  const data = () => dataAt(store, notesPath);
   const found = parseDrifted(data());
   t.equal(found.length, maxDriftedTags);
-  for (const { drifted: tag } of [small, lost])
-    t.ok(
-      found.some(({ image }) => image === tag.image),
-      tag.image,
-    );
+  const images = new Set(found.map(({ image }) => image));
+  for (const { drifted: tag } of [small, lost]) t.ok(images.has(tag.image), tag.image);
   const writes = store.writes().length;
   await notes.write([...crowd, small, lost], leading.signal);
-  t.equal(store.writes().length, writes, 'the same is not written again');
+  t.equal(store.writes().length, writes, 'unchanged notes are not written again');
 
   const platforms = Array.from({ length: 64 }, (_, index) => `linux/${'a'.repeat(60)}${index}`);
   const large = crowd.map((each) => ({ ...each, drifted: { ...each.drifted, gained: platforms } }));
   await notes.write([...large, lost], leading.signal);
   t.ok(JSON.stringify(data()).length < 1.1 * maxDriftedBytes);
-  t.ok(keyOfDrifted(lost.drifted.image) in (data() ?? {}));
+  t.ok(keyOfDrifted(lost.drifted.image) in data());
   await notes.write([], leading.signal);
   t.same(data(), {});
 });
 
-t.test('what is not a note is not read', async (t) => {
+t.test('malformed notes are ignored', async (t) => {
   const good = drifted('r.example/app:1');
   const key = keyOfDrifted(good.image);
   t.same(parseDrifted({ [key]: formatDrifted(good) }), [good]);
@@ -174,7 +166,7 @@ t.test('what is not a note is not read', async (t) => {
   t.same(parseDrifted(undefined), []);
 });
 
-t.test('driftInterval 0s: no checks, and notes of before are removed', async (t) => {
+t.test('with `driftInterval` 0s, there are no checks, and earlier notes are removed', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
   test.pod('web', 'shop/web', { pulled });
@@ -188,5 +180,5 @@ t.test('driftInterval 0s: no checks, and notes of before are removed', async (t)
   t.same(test.counts(), { head: 0, get: 0 });
   test.leader.configure({ driftInterval: hour });
   await test.advance(24 * hour);
-  t.equal(test.counts().head, 24, 'another interval is in force at once');
+  t.equal(test.counts().head, 24, 'a changed interval applies at once');
 });

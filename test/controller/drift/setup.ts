@@ -1,4 +1,4 @@
-/** Drift over a real registry: pods in an API server with a store, a facts memory before the registry, and a clock of the test. */
+/** Drift with a real registry: pods in an API server with a store, a memory of facts, and a fake clock. */
 import type { Test } from 'tap';
 import { createNodeClasses } from '../../../src/cluster/node-classes.ts';
 import type { PullSecrets } from '../../../src/cluster/pull-secrets.ts';
@@ -12,13 +12,13 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import { image as single, multiArch, type Content } from '../../support/registry/content.ts';
 import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
-import { controllerRef, putReplicaSet } from '../objects.ts';
+import { controllerRef, dataAt, putReplicaSet } from '../objects.ts';
 import { startLeading } from '../leading.ts';
 
 export const hour = 3_600_000;
-/** Longer than those of the program, which have a minute: the requests are the same. */
+/** Longer than the program's minute, to save time. The requests are the same. */
 const roundMs = 10 * 60_000;
-/** A revalidation behind an answer would be in progress when the clock jumps: it times out, and the next check with it. */
+/** A background revalidation would time out when the clock jumps, and so would the next check. */
 const withoutRevalidation = {
   ...defaultFreshness,
   revalidateIntervalMs: defaultFreshness.ifNotPresentCacheTimeMs,
@@ -55,7 +55,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
   const registry = await startRegistry(t, options.registry);
   const clock = createFakeClock();
   const client = clientFor(t, { clock });
-  /** Where its agent's memory and that of a controller would be two, here is one. */
+  /** One memory stands for the agent's and the controller's. */
   const newMemory = (): FactsMemory => {
     const source = createRegistrySource({
       registry: client,
@@ -73,7 +73,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
   let monitor: DriftMonitor | undefined;
   const settings = { pullSecrets: options.pullSecrets, configuration: options.configuration };
 
-  /** The next leader, in another process unless it `keeps` memory. */
+  /** Starts the next leader, in a new process unless it `keeps` the memory. */
   async function lead({ keeps = false } = {}): Promise<void> {
     const over = test?.store;
     test?.depose();
@@ -120,7 +120,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
     },
     pod: (name: string, repository: string, pod: PodOptions = {}): void =>
       putPod(store, registry.host, name, repository, pod),
-    /** Lets time pass, with rounds of the leader. */
+    /** Lets time pass while the leader checks. */
     advance: async (ms: number): Promise<void> => {
       await current().test.settled();
       for (let left = ms; left > 0; left -= roundMs) {
@@ -134,10 +134,8 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       head: registry.counts()['HEAD manifests'] ?? 0,
       get: registry.counts()['GET manifests'] ?? 0,
     }),
-    notes: (): Record<string, unknown>[] => {
-      const { data = {} } = (store.get(notesPath) ?? {}) as { data?: Record<string, string> };
-      return Object.values(data).map((text) => JSON.parse(text) as Record<string, unknown>);
-    },
+    notes: (): Record<string, unknown>[] =>
+      Object.values(dataAt(store, notesPath)).map((text) => JSON.parse(text) as Record<string, unknown>),
   };
 }
 

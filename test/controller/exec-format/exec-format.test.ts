@@ -14,10 +14,10 @@ import {
   type TestLeading,
   type TestLeadingOptions,
 } from '../leading.ts';
-import { controllerRef, putReplicaSet } from '../objects.ts';
+import { controllerRef, dataAt, putReplicaSet } from '../objects.ts';
 import type { FactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { until } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
@@ -42,20 +42,20 @@ function crashing(name: string, message?: string, imageDigest = digest): object 
   };
 }
 
-/** A pod that crashes, and whose log says why. */
+/** Adds a crashing pod with an exec format error in its log. */
 function crash(store: KubeStore, name: string, namespace?: string): void {
   store.log(podPath(name, namespace), () => log);
   store.put(podPath(name, namespace), crashing(name));
 }
 
-const knowing =
+const factsBy =
   (factsOf: (image: string) => ImageFacts | undefined): FactsOfPod =>
   ({ uses }) =>
     factsByImage(uses, factsOf);
 
 /** Every manifest claims arm64, the architecture of the node. */
 function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
-  return startAny(t, { factsOfPod: knowing((image) => facts('arm64', { image, digest })), ...options });
+  return startAny(t, { factsOfPod: factsBy((image) => facts('arm64', { image, digest })), ...options });
 }
 
 async function start(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
@@ -77,9 +77,7 @@ function run(t: Test, test: TestLeading): void {
   });
 }
 
-function dataOf(store: KubeStore): object {
-  return (store.get(notesPath) as { readonly data?: object } | undefined)?.data ?? {};
-}
+const dataOf = (store: KubeStore) => dataAt(store, notesPath);
 
 const podPath = (name: string, namespace = 'shop'): string => `/api/v1/namespaces/${namespace}/pods/${name}`;
 
@@ -89,7 +87,7 @@ const keyOf = (suffix: string): string => `sha256-${'a'.repeat(64)}.${suffix}`;
 const isNotedFor = (store: KubeStore, namespaces: string): boolean =>
   JSON.stringify(dataOf(store)).includes(`${namespaces.replaceAll('"', '\\"')}]`);
 
-/** The reader of the notes, when it has so many. */
+/** A reader of the notes, once it has `size` of them. */
 async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeading, size: number) {
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
   const name = 'archwright-broken-images';
@@ -99,7 +97,7 @@ async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeadin
   return broken;
 }
 
-/** A namespace writes 200 notes, whatever its pods say; another one writes one. @returns how many the first keeps */
+/** One namespace causes 200 notes, another causes one. @returns the number of notes of the first */
 async function flooded({ store }: TestLeading, text: string): Promise<() => number> {
   for (let index = 0; index < 200; index += 1) {
     const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
@@ -107,10 +105,10 @@ async function flooded({ store }: TestLeading, text: string): Promise<() => numb
   }
   store.put(podPath('web'), crashing('web', text));
   await store.until(() => isNotedFor(store, '"shop"'), 'the note of the other namespace');
-  return () => Object.values(dataOf(store)).filter((note) => String(note).includes('attacker')).length;
+  return () => Object.values(dataOf(store)).filter((note) => note.includes('attacker')).length;
 }
 
-t.test('a log that says it: noted for the namespace, told to pod and owner, counted', async (t) => {
+t.test('an exec format error in a log leads to a note, events on pod and owner, and a metric', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.log(podPath('web-1'), (query) =>
@@ -124,7 +122,7 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
   });
   await store.until(() => test.events.length === 2, 'the events');
   const shown = (): Promise<number | undefined> => test.series('archwright_broken_images');
-  await until('the metric', async () => (await shown()) === 1);
+  await until(async () => (await shown()) === 1, 'the metric');
   t.match(test.events, [
     { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' }, message: /arm64/ },
     { about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
@@ -133,10 +131,10 @@ t.test('a log that says it: noted for the namespace, told to pod and owner, coun
 
   const broken = await readNotes(t, test, 1);
   t.same(broken.brokenOn(digest, 'shop'), ['arm64']);
-  t.same(broken.brokenOn(digest, 'bank'), [], 'other namespaces are not concerned');
+  t.same(broken.brokenOn(digest, 'bank'), [], 'no effect on other namespaces');
 });
 
-t.test('a second namespace joins the note; a second pod of the same writes nothing', async (t) => {
+t.test('a second namespace is added to the note; a second pod of one namespace writes nothing', async (t) => {
   const test = await start(t);
   const { store } = test;
   for (const [name, namespace] of [
@@ -152,42 +150,39 @@ t.test('a second namespace joins the note; a second pod of the same writes nothi
   t.equal(store.writes().length, 2);
 });
 
-t.test(
-  'attack: termination messages of one namespace are limited, and others are noted meanwhile',
-  async (t) => {
-    const test = await start(t);
-    const ofAttacker = await flooded(test, log);
-    await test.store.until(() => ofAttacker() >= 5, 'the notes of the attacker');
-    t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
-  },
-);
+t.test('attack: forged messages of one namespace are limited, and do not displace other notes', async (t) => {
+  const test = await start(t);
+  const ofAttacker = await flooded(test, log);
+  await test.store.until(() => ofAttacker() >= 5, 'the notes of the attacker');
+  t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
+});
 
-t.test('a log that says something else, or cannot be read, is no evidence', async (t) => {
+t.test('another log text, or an unreadable log, is no evidence', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.log(podPath('panics'), () => 'panic: out of luck\n');
   store.put(podPath('panics'), crashing('panics'));
   store.put(podPath('silent'), crashing('silent'));
-  await store.until(() => store.asked(/\/log$/).length === 2, 'both logs');
+  await store.until(() => store.received(/\/log$/).length === 2, 'both logs');
   store.put(podPath('panics'), { ...crashing('panics'), touched: true });
   crash(store, 'web');
   await noted(store);
-  t.equal(store.asked(/panics\/log$/).length, 1, 'it is not read again and again');
+  t.equal(store.received(/panics\/log$/).length, 1, 'the log is read once');
   t.ok(test.events.every(({ about }) => about.name === 'web'));
 });
 
-t.test('without the right to read logs: told once', async (t) => {
+t.test('a missing permission to read logs is logged once', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.fault(/\/log$/, { status: 403 });
   for (const name of ['a', 'b', 'c']) store.put(podPath(name), crashing(name));
-  await store.until(() => store.asked(/\/log$/).length === 3, 'the logs');
+  await store.until(() => store.received(/\/log$/).length === 3, 'the logs');
   await store.quiet();
   t.equal(test.lines.filter((line) => line.includes('logs of pods may not be read')).length, 1);
   t.same(store.writes(), []);
 });
 
-t.test('logs of pods that are left alone are not read', async (t) => {
+t.test('logs of skipped pods are not read', async (t) => {
   const test = await start(t, { configuration: { excludedNamespaces: ['bank'] } });
   const { store } = test;
   const disabled = crashing('disabled') as { readonly metadata: object };
@@ -198,10 +193,8 @@ t.test('logs of pods that are left alone are not read', async (t) => {
   crash(store, 'web');
   await noted(store);
   await store.quiet();
-  t.same(
-    store.asked(/\/log$/).map(({ path }) => path),
-    [`${podPath('web')}/log`],
-  );
+  t.match(store.received(/\/log$/), [{ path: `${podPath('web')}/log` }]);
+  t.equal(store.received(/\/log$/).length, 1);
   t.ok(test.events.every(({ about }) => about.name === 'web'));
 });
 
@@ -209,16 +202,16 @@ t.test('a termination message needs no log', async (t) => {
   const test = await start(t);
   test.store.put(podPath('web'), crashing('web', log));
   await noted(test.store);
-  t.equal(test.store.asked(/\/log$/).length, 0);
+  t.equal(test.store.received(/\/log$/).length, 0);
 });
 
-/** The configuration as a leader has it: with what the custom resource says. */
+/** With the custom resource over the configuration, as in a real leader. */
 function withResources({ leading }: TestLeading): Leading {
   const { clusterConfigs } = leading.caches;
   return { ...leading, configuration: overlaid(leading.configuration, collectResources({ clusterConfigs })) };
 }
 
-t.test('switched off by the setting or by the custom resource, on again by it', async (t) => {
+t.test('the setting or the custom resource switches it off, the custom resource on again', async (t) => {
   const off = await startLeading(t, { configuration: { execFormatErrorMonitor: false } });
   const { store } = off;
   const leading = withResources(off);
@@ -233,14 +226,14 @@ t.test('switched off by the setting or by the custom resource, on again by it', 
   store.put(podPath('web-1'), crashing('web-1', log));
   await store.until(() => off.leading.caches.runningPods.size === 2, 'the pod');
   await store.quiet();
-  t.equal(store.get(notesPath), undefined, 'an object that is invalid is left out as a whole');
+  t.equal(store.get(notesPath), undefined, 'an invalid object is ignored as a whole');
   store.put(cluster, { spec: { plugins } });
-  await store.until(() => leading.configuration().execFormatErrorMonitor, 'the resource, valid by now');
+  await store.until(() => leading.configuration().execFormatErrorMonitor, 'the corrected custom resource');
   store.put(podPath('web-2'), crashing('web-2', log));
   await noted(store);
 });
 
-t.test('the next leader prunes what has expired and goes on', async (t) => {
+t.test('the next leader removes expired notes and continues', async (t) => {
   const first = await startLeading(t);
   addNode(first);
   const { store } = first;
@@ -254,10 +247,10 @@ t.test('the next leader prunes what has expired and goes on', async (t) => {
   const added = keyOf('arm64');
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
   t.match(dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
-  t.same(Object.keys(dataOf(store)), [added], 'what has expired and what is not a note are gone');
+  t.same(Object.keys(dataOf(store)), [added], 'expired and malformed notes are gone');
 });
 
-t.test('no room for the note: what is told does not promise what it brings about', async (t) => {
+t.test('if the note does not fit, the event does not promise that pods avoid the node', async (t) => {
   const test = await startLeading(t);
   const { store } = test;
   const namespaces = Array.from({ length: 20 }, (_, index) => `team-${index}`);
@@ -273,16 +266,16 @@ t.test('no room for the note: what is told does not promise what it brings about
   t.ok(test.lines.some((line) => line.includes('"noted":false')));
 });
 
-t.test('an API server that refuses the note: tried again', async (t) => {
+t.test('a failed write of the note is repeated', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.fault(/^POST .*configmaps$/, { status: 500, times: 2 });
   store.put(podPath('web'), crashing('web', log));
   await noted(store);
-  t.ok(store.asked(/^POST .*configmaps$/).length >= 3);
+  t.ok(store.received(/^POST .*configmaps$/).length >= 3);
 });
 
-t.test('a leader that knows the pods before the nodes looks at them all the same', async (t) => {
+t.test('a leader whose pods are listed before its nodes still checks them', async (t) => {
   const test = await startLeading(t);
   addNode(test);
   crash(test.store, 'web-1');
@@ -304,7 +297,7 @@ t.test('a leader that knows the pods before the nodes looks at them all the same
   await noted(test.store);
 });
 
-t.test('a node that comes after its pod, and one that does not come', async (t) => {
+t.test('a pod is checked when its node appears, and forgotten if that never happens', async (t) => {
   const clock = createFakeClock();
   const test = await startLeading(t, { clock });
   const { store } = test;
@@ -320,10 +313,10 @@ t.test('a node that comes after its pod, and one that does not come', async (t) 
   store.put(podPath('lost'), { ...crashing('lost', log), spec: { nodeName: 'gone' } });
   await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
   await clock.advance(60_000);
-  t.equal(clock.pending, 1, 'only the next pruning waits');
+  t.equal(clock.pending, 1, 'only the timer of the next cleanup is left');
 });
 
-/** A pod whose termination message says it, and the events about it. */
+/** The events about a pod with an exec format error in its termination message. */
 async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {}) {
   const test = await start(t, options);
   const pod = crashing('web-1', log) as { readonly metadata: object; readonly spec: object };
@@ -339,7 +332,7 @@ async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {})
   return { ...test, message: test.events[0]?.message ?? '' };
 }
 
-t.test('the event reaches the Deployment, once for all of its pods', async (t) => {
+t.test('the Deployment gets one event for all of its pods', async (t) => {
   const { store, message, events } = await eventsOf(t, {});
   t.match(
     message,
@@ -350,8 +343,8 @@ t.test('the event reaches the Deployment, once for all of its pods', async (t) =
   t.match(events[2], { about: { kind: 'Pod', name: 'web-2' } });
 });
 
-t.test('an image that does not claim the architecture of the node is not to blame', async (t) => {
-  const factsOfPod = knowing((image) => facts('amd64 s390x', { image, digest }));
+t.test('an image without the architecture of the node is not noted as broken', async (t) => {
+  const factsOfPod = factsBy((image) => facts('amd64 s390x', { image, digest }));
   const chosen = await eventsOf(t, { factsOfPod }, { nodeSelector: { 'kubernetes.io/arch': 'arm64' } });
   t.equal(
     chosen.message,
@@ -365,18 +358,18 @@ t.test('an image that does not claim the architecture of the node is not to blam
   t.equal(other.store.get(notesPath), undefined);
 });
 
-t.test('what was pulled counts, not what the tag has now', async (t) => {
+t.test('the pulled image counts, not the current image of the tag', async (t) => {
   const pulled = `registry.example/shop/web@${digest}`;
   const later = facts('amd64', { digest: `sha256:${'b'.repeat(64)}` });
-  const byDigest = knowing((image) => (image === pulled ? facts('arm64', { digest }) : later));
+  const byDigest = factsBy((image) => (image === pulled ? facts('arm64', { digest }) : later));
   await eventsOf(t, { factsOfPod: byDigest });
-  const byTag = knowing((image) => (image === pulled ? failed('unauthorized') : facts('amd64', { digest })));
+  const byTag = factsBy((image) => (image === pulled ? failed('unauthorized') : facts('amd64', { digest })));
   t.match((await eventsOf(t, { factsOfPod: byTag })).message, /has amd64, so it cannot run/);
 });
 
-t.test('a manifest that is not known: told, and not noted', async (t) => {
+t.test('an unknown manifest leads to an event, without a note', async (t) => {
   for (const factsOf of [() => undefined, () => failed('unauthorized')]) {
-    const { message, store } = await eventsOf(t, { factsOfPod: knowing(factsOf) });
+    const { message, store } = await eventsOf(t, { factsOfPod: factsBy(factsOf) });
     t.match(
       message,
       /a binary of shop\/web:1 is not for arm64.*Its manifest is not known now, so nothing is noted/,
@@ -385,8 +378,8 @@ t.test('a manifest that is not known: told, and not noted', async (t) => {
   }
 });
 
-t.test('an image that is noted already stays to blame', async (t) => {
-  const factsOfPod = knowing((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
+t.test('an image that is noted already stays noted', async (t) => {
+  const factsOfPod = factsBy((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
   const { store, message } = await eventsOf(t, { factsOfPod });
   t.match(message, /although its manifest names it/);
   await noted(store);
@@ -398,14 +391,14 @@ const v2Node = { metadata: { labels: { 'feature.node.kubernetes.io/cpu-cpuid.X86
 
 async function startOnAmd64(t: Test, node: object = v2Node): Promise<TestLeading> {
   const test = await startLeading(t, {
-    factsOfPod: knowing((image) => facts('amd64', { image, digest })),
+    factsOfPod: factsBy((image) => facts('amd64', { image, digest })),
   });
   test.store.put('/api/v1/nodes/n1', { ...node, status: { nodeInfo: { architecture: 'amd64' } } });
   run(t, test);
   return test;
 }
 
-t.test('a CPU without the level: noted for the namespace, told to pod and owner, counted', async (t) => {
+t.test('a CPU below the level leads to a note, events on pod and owner, and a metric', async (t) => {
   const test = await startOnAmd64(t);
   const { store } = test;
   store.log(podPath('web-1'), () => `starting\n${linker}`);
@@ -423,26 +416,26 @@ t.test('a CPU without the level: noted for the namespace, told to pod and owner,
     },
     { reason: 'CpuLevelTooLow', about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
   ]);
-  await until('the metric', async () => (await test.series('archwright_images_with_cpu_level')) === 1);
+  await until(async () => (await test.series('archwright_images_with_cpu_level')) === 1, 'the metric');
   t.equal(await test.series('archwright_broken_images'), 0);
   t.equal(await test.series('archwright_cpu_level_errors_total{level="v3"}'), 1);
-  t.match(store.asked(/\/log$/)[0]?.query.get('tailLines'), '10');
+  t.match(store.received(/\/log$/)[0]?.query.get('tailLines'), '10');
 
   store.put(podPath('web-2', 'bank'), crashing('web-2', goText));
   await store.until(() => Object.keys(dataOf(store)).length === 2, 'the note of the other namespace');
   const broken = await readNotes(t, test, 2);
-  t.equal(broken.requiredLevel(digest, 'shop'), 3, 'other namespaces are not concerned');
+  t.equal(broken.requiredLevel(digest, 'shop'), 3, 'no effect on other namespaces');
   t.equal(broken.requiredLevel(digest, 'bank'), 4);
   t.same(broken.brokenOn(digest, 'shop'), []);
 });
 
-t.test('a text without a level, on a node without a known level: v2', async (t) => {
+t.test('without a level in the text and of the node, v2 is noted', async (t) => {
   const { store } = await startOnAmd64(t, {});
   store.put(podPath('web'), crashing('web', linker));
   await store.until(() => keyOf('amd64-v2') in dataOf(store), 'the note');
 });
 
-t.test('a level says nothing on another architecture, or above the highest', async (t) => {
+t.test('a level is ignored on another architecture, or above the highest level', async (t) => {
   const labels = { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V4': 'true' };
   const highest = await startOnAmd64(t, { metadata: { labels } });
   const other = await start(t);
@@ -454,7 +447,7 @@ t.test('a level says nothing on another architecture, or above the highest', asy
   }
 });
 
-t.test('attack: levels that one namespace writes share its limits', async (t) => {
+t.test("attack: CPU levels of one namespace count towards the namespace's limit", async (t) => {
   const ofAttacker = await flooded(await startOnAmd64(t), goText);
   t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
 });

@@ -24,23 +24,23 @@ function pod(container: Partial<RunningContainer>, more: Partial<RunningPod> = {
 const pulled = `registry.example/shop/other@${digest}`;
 const suspect = { container: 'web', image: 'shop/web:1', digest, pulled, previous: true };
 
-t.test('who is worth a look', async (t) => {
+t.test('which containers are checked', async (t) => {
   const text = 'exec /app: exec format error\n';
   const cases: [name: string, pod: RunningPod, expected: object | undefined][] = [
     ['crash loop, runc 1.2', pod({}), suspect],
     ['crash loop, runc 1.1', pod({ exitCode: 1 }), suspect],
     [
-      'its image is the one of the spec',
+      'with the image of the spec',
       pod({}, { images: [] }),
       { ...suspect, image: 'registry.example/shop/other:1' },
     ],
     [
-      'the message says it, at the first crash',
+      'an exec format error in the message, at the first crash',
       pod({ restartCount: 0, reason: 'Error', message: text }),
       { ...suspect, failure: { kind: 'exec-format' }, previous: false },
     ],
     [
-      'failed for good',
+      'a pod that has failed',
       pod({ restartCount: 0, reason: 'Error' }, { phase: 'Failed' }),
       { ...suspect, previous: false },
     ],
@@ -58,7 +58,7 @@ t.test('who is worth a look', async (t) => {
   }
 });
 
-t.test('what the log of a program that never ran says', async (t) => {
+t.test('which log texts are exec format errors', async (t) => {
   const cases: [text: string | undefined, says: boolean][] = [
     ['exec /app: exec format error\n', true],
     ['exec /app: exec format error', true],

@@ -1,4 +1,4 @@
-/** What people read about a gated pod: events on the pod, and on the workload that they applied. */
+/** Events about a gated pod, on the pod and on its workload. */
 import t, { type Test } from 'tap';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
@@ -17,7 +17,7 @@ async function withReplicaSet(t: Test, time: FakeClock): Promise<KubeStore> {
   return store;
 }
 
-void t.test('which image, why and until when, on the pod and on its Deployment', async (t) => {
+t.test('events on the pod and on its Deployment name the image, the reason and the time limit', async (t) => {
   const time = createFakeClock();
   const store = await withReplicaSet(t, time);
   const pod = gated('web-1-a', ['private', 'both'], {}, ofReplicaSet);
@@ -28,7 +28,12 @@ void t.test('which image, why and until when, on the pod and on its Deployment',
     'waits behind the scheduling gate, until 2026-11-01T00:05:00Z at the latest, for images that are not known: ' +
     'private: unauthorized: the registry requires a valid credential; check the pull secrets';
   t.match(gates.events, [
-    { type: 'Warning', reason: 'Gated', message, about: { kind: 'Pod', namespace: 'shop', name: 'web-1-a' } },
+    {
+      type: 'Warning',
+      reason: 'Gated',
+      message,
+      about: { kind: 'Pod', namespace: 'shop', name: 'web-1-a' },
+    },
     {
       type: 'Warning',
       reason: 'Gated',
@@ -43,7 +48,7 @@ void t.test('which image, why and until when, on the pod and on its Deployment',
   gates.known = { ...known, private: { ...hinted, error: { code: 'unauthorized', message: '', hint } } };
   await gates.pass(2 * minute);
   t.ok(gates.events[2]?.message.includes(`: private: unauthorized: ${hint} (the registry requires`));
-  t.equal(gates.events.splice(2).length, 2, 'once more, when the reason changes');
+  t.equal(gates.events.splice(2).length, 2, 'a changed reason leads to another event');
   gates.known = { both: 'amd64 arm64', private: failed('not-found') };
   await gates.pass(0.5 * minute);
   t.match(gates.events.slice(2), [
@@ -55,10 +60,10 @@ void t.test('which image, why and until when, on the pod and on its Deployment',
     { reason: 'ImageUnknown', about: { kind: 'Pod' } },
     { reason: 'ImageUnknown', about: { kind: 'Deployment', name: 'web' } },
   ]);
-  t.equal(store.asked(/^GET .*replicasets/u).length, 1, 'the owner is read once');
+  t.equal(store.received(/^GET .*replicasets/u).length, 1, 'the owner is read once');
 });
 
-void t.test('a pod whose images are known within two seconds needs no event', async (t) => {
+t.test('a pod whose images are known within two seconds needs no event', async (t) => {
   const gates = await startGates(t, [gated('web', ['later'])]);
   await gates.pass(1500);
   gates.known = { later: 'arm64' };
@@ -73,25 +78,22 @@ void t.test('a pod whose images are known within two seconds needs no event', as
   t.equal(slow.events.length, 1);
 });
 
-void t.test(
-  'the pods of a workload with the same trouble are one event there, and not all at once',
-  async (t) => {
-    const time = createFakeClock();
-    const store = await withReplicaSet(t, time);
-    const pods = Array.from({ length: 200 }, (_, index) =>
-      gated(`web-${index}`, ['private'], {}, ofReplicaSet),
-    );
-    const gates = await startGates(t, pods, { store, time, known: unauthorized });
-    const about = (kind: string): number => gates.events.filter((event) => event.about.kind === kind).length;
-    await store.until(() => about('Deployment') > 0, 'the event of the workload');
-    t.equal(about('Pod'), 50);
-    await gates.pass(minute);
-    t.equal(about('Pod'), 200, 'each pod in the end');
-    t.equal(about('Deployment'), 1);
-  },
-);
+t.test('pods with the same problem share an event on their workload; their own are spread out', async (t) => {
+  const time = createFakeClock();
+  const store = await withReplicaSet(t, time);
+  const pods = Array.from({ length: 200 }, (_, index) =>
+    gated(`web-${index}`, ['private'], {}, ofReplicaSet),
+  );
+  const gates = await startGates(t, pods, { store, time, known: unauthorized });
+  const about = (kind: string): number => gates.events.filter((event) => event.about.kind === kind).length;
+  await store.until(() => about('Deployment') > 0, 'the event of the workload');
+  t.equal(about('Pod'), 50);
+  await gates.pass(minute);
+  t.equal(about('Pod'), 200, 'in the end, one event per pod');
+  t.equal(about('Deployment'), 1);
+});
 
-void t.test('a pod that cannot be placed, or not be patched, tells its workload too', async (t) => {
+t.test('an unplaceable or unpatchable pod leads to an event on its workload too', async (t) => {
   const time = createFakeClock();
   const store = await withReplicaSet(t, time);
   const gates = await startGates(t, [gated('web', ['arm', 'intel'], {}, ofReplicaSet)], {
@@ -110,7 +112,7 @@ void t.test('a pod that cannot be placed, or not be patched, tells its workload 
   ]);
 });
 
-void t.test('an owner that cannot be read stands for the workload', async (t) => {
+t.test('if the owner cannot be read, it gets the event instead of the workload', async (t) => {
   for (const status of [403, 404, 500]) {
     const time = createFakeClock();
     const store = await withReplicaSet(t, time);

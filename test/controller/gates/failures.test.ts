@@ -1,15 +1,23 @@
-/** What goes wrong while gates are opened: conflicts, refusals, an API server that fails, defects, and leaders that go. */
-import t from 'tap';
+/** Failures while gates are removed: conflicts, refusals, a failing API server, defects, a stopped leader. */
+import t, { type Test } from 'tap';
 import { policyFor } from '../../../src/policy/effective/effective.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import type { Fault, KubeStore, StoreRequest } from '../../support/kube-store.ts';
+import type { Fault, KubeStore, Match, StoreRequest } from '../../support/kube-store.ts';
 import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
 
 const minute = 60_000;
 const known = { both: 'amd64 arm64', arm: 'arm64' };
 const patches = `PATCH ${path('web')}`;
 
-void t.test('a pod that changed meanwhile is decided again from what it is now', async (t) => {
+/** The gated pod `web`, which needs arm64, under a fault of the API server. */
+async function startWithFault(t: Test, match: Match, fault: Fault) {
+  const gates = await startGates(t, [], { known });
+  gates.store.fault(match, fault);
+  gates.store.put(path('web'), gated('web', ['arm']));
+  return gates;
+}
+
+t.test('a pod that changed meanwhile is decided again', async (t) => {
   const annotations = { 'x.example/owner': 'somebody' };
   const edited = gated('web', ['arm'], { nodeSelector: { zone: 'a' } }, { annotations });
   const gates = await startGates(t, [gated('web', ['arm'])], {
@@ -21,13 +29,13 @@ void t.test('a pod that changed meanwhile is decided again from what it is now',
   await gates.opened(1);
   const pod = gates.pod('web');
   t.same(termsOf(pod), [archIn('arm64')]);
-  t.same(pod.spec.nodeSelector, { zone: 'a' }, "nothing of anybody else's is overwritten");
+  t.same(pod.spec.nodeSelector, { zone: 'a' }, 'the change of the other writer stays');
   t.equal(pod.metadata?.annotations?.['x.example/owner'], 'somebody');
   t.equal(gates.store.writes().length, 2);
   t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
 });
 
-void t.test('a pod whose images changed meanwhile waits for these', async (t) => {
+t.test('a pod whose images changed meanwhile waits for the new ones', async (t) => {
   const gates = await startGates(t, [gated('web', ['arm'])], {
     known,
     step: (name) => {
@@ -35,7 +43,7 @@ void t.test('a pod whose images changed meanwhile waits for these', async (t) =>
         gates.store.put(path('web'), gated('web', ['later']));
     },
   });
-  await gates.store.until(() => gates.store.asked(patches).length === 1);
+  await gates.store.until(() => gates.store.received(patches).length === 1);
   await gates.pass(1000);
   t.equal(gates.isGated('web'), true);
   gates.known = { later: 'amd64' };
@@ -44,7 +52,7 @@ void t.test('a pod whose images changed meanwhile waits for these', async (t) =>
   t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
 });
 
-void t.test('a pod that went, was replaced, or lost our gate between decision and patch', async (t) => {
+t.test('a pod that disappeared, was replaced, or lost our gate between decision and patch', async (t) => {
   const going = gated('web', ['arm'], {}, { uid: 'another', deletionTimestamp: 'x' });
   const opened = gated('web', ['arm'], { schedulingGates: [theirs] });
   const changes: readonly [string, (store: KubeStore) => unknown][] = [
@@ -59,21 +67,29 @@ void t.test('a pod that went, was replaced, or lost our gate between decision an
         if (step === 'gates/decided') change(gates.store);
       },
     });
-    await gates.store.until(() => gates.store.asked(patches).length === 1);
+    await gates.store.until(() => gates.store.received(patches).length === 1);
     await gates.pass(minute);
-    t.equal(gates.store.asked(patches).length, 1, name);
+    t.equal(gates.store.received(patches).length, 1, name);
     t.same(gates.events, [], name);
   }
 });
 
-void t.test('a storm of failures passes: every pod is placed in the end', async (t) => {
+t.test('a proxy answers 404 for a pod that exists: it is decided again', async (t) => {
+  const gates = await startGates(t, [], { known });
+  for (const match of [patches, `GET ${path('web')}`]) gates.store.fault(match, { status: 404, times: 1 });
+  gates.store.put(path('web'), gated('web', ['arm']));
+  await gates.pass(20_000);
+  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+});
+
+t.test('after temporary failures, every pod is placed', async (t) => {
   const names = Array.from({ length: 5 }, (_, index) => `web-${index}`);
   const faults: readonly [string, Fault][] = [
     ['conflicts', { status: 409, times: 20 }],
     ['too many requests', { status: 429, retryAfter: 1, times: 20 }],
     ['an API server that fails', { status: 500, times: 20 }],
     ['connections that break', { reset: true, times: 20 }],
-    ['an answer that was lost', { lost: true, times: 1 }],
+    ['a lost response', { lost: true, times: 1 }],
   ];
   for (const [name, fault] of faults) {
     const gates = await startGates(t, [], { known });
@@ -86,7 +102,7 @@ void t.test('a storm of failures passes: every pod is placed in the end', async 
   }
 });
 
-void t.test('conflicts at the very end of the time cost no placement', async (t) => {
+t.test('conflicts just before the time limit do not prevent placement', async (t) => {
   const gates = await startGates(t, [gated('web', ['both', 'never'])], { known });
   gates.store.fault(/^PATCH /u, { status: 409, times: 20 });
   await gates.pass(5.9 * minute);
@@ -94,11 +110,9 @@ void t.test('conflicts at the very end of the time cost no placement', async (t)
   t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
 });
 
-void t.test('a refused placement: only the gate is removed, and an event says why', async (t) => {
-  const gates = await startGates(t, [], { known });
+t.test('if the placement is refused, only the gate is removed, and an event gives the reason', async (t) => {
   const message = 'Pod "web" is invalid: spec.affinity: Invalid value';
-  gates.store.fault(patches, { status: 422, causes: true, times: 1, message });
-  gates.store.put(path('web'), gated('web', ['arm']));
+  const gates = await startWithFault(t, patches, { status: 422, causes: true, times: 1, message });
   await gates.opened(1);
   t.same(gates.pod('web').spec.schedulingGates, [theirs]);
   t.equal(termsOf(gates.pod('web')), undefined);
@@ -108,7 +122,7 @@ void t.test('a refused placement: only the gate is removed, and an event says wh
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 1);
 });
 
-void t.test('a pod without room for another annotation is placed without the record', async (t) => {
+t.test('a pod without room for another annotation is placed without the record', async (t) => {
   const gates = await startGates(t, [], { known });
   const message = 'Pod "web" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes';
   const isRecorded = ({ verb, json }: StoreRequest): boolean =>
@@ -119,10 +133,10 @@ void t.test('a pod without room for another annotation is placed without the rec
   t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
   t.same(gates.pod('web').metadata?.annotations, { 'x.example/large': '…' });
   t.same(gates.events, []);
-  t.equal(gates.store.asked(patches).length, 2);
+  t.equal(gates.store.received(patches).length, 2);
 });
 
-void t.test('a patch that does not fit is made again from the pod as it is now, or left out', async (t) => {
+t.test('a patch that does not apply is computed again, once; then only the gate is removed', async (t) => {
   const changing = await startGates(t, [], { known });
   let tries = 0;
   changing.store.fault(patches, {
@@ -138,24 +152,20 @@ void t.test('a patch that does not fit is made again from the pod as it is now, 
   t.equal(tries, 1);
   t.same(termsOf(changing.pod('web')), [archIn('arm64')]);
 
-  const same = await startGates(t, [], { known });
-  same.store.fault(patches, { status: 422, times: 1 });
-  same.store.put(path('web'), gated('web', ['arm']));
+  const same = await startWithFault(t, patches, { status: 422, times: 1 });
   await same.opened(1);
   t.equal(termsOf(same.pod('web')), undefined);
   t.match(same.events, [{ reason: 'PlacementFailed' }]);
 });
 
-void t.test('a webhook refuses placements with any status: only the gate is removed', async (t) => {
+t.test('if a webhook refuses the placement, with any status, only the gate is removed', async (t) => {
   const isPlacement = ({ verb, json }: StoreRequest): boolean =>
     verb === 'PATCH' && JSON.stringify(json).includes('/spec/affinity');
   for (const status of [400, 403, 404, 405, 409, 418, 422]) {
-    const gates = await startGates(t, [], { known });
     const message = 'admission webhook "quota.example" denied the request: no affinity here';
-    gates.store.fault(isPlacement, { status, message });
-    gates.store.put(path('web'), gated('web', ['arm']));
+    const gates = await startWithFault(t, isPlacement, { status, message });
     await gates.pass(5 * minute);
-    if (status !== 422) t.equal(gates.isGated('web'), true, `${status}: it may be another one tomorrow`);
+    if (status !== 422) t.equal(gates.isGated('web'), true, `${status}: it may be temporary`);
     await gates.pass(minute / 2);
     t.equal(gates.isGated('web'), false, String(status));
     t.equal(termsOf(gates.pod('web')), undefined);
@@ -163,17 +173,16 @@ void t.test('a webhook refuses placements with any status: only the gate is remo
   }
 });
 
-void t.test('a refusal without a reason in the pod is tried until the time is over', async (t) => {
-  const gates = await startGates(t, [], { known });
-  gates.store.fault(patches, { status: 403, message: 'no right to patch pods' });
-  gates.store.put(path('web'), gated('web', ['arm']));
+t.test('a refusal that is not about the pod is retried until the time limit', async (t) => {
+  const gates = await startWithFault(t, patches, { status: 403, message: 'no right to patch pods' });
   await gates.pass(6 * minute);
-  t.equal(gates.isGated('web'), true, 'nobody lets it');
-  t.ok(gates.store.asked(patches).length < 60, `${gates.store.asked(patches).length} tries in six minutes`);
+  t.equal(gates.isGated('web'), true, 'removing the gate is forbidden too');
+  const { length: tries } = gates.store.received(patches);
+  t.ok(tries < 60, `${tries} tries in six minutes`);
   t.ok(((await gates.series('archwright_gate_failures_total{reason="refused"}')) ?? 0) > 5);
 });
 
-void t.test('a defect in one pod stops no other; its gate is removed when its time is over', async (t) => {
+t.test('an exception for one pod does not stop others; its gate is removed at the time limit', async (t) => {
   const pods = [gated('web', ['arm'], {}, { labels: { poison: 'yes' } }), gated('fine', ['arm'])];
   const gates = await startGates(t, pods, {
     known,
@@ -198,7 +207,7 @@ void t.test('a defect in one pod stops no other; its gate is removed when its ti
   t.ok(((await gates.series('archwright_gate_failures_total{reason="fault"}')) ?? 0) > 3);
 });
 
-void t.test('facts that fail or never come hold no pod beyond its time', async (t) => {
+t.test('failed or missing facts do not hold a pod beyond its time limit', async (t) => {
   const hanging = await startGates(t, [gated('web', ['arm'])], {
     change: (leading) => ({ ...leading, factsOfPod: () => new Promise(() => undefined) }),
   });
@@ -216,7 +225,7 @@ void t.test('facts that fail or never come hold no pod beyond its time', async (
     ]);
 });
 
-void t.test('a leader that goes in the middle: the next one does the rest, nothing twice', async (t) => {
+t.test('the next leader completes the work of a stopped one, without repetition', async (t) => {
   for (const at of ['gates/decided', 'gates/opened']) {
     const time = createFakeClock();
     const store = await newStore(t, time);
@@ -242,7 +251,7 @@ void t.test('a leader that goes in the middle: the next one does the rest, nothi
   }
 });
 
-void t.test('a leader that stops asks and writes nothing more', async (t) => {
+t.test('a stopped leader sends no more writes', async (t) => {
   const gates = await startGates(t, [gated('web', ['later'])]);
   await gates.store.until(() => gates.open === 1);
   gates.depose();

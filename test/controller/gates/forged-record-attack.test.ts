@@ -1,4 +1,4 @@
-/** The attack: a forged record on a gated pod while the key of the records is not known. */
+/** Attack: a forged record on a gated pod, while the signing key of records is unknown. */
 import t from 'tap';
 import { sealerFor, watchRecordKey } from '../../../src/cluster/record-seal.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
@@ -20,10 +20,10 @@ const preferredOf = ({ spec }: Pod): unknown =>
   spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution;
 
 for (const [when, data] of [
-  ['the Secret does not exist', undefined],
+  ['the Secret of the key does not exist', undefined],
   ['the Secret has no key', { current: Buffer.from('T'.repeat(64)).toString('base64') }],
 ] as const) {
-  t.test(`it removes nothing: ${when}`, async (t) => {
+  t.test(`a forged record removes nothing if ${when}`, async (t) => {
     const time = createFakeClock();
     const store = await newStore(t, time);
     if (data) store.put(paths.secrets(namespace, name), { metadata: { namespace, name }, data });

@@ -1,7 +1,6 @@
-/** Gates that open: known images, unknown ones, the end of patience, and pods that change or go. */
+/** When gates are removed: known images, unknown images, the time limit, pods that change or disappear. */
 import t from 'tap';
 import { ungatedPod } from '../../../src/placement/patch/patch.ts';
-import type { NodeSelectorTerm } from '../../../src/kube/api/objects.ts';
 import { failed, requiring, type Known } from '../../support/placement-input.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
@@ -9,25 +8,26 @@ import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, th
 const minute = 60_000;
 const nothingInCommon = 'no architecture can run all images: arm has arm64; intel has amd64';
 
-void t.test('a known image: one patch sets the placement and takes our gate away', async (t) => {
+t.test('a known image: one patch adds the placement and removes our gate', async (t) => {
   const gates = await startGates(t, [gated('web', ['both'])], { known: { both: 'amd64 arm64' } });
   await gates.opened(1);
   const pod = gates.pod('web');
   t.same(termsOf(pod), [archIn('amd64', 'arm64')]);
-  t.same(pod.spec.schedulingGates, [theirs], 'the gates of others stay');
+  t.same(pod.spec.schedulingGates, [theirs], "other controllers' gates stay");
   t.equal(gates.store.writes().length, 1);
   const guard = { op: 'replace', path: '/metadata/resourceVersion', value: /^\d+$/u };
-  t.match(gates.store.writes()[0]?.json, [guard], 'guarded by the version that was decided upon');
-  t.equal(ungatedPod(gated('x', [])).length, 1, 'a pod without a version has nothing to guard');
+  const operations = gates.store.writes()[0]?.json as readonly unknown[];
+  t.match(operations[0], guard, 'guarded by the resourceVersion that was decided upon');
+  t.equal(ungatedPod(gated('x', [])).length, 1, 'without a resourceVersion, no guard');
   t.equal(gate.name, 'arch.example/scheduling-gate');
-  t.equal(gates.asked.length, 0);
+  t.equal(gates.lookups.length, 0);
   t.same(gates.events, []);
   t.same(gates.steps, ['gates/decided', 'gates/opened']);
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="placed"}'), 1);
   t.equal(await gates.series('archwright_gated_duration_seconds_count'), 1);
 });
 
-void t.test('an unknown image: one lookup for all of its pods, which its answer decides', async (t) => {
+t.test('an unknown image: one lookup decides all of its pods', async (t) => {
   const pods = Array.from({ length: 30 }, (_, index) => gated(`web-${index}`, ['later']));
   const gates = await startGates(t, pods);
   await gates.store.until(() => gates.open === 1);
@@ -37,20 +37,20 @@ void t.test('an unknown image: one lookup for all of its pods, which its answer 
   gates.known = { later: 'arm64' };
   gates.answer();
   await gates.opened(30);
-  t.equal(gates.asked.length, 1);
+  t.equal(gates.lookups.length, 1);
   t.same(termsOf(gates.pod('web-29')), [archIn('arm64')]);
   t.equal(gates.store.writes().length, 30);
   t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 0);
 });
 
-void t.test('an unknown image: the fallback and an event after maxGateDuration', async (t) => {
+t.test('an unknown image: the fallback and an event after maxGateDuration', async (t) => {
   const gates = await startGates(t, [gated('web', ['broken', 'both'])], {
     known: { both: 'amd64 arm64', broken: failed('unauthorized', 'the registry said 401') },
     configuration: { fallbackArchitecture: 'amd64' },
   });
   await gates.pass(4.9 * minute);
   t.equal(gates.isGated('web'), true);
-  t.equal(gates.store.writes().length, 0, 'nothing is written meanwhile');
+  t.equal(gates.store.writes().length, 0, 'no write before the time limit');
   t.equal(await gates.series('archwright_gated_pods{age="5m",reason="unauthorized"}'), 1);
   await gates.pass(0.2 * minute);
   await gates.opened(1);
@@ -69,7 +69,7 @@ void t.test('an unknown image: the fallback and an event after maxGateDuration',
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="fallback"}'), 1);
 });
 
-void t.test('what is known is the bound of a pod without a fallback architecture', async (t) => {
+t.test('without a fallback architecture, the known images restrict the pod', async (t) => {
   const gates = await startGates(t, [gated('web', ['never', 'both'])], { known: { both: 'amd64 arm64' } });
   await gates.pass(5.1 * minute);
   await gates.opened(1);
@@ -80,7 +80,7 @@ void t.test('what is known is the bound of a pod without a fallback architecture
   ]);
 });
 
-void t.test('a new leader goes on where the last one was: the time counts from creation', async (t) => {
+t.test('the time limit counts from creation, also under a new leader', async (t) => {
   const time = createFakeClock();
   const store = await newStore(t, time);
   const first = await startGates(t, [gated('web', ['never'])], { store, time });
@@ -95,7 +95,7 @@ void t.test('a new leader goes on where the last one was: the time counts from c
   t.equal(store.writes().length, 1);
 });
 
-void t.test('a wall clock that is set changes nothing', async (t) => {
+t.test('a change of the wall clock does not matter', async (t) => {
   for (const [name, to] of [
     ['forward', createdAt + 10 * 365 * 24 * 60 * minute],
     ['back', 0],
@@ -110,22 +110,20 @@ void t.test('a wall clock that is set changes nothing', async (t) => {
   }
 });
 
-void t.test('a creation time that is absent, unreadable or in the future is now', async (t) => {
+t.test('an absent, unreadable or future creation time counts as now', async (t) => {
   const times = [undefined, 'yesterday', '2030-01-01T00:00:00Z'];
   const pods = times.map((creationTimestamp, index) =>
     gated(`p${index}`, ['never'], {}, { creationTimestamp }),
   );
   const gates = await startGates(t, pods);
   await gates.pass(4.9 * minute);
-  t.same(
-    times.map((_, index) => gates.isGated(`p${index}`)),
-    [true, true, true],
-  );
+  const areGated = (): boolean[] => times.map((_, index) => gates.isGated(`p${index}`));
+  t.same(areGated(), [true, true, true]);
   await gates.pass(0.3 * minute);
-  await gates.store.until(() => times.every((_, index) => !gates.isGated(`p${index}`)));
+  await gates.store.until(() => !areGated().includes(true));
 });
 
-void t.test('the time is configured, and changes while the pod waits', async (t) => {
+t.test('a changed `maxGateDuration` applies to waiting pods', async (t) => {
   let configuration = { maxGateDuration: 60 * minute };
   const gates = await startGates(t, [gated('web', ['never'])], {
     change: (leading) => ({
@@ -140,7 +138,7 @@ void t.test('the time is configured, and changes while the pod waits', async (t)
   await gates.opened(1);
 });
 
-void t.test('images without a common architecture pend even if the policy denies', async (t) => {
+t.test('a gated pod without a common architecture pends, even under `deny`', async (t) => {
   const known = { arm: 'arm64', intel: 'amd64' };
   const gates = await startGates(t, [gated('web', ['arm', 'intel'])], { known });
   await gates.opened(1);
@@ -158,7 +156,7 @@ void t.test('images without a common architecture pend even if the policy denies
   t.equal(termsOf(allowed.pod('web')), undefined);
 });
 
-void t.test('a pod that the webhook made pending gets one event', async (t) => {
+t.test('a pod that pends since admission gets one event', async (t) => {
   const images = Object.entries({ arm: 'arm64', intel: 'amd64' });
   const record = { v: 1, outcome: 'pending', imagesKey: 'x', added: {}, images };
   const annotations = { 'arch.example/decision': JSON.stringify(record) };
@@ -172,7 +170,7 @@ void t.test('a pod that the webhook made pending gets one event', async (t) => {
   t.equal(gates.store.writes().length, 0);
 });
 
-void t.test('a pod that is skipped by now loses the gate at once', async (t) => {
+t.test('a pod that is skipped by a new policy loses the gate at once', async (t) => {
   const gates = await startGates(
     t,
     [
@@ -197,7 +195,7 @@ void t.test('a pod that is skipped by now loses the gate at once', async (t) => 
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="skipped"}'), 3);
 });
 
-void t.test('a pod of a namespace that is not seen yet waits for it, not for long', async (t) => {
+t.test('a pod waits for its namespace to appear in the cache, for a bounded time', async (t) => {
   const labels = { 'arch.example/placement': 'disabled' };
   const pods = ['new', 'never-seen'].map((namespace) => gated('web', ['both'], {}, { namespace }));
   const gates = await startGates(t, pods, { known: { both: 'arm64' } });
@@ -205,13 +203,14 @@ void t.test('a pod of a namespace that is not seen yet waits for it, not for lon
   t.equal(gates.store.writes().length, 0);
   gates.store.put('/api/v1/namespaces/new', { metadata: { name: 'new', labels } });
   await gates.store.until(() => gates.store.writes().length === 1);
-  t.equal(termsOf(gates.store.get(path('web', 'new')) as never), undefined, 'its labels counted');
+  const inNew = gates.store.get(path('web', 'new')) as never;
+  t.equal(termsOf(inNew), undefined, 'the labels of the namespace apply');
   await gates.pass(5000);
   await gates.store.until(() => gates.store.writes().length === 2);
   t.same(termsOf(gates.store.get(path('web', 'never-seen')) as never), [archIn('arm64')]);
 });
 
-void t.test('a pod that goes away is no error', async (t) => {
+t.test('a deleted pod is not an error', async (t) => {
   const gates = await startGates(t, [
     gated('web', ['later']),
     gated('going', ['later'], {}, { deletionTimestamp: 'x' }),
@@ -223,26 +222,26 @@ void t.test('a pod that goes away is no error', async (t) => {
   gates.answer();
   await gates.pass(10 * minute);
   t.equal(gates.store.writes().length, 0);
-  t.equal(gates.isGated('going'), true, 'a pod that is being deleted is left alone');
+  t.equal(gates.isGated('going'), true, 'a terminating pod is not changed');
   t.same(gates.events, []);
 });
 
-void t.test('another pod by the same name is another pod', async (t) => {
+t.test('a new pod of the same name has its own time limit', async (t) => {
   const gates = await startGates(t, [gated('db-0', ['never'])]);
   await gates.pass(4 * minute);
   const creationTimestamp = new Date(gates.time.now()).toISOString();
   gates.store.put(path('db-0'), gated('db-0', ['never'], {}, { uid: 'second', creationTimestamp }));
   await gates.pass(2 * minute);
-  t.equal(gates.isGated('db-0'), true, 'it has its own time');
+  t.equal(gates.isGated('db-0'), true, 'the time limit of the first pod does not count');
   await gates.pass(3.2 * minute);
   await gates.store.until(() => !gates.isGated('db-0'));
 });
 
-void t.test('what was required at creation contradicts the images now: told about', async (t) => {
+t.test('an event reports that the requirement from admission contradicts the current images', async (t) => {
   const added = { terms: [[['kubernetes.io/arch', ['amd64']]]], made: true };
   const record = { v: 1, outcome: 'gated', architectures: ['amd64'], imagesKey: 'x', added };
   const annotations = { 'arch.example/decision': JSON.stringify(record) };
-  const pod = gated('web', ['arm'], requiring(archIn('amd64') as NodeSelectorTerm), { annotations });
+  const pod = gated('web', ['arm'], requiring(archIn('amd64')), { annotations });
   const gates = await startGates(t, [pod], { known: { arm: 'arm64' } });
   await gates.store.until(() => gates.events.length > 0);
   t.match(gates.events, [
@@ -250,10 +249,10 @@ void t.test('what was required at creation contradicts the images now: told abou
   ]);
 });
 
-void t.test('a pod is made to pend only by what its images have now', async (t) => {
+t.test('before a pod is made to pend, its tags are confirmed', async (t) => {
   const cases: readonly [name: string, now: Known, required: string, ...events: string[]][] = [
     ['pushed again', { 'a:1': 'amd64 arm64', 'b:1': 'arm64' }, 'arm64'],
-    ['still so', { 'a:1': 'amd64', 'b:1': 'arm64' }, 'no-common-architecture', 'NoCommonArchitecture'],
+    ['unchanged', { 'a:1': 'amd64', 'b:1': 'arm64' }, 'no-common-architecture', 'NoCommonArchitecture'],
   ];
   for (const [name, now, required, ...events] of cases) {
     const confirmed: (readonly string[])[] = [];
@@ -276,7 +275,7 @@ void t.test('a pod is made to pend only by what its images have now', async (t) 
     });
     await gates.opened(2);
     for (const pod of ['web', 'too']) t.same(termsOf(gates.pod(pod)), [archIn(required)], name);
-    t.same(confirmed, [['a:1', 'b:1']], 'one question for both pods');
+    t.same(confirmed, [['a:1', 'b:1']], 'one lookup for both pods');
     t.same([...new Set(gates.events.map(({ reason }) => reason))], events, name);
   }
 });

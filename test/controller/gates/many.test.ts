@@ -1,17 +1,18 @@
-/** Thousands of pods at once: bounded questions, bounded work, one patch for each pod. */
+/** Thousands of pods at once: bounded lookups, bounded work, one patch per pod. */
+import { setImmediate as settled } from 'node:timers/promises';
 import t from 'tap';
 import type { FactsByImage, FactsOfPod, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
 import { GateLookups, type LookupListener } from '../../../src/controller/gates/lookups.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { sized } from '../../support/exhaustive.ts';
 import { facts } from '../../support/placement-input.ts';
 import { gated, newStore, path, startGates } from './support.ts';
+import { silentLog } from '../../support/captured.ts';
 
 const count = sized(1000, 10_000);
 const images = sized(100, 200);
 
-void t.test(`${count} pods of ${images} images: one lookup per image, one patch per pod`, async (t) => {
+t.test(`${count} pods of ${images} images: one lookup per image, one patch per pod`, async (t) => {
   const time = createFakeClock();
   const store = await newStore(t, time);
   for (let index = 0; index < count; index += 1) {
@@ -30,14 +31,14 @@ void t.test(`${count} pods of ${images} images: one lookup per image, one patch 
     },
   });
   await store.until(() => gates.open === images);
-  t.equal(gates.asked.length, images);
+  t.equal(gates.lookups.length, images);
   gates.known = Object.fromEntries(Array.from({ length: images }, (_, index) => [`image-${index}`, 'arm64']));
   gates.answer();
   for (let turn = 0; turn < 30 && store.writes().length < count; turn += 1)
     await store.until(() => store.writes().length >= Math.min(count, (turn + 1) * 500));
   await store.until(() => gates.steps.length === 2 * count);
   t.equal(store.writes().length, count);
-  t.equal(gates.asked.length, images);
+  t.equal(gates.lookups.length, images);
   t.ok(most <= 32, `${most} at the same time`);
   const left = store
     .list('/api/v1/namespaces/shop/pods')
@@ -45,7 +46,7 @@ void t.test(`${count} pods of ${images} images: one lookup per image, one patch 
   t.equal(left.length, 0);
 });
 
-interface Asked {
+interface Lookup {
   readonly wanted: FactsWanted;
   readonly resolve: (facts: FactsByImage) => void;
 }
@@ -61,25 +62,23 @@ function wanted(image: string, more: Partial<FactsWanted> = {}): FactsWanted {
   };
 }
 
-function asking(maxOpen: number) {
-  const asked: Asked[] = [];
+function setupLookups(maxOpen: number) {
+  const lookups: Lookup[] = [];
   const answered: string[] = [];
   const turns: string[] = [];
   const time = createFakeClock();
-  const factsOfPod: FactsOfPod = (what) => new Promise((resolve) => asked.push({ wanted: what, resolve }));
+  const factsOfPod: FactsOfPod = (what) => new Promise((resolve) => lookups.push({ wanted: what, resolve }));
   const listener: LookupListener = {
     onFacts: (key, found) => void answered.push(`${key}: ${[...found.keys()].join()}`),
     onTurn: (key) => void turns.push(key),
   };
-  const leading = { factsOfPod, log: createLog({ level: 'silent' }), clock: time };
+  const leading = { factsOfPod, log: silentLog, clock: time };
   const it = new GateLookups(leading, listener, maxOpen);
-  return { it, asked, answered, turns, time };
+  return { it, lookups, answered, turns, time };
 }
 
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
-
-void t.test('the same images and credentials share a lookup; other credentials do not', async (t) => {
-  const { it, asked, answered } = asking(20);
+t.test('the same images and credentials share a lookup; other credentials do not', async (t) => {
+  const { it, lookups, answered } = setupLookups(20);
   it.find('a', wanted('web'));
   it.find('b', wanted('web'));
   it.find('b', wanted('web'));
@@ -87,86 +86,81 @@ void t.test('the same images and credentials share a lookup; other credentials d
   it.find('d', wanted('web', { namespace: 'other' }));
   it.find('e', wanted('web', { serviceAccount: { namespace: 'shop', name: 'robot' } }));
   it.find('f', wanted('web', { budgetMs: 5 }));
-  t.equal(asked.length, 5);
-  asked[0]?.resolve(new Map([['web', facts('arm64')]]));
+  t.equal(lookups.length, 5);
+  lookups[0]?.resolve(new Map([['web', facts('arm64')]]));
   await settled();
   t.same(answered, ['a: web', 'b: web']);
   it.find('a', wanted('web'));
-  t.equal(asked.length, 6, 'it has ended');
+  t.equal(lookups.length, 6, 'a new lookup, because the first has ended');
 });
 
-void t.test('more questions than may be open wait for their turn, but for the urgent', async (t) => {
-  const { it, asked, turns } = asking(6);
+t.test('lookups beyond the limit wait for their turn, except urgent ones', async (t) => {
+  const { it, lookups, turns } = setupLookups(6);
   for (const image of ['a', 'b', 'c', 'd', 'e']) it.find(image, wanted(image));
-  t.equal(asked.length, 2, 'a third of all for one namespace');
+  t.equal(lookups.length, 2, 'one namespace gets a third of the limit');
   it.find('f', wanted('f'), true);
-  t.equal(asked.length, 3);
-  asked[0]?.resolve(new Map());
+  t.equal(lookups.length, 3);
+  lookups[0]?.resolve(new Map());
   await settled();
   t.same(turns, ['c']);
-  asked[1]?.resolve(new Map());
+  lookups[1]?.resolve(new Map());
   await settled();
-  t.same(turns, ['c', 'd', 'e'], 'a turn that nobody took does not hold up the next');
+  t.same(turns, ['c', 'd', 'e'], 'an unused turn does not block the next');
 });
 
-void t.test('one namespace does not keep the pods of others waiting', async (t) => {
-  const { it, asked, turns } = asking(9);
+t.test('one namespace does not delay the pods of others', async (t) => {
+  const { it, lookups, turns } = setupLookups(9);
   const of = (namespace: string, image: string): void =>
     void it.find(`${namespace}/${image}`, wanted(image, { namespace }));
   for (const image of ['a', 'b', 'c', 'd', 'e']) of('busy', image);
   of('shop', 'a');
-  t.same(
-    asked.map(({ wanted: { namespace } }) => namespace),
-    ['busy', 'busy', 'busy', 'shop'],
-  );
+  const namespaces = lookups.map(({ wanted: { namespace } }) => namespace);
+  t.same(namespaces, ['busy', 'busy', 'busy', 'shop']);
   for (const image of ['b', 'c']) of('shop', image);
-  asked[0]?.resolve(new Map());
+  lookups[0]?.resolve(new Map());
   await settled();
-  t.same(turns, ['shop/b'], 'the one with fewer lookups');
-  asked[1]?.resolve(new Map());
+  t.same(turns, ['shop/b'], 'the namespace with fewer lookups comes first');
+  lookups[1]?.resolve(new Map());
   await settled();
   t.same(turns, ['shop/b', 'busy/d', 'shop/c'], 'round robin');
 });
 
-void t.test(
-  'attack: gated pods of eight namespaces, whose lookups hang, do not delay those of others',
-  async (t) => {
-    const hostile = Array.from({ length: 8 * 100 }, (_, index) =>
-      gated(`p${index}`, [`tar/pit-${index}`], {}, { namespace: `attacker-${index % 8}` }),
-    );
-    const time = createFakeClock();
-    const store = await newStore(t, time);
-    for (let index = 0; index < 8; index += 1)
-      store.put(`/api/v1/namespaces/attacker-${index}`, {
-        metadata: { name: `attacker-${index}`, labels: {} },
-      });
-    const gates = await startGates(t, hostile, { store, time });
-    // Eight busy namespaces leave about half of the 1,024 places.
-    await store.until(() => gates.open >= 400);
-    const before = gates.open;
-    store.put(path('web'), gated('web', ['shop/web']));
-    await store.until(() => gates.asked.some(({ namespace }) => namespace === 'shop'));
-    gates.known = { 'shop/web': 'arm64' };
-    gates.answer('shop/web');
-    await gates.opened(1);
-    t.notOk(gates.isGated('web'));
-    t.ok(gates.open >= before, 'the others hang');
-  },
-);
+t.test('attack: gated pods of eight namespaces with hanging lookups do not delay other pods', async (t) => {
+  const hostile = Array.from({ length: 8 * 100 }, (_, index) =>
+    gated(`p${index}`, [`tar/pit-${index}`], {}, { namespace: `attacker-${index % 8}` }),
+  );
+  const time = createFakeClock();
+  const store = await newStore(t, time);
+  for (let index = 0; index < 8; index += 1)
+    store.put(`/api/v1/namespaces/attacker-${index}`, {
+      metadata: { name: `attacker-${index}`, labels: {} },
+    });
+  const gates = await startGates(t, hostile, { store, time });
+  // Eight busy namespaces leave about half of the 1,024 places.
+  await store.until(() => gates.open >= 400);
+  const before = gates.open;
+  store.put(path('web'), gated('web', ['shop/web']));
+  await store.until(() => gates.lookups.some(({ namespace }) => namespace === 'shop'));
+  gates.known = { 'shop/web': 'arm64' };
+  gates.answer('shop/web');
+  await gates.opened(1);
+  t.notOk(gates.isGated('web'));
+  t.ok(gates.open >= before, 'the lookups of the attacker still hang');
+});
 
-void t.test('an answer that never comes is none; one that comes after that is too late', async (t) => {
-  const { it, asked, answered, time } = asking(2);
+t.test('a lookup times out, and its late response is ignored', async (t) => {
+  const { it, lookups, answered, time } = setupLookups(2);
   it.find('a', wanted('web'));
   await time.advance(2099);
   t.same(answered, []);
   await time.advance(1);
   t.same(answered, ['a: ']);
-  asked[0]?.resolve(new Map([['web', facts('arm64')]]));
+  lookups[0]?.resolve(new Map([['web', facts('arm64')]]));
   await settled();
   t.same(answered, ['a: ']);
   it.find('b', wanted('web'));
-  t.equal(asked.length, 2, 'the first one has ended');
+  t.equal(lookups.length, 2, 'a new lookup, because the first has timed out');
   it.stop();
   await time.advance(10_000);
-  t.same(answered, ['a: '], 'nobody hears anything after the end');
+  t.same(answered, ['a: '], 'no response after stop');
 });

@@ -1,4 +1,4 @@
-/** Pods of a rollout wait behind the gate until the leader has chosen. */
+/** Pods of a rollout stay gated until the leader has chosen their architecture. */
 import t from 'tap';
 import { createPolicies } from '../../../src/policy/effective/policies.ts';
 import { uncheckedRecord } from '../../../src/placement/record/read.ts';
@@ -33,7 +33,7 @@ function withRollout(sides: Readonly<Record<string, ChosenSide>>, newPods = 'Cho
   return { change, chosen };
 }
 
-t.test('each pod goes where the leader chose', async (t) => {
+t.test('each pod goes to the architecture that the leader chose', async (t) => {
   const { change, chosen } = withRollout({ a: 'Target', b: 'Other' });
   const known = { both: 'amd64 arm64', amd: 'amd64' };
   const all = [pod('a', 'both'), pod('b', 'both'), pod('c', 'amd')];
@@ -46,12 +46,12 @@ t.test('each pod goes where the leader chose', async (t) => {
   t.same(termsOf(gates.pod('c')), [archIn('amd64')]);
   t.equal(uncheckedRecord(gates.pod('c')).rollout, undefined, 'its image lacks the architecture');
   t.same(chosen.toSorted(), ['a', 'b']);
-  // A placed pod waits for the scheduler; it is not reported as one without an architecture.
+  // A placed pod only waits for the scheduler, so no event reports a missing architecture.
   await gates.pass(5000);
   t.same(gates.events, []);
 });
 
-t.test('an unknown image is waited for first; then time is over for a choice', async (t) => {
+t.test('an unknown image delays the choice; at the time limit there is none', async (t) => {
   const { change, chosen } = withRollout({ a: 'Target', b: 'Target' });
   const configuration = { maxGateDuration: 10_000 };
   const gates = await startGates(t, [pod('a', 'later'), pod('b', 'never')], { change, configuration });
@@ -67,7 +67,7 @@ t.test('an unknown image is waited for first; then time is over for a choice', a
   t.same(chosen, ['a']);
 });
 
-t.test('a rollout that no longer chooses', async (t) => {
+t.test('if a rollout no longer chooses, its pods get the other architectures', async (t) => {
   const { change, chosen } = withRollout({}, 'Other');
   const gates = await startGates(t, [pod('a', 'both')], { known: { both: 'amd64 arm64' }, change });
   await gates.opened(1);

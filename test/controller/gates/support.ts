@@ -1,4 +1,4 @@
-/** Gates over an API server with a store: facts that the test gives out, and time that it lets pass. */
+/** The gates feature over an API server with a store. A test provides the facts and advances the clock. */
 import type { Test } from 'tap';
 import { decideGatedPods } from '../../../src/controller/gates/gates.ts';
 import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
@@ -7,7 +7,7 @@ import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
-import { factsFrom, type Known } from '../../support/placement-input.ts';
+import { factsFrom, isIn, termOf, type Known } from '../../support/placement-input.ts';
 import { factsByImage, startLeading } from '../leading.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
@@ -27,30 +27,14 @@ export function path(name: string, namespace = 'shop'): string {
   return `/api/v1/namespaces/${namespace}/pods/${name}`;
 }
 
-/** A pod as the API server has it, behind our gate and another's. */
-export function gated(
-  name: string,
-  images: readonly string[],
-  spec: object = {},
-  metadata: object = {},
-): Pod {
+/** A pod as the API server has it, with our gate and another controller's. */
+export function gated(name: string, images: readonly string[], spec: object = {}, more: object = {}): Pod {
+  const creationTimestamp = new Date(createdAt).toISOString();
+  const imagePullPolicy = 'IfNotPresent';
+  const containers = images.map((image, index) => ({ name: `c${index}`, image, imagePullPolicy }));
   return {
-    metadata: {
-      name,
-      namespace: 'shop',
-      uid: `uid-${name}`,
-      creationTimestamp: new Date(createdAt).toISOString(),
-      ...metadata,
-    },
-    spec: {
-      containers: images.map((image, index) => ({
-        name: `c${index}`,
-        image,
-        imagePullPolicy: 'IfNotPresent',
-      })),
-      schedulingGates: [theirs, gate],
-      ...spec,
-    },
+    metadata: { name, namespace: 'shop', uid: `uid-${name}`, creationTimestamp, ...more },
+    spec: { containers, schedulingGates: [theirs, gate], ...spec },
   };
 }
 
@@ -61,7 +45,7 @@ export async function newStore(t: Test, time: FakeClock): Promise<KubeStore> {
   return store;
 }
 
-/** Starts the feature over the pods that are there. */
+/** Starts the feature with these pods. */
 export async function startGates(t: Test, pods: readonly Pod[], options: GatesSetupOptions = {}) {
   const time = options.time ?? createFakeClock();
   const store = options.store ?? (await newStore(t, time));
@@ -71,14 +55,14 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     now: () => time.now(),
     configuration: options.configuration,
     step: async (name) => {
-      // The test has what `startGates` gives back by then.
+      // `startGates` has returned by then.
       await new Promise((resolve) => setImmediate(resolve));
       await options.step?.(name);
     },
   });
-  const asked: FactsWanted[] = [];
+  const lookups: FactsWanted[] = [];
   let waiting: { readonly wanted: FactsWanted; readonly resolve: (facts: FactsByImage) => void }[] = [];
-  /** `undefined` for an image: no answer at all. */
+  /** `undefined` for an image: no facts. */
   const setup = { known: options.known ?? {} };
 
   function factsOf({ uses }: FactsWanted): FactsByImage {
@@ -92,7 +76,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     factsOfPod: (wanted) => {
       const found = factsOf(wanted);
       if (found.size === wanted.uses.length || wanted.memoryOnly) return found;
-      asked.push(wanted);
+      lookups.push(wanted);
       return new Promise((resolve) => {
         const entry = { wanted, resolve };
         waiting.push(entry);
@@ -117,15 +101,15 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     ...test,
     time,
     /** The lookups so far. */
-    asked,
-    /** From now on. */
+    lookups,
+    /** Facts that lookups return from now on. */
     get known(): Known {
       return setup.known;
     },
     set known(known: Known) {
       setup.known = known;
     },
-    /** Ends the open lookups, or those of an image, each with what is known then. */
+    /** Ends the open lookups, or those of an image, with the facts that are known then. */
     answer: (image?: string): void => {
       const isMeant = ({ wanted: { uses } }: (typeof waiting)[number]): boolean =>
         image === undefined || uses.some((use) => use.image === image);
@@ -146,7 +130,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     },
     /** Resolves when the feature has ended. */
     ended,
-    /** Lets time pass in steps, with answers of the server in between. */
+    /** Lets time pass in steps, and waits for responses of the server in between. */
     pass: async (ms: number): Promise<void> => {
       const end = time.monotonic() + ms;
       while (time.monotonic() < end) {
@@ -157,15 +141,11 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
   };
 }
 
-/** A request over loopback takes real time, though no test waits for a time. */
+/** Requests over loopback take real time. */
 async function answersOfServer(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
-export function termsOf({ spec }: Pod): unknown {
-  return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-}
+export { termsOf } from '../../support/placement-input.ts';
 
-export function archIn(...values: string[]): { readonly matchExpressions: readonly [object] } {
-  return { matchExpressions: [{ key: 'kubernetes.io/arch', operator: 'In', values }] };
-}
+export const archIn = (...values: string[]) => termOf(isIn('kubernetes.io/arch', ...values));

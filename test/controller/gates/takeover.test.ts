@@ -1,4 +1,4 @@
-/** A leader that has just begun: pods are there before all that their policy depends on, and some have waited long. */
+/** A new leader whose cache has pods before everything that their policy depends on. */
 import t from 'tap';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import { policyFor } from '../../../src/policy/effective/effective.ts';
@@ -8,7 +8,7 @@ const known = { arm: 'arm64', both: 'amd64 arm64' };
 
 type Lists = 'namespaces' | 'clusterConfigs' | 'podConfigs' | 'nodes';
 
-/** A leader one of whose caches has no list until `list` is called. */
+/** A leader with one cache that is not listed until `list` is called. */
 function late(cache: Lists) {
   const first = Promise.withResolvers<void>();
   let listed = false;
@@ -31,7 +31,7 @@ function late(cache: Lists) {
   };
 }
 
-void t.test('a pod that is older than the leader is not decided before its policy is known', async (t) => {
+t.test('a pod older than the leader is decided once its policy is known', async (t) => {
   for (const cache of ['namespaces', 'clusterConfigs', 'podConfigs', 'nodes'] as const) {
     const lists = late(cache);
     const gates = await startGates(t, [gated('web', ['arm'])], { known, change: lists.change });
@@ -43,7 +43,7 @@ void t.test('a pod that is older than the leader is not decided before its polic
   }
 });
 
-void t.test('a namespace that wants no placement is heard before its pods are decided', async (t) => {
+t.test('a disabled namespace is known before its pods are decided', async (t) => {
   const lists = late('namespaces');
   const gates = await startGates(t, [], { known, change: lists.change });
   gates.store.put('/api/v1/namespaces/shop', {
@@ -57,26 +57,26 @@ void t.test('a namespace that wants no placement is heard before its pods are de
   t.same(gates.pod('web').spec.schedulingGates, [theirs]);
 });
 
-void t.test('what can never be listed holds no pod for long', async (t) => {
+t.test('a cache that can never be listed delays pods for a bounded time', async (t) => {
   const gates = await startGates(t, [gated('web', ['arm'])], { known, change: late('podConfigs').change });
   await gates.pass(10_500);
   await gates.opened(1);
   t.ok(gates.lines.some((line) => line.includes('decided without them')));
 });
 
-void t.test('an answer on images that the pod has not any more is no answer', async (t) => {
+t.test('facts of images that the pod no longer has do not decide it', async (t) => {
   const gates = await startGates(t, [gated('web', ['old'])], {
     configuration: { fallbackArchitecture: 'amd64', maxGateDuration: 20_000 },
     change: (leading) => ({ ...leading, policies: { policyOf: () => policyFor(leading.configuration()) } }),
   });
-  await gates.store.until(() => gates.asked.length === 1);
+  await gates.store.until(() => gates.lookups.length === 1);
   gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['new']));
-  await gates.store.until(() => gates.asked.length === 2);
+  await gates.store.until(() => gates.lookups.length === 2);
   gates.known = { old: 'amd64' };
   gates.answer('old');
   await gates.pass(1000);
   t.equal(gates.isGated('web'), true);
-  t.equal(gates.asked.length, 2, 'the question on the new one is still open, and not asked twice');
+  t.equal(gates.lookups.length, 2, 'the lookup of the new image is still open, and not repeated');
   t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 1);
   gates.known = { new: 'arm64' };
   gates.answer();

@@ -1,8 +1,8 @@
-/** When a pod is looked at again. */
+/** When a waiting pod is looked up again. */
 import t from 'tap';
 import { nextLookMs } from '../../../src/controller/gates/waiting.ts';
 
-/** The ages of the looks of a pod in its first two minutes. */
+/** The ages at which a pod is looked up in its first two minutes. */
 function looks(uid: string, from = 0): number[] {
   const ages: number[] = [];
   for (let age = from; age < 120_000;) {
@@ -12,7 +12,7 @@ function looks(uid: string, from = 0): number[] {
   return ages;
 }
 
-void t.test('pauses double up to 15 seconds', async (t) => {
+t.test('pauses double up to 15 seconds', async (t) => {
   const ages = looks('u');
   const pauses = ages.map((age, index) => age - (ages[index - 1] ?? 0));
   for (const [index, pause] of pauses.entries()) {
@@ -23,7 +23,7 @@ void t.test('pauses double up to 15 seconds', async (t) => {
   t.equal(Math.round(pauses.at(-1) ?? 0), 15_000);
 });
 
-void t.test('a later start has the same times', async (t) => {
+t.test('a new leader continues at the same times', async (t) => {
   for (const from of [1, 500, 3000, 17_000, 40_000, 100_000]) {
     const rounded = (list: readonly number[]): number[] => list.map(Math.round);
     t.same(
@@ -34,7 +34,7 @@ void t.test('a later start has the same times', async (t) => {
   }
 });
 
-void t.test('pods that were created together do not come back together', async (t) => {
+t.test('lookups of pods that were created together are spread out', async (t) => {
   const first = Array.from({ length: 1000 }, (_, index) => nextLookMs(0, `uid-${index}`));
   t.ok(Math.min(...first) < 1020 && Math.max(...first) > 1180);
   t.ok(new Set(first).size > 990);

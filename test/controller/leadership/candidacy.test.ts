@@ -11,7 +11,7 @@ function hold(store: KubeStore, holderIdentity: string, renewTime = '2026-01-01T
   store.put(path, { spec: { holderIdentity, leaseDurationSeconds: 15, leaseTransitions: 0, renewTime } });
 }
 
-/** A candidate whose time goes on with each of its waits. */
+/** A candidate whose clock advances with each of its waits. */
 async function candidate(t: Test) {
   const { store, client } = await connectedStore(t);
   const stop = new AbortController();
@@ -38,7 +38,8 @@ async function candidate(t: Test) {
         now: () => now,
         monotonic: () => now,
         random: () => 0,
-        // Limits for requests and for leadership do not run out: only the pauses between looks pass, a request each.
+        // Deadlines of requests and of leadership never expire. Only pauses between reads of the Lease take
+        // time.
         sleep: (ms, signal) =>
           new Promise((resolve, reject) => {
             signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
@@ -68,7 +69,7 @@ async function candidate(t: Test) {
 const holderOf = (store: KubeStore): unknown =>
   (store.get(path)?.spec as { holderIdentity?: string } | undefined)?.holderIdentity;
 
-t.test('a candidate stands aside for clean, and stays there when the Lease was deleted', async (t) => {
+t.test('a candidate gives way to `clean`, and ends for good once the Lease is deleted', async (t) => {
   const { store, run, eachWait, terms, logged, elapsed } = await candidate(t);
   hold(store, 'archwright-clean/1');
   eachWait((waits) => {
@@ -77,12 +78,12 @@ t.test('a candidate stands aside for clean, and stays there when the Lease was d
   });
   t.equal(await run(), 'cleaned');
   t.same(terms, [], 'it never led');
-  t.ok(elapsed() >= 30_000, 'clean may take its time');
+  t.ok(elapsed() >= 30_000, 'it waits as long as clean runs');
   t.equal(store.get(path), undefined);
   t.match(logged.join(''), /removed from this cluster by archwright clean/);
 });
 
-t.test('a leader that is deposed by clean stands aside too', async (t) => {
+t.test('a leader deposed by `clean` ends for good too', async (t) => {
   const { store, run, eachWait, terms } = await candidate(t);
   eachWait((waits) => {
     if (waits === 2) hold(store, 'archwright-clean/1');
@@ -93,7 +94,7 @@ t.test('a leader that is deposed by clean stands aside too', async (t) => {
   t.equal(terms[0]?.aborted, true);
 });
 
-t.test('a clean that ended in the middle, gave up, or gave way', async (t) => {
+t.test('a candidate leads again if `clean` was killed, gave up, or lost the Lease', async (t) => {
   for (const [name, next] of [
     ['killed', undefined],
     ['released', ''],
@@ -107,13 +108,13 @@ t.test('a clean that ended in the middle, gave up, or gave way', async (t) => {
     });
     t.equal(await run(), 'stopped', name);
     t.equal(terms.length, 1, `${name}: it leads again`);
-    t.equal(holderOf(store), '', 'and released the Lease in the end');
+    t.equal(holderOf(store), '', 'the Lease is released in the end');
     t.ok(elapsed() < 60_000);
-    if (next === undefined) t.ok(elapsed() >= 15_000, 'not before the Lease of the other is over');
+    if (next === undefined) t.ok(elapsed() >= 15_000, "not before the other's Lease has expired");
   }
 });
 
-t.test('a Lease that cannot be read is no sign of anything', async (t) => {
+t.test('an unreadable Lease does not count as deleted', async (t) => {
   const { store, run, eachWait, terms, elapsed } = await candidate(t);
   hold(store, 'archwright-clean/1');
   eachWait((waits) => {
@@ -126,11 +127,11 @@ t.test('a Lease that cannot be read is no sign of anything', async (t) => {
   t.ok(elapsed() >= 8 * 2000);
 });
 
-t.test('being told to stop', async (t) => {
+t.test('a stopped candidate leaves the Lease of `clean`', async (t) => {
   const { store, run, stop, eachWait, terms } = await candidate(t);
   hold(store, 'archwright-clean/1');
   eachWait(() => stop.abort());
   t.equal(await run(), 'stopped');
   t.same(terms, []);
-  t.equal(holderOf(store), 'archwright-clean/1', "what is another's stays");
+  t.equal(holderOf(store), 'archwright-clean/1');
 });

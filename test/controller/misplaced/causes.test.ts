@@ -1,11 +1,13 @@
-/** The notes on moved workloads: what makes a cause, what survives a leader, and how many there can be. */
+/** The notes on moved workloads: what counts as a cause, what survives a leader, how many are kept. */
 import t, { type Test } from 'tap';
 import { Causes, type Cause } from '../../../src/controller/misplaced/causes.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { connectedStore } from '../../kube/support.ts';
+import { dataAt } from '../objects.ts';
 import { digest, notesPath, serverStart } from './setup.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
-const signal = AbortSignal.timeout(60_000);
+const signal = neverAborted;
 const cause: Cause = { uid: 'u', digests: [digest('a'), digest('b')], architecture: 'arm64' };
 
 async function start(t: Test): Promise<{ store: KubeStore; next: () => Causes }> {
@@ -16,7 +18,7 @@ async function start(t: Test): Promise<{ store: KubeStore; next: () => Causes }>
   };
 }
 
-void t.test('what makes a cause', async (t) => {
+t.test('what counts as a cause', async (t) => {
   const { next } = await start(t);
   const causes = next();
   await causes.add(cause, serverStart, signal);
@@ -29,25 +31,21 @@ void t.test('what makes a cause', async (t) => {
   }
 });
 
-void t.test('as many as there may be: the oldest leaves', async (t) => {
+t.test('beyond the limit, the oldest note is dropped', async (t) => {
   const { store, next } = await start(t);
   const keyOf = (n: number): string => n.toString(16).padStart(32, '0');
-  const data = Object.fromEntries(
-    Array.from({ length: 5000 }, (_, n) => [
-      keyOf(n),
-      new Date(serverStart + (n === 7 ? -1 : n) * 1000).toISOString(),
-    ]),
-  );
-  store.put(notesPath, { data });
+  const timeOf = (n: number): string => new Date(serverStart + (n === 7 ? -1 : n) * 1000).toISOString();
+  const entries = Array.from({ length: 5000 }, (_, n) => [keyOf(n), timeOf(n)]);
+  store.put(notesPath, { data: Object.fromEntries(entries) as object });
   const causes = next();
   await causes.add(cause, serverStart, signal);
-  const kept = (store.get(notesPath) as unknown as { data: Record<string, string> }).data;
+  const kept = dataAt(store, notesPath);
   t.equal(Object.keys(kept).length, 5000);
   t.notOk(keyOf(7) in kept);
   t.ok(keyOf(0) in kept);
 });
 
-void t.test('the ConfigMap goes while a leader knows it', async (t) => {
+t.test('a deleted ConfigMap is created again', async (t) => {
   const { store, next } = await start(t);
   const causes = next();
   await causes.add(cause, serverStart, signal);
@@ -58,11 +56,11 @@ void t.test('the ConfigMap goes while a leader knows it', async (t) => {
   t.equal(await causes.since(another, signal), serverStart);
 });
 
-void t.test('removed', async (t) => {
+t.test('the removal of a cause leaves the others', async (t) => {
   const { store, next } = await start(t);
   const causes = next();
   await causes.remove(cause, signal);
-  t.equal(store.get(notesPath), undefined, 'nothing to remove, nothing is created');
+  t.equal(store.get(notesPath), undefined, 'without notes, nothing is created');
   await causes.add(cause, serverStart, signal);
   await causes.add({ ...cause, uid: 'v' }, serverStart, signal);
   await causes.remove(cause, signal);

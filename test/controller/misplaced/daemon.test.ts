@@ -1,4 +1,4 @@
-/** Pods of DaemonSets on nodes that cannot run them: never evicted, told where a person can do something about it. */
+/** Pods of DaemonSets on nodes that cannot run them are not evicted. An event says what a person can do. */
 import t, { type Test } from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { archIn, facts, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
@@ -52,8 +52,8 @@ const template = (spec: object): Case => ({ template: { spec } });
 
 const unplaced =
   /app:1 has amd64\. Its DaemonSet would create .*: kubectl -n shop rollout restart daemonset probe$/;
-const told: Readonly<Record<string, readonly [message: RegExp, given: Case]>> = {
-  'applied while nobody placed it': [unplaced, {}],
+const withEvent: Readonly<Record<string, readonly [message: RegExp, given: Case]>> = {
+  'applied before archwright was installed': [unplaced, {}],
   'the same under event': [unplaced, { configuration: { misplacedPods: 'event' } }],
   'that chooses several architectures': [unplaced, template(choosing('amd64', 'arm64'))],
   'whose images share no architecture': [
@@ -65,28 +65,28 @@ const told: Readonly<Record<string, readonly [message: RegExp, given: Case]>> = 
     },
   ],
 };
-const silent: Readonly<Record<string, Case>> = {
+const withoutEvent: Readonly<Record<string, Case>> = {
   'the same under off': { configuration: { misplacedPods: 'off' } },
   'whose pod is ready': { pod: { ready: true } },
   'on a node that can run it': { pod: { node: 'amd-1' } },
-  'placed by now: its pod is about to go': {
+  'placed since: its pod is about to be deleted': {
     template: { annotations: { 'arch.example/decision': recorded }, spec: choosing('amd64') },
   },
   'that chooses its architecture': template(choosing('arm64')),
-  'that is to be left alone': { template: { labels: disabled } },
+  'with placement disabled': { template: { labels: disabled } },
   'in an excluded namespace': { configuration: { excludedNamespaces: ['shop'] } },
-  'that has another image by now': { template: { images: ['other:1'] } },
-  'of which one image is not known': { template: { images: ['app:1', 'other:1'] } },
-  'that is without the image that cannot run there by now': {
+  'that has another image since': { template: { images: ['other:1'] } },
+  'with an unknown image': { template: { images: ['app:1', 'other:1'] } },
+  'that no longer has the image that cannot run there': {
     template: { images: ['both:1'] },
     pod: { spec: both('both:1') },
   },
-  'made again meanwhile': { before: (world) => putDaemonSet(world, {}, 'another') },
+  'created again meanwhile': { before: (world) => putDaemonSet(world, {}, 'another') },
   'that is gone': { before: ({ store }) => store.remove(path) },
   'that may not be read': { before: ({ store }) => void store.fault(`GET ${path}`, { status: 403 }) },
 };
 
-/** A DaemonSet with one pod, after the reconciliation that looks at it. */
+/** A DaemonSet with one pod, after the reconcile that checks it. */
 async function reconciled(t: Test, given: Case): Promise<World> {
   const world = await startWorld(t, {
     configuration: given.configuration,
@@ -101,14 +101,14 @@ async function reconciled(t: Test, given: Case): Promise<World> {
   return world;
 }
 
-for (const [name, given] of Object.entries(silent)) {
-  void t.test(`a DaemonSet ${name}: nothing is said`, async (t) => {
+for (const [name, given] of Object.entries(withoutEvent)) {
+  t.test(`a DaemonSet ${name}: no event`, async (t) => {
     t.same((await reconciled(t, given)).events, []);
   });
 }
 
-for (const [name, [message, given]] of Object.entries(told)) {
-  void t.test(`a DaemonSet ${name}: told`, async (t) => {
+for (const [name, [message, given]] of Object.entries(withEvent)) {
+  t.test(`a DaemonSet ${name}: an event`, async (t) => {
     const world = await reconciled(t, given);
     const { controller: _, ...about } = { ...owner, namespace: 'shop' };
     t.match(world.events, [
@@ -121,7 +121,7 @@ for (const [name, [message, given]] of Object.entries(told)) {
   });
 }
 
-void t.test('it counts as misplaced, and is told once for all of its pods', async (t) => {
+t.test('a DaemonSet counts as misplaced, and gets one event for all of its pods', async (t) => {
   const world = await startWorld(t);
   putDaemonSet(world, {});
   for (const name of ['probe-a', 'probe-b']) putPod(world.store, name, { owner, spec: onItsNode });
@@ -138,7 +138,7 @@ const reported: Readonly<Record<string, PodOptions>> = {
 };
 const notReported: Readonly<Record<string, PodOptions>> = {
   'a controller, on a node that can run it': { owner: kruise, node: 'amd-1' },
-  'a controller, left alone': { owner: kruise, labels: disabled },
+  'a controller, with placement disabled': { owner: kruise, labels: disabled },
   'a controller with an architecture in its template': {
     owner: kruise,
     spec: { ...onItsNode, ...onArch('arm64') },
@@ -148,7 +148,7 @@ const notReported: Readonly<Record<string, PodOptions>> = {
 
 for (const [name, pod] of Object.entries({ ...reported, ...notReported })) {
   const isReported = name in reported;
-  void t.test(`a pinned pod of ${name}: ${isReported ? 'reported' : 'nothing is said'}`, async (t) => {
+  t.test(`a pinned pod of ${name}: ${isReported ? 'an event' : 'no event'}`, async (t) => {
     const world = await startWorld(t);
     putPod(world.store, 'probe-a', { spec: onItsNode, ...pod });
     await world.afterGrace();

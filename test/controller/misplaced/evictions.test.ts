@@ -1,4 +1,4 @@
-/** How many go at once, how fast, never twice for one cause, and what faults and a new leader change of that. */
+/** Evictions: how many at once, how fast, and once per cause, also after faults and under a new leader. */
 import t, { type Test } from 'tap';
 import { facts, isIn, requiring, termOf } from '../../support/placement-input.ts';
 import type { StoreRequest } from '../../support/kube-store.ts';
@@ -25,11 +25,11 @@ const replicaSets = '/apis/apps/v1/namespaces/shop/replicasets';
 const quarter = { misplacedPodsShare: 25 };
 const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `web-${n}`);
 
-/** So many misplaced pods, a quarter of which may go at once. */
+/** This number of misplaced pods, with a disruption limit of a quarter. */
 const withPods = (t: Test, count: number): Promise<World> =>
   startWorld(t, { pods: names(count), configuration: quarter });
 
-void t.test('a share at a time; the next ones when the successors are ready', async (t) => {
+t.test('evictions stay within the disruption limit, and continue when successors are ready', async (t) => {
   const world = await withPods(t, 8);
   await world.afterGrace();
   t.equal(world.pods().length, 6);
@@ -42,10 +42,10 @@ void t.test('a share at a time; the next ones when the successors are ready', as
   t.equal(world.pods().length, 8, 'two are not ready yet');
   putPod(world.store, `${gone[0]}-next`, { node: 'amd-1', createdAt: world.now(), ready: true });
   await world.after(20_000);
-  t.equal(world.pods().length, 7, 'one more may go');
+  t.equal(world.pods().length, 7, 'one more is evicted');
 });
 
-void t.test('two ReplicaSets of one Deployment have one share', async (t) => {
+t.test('two ReplicaSets of a Deployment share its disruption limit', async (t) => {
   const world = await withPods(t, 4);
   const { store } = world;
   const older = { ...webOwner, name: 'web-0', uid: 'older-uid' };
@@ -57,10 +57,10 @@ void t.test('two ReplicaSets of one Deployment have one share', async (t) => {
   const started = world.pods().length;
   t.ok(started >= 6, 'two of eight');
   await world.after(16_000);
-  t.equal(world.pods().length, 6, 'not two of each, and not one');
+  t.equal(world.pods().length, 6, 'two of the Deployment, not two of each ReplicaSet');
 });
 
-void t.test('a pod from the second at which moving began is a successor', async (t) => {
+t.test('a pod created in the second of the first eviction is a successor', async (t) => {
   const world = await startWorld(t, { pods: ['web-a'] });
   await world.afterGrace();
   const [since = ''] = Object.values(world.notes());
@@ -70,14 +70,14 @@ void t.test('a pod from the second at which moving began is a successor', async 
   t.equal(world.events.at(-1)?.reason, 'MisplacedPodAgain');
 });
 
-void t.test('pods that are going count until they are gone', async (t) => {
+t.test('terminating pods count towards the disruption limit', async (t) => {
   const world = await withPods(t, 8);
   startDeleting(world.store, 'web-7');
   await world.afterGrace();
-  t.equal(world.pods().length, 7, 'one goes by itself, so only one is evicted');
+  t.equal(world.pods().length, 7, 'one terminates anyway, so only one is evicted');
 });
 
-void t.test('a successor that never becomes ready does not keep the others for ever', async (t) => {
+t.test('a successor that never becomes ready delays the others for a bounded time', async (t) => {
   const world = await withPods(t, 4);
   await world.afterGrace();
   t.equal(world.pods().length, 3);
@@ -88,19 +88,19 @@ void t.test('a successor that never becomes ready does not keep the others for e
   t.equal(world.pods().length, 3);
 });
 
-void t.test('a new leader knows what is under way', async (t) => {
+t.test('a new leader counts the evictions of the previous one', async (t) => {
   const first = await withPods(t, 8);
   await first.afterGrace();
   t.equal(first.pods().length, 6);
   first.depose();
   const second = await startWorld(t, { over: first, configuration: quarter });
   await second.afterGrace();
-  t.equal(second.pods().length, 6, 'two are missing, so none may go');
+  t.equal(second.pods().length, 6, 'two are missing, so none is evicted');
   await second.after(6 * 60_000);
-  t.equal(second.pods().length, 4, 'what is missing now is not our doing');
+  t.equal(second.pods().length, 4, 'missing pods no longer count after a while');
 });
 
-void t.test('never twice for the same cause, also by the next leader', async (t) => {
+t.test('a workload is moved once per cause, also by the next leader', async (t) => {
   const first = await startWorld(t, { pods: ['web-a'] });
   const { store } = first;
   await first.afterGrace();
@@ -110,9 +110,9 @@ void t.test('never twice for the same cause, also by the next leader', async (t)
   t.same(first.pods(), ['web-b']);
   t.match(first.events.at(-1), { reason: 'MisplacedPodAgain', about: { kind: 'Deployment', name: 'web' } });
   t.equal(await first.series('archwright_misplaced_pods_total{outcome="again"}'), 1);
-  const told = first.events.length;
+  const events = first.events.length;
   await first.after(3_600_000);
-  t.equal(first.events.length, told, 'told once');
+  t.equal(first.events.length, events, 'no further event');
   first.depose();
 
   const second = await startWorld(t, { over: first });
@@ -126,10 +126,10 @@ void t.test('never twice for the same cause, also by the next leader', async (t)
   putPod(store, 'web-c', { createdAt: third.now(), imageID: '' });
   await third.afterGrace();
   t.same(third.pods(), ['web-b'], 'web-b has pulled another digest');
-  t.equal(store.asked(evictions).length, 2);
+  t.equal(store.received(evictions).length, 2);
 });
 
-void t.test('who takes the note away wants it moved again', async (t) => {
+t.test('after its note is removed, a workload is moved again', async (t) => {
   const first = await startWorld(t, { pods: ['web-a'] });
   await first.afterGrace();
   first.store.remove(notesPath);
@@ -139,36 +139,76 @@ void t.test('who takes the note away wants it moved again', async (t) => {
   t.same(second.pods(), []);
 });
 
-void t.test('notes that nobody could have written, and a note of a thing that went', async (t) => {
+t.test('malformed and outdated notes are ignored, and kept', async (t) => {
   const world = await startWorld(t);
   world.store.put(notesPath, { data: { x: 'y', ['0'.repeat(32)]: 'never', ['1'.repeat(32)]: '' } });
   putPod(world.store, 'web-a');
   await world.afterGrace();
   t.same(world.pods(), []);
-  t.equal(Object.keys(world.notes()).length, 4, 'others stay');
+  t.equal(Object.keys(world.notes()).length, 4, 'one note is added');
 });
 
-void t.test('evictions per minute', async (t) => {
+t.test('`evictionsPerMinute` spaces evictions', async (t) => {
   const world = await startWorld(t, { pods: names(25), configuration: { evictionsPerMinute: 30 } });
-  t.equal(await world.afterGrace(), true, 'more is to be done');
-  t.equal(world.pods().length, 5, 'as many as one pass does');
+  t.equal(await world.afterGrace(), true, 'more evictions follow');
+  t.equal(world.pods().length, 5, '20 per reconcile');
   t.equal(world.pauses.length, 19);
   t.ok(world.pauses.every((ms) => ms === 2000));
   await world.after(0);
   t.same(world.pods(), []);
 });
 
-void t.test('a pod that changes while it waits for its turn is not asked for', async (t) => {
+t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
+  const world = await startWorld(t, { pods: names(3), configuration: { evictionsPerMinute: 30 } });
+  await world.after(0);
+  await world.after(29_000);
+  const start = world.now();
+  t.equal(world.leading.evictionPace.tryTake('a namespace with rollouts'), 0);
+  await world.after(1000);
+  t.same(world.pods(), []);
+  // Two owners: each gets half of the turns.
+  t.same(world.pauses, [1000, 4000, 4000]);
+  t.equal(world.now() - start, 10_000);
+});
+
+t.test('a rollout that takes each eviction at once leaves half of them to misplaced pods', async (t) => {
+  const world = await startWorld(t, {
+    pods: ['web-a'],
+    configuration: { evictionsPerMinute: 1 },
+    whilePausing: () => {
+      if (world.pauses.length > 50) throw new Error('it waits too long');
+      world.leading.evictionPace.tryTake('a namespace with rollouts');
+    },
+  });
+  await world.after(0);
+  await world.after(29_000);
+  world.leading.evictionPace.tryTake('a namespace with rollouts');
+  await world.after(1000);
+  t.same(world.pods(), []);
+});
+
+t.test('a pod that becomes ready while it waits for its turn is not evicted', async (t) => {
   const world = await startWorld(t, {
     pods: names(2),
     whilePausing: (store) => void putPod(store, 'web-1', { ready: true }),
   });
   await world.afterGrace();
   t.same(world.pods(), ['web-1']);
-  t.equal(world.store.asked(evictions).length, 1);
+  t.equal(world.store.received(evictions).length, 1);
 });
 
-void t.test('a budget holds an eviction: tried later and later, one event, no other pod waits', async (t) => {
+t.test('a pod that changes while it is checked is evicted in its new version', async (t) => {
+  // A failed precondition would use up the budget too (kubernetes pkg/registry/core/pod/storage/eviction.go).
+  const world = await startWorld(t, { pods: ['web-a'] });
+  const { store } = world;
+  const owner = 'GET /apis/apps/v1/namespaces/shop/replicasets/web-1';
+  store.fault(owner, { times: 1, before: () => void putPod(store, 'web-a', { labels: { crash: '4' } }) });
+  await world.afterGrace();
+  t.same(world.pods(), []);
+  t.equal(store.received(evictions).length, 1);
+});
+
+t.test('an eviction that a budget blocks is retried with back-off, and delays no other pod', async (t) => {
   const world = await startWorld(t, { pods: ['web-a', 'web-b'] });
   const { store } = world;
   const held = () => world.events.filter(({ reason }) => reason === 'MisplacedPodHeld');
@@ -177,57 +217,60 @@ void t.test('a budget holds an eviction: tried later and later, one event, no ot
   t.same(world.pods(), ['web-a']);
   t.match(held(), [{ about: { kind: 'Pod' } }, { about: { kind: 'Deployment' } }]);
   t.equal(held().length, 2);
-  const asked: number[] = [];
+  const delays: number[] = [];
   let last = world.now();
   for (let n = 0; n < 200 && world.pods().length > 0; n += 1) {
     await world.clock.advance(5000);
-    const before = store.asked(evictions).length;
+    const before = store.received(evictions).length;
     await world.reconcile();
-    if (store.asked(evictions).length === before) continue;
-    asked.push(Math.round((world.now() - last) / 1000));
+    if (store.received(evictions).length === before) continue;
+    delays.push(Math.round((world.now() - last) / 1000));
     last = world.now();
   }
   t.same(world.pods(), []);
-  t.same(asked, [15, 30, 60]);
+  t.same(delays, [15, 30, 60]);
   t.equal(held().length, 2);
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="held"}'), 3);
 });
 
-void t.test('what is made while a budget holds the first eviction back is no successor', async (t) => {
+t.test('a pod created while a budget blocks the first eviction is no successor', async (t) => {
   const world = await startWorld(t, { pods: ['web-a'] });
   const { store } = world;
   store.evictions(podPath('web-a'), { status: 429 });
   await world.afterGrace();
   t.same(world.pods(), ['web-a']);
-  t.same(world.notes(), {}, 'nothing was moved');
+  t.same(world.notes(), {}, 'no eviction to note');
   store.remove(podPath('web-a'));
   await world.clock.advance(60_000);
   putPod(store, 'web-b', { createdAt: world.now() });
   await world.after(10_000);
   await world.afterGrace();
-  t.same(world.pods(), [], 'the next one is moved');
-  t.equal(Object.keys(world.notes()).length, 1, 'and that is noted');
+  t.same(world.pods(), [], 'the new pod is evicted');
+  t.equal(Object.keys(world.notes()).length, 1, 'the eviction is noted');
 });
 
 for (const status of [403, 422, 400, 500]) {
   const isSure = status === 403 || status === 422;
-  void t.test(`what is made after a first eviction that failed with ${status}`, async (t) => {
-    const world = await startWorld(t, { pods: ['web-a'] });
-    const { store } = world;
-    const end = store.fault(evictions, { status });
-    await world.afterGrace();
-    t.same(world.pods(), ['web-a']);
-    end();
-    store.remove(podPath('web-a'));
-    await world.clock.advance(60_000);
-    putPod(store, 'web-b', { createdAt: world.now() });
-    await world.after(0);
-    await world.afterGrace();
-    t.same(world.pods(), isSure ? [] : ['web-b'], isSure ? 'is no successor' : 'may be a successor');
-  });
+  t.test(
+    `after a failed eviction (${status}), a new pod ${isSure ? 'is no' : 'may be a'} successor`,
+    async (t) => {
+      const world = await startWorld(t, { pods: ['web-a'] });
+      const { store } = world;
+      const end = store.fault(evictions, { status });
+      await world.afterGrace();
+      t.same(world.pods(), ['web-a']);
+      end();
+      store.remove(podPath('web-a'));
+      await world.clock.advance(60_000);
+      putPod(store, 'web-b', { createdAt: world.now() });
+      await world.after(0);
+      await world.afterGrace();
+      t.same(world.pods(), isSure ? [] : ['web-b']);
+    },
+  );
 }
 
-void t.test('an eviction that the API server refuses, and one that refuses all', async (t) => {
+t.test('a refused eviction does not stop others; five refusals in a row do', async (t) => {
   const world = await startWorld(t, { pods: names(9) });
   const { store } = world;
   const twoBudgets = { times: 1, status: 500, message: 'more than one budget' };
@@ -236,68 +279,70 @@ void t.test('an eviction that the API server refuses, and one that refuses all',
   t.same(world.pods(), ['web-0']);
   for (const name of names(9)) putPod(store, name);
   store.fault(evictions, { status: 403 });
-  const before = store.asked(evictions).length;
+  const before = store.received(evictions).length;
   await t.rejects(world.afterGrace(), /refuses evictions/);
-  t.equal(store.asked(evictions).length - before, 5);
+  t.equal(store.received(evictions).length - before, 5);
 });
 
 const needed = [/GET .*\/pods\/web-a$/, /GET .*replicasets/, /GET .*configmaps/, /(PATCH|POST) .*configmaps/];
 for (const path of needed) {
-  void t.test(`${path.source} fails: nothing is evicted; then it is`, async (t) => {
+  t.test(`no pod is evicted while ${path.source} fails`, async (t) => {
     const world = await startWorld(t, { pods: ['web-a'] });
     const end = world.store.fault(path, { status: 503 });
     await t.rejects(world.afterGrace(), { code: 'unavailable' });
-    t.same(world.store.asked(evictions), []);
+    t.same(world.store.received(evictions), []);
     end();
     await world.reconcile();
     t.same(world.pods(), []);
   });
 }
 
-/** A leader that has led for a while knows what it did itself, and counts nothing else. */
+/** A leader that has led for a while counts only its own evictions. */
 async function ledForAWhile(t: Test): Promise<World> {
   const world = await withPods(t, 4);
   await world.clock.advance(10 * 60_000);
   return world;
 }
 
-void t.test('an eviction whose answer is lost counts as one under way', async (t) => {
+t.test('an eviction with a lost response counts as in progress', async (t) => {
   for (const carriedOut of [true, false]) {
     const world = await ledForAWhile(t);
     world.store.fault(evictions, { times: 1, ...(carriedOut ? { lost: true } : { reset: true }) });
     await world.afterGrace();
-    t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second one in the same pass');
-    t.equal(world.store.asked(evictions).length, 1);
+    t.equal(world.pods().length, carriedOut ? 3 : 4, 'no second eviction in the same reconcile');
+    t.equal(world.store.received(evictions).length, 1);
     await world.settled();
     for (let look = 0; look < 3; look += 1) {
       await world.after(16_000);
       await world.settled();
-      t.equal(world.pods().length, 3, 'one, at the first try or the second');
+      t.equal(world.pods().length, 3, 'one eviction, at the first or second attempt');
     }
   }
 });
 
-void t.test('an eviction that ends without an answer in time, and one that never succeeds', async (t) => {
-  const late = await ledForAWhile(t);
-  late.store.fault(evictions, { times: 1, status: 504 });
-  await t.rejects(late.afterGrace(), { code: 'timeout' });
-  const [asked] = late.store.asked(evictions);
-  t.ok(asked);
-  late.store.remove(asked?.path.replace('/eviction', '') ?? '');
-  await late.after(16_000);
-  t.equal(late.pods().length, 3, 'it was carried out: no second one');
-
-  const never = await ledForAWhile(t);
-  let first: string | undefined;
-  const isOfFirst = (path: string): boolean => path.endsWith('/eviction') && path === (first ??= path);
-  never.store.fault(({ path }) => isOfFirst(path), { status: 500, message: 'two budgets' });
-  await never.afterGrace();
-  t.equal(never.pods().length, 4);
-  for (let look = 0; look < 8; look += 1) await never.after(10_000);
-  t.same(never.pods().length, 3, 'another one has gone');
+t.test('an eviction that times out is not repeated for another pod', async (t) => {
+  const world = await ledForAWhile(t);
+  world.store.fault(evictions, { times: 1, status: 504 });
+  await t.rejects(world.afterGrace(), { code: 'timeout' });
+  const [eviction] = world.store.received(evictions);
+  t.ok(eviction);
+  world.store.remove(eviction?.path.replace('/eviction', '') ?? '');
+  await world.after(16_000);
+  t.equal(world.pods().length, 3, 'the first eviction was carried out, so no second one');
 });
 
-void t.test('a leader that ends between any two steps', async (t) => {
+t.test('an eviction that never succeeds gives way to another pod', async (t) => {
+  const world = await ledForAWhile(t);
+  let first: string | undefined;
+  const isOfFirst = (path: string): boolean => path.endsWith('/eviction') && path === (first ??= path);
+  world.store.fault(({ path }) => isOfFirst(path), { status: 500, message: 'two budgets' });
+  await world.afterGrace();
+  t.equal(world.pods().length, 4);
+  for (let look = 0; look < 8; look += 1) await world.after(10_000);
+  t.same(world.pods().length, 3, 'another pod is evicted');
+});
+
+t.test('the next leader completes the work of one that was killed between any two steps', async (t) => {
   for (const step of ['misplaced/noted', 'misplaced/evicted']) {
     const first = await startWorld(t, {
       step: (name) => {
@@ -310,7 +355,7 @@ void t.test('a leader that ends between any two steps', async (t) => {
     const second = await startWorld(t, { over: first });
     await second.afterGrace();
     t.same(second.pods(), [], step);
-    t.equal(first.store.asked(evictions).length, 1);
+    t.equal(first.store.received(evictions).length, 1);
   }
 });
 
@@ -322,16 +367,16 @@ const unready = (createdAt: number): RunningPod => running('a', { ready: false, 
 const shares: Readonly<Record<string, readonly [disrupted: number, input: Partial<DisruptionInput>]>> = {
   nobody: [0, {}],
   going: [1, { pods: [running('a', { deleting: true }), running('b')] }],
-  'evicted, not yet seen': [1, { evicted: new Set(['a']) }],
+  'evicted, not yet deleted in the cache': [1, { evicted: new Set(['a']) }],
   'evicted and gone': [1, { evicted: new Set(['z']), wanted: 3, maxMissing: 1 }],
-  'missing for reasons of its own': [1, { wanted: 30, maxMissing: 1 }],
+  'missing for another reason': [1, { wanted: 30, maxMissing: 1 }],
   'more than wanted': [0, { wanted: 1, maxMissing: 5 }],
   ended: [0, { pods: [succeeded], wanted: 0, maxMissing: 9 }],
   'a successor that is not ready': [1, { pods: [unready(100)], since: 100, now: 1000 }],
   'not ready, but there before': [0, { pods: [unready(99)], since: 100, now: 1000 }],
 };
 for (const [name, [disrupted, input]] of Object.entries(shares)) {
-  void t.test(`disrupted: ${name}`, async (t) => {
+  t.test(`the number of disrupted pods: ${name}`, async (t) => {
     const pods = [running('a'), running('b')];
     const usual = {
       pods,
@@ -345,12 +390,12 @@ for (const [name, [disrupted, input]] of Object.entries(shares)) {
   });
 }
 
-void t.test('one may always move', async (t) => {
+t.test('the disruption limit is at least one', async (t) => {
   const ofAQuarter = [1, 7, 8].map((pods) => maxUnavailable(pods, 25));
   t.same([...ofAQuarter, maxUnavailable(10, 100), maxUnavailable(0, 1)], [1, 1, 2, 10, 1]);
 });
 
-void t.test('what is refused because of one pod keeps no other from being moved', async (t) => {
+t.test('an error for one pod does not stop the eviction of others, a temporary one is retried', async (t) => {
   const world = await startWorld(t, { pods: ['odd', 'web-b'] });
   const isOfZone = ({ verb, query }: StoreRequest): boolean =>
     verb === 'GET' && (query.get('labelSelector') ?? '').includes('zone');
@@ -361,5 +406,5 @@ void t.test('what is refused because of one pod keeps no other from being moved'
   t.ok(world.lines.some((line) => line.includes('could not be evicted') && line.includes('"odd"')));
   world.store.fault(/^GET .*\/pods\/odd$/u, { status: 503 });
   await world.clock.advance(60_000);
-  await t.rejects(world.reconcile(), { code: 'unavailable' }, 'what passes ends the pass, and is waited for');
+  await t.rejects(world.reconcile(), { code: 'unavailable' }, 'a temporary error ends the reconcile');
 });

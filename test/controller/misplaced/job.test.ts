@@ -1,4 +1,4 @@
-/** What an eviction costs a Job, and that none ends by one. */
+/** Evictions count as failures of a Job's pods. No Job ends by an eviction. */
 import t from 'tap';
 import { lossesLeft, type Job } from '../../../src/controller/misplaced/job.ts';
 import { controllerRef } from '../objects.ts';
@@ -26,11 +26,11 @@ const cases: readonly [name: string, left: number, spec?: object, status?: objec
       { backoffLimit: 4 },
       { failed: 1, uncountedTerminatedPods: { failed: ['a', 'b'] } },
     ],
-    ['nothing to be counted', 6, {}, { uncountedTerminatedPods: {} }],
+    ['an empty list of uncounted pods', 6, {}, { uncountedTerminatedPods: {} }],
     ['more than allowed', 0, { backoffLimit: 1 }, { failed: 3 }],
     ['of an index', 2, perIndex],
     ['of an index that failed before', 0, perIndex, {}, '2'],
-    ['of an index, and less of all', 1, { ...perIndex, backoffLimit: 1 }],
+    ['of an index, and fewer of the Job', 1, { ...perIndex, backoffLimit: 1 }],
     ['evictions do not count', Infinity, { ...none, ...rules(onExit, about('Ignore', undefined, 'True')) }],
     ['a rule about the opposite, and about another condition', 0, { ...none, ...rules(...opposite) }],
     ['evictions count as any failure', 3, { backoffLimit: 3, ...rules(about('Count'), about('Ignore')) }],
@@ -40,7 +40,7 @@ const cases: readonly [name: string, left: number, spec?: object, status?: objec
   ];
 
 for (const [name, left, spec, status, indexFailures] of cases) {
-  void t.test(`how many pods a Job may lose: ${name}`, async (t) => {
+  t.test(`the number of pods that a Job may lose: ${name}`, async (t) => {
     const job: Job = { ...(spec && { spec }), ...(status && { status }) };
     const annotations =
       indexFailures === undefined ? {} : { 'batch.kubernetes.io/job-index-failure-count': indexFailures };
@@ -58,7 +58,7 @@ function putJob({ store }: Pick<World, 'store'>, backoffLimit: number, failed: n
   });
 }
 
-void t.test('a Job that would end by the eviction keeps its pod, and that is told once', async (t) => {
+t.test('a pod whose eviction would end its Job stays, with one event', async (t) => {
   const world = await startWorld(t);
   putJob(world, 0, 0);
   putPod(world.store, 'work-a', { owner });
@@ -74,28 +74,28 @@ void t.test('a Job that would end by the eviction keeps its pod, and that is tol
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="last-try"}'), 1);
 });
 
-void t.test('a Job loses no more pods than it may, also while it has not counted them', async (t) => {
+t.test('a Job loses no more pods than it may, even before it has counted them', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   putJob(world, 2, 0);
   for (const name of ['work-a', 'work-b', 'work-c', 'work-d']) putPod(store, name, { owner });
-  // It is going, and the Job has not heard of that.
+  // It terminates, and the Job has not counted it yet.
   startDeleting(store, 'work-d');
   let [limit, failed] = [2, 0];
   store.fault(evictions, { before: () => putJob(world, limit, ++failed) });
   await world.afterGrace();
-  t.equal(store.asked(evictions).length, 1, 'one is going, one may');
-  const isTold = (): boolean => world.events.some(({ reason }) => reason === 'MisplacedPod');
-  t.notOk(isTold(), 'what may still change is not told');
+  t.equal(store.received(evictions).length, 1, 'one terminates, so one is evicted');
+  const hasEvent = (): boolean => world.events.some(({ reason }) => reason === 'MisplacedPod');
+  t.notOk(hasEvent(), 'no event while this may still change');
 
   putJob(world, limit, ++failed);
   store.remove(podPath('work-d'));
   await world.after(20_000);
-  t.equal(store.asked(evictions).length, 1);
-  t.ok(isTold());
+  t.equal(store.received(evictions).length, 1);
+  t.ok(hasEvent());
 
   limit = 4;
   putJob(world, limit, failed);
   await world.after(10 * 60_000);
-  t.equal(store.asked(evictions).length, 3, 'it may lose two more');
+  t.equal(store.received(evictions).length, 3, 'it may lose two more');
 });

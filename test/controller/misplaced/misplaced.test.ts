@@ -1,4 +1,4 @@
-/** Which pods are moved, and which are not, each for its reason. */
+/** Which pods are evicted, and why others are not. */
 import t, { type Test } from 'tap';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import type { NodeSelectorRequirement, Taint } from '../../../src/kube/api/objects.ts';
@@ -18,26 +18,23 @@ import {
   type World,
 } from './setup.ts';
 
-void t.test('evicted by the Eviction API with its uid, after a note, with events', async (t) => {
+t.test('a pod is evicted through the Eviction API with its uid, after a note, with events', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   const { uid, resourceVersion } = putPod(store, 'web-a').metadata;
   await world.afterGrace();
   t.same(world.pods(), []);
-  const [request] = store.asked(evictions);
+  const [request] = store.received(evictions);
   t.match(request?.json, {
     apiVersion: 'policy/v1',
     kind: 'Eviction',
     metadata: { name: 'web-a', namespace: 'shop' },
     deleteOptions: { preconditions: { uid, resourceVersion } },
   });
-  t.same(
-    store.writes().map(({ method, path }) => `${method} ${path}`),
-    ['POST /api/v1/namespaces/archwright/configmaps', `POST ${podPath('web-a')}/eviction`],
-  );
-  const { data } = store.get(notesPath) as unknown as { data: Record<string, string> };
-  t.same(Object.values(data), [new Date(serverStart + 31_000 - 15_000).toISOString()]);
-  t.match(Object.keys(data), [/^[0-9a-f]{32}$/]);
+  const writes = store.writes().map(({ method, path }) => `${method} ${path}`);
+  t.same(writes, ['POST /api/v1/namespaces/archwright/configmaps', `POST ${podPath('web-a')}/eviction`]);
+  t.same(Object.values(world.notes()), [new Date(serverStart + 31_000 - 15_000).toISOString()]);
+  t.match(Object.keys(world.notes()), [/^[0-9a-f]{32}$/]);
   t.match(store.get(notesPath)?.metadata.labels, {
     'app.kubernetes.io/managed-by': 'archwright-controller',
   });
@@ -66,9 +63,9 @@ interface Case {
   readonly pod?: PodOptions;
   readonly configuration?: Partial<Configuration>;
   readonly facts?: typeof known;
-  /** Labels of a second node of amd64. */
+  /** Labels of a second amd64 node. */
   readonly amd2?: Readonly<Record<string, string>>;
-  /** Of the node of amd64. */
+  /** Of the first amd64 node. */
   readonly taint?: Taint;
   readonly before?: (world: World) => void;
 }
@@ -109,20 +106,20 @@ const wasWidened: Case = {
 };
 
 const moved: Cases = {
-  'of a kind that nobody knows': {
+  'with an owner of an unknown kind': {
     pod: { owner: { apiVersion: 'x.example/v1', kind: 'Rollout', name: 'x', uid: 'x', controller: true } },
   },
   'whose ReplicaSet may not be read': {
     before: ({ store }) => void store.fault(/GET .*replicasets/, { status: 403 }),
   },
-  'whose container does not run again after it had failed': {
+  'whose container failed and does not restart': {
     pod: { status: { state: { terminated: { reason: 'Error', exitCode: 255 } }, restartCount: 2 } },
   },
-  'that cannot be pulled there': {
+  'with an image that cannot be pulled there': {
     pod: { phase: 'Pending', imageID: '', status: { state: { waiting: { reason: 'ImagePullBackOff' } } } },
   },
   'without any status': { pod: { phase: 'Pending', status: { state: {} }, imageID: '' } },
-  'that pulled what the tag was before, which lacks it too': {
+  'that pulled an older image of the tag, which lacks the architecture too': {
     pod: { imageID: `docker-pullable://${cPulled}` },
     facts: otherPulled('amd64'),
   },
@@ -134,9 +131,9 @@ const moved: Cases = {
     ...wasWidened,
     configuration: { constraints: 'widen' },
   },
-  'that allows both by itself': { pod: matching([archIn('amd64', 'arm64')]), amd2: amdLabel },
-  'that chooses nodes one of which can run it': { ...selecting({ disk: 'ssd' }), amd2: { disk: 'ssd' } },
-  'that requires what the other node has, in one of its terms': {
+  'that allows both architectures itself': { pod: matching([archIn('amd64', 'arm64')]), amd2: amdLabel },
+  'that selects nodes, one of which can run it': { ...selecting({ disk: 'ssd' }), amd2: { disk: 'ssd' } },
+  'with a required term that matches the other node': {
     pod: matching(gpu, [
       isIn('disk', 'ssd', 'nvme'),
       { key: 'old', operator: 'DoesNotExist' },
@@ -145,11 +142,11 @@ const moved: Cases = {
     ]),
     amd2: { disk: 'nvme', zone: 'b', cores: '4' },
   },
-  'whose successor has to have a node with the labels of its architecture': {
+  "whose successor needs a node with its architecture's labels": {
     configuration: requireLabels,
     amd2: { ...amdLabel, pool: 'apps' },
   },
-  'that hands on a label which the other node has, in one of the terms that it requires': {
+  'with a matched label that the other node has, and a required term that matches it': {
     pod: { labels: { zone: 'a' }, ...matching(gpu, [exists('disk')]) },
     configuration: { matchNodeLabels: ['zone'] },
     amd2: { ...amdLabel, zone: 'a', disk: 'ssd' },
@@ -172,12 +169,12 @@ const stays: Cases = {
   ended: { pod: { phase: 'Failed' } },
   'created a moment ago': { pod: { createdAt: serverStart + 10_000 } },
   'never pulled': { pod: { pullPolicy: 'Never' } },
-  'whose image is not known': { facts: {} },
-  'whose registry fails': { facts: { 'app:1': failed('unavailable') } },
+  'with an unknown image': { facts: {} },
+  'with a failing registry': { facts: { 'app:1': failed('unavailable') } },
   'with old facts': { facts: { 'app:1': facts('amd64', { stale: true }) } },
   'with an artifact': { facts: { 'app:1': facts('') } },
-  'whose container runs, as under an emulator': { pod: { status: running } },
-  'whose container runs again after it had failed, as under an emulator': {
+  'whose container runs (under an emulator)': { pod: { status: running } },
+  'whose container failed and runs again (under an emulator)': {
     pod: {
       status: {
         state: { running: {} },
@@ -186,22 +183,22 @@ const stays: Cases = {
       },
     },
   },
-  'whose container is ready, another is not': { pod: { status: { ...running, ready: true } } },
-  'whose container ended well': {
+  'with a ready container, and one that is not ready': { pod: { status: { ...running, ready: true } } },
+  'whose container succeeded': {
     pod: { status: { state: { terminated: { reason: 'Completed', exitCode: 0 } } } },
   },
-  'that pulled what the tag was before, which has both': {
+  'that pulled an older image of the tag, which has both architectures': {
     pod: { imageID: cPulled },
     facts: otherPulled('amd64 arm64'),
   },
-  'that pulled something of which nothing is known': { pod: { imageID: cPulled } },
+  'that pulled an unknown digest': { pod: { imageID: cPulled } },
   'whose image was imported': { pod: { imageID: digest('c') } },
   'under misplacedPods = off': { configuration: { misplacedPods: 'off' } },
-  'on a node that is not known': { pod: { node: 'gone' } },
+  'on an unknown node': { pod: { node: 'gone' } },
 };
 
 const disabled = { 'arch.example/placement': 'disabled' };
-/** A person chose where it is: it is not counted either. */
+/** A person chose the node. Such a pod does not count as misplaced. */
 const chosen: Cases = {
   'disabled by label': { pod: { labels: disabled } },
   'disabled by annotation': { pod: { annotations: disabled } },
@@ -213,16 +210,16 @@ const chosen: Cases = {
   'that requires the architecture': { pod: matching([archIn('arm64')]) },
 };
 
-/** It stays, and an event says so once. */
+/** It stays, with one event. */
 const withoutNode: Cases = {
-  'that chooses nodes none of which can run it': selecting({ disk: 'ssd' }),
-  'that requires what the other node has not': { pod: matching([isIn('disk', 'ssd', 'nvme')], gpu) },
-  'whose successor has to have a node with the labels of its architecture, which none has': {
+  'that selects nodes, none of which can run it': selecting({ disk: 'ssd' }),
+  'that requires a label that the other node lacks': { pod: matching([isIn('disk', 'ssd', 'nvme')], gpu) },
+  "whose successor needs a node with its architecture's labels, which none has": {
     configuration: requireLabels,
     before: ({ store }) =>
       putNode(store, 'arm-2', 'arm64', [], { 'kubernetes.io/arch': 'arm64', pool: 'apps' }),
   },
-  'that hands on a label which the other node has not': {
+  'with a matched label that the other node lacks': {
     pod: { labels: { zone: 'a' } },
     configuration: { matchNodeLabels: ['zone'] },
   },
@@ -243,7 +240,7 @@ const withoutNode: Cases = {
   },
 };
 
-/** The pod after the reconciliation that may move it. */
+/** The pod after the reconcile that may evict it. */
 async function reconciled(t: Test, { pod, configuration, facts: given, amd2, taint, before }: Case) {
   const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
   const { store, leading } = world;
@@ -258,39 +255,40 @@ async function reconciled(t: Test, { pod, configuration, facts: given, amd2, tai
 }
 
 for (const [name, given] of Object.entries(moved)) {
-  void t.test(`a pod ${name}: moved`, async (t) => {
+  t.test(`a pod ${name}: moved`, async (t) => {
     const world = await reconciled(t, given);
     t.same(world.pods(), []);
-    t.equal(world.store.asked(evictions).length, 1);
+    t.equal(world.store.received(evictions).length, 1);
   });
 }
 
 for (const [name, given] of Object.entries({ ...stays, ...chosen })) {
-  void t.test(`a pod ${name}: stays`, async (t) => {
+  t.test(`a pod ${name}: stays`, async (t) => {
     const world = await reconciled(t, given);
     t.same(world.pods(), ['web-a']);
     t.same(world.store.writes(), []);
     t.same(world.events, []);
-    if (name in chosen) t.equal(await world.series('archwright_misplaced_pods'), 0, 'and nobody is called');
+    if (name in chosen)
+      t.equal(await world.series('archwright_misplaced_pods'), 0, 'it does not count as misplaced');
   });
 }
 
-const told: readonly (readonly [name: string, given: Case, event: RegExp])[] = [
+const reported: readonly (readonly [name: string, given: Case, event: RegExp])[] = [
   ...Object.entries(withoutNode).map(([name, given]) => [name, given, /no node/] as const),
   [
-    'where no node of the other architecture is',
+    'without a node of the other architecture',
     { before: ({ store }) => store.remove('/api/v1/nodes/amd-1') },
     /no node that its successor could use has one of amd64/,
   ],
   [
-    'whose image runs on no schedulable architecture',
+    'with an image without a schedulable architecture',
     { configuration: { schedulableArchitectures: ['arm64'] } },
     /no architecture/,
   ],
   ['under misplacedPods = event', { configuration: { misplacedPods: 'event' } }, /would be evicted/],
 ];
-for (const [name, given, event] of told) {
-  void t.test(`a pod ${name}: stays, with an event`, async (t) => {
+for (const [name, given, event] of reported) {
+  t.test(`a pod ${name}: stays, with an event`, async (t) => {
     const world = await reconciled(t, given);
     t.same(world.pods(), ['web-a']);
     t.same(world.store.writes(), []);
@@ -305,7 +303,7 @@ for (const [what, selector, moved] of [
   ['leaves the namespace out', { matchLabels: { archwright: 'on' } }, false],
   ['selects the namespace', { matchLabels: { team: 'a' } }, true],
 ] as const) {
-  void t.test(`a pod where the webhook configuration ${what}: ${moved ? 'moved' : 'stays'}`, async (t) => {
+  t.test(`a pod where the webhook configuration ${what}: ${moved ? 'moved' : 'stays'}`, async (t) => {
     const world = await startWorld(t, { configuration: { webhooksFile: webhooksFile(t, selector) } });
     const { store, leading } = world;
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { team: 'a' } } });
@@ -314,16 +312,16 @@ for (const [what, selector, moved] of [
     await world.afterGrace();
     t.same(world.pods(), moved ? [] : ['web-a']);
     if (moved) return;
-    t.same(world.events, [], 'whoever left it out need not hear of it');
+    t.same(world.events, [], 'no event in an excluded namespace');
     t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
     await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
     await world.after(60_000);
-    t.same(world.pods(), [], 'it is left in now');
+    t.same(world.pods(), [], 'it is included now');
   });
 }
 
-void t.test('becomes ready between two looks', async (t) => {
+t.test('a pod that becomes ready between two checks stays', async (t) => {
   const world = await startWorld(t, { pods: ['web-a'] });
   const { store } = world;
   store.fault(`GET ${podPath('web-a')}`, {
@@ -335,7 +333,7 @@ void t.test('becomes ready between two looks', async (t) => {
   t.same(store.writes(), []);
 });
 
-void t.test('becomes ready, or another one, right before the eviction', async (t) => {
+t.test('a pod that changes right before its eviction is not evicted', async (t) => {
   for (const change of ['ready', 'replaced', 'gone']) {
     const world = await startWorld(t, { pods: ['web-a'] });
     const { store } = world;
@@ -352,7 +350,7 @@ void t.test('becomes ready, or another one, right before the eviction', async (t
   }
 });
 
-void t.test('the gauge says what is misplaced now', async (t) => {
+t.test('the gauge follows the number of misplaced pods', async (t) => {
   const world = await startWorld(t, { configuration: { misplacedPods: 'event' } });
   putPod(world.store, 'web-a');
   await world.afterGrace();
@@ -362,7 +360,7 @@ void t.test('the gauge says what is misplaced now', async (t) => {
   t.equal(await world.series('archwright_misplaced_pods'), 0);
 });
 
-void t.test('a pod that was not ready for a moment is not looked at', async (t) => {
+t.test('a pod that is unready for a moment is not checked', async (t) => {
   const world = await startWorld(t, { pods: ['web-a'] });
   await world.after(0);
   await world.clock.advance(20_000);

@@ -1,4 +1,6 @@
-/** A rogue agent says that an image cannot run where its pods are: none is evicted on its word. Agents and fleet are real. */
+/**
+ * Attack: a rogue agent lies about architectures, to have running pods evicted. Agents and fleet are real.
+ */
 import t, { type Test } from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createFactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
@@ -8,9 +10,10 @@ import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { image, setup, type Answer } from '../../fleet/fleet-setup.ts';
-import { factsOf, silentLog } from '../../fleet/support.ts';
+import { factsOf } from '../../fleet/support.ts';
 import { multiArch, type Content } from '../../support/registry/content.ts';
 import { evictions, putPod, startWorld } from './setup.ts';
+import { silentLog } from '../../support/captured.ts';
 
 const repository = 'registry.example/team/app';
 const both = multiArch(['linux/amd64', 'linux/arm64']);
@@ -19,16 +22,16 @@ const amd = multiArch(['linux/amd64']);
 function answers(content: Content, architectures: readonly string[], lie: Partial<ImageFacts> = {}): Answer {
   const platforms = architectures.map((architecture) => ({ os: 'linux', architecture }));
   const documents = [content.bytes.toString('base64')];
-  return (asked) => ({
-    results: asked.images.map(({ image: text }) =>
+  return (body) => ({
+    results: body.images.map(({ image: text }) =>
       factsOf(text, { digest: content.digest, platforms, ...(text.includes('@') && { documents }), ...lie }),
     ),
   });
 }
 
-/** The owner of the image answers by the first of these. The pod is not ready on an arm64 node. */
+/** The first of `facts` is for the owner of the image. The pod is on an arm64 node, and not ready. */
 async function start(t: Test, facts: readonly Answer[], imageID: string) {
-  const { fleet, asked } = await setup(
+  const { fleet, requestCounts } = await setup(
     t,
     facts.map((each) => ({ facts: each })),
   );
@@ -47,8 +50,8 @@ async function start(t: Test, facts: readonly Answer[], imageID: string) {
   const outcome = (name: string) => world.series(`archwright_misplaced_pods_total{outcome="${name}"}`);
   return {
     world,
-    asked,
-    evicted: world.store.asked(evictions).length,
+    requestCounts,
+    evicted: world.store.received(evictions).length,
     unconfirmed: await outcome('unconfirmed'),
   };
 }
@@ -72,15 +75,15 @@ for (const [name, lie] of Object.entries(lies)) {
     t.match(world.events[0], { reason: 'MisplacedPod', message: /agents of two nodes confirm/ });
   });
 
-  t.test(`the owner lies about a tag with ${name}: pods that were not pulled stay`, async (t) => {
-    const { evicted, unconfirmed, asked } = await start(t, [lie, honest, honest], '');
+  t.test(`the owner lies about a tag with ${name}: pods without a pulled image stay`, async (t) => {
+    const { evicted, unconfirmed, requestCounts } = await start(t, [lie, honest, honest], '');
     t.equal(evicted, 0);
     t.equal(unconfirmed, 1);
-    t.strictSame(asked().slice(0, 2), [2, 1], 'a second agent was asked');
+    t.strictSame(requestCounts().slice(0, 2), [2, 1], 'a second agent is queried');
   });
 }
 
-t.test('a single agent evicts nothing that was not pulled', async (t) => {
+t.test('a single agent cannot cause the eviction of a pod without a pulled image', async (t) => {
   const { evicted, unconfirmed } = await start(t, [truth], '');
   t.equal(evicted, 0);
   t.equal(unconfirmed, 1);

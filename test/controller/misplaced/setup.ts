@@ -1,4 +1,4 @@
-/** Misplaced pods of a workload, in an API server with a store, and a leader that reconciles when the test says so. */
+/** Misplaced pods of a workload in an API server with a store. A test calls the leader's reconcile. */
 import type { Test } from 'tap';
 import { MisplacedReconciler } from '../../../src/controller/misplaced/misplaced.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
@@ -6,7 +6,7 @@ import type { Taint } from '../../../src/kube/api/objects.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
-import { controllerRef, nodeStatus, putReplicaSet, readyIs } from '../objects.ts';
+import { controllerRef, dataAt, nodeStatus, putReplicaSet, readyIs } from '../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
@@ -25,11 +25,11 @@ export const serverStart = Date.parse('2026-11-21T12:00:00Z');
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
 export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' | 'now'> {
-  /** Names of misplaced pods, which are all that their ReplicaSet wants. */
+  /** Names of misplaced pods: all pods of their ReplicaSet. */
   readonly pods?: readonly string[];
   /** An earlier leader. */
   readonly over?: { readonly store: KubeStore; readonly clock: FakeClock };
-  /** Happens in each pause between evictions. */
+  /** Called in each pause between evictions. */
   readonly whilePausing?: (store: KubeStore) => void;
 }
 
@@ -58,7 +58,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
     putReplicas(store, Math.max(1, pods.length));
   }
   for (const name of pods) putPod(store, name);
-  /** Reconciles after this time, milliseconds, with what the caches have then. */
+  /** Reconciles after this time, in milliseconds. */
   const after = async (ms: number): Promise<boolean> => {
     await test.settled();
     await clock.advance(ms);
@@ -74,14 +74,14 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
     pauses,
     reconcile: () => work.reconcile(),
     after,
-    /** Reconciles when the suspects had their time. */
+    /** Reconciles after the grace period of the suspects. */
     afterGrace: async (): Promise<boolean> => {
       await after(0);
       return await after(31_000);
     },
-    /** What the ConfigMap with the causes has. */
-    notes: () => (store.get(notesPath) as { data?: Record<string, string> } | undefined)?.data ?? {},
-    /** Names of pods that are there. */
+    /** The data of the ConfigMap with the causes. */
+    notes: () => dataAt(store, notesPath),
+    /** Names of the existing pods. */
     pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
   };
 }
@@ -115,14 +115,14 @@ export interface PodOptions {
   readonly labels?: Record<string, string>;
   readonly annotations?: Record<string, string>;
   readonly spec?: object;
-  /** Of the container; by default it is crashing. */
+  /** Of the container. Default: crashing. */
   readonly status?: object;
   readonly imageID?: string;
 }
 
 export const webOwner = controllerRef('ReplicaSet', 'web-1', { uid: 'rs-uid' });
 
-/** Deletes a pod that takes its time. */
+/** Starts the deletion of a pod, which goes on terminating. */
 export function startDeleting(store: KubeStore, name: string): void {
   const pod = store.get(podPath(name));
   const deletionTimestamp = new Date(serverStart).toISOString();

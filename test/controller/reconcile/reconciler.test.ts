@@ -5,12 +5,12 @@ import {
   type ReconcileResult,
 } from '../../../src/controller/reconcile/reconciler.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { silentLog } from '../../support/captured.ts';
 
 const minute = 60_000;
 
-/** A reconciler of one key; `script` has its results. */
+/** A reconciler of one key. `script` returns its results. */
 function setup(script: (count: number, signal: AbortSignal) => Promise<ReconcileResult>, resyncMs?: number) {
   const clock = createFakeClock(() => 1);
   const outcomes: string[] = [];
@@ -21,7 +21,7 @@ function setup(script: (count: number, signal: AbortSignal) => Promise<Reconcile
     leading: {
       signal: ending.signal,
       clock,
-      log: createLog({ level: 'silent' }),
+      log: silentLog,
       reconciled: (result) => void outcomes.push(result),
     },
     reconcile: (_key, signal) => {
@@ -39,18 +39,18 @@ function setup(script: (count: number, signal: AbortSignal) => Promise<Reconcile
   return { clock, reconciler, at, outcomes, end };
 }
 
-t.test('it looks again when it is time, or when something happens', async (t) => {
+t.test('it reconciles at the requested time, or after an event', async (t) => {
   const { clock, reconciler, at, end } = setup(() => Promise.resolve(undefined), 10_000);
   await clock.advance(25_000);
   t.same(at, [0, 10_000, 20_000]);
   for (let event = 0; event < 4; event += 1) reconciler.add('all');
   await clock.advance(1000);
-  t.same(at, [0, 10_000, 20_000, 25_000, 25_000], 'events during a reconcile are one more');
+  t.same(at, [0, 10_000, 20_000, 25_000, 25_000], 'events during a reconcile cause one more');
   await end();
   t.equal(clock.pending, 0);
 });
 
-t.test('what a reconcile says about its next time goes before the resync', async (t) => {
+t.test('the requested time takes precedence over the resync', async (t) => {
   const { clock, at, end } = setup(
     (count) => Promise.resolve(count === 1 ? { requeueAfterMs: 5 } : undefined),
     minute,
@@ -60,7 +60,7 @@ t.test('what a reconcile says about its next time goes before the resync', async
   await end();
 });
 
-t.test('failures: a back-off up to its limit, from the beginning after a success', async (t) => {
+t.test('failures back off up to a limit; a success resets the back-off', async (t) => {
   const { clock, at, outcomes, end } = setup(
     (count) =>
       count === 4 || count > 12
@@ -78,15 +78,15 @@ t.test('failures: a back-off up to its limit, from the beginning after a success
 t.test('two writers that correct each other slow down', async (t) => {
   let pause: ReturnType<typeof createWritePause> | undefined;
   const { clock, reconciler, at, end } = setup(async (_count, signal) => {
-    // The other one answers to each write.
+    // The other writer reverts each write.
     queueMicrotask(() => reconciler.add('all'));
     pause ??= createWritePause(clock);
     await pause(signal);
     return undefined;
   }, minute);
   await clock.advance(60 * minute);
-  t.ok(at.length < 80, `${at.length} passes in an hour`);
+  t.ok(at.length < 80, `${at.length} reconciles in an hour`);
   t.ok(at.length > 50);
   await end();
-  t.equal(clock.pending, 0, 'an end ends the pause');
+  t.equal(clock.pending, 0, 'stopping cancels the pause');
 });

@@ -7,9 +7,10 @@ import { supervise } from '../../../src/controller/reconcile/supervise.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { connectedStore } from '../../kube/support.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { recordingLog, until } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
+import { recordingLog } from '../../support/captured.ts';
 
-/** A reflector that a test speaks through. */
+/** A reflector whose events a test sends. */
 function reflector<T>() {
   const listeners: (() => void)[] = [];
   const each: ((change: Change<T>) => void)[] = [];
@@ -68,25 +69,25 @@ function world() {
   };
 }
 
-t.test('a feature that fails is started again, later each time', async (t) => {
+t.test('a failed feature is restarted with back-off', async (t) => {
   const { run, end, pauses, failures, logged } = world();
   let runs = 0;
   await run(() => {
     runs += 1;
     if (runs === 12) end.abort();
     const error = new Error('a defect');
-    // A feature that throws at once is no different.
+    // A feature that throws synchronously fails in the same way.
     if (runs % 2 === 0) throw error;
     return Promise.reject(error);
   });
   t.equal(runs, 12);
   t.same(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
   t.same(pauses.slice(-2), [300_000, 300_000]);
-  t.equal(failures(), 11, 'a failure after the end is no defect');
+  t.equal(failures(), 11, 'a failure after the end does not count');
   t.match(logged[0], { level: 'error', feature: 'gates', err: { message: 'a defect' } });
 });
 
-t.test('after a long sound time the pauses begin anew', async (t) => {
+t.test('a long run without failure resets the back-off', async (t) => {
   const { run, end, pauses, pass } = world();
   let runs = 0;
   await run(() => {
@@ -98,7 +99,7 @@ t.test('after a long sound time the pauses begin anew', async (t) => {
   t.same(pauses, [1000, 2000, 1000, 2000]);
 });
 
-t.test('a feature with nothing to do ends', async (t) => {
+t.test('a feature that returns is not restarted', async (t) => {
   const { run, failures } = world();
   let runs = 0;
   await run(async () => void (runs += 1));
@@ -106,7 +107,7 @@ t.test('a feature with nothing to do ends', async (t) => {
   t.equal(failures(), 0);
 });
 
-t.test('what a failed run left behind hears nothing and ends', async (t) => {
+t.test('listeners of a failed run are removed, and its signal is aborted', async (t) => {
   const { run, end, nodes } = world();
   const heard: string[] = [];
   const signals: AbortSignal[] = [];
@@ -125,10 +126,10 @@ t.test('what a failed run left behind hears nothing and ends', async (t) => {
     caches.nodes.onEach(({ name: object }) => heard.push(`${name} ${object}`));
     nodes.tell();
     if (runs === 1) throw new Error('a defect');
-    log.info('sound');
+    log.info('running');
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
   });
-  await until('the second run', () => signals.length === 2);
+  await until(() => signals.length === 2, 'the second run');
   t.same(heard, ['run 1', 'run 1 x', 'run 2', 'run 2 x']);
   t.equal(signals[0]?.aborted, true);
   t.equal(signals[1]?.aborted, false);
@@ -136,7 +137,7 @@ t.test('what a failed run left behind hears nothing and ends', async (t) => {
   await running;
 });
 
-t.test('the caches of a run are those of the leader', async (t) => {
+t.test("a run reads the leader's caches", async (t) => {
   const { run, end, leading } = world();
   const { store, client } = await connectedStore(t);
   const { log, metrics } = leading;
@@ -156,7 +157,7 @@ t.test('the caches of a run are those of the leader', async (t) => {
   });
 });
 
-t.test('what a run showed ends with it', async (t) => {
+t.test('gauges and scrape hooks of a run end with it', async (t) => {
   const { run, end, render } = world();
   const gauge = { name: 'shown', type: 'gauge', help: 'Of the test.' } as const;
   const scrapes: number[] = [];
@@ -164,13 +165,13 @@ t.test('what a run showed ends with it', async (t) => {
   await run(async ({ metrics }) => {
     runs += 1;
     const number = runs;
-    t.match(await render(), /^shown 0$|^$/m, 'nothing of the run before');
+    t.match(await render(), /^shown 0$|^$/m, 'no value of the previous run');
     metrics.gauge(gauge).set(number);
     metrics.beforeScrape(() => void scrapes.push(number));
     t.match(await render(), new RegExp(`^shown ${number}$`, 'm'));
     if (number === 2) return end.abort();
-    throw new Error('a defect of the test');
+    throw new Error('injected failure');
   });
   t.match(await render(), /^shown 0$/m);
-  t.same(scrapes, [1, 2], 'each run is asked while it goes on, and never again');
+  t.same(scrapes, [1, 2], 'scrape hooks are called only during their run');
 });

@@ -1,4 +1,4 @@
-/** The feature over an API server with a store: what it writes, when, and what it leaves alone. */
+/** The feature over an API server with a store: what it writes, when, and what it does not change. */
 import t, { type Test } from 'tap';
 import { customResources } from '../../../src/controller/resources/resources.ts';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
@@ -8,6 +8,7 @@ import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import { startLeading, type TestLeading, type TestLeadingOptions } from '../leading.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
 import { until } from '../../support/until.ts';
 
 const clusterPath = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
@@ -16,7 +17,7 @@ const podPath = (name: string, namespace = 'shop'): string =>
 
 type Stored = KubeObject & { readonly status?: ResourceStatus };
 
-/** Runs the feature. Its timers run when the test fires them. */
+/** Runs the feature. The test fires its timers. */
 async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
   const timers = new Map<() => void, number>();
   const timer = (ms: number, action: () => void) => {
@@ -34,7 +35,13 @@ async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
       action();
     }
   };
-  return { fire, running, waiting: () => [...timers.values()] };
+  /** Fires the timers until this holds. */
+  const fireUntil = (holds: () => boolean, what: string): Promise<void> =>
+    until(() => {
+      if (!holds()) fire();
+      return holds();
+    }, what);
+  return { fire, fireUntil, running, waiting: () => [...timers.values()] };
 }
 
 async function begin(t: Test, options: TestLeadingOptions = {}) {
@@ -47,11 +54,14 @@ function condition(object: Stored | undefined, type: string): string | undefined
   return found && `${found.status} ${found.reason}`;
 }
 
+const hasStatus = (store: KubeStore, name: string): boolean =>
+  condition(store.get(podPath(name)) as Stored, 'Available') !== undefined;
+
 const gated = (gate = 'arch.example/scheduling-gate', metadata: object = {}): object => ({
   metadata,
   spec: { schedulingGates: [{ name: gate }], containers: [{ name: 'app', image: 'x' }] },
 });
-/** The object of the cluster while it is being deleted. */
+/** The ClusterPodPlacementConfig while it is being deleted. */
 const deleted = (...finalizers: string[]): object => ({
   ...clusterConfig({}),
   metadata: { name: 'cluster', deletionTimestamp: '2026-11-21T09:00:00Z', finalizers },
@@ -60,7 +70,7 @@ const ourFinalizer = 'arch.example/gates';
 const afterDeletion = Date.parse('2026-11-21T10:00:00Z');
 const podOf = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
 
-void t.test('the object of the cluster gets finalizer and status, and then nothing more', async (t) => {
+t.test('the cluster object gets finalizer and status, once', async (t) => {
   const { store, leading } = await begin(t);
   store.put(clusterPath, { ...clusterConfig({ preferredArchitecture: 'arm64' }) });
   const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
@@ -68,41 +78,34 @@ void t.test('the object of the cluster gets finalizer and status, and then nothi
   t.same(object()?.metadata?.finalizers, ['arch.example/gates']);
   t.equal(condition(object(), 'Degraded'), 'False AsWritten');
   t.equal(condition(object(), 'Progressing'), 'False Settled');
-  t.same(
-    store.writes().map(({ method, path, query }) => [method, path, query.get('fieldManager')]),
-    [
-      ['PATCH', clusterPath, null],
-      ['PATCH', `${clusterPath}/status`, 'archwright-controller'],
-    ],
-  );
+  const writes = store.writes().map(({ method, path, query }) => [method, path, query.get('fieldManager')]);
+  t.same(writes, [
+    ['PATCH', clusterPath, null],
+    ['PATCH', `${clusterPath}/status`, 'archwright-controller'],
+  ]);
   const applied = JSON.parse(store.writes()[1]?.body ?? '') as KubeObject;
-  t.equal(applied.metadata?.uid, object()?.metadata?.uid, 'only this very object');
+  t.equal(applied.metadata?.uid, object()?.metadata?.uid, 'only this object');
   t.ok(applied.metadata?.uid);
   const version = object()?.metadata?.resourceVersion;
   await until(
     () => leading.caches.clusterConfigs.get('', 'cluster')?.metadata?.resourceVersion === version,
-    'it is seen',
+    'the cached object',
   );
   store.put('/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/x', podConfig({}, 'x'));
-  await until(() => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined, 'work after it');
-  t.equal(store.writes().length, 3, 'no write for what is as it should be');
+  await until(() => hasStatus(store, 'x'), 'the next object');
+  t.equal(store.writes().length, 3, 'no write without a change');
 });
 
-void t.test('finalizers of others stay', async (t) => {
+t.test("others' finalizers stay", async (t) => {
   const { store } = await begin(t);
-  const object = clusterConfig({});
-  store.put(clusterPath, { ...object, metadata: { name: 'cluster', finalizers: ['x.example/y'] } });
-  await until(
-    () =>
-      (store.get(clusterPath)?.metadata as KubeObject['metadata'])?.finalizers?.includes(
-        'arch.example/gates',
-      ),
-    'ours is added',
-  );
-  t.same((store.get(clusterPath) as KubeObject).metadata?.finalizers, ['x.example/y', 'arch.example/gates']);
+  const metadata = { name: 'cluster', finalizers: ['x.example/y'] };
+  store.put(clusterPath, { ...clusterConfig({}), metadata });
+  const finalizers = () => (store.get(clusterPath) as KubeObject | undefined)?.metadata?.finalizers;
+  await until(() => finalizers()?.includes(ourFinalizer), 'ours is added');
+  t.same(finalizers(), ['x.example/y', ourFinalizer]);
 });
 
-void t.test('objects of a namespace: in force, invalid, in conflict, as they change', async (t) => {
+t.test('the status of namespaced objects follows changes: used, invalid, in conflict', async (t) => {
   const { store } = await begin(t, { configuration: { schedulableArchitectures: ['amd64'] } });
   const of = (name: string): Stored | undefined => store.get(podPath(name)) as Stored | undefined;
   const put = (name: string, spec: object, second: number): void => {
@@ -116,14 +119,14 @@ void t.test('objects of a namespace: in force, invalid, in conflict, as they cha
   await until(() => condition(of('older'), 'Conflict') === 'False None', 'the other');
   await until(() => condition(of('broken'), 'Available') === 'False Invalid', 'invalid');
   t.equal(condition(of('younger'), 'Degraded'), 'True ArchitecturesLeftOut');
-  t.equal(of('younger')?.metadata?.finalizers, undefined, 'no finalizer: nothing waits for them');
+  t.equal(of('younger')?.metadata?.finalizers, undefined, 'no finalizer');
   store.remove(podPath('older'));
-  await until(() => condition(of('younger'), 'Conflict') === 'False None', 'the conflict is over');
+  await until(() => condition(of('younger'), 'Conflict') === 'False None', 'the end of the conflict');
 });
 
-void t.test('being deleted: waits for gates, counts them, then lets go', async (t) => {
+t.test('deletion of the cluster object waits until no pod is gated', async (t) => {
   let now = Date.parse('2026-11-21T10:00:00Z');
-  const { store, leading, waiting, fire, steps } = await begin(t, { now: () => now });
+  const { store, leading, waiting, fire, fireUntil, steps } = await begin(t, { now: () => now });
   for (const name of ['a', 'b']) store.put(podOf(name), gated());
   store.put(podOf('other'), gated('x'));
   store.put(clusterPath, clusterConfig({}));
@@ -134,24 +137,17 @@ void t.test('being deleted: waits for gates, counts them, then lets go', async (
   t.equal(condition(object(), 'Progressing'), 'True WaitingForGates');
 
   store.remove(podOf('a'));
-  await until(() => {
-    fire();
-    return object()?.status?.gatedPods === 1;
-  }, 'it is looked at again');
+  await fireUntil(() => object()?.status?.gatedPods === 1, 'the next check');
   store.remove(podOf('b'));
-  await until(() => {
-    if (waiting().includes(3000)) return true;
-    fire();
-    return false;
-  }, 'no sooner than webhooks have heard of it');
-  t.ok(object(), 'it is still there');
+  await fireUntil(() => waiting().includes(3000), 'only after webhooks have had time to see the deletion');
+  t.ok(object(), 'it still exists');
   now += 3000;
   fire();
-  await until(() => object() === undefined, 'it may go');
+  await until(() => object() === undefined, 'the deletion');
   t.ok(steps.includes('resources/before-release'));
 });
 
-void t.test('while it is deleted, pods that are not listed or not watched count as present', async (t) => {
+t.test('deletion of the cluster object waits while pods are not listed or not watched', async (t) => {
   for (const health of [
     { synced: false, watching: false },
     { synced: true, watching: false },
@@ -166,43 +162,38 @@ void t.test('while it is deleted, pods that are not listed or not watched count 
       values: () => [],
     };
     const leading = { ...test.leading, caches: { ...caches, waitingPods } };
-    const { waiting, fire } = await run(t, { ...test, leading });
-    await until(() => waiting().includes(1000), 'it is looked at again');
+    const { waiting, fireUntil } = await run(t, { ...test, leading });
+    await until(() => waiting().includes(1000), 'the next check');
     t.ok(test.store.get(clusterPath));
     isSeen = true;
-    await until(() => {
-      fire();
-      return test.store.get(clusterPath) === undefined;
-    }, 'it may go');
+    await fireUntil(() => test.store.get(clusterPath) === undefined, 'it may go');
   }
 });
 
-void t.test('being deleted: a gated pod that is being deleted too is not waited for', async (t) => {
+t.test('deletion of the cluster object does not wait for terminating pods', async (t) => {
   const test = await startLeading(t, { now: () => afterDeletion });
   const going = { deletionTimestamp: '2026-11-21T09:00:00Z', finalizers: ['x.example/held'] };
   test.store.put(podOf('going'), gated(undefined, going));
-  await until(() => test.leading.caches.waitingPods.size === 1, 'the pod is known');
+  await until(() => test.leading.caches.waitingPods.size === 1, 'the cached pod');
   test.store.put(clusterPath, deleted('x.example/y', ourFinalizer, 'x.example/z'));
   await run(t, test);
   const finalizers = () => (test.store.get(clusterPath) as Stored | undefined)?.metadata?.finalizers;
-  await until(() => finalizers()?.length === 2, 'ours is removed');
+  await until(() => finalizers()?.length === 2, 'removal of our finalizer');
   t.same(finalizers(), ['x.example/y', 'x.example/z'], "others' stay");
-  t.ok(test.store.get(podOf('going')), 'nobody touched the pod');
+  t.ok(test.store.get(podOf('going')), 'the pod is unchanged');
 });
 
-void t.test('being deleted without our finalizer: unchanged', async (t) => {
+t.test('a terminating cluster object without our finalizer is unchanged', async (t) => {
   const { store, leading } = await begin(t);
   store.put(clusterPath, deleted('x.example/y'));
   store.put(podPath('x'), podConfig({}, 'x'));
-  await until(() => condition(store.get(podPath('x')) as Stored, 'Available') !== undefined, 'work is done');
-  await until(() => leading.caches.clusterConfigs.size === 1, 'it is seen');
-  t.same(
-    store.writes().filter(({ path }) => path.startsWith(clusterPath)),
-    [],
-  );
+  await until(() => hasStatus(store, 'x'), 'the status of another object');
+  await until(() => leading.caches.clusterConfigs.size === 1, 'the cached object');
+  const writes = store.writes().filter(({ path }) => path.startsWith(clusterPath));
+  t.same(writes, []);
 });
 
-void t.test('a leader that dies before the release: the next one goes on', async (t) => {
+t.test('if a leader dies before it releases the cluster object, the next one does', async (t) => {
   const first = await startLeading(t, {
     now: () => afterDeletion,
     step: (name) => {
@@ -217,15 +208,12 @@ void t.test('a leader that dies before the release: the next one goes on', async
   await running;
   t.ok(first.store.get(clusterPath));
   const second = await startLeading(t, { over: first.store, now: () => afterDeletion });
-  const { fire } = await run(t, second);
-  await until(() => {
-    fire();
-    return first.store.get(clusterPath) === undefined;
-  }, 'it may go');
+  const { fireUntil } = await run(t, second);
+  await fireUntil(() => first.store.get(clusterPath) === undefined, 'it may go');
 });
 
-void t.test('a conflict or a server that fails is tried again; what is gone is no failure', async (t) => {
-  const { store, fire, lines } = await begin(t);
+t.test('conflicts and server errors are retried; a deleted object is no error', async (t) => {
+  const { store, fireUntil, lines } = await begin(t);
   store.fault(/status$/, { status: 500, times: 2 });
   store.fault((request) => request.path === clusterPath && request.method === 'PATCH', {
     status: 409,
@@ -235,19 +223,15 @@ void t.test('a conflict or a server that fails is tried again; what is gone is n
   store.put(podPath('gone'), podConfig({}, 'gone'));
   store.put(podPath('z'), podConfig({}, 'z'));
   store.put(clusterPath, clusterConfig({}));
-  await until(() => {
-    fire();
+  await fireUntil(() => {
     const object = store.get(clusterPath) as Stored;
     return condition(object, 'Available') !== undefined && object.metadata?.finalizers?.length === 1;
-  }, 'all is written');
-  await until(() => {
-    fire();
-    return condition(store.get(podPath('z')) as Stored, 'Available') !== undefined;
-  }, 'the other too');
+  }, 'finalizer and status');
+  await fireUntil(() => hasStatus(store, 'z'), 'the status of the other object');
   t.notOk(lines.some((line) => line.includes('"level":"error"')));
 });
 
-void t.test('the log of the leader follows the object', async (t) => {
+t.test('the log level of the leader follows the cluster object', async (t) => {
   const test = await startLeading(t, { configuration: { logLevel: 'warn' } });
   const { log, caches } = test.leading;
   const configuration = overlaid(
@@ -261,12 +245,12 @@ void t.test('the log of the leader follows the object', async (t) => {
   };
   await until(isLevel('warn'), "the configuration's level");
   test.store.put(clusterPath, clusterConfig({ logVerbosity: 'Trace' }));
-  await until(isLevel('trace'), "the object's");
+  await until(isLevel('trace'), "the object's level");
   test.store.put(clusterPath, clusterConfig({}));
-  await until(isLevel('warn'), "the configuration's again");
+  await until(isLevel('warn'), "the configuration's level again");
 });
 
-void t.test('a changed configuration is judged again', async (t) => {
+t.test('a changed configuration updates the conditions', async (t) => {
   const test = await startLeading(t);
   let configuration = test.leading.configuration();
   const { fire } = await run(t, {
@@ -275,7 +259,7 @@ void t.test('a changed configuration is judged again', async (t) => {
   });
   test.store.put(podPath('web'), podConfig({ fallbackArchitecture: 's390x' }));
   const degraded = () => condition(test.store.get(podPath('web')) as Stored, 'Degraded');
-  await until(() => degraded() === 'False AsWritten', 'as it is written');
+  await until(() => degraded() === 'False AsWritten', 'the condition of a valid object');
   configuration = { ...configuration, schedulableArchitectures: ['amd64'] };
   await until(() => {
     fire();
@@ -283,7 +267,7 @@ void t.test('a changed configuration is judged again', async (t) => {
   }, 'left out');
 });
 
-void t.test('deposed before anything is known: it ends', async (t) => {
+t.test('it ends if deposed before the caches are listed', async (t) => {
   const test = await startLeading(t);
   test.depose();
   await customResources(test.leading);

@@ -1,4 +1,4 @@
-/** When the pods on the architecture are worse than the others, and when all are as bad. */
+/** When the pods on the new architecture are less healthy than the others. */
 import t from 'tap';
 import { verdictOf } from '../../../src/controller/rollouts/health.ts';
 import type { RolledPod } from '../../../src/controller/rollouts/pods.ts';
@@ -14,19 +14,19 @@ interface PodLine {
   readonly count: number;
   readonly isTarget: boolean;
   readonly restarts?: number;
-  /** Seconds after the beginning. */
+  /** Seconds after the start. */
   readonly created?: number;
-  /** Seconds from its creation; absent: it is not ready. */
+  /** Seconds after its creation. Absent: not ready. */
   readonly took?: number;
   readonly exit?: { readonly exitCode: number; readonly message?: string };
-  /** Seconds until it had a node. Default: 0. `Infinity`: it has none. */
+  /** Seconds until it had a node. Default: 0. `Infinity`: no node. */
   readonly waited?: number;
   /** Default: `web-1`. */
   readonly replicaSet?: string;
 }
 type PodState = Omit<PodLine, 'count' | 'isTarget'>;
 
-/** So many pods on the architecture, and on others. */
+/** This number of pods on the architecture, or on others. */
 const target = (count: number, state: PodState): PodLine => ({ ...state, count, isTarget: true });
 const other = (count: number, state: PodState): PodLine => ({ ...state, count, isTarget: false });
 
@@ -72,19 +72,19 @@ interface More {
   readonly broken?: string;
 }
 
-/** Without a message, the pods are not unhealthy. */
+/** Without a message, the pods are healthy enough. */
 const rows: Readonly<
   Record<string, readonly [now: number, pods: readonly PodLine[], said?: RegExp, more?: More]>
 > = {
-  'all is well': [60, [target(5, fine), other(5, fine)]],
-  'no pod is there': [60, []],
+  'all are healthy': [60, [target(5, fine), other(5, fine)]],
+  'no pods': [60, []],
   'two of five are not enough': [60, [target(2, crashing), target(3, fine), other(1, fine)]],
-  'three of five are': [
+  'three of five are enough': [
     60,
     [target(3, crashing), target(2, fine), other(1, fine)],
     /^web: 3 of 5 pods on arm64 are unhealthy, of the others 0 of 1: p-0-0 restarted 2 times$/,
   ],
-  'one of one is': [60, [target(1, crashing), other(1, fine)], /1 of 1 pods on arm64/],
+  'one of one is enough': [60, [target(1, crashing), other(1, fine)], /1 of 1 pods on arm64/],
   'the others are as bad': [60, [target(3, crashing), other(3, crashing)]],
   'the others are nearly as bad': [60, [target(10, crashing), other(9, crashing), other(1, fine)]],
   'without tolerance': [
@@ -111,7 +111,7 @@ const rows: Readonly<
     /p-0-0 took 1m30s to become ready, the others 20s/,
   ],
   'not much slower': [100, [target(3, { took: 59 }), other(3, { took: 20 })]],
-  'an autoscaler makes their node': [
+  'an autoscaler adds their node': [
     200,
     [target(3, { waited: 100, took: 110 }), target(3, { waited: Infinity }), other(3, fine)],
   ],
@@ -124,21 +124,21 @@ const rows: Readonly<
     60,
     [target(1, { ...crashing, ...ofNew }), other(4, { ...crashing, ...ofNew }), other(8, fine)],
   ],
-  'a new version that crashes there only': [
+  'a new version that crashes only there': [
     60,
     [target(4, fine), other(4, fine), target(3, { ...crashing, ...ofNew }), other(3, { ...fine, ...ofNew })],
     /3 of 3 pods on arm64 are unhealthy, of the others 0 of 3/,
   ],
-  'a new version that is there only is compared with the old one': [
+  'a new version that exists only there is compared with the old one': [
     60,
     [target(3, { ...crashing, ...ofNew }), other(1, fine)],
     /3 of 3 pods on arm64 are unhealthy, of the others 0 of 1/,
   ],
-  'others from before have no time to compare with': [
+  'older pods give no time to compare with': [
     100,
     [target(3, { took: 90 }), other(3, { created: -900, took: 1 })],
   ],
-  'pods that were there before the attempt do not count': [
+  'pods from before the attempt do not count': [
     60,
     [target(3, { ...crashing, created: -5 }), other(1, fine)],
   ],

@@ -1,4 +1,4 @@
-/** The steps of a rollout: what follows from where it was and from what is seen. */
+/** The next state of a rollout, from its state and from observations. */
 import t from 'tap';
 import {
   progressOf,
@@ -22,13 +22,13 @@ const usual: Observed = {
   now: start,
   hasNodes: true,
   movable: 1,
-  total: 1,
+  missing: undefined,
   isReached: false,
   verdict: undefined,
 };
 const unhealthy = { reason: 'Unhealthy', message: 'three are bad' } as const;
 
-/** Takes several looks, one after the other. */
+/** Makes several observations, one after the other. */
 function after(looks: readonly (Partial<Observed> & { readonly spec?: object })[]): readonly Progress[] {
   let before: Progress | undefined;
   return looks.map(({ spec, ...look }) => (before = progressOf(read(spec), before, { ...usual, ...look })));
@@ -38,12 +38,12 @@ const brief = ({ phase, newPods, step, attempt }: Progress): string =>
   [phase, newPods ?? '-', step, attempt].join(' ');
 
 const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>[0][number], string])[]>> = {
-  'steps follow after a pause from when the share is reached': [
+  'a step follows a pause after the share is reached': [
     [{}, 'Progressing Choose 0 1'],
     [{ now: start + 60 * minute }, 'Progressing Choose 0 1'],
     [{ now: start + 61 * minute, isReached: true }, 'Progressing Choose 0 1'],
     [{ now: start + 70 * minute, isReached: true }, 'Progressing Choose 0 1'],
-    // A scale-up does not begin the pause anew.
+    // A scale-up does not restart the pause.
     [{ now: start + 71 * minute }, 'Progressing Choose 1 1'],
     [{ now: start + 90 * minute, isReached: true }, 'Progressing Choose 1 1'],
     [{ now: start + 100 * minute, isReached: true }, 'Progressing Choose 2 1'],
@@ -54,7 +54,7 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
   'the last step may be less than all': [
     [{ spec: { steps: ['20%'], pause: '0s' }, isReached: true }, 'Complete Choose 0 1'],
   ],
-  'a rollback at once, and none of its own will again': [
+  'a rollback is immediate, and is not followed by an attempt without a reason': [
     [{}, 'Progressing Choose 0 1'],
     [{ verdict: unhealthy }, 'RolledBack Other 0 1'],
     [{ now: start + 1e9, isReached: true }, 'RolledBack Other 0 1'],
@@ -71,13 +71,13 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
     [{ spec: { resumedAt: '2026-11-01T00:00:30Z' }, now: start + minute }, 'RolledBack Other 0 1'],
     [{ spec: { resumedAt: '2026-11-01T00:01:30Z' }, now: start + 2 * minute }, 'Progressing Choose 0 2'],
   ],
-  'a paused rollout stays, and is still rolled back': [
+  'a paused rollout stays at its step, and still rolls back': [
     [{ spec: { paused: true }, isReached: true }, 'Paused Choose 0 1'],
     [{ spec: { paused: true }, isReached: true, now: start + 1e9 }, 'Paused Choose 0 1'],
     [{ isReached: true, now: start + 1e9 }, 'Progressing Choose 1 1'],
     [{ spec: { paused: true }, verdict: unhealthy }, 'RolledBack Other 1 1'],
   ],
-  'aborted, and begun again': [
+  'aborted, then resumed': [
     [{}, 'Progressing Choose 0 1'],
     [{ spec: { aborted: true } }, 'Aborted Other 0 1'],
     [{ spec: { aborted: true }, now: start + 1e9 }, 'Aborted Other 0 1'],
@@ -90,10 +90,10 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
   ],
   'without a workload that can be moved it waits': [
     [{ movable: 0, isReached: true }, 'Waiting Choose 0 1'],
-    [{ movable: 0, total: 0, isReached: true }, 'Waiting Choose 0 1'],
+    [{ movable: 0, missing: 'it has no pods so far', isReached: true }, 'Waiting Choose 0 1'],
     [{ isReached: true }, 'Progressing Choose 0 1'],
   ],
-  'steps that were removed': [
+  'removed steps': [
     [{ spec: { pause: '0s' }, isReached: true }, 'Progressing Choose 1 1'],
     [{ spec: { pause: '0s' }, isReached: true }, 'Progressing Choose 2 1'],
     [{ spec: { steps: ['5%'] } }, 'Progressing Choose 0 1'],
@@ -102,15 +102,12 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
 
 for (const [about, looks] of Object.entries(rows))
   t.test(about, (t) => {
-    const found = after(looks.map(([look]) => look)).map(brief);
-    t.same(
-      found,
-      looks.map(([, wanted]) => wanted),
-    );
+    const [inputs, wanted] = [looks.map(([look]) => look), looks.map(([, text]) => text)];
+    t.same(after(inputs).map(brief), wanted);
     t.end();
   });
 
-t.test('when it begins again', (t) => {
+t.test('`retryAfter` sets the time of the next attempt', (t) => {
   const [, back] = after([{}, { verdict: unhealthy }]);
   t.equal(back && retryAt(read({ retryAfter: '1h' }), back), start + 60 * minute);
   t.equal(back && retryAt(read(), back), undefined);

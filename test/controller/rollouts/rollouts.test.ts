@@ -1,19 +1,21 @@
-/** The feature over an API server with a store: status, steps, rollback, moves, and a leader that takes over. */
+/** The feature over an API server with a store: status, steps, rollback, evictions, a new leader. */
 import t from 'tap';
+import type { FactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
 import { facts, notIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
-import { followRollouts } from '../../../src/controller/rollouts/rollouts.ts';
-import { rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
+import { followRollouts, RolloutReconciler } from '../../../src/controller/rollouts/rollouts.ts';
+import { until } from '../../support/until.ts';
+import { evictions, rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
 
 const onArm = { node: 'arm-1', side: 'Target' } as const;
 const healthy = facts('amd64 arm64', { image: 'app', digest });
 
-/** These many pods, `amd-…` and `arm-…`. */
+/** Adds pods `amd-…` and `arm-…`. */
 function pods(world: World, amd: number, arm: number, more: object = {}): void {
   for (let index = 0; index < amd; index += 1) world.pod(`amd-${index}`, { side: 'Other', age: 60 });
   for (let index = 0; index < arm; index += 1) world.pod(`arm-${index}`, { ...onArm, ...more });
 }
 
-t.test('the first look says what new pods do', async (t) => {
+t.test('the first reconcile decides where new pods go', async (t) => {
   const world = await startWorld(t);
   pods(world, 10, 0);
   t.match(await world.reconcile(), {
@@ -37,7 +39,48 @@ t.test('the first look says what new pods do', async (t) => {
   t.equal(world.store.requests.length, writes, 'the same status is not written again');
 });
 
-t.test('steps, until it is complete', async (t) => {
+t.test('names without pods: misspelled, in an older rollout, or not selected', async (t) => {
+  const names = ['web', 'wbe', 'old', 'other'];
+  const world = await startWorld(t, { names, selector: { matchLabels: { app: 'web' } } });
+  const labels = { app: 'web' };
+  const { clock, store } = world;
+  const created = (ms: number) => ({ creationTimestamp: new Date(clock.now() + ms).toISOString() });
+  const own = store.get(rolloutPath);
+  store.put(rolloutPath, { ...own, metadata: { generation: 1, ...created(0) } });
+  store.put(rolloutPath.replace('web', 'first'), {
+    metadata: created(-60_000),
+    spec: { architecture: 'arm64', names: ['old'] },
+    status: { newPods: 'Choose' },
+  });
+  world.pod('old', { labels, replicaSet: 'old-1' });
+  world.pod('other', { labels: { app: 'other' }, replicaSet: 'other-1' });
+  const missing = [
+    { name: 'wbe', pods: 0, blocked: 'no workload of this name has pods' },
+    { name: 'old', pods: 0, blocked: 'its pods are in the older rollout first' },
+    { name: 'other', pods: 0, blocked: 'the selector matches none of its pods' },
+  ];
+  t.match(await world.reconcile(), {
+    phase: 'Waiting',
+    message:
+      'it has no pods so far; web: no workload of this name has pods; wbe: no workload of this name has pods; old: its pods are in the older rollout first; other: the selector matches none of its pods',
+    workloads: [{ name: 'web' }, ...missing],
+  });
+  world.pod('web', { labels });
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    pods: 1,
+    workloads: [{ name: 'Deployment/web', pods: 1 }, ...missing],
+  });
+  world.change({ names: undefined, selector: undefined });
+  store.remove(podPath('web'));
+  store.remove(podPath('other'));
+  t.match(await world.reconcile(), {
+    message: 'it has no pods so far; the pods that it selects are in older rollouts: first',
+    workloads: [],
+  });
+});
+
+t.test('the rollout goes through its steps until it is complete', async (t) => {
   const world = await startWorld(t, { steps: ['50%', '100%'] });
   pods(world, 5, 0);
   await world.reconcile();
@@ -49,14 +92,12 @@ t.test('steps, until it is complete', async (t) => {
   await world.reconcile();
   await world.clock.advance(60_000);
   t.match(await world.reconcile(), { phase: 'Complete', newPods: 'Target', pods: 5, moved: 5 });
-  t.same(
-    world.events.map(({ reason }) => reason),
-    ['RolloutProgressing', 'RolloutComplete'],
-  );
+  t.match(world.events, [{ reason: 'RolloutProgressing' }, { reason: 'RolloutComplete' }]);
+  t.equal(world.events.length, 2);
   t.same(world.evicted(), []);
 });
 
-t.test('three crashing pods: back at once, and the pods with it', async (t) => {
+t.test('three crashing pods: it rolls back at once, and evicts them', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   pods(world, 10, 0);
   await world.reconcile();
@@ -71,16 +112,16 @@ t.test('three crashing pods: back at once, and the pods with it', async (t) => {
     message: /3 of 5 pods on arm64 are unhealthy/,
     conditions: [{}, {}, { type: 'Degraded', status: 'True', reason: 'RolledBack' }],
   });
-  t.same(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'those that are not ready');
+  t.same(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
   t.match(world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
   t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
   await world.reconcile();
   await world.reconcile();
-  t.equal(world.evicted().length, 5, 'then the ready ones');
+  t.equal(world.evicted().length, 5, 'then the ready pods');
   t.equal(world.status().attempt, 1);
 });
 
-t.test('an exec format error: back at the first pod', async (t) => {
+t.test('an exec format error: it rolls back at the first pod', async (t) => {
   const world = await startWorld(t);
   pods(world, 10, 0);
   await world.reconcile();
@@ -91,7 +132,7 @@ t.test('an exec format error: back at the first pod', async (t) => {
   t.ok(world.evicted().includes('bad'));
 });
 
-t.test('an image that exec-format/ noted: back at the first pod', async (t) => {
+t.test('an image noted as broken: it rolls back at the first pod', async (t) => {
   let app = healthy;
   const world = await startWorld(t, {}, { factsOfPod: () => new Map([['app', app]]) });
   pods(world, 10, 0);
@@ -103,42 +144,55 @@ t.test('an image that exec-format/ noted: back at the first pod', async (t) => {
   t.match(await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
 });
 
-t.test('lookups of images that take long run side by side', async (t) => {
-  let asked = 0;
-  const all = Promise.withResolvers<undefined>();
-  const factsOfPod = async () => {
-    asked += 1;
-    if (asked === 8) all.resolve(undefined);
-    await all.promise;
+t.test('a slow registry does not delay the rollouts of other namespaces', async (t) => {
+  let waiting = 0;
+  const factsOfPod: FactsOfPod = async ({ namespace, budgetMs }) => {
+    if (namespace === 'shop') return new Map([['app', healthy]]);
+    waiting += 1;
+    await world.clock.sleep(budgetMs, world.leading.signal);
     return new Map();
   };
   const world = await startWorld(t, {}, { factsOfPod });
-  for (let index = 0; index < 8; index += 1) world.pod(`p-${index}`, { replicaSet: `web${index}-1` });
-  t.equal((await world.reconcile()).workloads.length, 8);
-});
-
-t.test('restarts from before the attempt do not count', async (t) => {
-  const world = await startWorld(t, { steps: ['50%'] });
-  for (let index = 0; index < 5; index += 1) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
-  await world.reconcile();
-  await world.reconcile();
-  for (let index = 0; index < 3; index += 1) world.pod(`arm-${index}`, { ...onArm, restarts: 2 });
-  t.equal((await world.reconcile()).phase, 'RolledBack', 'the others did not restart since');
-});
-
-t.test('the others restart as often', async (t) => {
-  const world = await startWorld(t, { steps: ['50%'] });
-  for (let index = 0; index < 3; index += 1) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
-  await world.reconcile();
-  await world.reconcile();
-  for (let index = 0; index < 3; index += 1) {
-    world.pod(`old-${index}`, { restarts: 22, age: 3600 });
-    world.pod(`arm-${index}`, { ...onArm, restarts: 2 });
+  const { store, clock } = world;
+  const spec = store.get(rolloutPath)?.['spec'];
+  store.remove(rolloutPath);
+  for (const namespace of ['a', 'b', 'shop']) store.put(rolloutPath.replace('shop', namespace), { spec });
+  for (let index = 0; index < 40; index += 1) {
+    world.pod('p', { replicaSet: `web${index}-1` });
+    for (const namespace of ['a', 'b'])
+      store.put(`/api/v1/namespaces/${namespace}/pods/p-${index}`, store.get(podPath('p')) ?? {});
   }
-  t.equal((await world.reconcile()).phase, 'Progressing');
+  await world.settled();
+  const running = followRollouts(world.leading);
+  t.teardown(async () => {
+    world.depose();
+    await running;
+  });
+  await until(() => waiting === 80);
+  t.equal(world.status(), undefined, 'every worker waits');
+  await clock.advance(1000);
+  await store.until(() => world.status()?.pods === 1, 'the first reconcile');
 });
 
-t.test('a budget keeps a pod for now', async (t) => {
+for (const [others, restarts, phase] of [
+  ['restarted only before the attempt', 20, 'RolledBack'],
+  ['restart as often', 22, 'Progressing'],
+] as const) {
+  t.test(`two restarts of each new pod, while the others ${others}: ${phase}`, async (t) => {
+    const world = await startWorld(t, { steps: ['50%'] });
+    const indexes = [0, 1, 2];
+    for (const index of indexes) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
+    await world.reconcile();
+    await world.reconcile();
+    for (const index of indexes) {
+      world.pod(`old-${index}`, { restarts, age: 3600 });
+      world.pod(`arm-${index}`, { ...onArm, restarts: 2 });
+    }
+    t.equal((await world.reconcile()).phase, phase);
+  });
+}
+
+t.test('an eviction that a disruption budget blocks is retried', async (t) => {
   const world = await startWorld(t);
   pods(world, 10, 0);
   await world.reconcile();
@@ -151,16 +205,50 @@ t.test('a budget keeps a pod for now', async (t) => {
   t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 1);
 });
 
-t.test('pods that were on the architecture before are not moved back', async (t) => {
+t.test('rollback: if a budget holds a pod of a workload, the next look tries another one', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 2, 3, { ready: false });
+  await world.reconcile();
+  world.change({ aborted: true });
+  world.store.fault(evictions, { status: 429, message: 'the budget', times: 3 });
+  for (let count = 0; count < 3; count += 1) {
+    await world.clock.advance(5000);
+    t.equal((await world.reconcile()).phase, 'Aborted');
+    t.equal(world.evicted().length, count + 1);
+  }
+  t.same(world.evicted(), ['arm-0', 'arm-1', 'arm-2']);
+  await world.reconcile();
+  t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 3);
+});
+
+t.test('a late cache does not undo a rollback', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  pods(world, 5, 0);
+  await world.reconcile();
+  pods(world, 5, 3);
+  await world.reconcile();
+  pods(world, 5, 3, { ready: false, restarts: 3 });
+  const { caches } = world.leading;
+  const late = caches.rollouts.get('shop', 'web');
+  t.equal((await world.reconcile()).phase, 'RolledBack');
+  for (const name of ['arm-0', 'arm-1', 'arm-2']) world.store.remove(podPath(name));
+  await world.settled();
+  const rollouts = { ...caches.rollouts, get: () => late, values: () => [] };
+  const reconciler = new RolloutReconciler({ ...world.leading, caches: { ...caches, rollouts } });
+  await t.rejects(reconciler.reconcile('shop/web'), { code: 'conflict' });
+  t.equal(world.status().phase, 'RolledBack');
+});
+
+t.test('pods that were on the architecture before the rollout are not evicted', async (t) => {
   const world = await startWorld(t, { aborted: true });
   world.pod('native', { node: 'arm-1' });
   world.pod('waits', { node: '', side: 'Target' });
   await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
   await world.reconcile();
-  t.same(world.evicted(), ['waits'], 'one that waits for a node is');
+  t.same(world.evicted(), ['waits'], 'only the waiting pod');
 });
 
-t.test('what cannot be moved is said, and does not hold up the rest', async (t) => {
+t.test('workloads that cannot be moved are reported, and do not block the rest', async (t) => {
   const world = await startWorld(t, { steps: ['50%'], pause: '0s' });
   const named = 'its pods constrain the architecture themselves';
   world.pod('a', { replicaSet: 'a-1', image: 'amd' });
@@ -182,10 +270,11 @@ t.test('what cannot be moved is said, and does not hold up the rest', async (t) 
   world.pod('e-0', { replicaSet: 'e-1', side: 'Other' });
   world.pod('e-1', { replicaSet: 'e-1', side: 'Target', node: 'arm-1' });
   t.equal((await world.reconcile()).phase, 'Complete', 'as far as possible');
-  t.notOk(world.status().workloads.at(-1)?.blocked, 'what the webhook added is no own constraint');
+  const { blocked } = world.status().workloads.at(-1) ?? {};
+  t.notOk(blocked, "the webhook's additions are not the pod's own constraint");
 });
 
-t.test('under constraints: widen, pods that name another architecture can be moved', async (t) => {
+t.test('under `constraints: widen`, pods that name another architecture can be moved', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   world.configure({ constraints: 'widen', preferenceMode: 'hard' });
   world.pod('a', { replicaSet: 'a-1', spec: onArch('amd64') });
@@ -207,17 +296,19 @@ t.test('under constraints: widen, pods that name another architecture can be mov
   await world.clock.advance(1000);
   world.pod('a2', { replicaSet: 'a-1', spec: onArch('amd64') });
   world.pod('b2', { replicaSet: 'b-1', widened: true });
+  const { workloads } = await world.reconcile();
   t.match(
-    (await world.reconcile()).workloads,
+    workloads.slice(0, 2),
     [{ blocked: own }, { wanted: 1 }],
-    'a new pod was not widened: something prevents it, and must not hold up the rest',
+    'a new pod that was not widened does not block the rest',
   );
   await world.clock.advance(1000);
   world.pod('b3', { replicaSet: 'b-1', widened: true, spec: onArch('amd64') });
-  t.match((await world.reconcile()).workloads, [{}, { blocked: own }], 'another webhook named it again');
+  const again = (await world.reconcile()).workloads[1];
+  t.match(again, { blocked: own }, 'another webhook added the architecture again');
 });
 
-t.test('pods whose volumes cannot be used there do not hold up the rest', async (t) => {
+t.test('pods with volumes that cannot be used there do not block the rest', async (t) => {
   const world = await startWorld(t, { steps: ['100%'], pause: '0s', rebalance: true });
   world.zones({ a: 'a', b: 'b', c: 'b' }, 'a');
   const db = { kind: 'StatefulSet', replicaSet: 'db' };
@@ -235,12 +326,12 @@ t.test('pods whose volumes cannot be used there do not hold up the rest', async 
   const reads = (): number => world.store.requests.filter(({ path }) => path.includes('volume')).length;
   const before = reads();
   await world.reconcile();
-  t.equal(reads(), before, 'volumes are not read each time');
+  t.equal(reads(), before, 'volumes are not read again');
   world.pod('db-1', { ...db, claims: ['a'], ...onArm });
   t.equal((await world.reconcile()).phase, 'Complete');
 });
 
-t.test('without nodes of the architecture, unless they can come', async (t) => {
+t.test('it waits for a node of the architecture, unless an autoscaler can add one', async (t) => {
   const world = await startWorld(t, { architecture: 's390x' });
   pods(world, 3, 0);
   const { newPods, phase, message } = await world.reconcile();
@@ -258,12 +349,12 @@ t.test('rebalance moves running pods, within the disruption limit', async (t) =>
   world.configure({ evictionsPerMinute: 6000 });
   pods(world, 8, 0);
   await world.reconcile();
-  t.same(world.evicted().length, 1, 'one at a time by evictionsPerMinute');
+  t.same(world.evicted().length, 1, 'one per reconcile, by evictionsPerMinute');
   world.pod('arm-0', { ...onArm, ready: false });
   world.pod('arm-1', { ...onArm, ready: false });
   await world.clock.advance(1000);
   await world.reconcile();
-  t.same(world.evicted().length, 1, 'a quarter of the pods is not ready');
+  t.same(world.evicted().length, 1, 'none, because a quarter of the pods is not ready');
   world.pod('arm-0', onArm);
   world.pod('arm-1', onArm);
   world.pod('arm-2', onArm);
@@ -273,39 +364,65 @@ t.test('rebalance moves running pods, within the disruption limit', async (t) =>
   for (let index = 3; index < 9; index += 1) world.pod(`arm-${index}`, onArm);
   await world.clock.advance(1000);
   await world.reconcile();
-  t.match(world.evicted().at(-1), /^arm-/, 'back, if there are too many');
+  t.match(world.evicted().at(-1), /^arm-/, 'pods beyond the share are evicted');
 });
 
-t.test(
-  'a namespace that asks for evictions first, again and again, gets no more than its share',
-  async (t) => {
-    const world = await startWorld(t, { steps: ['100%'], rebalance: true });
-    const { store } = world;
-    world.configure({ evictionsPerMinute: 12 });
-    const inBusy = (path: string): string => path.replace('/shop/', '/busy/');
-    store.put(inBusy(rolloutPath), { spec: store.get(rolloutPath)?.['spec'] });
-    for (let index = 0; index < 9; index += 1) {
-      world.pod(`a-${index}`, { replicaSet: `a${index}-1` });
-      store.put(inBusy(podPath(`b-${index}`)), store.get(podPath(`a-${index}`)) ?? {});
-    }
+t.test('rebalance: refused evictions do not use up those of other pods and workloads', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 12, misplacedPodsShare: 50 });
+  for (const name of ['a-0', 'a-1', 'b-0', 'b-1']) world.pod(name, { replicaSet: `${name[0]}-1` });
+  world.store.fault(/^POST .*\/pods\/(?:a-\d|b-0)\/eviction$/, { status: 429, message: 'the budget' });
+  for (let count = 0; count < 4; count += 1) {
     await world.reconcile();
-    const evictedOf = (letter: string): number =>
-      world.evicted().filter((name) => name.startsWith(letter)).length;
-    const look = async (): Promise<void> => {
-      await world.clock.advance(5000);
-      for (const key of ['busy/web', 'shop/web']) await world.reconcile(key);
-    };
-    for (let count = 0; count < 5; count += 1) await look();
-    t.strictSame([evictedOf('a'), evictedOf('b')], [3, 3]);
-    store.remove(rolloutPath);
-    await store.until(() => world.leading.caches.rollouts.size === 1, 'the cache of rollouts');
-    await world.clock.advance(60_000);
-    for (let count = 0; count < 3; count += 1) await look();
-    t.equal(evictedOf('b'), 6, 'all of them while no other namespace wants any');
-  },
-);
+    await world.clock.advance(5000);
+  }
+  t.same(world.evicted(), ['a-0', 'b-0', 'a-1', 'b-1']);
+});
 
-t.test('another leader goes on from the status', async (t) => {
+t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 6000 });
+  for (const name of ['a-0', 'a-1', 'a-2', 'a-3']) world.pod(name, { replicaSet: 'a-1' });
+  await world.settled();
+  const { caches } = world.leading;
+  const late = [...caches.runningPods.values()];
+  const runningPods = { ...caches.runningPods, values: () => late };
+  const reconciler = new RolloutReconciler({ ...world.leading, caches: { ...caches, runningPods } });
+  for (let count = 0; count < 3; count += 1) {
+    await reconciler.reconcile('shop/web');
+    await world.settled();
+    await world.clock.advance(5000);
+  }
+  t.same(world.evicted(), ['a-0']);
+});
+
+t.test('a namespace that always requests evictions first gets no more than its share', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  const { store } = world;
+  world.configure({ evictionsPerMinute: 12 });
+  const inBusy = (path: string): string => path.replace('/shop/', '/busy/');
+  store.put(inBusy(rolloutPath), { spec: store.get(rolloutPath)?.['spec'] });
+  for (let index = 0; index < 9; index += 1) {
+    world.pod(`a-${index}`, { replicaSet: `a${index}-1` });
+    store.put(inBusy(podPath(`b-${index}`)), store.get(podPath(`a-${index}`)) ?? {});
+  }
+  await world.reconcile();
+  const evictedOf = (letter: string): number =>
+    world.evicted().filter((name) => name.startsWith(letter)).length;
+  const look = async (): Promise<void> => {
+    await world.clock.advance(5000);
+    for (const key of ['busy/web', 'shop/web']) await world.reconcile(key);
+  };
+  for (let count = 0; count < 5; count += 1) await look();
+  t.strictSame([evictedOf('a'), evictedOf('b')], [3, 3]);
+  store.remove(rolloutPath);
+  await store.until(() => world.leading.caches.rollouts.size === 1, 'the cache of rollouts');
+  await world.clock.advance(60_000);
+  for (let count = 0; count < 3; count += 1) await look();
+  t.equal(evictedOf('b'), 6, 'all evictions, because no other namespace needs any');
+});
+
+t.test('a new leader continues from the status', async (t) => {
   const first = await startWorld(t, { steps: ['50%', '100%'] });
   pods(first, 5, 0);
   await first.reconcile();
@@ -317,10 +434,10 @@ t.test('another leader goes on from the status', async (t) => {
   t.match(await next.reconcile(), { step: 1, attempt: 1 });
 });
 
-t.test('a leader that dies after the status of a rollback: the next one reports it, once', async (t) => {
+t.test('if a leader dies after it has written a rollback, the next one reports it, once', async (t) => {
   let statuses = 0;
   const step = (name: string): void => {
-    // The first status is the beginning.
+    // The first status starts the rollout.
     if (name === 'rollouts/status-written' && (statuses += 1) === 2) throw new Error('died');
   };
   const first = await startWorld(t, { steps: ['50%'] }, { step });
@@ -334,18 +451,16 @@ t.test('a leader that dies after the status of a rollback: the next one reports 
   const next = await startWorld(t, {}, { over: first });
   await next.reconcile();
   await next.reconcile();
-  t.same(
-    next.events.map(({ reason }) => reason),
-    ['RolloutRolledBack'],
-  );
+  t.match(next.events, [{ reason: 'RolloutRolledBack' }]);
+  t.equal(next.events.length, 1);
   t.equal(await next.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
   await next.clock.advance(10 * 60_000);
   const later = await startWorld(t, {}, { over: next });
   await later.reconcile();
-  t.same(later.events, [], 'it is long known');
+  t.same(later.events, [], 'reported already');
 });
 
-t.test('a pod with more or longer claims than real ones is not asked for', async (t) => {
+t.test('claims beyond the limits of number and length are not read', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   world.pod('many', {
     kind: 'StatefulSet',
@@ -360,13 +475,11 @@ t.test('a pod with more or longer claims than real ones is not asked for', async
       { name: 'StatefulSet/many', blocked },
     ],
   });
-  t.same(
-    world.store.requests.filter(({ path }) => path.includes('persistentvolumeclaims')),
-    [],
-  );
+  const reads = world.store.requests.filter(({ path }) => path.includes('persistentvolumeclaims'));
+  t.same(reads, []);
 });
 
-t.test('of two rollouts for a pod the older one counts', async (t) => {
+t.test('if two rollouts select a pod, the older one counts', async (t) => {
   const world = await startWorld(t);
   pods(world, 4, 0);
   const younger = rolloutPath.replace(/web$/, 'younger');
@@ -378,7 +491,7 @@ t.test('of two rollouts for a pod the older one counts', async (t) => {
   t.match(world.store.get(younger)?.['status'], { phase: 'Waiting', pods: 0 });
 });
 
-t.test('an object that is not valid, and one that is gone', async (t) => {
+t.test('an invalid or deleted rollout moves no pods', async (t) => {
   const world = await startWorld(t, { steps: ['0%'] });
   pods(world, 1, 0);
   t.match(await world.reconcile(), {
@@ -388,31 +501,28 @@ t.test('an object that is not valid, and one that is gone', async (t) => {
   world.store.remove(rolloutPath);
   await world.store.until(() => world.leading.caches.rollouts.size === 0, 'the cache');
   await world.reconcile();
-  t.same(world.evicted(), [], 'pods stay as they are');
+  t.same(world.evicted(), [], 'no pod is evicted');
 });
 
-t.test(
-  'a namespace with thousands of rollouts does not keep the leader busy: the oldest are followed',
-  async (t) => {
-    const world = await startWorld(t);
-    pods(world, 4, 0);
-    const { spec, metadata } = world.store.get(rolloutPath) ?? {};
-    const second = '2026-01-02T00:00:00Z';
-    world.store.put(rolloutPath, { metadata: { ...metadata, creationTimestamp: second }, spec });
-    const older = Array.from({ length: 100 }, (_, index) => rolloutPath.replace(/web$/, `old-${index}`));
-    const first = { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } };
-    for (const path of older)
-      world.store.put(path, { ...first, spec: { architecture: 'arm64', names: ['other'] } });
-    await world.store.until(() => world.leading.caches.rollouts.size === 101, 'the cache of rollouts');
-    const { newPods, message } = await world.reconcile();
-    t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
-    world.store.remove(older[0] ?? '');
-    await world.store.until(() => world.leading.caches.rollouts.size === 100, 'the cache of rollouts');
-    t.match(await world.reconcile(), { newPods: 'Choose', pods: 4 });
-  },
-);
+t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 4, 0);
+  const { spec, metadata } = world.store.get(rolloutPath) ?? {};
+  const second = '2026-01-02T00:00:00Z';
+  world.store.put(rolloutPath, { metadata: { ...metadata, creationTimestamp: second }, spec });
+  const older = Array.from({ length: 100 }, (_, index) => rolloutPath.replace(/web$/, `old-${index}`));
+  const first = { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } };
+  for (const path of older)
+    world.store.put(path, { ...first, spec: { architecture: 'arm64', names: ['other'] } });
+  await world.store.until(() => world.leading.caches.rollouts.size === 101, 'the cache of rollouts');
+  const { newPods, message } = await world.reconcile();
+  t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
+  world.store.remove(older[0] ?? '');
+  await world.store.until(() => world.leading.caches.rollouts.size === 100, 'the cache of rollouts');
+  t.match(await world.reconcile(), { newPods: 'Choose', pods: 4 });
+});
 
-t.test('an event of a pod does not go through the rollouts and pods of all namespaces', async (t) => {
+t.test('an event of a pod does not scan rollouts and pods of all namespaces', async (t) => {
   const world = await startWorld(t);
   const { rollouts, runningPods, waitingPods } = world.leading.caches;
   pods(world, 4, 0);
@@ -422,7 +532,7 @@ t.test('an event of a pod does not go through the rollouts and pods of all names
     world.depose();
     await running;
   });
-  await world.store.until(() => world.status()?.pods === 4, 'the first look');
+  await world.store.until(() => world.status()?.pods === 4, 'the first reconcile');
   const scans = [
     t.capture(rollouts, 'values', rollouts.values.bind(rollouts)),
     t.capture(runningPods, 'values', runningPods.values.bind(runningPods)),
@@ -431,6 +541,38 @@ t.test('an event of a pod does not go through the rollouts and pods of all names
   pods(world, 5, 0);
   await world.settled();
   await world.clock.advance(5000);
-  await world.store.until(() => world.status()?.pods === 5, 'the look after an event');
+  await world.store.until(() => world.status()?.pods === 5, 'the reconcile after an event');
   for (const each of scans) for (const { args } of each()) t.same(args, ['shop']);
+});
+
+t.test('pods do not concern rollouts that are left out', async (t) => {
+  const world = await startWorld(t);
+  const { store, clock } = world;
+  store.remove(rolloutPath);
+  const spec = { architecture: 'arm64', names: ['other'] };
+  const invalid = { ...spec, steps: ['0%'] };
+  for (let index = 0; index < 120; index += 1) {
+    const name = `r${String(index).padStart(3, '0')}`;
+    store.put(rolloutPath.replace(/web$/, name), { spec: index < 10 ? invalid : spec });
+  }
+  await store.until(() => world.leading.caches.rollouts.size === 120, 'the cache of rollouts');
+  let reconciles = 0;
+  const reconciled = (): void => void (reconciles += 1);
+  const running = followRollouts({ ...world.leading, reconciled });
+  t.teardown(async () => {
+    world.depose();
+    await running;
+  });
+  const withStatus = (): number =>
+    store.list(rolloutPath.replace(/\/web$/, '')).filter(({ status }) => status !== undefined).length;
+  await store.until(
+    () => withStatus() === 120 && reconciles >= 240,
+    'a reconcile of each, and one for its status',
+  );
+  const before = reconciles;
+  world.pod('p');
+  await world.settled();
+  await clock.advance(1000);
+  await store.until(() => reconciles >= before + 90);
+  t.equal(reconciles, before + 90, 'neither the invalid ones nor the youngest ones');
 });

@@ -1,4 +1,4 @@
-/** The share of new pods, as the leader chooses it. */
+/** The leader chooses the architecture of each new pod, so that the share is met. */
 import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { controllerRef } from '../objects.ts';
@@ -14,7 +14,7 @@ function newPod(name: string, replicaSet = 'web-1', spec: object = {}, kind = 'R
   };
 }
 
-/** Where these many new pods go: `t` to the architecture, `o` to others. */
+/** The choices for new pods: `t` for the architecture, `o` for others. */
 async function choose({ shares }: World, count: number, replicaSet = 'web-1', from = 0): Promise<string> {
   let sides = '';
   for (let index = from; index < from + count; index += 1) {
@@ -24,7 +24,7 @@ async function choose({ shares }: World, count: number, replicaSet = 'web-1', fr
   return sides;
 }
 
-t.test('a burst of pods has the share, pod by pod', async (t) => {
+t.test('a burst of pods meets the share, pod by pod', async (t) => {
   for (const [step, sides] of [
     ['10%', 'otoooooooooooot'],
     ['50%', 'totototototototo'],
@@ -37,14 +37,14 @@ t.test('a burst of pods has the share, pod by pod', async (t) => {
   }
 });
 
-t.test('what runs counts, and what waits for the scheduler', async (t) => {
+t.test('running pods and pods that wait for the scheduler count', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   for (let index = 0; index < 6; index += 1) world.pod(`old-${index}`);
   world.pod('arm', { node: 'arm-1' });
   world.pod('waits', { node: '', side: 'Target' });
   await world.reconcile();
   await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
-  t.equal(await choose(world, 6), 'ttttto', 'until there are seven of fourteen');
+  t.equal(await choose(world, 6), 'ttttto', 'up to seven of fourteen');
 });
 
 t.test('the pods of an old ReplicaSet do not count for the new one', async (t) => {
@@ -54,22 +54,22 @@ t.test('the pods of an old ReplicaSet do not count for the new one', async (t) =
   t.equal(await choose(world, 10, 'web-2'), 'tototototo');
 });
 
-t.test('a pod is chosen once, and counts once when it is seen', async (t) => {
+t.test('a pod is chosen once, and counts once', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   await world.reconcile();
   t.equal(await choose(world, 3), 'tot');
-  t.equal(await choose(world, 3), 'tot', 'the same answer for the same pods');
+  t.equal(await choose(world, 3), 'tot', 'the same choice for the same pods');
   world.pod('web-1-new-0', { node: 'arm-1', side: 'Target' });
   world.pod('web-1-new-1', { side: 'Other' });
   await world.settled();
   await world.clock.advance(1000);
   t.equal(await choose(world, 3, 'web-1', 3), 'oto');
-  // None of the chosen pods ever came.
+  // The pods chosen last never appeared.
   await world.clock.advance(60_000);
-  t.equal(await choose(world, 2, 'web-1', 10), 'to', 'one of each is there');
+  t.equal(await choose(world, 2, 'web-1', 10), 'to', 'one pod of each exists');
 });
 
-t.test('a pod that was chosen and is gone does not count', async (t) => {
+t.test('a chosen pod that was deleted does not count', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   await world.reconcile();
   t.equal(await choose(world, 6), 'tototo');
@@ -83,11 +83,11 @@ t.test('a pod that was chosen and is gone does not count', async (t) => {
   for (const index of [0, 2, 4]) world.store.remove(podPath(name(index)));
   await world.store.until(() => waitingPods.size === 0 && runningPods.size === 2, 'the others');
   await world.clock.advance(2000);
-  // Three others are left. One of them was only chosen so far.
+  // Three other pods count: two exist, one was only chosen.
   t.equal(await choose(world, 5, 'web-1', 10), 'tttto');
 });
 
-t.test('a pod of a rollout that is gone, or that has no owner, stays where pods were', async (t) => {
+t.test('a pod of a deleted rollout, or without an owner, goes to the other architectures', async (t) => {
   const world = await startWorld(t);
   await world.reconcile();
   t.equal(await world.shares.choose(newPod('a'), { ...policy, name: 'gone' }), 'Other');

@@ -1,4 +1,4 @@
-/** A rollout of `Deployment/web` in an API server with a store. The leader reconciles when the test says so. */
+/** A rollout of `Deployment/web` in an API server with a store. A test calls the leader's reconcile. */
 import type { Test } from 'tap';
 import { RolloutReconciler } from '../../../src/controller/rollouts/rollouts.ts';
 import { RolloutShares } from '../../../src/controller/rollouts/shares.ts';
@@ -30,12 +30,12 @@ export interface PodOptions {
   readonly image?: string;
   /** Default: an amd64 node. Empty: none yet. */
   readonly node?: string;
-  /** The rollout put it where it is. */
+  /** The rollout chose its architecture. */
   readonly side?: 'Target' | 'Other';
-  /** It named amd64, and was widened. */
+  /** It required amd64, and was widened. */
   readonly widened?: boolean;
   readonly ready?: boolean;
-  /** Seconds that it took to become ready. Default: 5. */
+  /** Seconds until it was ready. Default: 5. */
   readonly took?: number;
   /** Seconds ago. Default: 0. */
   readonly age?: number;

@@ -4,7 +4,7 @@ import type { Fleet } from '../../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { facts } from '../../support/placement-input.ts';
 import { startLeading } from '../leading.ts';
-import { until } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
 
 /** Facts of an image of Docker Hub. */
 function known(name: string, platforms: string): ImageFacts {
@@ -34,7 +34,7 @@ function pod(node: string, phase: string, ...images: string[]): object {
 
 const path = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
 
-t.test('images by platform, pods by architecture; of a leader only', async (t) => {
+t.test('a leader counts images by platform and pods by architecture', async (t) => {
   const first = await startLeading(t);
   const { store } = first;
   store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
@@ -50,25 +50,25 @@ t.test('images by platform, pods by architecture; of a leader only', async (t) =
     test.series(`archwright_running_images{os="${os}",architecture="${architecture}",variant="${variant}"}`);
   const pods = (architecture: string): Promise<number | undefined> =>
     test.series(`archwright_running_pods{architecture="${architecture}"}`);
-  await until('the metrics', async () => (await test.series('archwright_running_images_unknown')) === 2);
+  await until(async () => (await test.series('archwright_running_images_unknown')) === 2, 'the metrics');
 
-  t.equal(await image('linux', 'amd64', 'none'), 2, 'an image counts once for a platform');
+  t.equal(await image('linux', 'amd64', 'none'), 2, 'an image counts once per platform');
   t.equal(await image('linux', 'arm64', 'v8'), 1);
   t.equal(await image('other', 'other', 'other'), 1, 'odd names are bounded');
-  t.equal(await image('linux', 's390x', 'none'), 1, 'the agents knew it');
+  t.equal(await image('linux', 's390x', 'none'), 1, 'known to the agents');
   t.equal(await image('linux', 'riscv64', 'none'), 0);
   t.equal(await pods('amd64'), 2);
-  t.equal(await pods('other'), 2, 'of an odd architecture, and of a node that is not known');
+  t.equal(await pods('other'), 2, 'an odd architecture, and an unknown node');
   t.equal(await pods('arm64'), 0);
 
   test.depose();
   await done;
-  t.equal(await image('linux', 'amd64', 'none'), 0, 'the next leader shows them');
+  t.equal(await image('linux', 'amd64', 'none'), 0, 'no value after leadership');
   t.equal(await pods('amd64'), 0);
   t.equal(await test.series('archwright_running_images_unknown'), 0);
 });
 
-t.test('what memory has is shown while the agents do not answer', async (t) => {
+t.test('images in memory are counted while agents do not respond', async (t) => {
   const first = await startLeading(t);
   first.store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
   first.store.put(path('1'), pod('a', 'Running', 'both'));
@@ -79,8 +79,8 @@ t.test('what memory has is shown while the agents do not answer', async (t) => {
   const test = await startLeading(t, { over: first.store, remembered, fleet: silent });
   void countRunningImages(test.leading);
   await until(
-    'the pods',
     async () => (await test.series('archwright_running_pods{architecture="amd64"}')) === 1,
+    'the pods',
   );
   t.equal(await test.series('archwright_running_images_unknown'), 0);
   test.depose();

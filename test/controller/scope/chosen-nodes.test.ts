@@ -37,7 +37,7 @@ const cases: readonly (readonly [string, NodeChoice, readonly string[]])[] = [
   ['empty terms match no node', { nodeSelector: {}, terms: [{}] }, []],
 ];
 
-t.test('how a pod chooses among nodes, as label selectors', (t) => {
+t.test("a pod's node selector and affinity as label selectors", (t) => {
   for (const [name, choice, expected] of cases) t.same(selectorsOf(choice), expected, name);
   const groups = [[expression('Exists')], [expression('In', '1')]];
   t.same(selectorsOf({ nodeSelector: { a: 'b' }, terms: undefined }, groups), [

@@ -1,4 +1,4 @@
-/** The pods that the webhook is called for, by the file with the webhooks. */
+/** For which pods the API server calls the webhook, by the webhooks file. */
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
@@ -22,13 +22,17 @@ const rules = (more: object): Webhook => webhook({ rules: [{ ...pods, ...more }]
 const cases: [name: string, webhooks: Webhook[], inScope: boolean, namespaceLabels?: typeof on][] = [
   ['no selectors', [webhook({})], true],
   ['empty selectors', [webhook({ namespaceSelector: {}, objectSelector: {} })], true],
-  ['a namespace left out by its name', [webhook({ namespaceSelector: named('NotIn', 'shop') })], false],
+  ['a namespace excluded by its name', [webhook({ namespaceSelector: named('NotIn', 'shop') })], false],
   ['another one', [webhook({ namespaceSelector: named('NotIn', 'bank') })], true],
   ['a namespace chosen by its name', [webhook({ namespaceSelector: named('In', 'shop') })], true],
-  ['a namespace that did not ask for it', [webhook({ namespaceSelector: optIn })], false],
-  ['a namespace that asked for it', [webhook({ namespaceSelector: optIn })], true, on],
-  ['a pod that did not ask for it', [webhook({ objectSelector: optIn })], false],
-  ['a pod that did', [webhook({ objectSelector: { matchLabels: { app: 'web' } } })], true],
+  ['a namespace without the opt-in label', [webhook({ namespaceSelector: optIn })], false],
+  ['a namespace with the opt-in label', [webhook({ namespaceSelector: optIn })], true, on],
+  ['a pod without the opt-in label', [webhook({ objectSelector: optIn })], false],
+  [
+    'a pod with the label of the selector',
+    [webhook({ objectSelector: { matchLabels: { app: 'web' } } })],
+    true,
+  ],
   [
     'one of several webhooks',
     [webhook({ objectSelector: optIn }), webhook({ namespaceSelector: named('In', 'shop') })],
@@ -37,14 +41,14 @@ const cases: [name: string, webhooks: Webhook[], inScope: boolean, namespaceLabe
   ['no webhooks', [], false],
   ['one without rules', [webhook({ rules: undefined })], false],
   ['rules of other forms', [webhook({ rules: [null, 'pods', { ...pods, operations: 'CREATE' }] })], false],
-  ['one for changes', [rules({ operations: ['UPDATE'] })], false],
+  ['one for updates', [rules({ operations: ['UPDATE'] })], false],
   ['one for DaemonSets', [rules({ resources: ['daemonsets'] })], false],
   ['one for other groups', [rules({ apiGroups: ['apps'] })], false],
   ['one for everything', [rules({ apiGroups: ['*'], operations: ['*'], resources: ['*/*'] })], true],
   ['a selector that is not valid', [webhook({ namespaceSelector: { matchLabels: 7 } })], true],
 ];
 
-void t.test('the pods that the webhook is called for', async (t) => {
+t.test('for which pods the webhook is called', async (t) => {
   for (const [name, webhooks, inScope, namespaceLabels = {}] of cases)
     t.equal(scopeOf(webhooks)(shop, namespaceLabels), inScope, name);
   const unlabelled = { namespace: 'shop', labels: undefined };
@@ -52,7 +56,7 @@ void t.test('the pods that the webhook is called for', async (t) => {
   t.equal(scopeOf([webhook({})])(unlabelled, {}), true);
 });
 
-void t.test('the file: looked at again after a while; a broken one changes nothing', async (t) => {
+t.test('the webhooks file is read again after a while; a broken one changes nothing', async (t) => {
   const webhooksFile = join(t.testdir({}), 'webhooks.yaml');
   let now = 0;
   const { log, lines } = captureLog('warn');

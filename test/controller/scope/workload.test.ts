@@ -1,8 +1,9 @@
-/** From a pod's owner to what a person applied, and how many pods the owner wants. */
+/** From a pod's owner to the workload that a person applied, and its number of replicas. */
 import t, { type Test } from 'tap';
 import { controllerOf, workloadOf } from '../../../src/controller/scope/workload.ts';
 import { connectedStore } from '../../kube/support.ts';
 import { controllerRef } from '../objects.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const paths: Readonly<Record<string, string>> = {
   ReplicaSet: '/apis/apps/v1/namespaces/shop/replicasets/x',
@@ -15,7 +16,7 @@ async function setup(t: Test) {
   const { store, client } = await connectedStore(t);
   const find = (apiVersion: string, kind: string) => {
     const owner = { apiVersion, kind, name: 'x', uid: 'x', controller: true };
-    return workloadOf('shop', owner, { client, signal: AbortSignal.timeout(10_000) });
+    return workloadOf('shop', owner, { client, signal: neverAborted });
   };
   return { store, find };
 }
@@ -35,7 +36,7 @@ const cases: [apiVersion: string, kind: string, object: object, top?: string, wa
   ['apps/v1', 'ReplicaSet', { metadata: { uid: 'another' } }],
 ];
 
-void t.test('workloads', async (t) => {
+t.test('the workload of each kind of owner', async (t) => {
   const { store, find } = await setup(t);
   for (const [apiVersion, kind, object, top, wanted] of cases) {
     store.put(paths[kind] ?? '', { metadata: { uid: 'x' }, ...object });
@@ -54,7 +55,7 @@ void t.test('workloads', async (t) => {
   await t.rejects(find('apps/v1', 'ReplicaSet'), { code: 'unavailable' }, 'no answer');
 });
 
-void t.test('an owner with a longer name than any object has is none', (t) => {
+t.test('an owner with an impossibly long name is ignored', (t) => {
   const owner = controllerRef('ReplicaSet', 'x'.repeat(253), { uid: 'u' });
   t.same(controllerOf({ metadata: { ownerReferences: [owner] } }), owner);
   const forged = { ...owner, uid: 'u'.repeat(1_000_000) };

@@ -1,4 +1,4 @@
-/** What an API server, other writers and the end of a leader do to the work on taints. */
+/** Taints despite errors of the API server, other writers, and a leader that ends. */
 import t from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
@@ -15,7 +15,7 @@ async function onePod(t: Parameters<typeof startWorld>[0]): Promise<World> {
   return world;
 }
 
-void t.test('a pod that changed meanwhile is patched as it is now', async (t) => {
+t.test('a pod that changed meanwhile is patched in its new form', async (t) => {
   const world = await onePod(t);
   world.store.fault(`PATCH ${podPath}`, {
     times: 1,
@@ -26,7 +26,7 @@ void t.test('a pod that changed meanwhile is patched as it is now', async (t) =>
   t.same(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-void t.test('a pod that got the toleration meanwhile is left', async (t) => {
+t.test('a pod that got the toleration meanwhile is not patched', async (t) => {
   const world = await onePod(t);
   const { store } = world;
   store.fault(`PATCH ${podPath}`, {
@@ -35,10 +35,10 @@ void t.test('a pod that got the toleration meanwhile is left', async (t) => {
   });
   await world.reconcilePods();
   t.same(world.tolerations('a'), [{ operator: 'Exists' }]);
-  t.equal(store.asked(`PATCH ${podPath}`).length, 1);
+  t.equal(store.received(`PATCH ${podPath}`).length, 1);
 });
 
-void t.test('another pod of the same name is none of ours', async (t) => {
+t.test('a new pod of the same name is not patched', async (t) => {
   const world = await onePod(t);
   const { store } = world;
   store.fault(`PATCH ${podPath}`, {
@@ -52,7 +52,7 @@ void t.test('another pod of the same name is none of ours', async (t) => {
   t.same(world.tolerations('a'), []);
 });
 
-void t.test('a pod that went away', async (t) => {
+t.test('a deleted pod does not block the taint', async (t) => {
   for (const when of ['before', 'between']) {
     const world = await onePod(t);
     const { store } = world;
@@ -67,13 +67,13 @@ void t.test('a pod that went away', async (t) => {
   }
 });
 
-void t.test('a pod that the API server refuses to change holds the taint back', async (t) => {
+t.test('a pod that the API server refuses to patch blocks the taint', async (t) => {
   const world = await onePod(t);
   putPod(world.store, 'b', 'arm-1');
   const end = world.store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
   await world.reconcilePods();
   t.same(world.taints('arm-1'), []);
-  t.equal(world.tolerations('b').length, 2, 'the others get theirs');
+  t.equal(world.tolerations('b').length, 2, 'other pods get their toleration');
   t.match(world.events, [
     { reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'a' }, message: /a policy says no/ },
   ]);
@@ -83,7 +83,28 @@ void t.test('a pod that the API server refuses to change holds the taint back', 
   t.same(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-void t.test('a refusal of everything ends soon', async (t) => {
+t.test('a pod that changes all the time blocks the taint, and delays no other pod', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putPod(store, 'a', 'arm-1');
+  const others = Array.from({ length: 10 }, (_, index) => `b${index}`);
+  for (const name of others) putPod(store, name, 'arm-1');
+  let change = 0;
+  const end = store.fault(`PATCH ${podPath}`, {
+    before: () => putPod(store, 'a', 'arm-1', { labels: { change: String((change += 1)) } }),
+  });
+  await world.settled();
+  await world.reconcilePods();
+  for (const name of others) t.equal(world.tolerations(name).length, 2, name);
+  t.same(world.taints('arm-1'), []);
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'a' }, message: /has been modified/ }]);
+  end();
+  await world.settled();
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+});
+
+t.test('if every patch is refused, the reconcile stops early', async (t) => {
   const world = await startWorld(t);
   for (let n = 0; n < 60; n += 1) putPod(world.store, `p${n}`, 'arm-1');
   world.store.fault(/^PATCH .*\/pods\//, { status: 403 });
@@ -92,7 +113,7 @@ void t.test('a refusal of everything ends soon', async (t) => {
   t.same(world.taints('arm-1'), []);
 });
 
-void t.test('a pod that is refused again and again is tried less and less; its event stays', async (t) => {
+t.test('a refused pod is retried with back-off, and its event is repeated', async (t) => {
   const clock = createFakeClock();
   const world = await startWorld(t, { clock });
   const { store } = world;
@@ -101,12 +122,12 @@ void t.test('a pod that is refused again and again is tried less and less; its e
   await world.settled();
   for (let seconds = 0; seconds < 3600; seconds += 10) {
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [], 'it holds the taint back while it rests too');
+    t.same(world.taints('arm-1'), [], 'it blocks the taint between retries too');
     await clock.advance(10_000);
   }
-  const asked = store.asked(`PATCH ${podPath}`).length;
-  t.ok(asked >= 8 && asked <= 12, `${asked} requests in an hour`);
-  t.equal(world.events.length, 2, 'told every half hour');
+  const count = store.received(`PATCH ${podPath}`).length;
+  t.ok(count >= 8 && count <= 12, `${count} requests in an hour`);
+  t.equal(world.events.length, 2, 'an event every half hour');
   t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 1);
   end();
   await clock.advance(10 * 60_000);
@@ -114,7 +135,7 @@ void t.test('a pod that is refused again and again is tried less and less; its e
   t.same(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-void t.test('a refused pod gets an event if nodes have their taint', async (t) => {
+t.test('a refused pod gets an event even if nodes have their taint already', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')] });
@@ -130,11 +151,11 @@ void t.test('a refused pod gets an event if nodes have their taint', async (t) =
     },
   ]);
   t.equal(world.events.length, 1);
-  t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 0, 'it holds nothing back');
+  t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 0, 'it blocks no taint');
   t.equal(await world.series('archwright_taint_pods_waiting'), 1);
 });
 
-void t.test('many refused pods neither block the others nor are requested all at once', async (t) => {
+t.test('many refused pods do not delay others, and are retried a few at a time', async (t) => {
   const clock = createFakeClock();
   const world = await startWorld(t, { clock });
   const { store } = world;
@@ -146,15 +167,15 @@ void t.test('many refused pods neither block the others nor are requested all at
     const before = store.writes().length;
     await world.reconcilePods();
     await world.settled();
-    t.ok(store.writes().length - before <= 34, 'a bounded number a round');
+    t.ok(store.writes().length - before <= 34, 'a bounded number per reconcile');
     await clock.advance(10_000);
   }
   for (let n = 0; n < 10; n += 1) t.equal(world.tolerations(`good-${n}`).length, 2);
   t.ok(store.writes().length < 400, `${store.writes().length} requests in ten minutes`);
 });
 
-for (const status of [409, 429, 500, 503]) {
-  void t.test(`${status} without end: nothing is tainted, the round fails`, async (t) => {
+for (const status of [429, 500, 503]) {
+  t.test(`while patches fail with ${status}, no node is tainted`, async (t) => {
     const world = await onePod(t);
     const end = world.store.fault(/^PATCH /, { status });
     await t.rejects(world.reconcilePods(), KubeError);
@@ -165,7 +186,7 @@ for (const status of [409, 429, 500, 503]) {
   });
 }
 
-void t.test('a patch that was carried out, and the answer lost', async (t) => {
+t.test('a patch succeeds, but its response is lost', async (t) => {
   const world = await onePod(t);
   world.store.fault(/^PATCH /, { times: 2, lost: true });
   await t.rejects(world.reconcilePods(), KubeError);
@@ -175,7 +196,7 @@ void t.test('a patch that was carried out, and the answer lost', async (t) => {
   t.same(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-void t.test('a node that changed meanwhile keeps what others wrote', async (t) => {
+t.test('a node that changed meanwhile keeps the taint of the other writer', async (t) => {
   const world = await onePod(t);
   const theirs = { key: 'theirs', effect: 'NoExecute', timeAdded: '2026-11-21T10:00:00Z' };
   world.store.fault(`PATCH ${nodePath}`, {
@@ -183,11 +204,11 @@ void t.test('a node that changed meanwhile keeps what others wrote', async (t) =
     before: () => putNode(world.store, 'arm-1', 'arm64', { taints: [theirs], annotations: { other: 'x' } }),
   });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')], 'whole, with what we do not know');
+  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')], 'with its unknown fields');
   t.equal(world.record('arm-1'), key);
 });
 
-void t.test('a node that changed its architecture, or went, meanwhile', async (t) => {
+t.test('a node that changed its architecture, or was deleted, meanwhile', async (t) => {
   const world = await onePod(t);
   const { store } = world;
   store.fault(`GET ${nodePath}`, { times: 1, before: () => putNode(store, 'arm-1', 'amd64') });
@@ -200,7 +221,7 @@ void t.test('a node that changed its architecture, or went, meanwhile', async (t
   t.equal(store.get(nodePath), undefined);
 });
 
-void t.test('one node that cannot be changed keeps no other from its taint', async (t) => {
+t.test('a node that cannot be patched does not prevent the taints of others', async (t) => {
   const world = await startWorld(t);
   for (let n = 0; n < 12; n += 1) putNode(world.store, `arm-${n}`, 'arm64');
   world.store.fault('PATCH /api/v1/nodes/arm-3', { status: 403 });
@@ -209,13 +230,13 @@ void t.test('one node that cannot be changed keeps no other from its taint', asy
   for (let n = 0; n < 12; n += 1) t.equal(world.taints(`arm-${n}`).length, n === 3 ? 0 : 1);
 });
 
-/** Whether a node has the taint while a pod does not tolerate it. */
+/** Whether a node has the taint although a pod on it does not tolerate it. */
 function wrong(store: KubeStore): boolean {
-  const says = (object: StoredObject): boolean => JSON.stringify(object['spec']).includes('"arm64"');
-  return store.list('/api/v1/nodes').some(says) && !store.list('/api/v1/pods').every(says);
+  const namesArm64 = (object: StoredObject): boolean => JSON.stringify(object['spec']).includes('"arm64"');
+  return store.list('/api/v1/nodes').some(namesArm64) && !store.list('/api/v1/pods').every(namesArm64);
 }
 
-void t.test('a leader that ends between any two steps', async (t) => {
+t.test('a leader killed between any two steps leaves no taint that a pod does not tolerate', async (t) => {
   const names = ['a', 'b', 'c'];
   const nodes = ['arm-0', 'arm-1'];
   for (let end = 1; ; end += 1) {

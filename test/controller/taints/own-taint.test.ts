@@ -1,4 +1,4 @@
-/** What is done to a node's taints, as operations and as the node that comes of them. */
+/** Patches of a node's taints, and the resulting node. */
 import jsonPatch from 'fast-json-patch';
 import t from 'tap';
 import { ownTaints, hasRightTaint, taintFor, taintPatch } from '../../../src/controller/taints/own-taint.ts';
@@ -33,7 +33,7 @@ const otherEffect: Taint = { ...arm, effect: 'NoExecute' };
 const old: Taint = { key: 'old', value: 'arm64', effect: 'NoSchedule' };
 const common: Taint = { key: 'kubernetes.io/arch', value: 'arm64', effect: 'NoSchedule' };
 
-/** What comes of a patch. */
+/** The node after the patch. */
 interface Result {
   readonly taints: readonly Taint[];
   readonly record?: string;
@@ -45,33 +45,33 @@ const unrecorded = (...taints: Taint[]): Result => ({ taints });
 type Case = readonly [name: string, node: Node, result?: Result | undefined, keys?: readonly string[]];
 
 const wantedCases: readonly Case[] = [
-  ['put on a node without taints and annotations', nodeWith(undefined, undefined, false), recorded(arm)],
-  ['put beside the taints of others', nodeWith([foreign]), recorded(foreign, arm)],
-  ['there already, of ours', nodeWith([arm], key)],
-  ['there already, of somebody else', nodeWith([arm])],
+  ['added to a node without taints and annotations', nodeWith(undefined, undefined, false), recorded(arm)],
+  ["added beside others' taints", nodeWith([foreign]), recorded(foreign, arm)],
+  ['present already, ours', nodeWith([arm], key)],
+  ['present already, not ours', nodeWith([arm])],
   ['wrong value', nodeWith([{ ...arm, value: 'amd64' }, foreign]), recorded(foreign, arm)],
   ['wrong effect', nodeWith([foreign, otherEffect]), recorded(foreign, arm)],
   [
-    'right and wrong ones of the key: the right one stays',
+    'correct and wrong taints of the key: the correct one stays',
     nodeWith([otherEffect, arm, { ...arm, effect: 'PreferNoSchedule' }]),
     unrecorded(arm),
   ],
   [
-    'all of the key wrong, none else',
+    'only wrong taints of the key',
     nodeWith([
       { key, effect: 'NoSchedule' },
       { key, value: 'x', effect: 'NoExecute' },
     ]),
     recorded(arm),
   ],
-  ['taken off by a person while it is wanted', nodeWith([foreign], key), recorded(foreign, arm)],
+  ['removed by a person while it is wanted', nodeWith([foreign], key), recorded(foreign, arm)],
   [
-    'another key than before: the old one goes in the same patch',
+    'another key than before: the same patch removes the old taint',
     nodeWith([old, foreign], 'old'),
     recorded(foreign, arm),
   ],
   [
-    'another key, which somebody else has put there: it is not ours',
+    'another key, with a taint that another writer added: it is not ours',
     nodeWith([old, arm], 'old'),
     unrecorded(arm),
   ],
@@ -80,7 +80,7 @@ const unwantedCases: readonly Case[] = [
   ['not wanted, nothing of ours', nodeWith([foreign])],
   ['not wanted, recorded', nodeWith([arm, foreign], key), unrecorded(foreign)],
   [
-    'not wanted, recorded with a foreign key; another effect is of others',
+    'not wanted, recorded with a foreign key; another effect is not ours',
     nodeWith([{ ...old, effect: 'NoExecute' }, old], 'old'),
     unrecorded({ ...old, effect: 'NoExecute' }),
   ],
@@ -89,12 +89,12 @@ const unwantedCases: readonly Case[] = [
   ['not wanted, our prefix, another effect', nodeWith([otherEffect])],
   ['not wanted, our prefix, no key of the settings', nodeWith([arm]), undefined, []],
   [
-    'not wanted, a key of the settings that anybody may use, not recorded',
+    'not wanted, a key of the settings without our prefix, not recorded',
     nodeWith([common]),
     undefined,
     [common.key],
   ],
-  ['a record without its taint goes', nodeWith([foreign], key), unrecorded(foreign)],
+  ['a record without its taint is removed', nodeWith([foreign], key), unrecorded(foreign)],
 ];
 
 for (const [wanted, cases] of [
@@ -102,7 +102,7 @@ for (const [wanted, cases] of [
   [undefined, unwantedCases],
 ] as const) {
   for (const [name, node, result, keys = [key]] of cases) {
-    void t.test(name, async (t) => {
+    t.test(name, async (t) => {
       const after = applied(node, wanted, keys);
       if (result === undefined) {
         t.equal(after, undefined);
@@ -110,12 +110,12 @@ for (const [wanted, cases] of [
       }
       t.same(after?.spec?.taints ?? [], result.taints);
       t.equal(after?.metadata?.annotations?.['arch.example/taint'], result.record);
-      if (after) t.equal(applied(after, wanted, keys), undefined, 'once is enough');
+      if (after) t.equal(applied(after, wanted, keys), undefined, 'a second run changes nothing');
     });
   }
 }
 
-void t.test('other annotations stay', async (t) => {
+t.test('other annotations of the node stay', async (t) => {
   const node: Node = {
     metadata: { resourceVersion: '7', annotations: { a: 'b' } },
     spec: {},
@@ -126,13 +126,13 @@ void t.test('other annotations stay', async (t) => {
   t.same(put && applied(put, undefined, [key])?.metadata?.annotations, { a: 'b' });
 });
 
-void t.test('a node whose architecture is not known has only what is recorded', async (t) => {
+t.test('on a node of unknown architecture, only a recorded taint is ours', async (t) => {
   const taints = [arm, { key: 'k', value: '', effect: 'NoSchedule' }];
   t.same(ownTaints({ ownTaintKey: undefined, architecture: undefined, taints }, [key]), []);
   t.same(ownTaints({ ownTaintKey: 'k', architecture: undefined, taints }, [key]), [taints[1]]);
 });
 
-void t.test('a right taint is alone of its key', async (t) => {
+t.test('a correct taint is the only one of its key', async (t) => {
   t.ok(hasRightTaint([foreign, arm], arm));
   t.notOk(hasRightTaint([foreign], arm));
   t.notOk(hasRightTaint([arm, { ...arm, effect: 'NoExecute' }], arm));

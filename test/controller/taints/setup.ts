@@ -22,7 +22,7 @@ export const tolerationOf = (architecture: string, name = key): object => ({
   effect: 'NoSchedule',
 });
 
-/** What the API server's admission gives every pod. */
+/** The API server's admission adds this to every pod. */
 const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
@@ -83,7 +83,7 @@ export interface WorldOptions extends TestLeadingOptions {
   readonly nodes?: Readonly<Record<string, string>>;
 }
 
-/** A leader of taints on arm64, which reconciles when the test says so. */
+/** A leader that taints arm64 nodes. A test calls its reconciles. */
 export async function startWorld(t: Test, options: WorldOptions = {}) {
   const { nodes = options.over ? {} : { 'arm-1': 'arm64' }, ...rest } = options;
   const configuration = { taintArchitectures: ['arm64'], ...rest.configuration };
@@ -94,7 +94,7 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
   const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
     ...test,
-    /** Each waits for the caches first. */
+    /** Each one waits for the caches first. */
     reconcilePods: async (): Promise<void> => {
       await test.settled();
       await reconciler.reconcilePods();

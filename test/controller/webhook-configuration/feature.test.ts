@@ -1,4 +1,4 @@
-/** The feature over an API server with a store, and webhooks that are real servers. */
+/** The feature over an API server with a store, with real webhook servers. */
 import t from 'tap';
 import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
@@ -22,14 +22,14 @@ import {
   withHook,
 } from './support.ts';
 
-t.test('from an empty configuration to one that is kept', async (t) => {
+t.test('it adds the webhooks to an empty configuration, and repairs changes', async (t) => {
   const world = await createWorld(t);
   const [a, b] = [await issueAuthority(validity), await issueAuthority(validity)];
   const hook = await startHook(t, await issueLeaf(a, subject, validity));
   hook.status = 503;
   const { write, end, state } = await start(t, world);
   await state('missing');
-  t.equal(get(world), undefined, 'nothing is created');
+  t.equal(get(world), undefined, 'the configuration is not created');
   world.store.put(path, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'Helm' } } });
   await state('no-authority');
   put(world, b);
@@ -57,10 +57,10 @@ t.test('from an empty configuration to one that is kept', async (t) => {
   });
   t.same(bundleIds(world), [a.certificate.id]);
 
-  // Somebody edits it.
+  // Another writer edits it.
   const good = get(world);
   const [webhook] = good?.webhooks ?? [];
-  const { asked } = hook;
+  const { probes } = hook;
   const clientConfig = webhook?.clientConfig;
   const wanted = JSON.stringify(good?.webhooks);
   const edits: [string, object[]][] = [
@@ -75,10 +75,10 @@ t.test('from an empty configuration to one that is kept', async (t) => {
     world.store.put(path, { ...good, webhooks });
     await world.store.until(() => JSON.stringify(get(world)?.webhooks) === wanted, what);
   }
-  t.ok(hook.asked > asked, 'what has to come into force again is asked again');
+  t.ok(hook.probes > probes, 'it is probed before it is added again');
 
   write(fileText('failurePolicy: Ignore'));
-  await world.store.until(() => policy(world) === 'Ignore', 'the file is followed');
+  await world.store.until(() => policy(world) === 'Ignore', 'the new file applies');
   write('webhooks: {');
   await logged(world, 'the last good one stays in force');
   t.equal(policy(world), 'Ignore');
@@ -91,27 +91,27 @@ t.test('from an empty configuration to one that is kept', async (t) => {
   t.notMatch(world.log.join(''), /"level":"error".*failed/);
 });
 
-/** What is behind the Service while nobody is, as the API server has it. */
+/** EndpointSlices of an absent webhook. */
 const absences = {
   'pods that are not ready': (world: World, port: number): void => endpoints(world, [{ port, ready: false }]),
   'no pods': (world: World): void => slice(world, null, null),
 };
 
 for (const [what, leave] of Object.entries(absences))
-  t.test(`nobody is there, ${what}: Ignore until somebody is`, async (t) => {
+  t.test(`while the webhook is absent (${what}), failurePolicy is Ignore`, async (t) => {
     const { world, hook } = await withHook(t);
     endpoints(world, [{ port: hook.port }]);
     const first = await start(t, world);
     await first.state('in-force');
     leave(world, hook.port);
-    const looks = world.store.asked(`GET ${path}`).length;
-    await world.store.until(() => world.store.asked(`GET ${path}`).length > looks + 3, 'it has looked');
-    t.equal(policy(world), 'Fail', 'a moment is no absence');
+    const looks = world.store.received(`GET ${path}`).length;
+    await world.store.until(() => world.store.received(`GET ${path}`).length > looks + 3, 'more checks');
+    t.equal(policy(world), 'Fail', 'a short absence does not count');
     world.advance(30_000);
     await first.state('relaxed');
     t.equal(policy(world), 'Ignore');
 
-    // The next leader has not seen how it came to be, and does not make it worse.
+    // The next leader does not know since when the webhook is absent. It keeps Ignore.
     await first.end();
     const second = await start(t, world);
     await second.state('relaxed');
@@ -121,7 +121,7 @@ for (const [what, leave] of Object.entries(absences))
     t.equal(policy(world), 'Fail');
   });
 
-t.test('an authority that is exchanged at once: the old one stays until all show the new', async (t) => {
+t.test('a CA that is replaced at once stays trusted until all endpoints present the new one', async (t) => {
   const { world, a, hook } = await withHook(t);
   const b = await issueAuthority(validity);
   const other = await startHook(t, await issueLeaf(a, subject, validity));
@@ -133,20 +133,17 @@ t.test('an authority that is exchanged at once: the old one stays until all show
   await world.store.until(() => bundleIds(world)?.length === 2, 'both are trusted');
   t.same(bundleIds(world), both);
   hook.use(await issueLeaf(b, subject, validity));
-  const { asked } = hook;
-  await world.store.until(() => hook.asked > asked + 2, 'it goes on asking');
-  t.same(bundleIds(world), both, 'one of two still shows the old');
+  const { probes } = hook;
+  await world.store.until(() => hook.probes > probes + 2, 'more probes');
+  t.same(bundleIds(world), both, 'one of two endpoints still presents the old CA');
   other.use(await issueLeaf(b, subject, validity));
   await world.store.until(() => bundleIds(world)?.length === 1, 'only the new is trusted');
   t.same(bundleIds(world), [b.certificate.id]);
-  t.same(
-    world.store.writes().filter((request) => request.path.includes('/secrets/')),
-    [],
-    'Secrets of others are not written',
-  );
+  const written = world.store.writes().filter(({ path }) => path.includes('/secrets/'));
+  t.same(written, [], 'no Secret is written');
 });
 
-t.test('by URL, and faults of the API server', async (t) => {
+t.test('a webhook with a URL, and errors of the API server', async (t) => {
   const { world, hook } = await withHook(t, ['127.0.0.1']);
   const ends = [
     world.store.fault(/^GET .*mutatingwebhookconfigurations/, { status: 403, times: 2 }),
@@ -163,16 +160,16 @@ t.test('by URL, and faults of the API server', async (t) => {
   t.equal(get(world)?.webhooks?.[0]?.clientConfig.url, `https://127.0.0.1:${hook.port}/mutate`);
   for (const each of ends) each();
   hook.status = 500;
-  const { asked } = hook;
-  // One pass has ended before the next one asks.
-  await world.store.until(() => hook.asked > asked + 1, 'nobody reports its absence: it is asked');
+  const { probes } = hook;
+  // Two probes: one reconcile has ended.
+  await world.store.until(() => hook.probes > probes + 1, 'a webhook with a URL is probed');
   world.advance(30_000);
   await state('relaxed');
   hook.status = 200;
   await state('in-force');
 });
 
-t.test('a Service with several ports', async (t) => {
+t.test('the port of the webhook is found by the name of the Service port', async (t) => {
   const { world, hook } = await withHook(t);
   slice(
     world,
@@ -182,7 +179,7 @@ t.test('a Service with several ports', async (t) => {
   const { state } = await start(t, world);
   await state('waiting');
   await logged(world, 'has no port 443');
-  t.equal(get(world)?.webhooks, undefined, 'without the Service nobody knows which');
+  t.equal(get(world)?.webhooks, undefined, 'the port is unknown without the Service');
   const ports = [
     { name: 'metrics', port: 8080 },
     { name: 'tls', port: 443 },
@@ -191,7 +188,7 @@ t.test('a Service with several ports', async (t) => {
   await state('in-force');
 });
 
-t.test('a Service that may not be read: the usual name of the port', async (t) => {
+t.test('if the Service may not be read, the port has its usual name', async (t) => {
   for (const portName of ['webhook', 'https']) {
     const { world, hook } = await withHook(t);
     world.store.fault(/services\/hook$/, { status: 403 });
@@ -206,7 +203,7 @@ t.test('a Service that may not be read: the usual name of the port', async (t) =
   }
 });
 
-t.test('nothing to do', async (t) => {
+t.test('without a configuration name or a file, it ends at once', async (t) => {
   const world = await createWorld(t);
   await webhookConfiguration()(world.leading());
   await webhookConfiguration()(world.leading({ configuration: { webhookConfiguration: name } }));

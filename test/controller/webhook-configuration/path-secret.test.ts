@@ -1,4 +1,4 @@
-/** The unguessable part of the path: how it comes into force, and how it is rotated. */
+/** The secret part of the webhook's path: how it is added, and how it is rotated. */
 import t from 'tap';
 import { issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
@@ -25,13 +25,13 @@ const accepting = (world: World) => (given: string) =>
     (key) => textOf(world, key) !== '' && given === `/mutate/${textOf(world, key)}`,
   );
 
-t.test('the path comes into force, and is rotated once every endpoint accepts the next one', async (t) => {
+t.test('the path is rotated once every endpoint accepts the next one', async (t) => {
   const { world, a, hook } = await withHook(t);
   const other = await startHook(t, await issueLeaf(a, subject, validity));
   hook.accepted = () => false;
   other.accepted = () => false;
   const { state } = await start(t, world, fileText(), { webhookPathSecret });
-  await world.store.until(() => textOf(world, 'current') !== '', 'the Secret is there before any endpoint');
+  await world.store.until(() => textOf(world, 'current') !== '', 'the Secret exists before any endpoint');
   const first = textOf(world, 'current');
   const key = textOf(world, 'record-key');
   t.match([first, key], [/^[0-9a-f]{64}$/, /^[0-9a-f]{64}$/]);
@@ -43,7 +43,7 @@ t.test('the path comes into force, and is rotated once every endpoint accepts th
   await state('in-force');
   t.equal(pathInForce(world), `/mutate/${first}`);
 
-  // A replica that has not read the Secret yet accepts only the path in force.
+  // A replica that has not read the Secret yet accepts only the current path.
   const late = (given: string): boolean => given === `/mutate/${first}`;
   other.accepted = late;
   world.advance(7 * day);
@@ -52,20 +52,20 @@ t.test('the path comes into force, and is rotated once every endpoint accepts th
   const second = textOf(world, 'current');
   t.not(second, first);
   t.equal(textOf(world, 'record-key'), key);
-  const { asked } = hook;
-  await world.store.until(() => hook.asked > asked + 2, 'it goes on asking');
-  t.equal(pathInForce(world), `/mutate/${first}`, 'one of two does not accept it');
+  const { probes } = hook;
+  await world.store.until(() => hook.probes > probes + 2, 'more probes');
+  t.equal(pathInForce(world), `/mutate/${first}`, 'one of two endpoints does not accept the next path');
   await state('in-force');
   world.advance(7 * day);
-  const looks = hook.asked;
-  await world.store.until(() => hook.asked > looks + 2, 'it looks again');
-  t.equal(textOf(world, 'current'), second, 'no rotation begins before the last one has ended');
+  const looks = hook.probes;
+  await world.store.until(() => hook.probes > looks + 2, 'more probes after that');
+  t.equal(textOf(world, 'current'), second, 'no new rotation during a rotation');
   other.accepted = accepting(world);
-  await world.store.until(() => pathInForce(world) === `/mutate/${second}`, 'the new path is in force');
-  t.notMatch(world.log.join(''), new RegExp(`${first}|${second}|${key}`), 'the log shows none of it');
+  await world.store.until(() => pathInForce(world) === `/mutate/${second}`, 'the new path');
+  t.notMatch(world.log.join(''), new RegExp(`${first}|${second}|${key}`), 'no path and no key in the log');
 });
 
-t.test('of many replicas, each has to accept the next path', async (t) => {
+t.test('all of many replicas must accept the next path', async (t) => {
   const { world, a, hook } = await withHook(t);
   const late = await startHook(t, await issueLeaf(a, subject, validity));
   for (const each of [hook, late]) each.accepted = accepting(world);
@@ -77,38 +77,38 @@ t.test('of many replicas, each has to accept the next path', async (t) => {
   world.advance(7 * day);
   world.store.put(path, { ...get(world), metadata: { labels: { touched: 'yes' } } });
   await world.store.until(() => textOf(world, 'previous') === first, 'a new token');
-  const { asked } = late;
-  await world.store.until(() => late.asked > asked + 2, 'the last one is probed');
+  const { probes } = late;
+  await world.store.until(() => late.probes > probes + 2, 'the last one is probed');
   t.equal(pathInForce(world), `/mutate/${first}`, 'one of 46 does not accept it');
   late.accepted = accepting(world);
-  await world.store.until(() => pathInForce(world) !== `/mutate/${first}`, 'the new path is in force');
+  await world.store.until(() => pathInForce(world) !== `/mutate/${first}`, 'the new path');
 });
 
-t.test(
-  'a Secret that is lost or damaged is made again, and the path in force is still accepted',
-  async (t) => {
-    const { world, hook } = await withHook(t);
-    hook.accepted = accepting(world);
-    endpoints(world, [hook]);
-    const { state } = await start(t, world, fileText(), { webhookPathSecret });
-    await state('in-force');
-    for (const lose of [
-      () => world.store.remove(secretPath),
-      () => world.store.put(secretPath, { type: 'Opaque', data: { current: 'eA==' } }),
-      () =>
-        world.store.put(secretPath, {
-          ...world.store.get(secretPath),
-          data: { ...data(world), rotated: '' },
-        }),
-    ]) {
-      const before = textOf(world, 'current');
-      lose();
-      await world.store.until(() => pathInForce(world) !== `/mutate/${before}`, 'another path');
-      t.equal(textOf(world, 'previous'), before);
-      t.equal(pathInForce(world), `/mutate/${textOf(world, 'current')}`);
-    }
-  },
-);
+t.test('a lost, damaged or misdated Secret is written again, with the current path', async (t) => {
+  const { world, hook } = await withHook(t);
+  hook.accepted = accepting(world);
+  endpoints(world, [hook]);
+  const { state } = await start(t, world, fileText(), { webhookPathSecret });
+  await state('in-force');
+  const putRotated = (text: string): void => {
+    const rotated = Buffer.from(text).toString('base64');
+    const secret = world.store.get(secretPath);
+    world.store.put(secretPath, { ...secret, data: { ...data(world), rotated } });
+  };
+  for (const lose of [
+    () => world.store.remove(secretPath),
+    () => world.store.put(secretPath, { type: 'Opaque', data: { current: 'eA==' } }),
+    () => putRotated(''),
+    // By an API server with a wrong clock.
+    () => putRotated(new Date(world.now() + 365 * day).toISOString()),
+  ]) {
+    const before = textOf(world, 'current');
+    lose();
+    await world.store.until(() => pathInForce(world) !== `/mutate/${before}`, 'another path');
+    t.equal(textOf(world, 'previous'), before);
+    t.equal(pathInForce(world), `/mutate/${textOf(world, 'current')}`);
+  }
+});
 
 t.test('a webhook with a URL', async (t) => {
   const { world, hook } = await withHook(t, ['127.0.0.1']);

@@ -1,8 +1,6 @@
-/** An API server with a store, webhooks that are real servers, and the feature between them. */
+/** The feature between an API server with a store and real webhook servers. */
 import { createServer } from 'node:https';
-import { once } from 'node:events';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import {
@@ -16,11 +14,12 @@ import {
   type WebhookConfiguration,
 } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
-import { wait } from '../../../src/async/wait.ts';
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import { until } from '../../support/until.ts';
 import { createWorld, namespace, type World } from '../certificates/world.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
+import { listen } from '../../support/listen.ts';
 
 export const name = 'archwright';
 export const path = paths.mutatingWebhookConfigurations(name);
@@ -47,7 +46,7 @@ webhooks:
 interface Hook {
   readonly port: number;
   status: number;
-  asked: number;
+  probes: number;
   /** The paths of reviews that it accepts. */
   accepted: (path: string) => boolean;
   use(pair: Pair): void;
@@ -56,21 +55,20 @@ interface Hook {
 export async function startHook(t: Test, pair: Pair): Promise<Hook> {
   const files = (of: Pair) => ({ cert: of.certificate.pem, key: reveal(of.key) });
   const server = createServer(files(pair), (request, response) => {
-    hook.asked += 1;
+    hook.probes += 1;
     const { url = '' } = request;
     const isKnown = url === '/readyz' || hook.accepted(url);
     response.writeHead(isKnown ? hook.status : 404).end('x');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   t.teardown(() => {
     server.closeAllConnections();
     server.close();
   });
   const hook: Hook = {
-    port: (server.address() as AddressInfo).port,
+    port,
     status: 200,
-    asked: 0,
+    probes: 0,
     accepted: (path) => path === '/mutate',
     use: (other) => server.setSecureContext(files(other)),
   };
@@ -116,7 +114,7 @@ export async function start(
   const leading = world.leading({
     signal: ending.signal,
     configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
-    // Pauses are for real clusters. The order is the same.
+    // Shorter pauses than in a real cluster; the order is the same.
     shortened: (ms) => Math.min(ms, 20),
   });
   const running = webhookConfiguration(50)(leading);
@@ -126,19 +124,13 @@ export async function start(
   };
   t.teardown(end);
   const state = async (wanted: string): Promise<void> => {
-    const until = performance.now() + 10_000;
-    for (;;) {
-      if ((await leading.metrics.render()).includes(`archwright_webhook_configuration{state="${wanted}"} 1`))
-        return;
-      if (performance.now() > until)
-        throw new Error(`state ${wanted} does not come: ${world.log.slice(-3).join('')}`);
-      await wait(5, AbortSignal.timeout(1000));
-    }
+    const series = `archwright_webhook_configuration{state="${wanted}"} 1`;
+    await until(async () => (await leading.metrics.render()).includes(series), `state ${wanted}`);
   };
   return { write, end, state };
 }
 
-/** An authority, its webhook, an empty configuration, and the Secret; the Service has no endpoints yet. */
+/** A CA, its webhook, an empty configuration and the Secret. The Service has no endpoints yet. */
 export async function withHook(t: Test, names: readonly string[] = subject.names) {
   const world = await createWorld(t);
   const a = await issueAuthority(validity);

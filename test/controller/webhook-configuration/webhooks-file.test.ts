@@ -9,7 +9,7 @@ import {
 
 const service = 'clientConfig: { service: { namespace: ns, name: hook } }';
 
-t.test('what the API server would add is added', async (t) => {
+t.test('defaults of the API server are added', async (t) => {
   const text = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -53,7 +53,7 @@ webhooks:
   t.same(parseWebhooks('webhooks: []', 'f'), [], 'an empty list is a list');
 });
 
-t.test('bad files are refused, with the place', async (t) => {
+t.test('invalid files are refused, with the position', async (t) => {
   const cases: [string, RegExp][] = [
     ['', /no list "webhooks"/],
     ['[]', /no list/],
@@ -83,7 +83,7 @@ t.test('bad files are refused, with the place', async (t) => {
   }
 });
 
-t.test('files', async (t) => {
+t.test('a file that cannot be read is an error', async (t) => {
   const dir = t.testdir({ 'w.yaml': 'webhooks: []' });
   t.same(await readWebhooksFile(join(dir, 'w.yaml')), []);
   await t.rejects(readWebhooksFile(join(dir, 'none')), { code: 'missing' });
@@ -91,7 +91,7 @@ t.test('files', async (t) => {
   await t.rejects(readWebhooksFile(join(dir, 'big')), { code: 'too-large' });
 });
 
-t.test('names of the webhook', async (t) => {
+t.test('the DNS names of the webhook', async (t) => {
   const of = (config: string): readonly string[] =>
     webhookNamesOf(parseWebhooks(`webhooks: [{ name: a, clientConfig: ${config} }]`, 'f'));
   t.same(of('{ service: { namespace: ns, name: hook } }'), ['hook.ns.svc', 'hook.ns.svc.cluster.local']);

@@ -13,10 +13,10 @@ const webhooks = parseWebhooks(
   'f',
 );
 
-t.test('a cluster that changes every configuration as it is written settles', async (t) => {
+t.test('it stops writing if the cluster changes every configuration on write', async (t) => {
   const world = await createWorld(t);
   const leading = world.leading();
-  /** As an admission webhook for webhook configurations would. */
+  /** Like an admission webhook for webhook configurations. */
   const theirs = '"namespaceSelector":{"matchLabels":{"their":"rule"}}';
   const enforced = (patch: Patch): Patch =>
     JSON.parse(JSON.stringify(patch).replaceAll('"namespaceSelector":{}', theirs)) as Patch;
@@ -29,19 +29,19 @@ t.test('a cluster that changes every configuration as it is written settles', as
   world.store.put(path, {});
   t.ok(await writer.write(found(), webhooks));
   t.match(found().webhooks, [{ namespaceSelector: { matchLabels: { their: 'rule' } } }]);
-  t.notOk(await writer.write(found(), webhooks), 'it is as near as it gets');
+  t.notOk(await writer.write(found(), webhooks), 'the result is accepted');
   t.equal(world.store.writes().length, 2);
   t.match(world.log.join(''), 'changes the webhook configuration as it is written');
 
   world.store.put(path, { ...found(), webhooks: [] });
-  t.ok(await writer.write(found(), webhooks), 'another change is put right');
+  t.ok(await writer.write(found(), webhooks), 'another change is reverted');
   const other: Webhook[] = webhooks.map((each) => ({ ...each, timeoutSeconds: 3 }));
-  t.ok(await writer.write(found(), other), 'and so is another wish');
+  t.ok(await writer.write(found(), other), 'changed webhooks are written');
   t.match(found().webhooks, [{ timeoutSeconds: 3 }]);
   t.notOk(await writer.write(found(), other));
 });
 
-t.test('an object that was deleted meanwhile stays deleted', async (t) => {
+t.test('an object deleted meanwhile is not created again', async (t) => {
   const world = await createWorld(t);
   const writer = new Writer(world.leading(), name);
   world.store.put(path, {});
@@ -51,7 +51,7 @@ t.test('an object that was deleted meanwhile stays deleted', async (t) => {
   t.match(request?.json, { metadata: { uid: found.metadata?.uid } }, 'the API server refuses another uid');
 });
 
-t.test('what counts as the same', async (t) => {
+t.test('which differences count', async (t) => {
   const cases: [unknown, unknown, boolean][] = [
     [{ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 }, true],
     [{ a: 1, b: undefined }, { a: 1 }, true],

@@ -1,24 +1,23 @@
 import t, { type Test } from 'tap';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
-import { setTimeout as pause } from 'node:timers/promises';
 import {
   createDockerConfigSource,
   defaultDockerConfigPathCandidates,
   dockerLoginCandidates,
   type DockerConfigSourceOptions,
 } from '../../../src/credentials/docker/docker-config-file.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+import { manualRefresh } from '../../support/manual-refresh.ts';
+import { until } from '../../support/until.ts';
+import { captureLog } from '../../support/captured.ts';
 
-const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 const config = (username: string) =>
   JSON.stringify({ auths: { 'gcr.io': { username, password: 'hunter22' } } });
 const flat = (username: string) => JSON.stringify({ 'gcr.io': { username, password: 'hunter22' } });
 
 async function source(t: Test, options: DockerConfigSourceOptions) {
-  const made = await createDockerConfigSource({ ...byHand, ...options });
+  const made = await createDockerConfigSource({ ...manualRefresh, ...options });
   t.teardown(() => made.close());
   return {
     made,
@@ -29,7 +28,7 @@ async function source(t: Test, options: DockerConfigSourceOptions) {
   };
 }
 
-t.test('the first candidate that parses serves, by the kubelet’s default order', async (t) => {
+t.test('the first candidate that parses is used, in the kubelet’s default order', async (t) => {
   const root = t.testdir({ var: { lib: { kubelet: {} } }, root: { '.docker': {} }, '.docker': {} });
   const { made, users } = await source(t, { root });
   t.same(await users(), []);
@@ -48,7 +47,7 @@ t.test('the first file that parses ends the search, even if it is empty', async 
   t.same(await (await source(t, { root, candidates: ['/.dockercfg', '/b'] })).users(), ['/.dockercfg c']);
 });
 
-t.test('a file that was named by a person and is missing is a problem', async (t) => {
+t.test('a configured file that is missing is a problem', async (t) => {
   const root = t.testdir({ docker: { 'config.json': config('a') } });
   const { made, users } = await source(t, { root, candidates: ['/docker/conifg.json'], isRequired: true });
   t.same(await users(), []);
@@ -66,17 +65,11 @@ t.test('a file that was named by a person and is missing is a problem', async (t
 t.test('unusable files are skipped and reported, missing files are not', async (t) => {
   const root = t.testdir({ half: '{"auths":', dir: {}, good: config('good'), after: '{' });
   symlinkSync('../../out', join(root, 'out'));
-  const lines: string[] = [];
-  const destination = new Writable({
-    write(chunk, _, done) {
-      lines.push(String(chunk));
-      done();
-    },
-  });
+  const { log, lines } = captureLog();
   const { made, users } = await source(t, {
     root,
     candidates: ['/none', '/half', '/dir', '/out', '/good', '/after'],
-    log: createLog({ destination }),
+    log,
   });
   t.same(await users(), ['/good good']);
   const problems = made.problems().map(({ origin, message }) => `${origin} ${message}`);
@@ -88,7 +81,7 @@ t.test('unusable files are skipped and reported, missing files are not', async (
   t.notMatch(lines.join(''), /hunter22/);
 });
 
-t.test('a file with an unusable entry is used without it', async (t) => {
+t.test('an unusable entry is skipped', async (t) => {
   const root = t.testdir({ a: JSON.stringify({ auths: { 'gcr.io': {}, 'gcr.io:*': {} } }) });
   const { made, users } = await source(t, { root, candidates: ['/a'] });
   t.same(await users(), ['/a ']);
@@ -107,17 +100,17 @@ t.test('a file that breaks stays in force for as long as the kubelet may remembe
   t.match(made.problems(), [{ origin: '/a', message: 'is not valid JSON' }]);
   now = 300_000;
   await made.refresh();
-  t.same(await users(), ['/b b'], 'then the next one serves, as on the node');
+  t.same(await users(), ['/b b'], 'then the next one is used, as on the node');
   writeFileSync(join(root, 'a'), config('new'));
   await made.refresh();
   t.same(await users(), ['/a new']);
   t.same(made.problems(), []);
   rmSync(join(root, 'a'));
   await made.refresh();
-  t.same(await users(), ['/b b'], 'one that is gone is gone at once');
+  t.same(await users(), ['/b b'], 'a removed file is not used any more');
 });
 
-t.test('changes are noticed, and its fingerprint changes only with them', async (t) => {
+t.test('changes are noticed, and only they change the fingerprint', async (t) => {
   const root = t.testdir({ dir: { config: config('one') } });
   let changes = 0;
   const { made, users } = await source(t, {
@@ -129,27 +122,22 @@ t.test('changes are noticed, and its fingerprint changes only with them', async 
   const first = made.fingerprint();
   await made.refresh();
   t.equal(made.fingerprint(), first);
-  const until = async (expected: string[]) => {
-    for (let tries = 0; tries < 500; tries += 1) {
-      if (JSON.stringify(await users()) === JSON.stringify(expected)) return true;
-      await pause(10);
-    }
-    return false;
-  };
+  const untilUsed = (expected: string, name: string) =>
+    until(async () => (await users()).join() === expected, name);
   writeFileSync(join(root, 'dir/next'), config('two'));
   renameSync(join(root, 'dir/next'), join(root, 'dir/config'));
-  t.ok(await until(['/dir/config two']), 'replaced');
+  await untilUsed('/dir/config two', 'a replaced file');
   t.not(made.fingerprint(), first);
   rmSync(join(root, 'dir'), { recursive: true });
-  t.ok(await until([]), 'removed with its directory');
+  await untilUsed('', 'a file removed with its directory');
   mkdirSync(join(root, 'later'));
   writeFileSync(join(root, 'later/config'), config('one'));
-  t.ok(await until(['/later/config one']), 'another candidate appears');
+  await untilUsed('/later/config one', 'another candidate');
   t.equal(made.fingerprint(), first, 'the same content elsewhere');
   t.ok(changes >= 3);
 });
 
-t.test('the directory that docker itself would use', async (t) => {
+t.test('the user’s directory is the one that docker uses', async (t) => {
   t.same(dockerLoginCandidates({}, '/home/me'), ['/home/me/.docker/config.json']);
   t.same(dockerLoginCandidates({ DOCKER_CONFIG: '' }, '/home/me'), ['/home/me/.docker/config.json']);
   t.same(dockerLoginCandidates({ DOCKER_CONFIG: '/etc/login' }, '/home/me'), ['/etc/login/config.json']);

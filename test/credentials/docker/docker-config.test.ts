@@ -17,25 +17,29 @@ const good: [string, string, Record<string, string>][] = [
   ['an entry', '{"auths":{"a":{"username":"u","password":"p"}}}', { a: 'u:p' }],
   ['auth', '{"auths":{"a":{"auth":"dTpw"}}}', { a: 'u:p' }],
   [
-    'auth beats user name and password',
+    'auth takes precedence over user name and password',
     '{"auths":{"a":{"auth":"dTpw","username":"x","password":"y"}}}',
     { a: 'u:p' },
   ],
-  ['an empty auth does not', '{"auths":{"a":{"username":"u","password":"p","auth":""}}}', { a: 'u:p' }],
+  ['an empty auth is ignored', '{"auths":{"a":{"username":"u","password":"p","auth":""}}}', { a: 'u:p' }],
   ['only the first colon splits', `{"auths":{"a":{"auth":"${btoa('u:p:q')}"}}}`, { a: 'u:p:q' }],
   ['an empty user name', `{"auths":{"a":{"auth":"${btoa(':p')}"}}}`, { a: ':p' }],
   ['an empty password', `{"auths":{"a":{"auth":"${btoa('u:')}"}}}`, { a: 'u:' }],
   ['NUL bytes stay', `{"auths":{"a":{"auth":"${btoa('u:p\0\0')}"}}}`, { a: 'u:p\0\0' }],
   ['an empty entry is a credential', '{"auths":{"a":{}}}', { a: ':' }],
-  ['a null entry is one too', '{"auths":{"a":null}}', { a: ':' }],
+  ['a null entry is a credential', '{"auths":{"a":null}}', { a: ':' }],
   ['tokens do not count', '{"auths":{"a":{"identitytoken":"t","registrytoken":"r"}}}', { a: ':' }],
   ['names in any case', '{"AUTHS":{"a":{"Username":"u","PASSWORD":"p"}}}', { a: 'u:p' }],
   ['keys keep their case', '{"auths":{"A":{},"a":{}}}', { A: ':', a: ':' }],
   ['the last duplicate key wins whole', '{"auths":{"a":{"username":"u"},"a":{"password":"p"}}}', { a: ':p' }],
   ['the last duplicate field wins', '{"auths":{"a":{"username":"x","USERNAME":"u"}}}', { a: 'u:' }],
   ['null leaves a field as it is', '{"auths":{"a":{"username":"u","username":null}}}', { a: 'u:' }],
-  ['a second auths adds', '{"auths":{"a":{},"b":{}},"auths":{"b":{"username":"u"}}}', { a: ':', b: 'u:' }],
-  ['a null auths empties', '{"auths":{"a":{}},"auths":null}', {}],
+  [
+    'a second auths adds entries',
+    '{"auths":{"a":{},"b":{}},"auths":{"b":{"username":"u"}}}',
+    { a: ':', b: 'u:' },
+  ],
+  ['a null auths removes all entries', '{"auths":{"a":{}},"auths":null}', {}],
   ['no auths', '{"credsStore":"desktop","credHelpers":{"a":"b"}}', {}],
   ['null', 'null', {}],
   ['white space around', ' \r\n{"auths":{}}\t', {}],
@@ -82,7 +86,7 @@ const bad: [string, string, string][] = [
 ];
 
 for (const [name, text, message] of bad) {
-  t.test(`config.json: ${name} rejects all of it`, async (t) => {
+  t.test(`config.json: ${name} rejects the whole file`, async (t) => {
     t.throws(() => read(text), { name: 'DockerConfigError', code: 'malformed', temporary: false, message });
   });
 }
@@ -102,7 +106,7 @@ t.test('.dockercfg is the map itself', async (t) => {
   t.throws(() => read('{"a":1}', 'dockercfg'), DockerConfigError);
 });
 
-t.test('bytes other than UTF-8 are replaced inside strings and rejected elsewhere', async (t) => {
+t.test('invalid UTF-8 is replaced inside strings and rejected elsewhere', async (t) => {
   const latin = Buffer.from('{"auths":{"a":{"username":"\xe9"}}}', 'latin1');
   t.same(read(latin), { a: '\ufffd:' });
   t.throws(() => read(Buffer.from([0x7b, 0xff, 0x7d])), DockerConfigError);

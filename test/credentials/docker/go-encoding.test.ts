@@ -8,7 +8,7 @@ import {
   decodeBase64,
 } from '../../../src/credentials/docker/go-encoding.ts';
 
-t.test('members in written order, duplicates included, values as text', async (t) => {
+t.test('members keep their order and duplicates, with values as text', async (t) => {
   t.same(members('{"b":1,"a":{"x":[1,"]}"]} , "b" : "\\"," , "c":[],"d":null}'), [
     ['b', '1'],
     ['a', '{"x":[1,"]}"]}'],
@@ -22,11 +22,11 @@ t.test('members in written order, duplicates included, values as text', async (t
   t.same(members('{"__proto__":{"a":1}}'), [['__proto__', '{"a":1}']]);
 });
 
-t.test('what is not an object has no members', async (t) => {
+t.test('only objects have members', async (t) => {
   for (const text of ['[]', '1', '"{}"', 'null', 'true', '']) t.equal(members(text), undefined, text);
 });
 
-t.test('agrees with JSON.parse on whatever JSON there is', async () => {
+t.test('property: agrees with JSON.parse on any JSON', async () => {
   assert(
     property(anything(), (value) => {
       const text = JSON.stringify({ value, again: [value] }, null, 1);
@@ -39,21 +39,21 @@ t.test('agrees with JSON.parse on whatever JSON there is', async () => {
   );
 });
 
-t.test('depth is limited as in Go, and needs no stack', async (t) => {
+t.test('depth is limited as in Go, without recursion', async (t) => {
   const nested = (depth: number) => `{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`;
   t.equal(members(nested(9999))?.length, 1);
   t.throws(() => members(nested(10_000)), RangeError);
   t.throws(() => members(nested(1_000_000)), RangeError);
 });
 
-t.test('strings', async (t) => {
+t.test('strings are decoded as in Go', async (t) => {
   t.equal(readString('"a\\n\\u00e9"'), 'a\né');
   t.equal(readString('"\\ud800"'), '\ufffd');
   t.equal(readString('1'), undefined);
   t.equal(readString('null'), undefined);
 });
 
-t.test('names stand for fields whatever their case', async (t) => {
+t.test('field names match in any case', async (t) => {
   for (const name of ['auths', 'AUTHS', 'Auths', 'auth\u017f']) t.ok(namesField(name, 'auths'), name);
   t.ok(namesField('\u212aey', 'key'));
   for (const name of ['auth', 'auths ', 'author', 'auth\u00df']) t.notOk(namesField(name, 'auths'), name);
@@ -103,7 +103,7 @@ const bad: [string, 'padded' | 'unpadded', number][] = [
 ];
 
 for (const [text, padding, offset] of bad) {
-  t.test(`${JSON.stringify(text)} is no ${padding} base64`, async (t) => {
+  t.test(`${JSON.stringify(text)} is not ${padding} base64`, async (t) => {
     t.throws(() => decodeBase64(text, padding), {
       name: 'Base64Error',
       message: `illegal base64 data at input byte ${offset}`,
@@ -112,7 +112,7 @@ for (const [text, padding, offset] of bad) {
   });
 }
 
-t.test('decodes whatever was encoded', async () => {
+t.test('property: decoding reverses encoding', async () => {
   assert(
     property(uint8Array(), (bytes) => {
       const text = Buffer.from(bytes).toString('base64');
@@ -124,7 +124,7 @@ t.test('decodes whatever was encoded', async () => {
   );
 });
 
-t.test('any other text is an error of ours', async () => {
+t.test('property: any text is decoded or refused with a Base64Error', async () => {
   assert(
     property(string({ unit: 'binary' }), (text) => {
       try {

@@ -2,7 +2,7 @@ import t from 'tap';
 import { assert, property, string, array, constantFrom } from 'fast-check';
 import { indexKey, splitHostPath, matches, parsePattern } from '../../../src/credentials/keyring/key.ts';
 
-/** Expectations given by Go 1.26 net/url; `undefined` where it gives an error. */
+/** Expected values are those of Go 1.26 net/url; `undefined` where it returns an error. */
 const keys: [string, string | undefined][] = [
   ['https://gcr.io', 'gcr.io'],
   ['http://gcr.io', 'gcr.io'],
@@ -44,17 +44,20 @@ for (const key of unchanged.trim().split(/\s+/)) keys.push([key, key]);
 for (const key of refused.trim().split(/\s+/)) keys.push([key, undefined]);
 
 for (const [key, expected] of keys) {
-  t.test(`${JSON.stringify(key)} ${expected === undefined ? 'is no key' : `is ${expected}`}`, async (t) => {
-    t.equal(indexKey(key), expected);
-  });
+  t.test(
+    `${JSON.stringify(key)} ${expected === undefined ? 'is not a key' : `is ${expected}`}`,
+    async (t) => {
+      t.equal(indexKey(key), expected);
+    },
+  );
 }
 
-t.test('splits host and path', async (t) => {
+t.test('a key is split into host and path', async (t) => {
   t.same(splitHostPath('a:1/b/c?d'), { host: 'a:1', path: '/b/c' });
   t.same(splitHostPath('a'), { host: 'a', path: '' });
 });
 
-t.test('never throws', async () => {
+t.test('property: parsing never throws', async () => {
   assert(
     property(string({ unit: 'binary', maxLength: 40 }), (text) => {
       const key = indexKey(text);
@@ -66,8 +69,8 @@ t.test('never throws', async () => {
 
 function match(pattern: string, repository: string): boolean {
   const parsed = parsePattern(pattern);
-  const asked = parsePattern(repository);
-  return parsed !== undefined && asked !== undefined && matches(parsed, asked);
+  const target = parsePattern(repository);
+  return parsed !== undefined && target !== undefined && matches(parsed, target);
 }
 
 const yes: [string, string][] = [
@@ -120,18 +123,21 @@ for (const [pattern, repository] of no) {
   t.test(`${pattern} does not match ${repository}`, async (t) => void t.notOk(match(pattern, repository)));
 }
 
-t.test('a star is any text inside one label, like the equivalent regular expression', async () => {
-  const letters = (...of: string[]) =>
-    array(constantFrom(...of), { maxLength: 8 }).map((all) => all.join(''));
-  assert(
-    property(letters('a', 'b', '*'), letters('a', 'b'), (pattern, label) => {
-      const expected = new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(label);
-      return match(`${pattern}.io`, `${label}.io/x`) === expected;
-    }),
-    { numRuns: 1000 },
-  );
-});
+t.test(
+  'property: a star matches any text inside one label, like the equivalent regular expression',
+  async () => {
+    const letters = (...of: string[]) =>
+      array(constantFrom(...of), { maxLength: 8 }).map((all) => all.join(''));
+    assert(
+      property(letters('a', 'b', '*'), letters('a', 'b'), (pattern, label) => {
+        const expected = new RegExp(`^${pattern.replaceAll('*', '.*')}$`).test(label);
+        return match(`${pattern}.io`, `${label}.io/x`) === expected;
+      }),
+      { numRuns: 1000 },
+    );
+  },
+);
 
-t.test('many stars do not hang', async (t) => {
+t.test('many stars match without backtracking', async (t) => {
   t.notOk(match(`${'*a'.repeat(2000)}b.io`, `${'a'.repeat(4000)}.io/x`));
 });

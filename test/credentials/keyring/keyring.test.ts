@@ -16,7 +16,7 @@ function order(keys: string[], repository: string): string[] {
 }
 
 const cases: [name: string, keys: string[], repository: string, expected: string[]][] = [
-  ['nothing held', [], 'gcr.io/a', []],
+  ['no credentials', [], 'gcr.io/a', []],
   ['nothing matches', ['quay.io'], 'gcr.io/a', []],
   [
     'the longer path first',
@@ -53,7 +53,7 @@ const cases: [name: string, keys: string[], repository: string, expected: string
     ['index.docker.io0'],
   ],
   [
-    'other names of Hub do not match',
+    'other host names of Hub do not match',
     ['registry-1.docker.io', 'hub.docker.com', '*.docker.io'],
     'docker.io/a/b',
     [],
@@ -68,7 +68,7 @@ for (const [name, keys, repository, expected] of cases) {
   t.test(name, async (t) => void t.same(order(keys, repository), expected));
 }
 
-t.test('a match shows why it applies', async (t) => {
+t.test('a match has source, key and origin', async (t) => {
   const credential = { username: 'u', password: secret('p') };
   const [found] = createKeyring('pull-secret', [{ key: 'gcr.io', credential, origin: 'ns/name' }]).lookup(
     'gcr.io/a',
@@ -76,7 +76,7 @@ t.test('a match shows why it applies', async (t) => {
   t.match(found, { source: 'pull-secret', key: 'gcr.io', origin: 'ns/name', credential, id: /^[\w-]{43}$/ });
 });
 
-t.test('repositories of Docker Hub', async (t) => {
+t.test('keys of Docker Hub match its repositories', async (t) => {
   for (const name of ['nginx', 'a/b', 'docker.io/a', 'index.docker.io/a', 'docker.io'])
     t.ok(isDockerHub(name), name);
   for (const name of ['', '/a', 'gcr.io/a', 'host:5000/a', 'mydocker.io/a']) t.notOk(isDockerHub(name), name);
@@ -102,7 +102,7 @@ t.test('only entries without a registry are skipped', async (t) => {
   t.equal(skipped, 1);
 });
 
-t.test('finds exactly the keys that match, in descending order', async () => {
+t.test('property: finds exactly the matching keys, in descending order', async () => {
   const label = constantFrom('a', 'b', '*', 'a*');
   const host = array(label, { minLength: 1, maxLength: 3 }).map((labels) => labels.join('.'));
   const path = constantFrom('', '/x', '/x/y', '/z');
@@ -112,10 +112,10 @@ t.test('finds exactly the keys that match, in descending order', async () => {
       array(key, { maxLength: 8 }),
       constantFrom('a.b/x/y', 'a/x', 'b.b.a/z', 'ab.a/xy'),
       (keys, repository) => {
-        const asked = parsePattern(repository);
+        const target = parsePattern(repository);
         const expected = keys
           .map((text, index) => ({ text, index, pattern: parsePattern(text) }))
-          .filter(({ pattern }) => pattern !== undefined && asked !== undefined && matches(pattern, asked))
+          .filter(({ pattern }) => pattern !== undefined && target !== undefined && matches(pattern, target))
           .sort((x, y) => (x.text < y.text ? 1 : x.text > y.text ? -1 : x.index - y.index))
           .map(({ text, index }) => text + index);
         return JSON.stringify(order(keys, repository)) === JSON.stringify(expected);

@@ -4,8 +4,7 @@ import t from 'tap';
 import { createDockerConfigSource } from '../../../src/credentials/docker/docker-config-file.ts';
 import { createRegistryTomlSource } from '../../../src/credentials/sources/registry-toml.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-
-const byHand = { pollMs: 600_000, debounceMs: 600_000 };
+import { manualRefresh } from '../../support/manual-refresh.ts';
 
 /** Failed readings and whether it is broken now. */
 async function counted(metrics: ReturnType<typeof createMetrics>, source: string) {
@@ -14,10 +13,10 @@ async function counted(metrics: ReturnType<typeof createMetrics>, source: string
   return [value('archwright_source_failed_readings_total'), value('archwright_source_broken')];
 }
 
-t.test('readings with unusable content are counted, and the gauge shows the current state', async (t) => {
+t.test('failed readings are counted, and the gauge shows the current state', async (t) => {
   const dir = t.testdir({ 'a.example.toml': 'user = "me"\nsecret = "hunter22"\n' });
   const metrics = createMetrics();
-  const source = await createRegistryTomlSource({ dir, metrics, ...byHand });
+  const source = await createRegistryTomlSource({ dir, metrics, ...manualRefresh });
   t.teardown(() => source.close());
   t.same(await counted(metrics, 'registry-toml'), ['0', '0']);
   writeFileSync(join(dir, 'a.example.toml'), 'user = ');
@@ -27,23 +26,23 @@ t.test('readings with unusable content are counted, and the gauge shows the curr
   t.same(await counted(metrics, 'registry-toml'), ['2', '1']);
   rmSync(join(dir, 'a.example.toml'));
   await source.refresh();
-  t.same(await counted(metrics, 'registry-toml'), ['2', '0'], 'what is gone is not broken');
-  t.same(await counted(metrics, 'docker-config'), ['0', '0'], 'the others are there from the start');
+  t.same(await counted(metrics, 'registry-toml'), ['2', '0'], 'a removed source is not broken');
+  t.same(await counted(metrics, 'docker-config'), ['0', '0'], 'the other series exist from the start');
 });
 
-t.test('a directory that cannot be read at all counts too', async (t) => {
+t.test('an unreadable directory is counted', async (t) => {
   const metrics = createMetrics();
   const root = t.testdir({ creds: t.fixture('symlink', '../../..') });
-  const source = await createRegistryTomlSource({ dir: '/creds', root, metrics, ...byHand });
+  const source = await createRegistryTomlSource({ dir: '/creds', root, metrics, ...manualRefresh });
   t.teardown(() => source.close());
   t.same(await counted(metrics, 'registry-toml'), ['1', '1']);
 });
 
-t.test('candidates that are not there break nothing', async (t) => {
+t.test('missing candidates are not counted', async (t) => {
   const metrics = createMetrics();
   const dir = t.testdir();
   const candidates = [join(dir, 'config.json'), join(dir, '.dockercfg')];
-  const source = await createDockerConfigSource({ candidates, metrics, ...byHand });
+  const source = await createDockerConfigSource({ candidates, metrics, ...manualRefresh });
   t.teardown(() => source.close());
   t.same(await counted(metrics, 'docker-config'), ['0', '0']);
   writeFileSync(candidates[0] ?? '', '{');

@@ -28,7 +28,7 @@ async function found(secrets: Secret[], repository = 'gcr.io/team/app'): Promise
 
 const entry = { username: 'u', password: 'p' };
 
-t.test('both kinds, in the order of keys and then of the pod', async (t) => {
+t.test('credentials of both kinds are sorted by key, then by the order of the pod', async (t) => {
   const secrets = [
     json('one', { 'gcr.io': entry }),
     flat('two', { 'https://gcr.io/v1/': { auth: btoa('v:q') } }),
@@ -41,7 +41,7 @@ t.test('both kinds, in the order of keys and then of the pod', async (t) => {
   ]);
 });
 
-t.test('equal credentials of two secrets both count', async (t) => {
+t.test('equal credentials of two secrets are both kept', async (t) => {
   t.equal((await found([json('one', { 'gcr.io': entry }), json('two', { 'gcr.io': entry })])).length, 2);
 });
 
@@ -77,7 +77,7 @@ for (const [name, one] of ignored) {
 }
 
 const malformed: [string, Secret, string][] = [
-  ['no JSON', pullSecret('bad', 'dockercfg', { '.dockercfg': '{' }), 'is not valid JSON'],
+  ['invalid JSON', pullSecret('bad', 'dockercfg', { '.dockercfg': '{' }), 'is not valid JSON'],
   ['one bad auth', flat('bad', { a: entry, b: { auth: 'pants' } }), 'illegal base64 data at input byte 4'],
   ['data that is not base64', { ...flat('bad', {}), data: { '.dockercfg': 'e30' } }, 'illegal base64 data'],
 ];
@@ -105,25 +105,91 @@ t.test('a key that is not a registry is reported and skipped', async (t) => {
   ]);
 });
 
-t.test('the fingerprint depends on the content', async (t) => {
-  const print = (secrets: Secret[]) => createPullSecretSource(secrets).fingerprint();
-  t.equal(print([json('one', { a: entry })]), print([flat('two', { a: entry })]));
-  t.not(print([json('one', { a: entry })]), print([json('one', { b: entry })]));
+const entries = (count: number, prefix: string) =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`${prefix}${index}.example`, entry]));
+const large = (name: string, kib: number) =>
+  json(name, { 'gcr.io': { ...entry, email: 'x'.repeat((kib * 1024 * 3) / 4 - 100) } });
+
+t.test('of all secrets of a pod, a thousand entries are read', async (t) => {
+  const source = createPullSecretSource([
+    json('first', entries(600, 'a')),
+    json('too-many', { ...entries(400, 'b'), 'gcr.io': entry }),
+    flat('fits', { ...entries(399, 'c'), 'quay.io': entry }),
+    json('one-more', { 'gcr.io': entry }),
+  ]);
+  t.equal((await source.lookup('quay.io/a')).length, 1);
+  t.same(await source.lookup('gcr.io/a'), []);
+  const message = 'it is ignored: archwright reads of all pull secrets of a pod only 1000 entries';
+  t.match(source.problems(), [
+    { origin: 'team/too-many', message },
+    { origin: 'team/one-more', message },
+  ]);
 });
 
-t.test('names: the pod’s own, else its service account’s, never both', async (t) => {
+t.test('twenty credentials are tried for an image, the best first', async (t) => {
+  const keys = Array.from({ length: 30 }, (_, index) => `https://gcr.io?${index}`);
+  const general = json('general', Object.fromEntries(keys.map((key) => [key, entry])));
+  const matched = await found([general, json('special', { 'gcr.io/team': entry })]);
+  t.equal(matched.length, 20);
+  t.equal(matched[0], 'pull-secret team/special gcr.io/team u:p');
+});
+
+t.test('entries of one registry under several keys count, and so do those of a second auths', async (t) => {
+  const keys = Array.from({ length: 1001 }, (_, index) => `"gcr.io?${index}":{}`).join(',');
+  const two = `{"auths":{"a":{}},"auths":{${keys.slice(0, keys.lastIndexOf(','))}}}`;
+  for (const text of [`{"auths":{${keys}}}`, two]) {
+    const source = createPullSecretSource([
+      pullSecret('x', 'dockerconfigjson', { '.dockerconfigjson': text }),
+    ]);
+    t.same(await source.lookup('gcr.io/a'), []);
+    t.match(source.problems(), [{ message: /^it is ignored: .* 1000 entries$/ }]);
+  }
+});
+
+t.test(
+  'of all secrets of a pod, 256 KiB are read; a secret without room is not even malformed',
+  async (t) => {
+    const broken = pullSecret('broken', 'dockercfg', { '.dockercfg': `{${' '.repeat(100 * 1024)}` });
+    const source = createPullSecretSource([
+      large('a', 150),
+      large('b', 105),
+      broken,
+      json('c', { 'gcr.io': entry }),
+    ]);
+    t.same(
+      (await source.lookup('gcr.io/a')).map(({ origin }) => origin),
+      ['team/a', 'team/b', 'team/c'],
+    );
+    t.match(source.problems(), [
+      {
+        origin: 'team/broken',
+        message:
+          'it is ignored: archwright reads of all pull secrets of a pod only 256 KiB, as Kubernetes stores them',
+      },
+    ]);
+    t.equal(source.problems().length, 1);
+  },
+);
+
+t.test('the fingerprint depends on the content', async (t) => {
+  const fingerprint = (secrets: Secret[]) => createPullSecretSource(secrets).fingerprint();
+  t.equal(fingerprint([json('one', { a: entry })]), fingerprint([flat('two', { a: entry })]));
+  t.not(fingerprint([json('one', { a: entry })]), fingerprint([json('one', { b: entry })]));
+});
+
+t.test('the pod’s own secrets are used, else those of its service account', async (t) => {
   const account = { imagePullSecrets: [{ name: 'c' }, {}] };
   t.same(pullSecretNames({ imagePullSecrets: [{ name: 'a' }, { name: '' }, {}, { name: 'b' }] }, account), [
     'a',
     'b',
   ]);
-  t.same(pullSecretNames({ imagePullSecrets: [{ name: '' }] }, account), [], 'even where its own are empty');
+  t.same(pullSecretNames({ imagePullSecrets: [{ name: '' }] }, account), [], 'even if its own list is empty');
   t.same(pullSecretNames({ imagePullSecrets: [] }, account), ['c']);
   t.same(pullSecretNames({}, account), ['c']);
   t.same(pullSecretNames({}), []);
 });
 
-t.test('pullSecretPart holds nothing else', async (t) => {
+t.test('pullSecretPart keeps only the needed parts of a Secret', async (t) => {
   const data = { '.dockerconfigjson': 'e30=', '.dockercfg': 'e30=', 'tls.key': 'secret' };
   const metadata = { namespace: 'shop', name: 'regcred', labels: { a: 'b' } };
   const named = { namespace: 'shop', name: 'regcred' };
@@ -135,5 +201,9 @@ t.test('pullSecretPart holds nothing else', async (t) => {
   });
   t.strictSame(pullSecretPart({ metadata, type: 'Opaque', data }), { metadata: named, type: 'Opaque' });
   t.strictSame(pullSecretPart({ type }), { metadata: {}, type });
+  const part = pullSecretPart(large('big', 257));
+  t.strictSame(part, { metadata: { namespace: 'team', name: 'big' }, type, isTooLarge: true });
+  t.match(createPullSecretSource([part]).problems(), [{ message: /^it is ignored: .* only 256 KiB/ }]);
+  t.hasProp(pullSecretPart(large('fits', 256)), 'data');
   t.strictSame(pullSecretPart({}), { metadata: {} });
 });

@@ -9,12 +9,13 @@ import {
 } from '../../../src/credentials/sources/registry-toml.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { swapVolume } from '../../files/volume.ts';
+import { manualRefresh } from '../../support/manual-refresh.ts';
+import { until } from '../../support/until.ts';
 
-const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 const toml = (user: string) => `user = "${user}"\nsecret = "hunter22"\n`;
 
 async function source(t: Test, dir: string, root?: string) {
-  const made = await createRegistryTomlSource({ dir, root, ...byHand });
+  const made = await createRegistryTomlSource({ dir, root, ...manualRefresh });
   t.teardown(() => made.close());
   return {
     made,
@@ -26,22 +27,22 @@ async function source(t: Test, dir: string, root?: string) {
 const messages = (made: Awaited<ReturnType<typeof source>>['made'], dir: string) =>
   made.problems().map(({ origin, message }) => `${origin}: ${message}`.replaceAll(dir, ''));
 
-t.test('user and secret', async (t) => {
+t.test('user and secret are read', async (t) => {
   const { username, password } = parseRegistryToml('# ours\nuser = "me"\nsecret = \'pass"word\'\nnote = 1\n');
   t.equal(username, 'me');
   t.equal(reveal(password), 'pass"word');
 });
 
 const bad: [string, string, string][] = [
-  ['nothing', '', 'user must be a text, as in user = "NAME"'],
-  ['no secret', 'user = "u"', 'secret must be a text, as in secret = "PASSWORD"'],
-  ['an empty user', 'user = ""\nsecret = "s"', 'user must be a text, as in user = "NAME"'],
-  ['an empty secret', 'user = "u"\nsecret = ""', 'secret must be a text, as in secret = "PASSWORD"'],
-  ['a number', 'user = "u"\nsecret = 12345678', 'secret must be a text, as in secret = "PASSWORD"'],
-  ['in a table', '[auth]\nuser = "u"\nsecret = "s"', 'user must be a text, as in user = "NAME"'],
-  ['no end of text', 'user = "u"\nsecret = "hunter22', 'is not valid TOML (line 2)'],
+  ['nothing', '', 'user must be a string, as in user = "NAME"'],
+  ['no secret', 'user = "u"', 'secret must be a string, as in secret = "PASSWORD"'],
+  ['an empty user', 'user = ""\nsecret = "s"', 'user must be a string, as in user = "NAME"'],
+  ['an empty secret', 'user = "u"\nsecret = ""', 'secret must be a string, as in secret = "PASSWORD"'],
+  ['a number', 'user = "u"\nsecret = 12345678', 'secret must be a string, as in secret = "PASSWORD"'],
+  ['in a table', '[auth]\nuser = "u"\nsecret = "s"', 'user must be a string, as in user = "NAME"'],
+  ['an unterminated string', 'user = "u"\nsecret = "hunter22', 'is not valid TOML (line 2)'],
   ['a key twice', 'user = "u"\nsecret = "s"\nsecret = "hunter22"', 'is not valid TOML (line 3)'],
-  ['no TOML', '{"user":"u"}', 'is not valid TOML (line 1)'],
+  ['JSON', '{"user":"u"}', 'is not valid TOML (line 1)'],
   ['too deep', `x = ${'['.repeat(5000)}`, 'is not valid TOML (line 1)'],
 ];
 for (const [name, text, message] of bad) {
@@ -50,7 +51,7 @@ for (const [name, text, message] of bad) {
   });
 }
 
-t.test('the file name is the key', async (t) => {
+t.test('the key is the file name', async (t) => {
   const names: [string, string | undefined][] = [
     ['docker.io.toml', 'docker.io'],
     ['registry.corp:5000.toml', 'registry.corp:5000'],
@@ -68,7 +69,7 @@ t.test('the file name is the key', async (t) => {
   }
 });
 
-t.test('finds the registry of a repository, Docker Hub under both its names', async (t) => {
+t.test('a file matches its registry, Docker Hub by both names', async (t) => {
   const dir = t.testdir({
     'docker.io.toml': toml('hub'),
     'index.docker.io.toml': toml('classic'),
@@ -90,7 +91,7 @@ t.test('finds the registry of a repository, Docker Hub under both its names', as
   t.same(await users('docker.io/library/nginx'), ['index.docker.io classic']);
 });
 
-t.test('a name that no image matches is a problem, with the right name', async (t) => {
+t.test('a file name that matches no image is a problem, with a suggestion', async (t) => {
   const dir = t.testdir({
     '127.0.0.1_5000.toml': toml('port'),
     'b.corp__443_.toml': toml('underscore'),
@@ -116,16 +117,16 @@ t.test('a name that no image matches is a problem, with the right name', async (
     '/registry.toml: no image names a registry registry: it has neither a dot nor a port',
   ]);
   t.same(await users('127.0.0.1:5000/app'), []);
-  t.same(await users('127.0.0.1_5000/app'), ['127.0.0.1_5000 port'], 'what is written stays in force');
+  t.same(await users('127.0.0.1_5000/app'), ['127.0.0.1_5000 port'], 'the written name is used');
   for (const { where, state } of await made.describe()) {
     if (where.endsWith('.tml')) t.equal(state, 'left-out');
   }
 });
 
-t.test('a file that must be there and is not is a problem', async (t) => {
+t.test('a required file that is missing is a problem', async (t) => {
   const dir = t.testdir({ 'a.io.toml': toml('a') });
   const expected = ['a.io.toml', 'b.io.toml', '127.0.0.1_5000_.toml'];
-  const made = await createRegistryTomlSource({ dir, expected, ...byHand });
+  const made = await createRegistryTomlSource({ dir, expected, ...manualRefresh });
   t.teardown(() => made.close());
   const advice = 'there is no such file; check that its Secret exists and has the key';
   t.strictSame(messages(made, dir), [
@@ -137,7 +138,7 @@ t.test('a file that must be there and is not is a problem', async (t) => {
   t.strictSame(made.problems(), []);
 });
 
-t.test('only the bad file is skipped, and reported without its content', async (t) => {
+t.test('a malformed file is skipped, and reported without its content', async (t) => {
   const dir = t.testdir({
     'good.io.toml': toml('good'),
     'bad.io.toml': 'secret = "hunter22',
@@ -178,25 +179,22 @@ t.test('a file that breaks keeps its last good content, a removed file does not'
   t.not(made.fingerprint(), before);
 });
 
-t.test(
-  'a directory that is missing or cannot be read is a problem, with the path that was meant',
-  async (t) => {
-    const parent = t.testdir({ lib: {}, 'registry-credentials': { prod: {} } });
-    const missing = await source(t, join(parent, 'none'));
-    t.same(await missing.users('a.io/x'), []);
-    t.same(messages(missing.made, parent), ['/none: there is no such directory']);
-    const misspelled = await source(t, join(parent, 'registry-credentails/prd'));
-    t.same(messages(misspelled.made, parent), [
-      '/registry-credentails/prd: there is no such directory; did you mean /registry-credentials/prod?',
-    ]);
-    symlinkSync('../../..', join(parent, 'lib/out'));
-    const outside = await source(t, '/lib/out', parent);
-    t.same(await outside.users('a.io/x'), []);
-    t.match(outside.made.problems(), [
-      { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
-    ]);
-  },
-);
+t.test('a missing or unreadable directory is a problem with its path', async (t) => {
+  const parent = t.testdir({ lib: {}, 'registry-credentials': { prod: {} } });
+  const missing = await source(t, join(parent, 'none'));
+  t.same(await missing.users('a.io/x'), []);
+  t.same(messages(missing.made, parent), ['/none: there is no such directory']);
+  const misspelled = await source(t, join(parent, 'registry-credentails/prd'));
+  t.same(messages(misspelled.made, parent), [
+    '/registry-credentails/prd: there is no such directory; did you mean /registry-credentials/prod?',
+  ]);
+  symlinkSync('../../..', join(parent, 'lib/out'));
+  const outside = await source(t, '/lib/out', parent);
+  t.same(await outside.users('a.io/x'), []);
+  t.match(outside.made.problems(), [
+    { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
+  ]);
+});
 
 t.test('a mounted Secret is followed through its swaps', async (t) => {
   const dir = t.testdir({});
@@ -204,7 +202,7 @@ t.test('a mounted Secret is followed through its swaps', async (t) => {
   const changed: string[] = [];
   const made = await createRegistryTomlSource({
     dir,
-    pollMs: 600_000,
+    ...manualRefresh,
     debounceMs: 5,
     onChange: () => changed.push('changed'),
   });
@@ -213,10 +211,7 @@ t.test('a mounted Secret is followed through its swaps', async (t) => {
   t.equal(await user(), 'one');
   for (const name of ['two', 'three']) {
     swapVolume(dir, { 'a.io.toml': toml(name) });
-    for (let tries = 0; tries < 500 && (await user()) !== name; tries += 1) {
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-    t.equal(await user(), name);
+    await until(async () => (await user()) === name, name);
   }
   t.ok(changed.length >= 2);
 });

@@ -21,7 +21,7 @@ function fixed(name: CredentialSource['name'], ...keys: string[]): CredentialSou
 const found = async (sources: CredentialSource[], repository: string) =>
   (await combineSources(sources).lookup(repository)).map(({ source, key }) => `${source} ${key}`);
 
-t.test('sources keep their order, keys are sorted only inside one', async (t) => {
+t.test('sources keep their order; keys are sorted within each', async (t) => {
   const sources = [fixed('pull-secret', 'gcr.io'), fixed('docker-config', 'gcr.io', 'gcr.io/team')];
   t.same(await found(sources, 'gcr.io/team/app'), [
     'pull-secret gcr.io',
@@ -32,19 +32,19 @@ t.test('sources keep their order, keys are sorted only inside one', async (t) =>
   t.same(await found([], 'gcr.io/a'), []);
 });
 
-t.test('the classic Hub key is looked at in each source by itself', async (t) => {
+t.test('the classic Hub key is a fallback within each source', async (t) => {
   const sources = [fixed('pull-secret', 'docker.io'), fixed('docker-config', 'index.docker.io')];
   t.same(await found(sources, 'docker.io/a/b'), ['pull-secret docker.io', 'docker-config index.docker.io']);
 });
 
-t.test('a source that fails the pull fails the combined lookup', async (t) => {
+t.test('an error of one source fails the lookup', async (t) => {
   const bad = createPullSecretSource([{ type: 'kubernetes.io/dockercfg', data: { '.dockercfg': 'eA==' } }]);
   const both = combineSources([fixed('docker-config', 'gcr.io'), bad]);
   await t.rejects(both.lookup('gcr.io/a'), { name: 'CredentialError' });
   t.equal(both.problems().length, 2);
 });
 
-t.test('the service account reaches every source, and one that depends on it is enough', async (t) => {
+t.test('every source gets the service account; the result depends on it if one source does', async (t) => {
   const seen: unknown[] = [];
   const account = { namespace: 'team', name: 'a' };
   const source: CredentialSource = {
@@ -63,7 +63,7 @@ t.test('the service account reaches every source, and one that depends on it is 
   t.equal(combineSources([fixed('docker-config')]).dependsOnServiceAccount('gcr.io/a'), false);
 });
 
-t.test('the signal reaches every source', async (t) => {
+t.test('every source gets the signal', async (t) => {
   const { signal } = new AbortController();
   let seen: AbortSignal | undefined;
   const source = fixed('containerd');
@@ -79,7 +79,7 @@ t.test('the signal reaches every source', async (t) => {
   t.equal(seen, signal);
 });
 
-t.test('the fingerprint follows content, kind and order', async (t) => {
+t.test('the fingerprint depends on content, kind and order', async (t) => {
   const print = (...sources: CredentialSource[]) => combineSources(sources).fingerprint();
   const [a, b] = [fixed('pull-secret', 'a'), fixed('docker-config', 'a')];
   t.equal(print(a, b), print(a, b));

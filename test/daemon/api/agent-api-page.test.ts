@@ -1,4 +1,4 @@
-/** The examples of docs/reference/agent-api.md are what the program takes and gives, and its numbers are the program's. */
+/** The examples and numbers of docs/reference/agent-api.md are those of the program. */
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { ApiError, type ApiErrorCode } from '../../../daemon/api/api-error.ts';
@@ -20,13 +20,13 @@ function example(name: string): string {
   return text;
 }
 
-t.test('the request is one, and is answered', async (t) => {
+t.test('the documented request is valid and gets a response', async (t) => {
   t.equal(parseFactsRequest(Buffer.from(example('request'))).images.length, 2);
   const { post } = await startTestAgent(t);
   t.equal((await post(example('request'))).status, 200);
 });
 
-t.test('the response has the fields of image facts, and no others', (t) => {
+t.test('the documented response has exactly the fields of image facts', (t) => {
   const results = example('response')
     .split('\n')
     .map((line) => JSON.parse(line) as unknown);
@@ -34,7 +34,7 @@ t.test('the response has the fields of image facts, and no others', (t) => {
   t.end();
 });
 
-t.test('the information has the fields that are sent', async (t) => {
+t.test('the documented information has exactly the fields that are sent', async (t) => {
   const { send } = await startTestAgent(t);
   const sent = (await send('GET', '/v1/info')).json as object;
   const info = JSON.parse(example('info')) as {
@@ -46,7 +46,7 @@ t.test('the information has the fields that are sent', async (t) => {
   t.strictSame(readProblems(info.credentialProblems), info.credentialProblems);
 });
 
-t.test('all codes are explained', (t) => {
+t.test('all error codes are documented', (t) => {
   for (const code of [...factsErrorCodes, ...credentialSourceNames]) t.ok(page.includes(`\`${code}\``), code);
   const statuses: Record<ApiErrorCode, number> = {
     'bad-request': 400,
@@ -66,7 +66,7 @@ t.test('all codes are explained', (t) => {
   t.end();
 });
 
-t.test('the limits are those of the program', (t) => {
+t.test('the documented limits are those of the program', (t) => {
   const words = page.replaceAll(/\s+/g, ' ');
   t.ok(words.includes(`up to ${maxImages.toLocaleString('en')},`));
   t.ok(words.includes(`from ${deadlineLimits.leastMs} to ${deadlineLimits.mostMs.toLocaleString('en')}`));

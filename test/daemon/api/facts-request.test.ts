@@ -5,7 +5,7 @@ const good = { images: [{ image: 'nginx', pullPolicy: 'Always' }], deadlineMs: 1
 
 const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(value)));
 
-t.test('valid requests', async (t) => {
+t.test('valid requests are read', async (t) => {
   t.match(parse(good), good);
   t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024), pullPolicy: 'Never' }] }).images, {
     length: 1,
@@ -36,7 +36,7 @@ t.test('valid requests', async (t) => {
   t.notOk('serviceAccount' in parse(good));
 });
 
-t.test('invalid requests', (t) => {
+t.test('invalid requests are refused with the field', (t) => {
   const image = { image: 'nginx', pullPolicy: 'Always' };
   const cases: [unknown, RegExp][] = [
     [null, /^expected an object$/],
@@ -90,7 +90,7 @@ t.test('invalid requests', (t) => {
   t.end();
 });
 
-t.test('invalid JSON', (t) => {
+t.test('invalid JSON is refused', (t) => {
   const message = 'the body is not JSON';
   for (const body of ['', '{', '{"images":', "{'a':1}", 'NaN', '[1,]', '{"\xff":1}']) {
     t.throws(() => parseFactsRequest(Buffer.from(body, 'latin1')), { code: 'bad-request', message }, body);

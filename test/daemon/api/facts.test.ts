@@ -6,7 +6,14 @@ import type { FactsOptions } from '../../../daemon/api/facts.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { factsOf, failureOf } from '../../fleet/support.ts';
 import { until } from '../../support/until.ts';
-import { ask, clientTls, holding, startTestAgent, type Answer, type TestAgent } from '../support.ts';
+import {
+  bodyOf,
+  clientTls,
+  holding,
+  startTestAgent,
+  type FactsResponse,
+  type TestAgent,
+} from '../support.ts';
 import type { IncomingMessage } from 'node:http';
 import { once } from 'node:events';
 
@@ -21,7 +28,7 @@ async function rawRequest({ agent, pki }: TestAgent, options: RequestOptions = {
   return sent;
 }
 
-t.test('answers each image once, also duplicates, failures and invalid references', async (t) => {
+t.test('each image gets one line, also duplicates, failures and invalid references', async (t) => {
   const { post, metric } = await startTestAgent(t, {
     inspector: {
       lookup: ({ image }) =>
@@ -30,10 +37,10 @@ t.test('answers each image once, also duplicates, failures and invalid reference
   });
   const own = ['r.example/b:1', 'r.example/gone:1', 'Not A Reference', 'r.example/a:1', 'r.example/b:1'];
   const images = [...own, 'nginx'];
-  const answer = await post(ask(...images));
+  const answer = await post(bodyOf(...images));
   t.equal(answer.status, 200);
   t.match(answer.headers['content-type'], /^application\/x-ndjson/);
-  const { results } = answer.json as Answer;
+  const { results } = answer.json as FactsResponse;
   const codes = [undefined, 'not-found', 'invalid-reference', undefined, undefined, undefined];
   t.strictSame(
     results.map(({ image, error }) => `${image} ${error?.code}`).sort(),
@@ -51,28 +58,28 @@ t.test('answers each image once, also duplicates, failures and invalid reference
   t.equal(await metric('archwright_agent_open_requests'), 0);
 });
 
-t.test('the message for a long name is truncated', async (t) => {
+t.test('the error for a long name is truncated', async (t) => {
   const { post } = await startTestAgent(t);
-  const { results } = (await post(ask('X'.repeat(1000)))).json as Answer;
+  const { results } = (await post(bodyOf('X'.repeat(1000)))).json as FactsResponse;
   t.equal(results[0]?.error?.code, 'invalid-reference');
   t.ok((results[0]?.error?.message.length ?? 0) <= 1000);
 });
 
-t.test('a thousand images', async (t) => {
+t.test('a request may have 1,000 images', async (t) => {
   const { post } = await startTestAgent(t);
-  const { results } = (await post(ask(...numbered(1000)))).json as Answer;
+  const { results } = (await post(bodyOf(...numbered(1000)))).json as FactsResponse;
   t.equal(results.length, 1000);
   t.notOk(results.some((facts) => facts.error));
 });
 
-t.test('images without an answer at the deadline are timeouts, others are answered', async (t) => {
+t.test('at the deadline only images without an answer are timeouts', async (t) => {
   const { post } = await startTestAgent(t, {
     inspector: {
       lookup: ({ image }) =>
         image.includes('slow') ? new Promise(() => {}) : Promise.resolve(factsOf(image)),
     },
   });
-  const answer = await post({ ...ask('r.example/slow:1', 'r.example/a:1'), deadlineMs: 50 });
+  const answer = await post({ ...bodyOf('r.example/slow:1', 'r.example/a:1'), deadlineMs: 50 });
   t.match(answer.json, {
     results: [
       { error: undefined, platforms: [{}, {}] },
@@ -81,11 +88,11 @@ t.test('images without an answer at the deadline are timeouts, others are answer
   });
 });
 
-t.test('the pull policy and the pull credentials reach the inspector', async (t) => {
-  const asked: unknown[] = [];
+t.test('pull policy and pull credentials are part of the lookup', async (t) => {
+  const lookups: unknown[] = [];
   const inspector: ImageFactsSource = {
     lookup: ({ image, pullPolicy, pullCredentials }) => {
-      asked.push([
+      lookups.push([
         image,
         pullPolicy,
         pullCredentials.map(({ credential }) => [credential.username, reveal(credential.password)]),
@@ -104,21 +111,21 @@ t.test('the pull policy and the pull credentials reach the inspector', async (t)
   };
   await post({ images: [{ image: 'r.example/team/app:1', pullPolicy: 'Always' }], auths, deadlineMs: 1000 });
   const credentials = ['ann', 'bob', 'eve'].map((name) => [name, `secret-of-${name}`]);
-  t.strictSame(asked, [['r.example/team/app:1', 'Always', credentials]]);
+  t.strictSame(lookups, [['r.example/team/app:1', 'Always', credentials]]);
   await post({ images: [{ image: 'r.example/team/app:1', pullPolicy: 'IfNotPresent' }], deadlineMs: 1000 });
-  t.equal(asked.length, 2, 'a request without the credentials causes a new lookup');
+  t.equal(lookups.length, 2, 'a request without the credentials causes a new lookup');
   t.equal((await send('GET', '/v1/facts')).text, '', 'and the facts are not shared');
   t.notMatch(lines(), /secret-of/);
 });
 
-t.test('a bug of the agent is an answer too', async (t) => {
+t.test('an unexpected exception is reported as an error of the image', async (t) => {
   const broken: FactsOptions['memory'] = {
     lookup: () => Promise.reject(new Error('secret-detail')),
     shared: () => [],
     size: 0,
   };
   const { post, lines } = await startTestAgent(t, { memory: broken });
-  const answer = await post(ask('r.example/a:1'));
+  const answer = await post(bodyOf('r.example/a:1'));
   t.match(answer.json, {
     results: [{ image: 'r.example/a:1', error: { code: 'unavailable', message: /its log says why/ } }],
   });
@@ -126,27 +133,27 @@ t.test('a bug of the agent is an answer too', async (t) => {
   t.match(lines(), /failed unexpectedly/);
 });
 
-t.test('a client that goes away is not waited for, and the answer it caused is kept', async (t) => {
+t.test('a lookup continues after its client disconnects, and its facts are cached', async (t) => {
   const { held, inspector } = holding();
   const test = await startTestAgent(t, { inspector });
   const { post, metric, lines } = test;
   const headers = { 'content-type': 'application/json' };
   const sent = await rawRequest(test, { method: 'POST', headers });
-  sent.end(JSON.stringify(ask('r.example/a:1')));
+  sent.end(JSON.stringify(bodyOf('r.example/a:1')));
   await until(held.isHeld);
   sent.destroy();
   const abandoned = 'archwright_agent_requests_total{method="POST",path="/v1/facts",outcome="abandoned"}';
   await until(async () => (await metric(abandoned)) !== 0);
   t.equal(await metric('archwright_agent_open_requests'), 0);
   held.release();
-  t.match((await post(ask('r.example/a:1'))).json, { results: [{ digest: /^sha256:/ }] });
+  t.match((await post(bodyOf('r.example/a:1'))).json, { results: [{ digest: /^sha256:/ }] });
   t.equal(held.lookups, 1);
   t.notMatch(lines(), /failed unexpectedly/);
 });
 
-t.test('one line for each image', async (t) => {
+t.test('GET /v1/facts sends one line per image', async (t) => {
   const { post, send } = await startTestAgent(t);
-  await post(ask('r.example/a:1', 'nginx'));
+  await post(bodyOf('r.example/a:1', 'nginx'));
   const answer = await send('GET', '/v1/facts');
   t.equal(answer.status, 200);
   t.equal(answer.headers['content-type'], 'application/x-ndjson');
@@ -157,14 +164,14 @@ t.test('one line for each image', async (t) => {
   t.strictSame(known.map((facts) => facts.image).sort(), ['docker.io/library/nginx:latest', 'r.example/a:1']);
 });
 
-t.test('a reader that ends makes room, also after HEAD', async (t) => {
+t.test('a finished reader frees its slot, also after HEAD', async (t) => {
   const { send } = await startTestAgent(t, { limits: { factsStreams: 1 } });
   for (const method of ['GET', 'HEAD', 'GET', 'GET']) {
     t.equal((await send(method, '/v1/facts')).status, 200, method);
   }
 });
 
-t.test('a memory that fails while it is read', async (t) => {
+t.test('an exception of the memory ends the stream', async (t) => {
   const failing = function* () {
     yield factsOf('r.example/a:1');
     throw new Error('boom');
@@ -180,7 +187,7 @@ function sharing(shared: () => Iterable<ImageFacts>, size: number): FactsOptions
   return { shared, size, lookup: ({ image }) => Promise.resolve(factsOf(image)) };
 }
 
-t.test('facts from a pod’s own credentials are not sent, even if the memory shares them', async (t) => {
+t.test('facts learned with a pod’s credentials are never sent', async (t) => {
   const memory = sharing(
     () => [
       factsOf('r.example/a:1', { credentialSource: 'pull-secret' }),
@@ -193,7 +200,7 @@ t.test('facts from a pod’s own credentials are not sent, even if the memory sh
   t.match((await send('GET', '/v1/facts')).text, /^\{"image":"r\.example\/b:1".*\}\n$/);
 });
 
-t.test('the stream has limits, and ends with a whole line', async (t) => {
+t.test('the stream is limited, and ends with a complete line', async (t) => {
   const endless = function* () {
     for (let count = 0; ; count += 1) yield factsOf(`r.example/a:${count}`);
   };
@@ -212,43 +219,36 @@ t.test('the stream has limits, and ends with a whole line', async (t) => {
   });
 });
 
-t.test('a client that does not read its answers is disconnected', async (t) => {
+t.test('a client that does not read its response is disconnected', async (t) => {
   const documents = ['x'.repeat(1_000_000)];
   const images = numbered(40);
-  let asked = 0;
+  let lookups = 0;
   const memory = {
     ...sharing(() => [], 0),
     lookup: ({ image }: { readonly image: string }) => {
-      asked += 1;
+      lookups += 1;
       return Promise.resolve({ ...factsOf(image), documents });
     },
   };
-  const { agent, pki, post } = await startTestAgent(t, { memory, limits: { maxUnreadBytes: 4_000_000 } });
-  const lazy = request(`${agent.url}/v1/facts`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    servername: 'archwright-agent',
-    ca: pki.ca.cert,
-    agent: false,
-    ...(await clientTls(pki.clientDir)),
-  });
-  lazy.on('error', () => {});
-  lazy.end(JSON.stringify(ask(...images)));
+  const test = await startTestAgent(t, { memory, limits: { maxUnreadBytes: 4_000_000 } });
+  const headers = { 'content-type': 'application/json' };
+  const lazy = await rawRequest(test, { method: 'POST', headers });
+  lazy.end(JSON.stringify(bodyOf(...images)));
   const [response] = (await once(lazy, 'response')) as [IncomingMessage];
   response.on('error', () => {});
-  await until(() => asked === images.length);
+  await until(() => lookups === images.length);
   await new Promise((resolve) => response.resume().once('close', resolve));
   t.notOk(response.complete);
-  const few = (await post(ask(...numbered(3)))).json as Answer;
+  const few = (await test.post(bodyOf(...numbered(3)))).json as FactsResponse;
   t.equal(few.results.length, 3);
 });
 
-t.test('a reader that does not read is disconnected, and readers are limited', async (t) => {
-  let told = 0;
+t.test('a reader that stops reading is disconnected, and readers are limited', async (t) => {
+  let produced = 0;
   const endless = function* () {
     for (;;) {
-      told += 1;
-      yield factsOf(`r.example/a:${told}`);
+      produced += 1;
+      yield factsOf(`r.example/a:${produced}`);
     }
   };
   const clock = createFakeClock();
@@ -266,11 +266,11 @@ t.test('a reader that does not read is disconnected, and readers are limited', a
   t.equal(second.status, 503);
   t.equal(second.headers['retry-after'], '1');
   t.match(second.json, { error: { code: 'overloaded' } });
-  const before = told;
+  const before = produced;
   await new Promise((resolve) => setImmediate(resolve));
-  t.ok(told < 200_000, `back-pressure holds: ${told}, ${before}`);
+  t.ok(produced < 200_000, `back-pressure holds: ${produced}, ${before}`);
   await clock.advance(200);
-  // Cut off by the agent, not by us.
+  // The agent closed the connection.
   await new Promise((resolve) => response.resume().once('close', resolve));
   t.notOk(response.complete);
   const status = async (): Promise<number> => (await send('GET', '/v1/info')).status;

@@ -10,8 +10,9 @@ import { systemClock } from '../../../src/async/clock.ts';
 import { createCa } from '../../support/certificates.ts';
 import { connect as connectFleet, createPki } from '../../fleet/support.ts';
 import { startTestAgent } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
-t.test('webhook and controller are answered', async (t) => {
+t.test('webhook and controller get responses', async (t) => {
   const { pki, send } = await startTestAgent(t);
   for (const cn of ['archwright-webhook', 'archwright-controller']) {
     const tlsDir = await pki.dir({ cn, client: true });
@@ -21,7 +22,7 @@ t.test('webhook and controller are answered', async (t) => {
   }
 });
 
-t.test('other roles of the same authority are refused, and the connection is closed', async (t) => {
+t.test('other roles of the same CA get 403, and the connection is closed', async (t) => {
   const { pki, send, lines, metric } = await startTestAgent(t);
   const roles = [
     'archwright-agent',
@@ -48,13 +49,13 @@ t.test('other roles of the same authority are refused, and the connection is clo
   t.teardown(() => agent.destroy());
   const tlsDir = await pki.dir({ cn: 'kubelet', client: true });
   const kept = await send('GET', '/v1/info', { agent, tlsDir });
-  t.equal(kept.headers.connection, 'close', 'although the client wants to keep it');
+  t.equal(kept.headers.connection, 'close', 'although the client asks for keep-alive');
   t.match(lines(), /a client was refused/);
   const refused = 'archwright_agent_requests_total{method="GET",path="/v1/facts",outcome="refused"}';
   t.equal(await metric(refused), roles.length);
 });
 
-t.test('TLS refuses clients without a client certificate of this cluster', async (t) => {
+t.test('TLS requires a client certificate of this cluster', async (t) => {
   const { pki, send, metric } = await startTestAgent(t);
   const foreign = await createCa('archwright test CA');
   const webhook = { cn: 'archwright-webhook', client: true };
@@ -81,7 +82,7 @@ t.test('a certificate that expires on an open connection is refused', async (t) 
     clock: { ...clock, monotonic: () => clock.monotonic(), now: () => Date.now() + offset },
   });
   const connection = await connectFleet(t, pki);
-  const call = { signal: new AbortController().signal, maxBytes: 1000 };
+  const call = { signal: neverAborted, maxBytes: 1000 };
   await connection.json(agent.url, '/v1/info', call);
   const refused = { code: 'refused', message: /expired or not valid yet/ };
   for (const days of [2, -2]) {
@@ -99,7 +100,7 @@ t.test('plain HTTP is refused', async (t) => {
   t.match(error.code, /ECONNRESET|HPE_|EPIPE/);
 });
 
-t.test('a connection without a certificate gets not one byte of an answer', async (t) => {
+t.test('without a certificate a connection gets no byte of a response', async (t) => {
   const { agent, pki } = await startTestAgent(t);
   const socket = connect({
     port: Number(new URL(agent.url).port),

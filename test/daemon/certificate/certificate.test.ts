@@ -22,8 +22,9 @@ import {
   userOf,
   type Token,
 } from '../../controller/agent-certificates/world.ts';
-import { readableLog } from '../../fleet/support.ts';
 import { until } from '../../support/until.ts';
+import { readableLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const hour = 3_600_000;
 /** Without jitter: agents move to another CA within minutes. */
@@ -75,27 +76,27 @@ async function startWorld(t: Test) {
     start,
     certificate,
     log: lines,
-    requests: () => world.store.asked(created).length,
+    requests: () => world.store.received(created).length,
   };
 }
 
 t.test('an agent gets a certificate for its own key', async (t) => {
   const { start, dir, certificate, requests } = await startWorld(t);
   const agent = start();
-  await agent.ready(AbortSignal.timeout(10_000));
+  await agent.ready(neverAborted);
   await loadTlsMaterial(dir, true);
   t.equal(certificate().subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
   const { serialNumber } = certificate();
   await agent.close();
 
-  await start().ready(AbortSignal.timeout(10_000));
-  t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps it');
+  await start().ready(neverAborted);
+  t.equal(certificate().serialNumber, serialNumber, 'a restarted agent keeps its certificate');
   t.equal(requests(), 1);
 });
 
-t.test('a certificate of an agent is renewed before the alert fires', async (t) => {
+t.test('an agent renews its certificate before the alert fires', async (t) => {
   const { start, certificate, authority } = await startWorld(t);
-  await start().ready(AbortSignal.timeout(10_000));
+  await start().ready(neverAborted);
   const { pem } = authority.certificate;
   const own = certificate();
   const latest = renewalOf(own.toString(), { ca: pem, sample: pem }, 'n1', 1)?.at ?? 0;
@@ -105,33 +106,33 @@ t.test('a certificate of an agent is renewed before the alert fires', async (t) 
   t.ok(own.validToDate.getTime() - latest > Number(seconds) * 1000);
 });
 
-t.test('before the Secret of the agents is mounted, the CA comes with the certificate', async (t) => {
+t.test('without the mounted Secret, the CA comes with the certificate', async (t) => {
   const { start, unmount, mount, dir, authority, certificate, requests, log } = await startWorld(t);
   unmount();
   const agent = start();
-  await agent.ready(AbortSignal.timeout(10_000));
+  await agent.ready(neverAborted);
   const { pem } = authority.certificate;
   t.equal(readFileSync(join(dir, 'ca.crt'), 'utf8'), pem);
   t.ok(certificate().verify(authority.certificate.x509.publicKey));
   await agent.close();
 
-  await start().ready(AbortSignal.timeout(10_000));
-  t.equal(requests(), 1, 'a restarted agent keeps it');
+  await start().ready(neverAborted);
+  t.equal(requests(), 1, 'a restarted agent keeps its certificate');
   const next = await issueAuthority({ from: Date.now() - hour, to: Date.now() + 48 * hour });
   await mount(authority, next);
   await until(() => readFileSync(join(dir, 'ca.crt'), 'utf8') === `${pem}${next.certificate.pem}`);
-  t.equal(requests(), 1, 'mounted: the files of the Secret count');
+  t.equal(requests(), 1, 'with a mounted Secret its files are used');
   t.notMatch(log(), '"level":"error"');
 });
 
-t.test('a node has few names for requests', async (t) => {
+t.test('a node uses few names for certificate requests', async (t) => {
   const { start, store, log, certificate } = await startWorld(t);
   const names = Array.from({ length: maxAgentRequests }, (_, slot) => agentRequestName('n1', slot));
   for (const name of names) store.put(`${requestsPath}/${name}`, { metadata: { name }, spec: {} });
   const agent = start();
   await until(() => log().includes('this node has 32 requests; the API server removes them'));
   store.remove(`${requestsPath}/${names[20]}`);
-  await agent.ready(AbortSignal.timeout(10_000));
+  await agent.ready(neverAborted);
   t.match(store.get(`${requestsPath}/${names[20]}`), { status: { certificate: /./ } });
   t.equal(certificate().subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
 });
@@ -146,37 +147,40 @@ t.test('an agent with the token of another node gets none', async (t) => {
   await t.rejects(agent.ready(AbortSignal.timeout(1)));
 });
 
-t.test('when another CA signs, the agent moves to it; the other one stays trusted until then', async (t) => {
-  const { start, mount, store, authority, certificate, dir, requests } = await startWorld(t);
-  await start().ready(AbortSignal.timeout(10_000));
-  const next = await issueAuthority({ from: Date.now() - hour, to: Date.now() + 48 * hour });
-  await mount(authority, next);
-  await until(() => readFileSync(join(dir, 'ca.crt'), 'utf8').includes(next.certificate.pem));
-  t.equal(requests(), 1, 'a CA that only is announced changes nothing');
-  const secret = '/api/v1/namespaces/archwright/secrets/archwright-ca';
-  const { data } = store.get(secret) as { data?: object } & object;
-  const encoded = (text: string): string => Buffer.from(text).toString('base64');
-  const { reveal } = await import('../../../src/telemetry/secret.ts');
-  store.put(secret, {
-    data: { ...data, 'ca.crt': encoded(next.certificate.pem), 'ca.key': encoded(reveal(next.key)) },
-  });
-  await mount(next, authority);
-  await until(() => certificate().verify(next.certificate.x509.publicKey));
-  t.equal(requests(), 2);
-});
+t.test(
+  'when the CA changes, the agent requests a new certificate; until then both CAs are trusted',
+  async (t) => {
+    const { start, mount, store, authority, certificate, dir, requests } = await startWorld(t);
+    await start().ready(neverAborted);
+    const next = await issueAuthority({ from: Date.now() - hour, to: Date.now() + 48 * hour });
+    await mount(authority, next);
+    await until(() => readFileSync(join(dir, 'ca.crt'), 'utf8').includes(next.certificate.pem));
+    t.equal(requests(), 1, 'a CA that does not sign yet changes nothing');
+    const secret = '/api/v1/namespaces/archwright/secrets/archwright-ca';
+    const { data } = store.get(secret) as { data?: object } & object;
+    const encoded = (text: string): string => Buffer.from(text).toString('base64');
+    const { reveal } = await import('../../../src/telemetry/secret.ts');
+    store.put(secret, {
+      data: { ...data, 'ca.crt': encoded(next.certificate.pem), 'ca.key': encoded(reveal(next.key)) },
+    });
+    await mount(next, authority);
+    await until(() => certificate().verify(next.certificate.x509.publicKey));
+    t.equal(requests(), 2);
+  },
+);
 
-t.test('without a leader a working certificate stays', async (t) => {
+t.test('without a leader the agent keeps its certificate', async (t) => {
   const { start, depose, certificate, requests } = await startWorld(t);
   const first = start();
-  await first.ready(AbortSignal.timeout(10_000));
+  await first.ready(neverAborted);
   await first.close();
   depose();
-  await start().ready(AbortSignal.timeout(10_000));
+  await start().ready(neverAborted);
   t.equal(requests(), 1);
   t.ok(certificate().validToDate.getTime() > Date.now());
 });
 
-t.test('when a certificate is renewed', async (t) => {
+t.test('a certificate is renewed after two thirds of its life, or when the CA changes', async (t) => {
   const now = Date.now();
   const [authority, other] = await Promise.all(
     [1, 2].map(() => issueAuthority({ from: now - hour, to: now + 1000 * hour })),
@@ -201,6 +205,6 @@ t.test('when a certificate is renewed', async (t) => {
   t.equal(
     renewalOf(await issue(other, [agentNameOn('n1')]), alone, 'n1', 0),
     undefined,
-    'of no CA that clients trust',
+    'from a CA that clients do not trust',
   );
 });

@@ -6,17 +6,20 @@ import { captureLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
-import { byHand, certsD, configFile, hostsFile, nodeWith, nodeWithHosts, shown, write } from './files.ts';
+import { certsD, configFile, hostsFile, nodeWith, nodeWithHosts, shown } from './files.ts';
+import { writeFiles } from '../../support/write-files.ts';
 import { image } from '../../support/registry/content.ts';
 import { lookUp, startRegistry, testClient } from '../../support/registry/client.ts';
 import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
+import { manualRefresh } from '../../support/manual-refresh.ts';
+import { until } from '../../support/until.ts';
 
 const config = configFile;
 const plugin = 'plugins."io.containerd.cri.v1.images"';
 const problems = (containerd: { problems(): readonly { origin: string; message: string }[] }) =>
   containerd.problems().map(({ origin, message }) => `${origin}: ${message}`);
 
-t.test('without any configuration, by version', async (t) => {
+t.test('without configuration the endpoints depend on the version', async (t) => {
   const cases: [version: string, namespace: string, endpoints: string[]][] = [
     ['2.4.2', 'docker.io', ['https://registry-1.docker.io/v2']],
     ['2.4.2', 'gcr.io', ['https://gcr.io/v2']],
@@ -37,7 +40,7 @@ t.test('without any configuration, by version', async (t) => {
   ]);
 });
 
-t.test('the runtime, and how it pulls', async (t) => {
+t.test('runtime and pull mode are reported', async (t) => {
   const forced = `version = 3\n[${plugin}]\nuse_local_image_pull = true\n`;
   const discards = `version = 3\n[${plugin}]\ndiscard_unpacked_layers = true\n`;
   const other = 'version = 3\n';
@@ -59,7 +62,7 @@ t.test('the runtime, and how it pulls', async (t) => {
   }
 });
 
-t.test('hosts.toml', async (t) => {
+t.test('endpoints of hosts.toml', async (t) => {
   const hosts = `server = "https://upstream.example"
 [header]
 X-Up = "up"
@@ -92,7 +95,7 @@ override_path = true
   t.equal(plain?.dialTimeoutMs, 3000);
 });
 
-t.test('headers for token servers: those of the host, since 2.1', async (t) => {
+t.test('since 2.1 token servers get the headers of the host', async (t) => {
   const files = {
     [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.headers]\nX-All = ["all"]\n`,
     [hostsFile]: '[host."https://one.example".header]\nX-One = "one"\nAuthorization = "Basic x"\n',
@@ -118,7 +121,7 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
     const [origin] = await containerd.endpoints('gcr.io');
     return origin?.tokenHeaders?.map(({ name }) => name);
   };
-  t.same(await forAll(''), [], 'the transfer service sends them to registries only');
+  t.same(await forAll(''), [], 'the transfer service sends headers only to registries');
   t.same(await forAll(`[${plugin}]\nuse_local_image_pull = true\n`), ['X-All']);
   const local = files[config].replace(
     'version = 3\n',
@@ -129,10 +132,10 @@ t.test('headers for token servers: those of the host, since 2.1', async (t) => {
   t.same(mirror?.tokenHeaders, mirror?.headers);
 });
 
-t.test('an edit counts at once', async (t) => {
+t.test('an edit applies at once', async (t) => {
   const { root, containerd } = await nodeWithHosts(t, '[host."https://one.example"]');
   t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
-  write(root, { [hostsFile]: '[host."https://two.example"]' });
+  writeFiles(root, { [hostsFile]: '[host."https://two.example"]' });
   t.same(await shown(containerd, 'gcr.io'), ['https://two.example/v2?ns', 'https://gcr.io/v2']);
   rmSync(join(root, hostsFile));
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
@@ -140,41 +143,41 @@ t.test('an edit counts at once', async (t) => {
 
 t.test('a broken hosts.toml keeps its last good content', async (t) => {
   const { root, containerd } = await nodeWithHosts(t, '[host."https://one.example"]');
-  write(root, { [hostsFile]: '[host."https://two.exam' });
+  writeFiles(root, { [hostsFile]: '[host."https://two.exam' });
   t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
   await containerd.refresh();
   t.match(problems(containerd), [
     /^\/certs\.d\/gcr\.io\/hosts\.toml: line 1 is not valid TOML; its last good content/,
   ]);
-  write(root, { [hostsFile]: '' });
-  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is good');
+  writeFiles(root, { [hostsFile]: '' });
+  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is valid');
   await containerd.refresh();
   t.same(problems(containerd), []);
 });
 
-t.test('a hosts.toml that was never good is ignored, as in containerd', async (t) => {
+t.test('a hosts.toml that was never valid is ignored, as in containerd', async (t) => {
   const { containerd } = await nodeWithHosts(t, 'capabilities = ["x"]');
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
   t.match(problems(containerd), [/unknown capability x; as in containerd, only the certificate files/]);
 });
 
-t.test('a configuration with which containerd would not start', async (t) => {
+t.test('a configuration that stops containerd is an error', async (t) => {
   const { root, containerd } = await nodeWith(t, {
     [config]: 'version = 9',
     [hostsFile]: 'server = "s.example"',
   });
   t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
   t.match(problems(containerd), [/newer than 4.*would not start with it; the defaults are in force/]);
-  write(root, { [config]: certsD });
+  writeFiles(root, { [config]: certsD });
   await containerd.refresh();
   t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
-  write(root, { [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.mirrors.x]` });
+  writeFiles(root, { [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.mirrors.x]` });
   await containerd.refresh();
   t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
   t.match(problems(containerd), [/`mirrors` cannot be set when .* its last good content stays in force/]);
 });
 
-t.test('certificate files, and unusable ones', async (t) => {
+t.test('certificate files are read, unusable ones reported', async (t) => {
   const ca = await createCa();
   const pair = await ca.issue({ cn: 'client', client: true });
   const other = await ca.issue({ cn: 'other', client: true });
@@ -210,7 +213,7 @@ t.test('certificate files, and unusable ones', async (t) => {
     ],
   ];
   for (const [name, files, message] of failing) {
-    write(root, files);
+    writeFiles(root, files);
     await t.rejects(
       containerd.endpoints('r.example:5000'),
       { code: 'unavailable', temporary: true, message },
@@ -221,7 +224,7 @@ t.test('certificate files, and unusable ones', async (t) => {
   t.match(problems(containerd), [/gone\.pem: there is no such file; pulls that need it fail/]);
 });
 
-t.test('several directories: by the client only', async (t) => {
+t.test('only the client reads several directories', async (t) => {
   const path = certsD.replace('/certs.d', '/none:/a:/b');
   const files = {
     '/a/_default/hosts.toml': 'server = "all.example"',
@@ -245,7 +248,7 @@ t.test('several directories: by the client only', async (t) => {
   t.same(await shown(local.containerd, 'gcr.io'), ['https://all.example/v2?ns']);
 });
 
-t.test("Docker's directory by default, where the client pulls", async (t) => {
+t.test("by default the client reads Docker's directory", async (t) => {
   const images = 'version = 3\n[plugins."io.containerd.cri.v1.images"]\ndiscard_unpacked_layers = true\n';
   const { containerd } = await nodeWith(t, {
     [config]: images,
@@ -254,7 +257,7 @@ t.test("Docker's directory by default, where the client pulls", async (t) => {
   t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
 });
 
-t.test('the deprecated tables', async (t) => {
+t.test('the deprecated tables give endpoints', async (t) => {
   const text = `version = 2
 [plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
 endpoint = ["https://m.example", "http://127.0.0.1:5000/base"]
@@ -312,7 +315,7 @@ t.test('the fingerprint depends on the content', async (t) => {
   ];
   const seen = new Set([fingerprint]);
   for (const files of changes) {
-    write(two.root, files);
+    writeFiles(two.root, files);
     await two.containerd.refresh();
     seen.add(two.containerd.fingerprint());
   }
@@ -320,32 +323,29 @@ t.test('the fingerprint depends on the content', async (t) => {
   t.notMatch([...seen].join(), /topsecret/);
 });
 
-t.test('the first candidate that exists, also through a link', async (t) => {
+t.test('the first existing config.toml is used, also through a symbolic link', async (t) => {
   const root = t.testdir();
-  write(root, { '/b.toml': certsD, [hostsFile]: 'server = "s.example"' });
+  writeFiles(root, { '/b.toml': certsD, [hostsFile]: 'server = "s.example"' });
   symlinkSync('/b.toml', join(root, 'a.toml'));
   const containerd = await createContainerdEndpoints({
     hostRoot: root,
     candidates: ['/none.toml', '/a.toml', '/b.toml'],
     version: '2.4.2',
-    ...byHand,
+    ...manualRefresh,
   });
   t.teardown(() => containerd.close());
   t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
   t.equal(containerd.description(), '/a.toml of containerd 2.4.2, hosts in /certs.d');
 });
 
-t.test('changes are noticed without a refresh', async (t) => {
+t.test('changes are noticed by the watch', async (t) => {
   const { root, containerd } = await nodeWithHosts(t, '', { pollMs: 20, debounceMs: 5 });
   const before = containerd.fingerprint();
   writeFileSync(join(root, hostsFile), 'server = "s.example"');
-  const limit = Date.now() + 20_000;
-  while (containerd.fingerprint() === before && Date.now() < limit)
-    await new Promise((resolve) => setImmediate(resolve));
-  t.not(containerd.fingerprint(), before);
+  await until(() => containerd.fingerprint() !== before, 'a new fingerprint');
 });
 
-t.test('a description of each part', async (t) => {
+t.test('each part is described', async (t) => {
   const files = {
     [config]: certsD.replace('version = 3', 'version = 3\nimports = ["more.toml"]'),
     '/etc/containerd/more.toml': '',
@@ -369,8 +369,8 @@ t.test('a description of each part', async (t) => {
     'left-out /certs.d/bad.example/hosts.toml',
     'left-out /certs.d/ca.example/ca.crt',
   ]);
-  write(root, { [config]: '[' });
-  const broken = await createContainerdEndpoints({ hostRoot: root, candidates: [config], ...byHand });
+  writeFiles(root, { [config]: '[' });
+  const broken = await createContainerdEndpoints({ hostRoot: root, candidates: [config], ...manualRefresh });
   t.teardown(() => broken.close());
   t.match(await broken.describe(), [
     { where: 'containerd', what: /unknown/ },
@@ -378,18 +378,18 @@ t.test('a description of each part', async (t) => {
   ]);
 });
 
-t.test('the metric of broken sources', async (t) => {
+t.test('broken sources are counted', async (t) => {
   const metrics = createMetrics();
   const { root, containerd } = await nodeWithHosts(t, '[', { metrics });
   const broken = async () =>
     /archwright_source_broken\{source="containerd"\} (\d)/.exec(await metrics.render())?.[1];
   t.equal(await broken(), '1');
-  write(root, { [hostsFile]: '' });
+  writeFiles(root, { [hostsFile]: '' });
   await containerd.refresh();
   t.equal(await broken(), '0');
 });
 
-t.test('one log line for each problem', async (t) => {
+t.test('each problem is logged once', async (t) => {
   const { log, lines } = captureLog('warn');
   const { containerd } = await nodeWithHosts(t, '[', { log });
   await containerd.refresh();

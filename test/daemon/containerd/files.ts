@@ -1,25 +1,15 @@
 /** A node's file system in a directory, and containerd's endpoints over it. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { Test } from 'tap';
 import {
   createContainerdEndpoints,
   type ContainerdEndpoints,
   type ContainerdEndpointsOptions,
 } from '../../../daemon/containerd/endpoints.ts';
+import { writeFiles } from '../../support/write-files.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import { manualRefresh } from '../../support/manual-refresh.ts';
 
 export type Files = Readonly<Record<string, string>>;
-
-export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
-
-/** Writes files below a root; paths begin with a slash. */
-export function write(root: string, files: Files): void {
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), content);
-  }
-}
 
 export const configFile = '/etc/containerd/config.toml';
 export const hostsFile = '/certs.d/gcr.io/hosts.toml';
@@ -35,12 +25,12 @@ export async function nodeWith(
   options: Partial<ContainerdEndpointsOptions> = {},
 ): Promise<{ readonly root: string; readonly containerd: ContainerdEndpoints }> {
   const root = t.testdir();
-  write(root, files);
+  writeFiles(root, files);
   const containerd = await createContainerdEndpoints({
     hostRoot: root,
     candidates: [configFile],
     version: '2.4.2',
-    ...byHand,
+    ...manualRefresh,
     ...options,
   });
   t.teardown(() => containerd.close());

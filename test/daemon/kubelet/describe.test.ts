@@ -5,7 +5,7 @@ import t from 'tap';
 import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
 import { answering, configText, nodeDir, openNode, openSource, tokenAttributes } from './support.ts';
 
-t.test('each plugin with its state', async (t) => {
+t.test('each plugin is described with its state', async (t) => {
   const { bin, config, source } = await openNode(
     t,
     [
@@ -33,12 +33,12 @@ t.test('each plugin with its state', async (t) => {
   t.same(more, []);
 });
 
-t.test('plugins in the order of their names', async (t) => {
+t.test('plugins are sorted by name', async (t) => {
   const { source } = await openNode(t, [{ name: 'a' }, { name: 'b' }]);
   t.notMatch((await source.describe())[0]?.differs?.join(), /1\.33/);
 });
 
-t.test('a directory of files', async (t) => {
+t.test('a directory of configurations is described', async (t) => {
   const { dir, bin } = nodeDir(t, '');
   mkdirSync(join(dir, 'conf.d'));
   writeFileSync(join(dir, 'conf.d/a.json'), configText({ name: 'a' }));
@@ -46,10 +46,11 @@ t.test('a directory of files', async (t) => {
   t.match((await source.describe())[0]?.differs, [
     /when it starts/,
     'a kubelet up to 1.33 does not read directories',
+    /^a kubelet up to 1\.32 sorts/,
   ]);
 });
 
-t.test('a configuration that breaks, and one that was never good', async (t) => {
+t.test('a configuration that broke, and one that was never valid, are described', async (t) => {
   const { bin, config, source } = await openNode(t, [{ name: 'a' }], { a: answering({}) });
   writeFileSync(config, '{');
   await source.refresh();
@@ -66,7 +67,7 @@ t.test('a configuration that breaks, and one that was never good', async (t) => 
   t.equal(rest.length, 1);
 });
 
-t.test('the environment of plugins', async (t) => {
+t.test('the environment of plugins is described', async (t) => {
   t.same(describeEnvironment(true), {
     where: 'environment of plugins',
     state: 'used',

@@ -54,7 +54,7 @@ t.test('runs are counted by outcome', async (t) => {
   t.match(await counts(metrics), { broken: 1 });
 });
 
-t.test('runs stopped by the end of the agent are not counted', async (t) => {
+t.test('runs that the agent’s shutdown stops are not counted', async (t) => {
   const metrics = createMetrics();
   bindPluginMetrics(metrics)('stopped', 5);
   t.match(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0 });

@@ -1,4 +1,7 @@
-/** A program of its own, because the test runner adds variables to every child of a test: looks a repository up and prints it. */
+/**
+ * Looks a repository up and prints it. A separate program, because the test runner adds variables to children
+ * of a test.
+ */
 import { createCredentialProviderSource } from '../../../daemon/kubelet/source.ts';
 
 const [config = '', binDir = '', repository = ''] = process.argv.slice(2);

@@ -38,7 +38,7 @@ t.test('a plugin runs only for matching repositories', async (t) => {
   t.same(problems(), []);
 });
 
-t.test('one keyring for all plugins: longer keys first, then the order of the configuration', async (t) => {
+t.test('keys of all plugins are sorted by length, then by the order of the configuration', async (t) => {
   const { found } = await openNode(t, [{ name: 'z' }, { name: 'a' }, { name: 'long' }], {
     z: answer('z'),
     a: answer('a', 'https://registry.example/v2/'),
@@ -97,7 +97,7 @@ t.test('with tokens, a plugin runs for the pod’s service account', async (t) =
   t.notMatch(lines.join(''), /for reg\.example/);
 });
 
-t.test('without tokens, a plugin that needs them is left out; the fingerprint depends on it', async (t) => {
+t.test('without tokens a plugin that needs them is skipped, and the fingerprint differs', async (t) => {
   const plugins = { p: answer('p'), q: answer('q') };
   const providers = [{ name: 'p', tokenAttributes }, { name: 'q' }];
   const never = () => Promise.reject(new Error('never'));
@@ -113,7 +113,7 @@ t.test('without tokens, a plugin that needs them is left out; the fingerprint de
   t.equal(without.source.dependsOnServiceAccount?.(app), false);
   t.same(await without.found(app), [credential('q')]);
   t.match(without.problems(), [
-    /^plugin p: left out: it needs a token .* may not ask for one; .* \(the setting is off\)$/,
+    /^plugin p: left out: it needs a token .* may not request one; .* \(the setting is off\)$/,
   ]);
   t.match((await source.describe())[1], { where: 'plugin p', state: 'used', differs: [/bound to a pod/] });
 });
@@ -141,7 +141,7 @@ t.test('closing kills running plugins', async (t) => {
   t.same(problems(), [], 'not a failure of the plugin');
 });
 
-t.test('missing or unsafe programs are left out with the reason until they are fixed', async (t) => {
+t.test('missing and unsafe programs are skipped and reported until they are fixed', async (t) => {
   const { bin, source, found, problems, lines } = await openNode(t, [{ name: 'p' }], {}, { debounceMs: 5 });
   const missing = source.fingerprint();
   t.match(problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
@@ -157,7 +157,7 @@ t.test('missing or unsafe programs are left out with the reason until they are f
   t.equal(lines.length, 2, 'one log line each');
 });
 
-t.test('the configuration is live; if it breaks, the last good one stays in force', async (t) => {
+t.test('a changed configuration applies; if it breaks, the last good one stays in force', async (t) => {
   const { config, source, found, problems, lines } = await openNode(
     t,
     [{ name: 'p' }],
@@ -222,18 +222,21 @@ t.test('a missing configuration is a problem until it appears', async (t) => {
   t.same(await found(app), [credential('p')]);
 });
 
-t.test('equal nodes have equal fingerprints, without running plugins or containing secrets', async (t) => {
-  const prints: string[] = [];
-  for (const comment of ['', '// another architecture']) {
-    const ran = join(t.testdir(), 'ran');
-    const providers = [{ name: 'p', env: [{ name: 'PASSWORD', value: 'hunter22' }] }];
-    const { source } = await openNode(t, providers, { p: `${comment}\n${marking(ran)}` });
-    t.notOk(existsSync(ran));
-    prints.push(source.fingerprint());
-  }
-  t.equal(prints[0], prints[1]);
-  t.match(prints[0], /^[\w-]{43}$/);
-});
+t.test(
+  'equal nodes have equal fingerprints; no plugin runs for them, and they contain no secret',
+  async (t) => {
+    const prints: string[] = [];
+    for (const comment of ['', '// another architecture']) {
+      const ran = join(t.testdir(), 'ran');
+      const providers = [{ name: 'p', env: [{ name: 'PASSWORD', value: 'hunter22' }] }];
+      const { source } = await openNode(t, providers, { p: `${comment}\n${marking(ran)}` });
+      t.notOk(existsSync(ran));
+      prints.push(source.fingerprint());
+    }
+    t.equal(prints[0], prints[1]);
+    t.match(prints[0], /^[\w-]{43}$/);
+  },
+);
 
 t.test('credentials for another registry are ignored', async (t) => {
   const keys = ['evil.example', '*', 'registry.example/other', 'registry.example:443'];
@@ -257,7 +260,7 @@ t.test('a failed plugin does not affect the others', async (t) => {
   t.notMatch(lines.join(''), /hunter2/);
 });
 
-t.test('garbage and control characters are neither used nor quoted', async (t) => {
+t.test('malformed output is neither used nor quoted', async (t) => {
   const escape = `{"apiVersion":"\\u001b[2Jpass-word"}`;
   for (const output of ['{"kind":', String.raw`\033[31mpass-word`, '', '[]', 'null', escape]) {
     const { found, problems, lines } = await openNode(t, [{ name: 'p' }], {
@@ -290,13 +293,13 @@ t.test('a plugin does not get the agent’s environment', async (t) => {
   const printed = execFileSync('/usr/bin/env', args, { encoding: 'utf8' });
   const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
   const expected = ['HOME=/root', path, 'A=from setting', 'B=from config', 'C=', ''];
-  // Where the machine has a kubelet, its variables come first.
+  // If the machine has a kubelet, its variables come first.
   t.match(printed, /A=from setting\|B=from config\|C=\|$/);
   t.notMatch(printed, /KUBERNETES|NODE_OPTIONS|ours/);
   if (!printed.includes('INVOCATION_ID=')) t.equal(printed, expected.join('|'));
 });
 
-t.test('a program that becomes unsafe does not run', async (t) => {
+t.test('a program that becomes unsafe does not run any more', async (t) => {
   const { bin, found, problems } = await openNode(t, [{ name: 'p' }], { p: answer('p') });
   chmodSync(bin, 0o777);
   t.same(await found(app), []);

@@ -10,11 +10,9 @@ import {
 } from '../../../daemon/kubelet/source.ts';
 import { captureLog } from '../../support/captured.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import { manualRefresh } from '../../support/manual-refresh.ts';
 
 export const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
-
-/** Files are read only on `refresh`. */
-export const byHand = { pollMs: 600_000, debounceMs: 600_000 };
 
 export function writePlugin(path: string, body: string, interpreter = process.execPath): void {
   writeFileSync(path, body.startsWith('#!') ? body : `#!${interpreter}\n${body}\n`);
@@ -47,7 +45,8 @@ export function answering(response: object, before = ''): string {
 }
 
 /**
- * The body of a plugin that responds with the annotation `team/robot` as the user, and `got` and the token as the password.
+ * The body of a plugin that responds with the annotation `team/robot` as the user, and `got` and the token as
+ * the password.
  * @param key of its credential
  */
 export function echoing(key: string): string {
@@ -89,8 +88,8 @@ export function configText(...providers: readonly ProviderFields[]): string {
 }
 
 /**
- * A directory with `config.json` and an empty `bin`. Not below the repository: plugins only run if no directory above them is writable by
- * others, and a checkout may be by its group.
+ * A directory with `config.json` and an empty `bin`. Not below the repository: plugins run only if other
+ * users can write no directory above them, and the group may be able to write a checkout.
  */
 export function nodeDir(t: Test, config: string): { dir: string; bin: string; config: string } {
   const dir = mkdtempSync(join(tmpdir(), 'archwright-plugins-'));
@@ -126,7 +125,7 @@ export async function openSource(
   options: Partial<CredentialProviderSourceOptions> & { readonly config: string; readonly binDir: string },
 ): Promise<OpenSource> {
   const { log, lines } = captureLog();
-  const source = await createCredentialProviderSource({ hostRoot: '/', log, ...byHand, ...options });
+  const source = await createCredentialProviderSource({ hostRoot: '/', log, ...manualRefresh, ...options });
   t.teardown(() => source.close());
   return {
     source,

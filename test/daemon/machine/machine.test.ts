@@ -39,7 +39,7 @@ const arm = (part: string, implementer = '0x41', count = 2): string =>
   ).join('\n');
 const both = ['mmap_rnd_bits', 'mmap_rnd_compat_bits'];
 
-t.test('amd64: the level of the least processor', async (t) => {
+t.test('amd64: the lowest level of all processors', async (t) => {
   const level = async (cpuinfo: string) =>
     (await readMachine('amd64', await procOf(t, { cpuinfo }))).amd64Level;
   t.equal(await level(x86(haswell, haswell)), 3);
@@ -47,7 +47,7 @@ t.test('amd64: the level of the least processor', async (t) => {
   t.equal(await level('nothing that it knows'), undefined);
 });
 
-t.test('arm64: 32-bit programs, by the kernel and the CPU', async (t) => {
+t.test('arm64: 32-bit programs run if kernel and CPU support them', async (t) => {
   const cases: readonly (readonly [string, Proc, boolean | undefined])[] = [
     ['Neoverse N1', { cpuinfo: arm('0xd0c'), vm: both }, true],
     ['a kernel without 32 bits', { cpuinfo: arm('0xd0c'), vm: ['mmap_rnd_bits'] }, false],
@@ -63,7 +63,7 @@ t.test('arm64: 32-bit programs, by the kernel and the CPU', async (t) => {
   }
 });
 
-t.test("arm: the variant that containerd takes for the node's own", async (t) => {
+t.test('arm: the variant that containerd detects', async (t) => {
   const variant = async (cpuinfo: string) =>
     (await readMachine('arm', await procOf(t, { cpuinfo }))).armVariant;
   t.equal(await variant('model name\t: ARMv7 Processor rev 4 (v7l)\nCPU architecture: 7\n'), 'v7');
@@ -75,12 +75,12 @@ t.test("arm: the variant that containerd takes for the node's own", async (t) =>
   t.equal(armVariant, 'v8');
 });
 
-t.test('the page size', async (t) => {
+t.test('the page size is read', async (t) => {
   t.strictSame(await readMachine('s390x', await procOf(t, { pageSize: 4096 })), { pageSize: 4096 });
   t.equal((await readMachine('arm64', await procOf(t, { pageSize: 65_536 }))).pageSize, 65_536);
 });
 
-t.test('this machine, and files that are too large or absent', async (t) => {
+t.test('this machine is read; oversized and missing files are ignored', async (t) => {
   t.match(await readMachine('amd64'), { pageSize: Number });
   t.strictSame(await readMachine('amd64', join(t.testdir(), 'none')), {});
   const cpuinfo = `${x86(haswell)}\n`.repeat(40_000);

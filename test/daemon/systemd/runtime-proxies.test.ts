@@ -1,19 +1,13 @@
-/** Agents ask registries through the proxy of the node's container runtime. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+/** Agents use the proxy of the node's container runtime. */
 import t, { type Test } from 'tap';
 import { openRuntimeProxies } from '../../../daemon/systemd/runtime-proxies.ts';
 import { run } from '../../cmd/run.ts';
 import { files, registry } from '../../cmd/world.ts';
 import { multiArch } from '../../support/registry/content.ts';
+import { writeFiles } from '../../support/write-files.ts';
 import { startTestProxy } from '../../support/registry/proxy.ts';
 
 const dropIn = '/etc/systemd/system/containerd.service.d/proxy.conf';
-
-function write(root: string, path: string, text: string): void {
-  mkdirSync(dirname(join(root, path)), { recursive: true });
-  writeFileSync(join(root, path), text);
-}
 
 async function open(t: Test, root: string, own: Readonly<Record<string, string>> = {}) {
   const proxies = await openRuntimeProxies({ hostRoot: root, own, pollMs: 2 ** 30 });
@@ -21,18 +15,17 @@ async function open(t: Test, root: string, own: Readonly<Record<string, string>>
   return proxies;
 }
 
-t.test('the variables of containerd, after a change too, and none of the others', async (t) => {
+t.test('only the proxy variables of containerd are used, also after a change', async (t) => {
   const root = t.testdir();
   const proxies = await open(t, root, { PATH: '/bin' });
   const { environment } = proxies;
   t.equal(environment['HTTPS_PROXY'], undefined);
   t.equal(proxies.fingerprint(), undefined);
-  t.match(proxies.describe(), [{ state: 'absent', what: /also not by no service/ }]);
-  write(
-    root,
-    dropIn,
-    '[Service]\nEnvironment=HTTPS_PROXY=http://ann:password-x@p.corp:3128 NO_PROXY=.corp LD_PRELOAD=/x\n',
-  );
+  t.match(proxies.describe(), [{ state: 'absent', what: /neither directly nor by a service; no requests/ }]);
+  writeFiles(root, {
+    [dropIn]:
+      '[Service]\nEnvironment=HTTPS_PROXY=http://ann:password-x@p.corp:3128 NO_PROXY=.corp LD_PRELOAD=/x\n',
+  });
   await proxies.refresh();
   t.match(environment, { PATH: '/bin', HTTPS_PROXY: 'http://ann:password-x@p.corp:3128', NO_PROXY: '.corp' });
   t.notOk('LD_PRELOAD' in environment);
@@ -41,7 +34,7 @@ t.test('the variables of containerd, after a change too, and none of the others'
   const parts = proxies.describe();
   t.match(parts, [{ where: 'HTTPS_PROXY', what: 'p.corp:3128, with a login, from containerd.service' }, {}]);
   t.notMatch(JSON.stringify(parts), 'password-x');
-  write(root, dropIn, '[Service]\nEnvironment=https_proxy=http://other.corp:3128\n');
+  writeFiles(root, { [dropIn]: '[Service]\nEnvironment=https_proxy=http://other.corp:3128\n' });
   await proxies.refresh();
   t.equal(environment['https_proxy'], 'http://other.corp:3128');
   t.equal(environment['HTTPS_PROXY'], undefined);
@@ -50,35 +43,32 @@ t.test('the variables of containerd, after a change too, and none of the others'
 
 t.test("the agent's own variables replace those of the runtime", async (t) => {
   const root = t.testdir();
-  write(root, dropIn, '[Service]\nEnvironment=HTTPS_PROXY=http://p.corp:3128 NO_PROXY=.corp\n');
+  writeFiles(root, { [dropIn]: '[Service]\nEnvironment=HTTPS_PROXY=http://p.corp:3128 NO_PROXY=.corp\n' });
   const proxies = await open(t, root, { HTTP_PROXY: 'http://own.corp:1' });
   t.same(proxies.environment, { HTTP_PROXY: 'http://own.corp:1' });
   t.match(proxies.describe(), [{ where: 'HTTP_PROXY', differs: [/systemctl/] }]);
 });
 
-t.test('k3s has variables for its containerd alone', async (t) => {
+t.test('k3s has separate variables for its containerd', async (t) => {
   const root = t.testdir();
-  write(
-    root,
-    '/etc/systemd/system/k3s.service',
-    '[Service]\nEnvironmentFile=-/etc/systemd/system/k3s.service.env\n',
-  );
-  write(
-    root,
-    '/etc/systemd/system/k3s.service.env',
-    'HTTPS_PROXY=http://k3s:1\nCONTAINERD_HTTPS_PROXY=http://c:1\nNO_PROXY=a\n',
-  );
+  writeFiles(root, {
+    '/etc/systemd/system/k3s.service': '[Service]\nEnvironmentFile=-/etc/systemd/system/k3s.service.env\n',
+  });
+  writeFiles(root, {
+    '/etc/systemd/system/k3s.service.env':
+      'HTTPS_PROXY=http://k3s:1\nCONTAINERD_HTTPS_PROXY=http://c:1\nNO_PROXY=a\n',
+  });
   const { environment } = await open(t, root);
   t.match(environment, { HTTPS_PROXY: 'http://c:1', NO_PROXY: 'a' });
 });
 
-t.test('an image is inspected through the proxy of the node', async (t) => {
+t.test('requests to registries use the proxy of the node', async (t) => {
   const server = await registry(t, { names: ['registry.test'] });
   server.push('library/app', 'v1', multiArch(['linux/arm64']));
   const proxy = await startTestProxy({ to: { host: '127.0.0.1', port: server.port } });
   t.teardown(() => proxy.close());
   const root = t.testdir();
-  write(root, dropIn, `[Service]\nEnvironment=HTTPS_PROXY=${proxy.url}\n`);
+  writeFiles(root, { [dropIn]: `[Service]\nEnvironment=HTTPS_PROXY=${proxy.url}\n` });
   const { ca } = files(t, { ca: server.ca });
   const args = ['--host-root', root, '--ca-files', ca, 'registry.test/library/app:v1'];
   const { code, out, err } = await run(['inspect', ...args], { env: {} });

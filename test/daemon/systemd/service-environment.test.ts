@@ -1,9 +1,10 @@
 /** The environment of a service from the files of a node, some of them hostile. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
+import { writeFiles } from '../../support/write-files.ts';
 
 const etc = '/etc/systemd/system';
 const usr = '/usr/lib/systemd/system';
@@ -11,10 +12,7 @@ const service = (...lines: string[]): string => ['[Service]', ...lines, ''].join
 
 function nodeWith(t: Test, files: Readonly<Record<string, string>>): string {
   const root = t.testdir();
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
+  writeFiles(root, files);
   return root;
 }
 
@@ -23,7 +21,7 @@ async function read(root: string, services = ['containerd.service']) {
   return found && { ...found, variables: Object.fromEntries(found.variables) };
 }
 
-t.test('manager, unit, drop-ins and environment files, each over the one before', async (t) => {
+t.test('manager, unit, drop-ins and environment files: each overrides the one before', async (t) => {
   const root = nodeWith(t, {
     '/etc/systemd/system.conf': '[Manager]\nDefaultEnvironment=A=manager B=manager\n',
     '/etc/systemd/system.conf.d/a.conf':
@@ -73,7 +71,7 @@ t.test('an empty value resets a list', async (t) => {
   t.same((await read(root))?.variables, { B: '2' });
 });
 
-t.test('which of several services', async (t) => {
+t.test('the enabled service is used, else the first existing one', async (t) => {
   const both = {
     [`${usr}/rke2-server.service`]: service('Environment=A=server'),
     [`${usr}/rke2-agent.service`]: service('Environment=A=agent'),
@@ -91,7 +89,7 @@ t.test('which of several services', async (t) => {
   symlinkSync('/dev/null', join(masked, etc, 'k3s.service'));
   mkdirSync(join(masked, 'dev'));
   execFileSync('mkfifo', [join(masked, 'dev/null')]);
-  t.match(await read(masked, names), { service: 'rke2-agent.service' }, 'no masked one');
+  t.match(await read(masked, names), { service: 'rke2-agent.service' }, 'masked services are skipped');
   const prefix = nodeWith(t, {
     [`${etc}/rke2-agent.service.d/b.conf`]: service('Environment=A=own'),
     [`${etc}/rke2-.service.d/a.conf`]: service('Environment=A=prefix B=prefix'),
@@ -99,7 +97,7 @@ t.test('which of several services', async (t) => {
   t.match(await read(prefix, names), { variables: { A: 'own', B: 'prefix' } }, 'drop-ins alone');
 });
 
-t.test('files that the agent cannot use are named, and the others count', async (t) => {
+t.test('unusable files are reported, and the others apply', async (t) => {
   const root = nodeWith(t, {
     [`${usr}/containerd.service`]: service('Environment=A=1', 'EnvironmentFile=/etc/sysconfig/proxy'),
     [`${etc}/containerd.service.d/large.conf`]: `#${'x'.repeat(262_145)}`,
@@ -124,7 +122,7 @@ t.test('files that the agent cannot use are named, and the others count', async 
   ]);
 });
 
-t.test('a flood of drop-ins is left out', async (t) => {
+t.test('too many drop-ins are ignored', async (t) => {
   const many = Array.from(
     { length: 1001 },
     (_, index) => [`${etc}/containerd.service.d/${index}.conf`, ''] as const,

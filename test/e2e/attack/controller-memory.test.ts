@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createPki } from '../../fleet/support.ts';
-import { until } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
 import { isExhaustive } from '../../support/exhaustive.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
 import { multiArch } from '../../support/registry/content.ts';
@@ -25,7 +25,7 @@ interface Shape {
   readonly status?: (index: number) => object;
 }
 
-/** Texts of this length, each a different one. */
+/** Distinct texts of this length. */
 const texts = (count: number, length: number, index: number): string[] =>
   Array.from({ length: count }, (_, each) => `${index}-${each}-`.padEnd(length, 'v'));
 const record = (keys: readonly string[], value = ''): Record<string, string> =>
@@ -124,7 +124,7 @@ async function world(t: Test) {
       const { spec } = store.get(path) as { spec: { affinity?: object; schedulingGates?: object[] } };
       return spec.affinity !== undefined && !spec.schedulingGates?.length;
     };
-    await until('a good pod is placed', placed, 2 * patienceMs);
+    await until(placed, 'a good pod is placed', 2 * patienceMs);
     const { peakBytes, limit } = controller;
     t.comment(`${what}: ${Math.round(peakBytes() / MiB)} of ${limit / MiB} MiB`);
     t.ok(peakBytes() < limit, what);

@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
 import { createPki, factsOf, startScripted } from '../../fleet/support.ts';
-import { until } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
 import { sized } from '../../support/exhaustive.ts';
 import { image, index } from '../../support/registry/content.ts';
 import { podOf, review } from '../../webhook/support.ts';
@@ -32,7 +32,7 @@ const probe = `
 `;
 
 t.test(
-  'documents as large as a registry may send: /healthz of the agent answers within a second',
+  'the agent answers /healthz within a second while it reads documents of the maximum size',
   async (t) => {
     const { host, agent, statusesOf, survived } = await startMeasured(t);
     const filler = 'x'.repeat(4 * MiB - 2000);
@@ -48,12 +48,12 @@ t.test(
         );
       return review({ object: podOf(names.map((name) => `${host.host}/${name}:v1`)) });
     });
-    // A thread of its own, because this one is busy with the registry.
+    // In a separate thread, because this one is busy with the registry.
     const longestMs = new Int32Array(new SharedArrayBuffer(4));
     const workerData = { url: `${agent.health}/healthz`, pid: agent.pid, longestMs };
     const prober = new Worker(probe, { eval: true, execArgv: [], workerData });
     t.teardown(() => prober.terminate());
-    await until('the first probe', () => longestMs[0] !== 0, patienceMs);
+    await until(() => longestMs[0] !== 0, 'the first probe', patienceMs);
     const statuses: (number | string | undefined)[] = [];
     const documents = (): number => host.requests.filter(({ path }) => path.includes('large-')).length;
     // The webhook answers before the agent has read all of them.
@@ -72,7 +72,7 @@ t.test(
   },
 );
 
-t.test('a rogue agent that floods the warm-up of a webhook', async (t) => {
+t.test('a rogue agent cannot flood the warm-up of a webhook', async (t) => {
   const pki = await createPki(t);
   let sent = 0;
   let isCut = false;
@@ -95,7 +95,7 @@ t.test('a rogue agent that floods the warm-up of a webhook', async (t) => {
     },
   });
   const { survived } = await startMeasured(t, [rogue.url], pki);
-  await until('the warm-up is cut', () => isCut, patienceMs);
+  await until(() => isCut, 'the warm-up is cut', patienceMs);
   t.comment(`${sent} facts`);
   await survived(t, 'warm-up');
 });

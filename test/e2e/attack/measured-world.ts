@@ -3,9 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { createPki, type Pki } from '../../fleet/support.ts';
-import { send, tlsDirectory, until } from '../../serving/support.ts';
+import { send, tlsDirectory } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { ca as webhookCa, podOf, readAnswer, review, serverPair } from '../../webhook/support.ts';
+import { ca as webhookCa, podOf, admittedOf, review, serverPair } from '../../webhook/support.ts';
 import { measured, MiB, patienceMs } from './measured.ts';
 import { directory, registry } from '../../cmd/world.ts';
 
@@ -44,19 +45,19 @@ export async function startMeasured(t: Test, rogues: readonly string[] = [], aut
       body,
     });
   const statusesOf = async (bodies: readonly string[]) => {
-    const answers = await Promise.allSettled(bodies.map(post));
-    return answers.map((answer) => (answer.status === 'fulfilled' ? answer.value.status : 'closed'));
+    const results = await Promise.allSettled(bodies.map(post));
+    return results.map((result) => (result.status === 'fulfilled' ? result.value.status : 'closed'));
   };
   /** After each attack. */
   const survived = async (t: Test, what: string): Promise<void> => {
     host.push('good/app', what, multiArch(['linux/arm64']));
     const pod = review({ object: podOf([`${host.host}/good/app:${what}`]) });
     await until(
-      'a good pod is placed',
       async () => {
         const { status, body } = await post(pod);
-        return status === 200 && /patch/.test(body) && readAnswer({ status, body, headers: {} }).allowed;
+        return status === 200 && /patch/.test(body) && admittedOf({ status, body, headers: {} }).allowed;
       },
+      'a good pod is placed',
       patienceMs,
     );
     for (const [name, { peakBytes, limit }] of Object.entries({ webhook, agent })) {

@@ -7,6 +7,7 @@ import type { Test } from 'tap';
 import { parse } from 'yaml';
 import { parseQuantity } from '../../../src/names/quantity.ts';
 import { childEnv } from '../../cmd/world.ts';
+import { imageEnvironment } from '../../support/image-environment.ts';
 import { startProgram, type Part } from '../../support/program.ts';
 
 export const MiB = 1024 * 1024;
@@ -15,7 +16,7 @@ export const MiB = 1024 * 1024;
  * cgroup with 256 and with 384). Without a limit, Node takes 64 MiB for each of the three young spaces.
  */
 const nodeOptions = '--max-old-space-size=256 --max-semi-space-size=1';
-/** A start takes a second, and a minute was measured on two cores with many other tests. */
+/** A start takes a second; on two cores with many other tests, a minute was measured. */
 export const patienceMs = 120_000;
 
 const values = parse(readFileSync('charts/archwright/values.yaml', 'utf8')) as Readonly<
@@ -36,10 +37,10 @@ export type Measured = Awaited<ReturnType<typeof measured>>;
 
 /** Starts a part as the chart does. */
 export async function measured(t: Test, part: Part, flags: readonly string[]) {
-  const env = { ...childEnv, NODE_OPTIONS: nodeOptions };
+  const env = { ...childEnv, ...imageEnvironment(), NODE_OPTIONS: nodeOptions };
   const started = await startProgram(part, flags, { home: childEnv.HOME, env, entry: bundled() });
   t.teardown(() => started.stop());
-  /** The limit of the chart, in bytes. */
+  /** The chart's memory limit, in bytes. */
   const limit = parseQuantity(values[part].resources.limits.memory) ?? 0;
   return { ...started, limit };
 }

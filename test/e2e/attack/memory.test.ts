@@ -1,6 +1,6 @@
 /**
  * Memory of the real webhook and agent under all attacks together: RSS stays below the chart's limits, and a
- * good pod is still answered. The processes run the bundle of the image.
+ * good pod is still placed. The processes run the image's bundle.
  */
 import type { TcpNetConnectOpts } from 'node:net';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
@@ -32,14 +32,14 @@ async function idle(
   return opened;
 }
 
-t.test('memory with idle connections, held bodies and pods with 256 images', async (whole) => {
+t.test('memory is limited under idle connections, held bodies and pods with 256 images', async (whole) => {
   const { host, pki, webhook, agent, statusesOf, survived } = await startMeasured(whole);
 
   const connections = sized(150, 1000);
   await whole.test(`${connections} idle TLS connections to each`, async (t) => {
-    // They stay open during the other attacks. They have an address of their own, which gets at most half.
+    // They stay open during the other attacks. All come from one address, which may hold half of them.
     const localAddress = '127.0.0.2';
-    // The agent's have a certificate, as those of a compromised webhook.
+    // The agent's connections have a certificate, like those of a compromised webhook.
     await idle(whole, connections, webhook, { ca: webhookCa.cert, localAddress });
     const client = await clientTls(pki.clientDir);
     await idle(whole, connections, agent, {
@@ -77,7 +77,7 @@ t.test('memory with idle connections, held bodies and pods with 256 images', asy
   });
 });
 
-t.test('memory with pods of huge labels and annotations', async (t) => {
+t.test('memory is limited with pods of huge labels and annotations', async (t) => {
   const { host, webhook, statusesOf, survived } = await startMeasured(t);
   const texts = (count: number, length: number) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'v'.repeat(length)]));

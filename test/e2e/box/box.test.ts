@@ -10,7 +10,7 @@ process.env['ARCHWRIGHT_E2E_CACHE'] = cache;
 process.env['KUBE_BIN_DIR'] = '';
 const { boxProblem, runBox } = await import('./box.ts');
 
-t.test('a program of the cache is found in the box; a missing one is named', async (t) => {
+t.test('the box finds programs in the cache, and names missing ones', async (t) => {
   t.equal(boxProblem(), undefined, 'a box can run here');
   const crane = join(cache, 'crane-v0.20.6');
   writeFileSync(crane, '');

@@ -200,5 +200,5 @@ export async function runInBox(
   const env = { PROGRAMS: JSON.stringify(programs), ...options.env };
   const end = await runBox({ ...options, folders, env });
   t.equal(end.timedOut, false, 'the box ends in time');
-  t.equal(end.code, 0, `the box ends well${end.code === 0 ? '' : `: ${end.stderr}`}`);
+  t.equal(end.code, 0, `the box exits with 0${end.code === 0 ? '' : `: ${end.stderr}`}`);
 }

@@ -2,23 +2,23 @@
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { kubernetes } from '../programs/kubernetes.ts';
-import { define, deleteKeptDefinitions } from '../cluster/definitions.ts';
+import { define, deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
-import { differencesFrom, listEverything } from '../cluster/listing.ts';
+import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
 import { changedIn, createHelm, kubectlOf } from '../helm/release.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { chart, render } from './helm.ts';
 import { applyWebhooks, webhooksOf } from './rendered.ts';
-import { refusesSecond } from './second-release.ts';
+import { checkSecondRelease } from './second-release.ts';
 import { valueSets } from './value-sets.ts';
 
-void t.test('applied again', async (t) => {
+void t.test('the chart can be applied repeatedly', async (t) => {
   const cluster = await startCluster({ apiServerOnly: kubernetes }, t);
   await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 
-  await t.test('a release of Helm 3 continues with Helm 4, by either way of applying', async (t) => {
+  await t.test('Helm 4 upgrades a release of Helm 3, by client-side and server-side apply', async (t) => {
     const [three, four] = [createHelm('helm3', cluster), createHelm('helm4', cluster)];
-    const before = await listEverything(cluster);
+    const before = await steadyListing(cluster);
     const replicas = async (): Promise<unknown> => {
       const path = '/apis/apps/v1/namespaces/archwright/deployments/archwright-webhook';
       return (await cluster.get<{ readonly spec: { readonly replicas: number } }>(path)).spec.replicas;
@@ -38,7 +38,7 @@ void t.test('applied again', async (t) => {
     await four.run('upgrade archwright', chart, '--set webhook.replicas=4,webhook.hostNetwork=true', server);
     t.equal(await replicas(), 4);
     await four.run('upgrade archwright', chart, '--reset-values', server);
-    t.equal(await replicas(), 2, 'values that are not set any more have no effect');
+    t.equal(await replicas(), 2, 'removed values have no effect');
     t.same(await webhooksOf(cluster), webhooks, 'the webhooks of the controller stay');
     await four.run('uninstall archwright --no-hooks');
     await deleteKeptDefinitions(cluster);
@@ -46,10 +46,10 @@ void t.test('applied again', async (t) => {
   });
 
   await t.test('a second release is refused', async (t) => {
-    await refusesSecond(t, cluster);
+    await checkSecondRelease(t, cluster);
   });
 
-  await t.test('by kubectl, everything that the chart renders stays as it is', async (t) => {
+  await t.test('a second kubectl apply changes nothing', async (t) => {
     for (const text of foreignDefinitions()) await define(cluster, text);
     const kubectl = kubectlOf(cluster);
     const sets = valueSets();

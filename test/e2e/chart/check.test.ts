@@ -1,4 +1,4 @@
-/** `helm template … | archwright check -` with everything in the chart enabled, by both versions of Helm. */
+/** `helm template … | archwright check -` by both versions of Helm, with the whole chart enabled. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -16,7 +16,7 @@ interface Results {
 
 async function check(input: string, cache: string) {
   const args = ['cmd/archwright.ts', 'check', '--require', 'arm64', '--output', 'json', '-'];
-  // Without the logins of this user.
+  // Without this user's registry logins.
   const env = { PATH: process.env['PATH'] ?? '', HOME: cache, XDG_CACHE_HOME: cache };
   const child = spawn(process.execPath, args, { env });
   child.stdin.end(input);
@@ -29,7 +29,7 @@ async function check(input: string, cache: string) {
 }
 
 for (const helm of helms) {
-  t.test(`the chart, rendered by ${helm}`, async (t) => {
+  t.test(`${helm} renders a chart that passes the checks`, async (t) => {
     const server = await startTestRegistry();
     t.teardown(() => server.close());
     const name = `${server.host}/archwright:v1`;
@@ -52,11 +52,11 @@ for (const helm of helms) {
       t.strictSame(
         results.map(({ line }) => line).sort((a, b) => a - b),
         written,
-        'each image, where it is written',
+        'each image is reported with its line',
       );
       t.strictSame(new Set(results.map(({ verdict: found }) => found)), new Set([verdict]));
       const manifests = server.requests.filter(({ path }) => path.endsWith('/manifests/v1'));
-      t.equal(manifests.length, 1, 'the image is asked for once');
+      t.equal(manifests.length, 1, 'the image is looked up once');
     }
   });
 }

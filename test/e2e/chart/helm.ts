@@ -1,4 +1,4 @@
-/** Helm with folders of its own, and the chart as it renders it. */
+/** Helm with separate folders, and the chart as it renders it. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -12,17 +12,17 @@ import {
   startAgent,
   startController,
   startWebhook,
-} from '../cluster/archwright.ts';
-import { withDefinitions } from '../cluster/definitions.ts';
+} from '../cluster/archwright/archwright.ts';
+import { installDefinitions } from '../cluster/control-plane/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
-import { startImages } from '../cluster/images.ts';
-import { isGated, podOf, podPath } from '../cluster/pods.ts';
-import { hasCondition } from '../cluster/watch.ts';
+import { startImages } from '../cluster/archwright/images.ts';
+import { isGated, podOf, podPath } from '../cluster/control-plane/pods.ts';
+import { hasCondition } from '../cluster/control-plane/watch.ts';
 import { callWebhook } from './rendered.ts';
 
-void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
+void t.test(`the program works with Kubernetes ${oldestKubernetes}`, async (t) => {
   const cluster = await startCluster({ apiServerOnly: oldestKubernetes }, t);
-  await withDefinitions(cluster);
+  await installDefinitions(cluster);
   const images = await startImages(cluster);
   const tls = await prepareArchwright(cluster);
   const agent = await startAgent(cluster, { tls, settings: { ...images.settings, ...images.hostSettings } });
@@ -53,14 +53,14 @@ void t.test(`the program with Kubernetes ${oldestKubernetes}`, async (t) => {
     t.same(required(open), ['arm64']);
   });
 
-  await t.test('a custom resource is in force', async (t) => {
+  await t.test('a custom resource applies', async (t) => {
     type Resource = KubeObject & { readonly status?: ResourceStatus };
     await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
     const path = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
     t.ok(await cluster.waitFor<Resource>(path, (now) => hasCondition(now, 'Available')));
   });
 
-  await t.test('clean', async (t) => {
+  await t.test('clean removes everything', async (t) => {
     await controller.process.stop(10_000);
     const args = ['clean', `--kubeconfig=${cluster.kubeconfig}`, '--webhook-configuration=archwright'];
     const { code, output } = await runArchwright(cluster, args);

@@ -5,24 +5,24 @@
 import type { Test } from 'tap';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { tokenOf } from '../cluster/accounts.ts';
+import { tokenOf } from '../cluster/archwright/accounts.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
 import {
   config,
   dedicated,
   get,
-  heldByPolicies,
+  refusedByPolicies,
   node,
   pod,
   refusedByRoles,
   webhooks,
-  work,
+  controllerWrites,
 } from './escalations.ts';
 import { chart } from './helm.ts';
 import { untilRefused } from './protection.ts';
 
-export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
+export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   const helm = createHelm('helm4', cluster);
   const narrow = helm.values('own-rights.json', {
     rbac: { pullSecrets: 'namespaces', pullSecretNamespaces: ['default'] },
@@ -33,17 +33,17 @@ export async function ownRights(t: Test, cluster: Cluster): Promise<void> {
   t.teardown(() => controller.close());
 
   await untilEnforced(controller);
-  for (const [name, call] of [...heldByPolicies, ...refusedByRoles])
+  for (const [name, call] of [...refusedByPolicies, ...refusedByRoles])
     await refused(t, name, () => call(controller));
-  for (const [name, call] of work) await t.resolves(call(controller), name);
+  for (const [name, call] of controllerWrites) await t.resolves(call(controller), name);
 
   await cluster.make('ClusterRoleBinding', 'by-mistake', {
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
     subjects: [{ kind: 'ServiceAccount', name: 'archwright-controller', namespace: 'archwright' }],
   });
   await t.resolves(get('/api/v1/secrets')(controller), 'every right is granted');
-  for (const [name, call] of heldByPolicies)
-    await refused(t, `${name}, with every right,`, () => call(controller));
+  for (const [name, call] of refusedByPolicies)
+    await refused(t, `with cluster-admin, ${name}`, () => call(controller));
   await cluster.delete('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/by-mistake');
   await cluster.delete('/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster');
   await helm.run('uninstall archwright --no-hooks');

@@ -118,7 +118,7 @@ t.test("archwright's pods go only to nodes that can run its image", async (t) =>
     t.same(requiredOf(pod), [{ matchExpressions: [linux] }], name);
 });
 
-t.test('values for all pods count for hooks too', async (t) => {
+t.test('values for all pods apply to hooks too', async (t) => {
   const pods = podsOf({
     image: { digest: `sha256:${'1'.repeat(64)}` },
     imagePullSecrets: [{ name: 'login' }],
@@ -139,7 +139,7 @@ t.test('values for all pods count for hooks too', async (t) => {
   }
 });
 
-t.test('a field of a security context can be removed, as OpenShift requires', async (t) => {
+t.test('a field of a security context can be removed, as for OpenShift', async (t) => {
   const parts = Object.fromEntries(
     ['webhook', 'controller', 'agent', 'jobs'].map((part) => [
       part,
@@ -169,7 +169,7 @@ t.test('an update with hostNetwork does not wait for a free node', async (t) => 
   t.same(strategyOf({ webhook: { hostNetwork: true } }), { maxUnavailable: 1, maxSurge: 0 });
 });
 
-t.test("labels of a component's pods are its own, and cannot replace selector labels", async (t) => {
+t.test('pod labels apply to their component only, and cannot replace selector labels', async (t) => {
   const objects = objectsOf({
     webhook: { podLabels: { team: 'edge', 'app.kubernetes.io/component': 'mine' } },
     agent: { podLabels: { team: 'nodes' }, pools: [{ name: 'a' }, { name: 'b', podLabels: { team: 'b' } }] },
@@ -186,7 +186,7 @@ t.test("labels of a component's pods are its own, and cannot replace selector la
   t.equal(labels['archwright-webhook']?.['app.kubernetes.io/component'], 'webhook');
 });
 
-t.test('agents have a small semi-space, unless NODE_OPTIONS is set', async (t) => {
+t.test('agents have a small semi-space unless NODE_OPTIONS is set', async (t) => {
   const optionsOf = (extraEnv: readonly object[]): readonly unknown[] => {
     const agent = podsOf({ agent: { extraEnv } }).get('archwright-agent')?.containers[0];
     return (agent?.env ?? []).filter(({ name }) => name === 'NODE_OPTIONS');
@@ -204,7 +204,7 @@ t.test('agents have a small semi-space, unless NODE_OPTIONS is set', async (t) =
     );
 });
 
-t.test('two releases share one name, by which Helm refuses the second', async (t) => {
+t.test('Helm refuses a second release by a shared object name', async (t) => {
   const releases = [
     ['archwright', 'archwright'],
     ['other', 'archwright'],
@@ -216,14 +216,14 @@ t.test('two releases share one name, by which Helm refuses the second', async (t
     ),
   );
   for (const names of releases)
-    t.equal(new Set(names).size, names.length, 'each of its objects has a name of its own');
+    t.equal(new Set(names).size, names.length, 'each of its objects has its own name');
   const once = 'MutatingWebhookConfiguration /archwright-once-per-cluster';
   const others = releases.flat().filter((name) => name !== once);
-  t.equal(releases.flat().length - others.length, releases.length, 'each has it');
-  t.equal(new Set(others).size, others.length, 'and nothing else of any other');
+  t.equal(releases.flat().length - others.length, releases.length, 'each release has the marker');
+  t.equal(new Set(others).size, others.length, 'no other object is shared');
 });
 
-t.test('namespaceOverride moves everything that is in a namespace', async (t) => {
+t.test('namespaceOverride applies to all namespaced objects', async (t) => {
   const [usual, moved] = [objectsOf({}), objectsOf({ namespaceOverride: 'placement' })];
   const home = (objects: readonly Rendered[]): string[] =>
     objects.map(
@@ -250,7 +250,7 @@ t.test('the longest names are valid', async (t) => {
   }
 });
 
-t.test('metrics of agents are not on every address of a node', async (t) => {
+t.test('metrics of agents do not listen on all addresses of the node', async (t) => {
   const listensOn = (values: object) => {
     const [agent] = podsOf(values).get('archwright-agent')?.containers ?? [];
     const value = agent?.env?.find(({ name }) => name === 'ARCHWRIGHT_METRICS_LISTEN')?.value;
@@ -265,7 +265,7 @@ t.test('metrics of agents are not on every address of a node', async (t) => {
   t.same(
     listensOn({ agent: { hostNetwork: false } }),
     [':9444', undefined, undefined],
-    'the pod has addresses of its own',
+    'the pod has its own addresses',
   );
   t.same(listensOn({ agent: { metricsAddress: 'all' } }), [':9444', undefined, undefined]);
   t.throws(
@@ -274,7 +274,7 @@ t.test('metrics of agents are not on every address of a node', async (t) => {
   );
 });
 
-t.test('monitors use TLS where the metrics do', async (t) => {
+t.test('monitors use TLS if the metrics do', async (t) => {
   const monitorsOf = (values: object): Readonly<Record<string, object>> =>
     Object.fromEntries(
       objectsOf(values).flatMap(({ kind, metadata, spec }) =>
@@ -299,7 +299,7 @@ t.test('monitors use TLS where the metrics do', async (t) => {
   t.equal(Object.keys(found).length, 3);
 });
 
-t.test('network policies for all pods that a policy can select', async (t) => {
+t.test('all pods outside the host network have a network policy', async (t) => {
   const policiesOf = (values: object): Readonly<Record<string, object>> =>
     Object.fromEntries(
       objectsOf(values).flatMap(({ kind, metadata, spec }) =>
@@ -308,7 +308,17 @@ t.test('network policies for all pods that a policy can select', async (t) => {
     );
   const egress = [{ ports: [{ port: 443 }] }];
   const metricsFrom = [{ podSelector: {} }];
-  const metrics = { ports: [{ port: 'metrics', protocol: 'TCP' }], from: metricsFrom };
+  const startupCheck = {
+    podSelector: {
+      matchLabels: {
+        'app.kubernetes.io/name': 'archwright',
+        'app.kubernetes.io/instance': 'archwright',
+        'app.kubernetes.io/component': 'startup-check',
+      },
+    },
+  };
+  const from = [...metricsFrom, startupCheck];
+  const metrics = { ports: [{ port: 'metrics', protocol: 'TCP' }], from };
   const some = policiesOf({ networkPolicy: { egress, metricsFrom } });
   t.same(Object.keys(some).sort(), ['archwright-controller', 'archwright-webhook']);
   t.match(some['archwright-controller'], {
@@ -329,10 +339,10 @@ t.test('network policies for all pods that a policy can select', async (t) => {
     podSelector: { matchLabels: { 'app.kubernetes.io/component': 'agent' } },
     ingress: [{ ports: [{ port: 'api', protocol: 'TCP' }] }, metrics],
   });
-  t.notOk('egress' in (all['archwright-agent'] ?? {}), 'an agent asks any registry');
+  t.notOk('egress' in (all['archwright-agent'] ?? {}), 'an agent may connect to any registry');
   const report = policiesOf({ networkPolicy: { egress }, report: { enabled: true } })['archwright-report'];
   t.match(report, { policyTypes: ['Ingress', 'Egress'], egress });
-  t.notOk('ingress' in (report ?? {}), 'nothing may reach it');
+  t.notOk('ingress' in (report ?? {}), 'no connections to it');
   t.same(
     policiesOf({
       networkPolicy: { enabled: false },

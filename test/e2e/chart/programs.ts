@@ -9,6 +9,7 @@ import type { Entry } from '../../../cmd/program/subcommand.ts';
 import { loadConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
 import { objectsOf } from './rendered.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 interface PodSpec {
   readonly containers: readonly {
@@ -19,7 +20,7 @@ interface PodSpec {
 }
 
 export interface Program {
-  /** Of its object, and the subcommand. */
+  /** Names of the object and the subcommand. */
   readonly name: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -65,7 +66,7 @@ export async function readConfiguration({ args, env, files }: Program, dir: stri
     out: () => undefined,
     err: (text: string) => void (printed += text),
   };
-  const code = await main(args, { io, stop: new AbortController().signal, subcommands: reading });
+  const code = await main(args, { io, stop: neverAborted, subcommands: reading });
   return { code, printed };
 }
 
@@ -95,7 +96,7 @@ const listen = /_LISTEN$/;
 /**
  * Starts the real program, with the mounts below a directory and any free ports.
  * @param changes variables that the cluster would give it
- * @returns whether it serves, with its log; it is ended
+ * @returns whether it serves, and its log. It is killed then.
  */
 export async function startProgram(
   { args, env, files }: Program,

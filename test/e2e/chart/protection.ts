@@ -2,11 +2,11 @@
 import type { Test } from 'tap';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
-import { podOf } from '../cluster/pods.ts';
+import { podOf } from '../cluster/control-plane/pods.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
 
-export async function protects(t: Test, cluster: Cluster): Promise<void> {
+export async function checkProtection(t: Test, cluster: Cluster): Promise<void> {
   const helm = createHelm('helm4', cluster);
   await helm.run('install archwright', chart, '--no-hooks');
   // The rights of the role `edit`, which a controller aggregates.
@@ -20,7 +20,7 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
     administrator.close();
   });
   const schedulingGates = [{ name: 'arch.example/scheduling-gate' }];
-  const annotations = { 'arch.example/decision': '{"v":1}' };
+  const annotations = { 'arch.example/decision': '{"v":1}', 'arch.example/summary': 'placed' };
   await cluster.create(podOf('protected', 'registry.example/app:1', { schedulingGates }, { annotations }));
   const path = '/api/v1/namespaces/default/pods/protected';
   const patch = (who: KubeClient, body: object): Promise<unknown> =>
@@ -36,6 +36,10 @@ export async function protects(t: Test, cluster: Cluster): Promise<void> {
   );
   await t.rejects(
     patch(dev, { metadata: { annotations: null } }),
+    /only archwright may change the annotation/,
+  );
+  await t.rejects(
+    patch(dev, { metadata: { annotations: { 'arch.example/summary': 'pending' } } }),
     /only archwright may change the annotation/,
   );
   await t.rejects(patch(dev, open), /only archwright may add or remove the scheduling gate/);

@@ -17,7 +17,7 @@ for (const helm of helms) {
     t.equal(render(helm), render(helm));
   });
 
-  t.test(`${helm} refuses wrong values, with their path`, async (t) => {
+  t.test(`${helm} refuses invalid values, and names their path`, async (t) => {
     const cases: [object, RegExp][] = [
       [{ onUnknownImage: 'wait' }, /onUnknownImage/],
       [{ maxGateDuration: '5 minutes' }, /maxGateDuration/],
@@ -36,7 +36,7 @@ for (const helm of helms) {
   });
 }
 
-t.test('both render the same objects', async (t) => {
+t.test('both versions of Helm render the same objects', async (t) => {
   const [three, four] = helms.map((helm) =>
     objectsOf(render(helm))
       .map((object) => JSON.stringify(object))
@@ -59,7 +59,7 @@ t.test('each value has an effect', async (t) => {
   for (const { key, before, after } of changes()) t.ok(renderedOnce(before) !== renderedOnce(after), key);
 });
 
-t.test('each setting arrives in archwright.toml, and the program takes the file', async (t) => {
+t.test('each setting is rendered into archwright.toml, which the program accepts', async (t) => {
   const dir = t.testdir();
   const file = join(dir, 'archwright.toml');
   const settings = new Map(
@@ -108,7 +108,7 @@ t.test('agents need shared mounts only for directories in which nodes mount volu
   t.throws(() => render('helm4', { agent: { mountPropagation: 'Bidirectional' } }), /mountPropagation/);
 });
 
-t.test('objects and fields of the controller are not in the chart', async (t) => {
+t.test('the chart has no objects and fields that the controller manages', async (t) => {
   const objects = objectsOf(render('helm4'));
   const webhooks = objects.filter(({ kind }) => kind === 'MutatingWebhookConfiguration');
   const names = webhooks.map(({ metadata }) => metadata?.name);

@@ -1,4 +1,4 @@
-/** Rendered objects of the chart as for an API server, and its webhooks for a webhook beside the cluster. */
+/** Rendered objects of the chart, and its webhook configuration for a webhook outside the cluster. */
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { parse, parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -37,7 +37,7 @@ export function objectsOf(text: string): readonly Rendered[] {
 export async function dryRun(cluster: Cluster, object: Rendered, path?: string): Promise<void> {
   const collection = path ?? (await cluster.pathOf(object));
   const query = { dryRun: 'All', fieldValidation: 'Strict' };
-  const patch = { type: 'apply', body: object, fieldManager: 'e2e', force: true } as const;
+  const patch = { type: 'apply', body: object, fieldManager: 'e2e' } as const;
   await cluster.patch(`${collection}/${object.metadata?.name ?? ''}`, patch, query);
 }
 
@@ -64,7 +64,7 @@ const configurationPath = paths.mutatingWebhookConfigurations('archwright');
 
 export async function applyWebhooks(cluster: Cluster): Promise<void> {
   const map = await cluster.get<Rendered>(paths.configMaps('archwright', 'archwright'));
-  const patch = { type: 'apply', fieldManager: 'archwright-controller', force: true } as const;
+  const patch = { type: 'apply', fieldManager: 'archwright-controller' } as const;
   await cluster.patch(configurationPath, { ...patch, body: withWebhooks(map) });
 }
 
@@ -94,7 +94,7 @@ export async function callWebhook(
       clientConfig: { url: `${url}${clientConfig.service.path}`, caBundle },
     })),
   });
-  const until = performance.now() + 30_000;
+  const until = performance.now() + 120_000;
   // Not by dry runs: they are answered from memory, which does not have the image yet.
   const pods = paths.pods('default');
   for (;;) {

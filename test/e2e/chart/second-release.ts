@@ -1,7 +1,7 @@
-/** A second release would act on the same pods. Helm refuses it first, and names the existing release. */
+/** A second release would act on the same pods. Helm refuses it, and names the existing release. */
 import type { Test } from 'tap';
 import type { Cluster } from '../cluster/harness.ts';
-import { differencesFrom, steadyListing } from '../cluster/listing.ts';
+import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
 import { createHelm, kubectlOf } from '../helm/release.ts';
 import { helms } from '../programs/helm.ts';
 import { chart, render } from './helm.ts';
@@ -34,7 +34,7 @@ const seconds: readonly (readonly [
 ];
 
 /** @param cluster with the namespace `archwright`, in which agents may run */
-export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
+export async function checkSecondRelease(t: Test, cluster: Cluster): Promise<void> {
   const before = await steadyListing(cluster);
   for (const name of helms) {
     const helm = createHelm(name, cluster);
@@ -51,7 +51,7 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
       t.equal(code, 1, what);
       for (const pattern of patterns) t.match(text, pattern, what);
     }
-    t.same(await differencesFrom(cluster, first), [], `${name}: nothing was made`);
+    t.same(await differencesFrom(cluster, first), [], `${name}: no object was created`);
     await run('uninstall archwright');
     // A release in another namespace takes over the custom resources that were kept.
     await run(`install second ${chart} --namespace ${elsewhere} --take-ownership --set crds.keep=false`);
@@ -69,7 +69,7 @@ export async function refusesSecond(t: Test, cluster: Cluster): Promise<void> {
     ] as const) {
       const words = `install second ${chart} --no-hooks --namespace ${elsewhere} --set crds.install=${value}`;
       const { code, text } = await createHelm(name, cluster).tryRun(words);
-      t.equal(code, 1, `${name} beside plain manifests, crds.install=${value}`);
+      t.equal(code, 1, `${name} with plain manifests, crds.install=${value}`);
       t.match(text, object);
       t.match(text, foreign);
     }

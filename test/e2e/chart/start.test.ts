@@ -15,9 +15,11 @@ import { generatedValues } from './generated-values.ts';
 import { render } from './helm.ts';
 import { programsIn, readConfiguration, startProgram } from './programs.ts';
 import { valueSets } from './value-sets.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { casesOfRun, seedOfRun } from '../random.ts';
 
-const count = Number(process.env['E2E_CASES'] ?? 200);
-const seed = Number(process.env['E2E_SEED'] ?? Date.now() % 1e6);
+const count = casesOfRun(200);
+const seed = seedOfRun();
 
 async function migrated(): Promise<Readonly<Record<string, object>>> {
   const found: Record<string, object> = {};
@@ -29,7 +31,7 @@ async function migrated(): Promise<Readonly<Record<string, object>>> {
       out: (text: string) => void (out += text),
       err: () => undefined,
     };
-    await main(['config', 'convert', '--output', 'values', file], { io, stop: new AbortController().signal });
+    await main(['config', 'convert', '--output', 'values', file], { io, stop: neverAborted });
     if (out !== '') found[file] = parse(out) as object;
   }
   return found;
@@ -54,7 +56,7 @@ async function starts(t: Test, manifest: string, what: string): Promise<void> {
   }
 }
 
-t.test('with the values of every example, migration and other test', async (t) => {
+t.test('the programs accept the values of every example, migration and other test', async (t) => {
   const sets = { noe, ...exampleSets(), ...(await migrated()), ...valueSets() };
   t.ok(Object.keys(sets).length > 20);
   for (const [name, values] of Object.entries(sets)) {
@@ -64,23 +66,26 @@ t.test('with the values of every example, migration and other test', async (t) =
   }
 });
 
-t.test(`with ${count} generated sets of values, E2E_SEED=${seed}`, async (t) => {
-  let sound = 0;
-  for (const { values, isSound } of generatedValues(count, seed)) {
-    if (isSound) sound++;
-    const what = JSON.stringify(values);
-    try {
-      const manifest = render('helm4', values);
-      if (!isSound) t.fail(`rendered: ${what}`);
-      await starts(t, manifest, what);
-    } catch (error) {
-      if (isSound) t.fail(`refused: ${what}: ${(error as Error).message}`);
+t.test(
+  `the programs accept ${count} generated sets of values, or the chart refuses them: E2E_SEED=${seed}`,
+  async (t) => {
+    let valid = 0;
+    for (const { values, isValid } of generatedValues(count, seed)) {
+      if (isValid) valid++;
+      const what = JSON.stringify(values);
+      try {
+        const manifest = render('helm4', values);
+        if (!isValid) t.fail(`rendered: ${what}`);
+        await starts(t, manifest, what);
+      } catch (error) {
+        if (isValid) t.fail(`refused: ${what}: ${(error as Error).message}`);
+      }
     }
-  }
-  t.ok(sound > count / 4 && sound < count, `${sound} sound sets`);
-});
+    t.ok(valid > count / 4 && valid < count, `${valid} valid sets`);
+  },
+);
 
-t.test('values that contradict each other are refused, in the words of the program', async (t) => {
+t.test('contradictory values are refused with the message of the program', async (t) => {
   const binDir = '/b';
   const cases: [object, RegExp][] = [
     [
@@ -101,6 +106,14 @@ t.test('values that contradict each other are refused, in the words of the progr
     [{ kubeletConfig: { binDir, configDir: '/d', config: '/c' } }, /set one of them/],
     [{ kubeletConfig: { binDir } }, /kubeletConfig\.binDir needs kubeletConfig\.config/],
     [
+      { kubeletConfig: { binDir, config: 'config.json' } },
+      /kubeletConfig\.config must be an absolute path, which is taken below hostRoot, not "config\.json"/,
+    ],
+    [
+      { agent: { pools: [{ name: 'a', config: { kubeletConfig: { binDir: 'b', configDir: '/d' } } }] } },
+      /agent\.pools\[0\]\.config\.kubeletConfig\.binDir must be an absolute path/,
+    ],
+    [
       { containerdConfigPathCandidates: ['etc'] },
       /containerdConfigPathCandidates\[0\] must be an absolute path/,
     ],
@@ -110,13 +123,42 @@ t.test('values that contradict each other are refused, in the words of the progr
     ],
     [{ requirePullableNodes: true, agent: { enabled: false } }, /requirePullableNodes needs agents/],
     [{ kubeletEnvironment: { A: 'a\0' } }, /NUL/],
+    [{ webhook: { clientCa: '/etc/ca.crt' } }, /webhook\.clientCa must be certificates in PEM/],
   ];
   for (const [values, message] of cases) {
     t.throws(() => render('helm4', values), message, JSON.stringify(values));
   }
   const odd = { kubeletEnvironment: { A: '\u007f\u0085\u2028"\\<>' } };
-  await starts(t, render('helm4', odd), 'characters that TOML or YAML would not take');
+  await starts(t, render('helm4', odd), 'characters that TOML and YAML must escape');
 });
+
+t.test('a corrected value that a pod needs at its start gives new pods, without the back-off', async (t) => {
+  const pem = (text: string): string => `-----BEGIN CERTIFICATE-----\n${text}\n-----END CERTIFICATE-----\n`;
+  const changes: [wrong: object, right: object, parts: readonly string[]][] = [
+    [{ cacheSize: '1Mi' }, { cacheSize: '2Mi' }, ['webhook', 'controller', 'agent']],
+    [{ webhook: { clientCa: pem('a') } }, { webhook: { clientCa: pem('b') } }, ['webhook']],
+    [{ logLevel: 'debug' }, { logLevel: 'info' }, []],
+  ];
+  for (const [wrong, right, parts] of changes) {
+    const [before, after] = [checksumsOf(wrong), checksumsOf(right)];
+    const changed = Object.keys(before).filter((part) => before[part] !== after[part]);
+    t.same(changed.toSorted(), parts.toSorted(), JSON.stringify(right));
+  }
+});
+
+/** What makes new pods, by part. */
+function checksumsOf(values: object): Readonly<Record<string, string>> {
+  const checksum = /^ {8}checksum\/restart: (\S+)$/m;
+  return Object.fromEntries(
+    render('helm4', values)
+      .split('\n---\n')
+      .flatMap((document) => {
+        const part = /^ {2}name: \S*-(webhook|controller|agent)$/m.exec(document)?.[1];
+        const found = checksum.exec(document)?.[1];
+        return part === undefined || found === undefined ? [] : [[part, found] as const];
+      }),
+  );
+}
 
 t.test('wrong flags, variables and ports are refused', async (t) => {
   const cases: [object, RegExp][] = [
@@ -135,6 +177,14 @@ t.test('wrong flags, variables and ports are refused', async (t) => {
     ],
     [{ agent: { port: 9444 } }, /agent\.port and agent\.metricsPort are equal/],
     [{ startupCheck: { timeout: 'soon' } }, /timeout/],
+    [
+      { image: { registry: 'https://registry.example.com' } },
+      /would be https:\/\/registry\.example\.com\/\S+; a registry has no scheme/,
+    ],
+    [
+      { global: { imageRegistry: 'registry.example.com/' } },
+      /a registry has no scheme and no slash at its end/,
+    ],
   ];
   for (const [values, message] of cases)
     t.throws(() => render('helm4', values), message, JSON.stringify(values));
@@ -152,7 +202,7 @@ t.test('wrong flags, variables and ports are refused', async (t) => {
   await starts(t, render('helm4', { webhook: { extraArgs: fine, extraEnv: env } }), 'flags');
 });
 
-t.test('the real programs serve', async (t) => {
+t.test('the real programs start with the rendered flags and files', async (t) => {
   const dir = t.testdir();
   const ca = await createCa();
   const names = { cn: 'archwright', dns: ['archwright-agent'], server: true, client: true };

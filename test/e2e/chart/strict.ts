@@ -12,7 +12,7 @@ interface Wanted {
   readonly object: Rendered;
 }
 
-/** Each different object once. Rendering all of them takes some ten seconds. */
+/** Each different object once. Rendering all of them takes about ten seconds. */
 export function everyObject(): readonly Wanted[] {
   const wanted = new Map<string, Wanted>();
   const add = (from: string, text: string): void => {
@@ -39,7 +39,11 @@ const foreign = 'Certificate Issuer PodMonitor PrometheusRule ServiceMonitor Ver
 );
 
 /** @param cluster with the definitions of foreign kinds and of the chart's own */
-export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wanted[]): Promise<void> {
+export async function checkStrictValidation(
+  t: Test,
+  cluster: Cluster,
+  wanted: readonly Wanted[],
+): Promise<void> {
   const kinds = new Set(wanted.map(({ object }) => object.kind));
   for (const kind of foreign) t.ok(kinds.has(kind), `the chart renders ${kind}`);
 
@@ -49,7 +53,7 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
   }
   const isPod = ({ object }: Wanted): boolean => object.kind === 'Pod';
   const pods = wanted.filter(isPod);
-  const undo = await admitting(cluster, pods);
+  const undo = await createPrerequisites(cluster, pods);
   const paths = new Map<string, Promise<string>>();
   const check = async ({ from, object }: Wanted): Promise<void> => {
     const key = [object.apiVersion, object.kind, object.metadata?.namespace].join(' ');
@@ -66,7 +70,7 @@ export async function takesAll(t: Test, cluster: Cluster, wanted: readonly Wante
 }
 
 /** A pod is admitted only if its service account and its priority class exist. */
-async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() => Promise<void>> {
+async function createPrerequisites(cluster: Cluster, pods: readonly Wanted[]): Promise<() => Promise<void>> {
   const made: string[] = [];
   const make = async (path: string, name: string, more: object): Promise<void> => {
     await cluster.post(path, { metadata: { name }, ...more });
@@ -86,7 +90,7 @@ async function admitting(cluster: Cluster, pods: readonly Wanted[]): Promise<() 
   };
 }
 
-export async function heldToPodSecurity(t: Test, cluster: Cluster): Promise<void> {
+export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
   for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent', 'report']) {
     await cluster.make('ServiceAccount', `restricted/archwright-${account}`);

@@ -17,7 +17,7 @@ function refusal(run: () => unknown): readonly string[] {
   return [];
 }
 
-const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
+const cases: readonly (readonly [values: object, suggestions: readonly string[]])[] = [
   [{ preferedArchitecture: 'arm64' }, ['preferedArchitecture…; did you mean preferredArchitecture?']],
   [{ kubeletConfig: { bindir: '/x' } }, ['kubeletConfig.bindir…; did you mean kubeletConfig.binDir?']],
   [
@@ -44,8 +44,8 @@ const cases: readonly (readonly [values: object, said: readonly string[]])[] = [
 
 for (const helm of helms) {
   t.test(`${helm} suggests the intended value`, async (t) => {
-    for (const [values, said] of cases) {
-      const wanted = said.map((line) => line.replace('…', ' is not a value of this chart'));
+    for (const [values, suggestions] of cases) {
+      const wanted = suggestions.map((line) => line.replace('…', ' is not a value of this chart'));
       t.same(
         refusal(() => render(helm, values)),
         wanted,
@@ -62,7 +62,7 @@ for (const helm of helms) {
   });
 }
 
-t.test('the suggestion equals that of the program', async (t) => {
+t.test('the chart suggests the same value as the program', async (t) => {
   const keys = chartSections().flatMap(({ values }) => values.map(({ key }) => key));
   const siblings = (path: string): readonly string[] => [
     ...new Set(

@@ -102,8 +102,8 @@ export function valueSets(): Readonly<Record<string, object>> {
   return sets;
 }
 
-/** By the beginning of the key; the longest match counts. A switch (`…enabled`) needs nothing. */
-const together: Readonly<Record<string, object>> = {
+/** What a value needs to have an effect, by key prefix; the longest wins. Switches need nothing. */
+const prerequisites: Readonly<Record<string, object>> = {
   'agent.serviceAccountTokenAudiences': {
     serviceAccountTokens: true,
     agent: { serviceAccountTokenAudiences: ['other'] },
@@ -142,10 +142,10 @@ export function changes(): readonly Change[] {
 }
 
 function changeOf({ key, example }: Value): Change {
-  const found = Object.keys(together)
+  const found = Object.keys(prerequisites)
     .filter((prefix) => key === prefix || (key.startsWith(`${prefix}.`) && !key.endsWith('.enabled')))
     .sort((a, b) => b.length - a.length)[0];
-  const before = found === undefined ? {} : (together[found] ?? {});
+  const before = found === undefined ? {} : (prerequisites[found] ?? {});
   return { key, before, after: merged(before, nested(key.split('.'), example)), example };
 }
 

@@ -3,13 +3,13 @@ import t from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
 import { kubeconfigAccess } from '../../../src/kube/api/access.ts';
 import { Transport } from '../../../src/kube/api/transport.ts';
-import { prepareArchwright, startAgent, startWebhook } from '../cluster/archwright.ts';
+import { prepareArchwright, startAgent, startWebhook } from '../cluster/archwright/archwright.ts';
 import { patience, startCluster, type Cluster } from '../cluster/harness.ts';
-import { startImages } from '../cluster/images.ts';
-import { podOf, workload } from '../cluster/pods.ts';
+import { startImages } from '../cluster/archwright/images.ts';
+import { podOf, workload } from '../cluster/control-plane/pods.ts';
 import { callWebhook } from './rendered.ts';
 
-void t.test('warnings', async (t) => {
+void t.test('users get admission warnings', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   const images = await startImages(cluster);
   const tls = await prepareArchwright(cluster);
@@ -45,7 +45,7 @@ void t.test('warnings', async (t) => {
     ['a template without a problem', deployment('fine', both, {})],
     ['a pod that names a wrong node', podOf('named', intel, onArm), /intel:1 cannot run here: it has amd64/],
     ['a pod that names a node that it can run on', podOf('right', both, onArm)],
-    ['one of a controller', podOf('owned', intel, onArm, { ownerReferences: [owner] })],
+    ['a pod with a controller', podOf('owned', intel, onArm, { ownerReferences: [owner] })],
     [
       'a pod that pins a wrong node',
       podOf('pinned', intel, { affinity: pinned }),
@@ -62,7 +62,7 @@ void t.test('warnings', async (t) => {
   }
 });
 
-/** Creates objects and reads the warnings of the answers. */
+/** Creates objects and reads the warnings in the responses. */
 async function creating(cluster: Cluster) {
   const access = await kubeconfigAccess({ path: cluster.kubeconfig });
   if (access === undefined) throw new TypeError('the kubeconfig gives no access');

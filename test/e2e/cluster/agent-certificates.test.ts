@@ -16,18 +16,18 @@ import {
   maxAgentRequests,
 } from '../../../src/fleet/agents/identity.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
-import { until } from '../../serving/support.ts';
-import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright.ts';
+import { until } from '../../support/until.ts';
+import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright/archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
-import { mount } from './issued.ts';
-import { installRights, tokenOf } from './accounts.ts';
-import { freePort } from './ports.ts';
-import { shortLease } from './start-archwright.ts';
-import { waitFor } from './watch.ts';
+import { mount } from './archwright/issued.ts';
+import { installRights, tokenOf } from './archwright/accounts.ts';
+import { freePort } from './control-plane/ports.ts';
+import { shortLease } from './archwright/start.ts';
+import { waitFor } from './control-plane/watch.ts';
+import { silentLog } from '../../support/captured.ts';
 
 const requests = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
-const log = createLog({ level: 'silent' });
+const log = silentLog;
 const [here, there] = ['amd64-0', 'amd64-1'] as const;
 
 /** No files: every process gets its certificates from the controller. */
@@ -123,11 +123,11 @@ t.test('each agent has a certificate for its own node', async (t) => {
     const file = join(cluster.logs, 'agent-1.log');
     const refusal = 'an agent requests certificates by the names of its own node';
     const isRefused = async () => (await readFile(file, 'utf8').catch(() => '')).includes(refusal);
-    await until('the refusal', isRefused, 60_000);
+    await until(isRefused, 'the refusal', 60_000);
     t.equal((await cluster.list(requests)).length, 1, 'its request is not stored');
   });
 
-  await t.test('what a stolen token of an agent cannot do', async (t) => {
+  await t.test('a stolen token of an agent gives no other certificate', async (t) => {
     const stolen = await clientOf(token);
     t.teardown(() => stolen.close());
     const create = (body: object) => stolen.create<SigningRequest>(requests, body, { signal: patience() });
@@ -164,7 +164,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     t.match(kept?.status, { conditions: [{ type: 'Denied' }] }, 'the API server fills in the node itself');
   });
 
-  await t.test('requests to fill the API server', async (t) => {
+  await t.test('attack: certificate requests cannot fill the API server', async (t) => {
     const stolen = await clientOf(token);
     t.teardown(() => stolen.close());
     const { request: text } = createRequest(here);
@@ -213,7 +213,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
       calls += 1;
       return !(await own('ca.crt')).includes(oldCa.toString().trim());
     };
-    await until('the old CA is gone', isOver, 180_000);
+    await until(isOver, 'the old CA is gone', 180_000);
     const [after, ca] = [new X509Certificate(await own('tls.crt')), new X509Certificate(await own('ca.crt'))];
     t.ok(after.verify(ca.publicKey), 'a certificate of the new CA, and the old one is gone');
     t.notOk(after.verify(oldCa.publicKey));

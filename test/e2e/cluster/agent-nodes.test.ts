@@ -1,11 +1,11 @@
 /** `agentNodes` on a real control plane: pools keep their labeled nodes, DaemonSets follow the label. */
 import t from 'tap';
-import { prepareArchwright, runArchwright, startController } from './archwright.ts';
+import { prepareArchwright, runArchwright, startController } from './archwright/archwright.ts';
 import { startCluster } from './harness.ts';
-import type { FakeNode, NodeObject } from './nodes.ts';
-import type { PodNow } from './pods.ts';
-import { leaderOf, shortLease } from './start-archwright.ts';
-import { watch } from './watch.ts';
+import type { FakeNode, NodeObject } from './control-plane/nodes.ts';
+import type { PodNow } from './control-plane/pods.ts';
+import { leaderOf, shortLease } from './archwright/start.ts';
+import { watch } from './control-plane/watch.ts';
 
 const label = 'arch.example/agent';
 
@@ -15,7 +15,7 @@ function pool(name: string, key: string, count: number, architecture = 'amd64'):
   });
 }
 
-/** As the chart's, without an agent in it. */
+/** Like the chart's DaemonSet, without the agent program. */
 const daemonSet = {
   apiVersion: 'apps/v1',
   kind: 'DaemonSet',
@@ -34,7 +34,7 @@ const daemonSet = {
   },
 };
 
-t.test('pools with agents on two nodes each', async (t) => {
+t.test('each pool has agents on two nodes', async (t) => {
   const cluster = await startCluster({
     nodes: [
       ...pool('karpenter', 'karpenter.sh/nodepool', 4, 'arm64'),

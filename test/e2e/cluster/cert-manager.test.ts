@@ -4,19 +4,19 @@ import t, { type Test } from 'tap';
 import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
-import { ownNamespace } from './archwright.ts';
-import { startLoad } from './faults/crowd.ts';
+import { ownNamespace } from './archwright/archwright.ts';
+import { ownAddress } from './control-plane/ports.ts';
+import { startLoad } from './faults/pod-group.ts';
 import {
   clientSecrets,
   install,
   leaves,
   leafSecrets,
-  ownAddress,
   type Installed,
   type LeafSecret,
 } from './cert-manager/installed.ts';
 import { renew, untilIssued } from './cert-manager/program.ts';
-import { renewAll, shown, trusted } from './cert-manager/settled.ts';
+import { renewAll, untilPresented, untilTrusted } from './cert-manager/settled.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 const server = '1.3.6.1.5.5.7.3.1';
@@ -38,7 +38,7 @@ const promised: Readonly<
 
 const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
 
-void t.test('archwright runs with certificates of cert-manager', { skip }, async (t) => {
+void t.test('archwright works with certificates of cert-manager', { skip }, async (t) => {
   const installed = await install(t, { 'webhook-absence-time': '2s' });
   const { cluster, issued } = installed;
 
@@ -53,24 +53,28 @@ void t.test('archwright runs with certificates of cert-manager', { skip }, async
     t.equal(x509.publicKey.asymmetricKeyDetails?.namedCurve, 'prime256v1');
     t.ok(isIssuedBy(certificate, ca.certificate));
     t.same(intermediates, []);
-    t.ok(sameCertificates(bundle, [ca.certificate]), 'the authority of archwright alone is trusted');
+    t.ok(sameCertificates(bundle, [ca.certificate]), 'only the CA of archwright is trusted');
   }
-  await trusted(installed);
+  await untilTrusted(installed);
   const load = startLoad(t, installed);
   const requests = startRequests(t, installed);
 
   const lost = await issued('archwright-agent-tls');
   await lose(installed, 'archwright-agent-tls');
-  t.not((await issued('archwright-agent-tls')).certificate.id, lost.certificate.id, 'a lost one is back');
+  t.not(
+    (await issued('archwright-agent-tls')).certificate.id,
+    lost.certificate.id,
+    'a lost certificate is issued again',
+  );
   await renewAll(installed);
-  await shown(installed);
+  await untilPresented(installed);
   // Each is reissued after ten seconds; cert-manager's minimum lifetime is an hour.
   await installed.apply({ duration: '1h', renewBefore: '59m50s' });
   for (const name of Object.values(leaves)) await untilIssued(cluster, ownNamespace, name, 3);
   await installed.apply({});
   for (const name of Object.values(leaves)) await untilIssued(cluster, ownNamespace, name, 4);
-  await shown(installed);
-  t.same(requests.failed(), [], 'each request is answered while certificates are replaced');
+  await untilPresented(installed);
+  t.same(requests.failed(), [], 'every request gets a response while certificates are replaced');
 
   // As at its renewal time: the four leaves are renewed later, one after the other.
   await renew(cluster, ownNamespace, 'archwright-ca');
@@ -78,30 +82,30 @@ void t.test('archwright runs with certificates of cert-manager', { skip }, async
   await requests.more(10);
   for (const name of Object.values(leaves)) {
     await renew(cluster, ownNamespace, name);
-    await shown(installed);
+    await untilPresented(installed);
     await requests.more(10);
   }
-  await trusted(installed);
-  t.same(requests.failed(), [], 'each request is answered while both authorities are in use');
+  await untilTrusted(installed);
+  t.same(requests.failed(), [], 'every request gets a response while both authorities are in use');
 
   // Another authority at once: components with a new Secret do not trust those with an old one.
   await lose(installed, 'archwright-ca');
   const { certificate } = await issued('archwright-ca');
   t.notOk(isIssuedBy(certificate, ca.certificate), 'with another key');
   await renewAll(installed);
-  await trusted(installed);
+  await untilTrusted(installed);
   await requests.more(20);
-  t.comment(`${requests.failed().length} of ${requests.count()} requests had no answer`);
+  t.comment(`${requests.failed().length} of ${requests.count()} requests got no response`);
   const failed = requests.failed().length;
   await requests.more(20);
   t.equal(requests.failed().length, failed, 'then all components trust each other');
   await requests.end();
-  await installed.pods.until('there are enough pods to judge by', (now) => now.size > 101);
+  await installed.pods.until('enough pods were created', (now) => now.size > 101);
   await load.end();
 
-  await installed.leave();
+  await installed.removeEndpoint();
   await policy(installed, 'Ignore');
-  await installed.come();
+  await installed.addEndpoint();
   await policy(installed, 'Fail');
 });
 

@@ -4,11 +4,11 @@ import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
-import { withDefinitions } from './definitions.ts';
+import { installDefinitions } from './control-plane/definitions.ts';
 import { startCluster } from './harness.ts';
-import { isGated, podOf } from './pods.ts';
-import { startArchwright } from './start-archwright.ts';
-import { hasCondition } from './watch.ts';
+import { isGated, podOf } from './control-plane/pods.ts';
+import { startArchwright } from './archwright/start.ts';
+import { hasCondition } from './control-plane/watch.ts';
 
 type Resource = KubeObject & { readonly spec?: unknown; readonly status?: ResourceStatus };
 
@@ -16,12 +16,12 @@ const group = '/apis/arch.example/v1alpha1';
 const clusterPath = `${group}/clusterpodplacementconfigs/cluster`;
 const podsPath = '/api/v1/namespaces/shop/pods';
 
-void t.test('in force, with a status, and deleted after the last gate', async (t) => {
+void t.test('custom resources apply, have a status, and are deleted after the last gate', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   // Webhook and controller start without the definitions, and find them later.
   const settings = { 'schedulable-architectures': 'amd64,arm64' };
   const { images, controller } = await startArchwright(cluster, { settings }, { 'max-gate-duration': '1h' });
-  await withDefinitions(cluster);
+  await installDefinitions(cluster);
   await cluster.createNamespace('shop');
   await cluster.createNamespace('left-out', { team: 'other' });
 

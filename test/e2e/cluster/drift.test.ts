@@ -9,11 +9,19 @@ import { multiArch, type Content } from '../../support/registry/content.ts';
 import { distributionProgram } from '../programs/helm.ts';
 import { push } from '../registry/push.ts';
 import { startRegistry } from '../registry/servers.ts';
-import { metricOf, ownNamespace, runArchwright } from './archwright.ts';
+import { metricOf, ownNamespace, runArchwright } from './archwright/archwright.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { startImages } from './images.ts';
-import { nodeOf, podOf, podPath, told, workload, type EventNow, type PodNow } from './pods.ts';
-import { startArchwright } from './start-archwright.ts';
+import { startImages } from './archwright/images.ts';
+import {
+  nodeOf,
+  podOf,
+  podPath,
+  waitForEvent,
+  workload,
+  type EventNow,
+  type PodNow,
+} from './control-plane/pods.ts';
+import { startArchwright } from './archwright/start.ts';
 
 type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
 
@@ -44,8 +52,8 @@ async function startDistribution(cluster: Cluster) {
     ca: ca.cert,
     push: (content: Content): Promise<Content> =>
       push({ host: registry.host, ca: ca.cert }, repository, '1', content),
-    /** Requests for manifests with this method; waits until there are so many. */
-    asked: async (method: string, count = 0) => {
+    /** Requests for manifests with this method; waits for at least `count` of them. */
+    received: async (method: string, count = 0) => {
       const signal = AbortSignal.timeout(10 * intervalMs);
       for (;;) {
         const found = requests.filter((each) => each.method === method);
@@ -64,7 +72,7 @@ async function pull(cluster: Cluster, pod: PodNow, image: string, { digest }: Co
   await cluster.patch(path, { type: 'strategic', body: { status: { containerStatuses: [container] } } });
 }
 
-void t.test('a tag that is pushed again', async (t) => {
+void t.test('a tag that is pushed again is detected with few requests', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   const registry = await startDistribution(cluster);
   const { image } = registry;
@@ -86,16 +94,16 @@ void t.test('a tag that is pushed again', async (t) => {
     const found = [...all.values()].filter(({ status }) => status?.phase === 'Running');
     return found.length === 2 && found;
   });
-  const gets = (await registry.asked('GET')).length;
+  const gets = (await registry.received('GET')).length;
   for (const pod of running) await pull(cluster, pod, image, first);
-  const [one, two] = await registry.asked('HEAD', 2);
+  const [one, two] = await registry.received('HEAD', 2);
   const betweenMs = (two?.at ?? 0) - (one?.at ?? 0);
   t.ok(betweenMs > intervalMs / 2, `${betweenMs} ms between two checks`);
-  t.equal((await registry.asked('GET')).length, gets, 'nothing is read');
+  t.equal((await registry.received('GET')).length, gets, 'no manifest is read');
   t.equal((await cluster.waitFor<Notes>(notesPath, () => true))?.data, undefined);
 
   const second = await registry.push(multiArch(['linux/amd64'], { label: 'second' }));
-  const event = await told(events, 'ImageLostArchitecture', ['Deployment', /^web$/], 6 * intervalMs);
+  const event = await waitForEvent(events, 'ImageLostArchitecture', ['Deployment', /^web$/], 6 * intervalMs);
   t.match(event.message, /lost arm64: its tag was pushed again/);
   t.ok(event.message?.includes(second.digest));
   const isNoted = (notes: Notes | undefined): boolean => Object.keys(notes?.data ?? {}).length === 1;
@@ -104,12 +112,12 @@ void t.test('a tag that is pushed again', async (t) => {
     await metricOf(controller, 'archwright_drifted_tags', { change: 'lost', architecture: 'arm64' }),
     1,
   );
-  t.equal((await registry.asked('GET')).length, gets + 1, 'the new index');
+  t.equal((await registry.received('GET')).length, gets + 1, 'the new index');
   for (const [index] of Array.from({ length: 8 }).entries()) {
     await cluster.create(podOf(`next-${index}`, image));
     t.equal(await nodeOf(cluster, `next-${index}`), 'amd64-0');
   }
-  t.equal((await registry.asked('GET')).length, gets + 1, 'the agent knows it');
+  t.equal((await registry.received('GET')).length, gets + 1, 'the agent has the facts');
 
   await registry.push(multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x'], { label: 'third' }));
   await cluster.waitFor<Notes>(

@@ -1,15 +1,15 @@
 /**
  * `explain` and `report` for people with different rights, through a real API server's proxy, which drops
- * their credentials. The controller recognizes callers by service account tokens, and answers no others.
+ * their credentials. The controller recognizes callers by service account tokens, and refuses others.
  */
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
 import { factsAudience } from '../../../src/controller/facts-api/request.ts';
-import { ownNamespace, runArchwright } from './archwright.ts';
+import { ownNamespace, runArchwright } from './archwright/archwright.ts';
 import { clientOf, patience, type Cluster } from './harness.ts';
-import { podOf } from './pods.ts';
-import { startRelease } from './release.ts';
+import { podOf } from './control-plane/pods.ts';
+import { startRelease } from './archwright/release.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const service = 'https:archwright-controller:facts';
@@ -37,7 +37,7 @@ async function bind(cluster: Cluster, user: string, role: string, namespace: str
   });
 }
 
-t.test('people with different rights, and strangers', async (t) => {
+t.test('users get facts according to their rights; unknown callers get none', async (t) => {
   const { cluster, images, controller } = await startRelease(t);
   const image = images.push('team/web', ['amd64', 'arm64'], 'private');
   await createRoleForPeople(cluster);
@@ -61,8 +61,8 @@ t.test('people with different rights, and strangers', async (t) => {
     t.equal(code, 0, output);
     t.match(output, through, user);
     t.match(output, /(?:decision|created again) +placed/, user);
-    t.match(output, /amd64 arm64 +(?:registry|memory) +docker-config/, `${user}: by the login of the node`);
-    t.match(output, /prefers +arm64/, `${user}: by the settings of the cluster`);
+    t.match(output, /amd64 arm64 +(?:registry|memory) +docker-config/, `${user}: with the login of the node`);
+    t.match(output, /prefers +arm64/, `${user}: from the settings of the cluster`);
   }
   const local = await as('dev', 'explain', '--local', 'pod/web', '-n', 'shop');
   t.match(local.output, /looked up from this machine/);

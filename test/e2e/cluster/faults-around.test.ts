@@ -1,38 +1,38 @@
-/** Dependencies go away: all agents, the webhook, every controller. Pods run all the same. */
+/** Dependencies are absent: all agents, the webhook, every controller. Pods still run. */
 import t from 'tap';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { ownNamespace, startAgent, startWebhook, type Server } from './archwright.ts';
-import { isGated, podOf } from './pods.ts';
-import { startScene } from './faults/scene.ts';
-import { writeWebhooksFile } from './issued.ts';
+import { ownNamespace, startAgent, startWebhook, type Server } from './archwright/archwright.ts';
+import { isGated, podOf } from './control-plane/pods.ts';
+import { startFaultTest } from './faults/setup.ts';
+import { writeWebhooksFile } from './archwright/issued.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 function port(url: string): number {
   return Number(new URL(url).port);
 }
 
-void t.test('agents, webhook and controllers go away', async (t) => {
-  const scene = await startScene(t);
-  const { cluster, images, tls } = scene;
+void t.test('pods run while agents, webhook or controllers are absent', async (t) => {
+  const faultTest = await startFaultTest(t);
+  const { cluster, images, tls } = faultTest;
   const plain = async (name: string, image: string): Promise<void> => {
     await cluster.create(podOf(name, image));
   };
   const bound = (name: string): Promise<string> =>
-    scene.pods.until(`${name} is bound`, (pods) => pods.get(`default/${name}`)?.spec.nodeName, 60_000);
+    faultTest.pods.until(`${name} is bound`, (pods) => pods.get(`default/${name}`)?.spec.nodeName, 60_000);
 
   // No controller leads, so no pod may be gated: it would not be ungated.
   await plain('no-leader', `${images.troubled.host}/absent:1`);
   await bound('no-leader');
-  t.notOk(isGated(scene.pods.objects.get('default/no-leader')), 'not gated while no controller leads');
+  t.notOk(isGated(faultTest.pods.objects.get('default/no-leader')), 'not gated while no controller leads');
 
-  let controller = await scene.controller();
-  await scene.leader();
-  await scene.agent.process.stop();
+  let controller = await faultTest.controller();
+  await faultTest.leader();
+  await faultTest.agent.process.stop();
   const silent = images.push('no-answer', ['arm64']);
   for (let index = 0; index < 20; index += 1) await plain(`silent-${index}`, silent);
-  await scene.pods.until('gated', (pods) => isGated(pods.get('default/silent-19')));
+  await faultTest.pods.until('gated', (pods) => isGated(pods.get('default/silent-19')));
   for (let index = 0; index < 20; index += 1) await bound(`silent-${index}`);
-  const silentPods = [...scene.pods.objects].filter(([key]) => key.startsWith('default/silent-'));
+  const silentPods = [...faultTest.pods.objects].filter(([key]) => key.startsWith('default/silent-'));
   t.equal(silentPods.length, 20);
   t.same(
     silentPods.filter(([, pod]) => isGated(pod) || !pod.spec.nodeName).map(([key]) => key),
@@ -44,25 +44,29 @@ void t.test('agents, webhook and controllers go away', async (t) => {
     tls,
     name: 'agent-again',
     settings: images.settings,
-    port: port(scene.agent.url),
+    port: port(faultTest.agent.url),
   });
-  await scene.placesCrowd({ name: 'again', count: 20 });
+  await faultTest.placesPods({ name: 'again', count: 20 });
 
-  await scene.webhook.process.stop();
+  await faultTest.webhook.process.stop();
   await plain('no-webhook', images.push('no-webhook', ['arm64']));
   await bound('no-webhook');
-  const unseen = scene.pods.objects.get('default/no-webhook');
+  const unseen = faultTest.pods.objects.get('default/no-webhook');
   t.ok(unseen?.spec.nodeName, 'no webhook: the pod runs, on any node');
   t.notOk(isGated(unseen));
   const webhookAgain = (name: string): Promise<Server> =>
     startWebhook(cluster, {
       tls,
       name,
-      port: port(scene.webhook.url),
-      settings: { agents: scene.agent.url, 'agent-tls-dir': tls.webhookClient, 'on-unknown-image': 'gate' },
+      port: port(faultTest.webhook.url),
+      settings: {
+        agents: faultTest.agent.url,
+        'agent-tls-dir': tls.webhookClient,
+        'on-unknown-image': 'gate',
+      },
     });
   const webhook = await webhookAgain('webhook-again');
-  await scene.placesCrowd({ name: 'back', count: 20 });
+  await faultTest.placesPods({ name: 'back', count: 20 });
 
   // With `failurePolicy: Fail` the controller sets Ignore for an absent webhook, and Fail when it is back.
   const failurePolicy = async (wanted: string): Promise<void> => {
@@ -76,12 +80,12 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   await cluster.make('Secret', `${ownNamespace}/from-elsewhere`, {
     data: { 'ca.crt': Buffer.from(tls.webhookCa).toString('base64') },
   });
-  controller = await scene.controller({
+  controller = await faultTest.controller({
     name: 'keeps-webhooks',
     settings: {
       'webhook-configuration': 'archwright',
       'webhook-tls-secret': 'from-elsewhere',
-      'webhooks-file': await writeWebhooksFile(cluster, scene.webhook.url),
+      'webhooks-file': await writeWebhooksFile(cluster, faultTest.webhook.url),
       'webhook-absence-time': '2s',
     },
   });
@@ -92,15 +96,15 @@ void t.test('agents, webhook and controllers go away', async (t) => {
   await bound('no-webhook-required');
   await webhookAgain('webhook-required');
   await failurePolicy('Fail');
-  await scene.placesCrowd({ name: 'required', count: 20 });
+  await faultTest.placesPods({ name: 'required', count: 20 });
 
   // The last controller stops while pods are gated; clean ungates them.
-  const left = await scene.crowd({ name: 'left', count: 10 });
+  const left = await faultTest.podGroup({ name: 'left', count: 10 });
   await left.gated();
   await controller.process.stop();
-  await scene.clean();
-  t.equal([...scene.pods.objects.values()].filter(isGated).length, 0, 'clean has opened every gate');
-  await scene.pods.until('all run', (pods) =>
+  await faultTest.clean();
+  t.equal([...faultTest.pods.objects.values()].filter(isGated).length, 0, 'clean has opened every gate');
+  await faultTest.pods.until('all run', (pods) =>
     left.names.every((name) => pods.get(`default/${name}`)?.spec.nodeName),
   );
 });

@@ -15,18 +15,18 @@ import {
   startWebhook,
   type Settings,
   type TlsDirs,
-} from './archwright.ts';
-import { createCrowd, maxGateMs, type Crowd, startLoad } from './faults/crowd.ts';
-import { type PodNow } from './pods.ts';
-import { leaderOf, shortLease } from './start-archwright.ts';
-import { cleanUp, nodes } from './faults/scene.ts';
+} from './archwright/archwright.ts';
+import { createPodGroup, maxGateMs, type PodGroup, startLoad } from './faults/pod-group.ts';
+import { type PodNow } from './control-plane/pods.ts';
+import { leaderOf, shortLease } from './archwright/start.ts';
+import { cleanUp, nodes } from './faults/setup.ts';
 import { killedAt } from './faults/steps.ts';
-import { isSettled, readIssued, wrongIn, type Issued } from './faults/trust.ts';
-import { createVictims } from './faults/victims.ts';
+import { isSettled, readIssued, violationsIn, type Issued } from './faults/trust.ts';
+import { createKillableControllers } from './faults/killable-controllers.ts';
 import { startCluster } from './harness.ts';
-import { startImages } from './images.ts';
-import { mount, writeWebhooksFile } from './issued.ts';
-import { freePorts } from './ports.ts';
+import { startImages } from './archwright/images.ts';
+import { mount, writeWebhooksFile } from './archwright/issued.ts';
+import { freePorts } from './control-plane/ports.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 
 const seed = seedOfRun();
@@ -57,134 +57,141 @@ const foreign = {
   ],
 };
 
-void t.test('a controller is killed at each step of issuing certificates, and at random', async (t) => {
-  t.comment(`E2E_SEED=${seed}`);
-  const random = createRandom(seed);
-  const cluster = await startCluster({ nodes, schedulerQps: 500 }, t);
-  const { client } = cluster;
-  const images = await startImages(cluster);
-  await cluster.createNamespace(ownNamespace);
-  const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
-  const ground = { cluster, images, pods };
-  const [webhookPort = 0, agentPort = 0] = await freePorts(2);
-  const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${webhookPort}`);
-  const wanted = await readWebhooksFile(webhooksFile);
-  await cluster.make('MutatingWebhookConfiguration', name);
-  const agents = [{ url: `https://127.0.0.1:${agentPort}` }];
-  const victims = createVictims(t, cluster.directory, ({ name: who = '', settings, env, ...rest }) =>
-    startController(cluster, {
-      ...rest,
-      name: who,
-      env: { HOSTNAME: who, ...env },
-      tls: { controllerClient: join(cluster.directory, who) } as Partial<TlsDirs> as TlsDirs,
-      agents,
-      settings: {
-        'on-unknown-image': 'gate',
-        'max-gate-duration': `${maxGateMs}ms`,
-        certificates: 'builtin',
-        'webhook-configuration': name,
-        'webhooks-file': webhooksFile,
-        ...shortLease,
-        ...settings,
-      },
-    }),
-  );
-  const issued = (): Promise<Issued> => readIssued(client, name);
-  const sound = async (when: string): Promise<Issued> => {
-    const found = await issued();
-    t.same(wrongIn(found, wanted), [], `${when}: complete, and trusted`);
-    return found;
-  };
-  /** Waits for another authority, trusted by all components and the only one. */
-  const settled = async (before = ''): Promise<string> => {
-    const until = performance.now() + settledMs;
-    for (;;) {
+void t.test(
+  'certificates stay valid when a controller is killed at each step of issuing them, and at random',
+  async (t) => {
+    t.comment(`E2E_SEED=${seed}`);
+    const random = createRandom(seed);
+    const cluster = await startCluster({ nodes, schedulerQps: 500 }, t);
+    const { client } = cluster;
+    const images = await startImages(cluster);
+    await cluster.createNamespace(ownNamespace);
+    const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
+    const podGroupSetup = { cluster, images, pods };
+    const [webhookPort = 0, agentPort = 0] = await freePorts(2);
+    const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${webhookPort}`);
+    const wanted = await readWebhooksFile(webhooksFile);
+    await cluster.make('MutatingWebhookConfiguration', name);
+    const agents = [{ url: `https://127.0.0.1:${agentPort}` }];
+    const killable = createKillableControllers(
+      t,
+      cluster.directory,
+      ({ name: who = '', settings, env, ...rest }) =>
+        startController(cluster, {
+          ...rest,
+          name: who,
+          env: { HOSTNAME: who, ...env },
+          tls: { controllerClient: join(cluster.directory, who) } as Partial<TlsDirs> as TlsDirs,
+          agents,
+          settings: {
+            'on-unknown-image': 'gate',
+            'max-gate-duration': `${maxGateMs}ms`,
+            certificates: 'builtin',
+            'webhook-configuration': name,
+            'webhooks-file': webhooksFile,
+            ...shortLease,
+            ...settings,
+          },
+        }),
+    );
+    const issued = (): Promise<Issued> => readIssued(client, name);
+    const checkIssued = async (when: string): Promise<Issued> => {
       const found = await issued();
-      const id = found.authorities.newest?.certificate.id;
-      if (id !== undefined && id !== before && isSettled(found, wanted)) return id;
-      if (performance.now() > until) throw new Error(`not settled: ${wrongIn(found, wanted).join('; ')}`);
-      await pause(100);
+      t.same(violationsIn(found, wanted), [], `${when}: complete, and trusted`);
+      return found;
+    };
+    /** Waits for another authority, trusted by all components and the only one. */
+    const settled = async (before = ''): Promise<string> => {
+      const until = performance.now() + settledMs;
+      for (;;) {
+        const found = await issued();
+        const id = found.authorities.newest?.certificate.id;
+        if (id !== undefined && id !== before && isSettled(found, wanted)) return id;
+        if (performance.now() > until)
+          throw new Error(`not settled: ${violationsIn(found, wanted).join('; ')}`);
+        await pause(100);
+      }
+    };
+    const ours = wanted.map((each) => each.name);
+    const namesIn = ({ webhooks }: Issued): readonly string[] => webhooks.map((each) => each.name);
+    /** Pods that are gated with a dying or a running leader. */
+    const podGroup = async (leader: string): Promise<PodGroup> => {
+      await leaderOf(client, (now) => now === leader);
+      const created = await createPodGroup(t, podGroupSetup, { name: leader, count: 8 });
+      await created.releaseGated();
+      return created;
+    };
+
+    for (const name of ['prepared', 'authority-issue', 'issue-webhook']) {
+      const step = `certificates/${name}`;
+      await killable.kill(step, { settings: lives.first });
+      t.same(namesIn(await checkIssued(step)), [], 'no webhook is configured before it responds');
     }
-  };
-  const ours = wanted.map((each) => each.name);
-  const namesIn = ({ webhooks }: Issued): readonly string[] => webhooks.map((each) => each.name);
-  /** Pods that are gated with a dying or a running leader. */
-  const crowd = async (leader: string): Promise<Crowd> => {
-    await leaderOf(client, (now) => now === leader);
-    const created = await createCrowd(t, ground, { name: leader, count: 8 });
-    await created.releaseGated();
-    return created;
-  };
 
-  for (const name of ['prepared', 'authority-issue', 'issue-webhook']) {
-    const step = `certificates/${name}`;
-    await victims.kill(step, { settings: lives.first });
-    t.same(namesIn(await sound(step)), [], 'nothing is in force before it answers');
-  }
+    await killable.kill('webhook-configuration/applied', {
+      settings: lives.first,
+      meanwhile: async () => {
+        const tls = {
+          agent: await mount(t, cluster, 'archwright-agent-tls', 0),
+          webhook: await mount(t, cluster, 'archwright-webhook-tls', 0),
+          webhookClient: await mount(t, cluster, 'archwright-webhook-client-tls', 0),
+        } as Partial<TlsDirs> as TlsDirs;
+        await startAgent(cluster, { tls, settings: images.settings, port: agentPort });
+        await startWebhook(cluster, {
+          tls,
+          agents,
+          port: webhookPort,
+          // No pod is gated without a leader, so the webhook must wait for the agent on a busy machine.
+          settings: { 'on-unknown-image': 'gate', 'inline-budget': '8s' },
+        });
+      },
+    });
+    t.same(namesIn(await checkIssued('webhook-configuration/applied')), ours, 'in force, and complete');
+    const edit = [
+      { op: 'remove', path: '/webhooks/0/namespaceSelector' },
+      { op: 'add', path: '/webhooks/-', value: foreign },
+    ];
+    await cluster.patch(paths.mutatingWebhookConfigurations(name), { type: 'json', body: edit });
+    await killable.kill('webhook-configuration/applied', { settings: lives.first });
+    const both = namesIn(await checkIssued('webhook-configuration/applied')).toSorted();
+    t.same(both, [foreign.name, ...ours], 'a foreign webhook stays until the next step');
+    await killable.kill('webhook-configuration/written', { settings: lives.first });
+    t.same(namesIn(await checkIssued('webhook-configuration/written')), ours, 'that step removes it');
+    const first = await settled();
 
-  await victims.kill('webhook-configuration/applied', {
-    settings: lives.first,
-    meanwhile: async () => {
-      const tls = {
-        agent: await mount(t, cluster, 'archwright-agent-tls', 0),
-        webhook: await mount(t, cluster, 'archwright-webhook-tls', 0),
-        webhookClient: await mount(t, cluster, 'archwright-webhook-client-tls', 0),
-      } as Partial<TlsDirs> as TlsDirs;
-      await startAgent(cluster, { tls, settings: images.settings, port: agentPort });
-      await startWebhook(cluster, {
-        tls,
-        agents,
-        port: webhookPort,
-        // No pod is gated without a leader, so the webhook must wait for the agent on a busy machine.
-        settings: { 'on-unknown-image': 'gate', 'inline-budget': '8s' },
-      });
-    },
-  });
-  t.same(namesIn(await sound('webhook-configuration/applied')), ours, 'in force, and complete');
-  const edit = [
-    { op: 'remove', path: '/webhooks/0/namespaceSelector' },
-    { op: 'add', path: '/webhooks/-', value: foreign },
-  ];
-  await cluster.patch(paths.mutatingWebhookConfigurations(name), { type: 'json', body: edit });
-  await victims.kill('webhook-configuration/applied', { settings: lives.first });
-  const both = namesIn(await sound('webhook-configuration/applied')).toSorted();
-  t.same(both, [foreign.name, ...ours], 'a foreign webhook stays until the next step');
-  await victims.kill('webhook-configuration/written', { settings: lives.first });
-  t.same(namesIn(await sound('webhook-configuration/written')), ours, 'which removes it');
-  const first = await settled();
+    // The authority is replaced while pods keep coming.
+    const load = startLoad(t, podGroupSetup);
+    const ends: Promise<void>[] = [];
+    for (const step of killedAt.certificates.filter((each) => each !== 'certificates/prepared')) {
+      // Before these steps it waits for all components.
+      const isSlow = ['certificates/authority-sign', 'certificates/authority-retire'].includes(step);
+      const meanwhile = async (who: string): Promise<void> => void ends.push((await podGroup(who)).end());
+      await killable.kill(step, { settings: lives.second, ...(isSlow && { meanwhile }) });
+      t.same(namesIn(await checkIssued(step)), ours, 'in force');
+    }
+    const finishing = await killable.live('finishing', lives.second);
+    const second = await settled(first);
+    await Promise.all(ends);
+    await finishing.process.stop();
 
-  // The authority is replaced while pods keep coming.
-  const load = startLoad(t, ground);
-  const ends: Promise<void>[] = [];
-  for (const step of killedAt.certificates.filter((each) => each !== 'certificates/prepared')) {
-    // Before these steps it waits for all components.
-    const isSlow = ['certificates/authority-sign', 'certificates/authority-retire'].includes(step);
-    const meanwhile = async (who: string): Promise<void> => void ends.push((await crowd(who)).end());
-    await victims.kill(step, { settings: lives.second, ...(isSlow && { meanwhile }) });
-    t.same(namesIn(await sound(step)), ours, 'in force');
-  }
-  const finishing = await victims.live('finishing', lives.second);
-  const second = await settled(first);
-  await Promise.all(ends);
-  await finishing.process.stop();
+    for (let kill = 0; kill < randomKills; kill += 1) {
+      const who = `random-${kill}`;
+      const { process } = await killable.live(who, lives.third);
+      await leaderOf(client, (now) => now === who);
+      const ms = random.below(randomMs);
+      await pause(ms);
+      await process.stop();
+      t.comment(`killed ${ms} ms after it led`);
+      t.same(namesIn(await checkIssued(who)), ours, 'in force');
+    }
+    const last = await killable.live('last', lives.third);
+    await settled(second);
+    const final = await podGroup('last');
+    await final.end();
+    await load.end();
 
-  for (let kill = 0; kill < randomKills; kill += 1) {
-    const who = `random-${kill}`;
-    const { process } = await victims.live(who, lives.third);
-    await leaderOf(client, (now) => now === who);
-    const ms = random.below(randomMs);
-    await pause(ms);
-    await process.stop();
-    t.comment(`killed ${ms} ms after it led`);
-    t.same(namesIn(await sound(who)), ours, 'in force');
-  }
-  const last = await victims.live('last', lives.third);
-  await settled(second);
-  const final = await crowd('last');
-  await final.end();
-  await load.end();
-
-  victims.killedAtEach('certificates', 'webhook-configuration');
-  await last.process.stop();
-  await cleanUp(t, ground);
-});
+    killable.expectKilledAtEach('certificates', 'webhook-configuration');
+    await last.process.stop();
+    await cleanUp(t, podGroupSetup);
+  },
+);

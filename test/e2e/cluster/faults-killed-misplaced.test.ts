@@ -5,14 +5,14 @@ import { gatesFinalizer } from '../../../src/controller/resources/resources.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
-import { ownNamespace, type Settings } from './archwright.ts';
-import { withDefinitions } from './definitions.ts';
-import { type Ground } from './faults/crowd.ts';
+import { ownNamespace, type Settings } from './archwright/archwright.ts';
+import { installDefinitions } from './control-plane/definitions.ts';
+import { type PodGroupSetup } from './faults/pod-group.ts';
 import {
   budgetOf,
   isGated,
   podOf,
-  told,
+  waitForEvent,
   workload,
   type EventNow,
   type PodNow,
@@ -21,22 +21,25 @@ import {
   isGoing,
   podsOf,
   settledOn,
-} from './pods.ts';
-import { startScene, type Scene } from './faults/scene.ts';
-import { createVictims } from './faults/victims.ts';
-import { type Watched } from './watch.ts';
+} from './control-plane/pods.ts';
+import { startFaultTest, type FaultTest } from './faults/setup.ts';
+import { createKillableControllers } from './faults/killable-controllers.ts';
+import { type Watched } from './control-plane/watch.ts';
 
 type Resource = KubeObject & { readonly status?: ResourceStatus };
 type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
 
 /** The webhook skips this namespace, so successors land on the nodes of their predecessors. */
-const unseen = 'aside';
+const excluded = 'aside';
 const replicas = { stubborn: 2, web: 3, kept: 2 };
 const clusterPath = clusterConfigsPath('cluster');
 const settings: Settings = { 'misplaced-pods-share': '100', 'evictions-per-minute': '600' };
 
 /** Pods of an amd64 image run on arm64 and crash. */
-async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched<PodNow>): Promise<void> {
+async function misplace(
+  { cluster, images }: Omit<PodGroupSetup, 'pods'>,
+  pods: Watched<PodNow>,
+): Promise<void> {
   const image = images.push('shop/web', ['amd64']);
   const elsewhere = ['amd64-0', 's390x-0'];
   // They leave no room for pods that request more than half of a node.
@@ -49,9 +52,9 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
     elsewhere.every((name) => objects.get(`default/fills-${name}`)?.spec.nodeName === name),
   );
   await cordon(cluster, elsewhere, true);
-  await cluster.createNamespace(unseen);
+  await cluster.createNamespace(excluded);
   const large = { image, resources: { requests: { cpu: '30' } } };
-  const stubborn = { namespace: unseen, replicas: replicas.stubborn };
+  const stubborn = { namespace: excluded, replicas: replicas.stubborn };
   await cluster.create(workload('Deployment', 'stubborn', large, stubborn));
   for (const app of ['web', 'kept'] as const)
     await cluster.create(workload('Deployment', app, { image }, { replicas: replicas[app] }));
@@ -61,122 +64,131 @@ async function misplace({ cluster, images }: Omit<Ground, 'pods'>, pods: Watched
   await cordon(cluster, elsewhere, false);
 }
 
-async function lookAside({ cluster }: Scene): Promise<void> {
+async function excludeNamespace({ cluster }: FaultTest): Promise<void> {
   const path = '/webhooks/0/namespaceSelector/matchExpressions/0/values/-';
   await cluster.patch('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright', {
     type: 'json',
-    body: [{ op: 'add', path, value: unseen }],
+    body: [{ op: 'add', path, value: excluded }],
   });
 }
 
-void t.test('a controller is killed at each step of moving pods and keeping custom resources', async (t) => {
-  let everywhere: Watched<PodNow> | undefined;
-  const scene = await startScene(t, {
-    secondAgent: true,
-    before: async (ground) => {
-      const watched = await ground.cluster.watch<PodNow>('/api/v1/pods', t);
-      everywhere = watched;
-      await misplace(ground, watched);
-      await withDefinitions(ground.cluster);
-    },
-  });
-  if (everywhere === undefined) throw new TypeError('no pods');
-  const pods = everywhere;
-  const { cluster } = scene;
-  await lookAside(scene);
-  const events = await cluster.watch<EventNow>('/api/v1/events', t);
-  const first = new Set([...pods.objects.values()].map(({ metadata }) => metadata?.uid));
-  const isFirst = ({ metadata }: PodNow): boolean => first.has(metadata?.uid);
-  /** Uids of each workload's pods, and of those that went. */
-  const seen = new Map(Object.keys(replicas).map((app) => [app, new Set<string>()]));
-  const gone = new Map(Object.keys(replicas).map((app) => [app, new Set<string>()]));
-  const notice = (pod: PodNow, isOver = isGoing(pod)): void => {
-    const app = pod.metadata?.labels?.['app'] ?? '';
-    seen.get(app)?.add(pod.metadata?.uid ?? '');
-    if (isOver) gone.get(app)?.add(pod.metadata?.uid ?? '');
-  };
-  for (const pod of pods.objects.values()) notice(pod);
-  pods.onChange(({ type, object }) => notice(object, type === 'DELETED' || isGoing(object)));
-  const crashed = new Set<string>();
-  pods.onChange(({ object }) => {
-    const { labels, uid = '' } = object.metadata ?? {};
-    if (labels?.['app'] !== 'stubborn' || isFirst(object) || object.status?.phase !== 'Running') return;
-    if (crashed.has(uid) || isGoing(object)) return;
-    crashed.add(uid);
-    crash(cluster, object).catch((error: unknown) => t.fail(String(error)));
-  });
-  const resource = (isIt: (now: Resource | undefined) => boolean): Promise<Resource | undefined> =>
-    cluster.waitFor<Resource>(clusterPath, isIt, 60_000);
-  const notes = async (): Promise<number> => {
-    const path = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-moved-pods`;
-    return Object.keys((await cluster.get<Notes>(path)).data ?? {}).length;
-  };
-  const crowd = async (name: string, leader: string): Promise<void> => {
-    await scene.leader((now) => now === leader);
-    await scene.placesCrowd({ name, count: 20 });
-  };
-  const victims = createVictims(t, cluster.directory, (options) => scene.controller(options));
+void t.test(
+  'evictions and custom resources are completed when a controller is killed at each step',
+  async (t) => {
+    let everywhere: Watched<PodNow> | undefined;
+    const faultTest = await startFaultTest(t, {
+      secondAgent: true,
+      before: async (podGroupSetup) => {
+        const watched = await podGroupSetup.cluster.watch<PodNow>('/api/v1/pods', t);
+        everywhere = watched;
+        await misplace(podGroupSetup, watched);
+        await installDefinitions(podGroupSetup.cluster);
+      },
+    });
+    if (everywhere === undefined) throw new TypeError('no pods');
+    const pods = everywhere;
+    const { cluster } = faultTest;
+    await excludeNamespace(faultTest);
+    const events = await cluster.watch<EventNow>('/api/v1/events', t);
+    const first = new Set([...pods.objects.values()].map(({ metadata }) => metadata?.uid));
+    const isFirst = ({ metadata }: PodNow): boolean => first.has(metadata?.uid);
+    /** Uids of each workload's pods, and of those that went. */
+    const seen = new Map(Object.keys(replicas).map((app) => [app, new Set<string>()]));
+    const gone = new Map(Object.keys(replicas).map((app) => [app, new Set<string>()]));
+    const record = (pod: PodNow, isOver = isGoing(pod)): void => {
+      const app = pod.metadata?.labels?.['app'] ?? '';
+      seen.get(app)?.add(pod.metadata?.uid ?? '');
+      if (isOver) gone.get(app)?.add(pod.metadata?.uid ?? '');
+    };
+    for (const pod of pods.objects.values()) record(pod);
+    pods.onChange(({ type, object }) => record(object, type === 'DELETED' || isGoing(object)));
+    const crashed = new Set<string>();
+    pods.onChange(({ object }) => {
+      const { labels, uid = '' } = object.metadata ?? {};
+      if (labels?.['app'] !== 'stubborn' || isFirst(object) || object.status?.phase !== 'Running') return;
+      if (crashed.has(uid) || isGoing(object)) return;
+      crashed.add(uid);
+      crash(cluster, object).catch((error: unknown) => t.fail(String(error)));
+    });
+    const resource = (isIt: (now: Resource | undefined) => boolean): Promise<Resource | undefined> =>
+      cluster.waitFor<Resource>(clusterPath, isIt, 60_000);
+    const notes = async (): Promise<number> => {
+      const path = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-moved-pods`;
+      return Object.keys((await cluster.get<Notes>(path)).data ?? {}).length;
+    };
+    const podGroup = async (name: string, leader: string): Promise<void> => {
+      await faultTest.leader((now) => now === leader);
+      await faultTest.placesPods({ name, count: 20 });
+    };
+    const killable = createKillableControllers(t, cluster.directory, (options) =>
+      faultTest.controller(options),
+    );
 
-  await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
-  await victims.kill('resources/finalizer-added');
-  const begun = await resource((now) => now !== undefined);
-  t.same(begun?.metadata?.finalizers, [gatesFinalizer]);
-  t.equal(begun?.status, undefined, 'the next controller writes its status');
-  await victims.kill('resources/status-written');
-  t.equal((await resource((now) => now?.status !== undefined))?.status?.observedGeneration, 1);
-  const body = { spec: { preferredArchitecture: 'amd64' } };
-  await cluster.merge(clusterPath, body);
+    await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
+    await killable.kill('resources/finalizer-added');
+    const begun = await resource((now) => now !== undefined);
+    t.same(begun?.metadata?.finalizers, [gatesFinalizer]);
+    t.equal(begun?.status, undefined, 'the next controller writes its status');
+    await killable.kill('resources/status-written');
+    t.equal((await resource((now) => now?.status !== undefined))?.status?.observedGeneration, 1);
+    const body = { spec: { preferredArchitecture: 'amd64' } };
+    await cluster.merge(clusterPath, body);
 
-  await victims.kill('misplaced/noted', {
-    settings,
-    meanwhile: async (name) => {
-      const now = await resource((each) => each?.status?.observedGeneration === 2);
-      t.same(now?.metadata?.finalizers, [gatesFinalizer], 'once');
-      await crowd('noted', name);
-    },
-  });
-  t.equal(await notes(), 1, 'noted before anything is moved');
-  const moved = [...gone.values()].flatMap((each) => [...each]);
-  t.same(moved, [], 'and nothing is moved yet');
+    await killable.kill('misplaced/noted', {
+      settings,
+      meanwhile: async (name) => {
+        const now = await resource((each) => each?.status?.observedGeneration === 2);
+        t.same(now?.metadata?.finalizers, [gatesFinalizer], 'once');
+        await podGroup('noted', name);
+      },
+    });
+    t.equal(await notes(), 1, 'the cause is recorded before any eviction');
+    const moved = [...gone.values()].flatMap((each) => [...each]);
+    t.same(moved, [], 'no pod is evicted yet');
 
-  await victims.kill('misplaced/evicted', { settings, meanwhile: (name) => crowd('evicted', name) });
-  await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
-  t.equal(await notes(), 1, 'the next controller uses the note');
+    await killable.kill('misplaced/evicted', { settings, meanwhile: (name) => podGroup('evicted', name) });
+    await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
+    t.equal(await notes(), 1, 'the next controller uses the record');
 
-  await victims.kill('resources/before-release', {
-    settings,
-    meanwhile: async (name) => {
-      await settledOn(pods, 'web', 'amd64', replicas.web);
-      await told(events, 'MisplacedPodEvicted', ['Pod', /^web-/], 90_000);
-      await told(events, 'MisplacedPodEvicted', ['Deployment', /^web$/], 90_000);
-      await told(events, 'MisplacedPodHeld', ['Pod', /^kept-/], 90_000);
-      await told(events, 'MisplacedPodAgain', ['Deployment', /^stubborn$/], 90_000);
-      await scene.leader((now) => now === name);
-      const waiting = await scene.crowd({ name: 'waiting', count: 20 });
-      await waiting.gated();
-      await cluster.delete(clusterPath);
-      const leaving = await resource((now) => now?.status?.gatedPods !== undefined);
-      t.equal(leaving?.status?.gatedPods, 20, 'it waits for the gates');
-      waiting.release();
-      await waiting.end();
-    },
-  });
-  const held = await resource((now) => now !== undefined);
-  t.same(held?.metadata?.finalizers, [gatesFinalizer], 'the finalizer stays until the next controller comes');
-  t.notOk([...scene.pods.objects.values()].some(isGated));
+    await killable.kill('resources/before-release', {
+      settings,
+      meanwhile: async (name) => {
+        await settledOn(pods, 'web', 'amd64', replicas.web);
+        await waitForEvent(events, 'MisplacedPodEvicted', ['Pod', /^web-/], 90_000);
+        await waitForEvent(events, 'MisplacedPodEvicted', ['Deployment', /^web$/], 90_000);
+        await waitForEvent(events, 'MisplacedPodHeld', ['Pod', /^kept-/], 90_000);
+        await waitForEvent(events, 'MisplacedPodAgain', ['Deployment', /^stubborn$/], 90_000);
+        await faultTest.leader((now) => now === name);
+        const waiting = await faultTest.podGroup({ name: 'waiting', count: 20 });
+        await waiting.gated();
+        await cluster.delete(clusterPath);
+        const leaving = await resource((now) => now?.status?.gatedPods !== undefined);
+        t.equal(leaving?.status?.gatedPods, 20, 'it waits for the gates');
+        waiting.release();
+        await waiting.end();
+      },
+    });
+    const held = await resource((now) => now !== undefined);
+    t.same(
+      held?.metadata?.finalizers,
+      [gatesFinalizer],
+      'the finalizer stays until the next controller comes',
+    );
+    t.notOk([...faultTest.pods.objects.values()].some(isGated));
 
-  const last = await victims.live('last', settings);
-  await resource((now) => now === undefined);
-  await crowd('last', 'last');
-  for (const [app, count] of Object.entries(replicas)) {
-    const evicted = app === 'kept' ? 0 : count;
-    t.equal(gone.get(app)?.size, evicted, `${app}: so many were evicted`);
-    t.equal(seen.get(app)?.size, count + evicted, `${app}: and so many came for them`);
-    const successors = [...(gone.get(app) ?? [])].filter((uid) => !first.has(uid));
-    t.same(successors, [], `${app}: no successor was evicted`);
-    t.equal(podsOf(pods.objects.values(), app).length, count, `${app}: none is lost`);
-  }
-  victims.killedAtEach('resources', 'misplaced');
-  await last.process.stop();
-  await scene.clean();
-});
+    const last = await killable.live('last', settings);
+    await resource((now) => now === undefined);
+    await podGroup('last', 'last');
+    for (const [app, count] of Object.entries(replicas)) {
+      const evicted = app === 'kept' ? 0 : count;
+      t.equal(gone.get(app)?.size, evicted, `${app}: number of evictions`);
+      t.equal(seen.get(app)?.size, count + evicted, `${app}: number of replacements`);
+      const successors = [...(gone.get(app) ?? [])].filter((uid) => !first.has(uid));
+      t.same(successors, [], `${app}: no successor was evicted`);
+      t.equal(podsOf(pods.objects.values(), app).length, count, `${app}: no pod is lost`);
+    }
+    killable.expectKilledAtEach('resources', 'misplaced');
+    await last.process.stop();
+    await faultTest.clean();
+  },
+);

@@ -3,12 +3,12 @@ import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { requiring } from '../../support/placement-input.ts';
-import { metricOf } from './archwright.ts';
+import { metricOf } from './archwright/archwright.ts';
 import { startCluster } from './harness.ts';
-import { nodeOf, podOf, podPath, told, type EventNow } from './pods.ts';
-import { startArchwright } from './start-archwright.ts';
+import { nodeOf, podOf, podPath, waitForEvent, type EventNow } from './control-plane/pods.ts';
+import { startArchwright } from './archwright/start.ts';
 
-void t.test('gates in a real cluster', async (t) => {
+void t.test('gates work in a real cluster', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1, s390x: 1 } }, t);
   const settings = { 'fallback-architecture': 's390x', 'on-unknown-image': 'gate' };
   const { images, controller } = await startArchwright(cluster, { settings }, { 'max-gate-duration': '20s' });
@@ -25,7 +25,7 @@ void t.test('gates in a real cluster', async (t) => {
     t.equal(await nodeOf(cluster, 'late'), 'arm64-0');
   });
 
-  await t.test('gates of other controllers stay', async (t) => {
+  await t.test('gates of other controllers are kept', async (t) => {
     images.public.faults.add(/\/held\//u, { kind: 'delay', ms: 2000 });
     const pod = await create('held', images.push('held', ['arm64']), {
       schedulingGates: [{ name: 'x.example/theirs' }],
@@ -37,18 +37,18 @@ void t.test('gates in a real cluster', async (t) => {
   });
 
   await t.test(
-    'an image that is not found: the fallback architecture after maxGateDuration, and an event',
+    'after maxGateDuration a pod with an unknown image gets the fallback architecture and an event',
     async (t) => {
       const image = images.push('there', ['arm64']).replace('/there:', '/never:');
       await create('never', image);
       t.equal(await nodeOf(cluster, 'never'), 's390x-0');
       const events = await cluster.watch<EventNow>('/api/v1/namespaces/default/events', t);
-      t.match((await told(events, 'ImageUnknown', ['Pod', /^never$/])).message, 'not-found');
+      t.match((await waitForEvent(events, 'ImageUnknown', ['Pod', /^never$/])).message, 'not-found');
       t.ok((await metricOf(controller, 'archwright_gate_decisions_total', { outcome: 'fallback' })) >= 1);
     },
   );
 
-  await t.test('a pod that is opted out while it waits is ungated at once', async (t) => {
+  await t.test('a gated pod that opts out is ungated at once', async (t) => {
     const image = images.push('out', ['arm64']).replace('/out:', '/out-never:');
     await create('out', image);
     const body = { metadata: { labels: { 'arch.example/placement': 'disabled' } } };

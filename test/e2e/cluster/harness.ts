@@ -1,7 +1,7 @@
 /**
- * A cluster for tests: a real control plane (`control-plane.ts`) with nodes as mere objects (`nodes.ts`).
- * Tests wait by watches (`watch.ts`). archwright runs as child processes (`archwright.ts`), with registries
- * of scripted images (`images.ts`). Starts in some ten seconds and leaves nothing behind:
+ * A cluster for tests: a real control plane with nodes as mere objects (`control-plane/`). Tests wait by
+ * watches. archwright runs as child processes, with registries of scripted images (`archwright/`). Starts in
+ * about ten seconds and leaves nothing behind:
  *
  *   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } }, t);
  *   await cluster.create(podOf('web', image));
@@ -19,18 +19,31 @@ import { createKubeClient, type KubeClient, type Patch } from '../../../src/kube
 import type { Query } from '../../../src/kube/api/transport.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { say } from '../programs/cache.ts';
-import { startControlPlane, type ControlPlane, type ControlPlaneOptions } from './control-plane.ts';
-import type { Identities } from './identities.ts';
-import { nodeToCreate, plainNodes, takesPods, type FakeNode, type NodeObject } from './nodes.ts';
-import { waitFor, watch, type Watched } from './watch.ts';
+import {
+  startControlPlane,
+  type ControlPlane,
+  type ControlPlaneOptions,
+} from './control-plane/control-plane.ts';
+import type { Identities } from './control-plane/identities.ts';
+import {
+  nodeToCreate,
+  plainNodes,
+  takesPods,
+  type FakeNode,
+  type NodeObject,
+} from './control-plane/nodes.ts';
+import { waitFor, watch, type Watched } from './control-plane/watch.ts';
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
   /** Number of nodes by architecture, or a list. Default: none. With `apiServerOnly`: always none. */
   readonly nodes?: Readonly<Record<string, number>> | readonly FakeNode[];
 }
 
-/** Deadline for an answer of the API server. */
+/** Deadline for a response of the API server. */
 export const patience = (): AbortSignal => AbortSignal.timeout(30_000);
+
+/** Namespaces that the API server makes. */
+const systemNamespaces = ['default', 'kube-node-lease', 'kube-public', 'kube-system'];
 
 /** Kinds that tests make, by their API version. */
 const kinds = {
@@ -138,7 +151,7 @@ export class Cluster {
     for (const body of parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null)) {
       if (body === null) continue;
       const path = `${await this.pathOf(body)}/${body.metadata?.name ?? ''}`;
-      await this.patch(path, { type: 'apply', body, fieldManager: 'e2e', force: true });
+      await this.patch(path, { type: 'apply', body, fieldManager: 'e2e' });
     }
   }
 
@@ -158,19 +171,23 @@ export class Cluster {
 
   async createNamespace(name: string, labels: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.post('/api/v1/namespaces', { metadata: { name, labels } });
-    await this.accountIn(name);
+    await this.waitForContents(name);
   }
 
-  /** A namespace takes no pods until it has its default service account. */
-  async accountIn(namespace: string): Promise<void> {
-    const accounts = `/api/v1/namespaces/${namespace}/serviceaccounts`;
+  /**
+   * Waits for what each namespace contains. Pods can be created only after the default service account,
+   * and a listing of the cluster is complete only with the authorities.
+   */
+  async waitForContents(namespace: string): Promise<void> {
+    const path = `/api/v1/namespaces/${namespace}`;
     if (this.#plane.parts.has('kube-controller-manager')) {
-      await waitFor(this.client, `${accounts}/default`, (account) => account !== undefined);
+      for (const each of ['serviceaccounts/default', 'configmaps/kube-root-ca.crt'])
+        await waitFor(this.client, `${path}/${each}`, (found) => found !== undefined);
       return;
     }
     // The API server makes the namespace `default`, but no controller runs to make its accounts.
-    await waitFor(this.client, `/api/v1/namespaces/${namespace}`, (found) => found !== undefined);
-    await this.post(accounts, { metadata: { name: 'default' } });
+    await waitFor(this.client, path, (found) => found !== undefined);
+    await this.post(`${path}/serviceaccounts`, { metadata: { name: 'default' } });
   }
 
   async createNodes(wanted: readonly FakeNode[]): Promise<void> {
@@ -224,7 +241,8 @@ export async function startCluster({ nodes = {}, ...more }: ClusterOptions = {},
   const kubeconfig = await plane.identities.kubeconfig(admin, plane.server);
   const cluster = new Cluster(directory, plane, kubeconfig, await clientOf(kubeconfig));
   try {
-    await cluster.accountIn('default');
+    for (const each of plane.parts.has('kube-controller-manager') ? systemNamespaces : ['default'])
+      await cluster.waitForContents(each);
     await cluster.createNodes(isList(nodes) ? nodes : plainNodes(nodes));
   } catch (error) {
     await cluster.stop();

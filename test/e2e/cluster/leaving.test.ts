@@ -12,10 +12,10 @@ import {
   runArchwright,
   startController,
   startWebhook,
-} from './archwright.ts';
+} from './archwright/archwright.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { differences, listEverything } from './listing.ts';
-import { isGated, podOf } from './pods.ts';
+import { differences, listEverything, steadyListing } from './control-plane/listing.ts';
+import { isGated, podOf } from './control-plane/pods.ts';
 
 const leaseMs = 6000;
 const controllerSettings = {
@@ -42,10 +42,10 @@ async function untilGating(cluster: Cluster, wanted: boolean, ms: number): Promi
   throw new Error(`pods are ${wanted ? 'not ' : ''}gated after ${ms} ms`);
 }
 
-void t.test('gates only while a controller leads; clean leaves nothing behind', async (t) => {
+void t.test('pods are gated only while a controller leads, and clean leaves nothing behind', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 1, arm64: 1 } }, t);
   const tls = await prepareArchwright(cluster);
-  const before = await listEverything(cluster, ['pods']);
+  const before = await steadyListing(cluster, ['pods']);
 
   const webhook = await startWebhook(cluster, { tls });
   await configureWebhook(cluster, { tls, webhook });
@@ -80,26 +80,26 @@ void t.test('gates only while a controller leads; clean leaves nothing behind', 
 
   const args = ['clean', `--kubeconfig=${cluster.kubeconfig}`, '--webhook-configuration=archwright'];
   const killed = await runArchwright(cluster, args, (line, running) => {
-    if (line.includes('webhook configuration: 1 done')) setTimeout(() => running.signal('SIGKILL'), 50);
+    if (line.includes('webhook configuration: 1 done')) running.signal('SIGKILL');
   });
-  t.equal(killed.code, 'SIGKILL', 'the first one ends in the middle');
-  t.ok(gatedNow() > 0, 'and leaves gates behind');
+  t.equal(killed.code, 'SIGKILL', 'the first clean is killed');
+  t.ok(gatedNow() > 0, 'gates are left');
 
   const { code, output } = await runArchwright(cluster, args);
   t.equal(code, 0, output);
   enough.abort();
   await creating;
   await pods.until('the last pods', (found) => found.has(`default/app-${created - 1}`));
-  t.equal(gatedNow(), 0, `none of ${created} pods waits`);
+  t.equal(gatedNow(), 0, `none of ${created} pods is gated`);
   pods.close();
   const left = async (): Promise<readonly string[]> =>
     differences(before, await listEverything(cluster, ['pods']));
-  t.same(await left(), [], 'the cluster is what it was');
+  t.same(await left(), [], 'the cluster is as before');
 
   // Controllers that released the Lease for clean do not take it again.
   await pause(leaseMs + 2000);
-  t.same(await left(), [], 'and stays so while controllers run');
+  t.same(await left(), [], 'running controllers change nothing');
   t.match(first.process.log(), /removed from this cluster by archwright clean/);
-  t.equal((await runArchwright(cluster, args)).code, 0, 'once more is no error');
+  t.equal((await runArchwright(cluster, args)).code, 0, 'a repeated clean exits with 0');
   t.same(await left(), []);
 });

@@ -1,8 +1,8 @@
-/** Evictions of misplaced pods from before the webhook: limited at a time, within their budget, once each. */
+/** Evictions of pods from before the webhook: few at a time, within the budget, once each. */
 import t from 'tap';
-import { metricOf, startController } from './archwright.ts';
+import { metricOf, startController } from './archwright/archwright.ts';
 import { startCluster } from './harness.ts';
-import { startImages } from './images.ts';
+import { startImages } from './archwright/images.ts';
 import {
   budgetOf,
   cordon,
@@ -11,15 +11,15 @@ import {
   isOn,
   podsOf,
   settledOn,
-  told,
+  waitForEvent,
   workload,
   type EventNow,
   type PodNow,
-} from './pods.ts';
-import { startAdmission } from './start-archwright.ts';
-import { hasCondition } from './watch.ts';
+} from './control-plane/pods.ts';
+import { startAdmission } from './archwright/start.ts';
+import { hasCondition } from './control-plane/watch.ts';
 
-void t.test('misplaced pods are moved', async (t) => {
+void t.test('misplaced pods are evicted, and their replacements run elsewhere', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 } }, t);
   const images = await startImages(cluster);
   const image = images.push('shop/web', ['amd64']);
@@ -45,8 +45,8 @@ void t.test('misplaced pods are moved', async (t) => {
   const settings = { 'misplaced-pods-share': '34', 'evictions-per-minute': '600' };
   const first = await startController(cluster, { tls, agents, settings, name: 'first' });
   const events = await cluster.watch<EventNow>('/api/v1/namespaces/default/events', t);
-  await told(events, 'MisplacedPodHeld', [], 120_000);
-  t.equal(mostMoving, 0, 'the budget holds');
+  await waitForEvent(events, 'MisplacedPodHeld', [], 120_000);
+  t.equal(mostMoving, 0, 'the PodDisruptionBudget is kept');
   t.equal(await metricOf(first, 'archwright_misplaced_pods'), 6, 'without the skipped one');
   await first.process.stop();
 
@@ -57,5 +57,5 @@ void t.test('misplaced pods are moved', async (t) => {
   t.equal(await metricOf(second, 'archwright_misplaced_pods_total', { outcome: 'evicted' }), 6);
   const free = podsOf(pods.objects.values(), 'free').filter((pod) => isOn(pod, 'arm64') && !isGoing(pod));
   t.equal(free.length, 1);
-  for (const kind of ['Pod', 'Deployment']) await told(events, 'MisplacedPodEvicted', [kind]);
+  for (const kind of ['Pod', 'Deployment']) await waitForEvent(events, 'MisplacedPodEvicted', [kind]);
 });

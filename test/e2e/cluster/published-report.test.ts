@@ -9,13 +9,13 @@ import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { openReportsDefinitions } from '../programs/definitions.ts';
-import { until } from '../../serving/support.ts';
-import { installRights, tokenOf } from './accounts.ts';
-import { ownNamespace, runArchwright } from './archwright.ts';
-import { define } from './definitions.ts';
+import { until } from '../../support/until.ts';
+import { installRights, tokenOf } from './archwright/accounts.ts';
+import { ownNamespace, runArchwright } from './archwright/archwright.ts';
+import { define } from './control-plane/definitions.ts';
 import { clientOf, patience } from './harness.ts';
-import { podOf } from './pods.ts';
-import { startRelease } from './release.ts';
+import { podOf } from './control-plane/pods.ts';
+import { startRelease } from './archwright/release.ts';
 
 interface CronJob {
   readonly kind: string;
@@ -43,7 +43,7 @@ const reports = '/apis/openreports.io/v1alpha1';
 const reportIn = (namespace: string): string =>
   `${reports}/namespaces/${namespace}/reports/archwright-report`;
 
-t.test('the report on a schedule', async (t) => {
+t.test('the scheduled report is published with the rights of its account', async (t) => {
   const { cluster, images } = await startRelease(t);
   await installRights(cluster, 'deploy/archwright.yaml');
   await installRights(cluster, manifests);
@@ -79,12 +79,12 @@ t.test('the report on a schedule', async (t) => {
   t.match(unpacked('report.html.gz'), /^<!doctype html>/);
 
   for (const definition of openReportsDefinitions()) await define(cluster, definition);
-  // The API server answers 429 until it has read the stored objects of a new kind.
+  // The API server returns 429 until it has read the stored objects of a new kind.
   const isReady = () => cluster.get(`${reports}/reports`).then(Boolean, () => false);
-  await until('Reports can be listed', isReady, 60_000);
+  await until(isReady, 'Reports can be listed', 60_000);
   const second = await publish();
   t.equal(second.code, 0, second.output);
-  t.match(second.output, /Reports: 3 written, 0 deleted/, 'the third is of the controller');
+  t.match(second.output, /Reports: 3 written, 0 deleted/, "the third is for the controller's namespace");
   const inShop = await cluster.get(reportIn('shop'));
   t.match(inShop, {
     summary: { pass: 1, fail: 0 },
@@ -102,7 +102,7 @@ t.test('the report on a schedule', async (t) => {
   t.match(third.output, /Reports: 2 written, 1 deleted/);
   await t.rejects(cluster.get(reportIn('bank')), { code: 'not-found' });
   const { metadata } = await cluster.get(reportIn('shop'));
-  t.equal(metadata?.resourceVersion, inShop.metadata?.resourceVersion, 'what stays the same is not written');
+  t.equal(metadata?.resourceVersion, inShop.metadata?.resourceVersion, 'unchanged reports are not written');
 
   const client = await clientOf(account);
   t.teardown(() => client.close());

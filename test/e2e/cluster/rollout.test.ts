@@ -17,14 +17,24 @@ import {
   startController,
   startWebhook,
   type Server,
-} from './archwright.ts';
-import { withDefinitions } from './definitions.ts';
-import { createVictims } from './faults/victims.ts';
+} from './archwright/archwright.ts';
+import { installDefinitions } from './control-plane/definitions.ts';
+import { createKillableControllers } from './faults/killable-controllers.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { startImages } from './images.ts';
-import { budgetOf, cordon, isGated, isGoing, isOn, podPath, podsOf, workload, type PodNow } from './pods.ts';
-import { leaderOf, shortLease } from './start-archwright.ts';
-import { hasCondition, type Watched } from './watch.ts';
+import { startImages } from './archwright/images.ts';
+import {
+  budgetOf,
+  cordon,
+  isGated,
+  isGoing,
+  isOn,
+  podPath,
+  podsOf,
+  workload,
+  type PodNow,
+} from './control-plane/pods.ts';
+import { leaderOf, shortLease } from './archwright/start.ts';
+import { hasCondition, type Watched } from './control-plane/watch.ts';
 
 type Rollout = KubeObject & { readonly status?: RolloutStatus };
 
@@ -123,7 +133,7 @@ async function startBalancer(t: Test, servers: readonly Server[]): Promise<strin
   return `https://127.0.0.1:${await listen(balancer)}`;
 }
 
-const living = (pods: Watched<PodNow>, app: string): PodNow[] =>
+const livePods = (pods: Watched<PodNow>, app: string): PodNow[] =>
   podsOf(pods.objects.values(), app).filter((pod) => !isGoing(pod));
 const onArm = (pods: readonly PodNow[]): number => pods.filter((pod) => isOn(pod, 'arm64')).length;
 const areSettled = (pods: readonly PodNow[], count: number): boolean =>
@@ -169,9 +179,9 @@ async function rollOut(cluster: Cluster, name: string, spec: object): Promise<vo
 
 const failures = ['crash', 'unready', 'slow'] as const;
 
-void t.test('the share, rollbacks, and leaders that die', async (t) => {
+void t.test('rollouts keep their share, roll back, and survive dying leaders', async (t) => {
   const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages }, t);
-  await withDefinitions(cluster);
+  await installDefinitions(cluster);
   const images = await startImages(cluster);
   const image = images.push('shop/web', ['amd64', 'arm64']);
   const amdOnly = images.push('shop/amd', ['amd64']);
@@ -186,7 +196,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   if (!first) throw new Error('no webhook');
   const url = await startBalancer(t, webhooks);
   await configureWebhook(cluster, { tls, webhook: { ...first, url } });
-  const victims = createVictims(t, cluster.directory, (options) =>
+  const killable = createKillableControllers(t, cluster.directory, (options) =>
     startController(cluster, {
       tls,
       agents,
@@ -195,7 +205,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       settings: { ...shortLease, ...options.settings },
     }),
   );
-  let controller = await victims.live('first');
+  let controller = await killable.live('first');
   await leaderOf(cluster.client, (name) => name === 'first');
   const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
   const rollouts = await cluster.watch<Rollout>(group, t);
@@ -230,11 +240,11 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   await pods.until(
     'all run on amd64',
     () =>
-      areSettled(living(pods, 'web'), 20) &&
-      failures.every((app) => areSettled(living(pods, app), 12)) &&
-      areSettled(living(pods, 'broken'), 6) &&
-      areSettled(living(pods, 'db'), 2) &&
-      ['moved', 'chart', 'terms'].every((app) => areSettled(living(pods, app), 8)),
+      areSettled(livePods(pods, 'web'), 20) &&
+      failures.every((app) => areSettled(livePods(pods, app), 12)) &&
+      areSettled(livePods(pods, 'broken'), 6) &&
+      areSettled(livePods(pods, 'db'), 2) &&
+      ['moved', 'chart', 'terms'].every((app) => areSettled(livePods(pods, app), 8)),
     120_000,
   );
   await cordon(cluster, arm, false);
@@ -243,21 +253,21 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
 
   /** Waits until a workload has these pods, all ready. @returns pods between actual and wanted share */
   async function errorAt(app: string, count: number, percent: number): Promise<number> {
-    await pods.until(`${count} pods of ${app}`, () => areSettled(living(pods, app), count), 120_000);
-    return Math.abs(onArm(living(pods, app)) - (percent * count) / 100);
+    await pods.until(`${count} pods of ${app}`, () => areSettled(livePods(pods, app), count), 120_000);
+    return Math.abs(onArm(livePods(pods, app)) - (percent * count) / 100);
   }
   const within = (t: Test, error: number, count: number, about: string): void => {
-    t.ok(error <= Math.max(1, 0.05 * count), `${about}: ${error} of ${count} pods beside the share`);
+    t.ok(error <= Math.max(1, 0.05 * count), `${about}: ${error} of ${count} pods off the share`);
     t.comment(`share error: ${about}: ${error} of ${count} pods`);
   };
 
   const steady = Promise.withResolvers<undefined>();
   t.jobs = 8;
-  const sideBySide: Promise<unknown>[] = [];
-  const beside = (about: string, prove: (t: Test) => Promise<void>): void => {
-    sideBySide.push(t.test(about, { buffered: true }, prove));
+  const parallelTests: Promise<unknown>[] = [];
+  const parallel = (about: string, check: (t: Test) => Promise<void>): void => {
+    parallelTests.push(t.test(about, { buffered: true }, check));
   };
-  beside('the share over scale-ups by an HPA and a rolling update, with leaders that die', async (t) => {
+  parallel('an HPA and a rolling update keep the share while leaders die', async (t) => {
     try {
       const target = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' };
       const hpa = '/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers';
@@ -274,7 +284,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       within(t, await errorAt('web', 40, 25), 40, 'scaled from 20 to 40');
 
       await controller.process.stop();
-      await victims.kill('rollouts/status-written', {
+      await killable.kill('rollouts/status-written', {
         meanwhile: async (name) => {
           await leaderOf(cluster.client, (now) => now === name);
           const annotations = { restarted: 'once' };
@@ -283,11 +293,11 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
           });
         },
       });
-      controller = await victims.live('second');
+      controller = await killable.live('second');
       await leaderOf(cluster.client, (name) => name === 'second');
       steady.resolve(undefined);
       const isNew = ({ metadata }: PodNow): boolean => metadata?.annotations?.['restarted'] === 'once';
-      await pods.until('all are new', () => living(pods, 'web').every(isNew), 180_000);
+      await pods.until('all are new', () => livePods(pods, 'web').every(isNew), 180_000);
       within(t, await errorAt('web', 40, 25), 40, 'a rolling update');
 
       await cluster.merge(`${group}/web`, { spec: { steps: ['50%'] } });
@@ -296,7 +306,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       within(t, await errorAt('web', 80, 50), 80, 'another share, and scaled to 80');
       const hasOrder = ({ metadata }: PodNow): boolean =>
         metadata?.annotations?.['controller.kubernetes.io/pod-deletion-cost'] !== undefined;
-      await pods.until('all have a deletion cost', () => living(pods, 'web').every(hasOrder));
+      await pods.until('all have a deletion cost', () => livePods(pods, 'web').every(hasOrder));
       await scale(30);
       within(t, await errorAt('web', 30, 50), 30, 'scaled down to 30');
       await scale(60);
@@ -305,7 +315,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       t.comment(`admissions by webhook: ${counts.join(', ')}`);
       t.ok(
         counts.every((count) => count > 0),
-        'all three webhooks were asked',
+        'all three webhooks got requests',
       );
       await cluster.delete(`${hpa}/web`);
     } finally {
@@ -314,13 +324,13 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   });
 
   // The others follow one leader.
-  const besideLater = (about: string, prove: (t: Test) => Promise<void>): void =>
-    beside(about, async (t) => {
+  const parallelWhenSteady = (about: string, check: (t: Test) => Promise<void>): void =>
+    parallel(about, async (t) => {
       await steady.promise;
-      await prove(t);
+      await check(t);
     });
 
-  besideLater('a workload that cannot be moved is told, and nothing waits', async (t) => {
+  parallelWhenSteady('a workload that cannot move is reported, and nothing waits', async (t) => {
     await rollOut(cluster, 'pinned', {});
     await rollOut(cluster, 'kept', {});
     const { status } = await phase('pinned', 'Waiting');
@@ -330,21 +340,26 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
   });
 
   for (const app of ['chart', 'terms'])
-    besideLater(`under constraints: widen, pods that name amd64 have the share: ${app}`, async (t) => {
-      await rollOut(cluster, app, { steps: ['50%'] });
-      const { status } = await phase(app, 'Progressing');
-      t.match(status?.workloads, [{ name: `Deployment/${app}`, wanted: 4 }]);
-      await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, { spec: { replicas: 24 } });
-      within(t, await errorAt(app, 24, 50), 24, 'pods that name amd64');
-      t.notOk(living(pods, app).some(isGated), 'no pod is stuck');
-    });
+    parallelWhenSteady(
+      `with constraints: widen, pods that name amd64 follow the share: ${app}`,
+      async (t) => {
+        await rollOut(cluster, app, { steps: ['50%'] });
+        const { status } = await phase(app, 'Progressing');
+        t.match(status?.workloads, [{ name: `Deployment/${app}`, wanted: 4 }]);
+        await cluster.merge(`/apis/apps/v1/namespaces/default/deployments/${app}`, {
+          spec: { replicas: 24 },
+        });
+        within(t, await errorAt(app, 24, 50), 24, 'pods that name amd64');
+        t.notOk(livePods(pods, app).some(isGated), 'no pod is stuck');
+      },
+    );
 
-  besideLater('pods of a StatefulSet move where their volumes are', async (t) => {
+  parallelWhenSteady('pods of a StatefulSet move only to the zone of their volumes', async (t) => {
     await rollOut(cluster, 'db', { steps: ['50%', '100%'], pause: '1s', rebalance: true });
     const { status } = await phase('db', 'Complete', 120_000);
     t.match(status?.workloads, [{ name: 'StatefulSet/db', pods: 2, moved: 1, wanted: 1 }]);
-    await pods.until('both are ready', () => areSettled(living(pods, 'db'), 2));
-    const there = living(pods, 'db').filter((each) => isOn(each, 'arm64'));
+    await pods.until('both are ready', () => areSettled(livePods(pods, 'db'), 2));
+    const there = livePods(pods, 'db').filter((each) => isOn(each, 'arm64'));
     t.same(
       there.map(({ metadata }) => metadata?.name),
       ['db-1'],
@@ -358,8 +373,8 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     slow: [30_000, {}, /is not ready for/, 30],
   } as const;
   for (const app of failures)
-    besideLater(`${app} on arm64: back to 0%`, async (t) => {
-      const [limitMs, unhealthy, said, replicas] = limits[app];
+    parallelWhenSteady(`${app} fails on arm64 and is rolled back to 0%`, async (t) => {
+      const [limitMs, unhealthy, message, replicas] = limits[app];
       const isBad = (pod: PodNow): boolean => isOn(pod, 'arm64') && !hasCondition(pod, 'Ready');
       const bad = new Map<string, number>();
       pods.onChange(({ object, at }) => {
@@ -374,37 +389,38 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
       await pods.until('three are bad', () => bad.size >= 3, 60_000);
       const third = [...bad.values()].sort((a, b) => a - b)[2] ?? 0;
       const { status } = await phase(app, 'RolledBack');
-      t.match(status?.message, said);
+      t.match(status?.message, message);
       const seconds = (performance.now() - third - limitMs) / 1000;
       t.ok(seconds < 30, `rolled back ${seconds.toFixed(1)} s after the third bad pod`);
       t.comment(`${app}: rolled back ${seconds.toFixed(1)} s after the third bad pod: ${status?.message}`);
       await pods.until(
         'all are back',
-        () => areSettled(living(pods, app), replicas) && onArm(living(pods, app)) === 0,
+        () => areSettled(livePods(pods, app), replicas) && onArm(livePods(pods, app)) === 0,
         120_000,
       );
       t.comment(`${app}: all pods are ready ${((performance.now() - third) / 1000).toFixed(1)} s after it`);
-      t.notOk(living(pods, app).some(isGated), 'no pod is stuck');
+      t.notOk(livePods(pods, app).some(isGated), 'no pod is stuck');
     });
 
-  besideLater('rebalance moves running pods within their budget', async (t) => {
+  parallelWhenSteady('rebalance moves running pods within their budget', async (t) => {
     await budgetOf(cluster, 'moved', 7);
     let fewest = 8;
     pods.onChange(() => {
-      const ready = living(pods, 'moved').filter((pod) => hasCondition(pod, 'Ready')).length;
+      const ready = livePods(pods, 'moved').filter((pod) => hasCondition(pod, 'Ready')).length;
       fewest = Math.min(fewest, ready);
     });
     await rollOut(cluster, 'moved', { steps: ['50%'], pause: '1s', rebalance: true });
     await phase('moved', 'Complete', 120_000);
-    const isHalf = (): boolean => areSettled(living(pods, 'moved'), 8) && onArm(living(pods, 'moved')) === 4;
+    const isHalf = (): boolean =>
+      areSettled(livePods(pods, 'moved'), 8) && onArm(livePods(pods, 'moved')) === 4;
     await pods.until('half of them are moved', isHalf, 120_000);
     t.equal(fewest, 7, 'one at a time');
   });
-  await Promise.all(sideBySide);
+  await Promise.all(parallelTests);
 
-  await t.test('an exec format error: back at the first pod, by a leader that dies', async (t) => {
+  await t.test('an exec format error rolls back at the first pod, even if the leader dies', async (t) => {
     await controller.process.stop();
-    await victims.kill('rollouts/before-eviction', {
+    await killable.kill('rollouts/before-eviction', {
       meanwhile: async (name) => {
         await leaderOf(cluster.client, (now) => now === name);
         await rollOut(cluster, 'broken', { steps: ['50%'] });
@@ -412,8 +428,8 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
         await cluster.merge('/apis/apps/v1/namespaces/default/deployments/broken', {
           spec: { replicas: 12 },
         });
-        await pods.until('they run', () => areSettled(living(pods, 'broken'), 12), 60_000);
-        const victim = living(pods, 'broken').find((pod) => isOn(pod, 'arm64'));
+        await pods.until('they run', () => areSettled(livePods(pods, 'broken'), 12), 60_000);
+        const failing = livePods(pods, 'broken').find((pod) => isOn(pod, 'arm64'));
         const terminated = { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' };
         const container = {
           name: 'app',
@@ -424,7 +440,7 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
           state: { terminated },
         };
         const status = { conditions: [{ type: 'Ready', status: 'False' }], containerStatuses: [container] };
-        await cluster.patch(`${podPath(victim?.metadata?.name ?? '')}/status`, {
+        await cluster.patch(`${podPath(failing?.metadata?.name ?? '')}/status`, {
           type: 'strategic',
           body: { status },
         });
@@ -432,26 +448,26 @@ void t.test('the share, rollbacks, and leaders that die', async (t) => {
     });
     const { status } = await phase('broken', 'RolledBack');
     t.match(status?.message, /not built for the CPU/);
-    t.ok(onArm(living(pods, 'broken')) > 0, 'the leader died before it moved them');
-    controller = await victims.live('third');
+    t.ok(onArm(livePods(pods, 'broken')) > 0, 'the leader died before it moved them');
+    controller = await killable.live('third');
     await pods.until(
       'all are back',
-      () => areSettled(living(pods, 'broken'), 12) && onArm(living(pods, 'broken')) === 0,
+      () => areSettled(livePods(pods, 'broken'), 12) && onArm(livePods(pods, 'broken')) === 0,
       120_000,
     );
   });
 
-  await t.test('deleting a rollout leaves pods as they are', async (t) => {
-    const before = living(pods, 'web').map(({ metadata }) => metadata?.uid);
+  await t.test('deleting a rollout does not change pods', async (t) => {
+    const before = livePods(pods, 'web').map(({ metadata }) => metadata?.uid);
     for (const { metadata } of rollouts.objects.values()) await cluster.delete(`${group}/${metadata?.name}`);
     await rollouts.until('they are gone', (all) => all.size === 0);
     t.same(
-      living(pods, 'web').map(({ metadata }) => metadata?.uid),
+      livePods(pods, 'web').map(({ metadata }) => metadata?.uid),
       before,
     );
     t.notOk([...pods.objects.values()].some(isGated), 'no pod is gated');
   });
 
-  victims.killedAtEach('rollouts');
+  killable.expectKilledAtEach('rollouts');
   await controller.process.stop();
 });

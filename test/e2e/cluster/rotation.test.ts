@@ -16,11 +16,19 @@ import { defaultConfiguration } from '../../../src/policy/configuration/configur
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import { ownNamespace, startAgent, startWebhook, tryPod, type Server, type TlsDirs } from './archwright.ts';
+import {
+  ownNamespace,
+  startAgent,
+  startWebhook,
+  tryPod,
+  type Server,
+  type TlsDirs,
+} from './archwright/archwright.ts';
 import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
-import { mount, secretTexts, writeWebhooksFile } from './issued.ts';
-import { freePort } from './ports.ts';
+import { mount, secretTexts, writeWebhooksFile } from './archwright/issued.ts';
+import { freePort } from './control-plane/ports.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
+import { silentLog } from '../../support/captured.ts';
 
 /** The shortest that delays of Secrets and files allow on a busy machine: a third of a lifetime is 12 s. */
 const times = { certificateMs: 36_000, caMs: 68_000, settleMs: 4000 };
@@ -94,7 +102,7 @@ async function lead(
   }
 }
 
-void t.test('a rotation under load loses no admission', async (t) => {
+void t.test('no admission fails during a rotation under load', async (t) => {
   const cluster = await startCluster({}, t);
   await cluster.createNamespace(ownNamespace);
   await grant(cluster);
@@ -121,18 +129,18 @@ void t.test('a rotation under load loses no admission', async (t) => {
     const agent = await mount(t, cluster, 'archwright-agent-tls', ms);
     agents.push(await startAgent(cluster, { tls: { ...tls, agent }, name: `agent-${ms}` }));
     const tlsDir = await mount(t, cluster, 'archwright-controller-client-tls', ms);
-    const connection = await openConnection({ dir: tlsDir, log: createLog({ level: 'silent' }) });
+    const connection = await openConnection({ dir: tlsDir, log: silentLog });
     t.teardown(() => connection.close());
     connections.push(connection);
   }
   const refused: string[] = [];
   const counts = { pods: 0, requests: 0 };
-  const told = (error: unknown): void => {
+  const noteRefusal = (error: unknown): void => {
     if (!ending.signal.aborted) refused.push(error instanceof Error ? error.message : String(error));
   };
   const pods = async (): Promise<void> => {
     while (!ending.signal.aborted) {
-      const one = (): Promise<unknown> => tryPod(cluster).then(() => (counts.pods += 1), told);
+      const one = (): Promise<unknown> => tryPod(cluster).then(() => (counts.pods += 1), noteRefusal);
       // More at once than the API server keeps connections for: some begin with a handshake.
       await Promise.all(Array.from({ length: 12 }, one));
       await pause(100);
@@ -141,7 +149,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   const requests = async (connection: AgentConnection, agent: Server): Promise<void> => {
     while (!ending.signal.aborted) {
       const call = { signal: patience(), maxBytes: 100_000 };
-      await connection.json(agent.url, '/v1/info', call).then(() => (counts.requests += 1), told);
+      await connection.json(agent.url, '/v1/info', call).then(() => (counts.requests += 1), noteRefusal);
       await pause(50);
     }
   };
@@ -166,8 +174,8 @@ void t.test('a rotation under load loses no admission', async (t) => {
     if (found.newest) authorities.add(found.newest.certificate.id);
     const { certificate } = readLeaf(await secretTexts(cluster, 'archwright-webhook-tls'));
     if (certificate) leaves.add(certificate.id);
-    const isThrough = authorities.size >= 3 && found.previous.length === 0;
-    if (isThrough || performance.now() > until) break;
+    const isDone = authorities.size >= 3 && found.previous.length === 0;
+    if (isDone || performance.now() > until) break;
     await pause(200);
   }
   ending.abort(new Error('enough'));
@@ -179,7 +187,7 @@ void t.test('a rotation under load loses no admission', async (t) => {
   t.ok(leaves.size >= 4);
   t.ok(counts.pods > 500);
   t.ok(counts.requests > 500);
-  const trouble = lines.filter((line) => line.includes('"level":"error"'));
-  t.same(trouble, []);
+  const errors = lines.filter((line) => line.includes('"level":"error"'));
+  t.same(errors, []);
   t.notMatch(lines.join(''), 'PRIVATE KEY');
 });

@@ -1,12 +1,12 @@
 /** Taints on a real control plane: tolerations, then taints; a DaemonSet blocks a taint; and back. */
 import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
-import { startController } from './archwright.ts';
+import { startController } from './archwright/archwright.ts';
 import { startCluster } from './harness.ts';
-import { startImages } from './images.ts';
-import type { NodeObject } from './nodes.ts';
-import { podOf, told, workload, type EventNow, type PodNow } from './pods.ts';
-import { startAdmission } from './start-archwright.ts';
+import { startImages } from './archwright/images.ts';
+import type { NodeObject } from './control-plane/nodes.ts';
+import { podOf, waitForEvent, workload, type EventNow, type PodNow } from './control-plane/pods.ts';
+import { startAdmission } from './archwright/start.ts';
 
 const key = 'arch.example/architecture';
 const foreign = { key: 'dedicated', value: 'shop', effect: 'PreferNoSchedule' };
@@ -19,7 +19,7 @@ const tolerates = ({ spec }: PodNow): boolean =>
   spec.tolerations?.some((toleration) => toleration.key === key && toleration.value === 'arm64') ?? false;
 const version = ({ metadata }: KubeObject): number => Number(metadata?.resourceVersion);
 
-void t.test('pods first, then nodes, and back', async (t) => {
+void t.test('pods get tolerations before nodes get taints, and in reverse order back', async (t) => {
   const cluster = await startCluster(
     {
       nodes: [
@@ -64,7 +64,7 @@ void t.test('pods first, then nodes, and back', async (t) => {
   const settings = { 'taint-architectures': 'arm64' };
   const { tls, agents } = await startAdmission(cluster, { images, settings });
   const controller = await startController(cluster, { tls, agents, settings });
-  await told(events, 'TaintHeldBack', ['DaemonSet', /^log$/], 60_000);
+  await waitForEvent(events, 'TaintHeldBack', ['DaemonSet', /^log$/], 60_000);
   t.equal(taintedAt.size, 0);
 
   const tolerations = [{ operator: 'Exists', effect: 'NoSchedule' }];

@@ -13,6 +13,7 @@ import { pathOf } from '../../../src/controller/webhook-configuration/endpoints.
 import { paths } from '../../../src/kube/api/paths.ts';
 import { send } from '../../serving/support.ts';
 import { createCa, type PemPair } from '../../support/certificates.ts';
+import { until } from '../../support/until.ts';
 import { podOf, review } from '../../webhook/support.ts';
 import {
   configureWebhook,
@@ -24,11 +25,11 @@ import {
   tryPod,
   type Server,
   type TlsDirs,
-} from './archwright.ts';
+} from './archwright/archwright.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { mount, mountAny, secretTexts, writeWebhooksFile } from './issued.ts';
-import { freePort } from './ports.ts';
-import { shortLease } from './start-archwright.ts';
+import { mount, mountAny, secretTexts, writeWebhooksFile } from './archwright/issued.ts';
+import { freePort } from './control-plane/ports.ts';
+import { shortLease } from './archwright/start.ts';
 
 const name = 'archwright';
 const configured = paths.mutatingWebhookConfigurations(name);
@@ -40,7 +41,7 @@ const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '
 
 const body = review({ object: podOf(['probe.invalid/probe:1']) });
 
-/** Pods until the end, enough at once for new connections. */
+/** Creates pods until `end`, enough at once to need new connections. */
 function createPods(t: Test, cluster: Cluster) {
   const ending = new AbortController();
   const refused: string[] = [];
@@ -65,8 +66,8 @@ function createPods(t: Test, cluster: Cluster) {
   return { end, count: () => pods };
 }
 
-/** The start of a 7 MiB review without its body. @returns the answer before the connection is closed */
-async function announce(webhook: Server, ca: string, path: string, client?: PemPair): Promise<string> {
+/** Sends the headers of a 7 MiB review. @returns the response before the connection is closed */
+async function sendHeaders(webhook: Server, ca: string, path: string, client?: PemPair): Promise<string> {
   const { hostname, port } = new URL(webhook.url);
   const socket = connect({ host: hostname, port: Number(port), ca, ...client });
   const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -78,7 +79,7 @@ async function announce(webhook: Server, ca: string, path: string, client?: PemP
   return promise;
 }
 
-t.test('the path rotates while pods are created', async (t) => {
+t.test('no pod is refused while the path rotates', async (t) => {
   const cluster = await startCluster({}, t);
   await cluster.createNamespace(ownNamespace);
   await cluster.make('MutatingWebhookConfiguration', name);
@@ -103,7 +104,7 @@ t.test('the path rotates while pods are created', async (t) => {
     const { clientConfig } = now?.webhooks?.[0] ?? {};
     return clientConfig ? pathOf(clientConfig) : '';
   };
-  const inForce = async (other = ''): Promise<string> => {
+  const nextPath = async (other = ''): Promise<string> => {
     const isNew = (now: WebhookConfiguration | undefined): boolean => !['', other].includes(pathIn(now));
     return pathIn(await cluster.waitFor<WebhookConfiguration>(configured, isNew, 120_000));
   };
@@ -111,32 +112,31 @@ t.test('the path rotates while pods are created', async (t) => {
     const headers = { 'content-type': 'application/json' };
     return (await send(`${webhook.url}${path}`, { method: 'POST', agent: false, ca, headers, body })).status;
   };
-  const first = await inForce();
+  const first = await nextPath();
   t.match(first, /^\/mutate\/[0-9a-f]{64}$/);
   const load = createPods(t, cluster);
-  // By age.
-  const second = await inForce(first);
+  // The path rotates by age.
+  const second = await nextPath(first);
   t.equal(await statusAt(second), 200);
-  t.equal(await statusAt(first), 200, 'the path before is accepted for a while');
-  // As documented for a path that has become known.
+  t.equal(await statusAt(first), 200, 'the previous path is accepted for a while');
+  // As documented for a leaked path.
   await cluster.merge(paths.secrets(ownNamespace, pathSecret), { data: { rotated: null } });
-  const third = await inForce(second);
+  const third = await nextPath(second);
   t.equal(await statusAt(first), 404, 'then it is refused');
   t.equal(await statusAt(second), 200);
-  t.match(await announce(webhook, ca, first), /^HTTP\/1.1 404 [^]*connection: close/i);
+  t.match(await sendHeaders(webhook, ca, first), /^HTTP\/1.1 404 [^]*connection: close/i);
   const before = load.count();
-  await pause(3000);
-  t.ok(load.count() > before, 'pods are admitted at the third path');
+  await until(() => load.count() > before + 24, 'pods are admitted at the third path');
+  await until(() => load.count() > 200, 'enough pods', 120_000);
   t.ok((await metricOf(webhook, 'archwright_admissions_total')) > load.count() / 2);
   const { pods, refused } = await load.end();
   t.comment(`${pods} pods`);
   t.same(refused.slice(0, 5), [], `${refused.length} refused`);
-  t.ok(pods > 200);
   for (const { process } of [controller, webhook])
     for (const path of [first, second, third]) t.notOk(process.log().includes(path.slice(-64)), process.name);
 });
 
-t.test('the API server presents a client certificate', async (t) => {
+t.test('the webhook requires the client certificate of the API server', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'archwright-e2e-admission-'));
   t.teardown(() => rm(directory, { recursive: true }));
   const write = async (file: string, content: string | object): Promise<string> => {
@@ -177,13 +177,16 @@ t.test('the API server presents a client certificate', async (t) => {
     ['a certificate of another authority', stranger],
     ["a server's certificate of that authority", server],
   ] as const)
-    t.match(await announce(webhook, ca, '/mutate', client), /^HTTP\/1.1 403 [^]*connection: close/i, what);
+    t.match(await sendHeaders(webhook, ca, '/mutate', client), /^HTTP\/1.1 403 [^]*connection: close/i, what);
   const headers = { 'content-type': 'application/json' };
   const options = { method: 'POST', agent: false, ca, headers, body, ...pair } as const;
-  t.equal((await send(`${webhook.url}/mutate`, options)).status, 200, 'who has its certificate is believed');
-  await pause(2000);
+  t.equal(
+    (await send(`${webhook.url}/mutate`, options)).status,
+    200,
+    'a caller with its certificate is accepted',
+  );
+  await until(() => load.count() > 20, 'pods are admitted');
   const { pods, refused } = await load.end();
   t.comment(`${pods} pods`);
   t.same(refused.slice(0, 5), [], `${refused.length} refused`);
-  t.ok(pods > 20);
 });

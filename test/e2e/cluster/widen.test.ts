@@ -12,23 +12,23 @@ import type { NodeSelectorTerm, Pod, PodSpec } from '../../../src/kube/api/objec
 import { podConfig } from '../../policy/resources/objects.ts';
 import { isIn, requiring, termOf } from '../../support/placement-input.ts';
 import { selects, tolerates } from '../../support/scheduler-model.ts';
-import { createRandom, seedOfRun, type Random } from '../random.ts';
-import { prepareArchwright } from './archwright.ts';
-import { withDefinitions } from './definitions.ts';
+import { createRandom, seedOfRun, type Random, casesOfRun } from '../random.ts';
+import { prepareArchwright } from './archwright/archwright.ts';
+import { installDefinitions } from './control-plane/definitions.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { startImages } from './images.ts';
-import { podToSend, pushImages } from './judge/court.ts';
-import { generateCase, type Case } from './judge/generate.ts';
-import { modelNodes } from './judge/model.ts';
-import { answerOf } from './judge/runtimes.ts';
-import { images as judgeImages, nodes, policies, zones } from './judge/world.ts';
-import { nodeOf, podOf } from './pods.ts';
-import { startAdmission } from './start-archwright.ts';
+import { startImages } from './archwright/images.ts';
+import { podToSend, pushImages } from './random-pods/run-cases.ts';
+import { generateCase, type Case } from './random-pods/generate.ts';
+import { modelNodes } from './random-pods/model.ts';
+import { verdictOf } from './random-pods/runtimes.ts';
+import { images as randomPodImages, nodes, policies, zones } from './random-pods/world.ts';
+import { nodeOf, podOf } from './control-plane/pods.ts';
+import { startAdmission } from './archwright/start.ts';
+import { concurrently } from '../../../src/async/concurrently.ts';
 
 const seed = seedOfRun();
-const count = Number(process.env['E2E_CASES'] ?? 1000);
+const count = casesOfRun(1000);
 const shown = 5;
-const parallel = 8;
 
 const arch = 'kubernetes.io/arch';
 const beta = 'beta.kubernetes.io/arch';
@@ -40,7 +40,7 @@ const named = ['amd64', 'amd64', 'amd64', 'arm64', 'arm64', 's390x', 'ppc64le'] 
 const usual = ['all', 'all', 'three', 'three', 'two', 'two', 'v3-and-arm', 'slow-all'];
 
 /** How charts name architectures. */
-function naming(random: Random): Partial<PodSpec> {
+function namedArchitectures(random: Random): Partial<PodSpec> {
   const name = random.pick(named);
   const other = random.pick(named);
   const zone = isIn('zone', random.pick(zones));
@@ -66,10 +66,10 @@ function chartCase(random: Random, index: number): Case {
   const one = generateCase(random, index);
   if (random.chance(0.25)) return one;
   const { affinity: _affinity, nodeSelector: _, ...spec } = one.pod.spec;
-  const own = { ...one.pod, spec: { ...spec, ...naming(random) } };
+  const own = { ...one.pod, spec: { ...spec, ...namedArchitectures(random) } };
   if (random.chance(0.3)) return { ...one, pod: own };
   const repository = random.pick(usual);
-  const images = judgeImages.filter((each) => each.repository === repository);
+  const images = randomPodImages.filter((each) => each.repository === repository);
   const { initContainers: _init, volumes: _volumes, ...rest } = own.spec;
   const containers = [{ name: 'app', image: repository }];
   return { ...one, images, pod: { ...own, spec: { ...rest, containers } } };
@@ -81,7 +81,7 @@ async function dryRun(cluster: Cluster, namespace: string, pod: Pod): Promise<Po
   return cluster.post<Pod>(path, pod, { dryRun: 'All' }).catch(String);
 }
 
-/** Repeats a dry run until admission answers as expected: the webhook needs time to learn the facts. */
+/** Repeats a dry run until the pod is admitted as expected: the webhook needs time to learn the facts. */
 async function untilAdmitted(
   cluster: Cluster,
   namespace: string,
@@ -115,7 +115,7 @@ function problemOf(one: Case, sent: Pod, kept: Pod, wide: Pod): string | undefin
   for (const node of modelNodes.filter((each) => selects(wide.spec, each) && !selects(sent.spec, each)))
     for (const image of one.images) {
       if (image.knowledge !== 'at once') return `widened with the unknown ${image.repository}`;
-      if (answerOf(image, node.node) !== 'yes') return `${image.repository} on ${node.name}`;
+      if (verdictOf(image, node.node) !== 'yes') return `${image.repository} on ${node.name}`;
     }
   const { widened, architectures = [] } = recordOf(wide);
   if (widened === undefined)
@@ -130,7 +130,7 @@ function schedulingOf({ spec }: Pod): string {
 }
 
 /** A policy that requires amd64 for a namespace's pods. The API server reapplies it after a webhook. */
-async function insistIn(cluster: Cluster, namespace: string): Promise<void> {
+async function requireAmd64In(cluster: Cluster, namespace: string): Promise<void> {
   await cluster.createNamespace(namespace);
   await cluster.make('MutatingAdmissionPolicy', namespace, {
     spec: {
@@ -155,12 +155,12 @@ async function insistIn(cluster: Cluster, namespace: string): Promise<void> {
   await cluster.make('MutatingAdmissionPolicyBinding', namespace, { spec: { policyName: namespace } });
 }
 
-void t.test('random pods of charts, widened', async (t) => {
+void t.test('random pods of charts keep their nodes when constraints are widened', async (t) => {
   t.comment(`E2E_SEED=${seed} E2E_CASES=${count}`);
   const random = createRandom(seed);
   const cases = Array.from({ length: count }, (_, index) => chartCase(random, index));
   const cluster = await startCluster({ nodes }, t);
-  await withDefinitions(cluster);
+  await installDefinitions(cluster);
   await Promise.all(['warm', 'widened', 'kept'].map((name) => cluster.createNamespace(name)));
   const keep = podConfig({ constraints: 'keep' }, 'keep');
   await cluster.create({ ...keep, metadata: { ...keep.metadata, namespace: 'kept' } });
@@ -168,7 +168,7 @@ void t.test('random pods of charts, widened', async (t) => {
     handler: 'runc',
     scheduling: { nodeSelector: { disk: 'ssd' } },
   });
-  await insistIn(cluster, 'insisting');
+  await requireAmd64In(cluster, 'insisting');
   const images = await startImages(cluster);
   const references = pushImages(images);
   const tls = await prepareArchwright(cluster);
@@ -185,7 +185,7 @@ void t.test('random pods of charts, widened', async (t) => {
       'inline-budget': '5s',
     };
     const started = await startAdmission(cluster, { images, tls, settings, failurePolicy: 'Fail' });
-    for (const { repository, knowledge } of judgeImages)
+    for (const { repository, knowledge } of randomPodImages)
       if (knowledge === 'at once')
         await cluster.create(
           podOf(`warm-${index}-${repository}`, imageOf(repository), {}, { namespace: 'warm' }),
@@ -198,34 +198,30 @@ void t.test('random pods of charts, widened', async (t) => {
 
     const problems: string[] = [];
     let widened = 0;
-    const left = own.map((one) => ({ one, sent: podToSend(one, references) }));
-    const work = async (): Promise<void> => {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) {
-        const { one, sent } = next;
-        const kept = await dryRun(cluster, 'kept', sent);
-        const wide = await dryRun(cluster, 'widened', sent);
-        if (typeof kept === 'string' || typeof wide === 'string') {
-          problems.push(`${one.name} refused: ${JSON.stringify({ sent, kept, wide })}`);
-          continue;
-        }
-        const problem = problemOf(one, sent, kept, wide);
-        const pods = [sent, kept, wide].map(schedulingOf);
-        if (problem !== undefined) problems.push(`${one.name} ${problem}: ${pods.join('; ')}`);
-        if (recordOf(wide).widened) widened += 1;
+    await concurrently(own, 8, async (one) => {
+      const sent = podToSend(one, references);
+      const kept = await dryRun(cluster, 'kept', sent);
+      const wide = await dryRun(cluster, 'widened', sent);
+      if (typeof kept === 'string' || typeof wide === 'string') {
+        problems.push(`${one.name} refused: ${JSON.stringify({ sent, kept, wide })}`);
+        return;
       }
-    };
-    await Promise.all(Array.from({ length: parallel }, work));
+      const problem = problemOf(one, sent, kept, wide);
+      const pods = [sent, kept, wide].map(schedulingOf);
+      if (problem !== undefined) problems.push(`${one.name} ${problem}: ${pods.join('; ')}`);
+      if (recordOf(wide).widened) widened += 1;
+    });
     t.same(problems.slice(0, shown), [], `${policy.name}: ${own.length} pods, ${widened} widened`);
     t.ok(widened > own.length / 20, `${policy.name}: ${widened} were widened`);
 
     const spec = { nodeSelector: { [arch]: 'amd64', disk: 'ssd', zone: 'b', cores: '64' } };
     const name = `only-arm64-${index}`;
     await cluster.create(podOf(name, imageOf('two'), spec, { namespace: 'widened' }));
-    t.equal(await nodeOf(cluster, name, 'widened'), 'arm64-b', 'where no node of its own fits');
+    t.equal(await nodeOf(cluster, name, 'widened'), 'arm64-b', 'if none of its own nodes fits');
     const isPinned = (text: string): boolean =>
       text.includes(`"nodeSelector":{"${arch}":"amd64"}`) && !text.includes('widened');
-    await untilAdmitted(cluster, 'insisting', pinned, isPinned);
-    t.pass('a policy of the cluster has the last word');
+    const insisted = untilAdmitted(cluster, 'insisting', pinned, isPinned);
+    await t.resolves(insisted, 'a mutating policy applies after the webhook');
     await cluster.delete('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright');
     await Promise.all([started.webhook, ...started.agents].map(({ process }) => process.stop()));
   }

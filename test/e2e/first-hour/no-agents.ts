@@ -5,16 +5,16 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { isGated } from '../cluster/pods.ts';
-import { webhooksInForce, whole } from '../helm/parts.ts';
+import { isGated } from '../cluster/control-plane/pods.ts';
+import { untilWebhooksInForce, untilReady } from '../helm/parts.ts';
 import { deletePods, podOf, runningPod } from '../helm/pods.ts';
 import { namespace } from '../helm/release.ts';
 import { step } from '../helm/report.ts';
 import type { World } from '../helm/world.ts';
-import { eventsSay, explainSays, reportSays, statusSays } from './answers.ts';
+import { expectEvents, expectExplain, expectReport, expectStatus } from './diagnostics.ts';
 import { expectCode, type Readme } from './readme.ts';
 
-/** No agent has answered for 30 s; a loaded machine gets more. */
+/** No agent has answered for 30 s; a loaded machine needs more. */
 const patienceMs = 120_000;
 const cause = /no agent answers archwright-webhook[^]*violates PodSecurity/;
 const unknown = /unavailable: no agents are known; see archwright status/;
@@ -26,7 +26,7 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
   readme.writeValues({ startupCheck: { enabled: false, timeout: '20s' } });
   await step(of('helm install'), async () => {
     expectCode(await readme.run('helm install archwright'), 0);
-    await webhooksInForce(cluster);
+    await untilWebhooksInForce(cluster);
   });
   const failing = step(of('helm test fails, and the log of its pod names the cause'), async () => {
     const { code, text } = await readme.run('helm test');
@@ -35,10 +35,10 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
     const log = await readme.sh(`kubectl logs --namespace ${namespace} archwright-test`);
     assert.match(expectCode(log, 0), cause);
   });
-  const told = step(of('status and the events of the DaemonSet name the cause'), async () => {
-    await statusSays(readme, { code: 1, has: [cause, /^agents +0 of 1 ready/m] });
+  const named = step(of('status and the events of the DaemonSet name the cause'), async () => {
+    await expectStatus(readme, { code: 1, has: [cause, /^agents +0 of 1 ready/m] });
     const daemonSet = [namespace, 'DaemonSet', 'archwright-agent'] as const;
-    await eventsSay(cluster, daemonSet, /^FailedCreate: .*violates PodSecurity/);
+    await expectEvents(cluster, daemonSet, /^FailedCreate: .*violates PodSecurity/);
   });
   const open = step(
     of('new pods are not gated; explain and report say why they have no placement'),
@@ -47,13 +47,13 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
       await runningPod(cluster, 'alone');
       const lacks = [/the registry cannot be reached/, /created again +gated/];
       const has = [/no record of a decision/, /created again +allowed-unknown/, unknown];
-      await explainSays(readme, ['default', 'pod/alone'], { code: 0, has, lacks });
-      await reportSays(readme, { code: 1, has: [/Pod\/alone +1 .* unknown +.*no agents are known/] });
+      await expectExplain(readme, ['default', 'pod/alone'], { code: 0, has, lacks });
+      await expectReport(readme, { code: 1, has: [/Pod\/alone +1 .* unknown +.*no agents are known/] });
       await deletePods(cluster, ['alone']);
     },
   );
   // Waits for all: none is under way after a failure of another.
-  const ended = await Promise.allSettled([failing, told, open]);
+  const ended = await Promise.allSettled([failing, named, open]);
   for (const each of ended) if (each.status === 'rejected') throw each.reason;
 
   await step(of('the namespace is labeled: agents start, and everything works'), async () => {
@@ -62,9 +62,9 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
     expectCode(await readme.run('kubectl label namespace'), 0);
     // The DaemonSet controller retries with a growing back-off.
     expectCode(await readme.sh(`kubectl -n ${namespace} rollout restart daemonset archwright-agent`), 0);
-    await whole(cluster);
+    await untilReady(cluster);
     expectCode(await readme.run('helm test'), 0);
-    await statusSays(readme, { code: 0, has: [/^agents +1 of 1 ready/m] });
+    await expectStatus(readme, { code: 0, has: [/^agents +1 of 1 ready/m] });
   });
   await step(of('uninstall'), async () => {
     expectCode(await readme.run('helm uninstall'), 0);

@@ -62,7 +62,7 @@ export function openReadme({ cluster, programs, registries }: World, layout: str
 
   return {
     sh,
-    /** The command that begins so. @throws Error if README.md has none, or several */
+    /** Runs the command with this start. @throws Error if README.md has none, or several */
     run: (start: string): Promise<Outcome> => {
       const found = [...new Set(commands.filter((each) => each.startsWith(start)))];
       if (found.length !== 1 || found[0] === undefined)

@@ -1,12 +1,12 @@
 /** The three mistakes are repaired: waiting pods are placed, and no problem is left. */
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { isGated, podPath, runningPod } from '../cluster/pods.ts';
+import { isGated, podPath, runningPod } from '../cluster/control-plane/pods.ts';
 import { isPlaced } from '../helm/pods.ts';
 import { namespace } from '../helm/release.ts';
 import { step } from '../helm/report.ts';
 import type { World } from '../helm/world.ts';
-import { explainSays, reportSays, statusSays } from './answers.ts';
+import { expectExplain, expectReport, expectStatus } from './diagnostics.ts';
 import { expectCode, type Readme } from './readme.ts';
 import { maxGateDuration } from './wrong-credentials.ts';
 
@@ -33,22 +33,22 @@ export async function rightCredentials(world: World, readme: Readme): Promise<vo
   await step(of('helm test and status find nothing wrong'), async () => {
     expectCode(await readme.run('helm test'), 0);
     const has = [/^credentials +no problem known/m, /^gated pods +none/m];
-    await statusSays(readme, { code: 0, has, lacks: [/Look at/] });
+    await expectStatus(readme, { code: 0, has, lacks: [/Look at/] });
   });
-  await step(of('explain and report say what was decided, and by which credential'), async () => {
+  await step(of('explain and report show the decision and the credential'), async () => {
     const has = [
       /decided before: placed, requires amd64/,
       /created again +placed/,
       /amd64 s390x +memory +pull-secret/,
     ];
-    await explainSays(readme, ['shop', 'pod/web-0'], { code: 0, has });
+    await expectExplain(readme, ['shop', 'pod/web-0'], { code: 0, has });
     const plugin = [/decided before: placed/, /memory +credential-provider/];
-    await explainSays(readme, ['default', 'pod/by-plugin'], { code: 0, has: plugin });
+    await expectExplain(readme, ['default', 'pod/by-plugin'], { code: 0, has: plugin });
     const rows = [
       /default +Pod\/by-team +1 +placed +- .* yes/,
       /shop +StatefulSet\/web +1 +placed +amd64 .* no .*has amd64, s390x/,
     ];
-    await reportSays(readme, { code: 0, has: rows });
+    await expectReport(readme, { code: 0, has: rows });
   });
   await step(of('see why, as in README.md'), async () => {
     const explained = expectCode(await readme.run('kubectl archwright explain pod/web-0'), 0);

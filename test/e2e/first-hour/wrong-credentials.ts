@@ -2,16 +2,16 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { isGated, podPath, type EventNow } from '../cluster/pods.ts';
+import { isGated, podPath, type EventNow } from '../cluster/control-plane/pods.ts';
 import { deletePods, isPlaced, podOf } from '../helm/pods.ts';
 import { namespace } from '../helm/release.ts';
-import { step, tell } from '../helm/report.ts';
+import { step, reportLine } from '../helm/report.ts';
 import type { World } from '../helm/world.ts';
-import { eventsSay, explainSays, reportSays, statusSays } from './answers.ts';
+import { expectEvents, expectExplain, expectReport, expectStatus } from './diagnostics.ts';
 import { expectCode, type Readme } from './readme.ts';
 
 /**
- * The first pod is placed some 6 s after the start of `helm install` on two idle cores, mostly the start of
+ * The first pod is placed about 6 s after the start of `helm install` on two idle cores, mostly the start of
  * programs. `.ci/run`, with three lanes on these cores, and a load of 20 (47 s) need a multiple of it.
  */
 const firstPodMs = 120_000;
@@ -32,7 +32,7 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
     const first = await firstPlaced(world, from);
     const { outcome, ms } = await installing;
     expectCode(outcome, 0);
-    tell({
+    reportLine({
       fact: `first pod placed ${first} ms after the start of helm install, which ended after ${ms} ms`,
     });
   });
@@ -48,14 +48,15 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
     await createPods(world);
     const hint =
       /^Gated: .*until .*\/app\/multi:1: unauthorized: pull secret shop\/login: there is no such Secret/;
-    await eventsSay(cluster, ['shop', 'Pod', 'web-0'], hint);
-    await eventsSay(
+    await expectEvents(cluster, ['shop', 'Pod', 'web-0'], hint);
+    await expectEvents(
       cluster,
       ['shop', 'StatefulSet', 'web'],
       new RegExp(hint.source.replace('^Gated: ', '^Gated: Pod web-0: ')),
     );
     const refused = /^Gated: .*: unauthorized: the registry requires a valid credential/;
-    for (const name of ['by-plugin', 'by-team']) await eventsSay(cluster, ['default', 'Pod', name], refused);
+    for (const name of ['by-plugin', 'by-team'])
+      await expectEvents(cluster, ['default', 'Pod', name], refused);
   });
   const file = `${hosts.team.replace(':', '_')}_.toml`;
   const problems = [
@@ -65,30 +66,30 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
     /credentials are not used: [^\n]*config\.yaml[^\n]*did you mean \/etc\/eks\/image-credential-provider\/config\.json\?/,
   ];
   await step(of('events of the DaemonSet and status name the files that are not used'), async () => {
-    await eventsSay(cluster, [namespace, 'DaemonSet', 'archwright-agent'], ...problems);
+    await expectEvents(cluster, [namespace, 'DaemonSet', 'archwright-agent'], ...problems);
     const gated = [/default\/by-plugin since/, /default\/by-team since/, /shop\/web-0 since/];
     const has = [/^credentials +2 problems/m, /^gated pods +3 unauthorized/m, ...gated, ...problems];
-    await statusSays(readme, { code: 1, has });
+    await expectStatus(readme, { code: 1, has });
   });
   await step(of('explain and report name the reason'), async () => {
     const gated = [/decided before: gated/, /created again +gated/];
     const hint = /unauthorized: pull secret shop\/login: there is no such Secret/;
     const details = [/401 for app\/multi without a credential/];
-    await explainSays(
+    await expectExplain(
       readme,
       ['default', 'pod/by-plugin'],
       { code: 0, has: [...gated, /unauthorized/] },
       details,
     );
-    await explainSays(readme, ['shop', 'pod/web-0'], { code: 0, has: [...gated, hint] }, details);
+    await expectExplain(readme, ['shop', 'pod/web-0'], { code: 0, has: [...gated, hint] }, details);
     const owner = [/pod web-0 on no node yet; decided before: gated/, /its pods +gated/, hint];
-    await explainSays(readme, ['shop', 'statefulset/web'], { code: 0, has: owner }, details);
+    await expectExplain(readme, ['shop', 'statefulset/web'], { code: 0, has: owner }, details);
     const rows = [
       /default +Pod\/web +1 +placed +amd64 .* yes/,
       /default +Pod\/by-team +1 +gated .* unknown +.*unauthorized/,
       new RegExp(`shop +StatefulSet/web +1 +gated .* unknown +.*${hint.source}`),
     ];
-    await reportSays(readme, { code: 1, has: rows });
+    await expectReport(readme, { code: 1, has: rows });
   });
   // Agents answer. Wrong credentials depend on images, so the installation does not fail.
   await step(of('helm test'), async () => expectCode(await readme.run('helm test'), 0));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { deletePods, podOf, whereRuns } from './pods.ts';
+import { deletePods, podOf, nodeArchitectureOf } from './pods.ts';
 import { kubectlOf, namespace } from './release.ts';
 import { step } from './report.ts';
 import type { World } from './world.ts';
@@ -11,31 +11,31 @@ import type { World } from './world.ts';
 const launcher = fileURLToPath(new URL('../../../cmd/archwright.js', import.meta.url));
 
 /** Description, the words after `kubectl`, and patterns of the output. */
-type Command = readonly [does: string, words: readonly string[], ...answers: readonly RegExp[]];
+type Command = readonly [title: string, words: readonly string[], ...patterns: readonly RegExp[]];
 
-/** Runs each of them once; all must succeed. @param world with a release of `cardValues` */
-export async function documented(world: World, of: (name: string) => string): Promise<void> {
+/** Runs each of them once; all must succeed. @param world with a release of `releaseValues` */
+export async function documentedCommands(world: World, of: (name: string) => string): Promise<void> {
   const { cluster, image } = world;
   const plugins = '/tmp/plugins';
   mkdirSync(plugins);
   symlinkSync(launcher, join(plugins, 'kubectl-archwright'));
   const path = [plugins, dirname(process.execPath), '/usr/bin', '/bin'].join(':');
   const kubectl = kubectlOf(cluster, path);
-  await cluster.create(podOf({ name: 'told', images: [image('plugin/mainframe')] }));
-  await whereRuns(cluster, 'told');
-  for (const [does, words, ...answers] of commands(image)) {
-    await step(of(does), async () => {
-      const said = await kubectl(words);
-      for (const answer of answers) assert.match(said, answer);
+  await cluster.create(podOf({ name: 'explained', images: [image('plugin/mainframe')] }));
+  await nodeArchitectureOf(cluster, 'explained');
+  for (const [title, words, ...patterns] of commands(image)) {
+    await step(of(title), async () => {
+      const output = await kubectl(words);
+      for (const pattern of patterns) assert.match(output, pattern);
     });
   }
   await step(of('archwright config check of the installed configuration'), async () => {
     const get = ['get', 'configmap', 'archwright', '-o', 'jsonpath={.data.archwright\\.toml}'];
     const toml = await kubectl(['-n', namespace, ...get]);
-    const said = await kubectl(['archwright', 'config', 'check', '-'], toml);
-    assert.match(said, /sound, \d+ of \d+ settings set/);
+    const output = await kubectl(['archwright', 'config', 'check', '-'], toml);
+    assert.match(output, /valid, \d+ of \d+ settings set/);
   });
-  await deletePods(cluster, ['told']);
+  await deletePods(cluster, ['explained']);
 }
 
 function commands(image: World['image']): readonly Command[] {
@@ -43,11 +43,11 @@ function commands(image: World['image']): readonly Command[] {
     ['-n', namespace, 'exec', part, '--', 'archwright'].concat(words.split(' '));
   const agent = (words: string): readonly string[] => inside('daemonset/archwright-agent', words);
   const controller = (words: string): readonly string[] => inside('deployment/archwright-controller', words);
-  const beside = (words: string): readonly string[] => ['archwright', ...words.split(' ')];
+  const plugin = (words: string): readonly string[] => ['archwright', ...words.split(' ')];
   return [
     [
       'explain in a controller pod uses the agents and their credentials',
-      controller('explain pod/told -n default'),
+      controller('explain pod/explained -n default'),
       /decided before: placed, requires s390x/,
       /requires +s390x/,
       /s390x +memory +credential-provider/,
@@ -56,7 +56,7 @@ function commands(image: World['image']): readonly Command[] {
       'report in a controller pod uses the agents',
       controller('report --architecture s390x --namespace default'),
       /S390X +WORKLOADS/,
-      /default +Pod\/told +1 +placed +s390x +\S+ +\S+ +yes/,
+      /default +Pod\/explained +1 +placed +s390x +\S+ +\S+ +yes/,
     ],
     [
       'agent --check',
@@ -87,8 +87,8 @@ function commands(image: World['image']): readonly Command[] {
       /Deployment archwright\/archwright-webhook/,
     ],
     [
-      'kubectl archwright explain asks through the controller, without access to the nodes',
-      beside('explain pod told -n default'),
+      'kubectl archwright explain looks up images through the controller, without access to the nodes',
+      plugin('explain pod explained -n default'),
       /decided before: placed, requires s390x/,
       /created again +placed/,
       /s390x +memory +credential-provider/,
@@ -96,40 +96,40 @@ function commands(image: World['image']): readonly Command[] {
     ],
     [
       'kubectl archwright explain --local has no access to the nodes',
-      beside('explain --local pod/told -n default'),
+      plugin('explain --local pod/explained -n default'),
       /decided before: placed, requires s390x/,
       /unknown \(unauthorized\)/,
       /looked up from this machine/,
     ],
     [
-      'kubectl archwright report asks through the controller',
-      beside('report --architecture s390x --namespace default'),
-      /default +Pod\/told +1 +placed +s390x +\S+ +\S+ +yes/,
+      'kubectl archwright report looks up images through the controller',
+      plugin('report --architecture s390x --namespace default'),
+      /default +Pod\/explained +1 +placed +s390x +\S+ +\S+ +yes/,
       /looked up through archwright\/archwright-controller/,
     ],
     [
       'kubectl archwright explain of a Deployment, with the patch',
-      beside(`explain deploy/archwright-webhook -n ${namespace} --patch`),
+      plugin(`explain deploy/archwright-webhook -n ${namespace} --patch`),
       /skip-excluded-namespace/,
       /patch: \[\]/,
     ],
     [
       'kubectl archwright status',
-      beside('status'),
+      plugin('status'),
       /archwright-controller-\S+ +\S+ +0\.\d+\.\d+ +yes +yes +[0-9a-f]{12}\n/,
       /webhooks +in-force/,
       /certificates +the first expires in /,
       /agents +1 of 1 ready/,
     ],
-    ['kubectl archwright probe', beside('probe'), /the webhook answers: its decision/],
+    ['kubectl archwright probe', plugin('probe'), /the webhook answers: its decision/],
     [
       'kubectl archwright probe of a namespace',
-      beside('probe --pod-namespace default'),
+      plugin('probe --pod-namespace default'),
       /the webhook answers: its decision/,
     ],
     [
       'kubectl archwright clean --dry-run',
-      beside('clean --dry-run'),
+      plugin('clean --dry-run'),
       /WOULD DO/,
       /webhook configuration +1 +-/,
     ],

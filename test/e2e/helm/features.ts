@@ -5,17 +5,17 @@ import { fileURLToPath } from 'node:url';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { type Cluster } from '../cluster/harness.ts';
-import { ownTaints, type NodeObject, type Taint } from '../cluster/nodes.ts';
-import { watch } from '../cluster/watch.ts';
-import { nothingForbidden, sameAsBefore } from './leaving.ts';
-import { listEverything } from '../cluster/listing.ts';
+import { ownTaints, type NodeObject, type Taint } from '../cluster/control-plane/nodes.ts';
+import { watch } from '../cluster/control-plane/watch.ts';
+import { expectNothingForbidden, expectSameAsBefore } from './leaving.ts';
+import { steadyListing } from '../cluster/control-plane/listing.ts';
 import type { Followed } from './logs.ts';
-import { webhooksInForce, whole } from './parts.ts';
-import { told, workload, type EventNow, type PodNow } from '../cluster/pods.ts';
+import { untilWebhooksInForce, untilReady } from './parts.ts';
+import { waitForEvent, workload, type EventNow, type PodNow } from '../cluster/control-plane/pods.ts';
 import type { Helm } from './release.ts';
 import { step } from './report.ts';
-import { usesItsRights } from './rights.ts';
-import { cardValues, type World } from './world.ts';
+import { expectUsedRights } from './rights.ts';
+import { releaseValues, type World } from './world.ts';
 
 const customResources = fileURLToPath(new URL('../../../examples/custom-resources.yaml', import.meta.url));
 /** The example is for another namespace. */
@@ -38,7 +38,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   const { cluster, image } = world;
   const of = (name: string): string => `${helm.name}, features: ${name}`;
   await cluster.delete('/api/v1/nodes/amd64-0');
-  const before = await listEverything(cluster);
+  const before = await steadyListing(cluster);
   const misplaced = await step(of('a pod lands on a node that cannot run it'), async () => {
     // A kubelet ignores the architecture of a single manifest. With one agent, the pulled digest is proof.
     const arm = { image: image('public/arm'), command: ['/missing'] };
@@ -53,15 +53,15 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   const mainframe = { image: image('plugin/mainframe') };
   await cluster.create(podsOf('DaemonSet', 'mainframe', mainframe, 's390x'));
   await podNamed(cluster, 'mainframe-', (pod) => pod.spec.nodeName !== undefined);
-  const said = "echo 'exec /app: exec format error'; exit 1";
-  const broken = { image: image('public/intel'), command: ['/busybox', 'sh', '-c', said] };
+  const script = "echo 'exec /app: exec format error'; exit 1";
+  const broken = { image: image('public/intel'), command: ['/busybox', 'sh', '-c', script] };
   await cluster.create(podsOf('Deployment', 'broken', broken, 'amd64'));
 
-  const values = helm.values('features', { ...cardValues(world), taintArchitectures: ['s390x'] });
+  const values = helm.values('features', { ...releaseValues(world), taintArchitectures: ['s390x'] });
   await step(of('install'), async () => {
     await helm.run('install', 'archwright', chart, values, '--wait', '--timeout', '2m');
-    await whole(cluster);
-    await webhooksInForce(cluster);
+    await untilReady(cluster);
+    await untilWebhooksInForce(cluster);
   });
   await step(of('a taint waits for a DaemonSet that does not tolerate it'), async () => {
     await eventOf(cluster, 'TaintHeldBack');
@@ -100,9 +100,9 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
     assert.deepEqual(await taintsOf(cluster), []);
   });
   for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
-  await sameAsBefore(world, helm, before);
-  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
-  await step(of('every right is used'), () => usesItsRights(helm, values));
+  await expectSameAsBefore(world, helm, before);
+  await step(of('no request was refused for a missing right'), () => expectNothingForbidden(logs));
+  await step(of('every right is used'), () => expectUsedRights(helm, values));
 }
 
 function podsOf(
@@ -127,7 +127,7 @@ async function eventOf(cluster: Cluster, reason: string): Promise<void> {
   const events = await watch<EventNow>(cluster.client, '/api/v1/events', {
     fieldSelector: `reason=${reason}`,
   });
-  await told(events, reason, [], patienceMs).finally(() => events.close());
+  await waitForEvent(events, reason, [], patienceMs).finally(() => events.close());
 }
 
 async function taintsOf(cluster: Cluster): Promise<readonly Taint[]> {

@@ -9,9 +9,9 @@
 import t from 'tap';
 import { runSuite } from './suite.ts';
 
-/** Some eight minutes on two cores; a loaded machine gets more. */
+/** About eight minutes on two cores; a loaded machine needs more. */
 const timeoutMs = 20 * 60_000;
 
-void t.test('the chart in a cluster with a real node', { timeout: timeoutMs + 120_000 }, (t) =>
+void t.test('the chart works in a cluster with a real node', { timeout: timeoutMs + 120_000 }, (t) =>
   runSuite(t, { entry: new URL('inside.ts', import.meta.url), timeoutMs }),
 );

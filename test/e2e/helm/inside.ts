@@ -4,12 +4,12 @@ import { step } from './report.ts';
 import { createHelm } from './release.ts';
 import { lateImage } from './late-image.ts';
 import { restricted } from './restricted.ts';
-import { runStory } from './story.ts';
+import { runInsideBox } from './inside-box.ts';
 import { withoutHelm } from './without-helm.ts';
 import { wholeLife } from './whole-life.ts';
 import { prepareNamespace, startWorld } from './world.ts';
 
-await runStory(async (programs, cgroup, logs) => {
+await runInsideBox(async (programs, cgroup, logs) => {
   const world = await step('a cluster with a real node', () => startWorld(programs, cgroup));
   const { cluster, registries, own } = world;
   await prepareNamespace(world);

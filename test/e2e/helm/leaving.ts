@@ -2,23 +2,23 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { deleteKeptDefinitions } from '../cluster/definitions.ts';
-import { differencesFrom, type Listing } from '../cluster/listing.ts';
+import { deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
+import { differencesFrom, type Listing } from '../cluster/control-plane/listing.ts';
 import { refused, type Followed } from './logs.ts';
-import { isGated, podPath } from '../cluster/pods.ts';
-import { deletePods, duringStream, isPlaced, podOf, runningPod } from './pods.ts';
+import { isGated, podPath } from '../cluster/control-plane/pods.ts';
+import { deletePods, whileCreatingPods, isPlaced, podOf, runningPod } from './pods.ts';
 import type { Helm } from './release.ts';
 import { step } from './report.ts';
 import type { World } from './world.ts';
 
-export async function leaving(world: World, helm: Helm, before: Listing): Promise<void> {
+export async function checkRemoval(world: World, helm: Helm, before: Listing): Promise<void> {
   const { cluster, image } = world;
   await cluster.create(podOf({ name: 'stays', images: [image('plugin/multi')] }));
   const stays = await runningPod(cluster, 'stays');
   assert(isPlaced(stays), 'placed by archwright');
-  await gated(world, 'waits');
+  await createGated(world, 'waits');
 
-  await duringStream(world, `${helm.name}: uninstall`, () =>
+  await whileCreatingPods(world, `${helm.name}: uninstall`, () =>
     helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'),
   );
   await step(`${helm.name}: a gated pod is ungated, a placed one stays`, async () => {
@@ -33,12 +33,12 @@ export async function leaving(world: World, helm: Helm, before: Listing): Promis
     assert(isPlaced(now), 'the decision record stays');
     await deletePods(cluster, ['waits', 'stays']);
   });
-  await sameAsBefore(world, helm, before);
+  await expectSameAsBefore(world, helm, before);
 }
 
 /** Makes a gated pod. Only with a leading controller; a crashed one keeps its Lease for 15 s more. */
-export async function gated({ cluster, registries }: World, name: string): Promise<void> {
-  const until = performance.now() + 30_000;
+export async function createGated({ cluster, registries }: World, name: string): Promise<void> {
+  const until = performance.now() + 120_000;
   for (;;) {
     const pod = await cluster.create<Pod>(podOf({ name, images: [`${registries.goneHost}/other:1`] }));
     if (isGated(pod)) return;
@@ -48,7 +48,7 @@ export async function gated({ cluster, registries }: World, name: string): Promi
   }
 }
 
-export async function sameAsBefore(
+export async function expectSameAsBefore(
   { cluster }: World,
   helm: { readonly name: string },
   before: Listing,
@@ -64,7 +64,7 @@ export async function sameAsBefore(
 }
 
 /** The API server refused nothing for missing rights, and no component logs such an error. */
-export function nothingForbidden(logs: Followed): void {
+export function expectNothingForbidden(logs: Followed): void {
   assert.deepEqual(refused(), []);
   assert.notEqual(logs.text(), '', 'there are log lines');
   const complaints = logs

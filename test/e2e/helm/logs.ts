@@ -4,7 +4,7 @@
  */
 import { closeSync, globSync, openSync, readSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { auditLog } from '../cluster/audit.ts';
+import { auditLog } from '../cluster/control-plane/audit.ts';
 import { namespace } from './release.ts';
 
 export type Followed = ReturnType<typeof followLogs>;

@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Cluster } from '../cluster/harness.ts';
-import type { NodeObject } from '../cluster/nodes.ts';
-import { hasCondition } from '../cluster/watch.ts';
+import type { NodeObject } from '../cluster/control-plane/nodes.ts';
+import { hasCondition } from '../cluster/control-plane/watch.ts';
 import { kubeletConfiguration, pauseImage, startContainerd } from '../kubelet/node.ts';
-import { ready, startProcess, type Running } from '../cluster/processes.ts';
+import { ready, startProcess, type Running } from '../cluster/control-plane/processes.ts';
 import { cniPlugins } from '../programs/debian.ts';
 import type { Programs } from '../box/programs.ts';
 

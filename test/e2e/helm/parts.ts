@@ -1,7 +1,9 @@
 /** archwright's pods in the cluster: waiting until they are ready, and killing them. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
+import { createScrape } from '../../../cmd/installation/scrape.ts';
 import { probe } from '../../../cmd/probe.ts';
+import { settled } from '../../../cmd/probe/settled.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { type Cluster } from '../cluster/harness.ts';
@@ -23,10 +25,10 @@ export type PartName = (typeof partNames)[number];
 const patienceMs = 120_000;
 
 /** Waits until both Deployments are complete, and the agent of the real node is ready. */
-export async function whole(cluster: Cluster): Promise<void> {
+export async function untilReady(cluster: Cluster): Promise<void> {
   for (const part of ['webhook', 'controller']) {
     const path = `/apis/apps/v1/namespaces/${namespace}/deployments/archwright-${part}`;
-    await cluster.waitFor<Workload>(path, (now) => isWhole(now), patienceMs);
+    await cluster.waitFor<Workload>(path, (now) => isComplete(now), patienceMs);
   }
   await cluster.waitFor<KubeObject & { readonly status?: { readonly numberReady?: number } }>(
     `/apis/apps/v1/namespaces/${namespace}/daemonsets/archwright-agent`,
@@ -35,7 +37,7 @@ export async function whole(cluster: Cluster): Promise<void> {
   );
 }
 
-function isWhole(workload: Workload | undefined): boolean {
+function isComplete(workload: Workload | undefined): boolean {
   if (workload?.status === undefined) return false;
   const { spec, status, metadata } = workload;
   return (
@@ -76,11 +78,13 @@ export async function deletePart(cluster: Cluster, part: PartName): Promise<void
   }
 }
 
+export const webhookConfiguration =
+  '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+
 /** Waits until the API server calls the webhooks. It learns of their configuration by a watch. */
-export async function webhooksInForce(cluster: Cluster): Promise<void> {
-  const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
+export async function untilWebhooksInForce(cluster: Cluster): Promise<void> {
   await cluster.waitFor<KubeObject & { readonly webhooks?: readonly unknown[] }>(
-    path,
+    webhookConfiguration,
     (now) => (now?.webhooks ?? []).length > 0,
     patienceMs,
   );
@@ -94,4 +98,18 @@ export async function webhooksInForce(cluster: Cluster): Promise<void> {
     progress: () => undefined,
   });
   assert(isCalled, what);
+}
+
+/** Waits until agents answer each webhook, as the chart's startup check does: certificates come later. */
+export async function untilAgentsAnswer({ client }: Cluster): Promise<void> {
+  const { problems } = await settled({
+    client,
+    namespace,
+    scrape: createScrape(client, 'proxy'),
+    deadline: systemClock.monotonic() + patienceMs,
+    clock: systemClock,
+    signal: AbortSignal.timeout(patienceMs),
+    progress: () => undefined,
+  });
+  assert.deepEqual(problems, []);
 }

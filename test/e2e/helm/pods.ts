@@ -4,9 +4,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { type Cluster } from '../cluster/harness.ts';
-import { isGated, podPath, runningPod as runs, type PodNow } from '../cluster/pods.ts';
+import { isGated, podPath, runningPod as runs, type PodNow } from '../cluster/control-plane/pods.ts';
 import { nodeName } from './node.ts';
-import { step, tell } from './report.ts';
+import { step, reportLine } from './report.ts';
 import type { World } from './world.ts';
 
 export interface WantedPod {
@@ -19,7 +19,7 @@ export interface WantedPod {
   readonly node?: string;
 }
 
-/** Pulls of a megabyte from loopback; a loaded machine gets more. */
+/** Pulls of a megabyte from loopback; a loaded machine needs more. */
 const patienceMs = 90_000;
 const podsPath = '/api/v1/namespaces/default/pods';
 
@@ -48,7 +48,7 @@ export const runningPod = (cluster: Cluster, name: string): Promise<PodNow> =>
   runs(cluster, name, 'default', patienceMs);
 
 /** The architecture of the node that a pod runs on. On the real node it must have a container. */
-export async function whereRuns(cluster: Cluster, name: string): Promise<string> {
+export async function nodeArchitectureOf(cluster: Cluster, name: string): Promise<string> {
   const pod = await runningPod(cluster, name);
   const node = pod.spec.nodeName ?? '';
   const id = pod.status?.containerStatuses?.[0]?.containerID ?? '';
@@ -68,7 +68,7 @@ export async function deletePods(cluster: Cluster, names: readonly string[]): Pr
 const everyMs = 200;
 
 /** A step with a stream of new pods. @throws Error if one of them is refused or gets no node */
-export async function duringStream(
+export async function whileCreatingPods(
   { cluster, image }: World,
   name: string,
   happens: () => Promise<unknown>,
@@ -109,5 +109,7 @@ export async function duringStream(
     await deletePods(cluster, names);
   });
   const slowest = `the slowest was made in ${Math.round(slowestMs)} ms`;
-  tell({ fact: `${name}: of ${names.length} pods ${placed} placed at once, ${gated} gated, ${slowest}` });
+  reportLine({
+    fact: `${name}: of ${names.length} pods ${placed} placed at once, ${gated} createGated, ${slowest}`,
+  });
 }

@@ -6,7 +6,7 @@ export type Line =
   | { readonly fact: string }
   | { readonly log: string; readonly text: string };
 
-export function tell(line: Line): void {
+export function reportLine(line: Line): void {
   process.stdout.write(`${JSON.stringify(line)}\n`);
 }
 
@@ -16,18 +16,18 @@ export async function step<T>(name: string, run: () => Promise<T> | T): Promise<
   const ms = (): number => Math.round(performance.now() - started);
   try {
     const result = await run();
-    tell({ step: name, ms: ms() });
+    reportLine({ step: name, ms: ms() });
     return result;
   } catch (error) {
-    tell({ step: name, ms: ms(), error: (error as Error).stack ?? String(error) });
+    reportLine({ step: name, ms: ms(), error: (error as Error).stack ?? String(error) });
     throw error;
   }
 }
 
 /** The ends of the logs of everything that ran, for a failure. */
-export function tellLogs(more: Readonly<Record<string, string>>): void {
+export function reportLogs(more: Readonly<Record<string, string>>): void {
   const files = globSync(['/tmp/*.log', '/tmp/archwright-e2e-*/logs/*.log']);
   for (const path of files)
-    tell({ log: path.split('/').at(-1) ?? '', text: readFileSync(path, 'utf8').slice(-400_000) });
-  for (const [log, text] of Object.entries(more)) tell({ log, text });
+    reportLine({ log: path.split('/').at(-1) ?? '', text: readFileSync(path, 'utf8').slice(-400_000) });
+  for (const [log, text] of Object.entries(more)) reportLine({ log, text });
 }

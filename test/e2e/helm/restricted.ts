@@ -1,12 +1,12 @@
-/** Without agents archwright runs in a namespace with Pod Security `restricted`, and delays no pods. */
+/** Without agents, archwright runs in a namespace with Pod Security `restricted`, and delays no pods. */
 import assert from 'node:assert/strict';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
-import { listEverything } from '../cluster/listing.ts';
-import { nothingForbidden, sameAsBefore } from './leaving.ts';
+import { steadyListing } from '../cluster/control-plane/listing.ts';
+import { expectNothingForbidden, expectSameAsBefore } from './leaving.ts';
 import type { Followed } from './logs.ts';
-import { webhooksInForce } from './parts.ts';
-import { podPath } from '../cluster/pods.ts';
+import { untilWebhooksInForce } from './parts.ts';
+import { podPath } from '../cluster/control-plane/pods.ts';
 import { deletePods, isPlaced, podOf } from './pods.ts';
 import { namespace, type Helm } from './release.ts';
 import { step } from './report.ts';
@@ -18,7 +18,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
   await cluster.merge(`/api/v1/namespaces/${namespace}`, {
     metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } },
   });
-  const before = await listEverything(cluster);
+  const before = await steadyListing(cluster);
   const values = helm.values('restricted', {
     ...onRealNode(own),
     agent: { enabled: false },
@@ -29,7 +29,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
   });
   await step(of('install, until it is ready and the check after it passed'), async () => {
     await helm.run('install', 'archwright', chart, values, '--wait', '--timeout', '2m');
-    await webhooksInForce(cluster);
+    await untilWebhooksInForce(cluster);
   });
   await step(of('pods are placed, and ungated if their image stays unknown'), async () => {
     const pod = await cluster.create<Pod>(podOf({ name: 'known', images: [world.image('public/intel')] }));
@@ -40,6 +40,6 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
     await deletePods(cluster, ['known', 'unknown']);
   });
   await step(of('uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));
-  await sameAsBefore(world, helm, before);
-  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
+  await expectSameAsBefore(world, helm, before);
+  await step(of('no request was refused for a missing right'), () => expectNothingForbidden(logs));
 }

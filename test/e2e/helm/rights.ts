@@ -41,7 +41,7 @@ const rare: Readonly<Record<string, string>> = {
 };
 
 /** Compares them. @param values the flag with the values that were installed */
-export async function usesItsRights(helm: Helm, values: string): Promise<void> {
+export async function expectUsedRights(helm: Helm, values: string): Promise<void> {
   const text = await helm.run('template archwright', chart, `--kube-version ${kubeVersion}`, values);
   const given = new Set<string>();
   for (const document of parseAllDocuments(text)) {

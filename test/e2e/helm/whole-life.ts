@@ -4,16 +4,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { nodeName } from './node.ts';
-import { documented } from './documented.ts';
-import { listEverything } from '../cluster/listing.ts';
-import { leaving, nothingForbidden } from './leaving.ts';
+import { documentedCommands } from './documented.ts';
+import { steadyListing } from '../cluster/control-plane/listing.ts';
+import { checkRemoval, expectNothingForbidden } from './leaving.ts';
 import type { Followed } from './logs.ts';
-import { crash, deletePart, partNames, webhooksInForce, whole } from './parts.ts';
-import { isGated, podPath } from '../cluster/pods.ts';
-import { deletePods, duringStream, isPlaced, podOf, whereRuns, type WantedPod } from './pods.ts';
+import { crash, deletePart, partNames, untilWebhooksInForce, untilReady } from './parts.ts';
+import { isGated, podPath } from '../cluster/control-plane/pods.ts';
+import {
+  deletePods,
+  whileCreatingPods,
+  isPlaced,
+  podOf,
+  nodeArchitectureOf,
+  type WantedPod,
+} from './pods.ts';
 import type { Helm } from './release.ts';
-import { step, tell } from './report.ts';
-import { cardValues, maxGateMs, type World } from './world.ts';
+import { step, reportLine } from './report.ts';
+import { releaseValues, maxGateMs, type World } from './world.ts';
 
 /** The webhook drains for 20 s on SIGTERM. */
 const settledMs = 60_000;
@@ -27,47 +34,47 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
     { name: 's390x-0', architecture: 's390x', pods: 5000 },
   ]);
   await cluster.create(podOf({ name: 'old', images: [world.image('public/multi')], node: nodeName }));
-  await whereRuns(cluster, 'old');
-  const before = await listEverything(cluster);
+  await nodeArchitectureOf(cluster, 'old');
+  const before = await steadyListing(cluster);
 
   const previous = await packaged(helm, '0.0.9');
-  const values = helm.values('card', cardValues(world));
+  const values = helm.values('card', releaseValues(world));
   await step(of('install of an earlier chart, until it is ready and the check after it passed'), async () => {
     await helm.run('install', 'archwright', previous, values, ...wait);
-    await whole(cluster);
-    await webhooksInForce(cluster);
+    await untilReady(cluster);
+    await untilWebhooksInForce(cluster);
   });
   await step(of('helm test'), () => helm.run('test', 'archwright', '--timeout', '2m'));
-  await documented(world, of);
+  await documentedCommands(world, of);
   await placements(world, of);
   await gates(world, of);
 
   // A changed ConfigMap reaches running pods a minute or two later; a changed annotation replaces them.
   const changed = helm.values('changed', {
-    ...cardValues(world),
+    ...releaseValues(world),
     preferredArchitecture: 's390x',
     pod: { annotations: { 'e2e.example/revision': '2' } },
   });
-  await duringStream(world, of('upgrade to this chart with changed values'), async () => {
+  await whileCreatingPods(world, of('upgrade to this chart with changed values'), async () => {
     await helm.run('upgrade', 'archwright', chart, changed, ...wait);
-    await whole(cluster);
+    await untilReady(cluster);
   });
   await expectArchitecture(world, { name: 'after-upgrade', images: [world.image('public/multi')] }, 's390x');
-  await duringStream(world, of('rollback'), async () => {
+  await whileCreatingPods(world, of('rollback'), async () => {
     await helm.run('rollback', 'archwright', '1', ...wait);
-    await whole(cluster);
+    await untilReady(cluster);
   });
   await expectArchitecture(world, { name: 'after-rollback', images: [world.image('public/multi')] }, 'amd64');
   for (const part of partNames) {
-    await duringStream(world, of(`every ${part} crashes`), async () => {
+    await whileCreatingPods(world, of(`every ${part} crashes`), async () => {
       crash(part);
       await pause(3_000);
-      await whole(cluster);
+      await untilReady(cluster);
     });
-    await duringStream(world, of(`every pod of the ${part} is deleted at once`), async () => {
+    await whileCreatingPods(world, of(`every pod of the ${part} is deleted at once`), async () => {
       await deletePart(cluster, part);
       await pause(3_000);
-      await whole(cluster);
+      await untilReady(cluster);
     });
     await expectArchitecture(
       world,
@@ -75,8 +82,8 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
       's390x',
     );
   }
-  await leaving(world, helm, before);
-  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
+  await checkRemoval(world, helm, before);
+  await step(of('no request was refused for a missing right'), () => expectNothingForbidden(logs));
 }
 
 async function packaged(helm: Helm, version: string): Promise<string> {
@@ -113,7 +120,7 @@ async function placements(world: World, of: (name: string) => string): Promise<v
     for (const [index, [, wanted]] of cases.entries())
       await cluster.create(podOf({ name: `placed-${index}`, ...wanted }));
     for (const [index, [what, , architecture]] of cases.entries()) {
-      assert.equal(await whereRuns(cluster, `placed-${index}`), architecture, what);
+      assert.equal(await nodeArchitectureOf(cluster, `placed-${index}`), architecture, what);
       const pod = await cluster.waitFor<Pod>(podPath(`placed-${index}`), isPlaced);
       assert(isPlaced(pod), `${what}: it has a decision record`);
     }
@@ -135,7 +142,7 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
     );
     assert(isGated(pod), 'gated');
     await registries.push('plugin', 'app/late', ['s390x']);
-    assert.equal(await whereRuns(cluster, 'early'), 's390x');
+    assert.equal(await nodeArchitectureOf(cluster, 'early'), 's390x');
     await deletePods(cluster, ['early']);
   });
   await step(of('a pod of an unreachable registry is ungated after maxGateDuration'), async () => {
@@ -149,20 +156,20 @@ async function gates(world: World, of: (name: string) => string): Promise<void> 
     );
     const ms = performance.now() - started;
     assert(ms > maxGateMs - 2000, `not before maxGateDuration: ${ms} ms`);
-    tell({
+    reportLine({
       fact: `gate of an unreachable registry: ${Math.round(ms)} ms at maxGateDuration ${maxGateMs} ms`,
     });
     await deletePods(cluster, ['lost']);
   });
 }
 
-/** Retries, because an old webhook answers on open connections until it ends. */
+/** Retries, because an old webhook serves open connections until it ends. */
 async function expectArchitecture(world: World, wanted: WantedPod, architecture: string): Promise<void> {
   const { name } = wanted;
   const started = performance.now();
   const placed = async (): Promise<string> => {
     await world.cluster.create(podOf(wanted));
-    const found = await whereRuns(world.cluster, name);
+    const found = await nodeArchitectureOf(world.cluster, name);
     await deletePods(world.cluster, [name]);
     return found;
   };

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { gated, nothingForbidden, sameAsBefore } from './leaving.ts';
-import { listEverything } from '../cluster/listing.ts';
+import { createGated, expectNothingForbidden, expectSameAsBefore } from './leaving.ts';
+import { steadyListing } from '../cluster/control-plane/listing.ts';
 import type { Followed } from './logs.ts';
-import { webhooksInForce, whole } from './parts.ts';
-import { isGated, podPath } from '../cluster/pods.ts';
-import { deletePods, isPlaced, podOf, whereRuns } from './pods.ts';
+import { untilAgentsAnswer, untilReady, untilWebhooksInForce } from './parts.ts';
+import { isGated, podPath } from '../cluster/control-plane/pods.ts';
+import { deletePods, isPlaced, podOf, nodeArchitectureOf } from './pods.ts';
 import { changedIn, kubectlOf, namespace, type Kubectl } from './release.ts';
 import { step } from './report.ts';
 import { realNode, type World } from './world.ts';
@@ -28,20 +28,21 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
   const of = (name: string): string => `kubectl: ${name}`;
   // The manifests contain it.
   await kubectl(['delete', 'namespace', namespace, '--timeout=2m']);
-  const before = await listEverything(cluster);
+  const before = await steadyListing(cluster);
   writeOverlay(world.own);
 
   await step(of('apply of a kustomization, until it is ready'), async () => {
     await kubectl(['apply', '-k', overlay]);
-    await whole(cluster);
-    await webhooksInForce(cluster);
+    await untilReady(cluster);
+    await untilWebhooksInForce(cluster);
+    await untilAgentsAnswer(cluster);
   });
   await step(of('pods are placed'), async () => {
     await cluster.create(podOf({ name: 'plain', images: [image('public/intel')] }));
-    assert.equal(await whereRuns(cluster, 'plain'), 'amd64');
+    assert.equal(await nodeArchitectureOf(cluster, 'plain'), 'amd64');
     assert(isPlaced(await cluster.get<Pod>(podPath('plain'))));
   });
-  await gated(world, 'waits');
+  await createGated(world, 'waits');
 
   await step(of('applying again changes nothing, and prunes nothing that archwright created'), async () => {
     const [found, objects] = [await written(kubectl), await contents(kubectl)];
@@ -62,7 +63,7 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
       // `kubectl diff` fails if there is a difference.
       assert.equal(await kubectl(['diff', ...gitops, '-k', overlay]), '');
       assert.deepEqual(await written(kubectl), found);
-      await webhooksInForce(cluster);
+      await untilWebhooksInForce(cluster);
     },
   );
 
@@ -86,8 +87,8 @@ export async function withoutHelm(world: World, logs: Followed): Promise<void> {
     await kubectl(['delete', '--ignore-not-found', '-k', overlay, '--timeout=2m']);
     await deletePods(cluster, ['plain', 'waits']);
   });
-  await sameAsBefore(world, { name: 'kubectl' }, before);
-  await step(of('no request was refused for a missing right'), () => nothingForbidden(logs));
+  await expectSameAsBefore(world, { name: 'kubectl' }, before);
+  await step(of('no request was refused for a missing right'), () => expectNothingForbidden(logs));
 }
 
 /** A user's kustomization: another image, and the only node that can run it. */

@@ -22,7 +22,7 @@ const pushed = {
   'secret/multi': 'amd64 s390x',
 } as const satisfies Readonly<Record<`${RegistryName}/${string}`, string>>;
 
-/** As on the clouds, beside each other. */
+/** As on the clouds: configuration and plugins in one directory. */
 const defaultPlugin: PluginFlags = {
   config: '/etc/credential-provider/config.yaml',
   binDir: '/etc/credential-provider',
@@ -90,7 +90,7 @@ export async function prepareNamespace({ cluster, registries }: World): Promise<
 /** The default of five minutes is too long for a test. A missing image is looked up again after 30 s. */
 export const maxGateMs = 45_000;
 
-export function cardValues({ own, registries, plugin }: World): object {
+export function releaseValues({ own, registries, plugin }: World): object {
   return {
     kubeletConfig: plugin,
     registryCredentials: { [registries.hosts.team]: { existingSecret: 'team-login' } },

@@ -1,4 +1,4 @@
-/** Agent and webhook of the image beside a test registry: TLS, HTTP and JSON on that architecture. */
+/** Agent and webhook of the image with a test registry: TLS, HTTP and JSON on that architecture. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
@@ -9,29 +9,29 @@ import type { Test } from 'tap';
 import { createCa, issueTls, type IssueOptions } from '../../support/certificates.ts';
 import { image as singleArch } from '../../support/registry/content.ts';
 import { startTestRegistry } from '../../support/registry/server.ts';
-import { freePorts } from '../cluster/ports.ts';
-import { ready, startProcess } from '../cluster/processes.ts';
-import { command, sceneInside, type Unpacked } from './unpacked.ts';
+import { freePorts } from '../cluster/control-plane/ports.ts';
+import { ready, startProcess } from '../cluster/control-plane/processes.ts';
+import { command, mountPath, type Unpacked } from './unpacked.ts';
 
-/** Emulated, a process takes a moment to end. */
-const politeMs = 30_000;
+/** Under emulation, a process takes a while to end. */
+const stopTimeoutMs = 30_000;
 const entry = 'cmd/archwright.ts';
 
-export async function chain(t: Test, image: Unpacked, scene: string): Promise<void> {
+export async function chain(t: Test, image: Unpacked, mounted: string): Promise<void> {
   const registry = await startTestRegistry();
   t.teardown(() => registry.close());
   registry.push('app', '1', singleArch('linux/s390x'));
   const ca = await createCa();
   const write = async (name: string, options: IssueOptions): Promise<string> => {
-    await issueTls(ca, join(scene, name), options);
-    return `/${sceneInside}/${name}`;
+    await issueTls(ca, join(mounted, name), options);
+    return `/${mountPath}/${name}`;
   };
-  writeFileSync(join(scene, 'registry.crt'), registry.ca ?? '');
+  writeFileSync(join(mounted, 'registry.crt'), registry.ca ?? '');
   const logs = t.testdir();
   const start = async (
     name: string,
     flags: Readonly<Record<string, string>>,
-    run = (words: readonly string[]) => command(image, scene, words),
+    run = (words: readonly string[]) => command(image, mounted, words),
   ) => {
     const [port = 0, metrics = 0] = await freePorts(2);
     const all = { listen: `127.0.0.1:${port}`, 'metrics-listen': `127.0.0.1:${metrics}`, ...flags };
@@ -40,9 +40,9 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
     const process_ = startProcess({ name, ...run([name, ...words]), env, logs });
     t.teardown(() => process_.stop());
     await ready(process_, async () => {
-      const answer = await fetch(`http://127.0.0.1:${metrics}/readyz`);
-      await answer.body?.cancel();
-      return answer.ok;
+      const response = await fetch(`http://127.0.0.1:${metrics}/readyz`);
+      await response.body?.cancel();
+      return response.ok;
     });
     return { process: process_, url: `https://127.0.0.1:${port}` };
   };
@@ -50,13 +50,13 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
   const agent = await start('agent', {
     'tls-dir': await write('agent', { cn: 'archwright-agent', dns: ['archwright-agent'] }),
     'host-root': '/host',
-    'ca-files': `/${sceneInside}/registry.crt`,
+    'ca-files': `/${mountPath}/registry.crt`,
   });
   const webhook = await start('webhook', {
     'tls-dir': await write('webhook', { cn: 'archwright-webhook', ip: ['127.0.0.1'] }),
     'agent-tls-dir': await write('webhook-client', { cn: 'archwright-webhook', client: true }),
     agents: agent.url,
-    // Emulated, no answer comes within the default of 150 ms.
+    // Under emulation, responses take longer than the default of 150 ms.
     'inline-budget': '10s',
     'drain-time': '0s',
   });
@@ -64,14 +64,14 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
     metadata: { name: 'web' },
     spec: { containers: [{ name: 'web', image: `${registry.host}/app:1` }] },
   };
-  const [, , said] = await ask(webhook.url, ca.cert, 'POST', '/mutate?timeout=30s', reviewOf(object));
-  const answer = JSON.parse(said) as { readonly response: { readonly patch?: string } };
-  t.match(answer, { response: { uid: 'u', allowed: true, patchType: 'JSONPatch' } });
-  const patch = Buffer.from(answer.response.patch ?? '', 'base64').toString();
+  const [, , body] = await send(webhook.url, ca.cert, 'POST', '/mutate?timeout=30s', reviewOf(object));
+  const review = JSON.parse(body) as { readonly response: { readonly patch?: string } };
+  t.match(review, { response: { uid: 'u', allowed: true, patchType: 'JSONPatch' } });
+  const patch = Buffer.from(review.response.patch ?? '', 'base64').toString();
   t.match(patch, /"kubernetes\.io\/arch"[^}]*"s390x"/);
 
   // The bundle has only a part of the table of media types.
-  const source = await start('webhook', { 'tls-dir': join(scene, 'webhook') }, (words) => ({
+  const source = await start('webhook', { 'tls-dir': join(mounted, 'webhook') }, (words) => ({
     program: process.execPath,
     args: [entry, ...words],
   }));
@@ -83,14 +83,14 @@ export async function chain(t: Test, image: Unpacked, scene: string): Promise<vo
     ['POST', '/mutate', 'no JSON'],
     ['POST', '/validate', reviewOf({})],
   ] as const) {
-    const [bundled, plain] = [webhook, source].map(({ url }) => ask(url, ca.cert, method, path, body));
+    const [bundled, plain] = [webhook, source].map(({ url }) => send(url, ca.cert, method, path, body));
     t.same(await bundled, await plain, `${method} ${path} ${body}`);
     if (path === '/healthz') t.same(await bundled, [200, 'text/plain; charset=utf-8', 'ok\n']);
   }
 
   for (const { process: running } of [webhook, agent]) {
     running.signal('SIGTERM');
-    const late = setTimeout(() => running.signal('SIGKILL'), politeMs);
+    const late = setTimeout(() => running.signal('SIGKILL'), stopTimeoutMs);
     t.equal(await running.ended, 0, `${running.name} ends by itself on SIGTERM`);
     clearTimeout(late);
   }
@@ -106,7 +106,7 @@ function reviewOf(object: object): string {
   });
 }
 
-async function ask(
+async function send(
   url: string,
   ca: string,
   method: string,
@@ -116,6 +116,6 @@ async function ask(
   const headers = { 'content-type': 'application/json' };
   const options = { ca, method, headers, agent: false, signal: AbortSignal.timeout(60_000) };
   const sent = request(`${url}${path}`, options).end(body);
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  return [answer.statusCode, answer.headers['content-type'], await text(answer)];
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return [response.statusCode, response.headers['content-type'], await text(response)];
 }

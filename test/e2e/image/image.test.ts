@@ -12,12 +12,12 @@ import { sourceOf } from '../../../scripts/image/source.ts';
 import { cache } from '../programs/cache.ts';
 import { debianProgram } from '../programs/debian.ts';
 import { chain } from './chain.ts';
-import { command, emulator, machineCode, sceneInside, unpack, type Unpacked } from './unpacked.ts';
+import { command, emulator, machineCode, mountPath, unpack, type Unpacked } from './unpacked.ts';
 
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 const entry = join(project, 'cmd/archwright.ts');
-/** Emulated, the program starts in some three seconds; a loaded machine gets more. */
-const answerMs = 120_000;
+/** Under emulation, the program starts in about three seconds; a loaded machine needs more. */
+const timeoutMs = 120_000;
 
 /** Read once: the repository may change meanwhile. */
 const { version, commit } = sourceOf();
@@ -37,7 +37,7 @@ clusters: [{ name: here, cluster: { server: 'https://127.0.0.1:1' } }]
 users: [{ name: me, user: { token: nothing } }]
 `,
 };
-const at = (file: string): string => `${sceneInside}/${file}`;
+const at = (file: string): string => `${mountPath}/${file}`;
 const cases: readonly (readonly string[])[] = [
   ['config', 'check', at('good.toml')],
   ['config', 'check', at('bad.toml')],
@@ -65,7 +65,7 @@ void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
   });
   for (const architecture of architectures) {
     const image = unpack(layout, architecture, join(t.testdir(), architecture));
-    await t.test(`${architecture}: machine code is of that architecture`, async (t) => {
+    await t.test(`${architecture}: all machine code is for that architecture`, async (t) => {
       const found = machineCode(image);
       for (const path of ['/usr/local/bin/node', '/usr/sbin/chroot']) t.ok(found.has(path), path);
       t.ok(found.size > 8, [...found.keys()].join(' '));
@@ -74,23 +74,23 @@ void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
     const { missing } = emulator(architecture);
     const skip =
       missing !== undefined && `${missing} is not on the PATH, so linux/${architecture} is not run`;
-    await t.test(`${architecture}: it runs`, { skip }, (t) => runs(t, image));
+    await t.test(`${architecture}: the image runs`, { skip }, (t) => runs(t, image));
   }
 });
 
 async function runs(t: Test, image: Unpacked): Promise<void> {
   const outside = t.testdir();
-  const scene = join(outside, sceneInside);
-  mkdirSync(scene, { recursive: true });
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(scene, name), text, { mode: 0o644 });
+  const mounted = join(outside, mountPath);
+  mkdirSync(mounted, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(mounted, name), text, { mode: 0o644 });
   const { path } = emulator(image.architecture);
   if (path !== undefined) {
-    copyFileSync(path, join(scene, basename(path)));
-    chmodSync(join(scene, basename(path)), 0o755);
+    copyFileSync(path, join(mounted, basename(path)));
+    chmodSync(join(mounted, basename(path)), 0o755);
   }
-  const ofImage = (args: readonly string[]): Answer => {
-    const { program, args: words } = command(image, scene, args);
-    return answer(program, words);
+  const ofImage = (args: readonly string[]): Output => {
+    const { program, args: words } = command(image, mounted, args);
+    return run(program, words);
   };
 
   await t.test('--version', async (t) => {
@@ -100,38 +100,38 @@ async function runs(t: Test, image: Unpacked): Promise<void> {
     t.equal(out, `archwright ${version} (${commit})\n`);
     t.equal(image.labels['org.opencontainers.image.revision'], commit);
   });
-  await t.test('the output equals that of the source', async (t) => {
+  await t.test('the output is the same as from the source', async (t) => {
     for (const args of cases)
-      t.same(ofImage(args), answer(process.execPath, [entry, ...args], outside), args.join(' '));
+      t.same(ofImage(args), run(process.execPath, [entry, ...args], outside), args.join(' '));
   });
-  await t.test('it cannot write anywhere, and is not root', async (t) => {
+  await t.test('the program has a read-only file system and is not root', async (t) => {
     const script = "require('fs').writeFileSync(process.argv[1], '')";
     for (const [file, code] of [
       ['/tmp/x', 'EROFS'],
       ['/opt/archwright/x', 'EROFS'],
-      [`/${sceneInside}/x`, 'EACCES'],
+      [`/${mountPath}/x`, 'EACCES'],
     ] as const) {
       const [node = ''] = image.entrypoint;
-      const { program, args } = command({ ...image, entrypoint: [node, '-e', script] }, scene, [file]);
-      t.match(answer(program, args), { code: 1, err: code }, file);
+      const { program, args } = command({ ...image, entrypoint: [node, '-e', script] }, mounted, [file]);
+      t.match(run(program, args), { code: 1, err: code }, file);
     }
   });
   await t.test('a webhook places a pod by image facts from agent and registry', (t) =>
-    chain(t, image, scene),
+    chain(t, image, mounted),
   );
 }
 
-interface Answer {
+interface Output {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
 }
 
-function answer(program: string, args: readonly string[], cwd = '/'): Answer {
+function run(program: string, args: readonly string[], cwd = '/'): Output {
   const env = { PATH: process.env['PATH'] ?? '' };
   const { status, stdout, stderr } = spawnSync(program, args, {
     encoding: 'utf8',
-    timeout: answerMs,
+    timeout: timeoutMs,
     env,
     cwd,
   });

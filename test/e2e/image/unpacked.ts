@@ -46,9 +46,9 @@ export function unpack(layout: string, architecture: Architecture, folder: strin
   );
   if (!found) throw new Error(`the index has no image for linux/${architecture}`);
   const manifest = read(blob(found.digest)) as { config: Descriptor; layers: readonly Descriptor[] };
-  const { os, architecture: told, config } = read(blob(manifest.config.digest)) as Config;
-  if (os !== 'linux' || told !== architecture)
-    throw new Error(`the image for linux/${architecture} says ${os}/${told}`);
+  const { os, architecture: configured, config } = read(blob(manifest.config.digest)) as Config;
+  if (os !== 'linux' || configured !== architecture)
+    throw new Error(`the image for linux/${architecture} has the config of ${os}/${configured}`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const { digest } of manifest.layers) execFileSync('tar', ['-xf', blob(digest), '-C', folder]);
@@ -96,29 +96,29 @@ export function emulator(architecture: Architecture): { readonly path?: string; 
   return path === undefined ? { missing: name } : { path };
 }
 
-/** The agent's state folder in the image. The scene is mounted there, with the emulator among its files. */
-export const sceneInside = 'var/lib/archwright';
+/** The agent's state folder in the image. The test mounts a folder there, which has the emulator. */
+export const mountPath = 'var/lib/archwright';
 
-/** Root, in a mount namespace of its own: a read-only root file system with the scene in it. */
+/** Root, in a separate mount namespace: a read-only root file system with the folder in it. */
 const enter = `
-mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && mount --bind "$2" "$1/${sceneInside}" || exit 125
+mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && mount --bind "$2" "$1/${mountPath}" || exit 125
 shift 2
 exec env -i "$@"`;
 
 /**
  * The command that runs the program of the image with its user and environment. Needs root.
- * @param scene folder that is mounted into it, with the emulator if one is needed
+ * @param mounted folder that is mounted into it, with the emulator if one is needed
  */
 export function command(
   image: Unpacked,
-  scene: string,
+  mounted: string,
   args: readonly string[],
 ): { readonly program: string; readonly args: readonly string[] } {
   const { path } = emulator(image.architecture);
-  const by = path === undefined ? [] : [`/${sceneInside}/${emulators[image.architecture]}`];
+  const by = path === undefined ? [] : [`/${mountPath}/${emulators[image.architecture]}`];
   const { root, user, entrypoint, env } = image;
   const chroot = [onPath('chroot') ?? 'chroot', `--userspec=${user}`, root];
-  const inside = [root, scene, ...env, ...chroot, ...by, ...entrypoint, ...args];
+  const inside = [root, mounted, ...env, ...chroot, ...by, ...entrypoint, ...args];
   return {
     program: 'unshare',
     args: ['--mount', '--propagation', 'private', 'sh', '-c', enter, 'sh', ...inside],

@@ -4,10 +4,10 @@ import { CredentialError, type MatchedCredential } from '../../../src/credential
 import { createPullSecretSource } from '../../../src/credentials/sources/pull-secrets.ts';
 import { InvalidReference, parseReference } from '../../../src/images/references/reference.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { observed, referenceOf, type Observation, recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import { binDir, type PodCase, type Setup } from './setup.ts';
+import { silentLog } from '../../support/captured.ts';
 
 export type AgentSide = Awaited<ReturnType<typeof openAgentSide>>;
 
@@ -34,7 +34,7 @@ export async function openAgentSide(
     configuration: () => configuration,
     dockerConfigs: 'node',
     env: {},
-    log: createLog({ level: 'silent' }),
+    log: silentLog,
   });
 
   async function inspect(pod: PodCase, image: string): Promise<Pick<Observation, 'outcome' | 'message'>> {
@@ -67,10 +67,10 @@ export async function openAgentSide(
         const from = performance.timeOrigin + performance.now();
         const end = await inspect(pod, image);
         const to = performance.timeOrigin + performance.now();
-        const stretch = { side: 'agent', reference: referenceOf(image), from, to } as const;
+        const span = { side: 'agent', reference: referenceOf(image), from, to } as const;
         observations.push({
           image,
-          ...observed(stretch, { runs: recordedRuns(), seen: registries.seen() }),
+          ...observed(span, { runs: recordedRuns(), seen: registries.seen() }),
           ...end,
         });
       }

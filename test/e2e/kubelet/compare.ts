@@ -12,11 +12,11 @@ export interface Difference {
 
 export interface Circumstances {
   readonly tokenPlugins: ReadonlySet<string>;
-  /** Plugins with answers that are cached for each token. */
+  /** Plugins whose responses are cached per token. */
   readonly byToken: ReadonlySet<string>;
   readonly failingPlugins: ReadonlySet<string>;
   /** Whether an image of the repository was pulled before in this run of the kubelet. */
-  readonly askedBefore: boolean;
+  readonly pulledBefore: boolean;
   /** Whether a docker configuration was changed under the running kubelet. */
   readonly filesChanged: boolean;
 }
@@ -73,7 +73,7 @@ function compareOutcome(kubelet: Observation, agent: Observation): Difference[] 
 function comparePresented(kubelet: Observation, agent: Observation): Difference[] {
   const { image } = kubelet;
   const [theirs, ours] = [kubelet.presented, agent.presented].map((users) => users.join(' → '));
-  if (theirs === ours && kubelet.asked === agent.asked) return [];
+  if (theirs === ours && kubelet.sentRequests === agent.sentRequests) return [];
   const difference: Difference = {
     image,
     what: 'presented',
@@ -84,8 +84,8 @@ function comparePresented(kubelet: Observation, agent: Observation): Difference[
   return [once === ours ? { ...difference, deviation: 'equal-credentials-once' } : difference];
 }
 
-function describePresented({ presented, asked }: Observation): string {
-  if (!asked) return 'not asked';
+function describePresented({ presented, sentRequests }: Observation): string {
+  if (!sentRequests) return 'no request';
   return presented.length === 0 ? 'anonymous' : presented.join(' → ');
 }
 
@@ -146,7 +146,7 @@ function deviationOfRuns(
   about: Circumstances,
 ): string | undefined {
   if (about.tokenPlugins.has(name) && ours === 0) return 'service-account-tokens';
-  if (about.byToken.has(name) && about.askedBefore && ours < theirs) return 'unbound-tokens';
-  if (about.failingPlugins.has(name) && about.askedBefore && ours < theirs) return 'failed-plugins-pause';
+  if (about.byToken.has(name) && about.pulledBefore && ours < theirs) return 'unbound-tokens';
+  if (about.failingPlugins.has(name) && about.pulledBefore && ours < theirs) return 'failed-plugins-pause';
   return undefined;
 }

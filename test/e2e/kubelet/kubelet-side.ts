@@ -1,13 +1,13 @@
 /** The kubelet's side of a case: makes a pod, follows the events of its images, and deletes the pod. */
 import { readdirSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { patience } from '../cluster/harness.ts';
-import type { EventNow } from '../cluster/pods.ts';
-import { watch } from '../cluster/watch.ts';
+import type { EventNow } from '../cluster/control-plane/pods.ts';
+import { watch } from '../cluster/control-plane/watch.ts';
 import { isOf, observed, referenceOf, type Observation, recordedRuns } from './recorder.ts';
 import type { Registries } from './registries.ts';
 import type { PodCase, Setup } from './setup.ts';
+import { until } from '../../support/until.ts';
 
 export type KubeletSide = Awaited<ReturnType<typeof openKubeletSide>>;
 
@@ -15,7 +15,6 @@ export type KubeletSide = Awaited<ReturnType<typeof openKubeletSide>>;
 const podTimeoutMs = 100_000;
 /** Ending a sandbox takes a fraction of a second. */
 const endTimeoutMs = 30_000;
-const pollMs = 10;
 
 const inDefault = '/api/v1/namespaces/default';
 /** containerd has a folder here for each running sandbox. */
@@ -23,7 +22,7 @@ const tasks = '/run/containerd/io.containerd.runtime.v2.task/k8s.io';
 
 export async function openKubeletSide(client: KubeClient, nodeName: string, registries: Registries) {
   /** Pod → container → its first decisive event. */
-  const fates = new Map<string, Map<string, { readonly reason: string; readonly message: string }>>();
+  const eventsByPod = new Map<string, Map<string, { readonly reason: string; readonly message: string }>>();
   const waiting = new Map<string, () => void>();
   /** Repositories of failed pods: the kubelet may still run plugins for them. */
   const unsettled = new Set<string>();
@@ -32,7 +31,7 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
   events.onChange(({ object: { reason = '', message = '', involvedObject } }) => {
     const container = /^spec\.containers\{(.+)\}$/.exec(involvedObject?.fieldPath ?? '')?.[1];
     const pod = involvedObject?.name ?? '';
-    const known = fates.get(pod);
+    const known = eventsByPod.get(pod);
     if (container === undefined || known === undefined || known.has(container)) return;
     if (reason !== 'Pulled' && reason !== 'Failed' && reason !== 'InspectFailed') return;
     known.set(container, { reason, message });
@@ -43,9 +42,9 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
     await client.create(`${inDefault}/${resource}`, object, { signal: patience() });
   }
 
-  async function fateOf(pod: PodCase): Promise<Map<string, { reason: string; message: string }>> {
+  async function pullEventsOf(pod: PodCase): Promise<Map<string, { reason: string; message: string }>> {
     const known = new Map<string, { reason: string; message: string }>();
-    fates.set(pod.name, known);
+    eventsByPod.set(pod.name, known);
     const { promise, resolve } = Promise.withResolvers<void>();
     waiting.set(pod.name, () => {
       if (known.size === pod.images.length) resolve();
@@ -76,8 +75,8 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
         if (secret.data !== undefined) await create('secrets', secretOf(pod, index));
       }
       const started = performance.timeOrigin + performance.now();
-      const fate = await fateOf(pod);
-      if ([...fate.values()].some(({ reason }) => reason !== 'Pulled')) {
+      const pullEvents = await pullEventsOf(pod);
+      if ([...pullEvents.values()].some(({ reason }) => reason !== 'Pulled')) {
         for (const repository of repositories) unsettled.add(repository);
       }
       const all = { runs: recordedRuns(), seen: registries.seen() };
@@ -93,11 +92,11 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
         const own = next === undefined ? mine : mine.filter(({ at }) => at < next.at);
         // The kubelet soon syncs the pod again and runs plugins without a pull; those runs do not count.
         const to = own.at(-1)?.at ?? Number.POSITIVE_INFINITY;
-        const stretch = { side: 'kubelet', reference, from, to } as const;
-        const happened = observed(stretch, all);
+        const span = { side: 'kubelet', reference, from, to } as const;
+        const happened = observed(span, all);
         if (own.length > 0) from = to;
-        const said = fate.get(`c${index}`) ?? { reason: 'none', message: 'no event in time' };
-        return { image, ...happened, outcome: classesOf(said), message: said.message };
+        const event = pullEvents.get(`c${index}`) ?? { reason: 'none', message: 'no event in time' };
+        return { image, ...happened, outcome: classesOf(event), message: event.message };
       });
     },
     /** Waits until the kubelet has ended all pods, which the next kubelet could not do. */
@@ -106,12 +105,8 @@ export async function openKubeletSide(client: KubeClient, nodeName: string, regi
 }
 
 /** Waits until no sandbox runs. Its end follows the pod's last sync, and no plugins run after it. */
-async function ended(): Promise<void> {
-  const until = performance.now() + endTimeoutMs;
-  while (readdirSync(tasks).length > 0) {
-    if (performance.now() > until) throw new Error('the kubelet does not end the pod');
-    await delay(pollMs);
-  }
+function ended(): Promise<void> {
+  return until(() => readdirSync(tasks).length === 0, 'the end of the pod', endTimeoutMs);
 }
 
 function secretOf(pod: PodCase, index: number): object {

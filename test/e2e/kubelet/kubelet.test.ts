@@ -1,6 +1,6 @@
 /**
  * A real kubelet with a real containerd against the agent on the same node: plugin runs, the order of
- * credentials, and the outcome. Setups written by hand, then generated ones.
+ * credentials, and the outcome. First hand-written setups, then generated ones.
  *
  *   E2E_SEED    seed of the generated cases. Default: random; it is printed.
  *   E2E_CASES   number of generated cases. Default: 150.
@@ -13,16 +13,16 @@ import { runInBox } from '../box/box.ts';
 import { kubeletPrograms } from '../box/programs.ts';
 import type { Difference } from './compare.ts';
 import type { CaseReport } from './run.ts';
-import { seedOfRun } from '../random.ts';
+import { seedOfRun, casesOfRun } from '../random.ts';
 
 const project = fileURLToPath(new URL('../../..', import.meta.url));
 const seed = seedOfRun();
-const cases = Number(process.env['E2E_CASES'] ?? 150);
+const cases = casesOfRun(150);
 
-/** Some four minutes on two cores; a loaded machine gets more. */
+/** About four minutes on two cores; a loaded machine needs more. */
 const timeoutMs = 15 * 60_000;
 
-void t.test('a kubelet and an agent on one node', { timeout: timeoutMs + 60_000 }, async (t) => {
+void t.test('an agent and a kubelet on one node behave alike', { timeout: timeoutMs + 60_000 }, async (t) => {
   t.comment(`E2E_SEED=${seed} E2E_CASES=${cases}`);
   const reports: CaseReport[] = [];
   await runInBox(t, kubeletPrograms(), {

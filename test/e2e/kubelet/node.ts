@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { busyboxTar, tarOf, unpackable, waiting, writeLayout } from '../layout.ts';
-import { ready, startProcess, type Running } from '../cluster/processes.ts';
+import { ready, startProcess, type Running } from '../cluster/control-plane/processes.ts';
 import type { Programs } from '../box/programs.ts';
 
 export interface NodeOptions {

@@ -85,13 +85,13 @@ export interface Observation {
   readonly runs: readonly Run[];
   /** Users that the registry or its token server got, without immediate repetition; empty: anonymous. */
   readonly presented: readonly string[];
-  readonly asked: boolean;
+  readonly sentRequests: boolean;
   /** `pulled`, or why not: one class for each attempt. */
   readonly outcome: readonly string[];
   readonly message: string;
 }
 
-export interface Stretch {
+export interface TimeSpan {
   readonly side: Side;
   readonly reference: Reference | undefined;
   /** Milliseconds since the epoch; `from` is exclusive, `to` inclusive. */
@@ -101,17 +101,17 @@ export interface Stretch {
 
 /** Everything that happened in the time span of an image. */
 export function observed(
-  stretch: Stretch,
+  span: TimeSpan,
   all: { readonly runs: readonly Run[]; readonly seen: readonly Seen[] },
-): Pick<Observation, 'runs' | 'presented' | 'asked'> {
+): Pick<Observation, 'runs' | 'presented' | 'sentRequests'> {
   const within = ({ side, at }: { readonly side: Side; readonly at: number }): boolean =>
-    side === stretch.side && at > stretch.from && at <= stretch.to;
-  const seen = all.seen.filter((request) => within(request) && isOf(request, stretch.reference));
+    side === span.side && at > span.from && at <= span.to;
+  const seen = all.seen.filter((request) => within(request) && isOf(request, span.reference));
   const presented = seen.flatMap((request) => (request.presented === undefined ? [] : [request.presented]));
   return {
-    runs: all.runs.filter((run) => within(run) && imageOf(run) === stretch.reference?.repository),
+    runs: all.runs.filter((run) => within(run) && imageOf(run) === span.reference?.repository),
     presented: presented.filter((user, index) => user !== presented[index - 1]),
-    asked: seen.length > 0,
+    sentRequests: seen.length > 0,
   };
 }
 

@@ -2,7 +2,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Running } from '../cluster/processes.ts';
+import type { Running } from '../cluster/control-plane/processes.ts';
 import { openAgentSide, type AgentSide } from './agent-side.ts';
 import { compare, compareVerdict, type Circumstances, type Difference } from './compare.ts';
 import type { KubeletSide } from './kubelet-side.ts';
@@ -52,7 +52,7 @@ function startNodeKubelet(node: NodeOptions, { env, plugins }: Setup): Running {
   return startKubelet(node, { env: all, pluginConfig: plugins?.config, binDir });
 }
 
-/** Pod by pod: both caches see the same pods. */
+/** Runs pod by pod, so that both caches see the same pods. */
 export async function runSetup(
   setup: Setup,
   node: NodeOptions,
@@ -120,7 +120,7 @@ function circumstances(setup: Setup, pod: PodCase, index: number): Circumstances
     tokenPlugins: setup.serviceAccountTokens === true ? new Set() : named(({ wantsToken }) => wantsToken),
     byToken: named(({ rememberedByToken }) => rememberedByToken),
     failingPlugins: named(({ failing }) => failing),
-    askedBefore: before.some((image) => repository(image) === repository(pod.images[index])),
+    pulledBefore: before.some((image) => repository(image) === repository(pod.images[index])),
     filesChanged: pod.files !== undefined,
   };
 }
@@ -128,7 +128,7 @@ function circumstances(setup: Setup, pod: PodCase, index: number): Circumstances
 /** A kubelet refuses its configuration within a second or two. */
 const refusalTimeoutMs = 30_000;
 
-/** The kubelet ends with an error; ours has to be in its words. */
+/** The kubelet ends with an error. The agent must report the same error. */
 export async function runRefusal(
   { name, files, isDirectory = false, programs = [] }: RefusedConfig,
   node: NodeOptions,

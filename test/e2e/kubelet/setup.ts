@@ -35,13 +35,13 @@ export interface Behavior {
   /** Whether this is a failure, after which the agent backs the plugin off. */
   readonly failing?: boolean;
   readonly wantsToken?: boolean;
-  /** Its answers are cached for each token. */
+  /** Its responses are cached per token. */
   readonly rememberedByToken?: boolean;
 }
 
 export interface PodCase {
   readonly name: string;
-  /** Time to wait before it, until cached answers expire. */
+  /** Time to wait before it, until cached responses expire. */
   readonly afterMs?: number;
   readonly files?: Readonly<Record<string, string>>;
   readonly secrets: readonly PullSecret[];
@@ -138,8 +138,8 @@ export function response(
   });
 }
 
-/** Answers with one login for a key. */
-export function answers(
+/** Responds with one login for a key. */
+export function credentialsFor(
   key: string,
   login = right('alice'),
   more: Parameters<typeof response>[1] = {},

@@ -1,6 +1,6 @@
-/** Credential provider plugins: input, use and caching of answers, failures, service account tokens. */
+/** Credential provider plugins: input, use and caching of responses, failures, service account tokens. */
 import {
-  answers,
+  credentialsFor,
   dockerConfig,
   entry,
   host,
@@ -20,7 +20,7 @@ import {
 const invocation = setup(
   'the input of a plugin',
   {
-    plain: plugin(`${host}/p1`, answers(host), {
+    plain: plugin(`${host}/p1`, credentialsFor(host), {
       args: ['--flag', 'with space', '', '"quoted"', '$HOME'],
       env: { TWICE: 'configured', CONFIGURED: 'ünïcode', EMPTY: '' },
     }),
@@ -33,24 +33,25 @@ const invocation = setup(
 );
 
 const hour = { defaultCacheDuration: '1h' };
-const asLong = (cacheDuration: string): Behavior => answers(host, right('alice'), { cacheDuration });
+const asLong = (cacheDuration: string): Behavior => credentialsFor(host, right('alice'), { cacheDuration });
 const caches = setup(
-  'how long answers are cached',
+  'how long responses are cached',
   {
-    'by-image': plugin(`${host}/p2/image`, answers(host), hour),
+    'by-image': plugin(`${host}/p2/image`, credentialsFor(host), hour),
     'by-registry': plugin(
       `${host}/p2/registry eu.${host}/p2/registry`,
-      answers(host, right('bob'), { cacheKeyType: 'Registry' }),
+      credentialsFor(host, right('bob'), { cacheKeyType: 'Registry' }),
       hour,
     ),
     global: plugin(
       `${host}/p2/global eu.${host}/p2/global`,
-      answers(host, right('carol'), { cacheKeyType: 'Global' }),
+      credentialsFor(host, right('carol'), { cacheKeyType: 'Global' }),
       hour,
     ),
-    never: plugin(`${host}/p2/never`, answers(host), { defaultCacheDuration: '0s' }),
+    never: plugin(`${host}/p2/never`, credentialsFor(host), { defaultCacheDuration: '0s' }),
     zero: plugin(`${host}/p2/zero`, asLong('0s'), hour),
     negative: plugin(`${host}/p2/negative`, asLong('-1m'), hour),
+    long: plugin(`${host}/p2/long`, asLong('1h'), { defaultCacheDuration: '0s' }),
     short: plugin(`${host}/p2/short`, asLong('5s'), hour),
     nothing: plugin(`${host}/p2/nothing`, { stdout: response(null) }, hour),
   },
@@ -58,10 +59,11 @@ const caches = setup(
     pod('p2-image', [`${host}/p2/image/a:1`, `${host}/p2/image/a:2`, `${host}/p2/image/b:1`]),
     pod('p2-registry', [`${host}/p2/registry/a:1`, `${host}/p2/registry/b:1`, `eu.${host}/p2/registry/a:1`]),
     pod('p2-global', [`${host}/p2/global/a:1`, `eu.${host}/p2/global/b:1`]),
-    ...['never', 'zero', 'negative', 'short'].map((name) =>
+    ...['never', 'zero', 'negative', 'long'].map((name) =>
       pod(`p2-${name}`, [`${host}/p2/${name}/a:1`, `${host}/p2/${name}/a:2`]),
     ),
-    { ...pod('p2-short-later', [`${host}/p2/short/a:3`]), afterMs: 6000 },
+    pod('p2-short', [`${host}/p2/short/a:1`]),
+    { ...pod('p2-short-later', [`${host}/p2/short/a:2`]), afterMs: 6000 },
     pod('p2-nothing', [`${host}/p2/nothing/a:1`, `${host}/p2/nothing/a:2`]),
     pod('p2-image-again', [`${host}/p2/image/a:3`, `${host}/p2/registry/c:1`]),
   ],
@@ -71,9 +73,9 @@ const caches = setup(
 const several = setup(
   'several plugins for one image',
   {
-    zulu: plugin(`${host}/p3`, answers(host, wrong('bob'))),
-    alpha: plugin(`*.example ${host}/p3/team`, answers(host, wrong('alice'))),
-    specific: plugin(`${host}/p3/team`, answers(`${host}/p3/team`, wrong('carol'))),
+    zulu: plugin(`${host}/p3`, credentialsFor(host, wrong('bob'))),
+    alpha: plugin(`*.example ${host}/p3/team`, credentialsFor(host, wrong('alice'))),
+    specific: plugin(`${host}/p3/team`, credentialsFor(`${host}/p3/team`, wrong('carol'))),
     elsewhere: plugin(`${host}/p3`, {
       stdout: response({ 'other.example': right('alice'), [`${host}/p3/team/ok`]: right('dave') }),
     }),
@@ -130,7 +132,7 @@ const hanging = setup(
   'a plugin that hangs',
   {
     hangs: plugin(`${host}/p5`, { stdout: '', hangs: true, failing: true }),
-    works: plugin(`${host}/p5`, answers(host)),
+    works: plugin(`${host}/p5`, credentialsFor(host)),
   },
   [pod('p5-hangs', [`${host}/p5/a:1`])],
 );
@@ -139,10 +141,10 @@ const [v1beta1, v1alpha1] = ['v1beta1', 'v1alpha1'].map((version) => ({ version 
 const older = setup(
   'older versions of the protocol',
   {
-    beta: plugin(`${host}/p6/beta`, answers(host, right('alice'), v1beta1), v1beta1),
+    beta: plugin(`${host}/p6/beta`, credentialsFor(host, right('alice'), v1beta1), v1beta1),
     alpha: plugin(
       `${host}/p6/alpha`,
-      answers(host, right('bob'), { ...v1alpha1, cacheKeyType: 'Registry' }),
+      credentialsFor(host, right('bob'), { ...v1alpha1, cacheKeyType: 'Registry' }),
       v1alpha1,
     ),
   },
@@ -159,9 +161,9 @@ const directory: Setup = {
     config: pluginConfig,
     isDirectory: true,
     behaviors: {
-      first: answers(host, wrong('alice')),
-      second: answers(host, wrong('bob')),
-      third: answers(host),
+      first: credentialsFor(host, wrong('alice')),
+      second: credentialsFor(host, wrong('bob')),
+      third: credentialsFor(host),
     },
   },
   files: {
@@ -177,20 +179,20 @@ const directory: Setup = {
 const patterns = setup(
   'the images that a plugin matches',
   {
-    hub: plugin('docker.io', answers('docker.io')),
-    'old-hub': plugin('index.docker.io', answers('index.docker.io', right('bob'))),
-    port: plugin(`${host}:5000`, answers(`${host}:5000`)),
+    hub: plugin('docker.io', credentialsFor('docker.io')),
+    'old-hub': plugin('index.docker.io', credentialsFor('index.docker.io', right('bob'))),
+    port: plugin(`${host}:5000`, credentialsFor(`${host}:5000`)),
     stars: plugin('*.*.corp.example *.registry.example/p8', {
       stdout: response({ '*.*.corp.example': right('alice'), '*.registry.example': right('bob') }),
     }),
-    'path-star': plugin(`${host}/p8/*`, answers(host)),
-    prefix: plugin(`${host}/p8/te`, answers(`${host}/p8/te`, right('carol'))),
+    'path-star': plugin(`${host}/p8/*`, credentialsFor(host)),
+    prefix: plugin(`${host}/p8/te`, credentialsFor(`${host}/p8/te`, right('carol'))),
     local: plugin('localhost:5001 127.0.0.1:5001', {
       stdout: response({ 'localhost:5001': right('alice'), '127.0.0.1:5001': wrong('bob') }),
     }),
     tokens: plugin(
       'https://tokens.example/p8/',
-      answers('tokens.example', right('dave'), { cacheKeyType: 'Global', cacheDuration: '1h' }),
+      credentialsFor('tokens.example', right('dave'), { cacheKeyType: 'Global', cacheDuration: '1h' }),
     ),
   },
   [
@@ -214,10 +216,10 @@ const tokens = setup(
   {
     'wants-token': plugin(
       `${host}/p9`,
-      { ...answers(host, wrong('bob')), wantsToken: true },
+      { ...credentialsFor(host, wrong('bob')), wantsToken: true },
       { tokenAttributes: tokenAttributes('audience', 'ServiceAccount', true) },
     ),
-    other: plugin(`${host}/p9`, answers(host, right('alice'))),
+    other: plugin(`${host}/p9`, credentialsFor(host, right('alice'))),
   },
   [pod('p9-token', [`${host}/p9/a:1`])],
 );
@@ -236,17 +238,21 @@ const podWith = (
 const accounts = setup(
   'tokens of service accounts, allowed',
   {
-    'by-account': plugin(`${host}/pa/account`, answers(host, right('alice'), { cacheKeyType: 'Registry' }), {
-      ...hour,
-      tokenAttributes: {
-        ...tokenAttributes('audience-one', 'ServiceAccount', true),
-        requiredServiceAccountAnnotationKeys: ['example.com/role'],
-        optionalServiceAccountAnnotationKeys: ['example.com/note'],
+    'by-account': plugin(
+      `${host}/pa/account`,
+      credentialsFor(host, right('alice'), { cacheKeyType: 'Registry' }),
+      {
+        ...hour,
+        tokenAttributes: {
+          ...tokenAttributes('audience-one', 'ServiceAccount', true),
+          requiredServiceAccountAnnotationKeys: ['example.com/role'],
+          optionalServiceAccountAnnotationKeys: ['example.com/note'],
+        },
       },
-    }),
+    ),
     'by-token': plugin(
       `${host}/pa/token`,
-      { ...answers(host, right('bob')), rememberedByToken: true },
+      { ...credentialsFor(host, right('bob')), rememberedByToken: true },
       { ...hour, tokenAttributes: tokenAttributes('audience-two', 'Token', false) },
     ),
   },

@@ -18,7 +18,7 @@ export interface Case {
   readonly by: 'tag' | 'digest' | 'both';
   readonly image: ImageKind;
   readonly auth: PullAuth | undefined;
-  /** Host → behavior; others answer 404. */
+  /** Host → behavior; others return 404. */
   readonly behaviors: ReadonlyMap<string, Behavior>;
 }
 

@@ -5,7 +5,7 @@
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { startProcess } from '../cluster/processes.ts';
+import { startProcess } from '../cluster/control-plane/processes.ts';
 import { connectCri } from './cri.ts';
 
 /** Directories of the node that replace those of this machine. */
@@ -13,7 +13,7 @@ const ownDirectories = ['etc', 'opt', 'run', 'var', 'tmp'] as const;
 
 export type RunningContainerd = Awaited<ReturnType<typeof startContainerd>>;
 
-/** containerd is ready in half a second; a loaded machine gets more. */
+/** containerd is ready in half a second; a loaded machine needs more. */
 const startTimeoutMs = 20_000;
 /** containerd ends at once on SIGTERM. */
 const stopTimeoutMs = 5_000;

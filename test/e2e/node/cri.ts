@@ -1,4 +1,4 @@
-/** A CRI client for the container runtime's unix socket: the calls by which a kubelet gets an image. */
+/** A CRI client for the container runtime's unix socket: the calls with which a kubelet pulls an image. */
 import { credentials, loadPackageDefinition, type Client, type ServiceError } from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { join } from 'node:path';

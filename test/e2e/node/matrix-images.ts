@@ -34,7 +34,7 @@ const variants = [
 
 /**
  * Indexes with unnamed platforms. If none is named, containerd reads the config of the first entry only;
- * beside named ones, it never pulls an entry without a platform.
+ * if one is, it never pulls an entry without a platform.
  */
 const unnamed = [
   ['?amd64'],
@@ -51,6 +51,18 @@ const unnamed = [
   ['?amd64', '386'],
   ['amd64/v3', '?386'],
   ['arm64', '?arm64', '?amd64'],
+] as const;
+
+/** Indexes with nested ones (`>`) without a platform: only the first counts, if no entry has a platform. */
+const nested = [
+  ['>amd64'],
+  ['>amd64', 'arm64'],
+  ['arm64', '>amd64'],
+  ['>arm64', '>amd64'],
+  ['>amd64', '>arm64'],
+  ['?arm64', '>amd64'],
+  ['?amd64', '>arm64'],
+  ['>arm64', '?amd64'],
 ] as const;
 
 export interface MatrixImage {
@@ -82,13 +94,17 @@ function manifestFor(platform: Readonly<Record<string, string>>, title: string):
 function imageOf(texts: readonly string[], form: ImageForm): MatrixImage {
   const name = form === 'manifest' ? `manifest ${texts.join()}` : `[${texts.join(', ')}]`;
   const entries = texts.map((text, position) => {
-    const platform = platformOf(`linux/${text.replace('?', '')}`);
+    const platform = platformOf(`linux/${text.replace(/[?>]/, '')}`);
     const content = manifestFor(platform, `${name} ${position}`);
-    return { platform, content, named: !text.startsWith('?'), id: content.blobs[0]?.digest ?? '' };
+    const id = content.blobs[0]?.digest ?? '';
+    return { platform, content, named: !text.startsWith('?'), isNested: text.startsWith('>'), id };
   });
   const [first] = entries;
   if (form === 'manifest' && first) return { name, form, top: first.content, entries };
-  const written = entries.map(({ content, platform, named }) => ({ content, ...(named && { platform }) }));
+  const written = entries.map(({ content, platform, named, isNested }) => {
+    const entry = { content, ...(named && { platform }) };
+    return isNested ? { content: index([entry]) } : entry;
+  });
   return { name, form, top: index(written), entries };
 }
 
@@ -114,6 +130,7 @@ function small(): readonly MatrixImage[] {
     ...indexes(alone),
     ...indexes(orderedWith(alone)),
     ...indexes(unnamed),
+    ...indexes(nested),
   ];
 }
 

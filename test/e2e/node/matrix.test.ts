@@ -3,7 +3,7 @@
  * manifests of platform variants, for each version and pull method, on amd64. The vectors cover ARM.
  *
  *   E2E_SEED         other random indexes: any whole number (1)
- *   E2E_MATRIX       random indexes beside the 255 small ones (200), or `all`: every ordered triple
+ *   E2E_MATRIX       random indexes in addition to the 262 small ones (200), or `all`: every ordered triple
  *   E2E_CONTAINERD   versions to compare, such as `1.7,2.4`; all by default
  */
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -19,8 +19,9 @@ import { proveFacts } from '../../../src/images/facts/proof.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
 import type { NodeClass, PullMode } from '../../../src/nodes/node-class.ts';
 import { selectPlatform } from '../../../src/nodes/selection.ts';
+import { seedOfRun } from '../random.ts';
 
-const seed = Number(process.env['E2E_SEED'] ?? 1);
+const seed = seedOfRun(1);
 const more = process.env['E2E_MATRIX'] ?? '200';
 const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
   Object.keys(containerdVersions)) as ContainerdVersion[];
@@ -46,10 +47,12 @@ if (process.getuid?.() !== 0) {
   for (const minor of versions) {
     const modes: readonly PullMode[] = minor.startsWith('1.') ? ['local'] : ['local', 'transfer'];
     for (const pullMode of modes) {
-      await t.test(`containerd ${minor}, ${pullMode} pull`, (t) => compare(t, minor, pullMode, registry));
+      await t.test(`the prediction equals the choice of containerd ${minor}, ${pullMode} pull`, (t) =>
+        compare(t, minor, pullMode, registry),
+      );
     }
   }
-  await t.test('a node of which only the architecture is known', async (t) => {
+  await t.test('with only the architecture known, the prediction is correct or uncertain', async (t) => {
     const wrong: string[] = [];
     for (const [image, ids] of outcomes) {
       const { verdict, chosen } = await predicted(image, { os: 'linux', architecture: 'amd64' });
@@ -62,7 +65,7 @@ if (process.getuid?.() !== 0) {
       if (chosen !== undefined && new Set(ids).size > 1)
         wrong.push(`${image.name}: one choice, but nodes differ`);
     }
-    t.same(wrong, [], 'is refused only what no node pulls, and sure to run only what all pull');
+    t.same(wrong, [], 'refused images are pulled by no node, and images that run by all nodes');
   });
 }
 
@@ -83,7 +86,7 @@ async function compare(
     const { expected } = await predicted(image, node);
     if (id !== expected) {
       differences.push(
-        `${image.name}: predicted ${told(image, expected)}, pulled ${told(image, id)} ${error?.message ?? ''}`,
+        `${image.name}: predicted ${described(image, expected)}, pulled ${described(image, id)} ${error?.message ?? ''}`,
       );
     }
   });
@@ -92,7 +95,7 @@ async function compare(
   t.same(differences, [], `${images.length} images, each as predicted`);
 }
 
-function told(image: MatrixImage, id: string | undefined): string {
+function described(image: MatrixImage, id: string | undefined): string {
   const position = image.entries.findIndex((entry) => entry.id === id);
   return id === undefined ? 'nothing' : position < 0 ? id : `number ${position}`;
 }

@@ -1,20 +1,21 @@
 /** Runs cases on a node: writes files, lets containerd pull and the agent inspect, and observes both. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { makeStock, openRegistry, type Case, type NodeFiles } from './case.ts';
 import type { ContainerdProgram } from '../programs/containerd.ts';
 import { prepareNode, startContainerd, type RunningContainerd } from './containerd.ts';
 import { observe, outcomeOfFacts, outcomeOfPull } from './observed.ts';
 import type { Compared } from './rules.ts';
 import type { World } from './world.ts';
+import { writeFiles } from '../../support/write-files.ts';
 import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import type { PullAuth } from './cri.ts';
+import { silentLog } from '../../support/captured.ts';
 
 export type Node = ReturnType<typeof createNode>;
 
@@ -30,16 +31,9 @@ export function createNode(program: ContainerdProgram, world: World, certificate
   let warm = false;
   let count = 0;
 
-  function write(files: NodeFiles): void {
-    for (const [path, text] of Object.entries(files)) {
-      mkdirSync(dirname(join(root, path)), { recursive: true });
-      writeFileSync(join(root, path), text);
-    }
-  }
-
-  function lay(about: Case): void {
+  function writeCase(about: Case): void {
     for (const directory of hostDirectories) rmSync(join(root, directory), { recursive: true, force: true });
-    write({ ...certificates, ...about.configuration, ...about.hosts });
+    writeFiles(root, { ...certificates, ...about.configuration, ...about.hosts });
   }
 
   async function containerdFor(about: Case): Promise<RunningContainerd> {
@@ -65,10 +59,10 @@ export function createNode(program: ContainerdProgram, world: World, certificate
   return {
     run: async (about: Case): Promise<Compared> => {
       if (!warm) {
-        lay({ ...about, configuration: { '/etc/containerd/config.toml': 'version = 2\n' }, hosts: {} });
+        writeCase({ ...about, configuration: { '/etc/containerd/config.toml': 'version = 2\n' }, hosts: {} });
         await warmUp(await containerdFor({ ...about, configuration: {} }));
       }
-      lay(about);
+      writeCase(about);
       const containerd = await containerdFor(about);
       const repository = `team/c${(count += 1)}`;
       const { stock, digest } = makeStock(repository, about.image);
@@ -93,7 +87,7 @@ export function createNode(program: ContainerdProgram, world: World, certificate
   }
 }
 
-/** No fault of these tests makes an answer wait. */
+/** No fault of these tests delays a response. */
 const timeoutMs = 20_000;
 
 /** Opens the node's files, inspects once, closes all. @param env proxy variables of the container runtime */
@@ -111,7 +105,7 @@ export async function inspectOnNode(options: {
     configuration: () => configuration,
     dockerConfigs: 'node',
     env,
-    log: createLog({ level: 'silent' }),
+    log: silentLog,
   });
   try {
     const pullCredentials = auth

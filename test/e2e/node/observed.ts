@@ -89,7 +89,9 @@ function whereOf({ kind, scheme, host, path, ns }: Recorded): string {
 function tokensOf(requests: readonly Recorded[]): string[] {
   const lines = requests
     .filter(({ kind }) => kind === 'token')
-    .map(({ scheme, host, asked, headers }) => `${scheme}://${host} ${asked} ${headers}`.trim());
+    .map(({ scheme, host, tokenRequest, headers }) =>
+      `${scheme}://${host} ${tokenRequest} ${headers}`.trim(),
+    );
   return lines.filter((line, index) => lines.indexOf(line) === index);
 }
 

@@ -19,9 +19,10 @@ import { createNode, type Node } from './nodes.ts';
 import { report, type Unexplained } from './report.ts';
 import { createWorld, type World } from './world.ts';
 import { writtenCases } from './written-cases.ts';
+import { casesOfRun, seedOfRun } from '../random.ts';
 
-const seed = Number(process.env['E2E_SEED'] ?? 1);
-const count = Number(process.env['E2E_CASES'] ?? 500);
+const seed = seedOfRun(1);
+const count = casesOfRun(500);
 const only = process.env['E2E_ONLY']?.split(',').map(Number);
 const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
   Object.keys(containerdVersions)) as ContainerdVersion[];
@@ -51,7 +52,7 @@ if (process.getuid?.() !== 0) {
   const world = await createWorld();
   t.teardown(() => world.close());
   for (const minor of versions) {
-    await t.test(`containerd ${minor}`, (t) => comparedWith(t, minor, world));
+    await t.test(`the agent pulls like containerd ${minor}`, (t) => comparedWith(t, minor, world));
   }
 }
 

@@ -58,9 +58,9 @@ export interface Recorded {
   /** Headers that begin with `x-`, as `name=value`, sorted. */
   readonly headers: string;
   /** For `token`: user, service and scopes. */
-  readonly asked: string;
+  readonly tokenRequest: string;
   readonly status: number | 'dropped';
-  /** Host that the answer redirects to, or an empty text. */
+  /** Host that the response redirects to, or an empty text. */
   readonly leadsTo: string;
 }
 
@@ -103,7 +103,15 @@ export function respond(exchange: Exchange): void {
 }
 
 export function connection(host: string): Recorded {
-  const nothing = { path: '', ns: '', object: '', authorization: '', headers: '', asked: '', leadsTo: '' };
+  const nothing = {
+    path: '',
+    ns: '',
+    object: '',
+    authorization: '',
+    headers: '',
+    tokenRequest: '',
+    leadsTo: '',
+  };
   return { ...nothing, scheme: 'https', host, method: 'CONNECT', kind: 'connection', status: 'dropped' };
 }
 
@@ -132,7 +140,7 @@ function record({ scheme, host, request }: Exchange, parsed: ParsedRequest, answ
       .map(([name, value]) => `${name}=${String(value)}`)
       .sort()
       .join(' '),
-    asked: token ? describeToken(parsed, request) : '',
+    tokenRequest: token ? describeToken(parsed, request) : '',
     status: answer.status,
     leadsTo: URL.parse(answer.headers?.['location'] ?? '')?.host ?? '',
   };

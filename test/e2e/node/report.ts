@@ -23,9 +23,9 @@ function example({ about, difference }: Unexplained): string {
   const { behaviors, ...one } = about.case;
   const requests = [...about.containerd.requests, ...about.agent.requests];
   const hosts = new Set(requests.map(({ host }) => host.replace(/:443$/, '')));
-  const asked = Object.fromEntries([...hosts].map((host) => [host, behaviors.get(host)]));
+  const behaviorsOfHosts = Object.fromEntries([...hosts].map((host) => [host, behaviors.get(host)]));
   const sides = { containerd: about.containerd, agent: about.agent };
-  return JSON.stringify({ difference, case: one, asked, ...sides }, shortened, 2);
+  return JSON.stringify({ difference, case: one, behaviors: behaviorsOfHosts, ...sides }, shortened, 2);
 }
 
 function shortened(_key: string, value: unknown): unknown {

@@ -115,13 +115,13 @@ export const rules: readonly Rule[] = [
     name: 'absent-only-if-the-origin-lacks-it',
     kinds: ['outcome'],
     explains: ({ containerd, agent }) =>
-      containerd.outcome === 'absent' && isRefused(agent) && !saysAbsent(agent.visits.at(-1)),
+      containerd.outcome === 'absent' && isRefused(agent) && !isAbsentAt(agent.visits.at(-1)),
   },
   {
     name: 'error-of-several',
     kinds: ['outcome'],
     explains: ({ case: about, containerd, agent }) =>
-      hasMirrors(about) && failed(containerd) && (isRefused(agent) || saysAbsent(agent.visits.at(-1))),
+      hasMirrors(about) && failed(containerd) && (isRefused(agent) || isAbsentAt(agent.visits.at(-1))),
   },
 ];
 
@@ -178,7 +178,7 @@ function isEndOf(end: readonly string[], whole: readonly string[]): boolean {
 }
 
 /** The host, or its redirect target, does not have the image. */
-function saysAbsent(visit: Visit | undefined): boolean {
+function isAbsentAt(visit: Visit | undefined): boolean {
   return (visit?.redirected.at(-1)?.status ?? visit?.statuses.at(-1)) === 404;
 }
 

@@ -33,7 +33,7 @@ export const placeNames = [
 ] as const;
 export type PlaceName = (typeof placeNames)[number];
 
-/** Names behind the proxy. For `missing` the proxy answers 502. */
+/** Names behind the proxy. For `missing` it returns 502. */
 const names = {
   hub: 'registry-1.docker.io',
   origin: 'origin.example',
@@ -161,10 +161,10 @@ export async function createWorld() {
   };
 }
 
-/** A forward proxy: CONNECT to the server behind a name; plain requests are answered in its place. */
+/** A forward proxy: CONNECT to the server behind a name; it handles plain requests itself. */
 function createProxy(
   behind: ReadonlyMap<string, string>,
-  answer: (request: IncomingMessage, response: ServerResponse) => void,
+  handle: (request: IncomingMessage, response: ServerResponse) => void,
   sockets: Set<Socket>,
   connected: (host: string, port: number | undefined) => void,
 ): Server {
@@ -175,7 +175,7 @@ function createProxy(
       return;
     }
     request.url = `${url.pathname}${url.search}`;
-    answer(request, response);
+    handle(request, response);
   });
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     const target = (request.url ?? '').toLowerCase();

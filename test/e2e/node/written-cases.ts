@@ -1,4 +1,4 @@
-/** Cases written by hand: one for each feature of the generated cases, with containerd's known outcome. */
+/** Hand-written cases: one for each feature of the generated cases, with containerd's known outcome. */
 import { openRegistry, type Case } from './case.ts';
 import { certificatePaths, quoted } from './generate-hosts.ts';
 import type { Outcome } from './observed.ts';
@@ -52,14 +52,9 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       { [hub]: open },
       { configuration: configToml('') },
     ],
-    'a registry on this machine that speaks no TLS': [
-      plain,
-      'found',
-      { [plain]: open },
-      { configuration: configToml('') },
-    ],
-    'a registry out of reach': [gone, 'unavailable', {}],
-    'a tag that is not there': [origin, 'absent', { [origin]: absent }],
+    'a loopback registry without TLS': [plain, 'found', { [plain]: open }, { configuration: configToml('') }],
+    'an unreachable registry': [gone, 'unavailable', {}],
+    'a missing tag': [origin, 'absent', { [origin]: absent }],
     'Basic with the right credential': [
       origin,
       'found',
@@ -73,7 +68,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       { auth: { username, password: 'wrong' } },
     ],
     'Bearer without a credential': [origin, 'found', { [origin]: { auth: 'bearer', anonymous: true } }],
-    'Bearer of a token server elsewhere': [
+    'Bearer with a token server on another host': [
       originPort,
       'found',
       { [originPort]: { auth: 'bearer-elsewhere' } },
@@ -104,7 +99,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       { [mirror]: absent, [secure]: absent, [origin]: open },
       { hosts: `server = "https://${mirror}"\n\n[host."https://${secure}"]\n` },
     ],
-    'a path of its own': [
+    override_path: [
       origin,
       'found',
       { [mirror]: open },
@@ -128,7 +123,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       { [mutual]: open, [origin]: absent },
       { hosts: mirrorToml(mutual, `skip_verify = true\nclient = [[${quoted(client)}, ${quoted(key)}]]`) },
     ],
-    'the directory for everything': [
+    'the _default directory': [
       originPort,
       'found',
       { [secure]: open, [originPort]: absent },
@@ -140,7 +135,7 @@ export function writtenCases(places: Places, certificates: Case['hosts']): Writt
       { [secure]: open, [originPort]: absent },
       { hosts: { 'origin.example_5000_/hosts.toml': mirrorToml(secure) } },
     ],
-    'certificates beside each other': [
+    'certificate files in the host directory': [
       mirrorPrivate,
       'found',
       { [mirrorPrivate]: open },

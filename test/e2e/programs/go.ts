@@ -15,7 +15,7 @@ export interface GoModule {
   readonly dependenciesOf?: Pick<GoModule, 'path' | 'version'>;
 }
 
-/** Some minutes on two cores; many times that beside other work, and modules may have to be downloaded. */
+/** A few minutes on two idle cores, much longer on busy ones; modules may have to be downloaded first. */
 const timeoutMs = 40 * 60_000;
 const maxOutputBytes = 16 * 1024 * 1024;
 

@@ -73,7 +73,7 @@ export function apiServerProgram(version: string): string {
   return path;
 }
 
-/** The file of stages by which kwok plays nodes and pods. They come with its module. */
+/** The file of stages with which kwok simulates nodes and pods. They come with its module. */
 export function kwokStages(): string {
   const [found] = candidates('kwok-stages.yaml');
   if (found !== undefined) return found;

@@ -1,8 +1,9 @@
 /** `inspect --host-root` finds client certificates in each place of the node's containerd configuration. */
-import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { createCa } from '../../support/certificates.ts';
+import { writeFiles } from '../../support/write-files.ts';
 import { debianProgram } from '../programs/debian.ts';
 import { unpackableIndex, writeLayout } from '../layout.ts';
 import { copyImage, inspect, written } from './clients.ts';
@@ -27,18 +28,15 @@ const registry = await startRegistry({
 t.teardown(() => registry.stop());
 
 function write(root: string, files: Files): string {
-  for (const [path, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), text);
-  }
+  writeFiles(root, files);
   return root;
 }
 
 /** As docker has them. */
-const beside = { 'ca.crt': server.cert, 'client.cert': right.cert, 'client.key': right.key };
+const certificateFiles = { 'ca.crt': server.cert, 'client.cert': right.cert, 'client.key': right.key };
 const layout = join(directory, 'layout');
 writeLayout(layout, unpackableIndex(['linux/amd64', 'linux/s390x']));
-const login = `--dest-cert-dir=${write(join(directory, 'skopeo'), beside)}`;
+const login = `--dest-cert-dir=${write(join(directory, 'skopeo'), certificateFiles)}`;
 for (const repository of ['team/app', 'library/app'])
   await copyImage(`oci:${layout}:1`, `${registry.host}/${repository}:1`, [login]);
 
@@ -70,8 +68,8 @@ const nodes: Readonly<Record<string, readonly [Files, ...words: string[]]>> = {
       [`${hosts}/both.pem`]: `${right.cert}\n${right.key}`,
     },
   ],
-  'files beside, as docker has them': [
-    Object.fromEntries(Object.entries(beside).map(([name, text]) => [`${hosts}/${name}`, text])),
+  'files in the host directory, as docker has them': [
+    Object.fromEntries(Object.entries(certificateFiles).map(([name, text]) => [`${hosts}/${name}`, text])),
   ],
   'a mirror of Docker Hub': [hostsToml(`${certsD}/docker.io`, `[host."${url}"]`), 'app:1'],
   'the deprecated tables of config.toml': [
@@ -120,7 +118,7 @@ for (const [name, [files, ...words]] of Object.entries(nodes)) {
 }
 
 for (const [name, files] of Object.entries(refused)) {
-  t.test(`${name}: an error that names hosts.toml`, async (t) => {
+  t.test(`${name}: the error names hosts.toml`, async (t) => {
     const { code, results } = await ask(files, []);
     t.equal(code, 3);
     t.match(results[0]?.error, { code: 'unavailable', message: /client certificate.* in hosts\.toml/ });

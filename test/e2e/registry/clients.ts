@@ -87,7 +87,7 @@ export function createClients(options: {
       else await copyImage(`oci:${layout}:1`, image, ['--authfile', login, '--format', how], env);
     },
     /** What crane reads back; platforms as `written` gives them. */
-    said: async (image: string) => {
+    readBack: async (image: string) => {
       const manifest = await manifestOf(image);
       const found = await platforms(image, manifest);
       const digest = (await crane('digest', image)).trim();

@@ -35,7 +35,11 @@ const images: Readonly<Record<string, readonly ['oci' | 'v2s2' | 'crane', readon
   list: ['v2s2', three, multi],
   'single-oci': ['oci', ['linux/arm64'], arm64.content],
   'single-docker': ['v2s2', ['linux/s390x'], unpackable('linux/s390x')],
-  nested: ['crane', ['linux/amd64', 'linux/ppc64le'], index([amd64, { content: index([ppc64le]) }])],
+  nested: [
+    'crane',
+    ['linux/amd64', 'linux/ppc64le'],
+    index([amd64, { ...ppc64le, content: index([ppc64le]) }]),
+  ],
   attested: [
     'crane',
     ['linux/amd64', 'linux/arm64'],
@@ -107,14 +111,14 @@ async function compare(
   args: readonly string[],
 ): Promise<void> {
   const names = Object.keys(images).map((name) => `${prefix}/${name}:1`);
-  const said = await Promise.all(names.map((name) => clients.said(name)));
-  const byDigest = names.map((name, index) => `${name.slice(0, -2)}@${said[index]?.digest ?? ''}`);
+  const readBack = await Promise.all(names.map((name) => clients.readBack(name)));
+  const byDigest = names.map((name, index) => `${name.slice(0, -2)}@${readBack[index]?.digest ?? ''}`);
   const byTag = await world.inspect([...args, ...names]);
   const again = await world.inspect([...args, ...byDigest]);
   t.equal(byTag.code, 1, 'an artifact is no image');
   for (const [index, [name, [, platforms]]] of Object.entries(images).entries()) {
-    const client = said[index];
-    t.same(client?.platforms, platforms, `${name}: what was pushed is what the client reads`);
+    const client = readBack[index];
+    t.same(client?.platforms, platforms, `${name}: the client reads what was pushed`);
     const wrong = name === 'artifact' ? 'not-an-image' : undefined;
     for (const facts of [byTag.results[index], again.results[index]]) {
       t.same(written(facts), client?.platforms, `${name}: platforms`);
@@ -126,7 +130,7 @@ async function compare(
 }
 
 for (const program of Object.keys(programs) as RegistryProgram[]) {
-  void t.test(`${program}: anonymous, and a pull-through mirror of it`, async (t) => {
+  void t.test(`${program}: anonymous access, and a pull-through mirror`, async (t) => {
     const world = await createWorld(t);
     const { host } = await world.start('open', program, { kind: 'none' });
     const clients = world.clients('open', host);
@@ -138,7 +142,7 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
     await throughMirror(t, world, program, host, 'open');
   });
 
-  void t.test(`${program}: htpasswd, and a pull-through mirror of it`, async (t) => {
+  void t.test(`${program}: htpasswd, and a pull-through mirror`, async (t) => {
     const world = await createWorld(t);
     const auth = { kind: 'htpasswd', line: htpasswd(user.username, user.password) } as const;
     const { host } = await world.start('basic', program, auth);
@@ -176,7 +180,7 @@ for (const program of Object.keys(programs) as RegistryProgram[]) {
   });
 }
 
-/** A mirror in `proxies` answers for an unreachable registry. */
+/** A mirror in `proxies` stands in for an unreachable registry. */
 async function throughMirror(
   t: Test,
   world: World,

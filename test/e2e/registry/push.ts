@@ -1,4 +1,4 @@
-/** Pushes content into a real registry, by the requests of the distribution specification. */
+/** Pushes content to a real registry, with the requests of the distribution specification. */
 import { once } from 'node:events';
 import { request } from 'node:https';
 import type { IncomingMessage } from 'node:http';

@@ -2,8 +2,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { PemPair } from '../../support/certificates.ts';
-import { freePort } from '../cluster/ports.ts';
-import { httpsStatus, ready, startProcess } from '../cluster/processes.ts';
+import { freePort } from '../cluster/control-plane/ports.ts';
+import { httpsStatus, ready, startProcess } from '../cluster/control-plane/processes.ts';
 
 export type Auth =
   | { readonly kind: 'none' }

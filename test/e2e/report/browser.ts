@@ -107,6 +107,12 @@ export class Browser {
     return (result as { readonly value: T }).value;
   }
 
+  /** @param value `light` or `dark` */
+  async preferColorScheme(value: string): Promise<void> {
+    const features = [{ name: 'prefers-color-scheme', value }];
+    await this.send('Emulation.setEmulatedMedia', { features });
+  }
+
   async press(key: string, options: { readonly shift?: boolean } = {}): Promise<void> {
     const codes: Readonly<Record<string, number>> = {
       Tab: 9,

@@ -7,7 +7,7 @@ import type { Cause } from '../../../cmd/report/blockers.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
-import { judgedPod } from '../../cmd/judged-cluster.ts';
+import { judgedPod } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
 
 type Line = readonly [
@@ -93,9 +93,7 @@ const size = { width: 1200, height: 1290, deviceScaleFactor: 0.75, mobile: false
 await browser.send('Emulation.setDeviceMetricsOverride', size);
 await browser.send('Emulation.setScrollbarsHidden', { hidden: true });
 for (const scheme of ['light', 'dark']) {
-  await browser.send('Emulation.setEmulatedMedia', {
-    features: [{ name: 'prefers-color-scheme', value: scheme }],
-  });
+  await browser.preferColorScheme(scheme);
   await browser.open(pathToFileURL(file).href);
   const { data } = await browser.send('Page.captureScreenshot', { format: 'png' });
   writeFileSync(join(folder, `report-${scheme}.png`), Buffer.from(String(data), 'base64'));

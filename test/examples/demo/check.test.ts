@@ -1,4 +1,4 @@
-/** The demo is a test of the whole program only as far as it notices what is wrong. */
+/** The demo checks its own results, so that it tests the whole program. */
 import t from 'tap';
 import type { Answer } from '../../../examples/demo/admit.ts';
 import { problemsOf } from '../../../examples/demo/check.ts';
@@ -15,7 +15,7 @@ import jsonPatch from 'fast-json-patch';
 
 const all = await readExamples();
 
-/** An example, and a sound answer to it, where every image has these architectures. */
+/** An example, and a correct response, with these architectures for every image. */
 function sound(file: string, architectures: readonly string[]) {
   const example = all.find((each) => each.file === file);
   if (!example) throw new Error(`no example ${file}`);
@@ -47,11 +47,11 @@ function answerWith({ request }: Example, operations: readonly Operation[], more
 
 const three = ['amd64', 'arm64', 's390x'];
 
-t.test('every example has its expectation, and no other', async (t) => {
+t.test('every example has exactly one expectation', async (t) => {
   t.same(Object.keys(expected).sort(), all.map(({ file }) => file).sort());
 });
 
-t.test('what is as expected', async (t) => {
+t.test('expected results have no problems', async (t) => {
   for (const [file, architectures] of [
     ['own-affinity.yaml', three],
     ['preferred-weights.yaml', three],
@@ -64,7 +64,7 @@ t.test('what is as expected', async (t) => {
   }
 });
 
-t.test('what is not', async (t) => {
+t.test('each unexpected result is a problem', async (t) => {
   const { example, answer, knowledge } = sound('own-affinity.yaml', three);
   const weights = sound('preferred-weights.yaml', three);
   const without = (pattern: RegExp): Answer =>
@@ -118,7 +118,7 @@ t.test('what is not', async (t) => {
   t.ok(problemsOf(unconstrained.example, unconstrained.answer, unconstrained.knowledge).length > 0);
 });
 
-t.test('facts that were asked for just now were not in memory', async (t) => {
+t.test('fresh facts were not in memory', async (t) => {
   const { example, answer, knowledge } = sound('single-architecture.yaml', ['amd64']);
   const images = knowledge.decision.images.map((verdict) => ({
     ...verdict,

@@ -1,4 +1,4 @@
-/** The demo as a child process of a test. */
+/** Runs the demo as a child process. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
@@ -13,7 +13,7 @@ const pods = fileURLToPath(new URL('../../../examples/pods/', import.meta.url));
 /** Files of the examples. */
 export const examples = readdirSync(pods).filter((name) => name.endsWith('.yaml'));
 
-/** Nothing of it may be written anywhere that is not meant for it. */
+/** Secrets of the demo. None may appear in its output. */
 const secrets = [
   ...Object.values(logins).flatMap(({ username, password }) => [
     password,
@@ -25,7 +25,9 @@ const secrets = [
   'of-the-test',
 ];
 
-/** What else decides about colors: a person's wishes, and the CI that runs the tests (`tty.WriteStream.getColorDepth`). */
+/**
+ * Other variables that decide about colors: of users and of CI services (`tty.WriteStream.getColorDepth`).
+ */
 const colorVariables = [
   'NO_COLOR',
   'FORCE_COLOR',
@@ -38,25 +40,25 @@ const colorVariables = [
 
 export interface Demo {
   readonly child: ChildProcess;
-  /** Where it makes its temporary directory. */
+  /** The parent of its temporary directory. */
   readonly tmp: string;
   readonly text: () => string;
-  /** Waits for output; fails when the demo ends without it. */
+  /** Waits for output. Fails if the demo ends without it. */
   until(pattern: RegExp): Promise<RegExpExecArray>;
   readonly ended: Promise<{ code: number | null; out: string; err: string }>;
 }
 
-/** Starts it; its temporary files go to a directory of the test. */
+/** Starts it. Its temporary files are in a directory of the test. */
 export function start(t: Test, args: string[] = [], more: Record<string, string> = {}): Demo {
   return startProgram(t, process.execPath, [main, ...args], more);
 }
 
-/** The demo as a command of a shell. */
+/** The demo as a shell command. */
 export const demoCommand = `'${process.execPath}' '${main}'`;
 
 /**
- * Runs a command in a terminal (`script` of util-linux makes one), and returns what it wrote there. The terminal stays until the test has
- * read the last line: what a terminal still has when its program ends may be lost.
+ * Runs a command in a terminal (by `script` of util-linux), and returns its output. The terminal stays open
+ * until the test has read the last line, because unread output may be lost when the program ends.
  */
 export async function inTerminal(
   t: Test,
@@ -74,7 +76,7 @@ export async function inTerminal(
 
 function startProgram(t: Test, program: string, args: string[], more: Record<string, string>): Demo {
   const tmp = t.testdir({});
-  // Without what tap adds to each process it starts, in NODE_OPTIONS.
+  // Without the NODE_OPTIONS that tap sets.
   const env: NodeJS.ProcessEnv = { ...process.env, ...compileCache };
   for (const name of [...colorVariables, 'NODE_OPTIONS']) delete env[name];
   const child = spawn(program, args, {
@@ -104,7 +106,7 @@ function startProgram(t: Test, program: string, args: string[], more: Record<str
   return { child, tmp, text: () => out, until, ended };
 }
 
-/** Ids of the processes that it says it started. */
+/** Ids of the processes that it printed. */
 export function pidsIn(text: string): number[] {
   return [...text.matchAll(/process (\d+)/g)].map(([, pid]) => Number(pid));
 }
@@ -118,7 +120,7 @@ function runs(pid: number): boolean {
   }
 }
 
-/** Three children were there, and neither they nor a file are left. */
+/** Three children ran, and no child and no file is left. */
 export function leavesNothing(t: Test, demo: Demo): void {
   const pids = pidsIn(demo.text());
   t.equal(pids.length, 3, 'two agents and a webhook were started');

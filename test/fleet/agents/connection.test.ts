@@ -1,22 +1,22 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer as createTcpServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
 import { AgentError, type AgentErrorCode } from '../../../src/fleet/agents/connection.ts';
 import { writeTls } from '../../serving/support.ts';
 import { createCa } from '../../support/certificates.ts';
 import { clientNames, connect, createPki, serverNames, startScripted, type Script } from '../support.ts';
 import { until } from '../../support/until.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { listen } from '../../support/listen.ts';
 
-const never = new AbortController().signal;
-const call = { signal: never, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };
+const call = { signal: neverAborted, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };
 
 /** An agent, a connection to it, and a request on that connection. */
 async function setup(t: Test, script: Script = {}, options?: Parameters<typeof connect>[2]) {
   const pki = await createPki(t);
   const agent = await startScripted(t, pki, script);
   const connection = await connect(t, pki, options);
-  const ask = (signal = never): Promise<unknown> =>
+  const ask = (signal = neverAborted): Promise<unknown> =>
     connection.json(agent.url, '/v1/facts', { ...call, signal });
   return { pki, agent, connection, ask };
 }
@@ -33,16 +33,16 @@ async function fails(
   t.match(error, { code, message });
 }
 
-t.test('JSON out and in, over one connection', async (t) => {
-  const { agent, connection, ask } = await setup(t, { facts: (asked) => ({ echo: asked }) });
+t.test('requests and responses are JSON, over one connection', async (t) => {
+  const { agent, connection, ask } = await setup(t, { facts: (body) => ({ echo: body }) });
   for (let count = 0; count < 3; count += 1) t.strictSame(await ask(), { echo: call.body });
   t.equal(agent.connections(), 1);
-  t.match(await connection.json(agent.url, '/v1/info', { signal: never, maxBytes: 1000 }), {
+  t.match(await connection.json(agent.url, '/v1/info', { signal: neverAborted, maxBytes: 1000 }), {
     credentialFingerprint: 'same',
   });
 });
 
-t.test('the agent of another node', async (t) => {
+t.test('the certificate of an agent must name its node', async (t) => {
   const pki = await createPki(t);
   const issue = (name: string) => ({ cn: 'archwright-agent', dns: [name], server: true });
   const start = (name: string) =>
@@ -55,16 +55,16 @@ t.test('the agent of another node', async (t) => {
   const names = new Map([one, two, shared].map(({ url }) => [url, 'n1.archwright-agent']));
   const serverNameOf = (url: string): string => names.get(url) ?? '';
   const connection = await connect(t, pki, { serverNameOf });
-  const info = { signal: never, maxBytes: 1000 };
+  const info = { signal: neverAborted, maxBytes: 1000 };
   t.ok(await connection.json(one.url, '/v1/info', info));
   await fails(t, connection.json(two.url, '/v1/info', info), 'unreachable', /altnames/i);
   await fails(t, connection.json(shared.url, '/v1/info', info), 'unreachable', /altnames/i);
-  t.same([two.asked, shared.asked], [[], []], 'it received no request, and so no pull secret');
+  t.same([two.requests, shared.requests], [[], []], 'they received no request, so no pull secret');
   names.set(two.url, 'n2.archwright-agent');
-  t.ok(await connection.json(two.url, '/v1/info', info), 'each name is verified by itself');
+  t.ok(await connection.json(two.url, '/v1/info', info), 'each agent is verified by its own name');
 });
 
-t.test('whose certificates are believed', async (t) => {
+t.test('certificates that do not verify are refused', async (t) => {
   const pki = await createPki(t);
   const foreign = await createCa('archwright test CA');
   const cases: [string, Parameters<typeof pki.dir>[0], RegExp][] = [
@@ -82,33 +82,33 @@ t.test('whose certificates are believed', async (t) => {
       const agent = await startScripted(t, { ...pki, ca: { ...pki.ca, issue: () => pki.ca.issue(issue) } });
       const connection = await connect(t, pki);
       await fails(t, connection.json(agent.url, '/v1/facts', call), 'unreachable', message);
-      t.equal(agent.asked.length, 0);
+      t.equal(agent.requests.length, 0);
     });
   }
-  await t.test('another authority of the same name', async (t) => {
+  await t.test('another CA of the same name', async (t) => {
     const agent = await startScripted(t, { ...pki, ca: foreign });
-    const asked = (await connect(t, pki)).json(agent.url, '/v1/facts', call);
-    await fails(t, asked, 'unreachable', /verify|signature|issuer|self/i);
+    const answer = (await connect(t, pki)).json(agent.url, '/v1/facts', call);
+    await fails(t, answer, 'unreachable', /verify|signature|issuer|self/i);
   });
-  await t.test('an authority that is no root', async (t) => {
+  await t.test('an intermediate CA is trusted as it is configured', async (t) => {
     const ca = await foreign.intermediate('ours');
     const dir = await pki.dir(clientNames, { trusts: ca });
     const agent = await startScripted(t, { ...pki, ca: { ...ca, cert: pki.ca.cert } });
     t.ok(await (await connect(t, pki, { dir })).json(agent.url, '/v1/info', call));
     const beside = await foreign.intermediate('of others');
     const other = await startScripted(t, { ...pki, ca: { ...beside, cert: pki.ca.cert } });
-    const asked = (await connect(t, pki, { dir })).json(other.url, '/v1/facts', call);
-    await fails(t, asked, 'unreachable', /issuer|verify/i);
+    const answer = (await connect(t, pki, { dir })).json(other.url, '/v1/facts', call);
+    await fails(t, answer, 'unreachable', /issuer|verify/i);
   });
-  await t.test('a client that the agent does not believe', async (t) => {
+  await t.test('a client certificate that the agent refuses', async (t) => {
     const agent = await startScripted(t, pki);
     const connection = await connect(t, pki, { dir: await pki.dir(clientNames, { issuer: foreign }) });
     await fails(t, connection.json(agent.url, '/v1/facts', call), 'lost', /was lost/);
-    t.equal(agent.asked.length, 0);
+    t.equal(agent.requests.length, 0);
   });
 });
 
-t.test('time is up', async (t) => {
+t.test('an abort ends a request with a timeout', async (t) => {
   for (const write of [
     undefined,
     (response: ServerResponse, done: () => void) => {
@@ -123,58 +123,57 @@ t.test('time is up', async (t) => {
   }
   const { agent, ask } = await setup(t);
   await fails(t, ask(AbortSignal.abort()), 'timeout', /in time/);
-  t.equal(agent.asked.length, 0, 'nothing is sent');
+  t.equal(agent.requests.length, 0, 'nothing is sent');
 });
 
-t.test('a port where no server listens', async (t) => {
+t.test('a closed port is unreachable', async (t) => {
   const { agent, ask } = await setup(t);
   await agent.stop();
   await fails(t, ask(), 'unreachable', /ECONNREFUSED/);
 });
 
-t.test('a server that says nothing', async (t) => {
+t.test('a server that never starts TLS is unreachable after dialTimeoutMs', async (t) => {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => sockets.push(socket.on('error', () => {})));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   t.teardown(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
   const { connection } = await setup(t, {}, { dialTimeoutMs: 20 });
-  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `https://127.0.0.1:${port}`;
   const reason = /cannot be reached: connecting took longer than 20 ms/;
   await fails(t, connection.json(url, '/v1/facts', call), 'unreachable', reason);
 });
 
-t.test('a connection that was closed while idle costs nothing', async (t) => {
+t.test('a request on a stale connection is sent again on a new one', async (t) => {
   const { agent, ask } = await setup(t, {
-    facts: (asked, _, request) => {
-      // The second request arrives on a connection that its server has given up.
-      if (agent.asked.length === 2) return void request.socket.destroy();
-      return asked;
+    facts: (body, _, request) => {
+      // The server closes the idle connection as the second request arrives.
+      if (agent.requests.length === 2) return void request.socket.destroy();
+      return body;
     },
   });
   await ask();
   await ask();
-  t.equal(agent.asked.length, 3);
+  t.equal(agent.requests.length, 3);
   t.equal(agent.connections(), 2);
 });
 
-t.test('a connection lost at its first use is not tried again', async (t) => {
+t.test('a request whose new connection is lost is not sent again', async (t) => {
   const { agent, ask } = await setup(t, { facts: (_, response) => void response.destroy() });
   await fails(t, ask(), 'lost', /was lost/);
-  t.equal(agent.asked.length, 1);
+  t.equal(agent.requests.length, 1);
 });
 
-t.test('a new certificate is used for new connections, and an answer under way arrives', async (t) => {
+t.test('a renewed certificate serves new connections, and running requests finish', async (t) => {
   const names: unknown[] = [];
   let release: (() => void) | undefined;
   const script: Script = {
-    facts: (asked, response, request) => {
+    facts: (body, response, request) => {
       const socket = request.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } };
       names.push(socket.getPeerCertificate().subject.CN);
-      if (names.length !== 2) return asked;
+      if (names.length !== 2) return body;
       release = () => response.end('{"late":true}');
       return undefined;
     },
@@ -193,12 +192,12 @@ t.test('a new certificate is used for new connections, and an answer under way a
   t.equal(await agent.open(), 1, 'the connection with the old certificate was closed after its answer');
 });
 
-t.test('files that cannot be used', async (t) => {
+t.test('missing TLS files are an error', async (t) => {
   const pki = await createPki(t);
   await t.rejects(connect(t, pki, { dir: '/nonexistent' }), { code: 'tls-files' });
 });
 
-t.test('statuses', async (t) => {
+t.test('each HTTP status has an error code', async (t) => {
   const cases: [number, AgentErrorCode, boolean][] = [
     [400, 'rejected', false],
     [401, 'refused', true],
@@ -226,15 +225,15 @@ t.test('statuses', async (t) => {
   }
 });
 
-t.test('an error without a message', async (t) => {
+t.test('a response without a usable message is reported by its status', async (t) => {
   const texts = ['', 'no JSON', 'null', '{}', '{"error":null}', '{"error":{"message":1}}'];
   const { agent, ask } = await setup(t, {
-    facts: (_, response) => void response.writeHead(500).end(texts[agent.asked.length - 1]),
+    facts: (_, response) => void response.writeHead(500).end(texts[agent.requests.length - 1]),
   });
   for (const text of texts) await t.rejects(ask(), { message: 'the agent answered 500' }, text);
 });
 
-t.test('what an agent may not send', async (t) => {
+t.test('malformed, oversized and truncated responses are refused', async (t) => {
   const endless = (response: ServerResponse): void => {
     while (!response.destroyed && response.write('x'.repeat(4096)));
     if (!response.destroyed) response.once('drain', () => endless(response));
@@ -259,13 +258,13 @@ t.test('what an agent may not send', async (t) => {
   }
 });
 
-t.test('lines', async (t) => {
+t.test('lines are read whole, and bounded', async (t) => {
   const { agent, connection } = await setup(t);
   async function read(write: (response: ServerResponse) => unknown, maxBytes = 100_000) {
     agent.script.known = (response) => void write(response);
     const lines: string[] = [];
     try {
-      for await (const line of connection.lines(agent.url, '/v1/facts', { signal: never, maxBytes }))
+      for await (const line of connection.lines(agent.url, '/v1/facts', { signal: neverAborted, maxBytes }))
         lines.push(line);
     } catch (error) {
       return { lines, code: (error as AgentError).code };

@@ -2,10 +2,10 @@ import t from 'tap';
 import type { AgentConnection } from '../../../src/fleet/agents/connection.ts';
 import { lateConnection } from '../../../src/fleet/agents/late-connection.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
-import { silentLog } from '../support.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
+import { captureLog, silentLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
-const call = { signal: new AbortController().signal, maxBytes: 1000 };
+const call = { signal: neverAborted, maxBytes: 1000 };
 
 function real() {
   const state = { closed: 0 };
@@ -29,9 +29,9 @@ async function linesOf(connection: AgentConnection): Promise<string[]> {
   return lines;
 }
 
-t.test('agents are unreachable until the certificate is there', async (t) => {
+t.test('agents are unreachable until the certificate exists', async (t) => {
   const { connection, state } = real();
-  const logged: string[] = [];
+  const { log, lines } = captureLog();
   const clock = createFakeClock();
   let tries = 0;
   const open = async (): Promise<AgentConnection> => {
@@ -39,7 +39,6 @@ t.test('agents are unreachable until the certificate is there', async (t) => {
     if (tries < 4) throw new Error(tries < 3 ? 'tls.crt is missing' : 'tls.key is missing');
     return connection;
   };
-  const log = createLog({ destination: { write: (line) => void logged.push(line) } });
   const late = lateConnection(open, log, clock);
   await t.rejects(late.json('https://a', '/x', call), {
     code: 'unreachable',
@@ -50,13 +49,14 @@ t.test('agents are unreachable until the certificate is there', async (t) => {
   await clock.advance(3000);
   t.equal(await late.json('https://a', '/x', call), 'https://a/x');
   t.same(await linesOf(late), ['https://a/x']);
-  t.equal(logged.length, 2, 'each problem is told once');
+  t.match(lines, [/"level":"info".*tls.crt is missing/, /tls.key is missing/]);
+  t.equal(lines.length, 2, 'each problem is logged once');
   await late.close();
   t.equal(state.closed, 1);
   t.equal(tries, 4);
 });
 
-t.test('closing while it waits, and while it opens', async (t) => {
+t.test('close works while it waits for a certificate, and while it opens', async (t) => {
   const waiting = lateConnection(() => Promise.reject(new Error('no')), silentLog);
   await waiting.close();
   const { connection, state } = real();
@@ -65,5 +65,5 @@ t.test('closing while it waits, and while it opens', async (t) => {
   const closed = late.close();
   opening.resolve(connection);
   await closed;
-  t.equal(state.closed, 1, 'what was opened in vain is closed');
+  t.equal(state.closed, 1, 'a connection that opens after close is closed');
 });

@@ -5,13 +5,13 @@ import { factsOf, failureOf } from '../support.ts';
 const image = 'registry.example/app:1';
 const url = 'https://a:1';
 
-t.test('the facts in a line of an answer, without unknown fields', async (t) => {
+t.test('facts are read from a line of a response, without unknown fields', async (t) => {
   const failed = failureOf(image, 'not-found');
   t.strictSame(factsOfAnswer(JSON.stringify(failed), url), failed);
   t.strictSame(factsOfAnswer(JSON.stringify({ ...factsOf(image), later: 1 }), url), factsOf(image));
 });
 
-t.test('anything else is a bad answer', async (t) => {
+t.test('any other line is a bad answer', async (t) => {
   const facts: unknown[] = [
     null,
     1,
@@ -26,7 +26,7 @@ t.test('anything else is a bad answer', async (t) => {
   }
 });
 
-t.test('lines of shared facts', async (t) => {
+t.test('malformed lines of shared facts, and private facts, are ignored', async (t) => {
   t.strictSame(factsOfLine(JSON.stringify(factsOf(image))), factsOf(image));
   for (const line of ['', '{', 'null', '{}', JSON.stringify(factsOf(image, { digest: 'x' }))]) {
     t.equal(factsOfLine(line), undefined, line);
@@ -37,7 +37,7 @@ t.test('lines of shared facts', async (t) => {
   }
 });
 
-t.test('what an agent says of itself', async (t) => {
+t.test('the information of an agent is read, and bounded', async (t) => {
   const info = { credentialFingerprint: 'f', nodeName: 'worker-3.pool.example', architecture: 'arm64' };
   const read = { fingerprint: 'f', node: 'worker-3.pool.example', architecture: 'arm64' };
   t.strictSame(readAgentInfo({ ...info, later: 1 }), read);
@@ -51,7 +51,7 @@ t.test('what an agent says of itself', async (t) => {
   for (const answer of [null, 'f']) t.equal(readAgentInfo(answer), undefined);
 });
 
-t.test('credential problems, as far as they can be', async (t) => {
+t.test('credential problems are read, cleaned and bounded', async (t) => {
   const read = (credentialProblems: unknown) =>
     readAgentInfo({ credentialFingerprint: 'f', credentialProblems })?.problems;
   const problem = { source: 'docker-config', origin: '/a', message: 'is not valid JSON' };
@@ -74,7 +74,7 @@ t.test('credential problems, as far as they can be', async (t) => {
   t.equal(read(Array.from({ length: 500 }, () => problem))?.length, 10);
 });
 
-t.test('a node name or an architecture that cannot be is left out', async (t) => {
+t.test('an invalid node name or architecture is ignored', async (t) => {
   const names = ['', 'UPPER', 'a b', '-a', 'a-', 'a/b', 'ä', 'n'.repeat(254), 7, null, ['n'], 'a\n'];
   for (const more of [
     ...names.map((nodeName) => ({ nodeName })),

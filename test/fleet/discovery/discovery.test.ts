@@ -1,7 +1,7 @@
 import t from 'tap';
 import { staticDiscovery } from '../../../src/fleet/discovery/discovery.ts';
 
-t.test('a list has each agent once', async (t) => {
+t.test('a static list contains each agent once', async (t) => {
   const discovery = staticDiscovery(['https://a:1', 'https://b:2/', 'https://A:1']);
   await discovery.ready(AbortSignal.abort());
   t.strictSame(discovery.current(), [{ url: 'https://a:1' }, { url: 'https://b:2' }]);
@@ -9,7 +9,7 @@ t.test('a list has each agent once', async (t) => {
   discovery.close();
 });
 
-t.test('good URLs are normalized', async (t) => {
+t.test('valid URLs are normalized', async (t) => {
   for (const [text, url] of [
     ['https://agent.example:9443', 'https://agent.example:9443'],
     [' https://10.0.0.1:9443/ ', 'https://10.0.0.1:9443'],
@@ -21,7 +21,7 @@ t.test('good URLs are normalized', async (t) => {
   }
 });
 
-t.test('others are refused, and say why', async (t) => {
+t.test('other URLs are refused with the reason, without their password', async (t) => {
   for (const [text, why] of [
     ['', /is not a URL/],
     ['agent:9443', /over https only/],

@@ -2,6 +2,7 @@ import t from 'tap';
 import { agentsOf, endpointSliceDiscovery } from '../../../src/fleet/discovery/endpointslices.ts';
 import type { EndpointSlice } from '../../../src/kube/api/objects.ts';
 import type { Reflector } from '../../../src/kube/watch/reflector.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
 
@@ -21,7 +22,7 @@ const v4 = { url: 'https://10.0.0.1:9443' };
 const v6 = { url: 'https://[fd00::1]:9443' };
 const ipv6: Partial<EndpointSlice> = { addressType: 'IPv6' };
 
-t.test('which endpoints are agents', async (t) => {
+t.test('ready endpoints with the port are agents', async (t) => {
   const cases: [string, EndpointSlice[], ReturnType<typeof agentsOf>][] = [
     ['none', [], []],
     ['ready', [slice([endpoint('10.0.0.1', 'n1', { ready: true })])], [{ ...v4, node: 'n1' }]],
@@ -64,7 +65,7 @@ function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change
   };
 }
 
-t.test('follows the watch', async (t) => {
+t.test('discovery follows the watch until close', async (t) => {
   const slices = [slice([endpoint('10.0.0.1', 'n1')])];
   const watch = reflector(slices);
   const discovery = endpointSliceDiscovery(watch, 'api');
@@ -72,7 +73,7 @@ t.test('follows the watch', async (t) => {
   discovery.onChange(() => {
     changes += 1;
   });
-  await discovery.ready(new AbortController().signal);
+  await discovery.ready(neverAborted);
   t.strictSame(discovery.current(), [{ url: 'https://10.0.0.1:9443', node: 'n1' }]);
   slices.push(slice([endpoint('10.0.0.2', 'n2')]));
   watch.change();
@@ -82,10 +83,10 @@ t.test('follows the watch', async (t) => {
   discovery.close();
   slices.pop();
   watch.change();
-  t.equal(discovery.current().length, 2, 'not after close');
+  t.equal(discovery.current().length, 2, 'no change after close');
 });
 
-t.test('ready ends with its signal', async (t) => {
+t.test('ready returns when its signal aborts', async (t) => {
   const discovery = endpointSliceDiscovery(reflector([]), 'api');
   await discovery.ready(AbortSignal.abort());
   t.strictSame(discovery.current(), []);

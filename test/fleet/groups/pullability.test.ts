@@ -6,10 +6,10 @@ import { unknownGroup, type Members } from '../../../src/fleet/groups/groups.ts'
 import { Pullability, pullResultOf } from '../../../src/fleet/groups/pullability.ts';
 import type { FactsErrorCode, ImageFacts } from '../../../src/images/facts/facts.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
-import { factsOf, failureOf, questionOf } from '../support.ts';
+import { factsOf, failureOf, requestFor } from '../support.ts';
 
 const image = 'registry.example/team/app:1';
-const question = questionOf(image);
+const request = requestFor(image);
 const good = factsOf(image);
 const refused = failureOf(image, 'unauthorized');
 const unreachable = failureOf(image, 'unavailable');
@@ -17,7 +17,7 @@ const minute = 60_000;
 
 const agent = (url: string): AgentAddress => ({ url });
 
-/** Groups by agent; a test changes them. */
+/** `groupOf` maps agents to groups; tests change it. */
 function setup(groupOf: Record<string, string>, maxRepositories?: number) {
   const clock = createFakeClock();
   const groups = {
@@ -46,7 +46,7 @@ function credential(id: string): MatchedCredential {
   };
 }
 
-t.test('what an answer tells', async (t) => {
+t.test('each answer means able, refused, unreachable or unknown', async (t) => {
   const cases: [what: string, facts: ImageFacts, result: string | undefined][] = [
     ['facts', good, 'able'],
     ['facts from memory', factsOf(image, { source: 'memory' }), 'able'],
@@ -75,64 +75,64 @@ t.test('what an answer tells', async (t) => {
   for (const [what, facts, result] of cases) t.equal(pullResultOf(facts), result, what);
 });
 
-t.test('results by group, for the repository', async (t) => {
+t.test('results are kept per group and repository', async (t) => {
   const { pullability } = setup({ a1: 'a', b1: 'b', c1: 'c', d1: 'd' });
-  t.strictSame(pullability.recall(question), {
+  t.strictSame(pullability.recall(request), {
     able: [],
     unable: [],
     missing: ['a', 'b', 'c', 'd'],
     due: [],
   });
-  pullability.note(question, agent('a1'), good);
-  pullability.note(question, agent('b1'), refused);
-  pullability.note(question, agent('c1'), unreachable);
+  pullability.note(request, agent('a1'), good);
+  pullability.note(request, agent('b1'), refused);
+  pullability.note(request, agent('c1'), unreachable);
   const known = { able: ['a'], unable: ['b', 'c'], missing: ['d'], due: [] };
-  t.strictSame(pullability.recall(question), known);
-  t.strictSame(pullability.recall(questionOf('registry.example/team/app:2')), known, 'another tag');
+  t.strictSame(pullability.recall(request), known);
+  t.strictSame(pullability.recall(requestFor('registry.example/team/app:2')), known, 'another tag');
   t.strictSame(
-    pullability.recall(questionOf('registry.example/team/other:1')).missing,
+    pullability.recall(requestFor('registry.example/team/other:1')).missing,
     ['a', 'b', 'c', 'd'],
     'another repository',
   );
   t.equal(pullability.size, 1);
 });
 
-t.test('the last answer counts', async (t) => {
+t.test('a newer result replaces an older one', async (t) => {
   const { pullability } = setup({ a1: 'a', a2: 'a', b1: 'b' });
-  pullability.note(question, agent('a1'), refused);
-  pullability.note(question, agent('a2'), good);
-  t.strictSame(pullability.recall(question).able, ['a']);
-  pullability.note(question, agent('a1'), failureOf(image, 'not-found'));
-  t.strictSame(pullability.recall(question).able, ['a'], 'what tells neither changes nothing');
-  pullability.note(question, agent('a1'), failureOf(image, 'forbidden'));
-  t.strictSame(pullability.recall(question).unable, ['a']);
+  pullability.note(request, agent('a1'), refused);
+  pullability.note(request, agent('a2'), good);
+  t.strictSame(pullability.recall(request).able, ['a']);
+  pullability.note(request, agent('a1'), failureOf(image, 'not-found'));
+  t.strictSame(pullability.recall(request).able, ['a'], 'an unknown result changes nothing');
+  pullability.note(request, agent('a1'), failureOf(image, 'forbidden'));
+  t.strictSame(pullability.recall(request).unable, ['a']);
 });
 
-t.test('what pull credentials open is kept apart, whatever their order', async (t) => {
+t.test('results are kept per set of pull credentials, whatever their order', async (t) => {
   const { pullability } = setup({ a1: 'a', b1: 'b' });
   const [one, two] = [credential('one'), credential('two')];
-  pullability.note(question, agent('b1'), refused);
-  pullability.note(questionOf(image, [one, two]), agent('b1'), good);
-  t.strictSame(pullability.recall(question).unable, ['b']);
-  t.strictSame(pullability.recall(questionOf(image, [two, one])).able, ['b']);
-  t.strictSame(pullability.recall(questionOf(image, [one])).missing, ['a', 'b']);
+  pullability.note(request, agent('b1'), refused);
+  pullability.note(requestFor(image, [one, two]), agent('b1'), good);
+  t.strictSame(pullability.recall(request).unable, ['b']);
+  t.strictSame(pullability.recall(requestFor(image, [two, one])).able, ['b']);
+  t.strictSame(pullability.recall(requestFor(image, [one])).missing, ['a', 'b']);
 });
 
-t.test('what depends on a service account is told to its pods only', async (t) => {
+t.test('a result that depends on a service account serves only that account', async (t) => {
   const { pullability } = setup({ a1: 'a', b1: 'b' });
-  const builder = { ...question, serviceAccount: { namespace: 'shop', name: 'builder' } };
-  const cook = { ...question, serviceAccount: { namespace: 'shop', name: 'cook' } };
+  const builder = { ...request, serviceAccount: { namespace: 'shop', name: 'builder' } };
+  const cook = { ...request, serviceAccount: { namespace: 'shop', name: 'cook' } };
   pullability.note(builder, agent('a1'), factsOf(image, { credentialSource: 'service-account' }));
   pullability.note(builder, agent('b1'), good);
   t.match(pullability.recall(builder), { able: ['a', 'b'], missing: [] });
   t.match(pullability.recall(cook), { able: ['b'], missing: ['a'] });
-  t.match(pullability.recall(question), { able: ['b'], missing: ['a'] });
+  t.match(pullability.recall(request), { able: ['b'], missing: ['a'] });
   pullability.note(cook, agent('b1'), { ...refused, credentialSource: 'service-account' });
   t.match(pullability.recall(cook), { able: [], unable: ['b'] });
   t.match(pullability.recall(builder), { able: ['a', 'b'] });
 });
 
-t.test('each result is asked for again after a while, and counts no more after a longer one', async (t) => {
+t.test('each result becomes due, then expires', async (t) => {
   const cases: [ImageFacts, 'able' | 'unable', dueMs: number, lifetimeMs: number][] = [
     [good, 'able', 10 * minute, 60 * minute],
     [refused, 'unable', 2 * minute, 10 * minute],
@@ -140,61 +140,65 @@ t.test('each result is asked for again after a while, and counts no more after a
   ];
   for (const [facts, list, dueMs, lifetimeMs] of cases) {
     const { pullability, clock } = setup({ a1: 'a' });
-    pullability.note(question, agent('a1'), facts);
+    pullability.note(request, agent('a1'), facts);
     await clock.advance(dueMs - 1);
-    t.match(pullability.recall(question), { [list]: ['a'], due: [] });
+    t.match(pullability.recall(request), { [list]: ['a'], due: [] });
     await clock.advance(1);
-    t.match(pullability.recall(question), { [list]: ['a'], due: ['a'], missing: [] });
+    t.match(pullability.recall(request), { [list]: ['a'], due: ['a'], missing: [] });
     await clock.advance(lifetimeMs - dueMs - 1);
-    t.match(pullability.recall(question), { [list]: ['a'], due: ['a'] });
+    t.match(pullability.recall(request), { [list]: ['a'], due: ['a'] });
     await clock.advance(1);
-    t.strictSame(pullability.recall(question), { able: [], unable: [], missing: ['a'], due: [] });
+    t.strictSame(pullability.recall(request), { able: [], unable: [], missing: ['a'], due: [] });
   }
 });
 
-t.test('an unknown result is not looked up again at once', async (t) => {
+t.test('an unknown result is retried after a minute', async (t) => {
   const { pullability, clock } = setup({ a1: 'a' });
-  pullability.noteUnknown(question, 'a');
+  pullability.noteUnknown(request, 'a');
   const nothing = { able: [], unable: [], missing: [], due: [] };
-  t.strictSame(pullability.recall(question), nothing);
+  t.strictSame(pullability.recall(request), nothing);
   await clock.advance(minute - 1);
-  t.strictSame(pullability.recall(question), nothing);
+  t.strictSame(pullability.recall(request), nothing);
   await clock.advance(1);
-  t.strictSame(pullability.recall(question), { ...nothing, missing: ['a'] });
+  t.strictSame(pullability.recall(request), { ...nothing, missing: ['a'] });
 });
 
-t.test('an unknown result leaves an earlier one, and does not prolong it', async (t) => {
+t.test('an unknown result neither replaces nor extends an earlier one', async (t) => {
   const { pullability, clock } = setup({ a1: 'a' });
-  pullability.note(question, agent('a1'), refused);
+  pullability.note(request, agent('a1'), refused);
   await clock.advance(2 * minute);
-  pullability.noteUnknown(question, 'a');
-  t.match(pullability.recall(question), { unable: ['a'], due: [] });
+  pullability.noteUnknown(request, 'a');
+  t.match(pullability.recall(request), { unable: ['a'], due: [] });
   await clock.advance(minute);
-  t.match(pullability.recall(question), { unable: ['a'], due: ['a'] });
+  t.match(pullability.recall(request), { unable: ['a'], due: ['a'] });
   await clock.advance(7 * minute);
-  t.match(pullability.recall(question), { unable: [], missing: ['a'] });
+  t.match(pullability.recall(request), { unable: [], missing: ['a'] });
 });
 
-t.test('an agent whose credentials have changed speaks for its old group no more', async (t) => {
+t.test('after an agent changes its group, its results for the old group are dropped', async (t) => {
   const { pullability, groupOf } = setup({ a1: 'a', a2: 'a', b1: 'b' });
-  pullability.note(question, agent('a1'), refused);
+  pullability.note(request, agent('a1'), refused);
   groupOf['a1'] = 'b';
-  t.strictSame(pullability.recall(question), { able: [], unable: [], missing: ['b', 'a'], due: [] });
+  t.strictSame(pullability.recall(request), { able: [], unable: [], missing: ['b', 'a'], due: [] });
   groupOf['a1'] = unknownGroup;
-  t.match(pullability.recall(question), { unable: ['a'] }, 'gone, it may have said so of the others');
+  t.match(
+    pullability.recall(request),
+    { unable: ['a'] },
+    'the agent left; its result may hold for the rest of its group',
+  );
 });
 
-t.test('agents without a fingerprint speak for nobody', async (t) => {
+t.test('results of agents without a fingerprint are ignored', async (t) => {
   const { pullability } = setup({ a1: 'a' });
-  pullability.note(question, agent('x1'), refused);
-  t.strictSame(pullability.recall(question), { able: [], unable: [], missing: ['a'], due: [] });
+  pullability.note(request, agent('x1'), refused);
+  t.strictSame(pullability.recall(request), { able: [], unable: [], missing: ['a'], due: [] });
   t.equal(pullability.size, 0);
 });
 
-t.test('memory is bounded: the repository not used for longest is forgotten', async (t) => {
+t.test('the least recently used repository is removed first', async (t) => {
   const { pullability } = setup({ a1: 'a' }, 2);
-  const [one, two, three] = ['one', 'two', 'three'].map((name) => questionOf(`registry.example/${name}:1`));
-  if (!one || !two || !three) throw new Error('three questions');
+  const [one, two, three] = ['one', 'two', 'three'].map((name) => requestFor(`registry.example/${name}:1`));
+  if (!one || !two || !three) throw new Error('three requests');
   pullability.note(one, agent('a1'), good);
   pullability.note(two, agent('a1'), good);
   pullability.recall(one);
@@ -202,16 +206,16 @@ t.test('memory is bounded: the repository not used for longest is forgotten', as
   t.equal(pullability.size, 2);
   const known = (): readonly number[] =>
     [one, two, three].map((each) => pullability.recall(each).able.length);
-  t.strictSame(known(), [1, 0, 1], 'one was asked for');
+  t.strictSame(known(), [1, 0, 1], 'recall used the first');
   pullability.note(one, agent('a1'), good);
   pullability.note(two, agent('a1'), good);
-  t.strictSame(known(), [1, 1, 0], 'one was told again');
+  t.strictSame(known(), [1, 1, 0], 'note used the first');
 });
 
-t.test('memory is bounded: of very many groups the last are remembered', async (t) => {
+t.test('results of at most 64 groups are kept, the last ones', async (t) => {
   const names = Array.from({ length: 65 }, (_, index) => `g${String(index).padStart(2, '0')}`);
   const { pullability } = setup(Object.fromEntries(names.map((name) => [name, name])));
-  for (const name of names) pullability.note(question, agent(name), good);
-  t.strictSame(pullability.recall(question).missing, ['g00']);
-  t.equal(pullability.recall(question).able.length, 64);
+  for (const name of names) pullability.note(request, agent(name), good);
+  t.strictSame(pullability.recall(request).missing, ['g00']);
+  t.equal(pullability.recall(request).able.length, 64);
 });

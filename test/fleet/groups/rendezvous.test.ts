@@ -19,7 +19,7 @@ function ownersOf(keys: readonly string[], agents: readonly AgentAddress[]): (st
   return keys.map((key) => rank(key, agents)[0]?.node);
 }
 
-t.test('every agent is ranked once, and the order they are listed in does not count', async (t) => {
+t.test('each agent is ranked once, independent of the order of the list', async (t) => {
   assert(
     property(agentSets, repositories, nat(), (agents, repository, turn) => {
       const ranked = rank(repository, agents);
@@ -32,7 +32,7 @@ t.test('every agent is ranked once, and the order they are listed in does not co
   );
 });
 
-t.test('the owner is the first in the order', async () => {
+t.test('the owner is the agent with the first rank', async () => {
   assert(
     property(agentSets, repositories, (agents, repository) => {
       const ownerOf = createOwnerOf(agents);
@@ -44,7 +44,7 @@ t.test('the owner is the first in the order', async () => {
   t.equal(createOwnerOf([])('r.example/app'), undefined);
 });
 
-t.test('removing an agent leaves the order of all others as it was', async () => {
+t.test('removing an agent does not reorder the others', async () => {
   assert(
     property(agentSets, repositories, nat(), (agents, repository, at) => {
       const gone = agents[at % agents.length];
@@ -59,7 +59,7 @@ t.test('removing an agent leaves the order of all others as it was', async () =>
   );
 });
 
-t.test('only what a removed agent owned gets a new owner', async (t) => {
+t.test('only repositories of a removed agent get a new owner', async (t) => {
   const keys = Array.from({ length: 2000 }, (_, index) => `docker.io/team/app-${index}`);
   const agents = named(20);
   const before = ownersOf(keys, agents);
@@ -72,7 +72,10 @@ t.test('only what a removed agent owned gets a new owner', async (t) => {
     moved,
     keys.filter((_, index) => before[index] === 'node-7'),
   );
-  t.ok(new Set(moved.map((key) => after[keys.indexOf(key)])).size > 10, 'and it is spread over the others');
+  t.ok(
+    new Set(moved.map((key) => after[keys.indexOf(key)])).size > 10,
+    'they are spread over the other agents',
+  );
 });
 
 t.test('repositories are spread evenly', async (t) => {
@@ -110,7 +113,7 @@ t.test('an agent keeps its repositories when its address changes, if its node is
   t.strictSame(ownersOf(keys, agents), ownersOf(keys, moved));
 });
 
-t.test('without nodes the URL decides', async (t) => {
+t.test('without node names, agents are ranked by URL', async (t) => {
   const agents = [{ url: 'https://a:1' }, { url: 'https://b:1' }, { url: 'https://c:1' }];
   const owners = Array.from({ length: 100 }, (_, index) => rank(`quay.io/app-${index}`, agents)[0]?.url);
   t.equal(new Set(owners).size, 3);

@@ -4,7 +4,7 @@ import { AgentHealth } from '../../../src/fleet/lookup/agent-health.ts';
 
 const url = 'https://a:1';
 
-t.test('an agent that fails is backed off one second, then twice as long, thirty at most', async (t) => {
+t.test('failures back an agent off for 1 s, doubling up to 30 s', async (t) => {
   const clock = createFakeClock();
   const health = new AgentHealth(clock);
   t.equal(health.backedOffMs(url), 0);
@@ -19,7 +19,7 @@ t.test('an agent that fails is backed off one second, then twice as long, thirty
   t.equal(health.backedOffMs('https://b:1'), 0, 'others are healthy');
 });
 
-t.test('lookups that fail together count once', async (t) => {
+t.test('concurrent failures count once', async (t) => {
   const clock = createFakeClock();
   const health = new AgentHealth(clock);
   for (let count = 0; count < 50; count += 1) health.failed(url);
@@ -29,7 +29,7 @@ t.test('lookups that fail together count once', async (t) => {
   t.equal(health.backedOffMs(url), 600);
 });
 
-t.test('an answer ends it all', async (t) => {
+t.test('an answer ends and resets the back-off', async (t) => {
   const clock = createFakeClock();
   const health = new AgentHealth(clock);
   health.failed(url);
@@ -41,7 +41,7 @@ t.test('an answer ends it all', async (t) => {
   t.equal(health.backedOffMs(url), 1000);
 });
 
-t.test('slow three times in a row is a failure', async (t) => {
+t.test('three slow answers in a row count as a failure', async (t) => {
   const clock = createFakeClock();
   const health = new AgentHealth(clock);
   health.slow(url);
@@ -55,10 +55,10 @@ t.test('slow three times in a row is a failure', async (t) => {
   t.equal(health.backedOffMs(url), 1000);
   await clock.advance(1000);
   health.slow(url);
-  t.equal(health.backedOffMs(url), 0, 'after its back-off it starts anew');
+  t.equal(health.backedOffMs(url), 0, 'the count restarts after the back-off');
 });
 
-t.test('agents that are gone are forgotten', async (t) => {
+t.test('agents that left are forgotten', async (t) => {
   const health = new AgentHealth(createFakeClock());
   health.failed(url);
   health.failed('https://b:1');

@@ -7,13 +7,13 @@ import {
 } from '../../../src/fleet/lookup/hedge.ts';
 import type { AgentAddress } from '../../../src/fleet/discovery/discovery.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const [a, b, c] = ['a', 'b', 'c'].map((node): AgentAddress => ({ url: `https://${node}:1`, node })) as [
   AgentAddress,
   AgentAddress,
   AgentAddress,
 ];
-const never = new AbortController().signal;
 
 interface Call {
   readonly agent: AgentAddress;
@@ -22,8 +22,8 @@ interface Call {
   readonly fail: () => void;
 }
 
-/** A hedge over these agents; the test gives their answers. */
-function desk(agents: readonly AgentAddress[], options: Partial<HedgeOptions<string>> = {}) {
+/** A hedge over these agents; the test resolves their answers. */
+function startHedge(agents: readonly AgentAddress[], options: Partial<HedgeOptions<string>> = {}) {
   const calls: Call[] = [];
   const clock = createFakeClock();
   const answer = hedge({
@@ -34,15 +34,15 @@ function desk(agents: readonly AgentAddress[], options: Partial<HedgeOptions<str
       return promise;
     },
     hedgeAfterMs: 5,
-    signal: never,
+    signal: neverAborted,
     clock,
     ...options,
   });
   return { clock, calls, answer };
 }
 
-t.test('the first agent answers, and no other is asked', async (t) => {
-  const { calls, answer } = desk([a, b]);
+t.test('if the first agent answers in time, no other gets the request', async (t) => {
+  const { calls, answer } = startHedge([a, b]);
   calls[0]?.answer('yes');
   t.equal(await answer, 'yes');
   t.strictSame(
@@ -51,8 +51,8 @@ t.test('the first agent answers, and no other is asked', async (t) => {
   );
 });
 
-t.test('one that fails is followed by the next at once', async (t) => {
-  const { clock, calls, answer } = desk([a, b], {
+t.test('after a failure, the next agent gets the request at once', async (t) => {
+  const { clock, calls, answer } = startHedge([a, b], {
     onHedge: () => t.fail('this is no hedge'),
     onOvertaken: () => t.fail('no agent was overtaken'),
   });
@@ -64,11 +64,11 @@ t.test('one that fails is followed by the next at once', async (t) => {
 });
 
 t.test(
-  'in addition to a slow one the next is asked; the first answer counts, the others are aborted',
+  'a slow request is hedged at the next agent; the first answer wins, the others are aborted',
   async (t) => {
     const hedged: AgentAddress[] = [];
     const overtaken: AgentAddress[] = [];
-    const { clock, calls, answer } = desk([a, b, c], {
+    const { clock, calls, answer } = startHedge([a, b, c], {
       onHedge: (agent) => hedged.push(agent),
       onOvertaken: (agent) => overtaken.push(agent),
     });
@@ -77,15 +77,17 @@ t.test(
     calls[1]?.answer('from b');
     t.equal(await answer, 'from b');
     t.strictSame(hedged, [b, c]);
-    t.strictSame(overtaken, [a], 'c was asked later than b');
+    t.strictSame(overtaken, [a], 'c got its request later than b');
     t.ok(calls[0]?.signal.aborted);
     t.ok(calls[2]?.signal.aborted);
   },
 );
 
-t.test('the slow one may still win, also when the last one fails', async (t) => {
+t.test('the slow agent can still win, even after the hedge failed', async (t) => {
   for (const fails of [false, true]) {
-    const { clock, calls, answer } = desk([a, b], { onOvertaken: () => t.fail('no agent was overtaken') });
+    const { clock, calls, answer } = startHedge([a, b], {
+      onOvertaken: () => t.fail('no agent was overtaken'),
+    });
     await clock.advance(5);
     t.equal(calls.length, 2);
     if (fails) calls[1]?.fail();
@@ -95,21 +97,21 @@ t.test('the slow one may still win, also when the last one fails', async (t) => 
   }
 });
 
-t.test('no agent answers', async (t) => {
-  t.equal(await desk([a, b, c], { ask: () => Promise.reject(new Error('no')) }).answer, undefined);
-  t.equal(await desk([]).answer, undefined);
+t.test('the result is undefined if every agent fails, and without agents', async (t) => {
+  t.equal(await startHedge([a, b, c], { ask: () => Promise.reject(new Error('no')) }).answer, undefined);
+  t.equal(await startHedge([]).answer, undefined);
 });
 
-t.test('ends when its signal aborts, and tells those it asked', async (t) => {
+t.test('an abort ends the hedge and its requests', async (t) => {
   const stop = new AbortController();
-  const { clock, calls, answer } = desk([a, b], { signal: stop.signal });
+  const { clock, calls, answer } = startHedge([a, b], { signal: stop.signal });
   stop.abort();
   t.equal(await answer, undefined);
   t.ok(calls[0]?.signal.aborted);
   calls[0]?.fail();
   await clock.advance(0);
-  t.equal(calls.length, 1, 'no agent is asked after that');
-  const late = desk([a], { signal: stop.signal });
+  t.equal(calls.length, 1, 'no request follows');
+  const late = startHedge([a], { signal: stop.signal });
   t.equal(await late.answer, undefined);
   t.equal(late.calls.length, 0);
 });
@@ -122,12 +124,12 @@ t.test('the estimate stays between its limits', async (t) => {
   t.equal(time.hedgeAfterMs, floorMs);
   for (let count = 0; count < 1000; count += 1) time.observe(60_000);
   t.equal(time.hedgeAfterMs, capMs);
-  t.equal(new ResponseTime({ floorMs: 5, capMs: 20 }).hedgeAfterMs, 20, 'at the start too');
+  t.equal(new ResponseTime({ floorMs: 5, capMs: 20 }).hedgeAfterMs, 20, 'the first estimate too');
 });
 
-t.test('the estimate rests where about one answer in twenty is slower', async (t) => {
+t.test('about one answer in twenty is slower than the estimate', async (t) => {
   const time = new ResponseTime({ floorMs: 1, capMs: 100_000 });
-  // The same numbers in every run.
+  // A fixed seed: the same numbers in each run.
   let state = 42;
   let slower = 0;
   const rounds = 20_000;
@@ -140,7 +142,7 @@ t.test('the estimate rests where about one answer in twenty is slower', async (t
   t.ok(slower / rounds > 0.02 && slower / rounds < 0.08, `${slower} of ${rounds}`);
 });
 
-t.test('one slow answer does not change the estimate much', async (t) => {
+t.test('one slow answer raises the estimate by less than a third', async (t) => {
   const time = new ResponseTime({ floorMs: 100, capMs: 10_000 });
   for (let count = 0; count < 500; count += 1) time.observe(200);
   const before = time.hedgeAfterMs;

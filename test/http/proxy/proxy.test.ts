@@ -5,7 +5,7 @@ import { reveal } from '../../../src/telemetry/secret.ts';
 const https = new URL('https://registry.corp/v2/');
 const http = new URL('http://registry.corp/v2/');
 
-t.test('the variable by scheme, upper case first', async (t) => {
+t.test('the variable depends on the scheme; upper case comes first', async (t) => {
   const environment = {
     HTTPS_PROXY: 'http://one:3128',
     https_proxy: 'http://two:3128',
@@ -19,7 +19,7 @@ t.test('the variable by scheme, upper case first', async (t) => {
   t.equal(proxyFor(https, {}), undefined);
 });
 
-t.test('credentials of the proxy are a secret of their own', async (t) => {
+t.test('credentials of the proxy are a secret, not part of its URL', async (t) => {
   const proxy = proxyFor(https, { HTTPS_PROXY: 'http://ann:p%40ss-word@proxy.corp:3128' });
   t.equal(proxy?.url.href, 'http://proxy.corp:3128/');
   t.equal(reveal(proxy?.authorization ?? ({} as never)), `Basic ${btoa('ann:p@ss-word')}`);
@@ -27,9 +27,9 @@ t.test('credentials of the proxy are a secret of their own', async (t) => {
   t.equal(proxyFor(https, { HTTPS_PROXY: 'http://proxy.corp' })?.authorization, undefined);
 });
 
-t.test('a variable that cannot be used is an error that does not quote it', async (t) => {
+t.test('a malformed variable is an error that does not quote it', async (t) => {
   const values = ['http://', 'socks5://ann:password@proxy:1080', 'http://ann:password@a b'];
-  // Found by fuzzing: a percent escape that is none.
+  // Found by fuzzing: a malformed percent escape.
   for (const value of [...values, 'http://a%zz:password@proxy', 'http://ann:password%@proxy']) {
     try {
       proxyFor(https, { HTTPS_PROXY: value });
@@ -41,7 +41,7 @@ t.test('a variable that cannot be used is an error that does not quote it', asyn
   }
 });
 
-t.test('NO_PROXY', async (t) => {
+t.test('NO_PROXY matches as in Go', async (t) => {
   const cases = [
     ['https://registry.corp/', '', false],
     ['https://registry.corp/', '*', true],

@@ -1,12 +1,12 @@
 /** The client behind a proxy: tunnels for https, plain requests for http. */
-import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import t, { type Test } from 'tap';
 import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { startTestProxy, type TestProxyOptions } from '../../support/registry/proxy.ts';
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
 import { until } from '../../support/until.ts';
+import { listen } from '../../support/listen.ts';
 
 async function setUp(
   t: Test,
@@ -31,7 +31,7 @@ async function setUp(
 
 const authorization = `Basic ${btoa('ann:proxy-password')}`;
 
-t.test('https goes through a tunnel that is kept', async (t) => {
+t.test('https uses a tunnel, which is reused', async (t) => {
   const auth = { kind: 'basic', users: { ann: 'password-a' } } as const;
   const { registry, proxy, client, endpoint } = await setUp(t, { auth });
   for (let count = 0; count < 2; count += 1) {
@@ -44,7 +44,7 @@ t.test('https goes through a tunnel that is kept', async (t) => {
   t.equal(new Set(registry.requests.map(({ connection }) => connection)).size, 1);
 });
 
-t.test('the certificate behind the tunnel is checked', async (t) => {
+t.test('the certificate of the server behind the tunnel is verified', async (t) => {
   const { registry, client, endpoint } = await setUp(t);
   const stranger = { ...endpoint, tls: { ca: [], client: [], skipVerify: false } };
   await t.rejects(lookUp(client, stranger), { code: 'unavailable', message: /certificate/ });
@@ -53,7 +53,7 @@ t.test('the certificate behind the tunnel is checked', async (t) => {
   t.same(registry.requests, []);
 });
 
-t.test('https is followed by http if the server behind the tunnel does not speak TLS', async (t) => {
+t.test('if the server behind the tunnel does not speak TLS, http is tried', async (t) => {
   const { proxy, client, endpoint } = await setUp(t, { tls: false });
   for (const host of ['registry.test', 'registry.test:5000']) {
     proxy.requests.length = 0;
@@ -66,7 +66,7 @@ t.test('https is followed by http if the server behind the tunnel does not speak
   }
 });
 
-t.test('http goes to the proxy with the whole URL', async (t) => {
+t.test('http requests go to the proxy with the full URL', async (t) => {
   const { registry, proxy, client, endpoint } = await setUp(t, { tls: false });
   t.equal((await lookUp(client, endpoint)).platforms.length, 1);
   t.same(proxy.requests, [{ line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization }]);
@@ -79,7 +79,7 @@ t.test('loopback bypasses the proxy', async (t) => {
   t.same(proxy.requests, []);
 });
 
-t.test('addresses are refused through a proxy too', async (t) => {
+t.test('forbidden addresses are refused through a proxy too', async (t) => {
   const { proxy, client, endpoint } = await setUp(t);
   const metadata = { ...endpoint, base: 'https://169.254.169.254/v2', origin: 'default' };
   await t.rejects(lookUp(client, metadata), { code: 'forbidden' });
@@ -87,13 +87,18 @@ t.test('addresses are refused through a proxy too', async (t) => {
 });
 
 for (const [name, connectAnswer, code, message] of [
-  ['says no', 'HTTP/1.1 407 Authentication Required\r\n\r\n', 'unavailable', /the proxy .* answered 407/],
-  ['speaks no HTTP', 'SSH-2.0-x\r\n\r\n', 'unavailable', /something that is not an HTTP response/],
-  ['hangs up', 'HTTP/1.1 200', 'unavailable', /closed the connection/],
-  ['never stops', `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`, 'unavailable', /not an HTTP response/],
-  ['says nothing', '', 'timeout', /took longer than|in time/],
+  ['refuses', 'HTTP/1.1 407 Authentication Required\r\n\r\n', 'unavailable', /the proxy .* answered 407/],
+  ['does not speak HTTP', 'SSH-2.0-x\r\n\r\n', 'unavailable', /something that is not an HTTP response/],
+  ['closes the connection', 'HTTP/1.1 200', 'unavailable', /closed the connection/],
+  [
+    'sends endless headers',
+    `HTTP/1.1 200 OK\r\nx: ${'a'.repeat(40_000)}`,
+    'unavailable',
+    /not an HTTP response/,
+  ],
+  ['stays silent', '', 'timeout', /took longer than|in time/],
 ] as const) {
-  t.test(`a proxy that ${name}`, async (t) => {
+  t.test(`an error names the proxy that ${name}`, async (t) => {
     const limits = connectAnswer === '' ? { dialMs: 300 } : {};
     const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer }, limits);
     const error: unknown = await lookUp(client, endpoint).catch((e: unknown) => e);
@@ -103,7 +108,7 @@ for (const [name, connectAnswer, code, message] of [
   });
 }
 
-t.test('a proxy that is not there, or no proxy at all', async (t) => {
+t.test('an unreachable or unsupported proxy is an error', async (t) => {
   const { registry } = await setUp(t);
   const endpoint = endpointOf(registry, { base: 'https://registry.test/v2' });
   for (const [HTTPS_PROXY, message] of [
@@ -115,18 +120,18 @@ t.test('a proxy that is not there, or no proxy at all', async (t) => {
   }
 });
 
-t.test('giving up closes the tunnel that is being opened', async (t) => {
+t.test('an abort closes the tunnel that is being opened', async (t) => {
   const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer: '' });
   const controller = new AbortController();
-  const asked = lookUp(client, endpoint, {}, controller.signal);
+  const lookup = lookUp(client, endpoint, {}, controller.signal);
   await until(() => proxy.requests.length === 1);
   controller.abort();
-  await t.rejects(asked, { code: 'timeout' });
+  await t.rejects(lookup, { code: 'timeout' });
   await until(() => proxy.connections === 0);
   t.equal(proxy.connections, 0);
 });
 
-t.test('each endpoint has its own limit for opening a tunnel', async (t) => {
+t.test('each endpoint has its own time limit for opening a tunnel', async (t) => {
   const { client, endpoint, proxy } = await setUp(t, {}, { connectAnswer: '' }, { totalMs: 3000 });
   const controller = new AbortController();
   const patient = lookUp(client, { ...endpoint, dialTimeoutMs: 60_000 }, {}, controller.signal);
@@ -137,12 +142,11 @@ t.test('each endpoint has its own limit for opening a tunnel', async (t) => {
   await t.rejects(patient, { code: 'timeout' });
 });
 
-t.test('a tunnel ends with the limit if TLS inside it gets no answer', async (t) => {
+t.test('TLS inside a tunnel has a time limit', async (t) => {
   const silent = createServer((socket) => void socket.on('error', () => socket.destroy()).resume());
-  silent.listen(0, '127.0.0.1');
-  await once(silent, 'listening');
+  const port = await listen(silent);
   t.teardown(() => silent.close());
-  const to = { host: '127.0.0.1', port: (silent.address() as AddressInfo).port };
+  const to = { host: '127.0.0.1', port };
   const { client, endpoint, proxy } = await setUp(t, {}, { to }, { dialMs: 100, totalMs: 3000 });
   await t.rejects(lookUp(client, endpoint), { code: 'timeout', message: /the proxy did not answer in time/ });
   await until(() => proxy.connections === 0);

@@ -2,7 +2,7 @@ import t from 'tap';
 import * as fc from 'fast-check';
 import { addressKind, isForbiddenAddress } from '../../../src/http/reach/address.ts';
 
-t.test('kinds of addresses, at the edges of their ranges', async (t) => {
+t.test('addresses have a kind, also at the edges of each range', async (t) => {
   const cases: Record<string, string> = {
     public: `
       8.8.8.8 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.0 169.253.255.255
@@ -33,7 +33,7 @@ t.test('kinds of addresses, at the edges of their ranges', async (t) => {
   }
 });
 
-t.test('addresses of realms and redirects, relative to the registry', async (t) => {
+t.test('realms and redirects may use an address by its kind and that of the registry', async (t) => {
   const cases: [target: string, registry: string | undefined, forbidden: boolean][] = [
     ['8.8.8.8', undefined, false],
     ['8.8.8.8', '10.0.0.1', false],
@@ -59,19 +59,19 @@ t.test('addresses of realms and redirects, relative to the registry', async (t) 
   }
 });
 
-t.test('property: an IPv4 address is of the same kind however it is dressed up', async (t) => {
+t.test('property: an IPv4 address has the same kind in every IPv6 notation', async (t) => {
   fc.assert(
     fc.property(fc.ipV4(), (ip) => {
       const [a = 0, b = 0, c = 0, d = 0] = ip.split('.').map(Number);
       const [high, low] = [(a * 256 + b).toString(16), (c * 256 + d).toString(16)];
       const kind = addressKind(ip);
-      for (const dressed of [
+      for (const mapped of [
         `::ffff:${ip}`,
         `64:ff9b::${ip}`,
         `::ffff:${high}:${low}`,
         `2002:${high}:${low}::`,
       ]) {
-        t.equal(addressKind(dressed), kind, dressed);
+        t.equal(addressKind(mapped), kind, mapped);
       }
     }),
     { numRuns: 200 },

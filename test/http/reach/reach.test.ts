@@ -14,32 +14,35 @@ const tls = { ca: [], client: [], skipVerify: false };
 const origin = (namespace: string): Endpoint => originEndpoint(namespace, tls);
 const configured: Endpoint = { ...origin('registry.corp'), origin: 'proxies' };
 
-t.test('addresses that an endpoint may have', async (t) => {
-  const cases = [
-    ['203.0.113.7', true, true, true],
-    ['10.1.2.3', true, true, true],
-    ['fd12::1', true, true, true],
-    ['127.0.0.1', false, true, true],
-    ['::1', false, true, true],
-    ['::ffff:127.0.0.1', false, true, true],
-    ['169.254.169.254', false, false, false],
-    ['169.254.1.1', false, false, false],
-    ['fe80::1', false, false, false],
-    ['0.0.0.0', false, false, false],
-    ['::', false, false, false],
-    ['224.0.0.1', false, false, false],
-    ['255.255.255.255', false, false, false],
-    ['not an address', false, false, false],
-  ] as const;
-  for (const [address, byName, byLoopback, byConfiguration] of cases) {
-    const allowed = (endpoint: Endpoint) => endpointReach(endpoint).refusal(address) === undefined;
-    t.equal(allowed(origin('registry.corp')), byName, `${address} of a name`);
-    t.equal(allowed(origin('localhost:5000')), byLoopback, `${address} of localhost`);
-    t.equal(allowed(configured), byConfiguration, `${address} of a configured endpoint`);
-  }
-});
+t.test(
+  'loopback is allowed only for localhost and configured endpoints, link-local and metadata never',
+  async (t) => {
+    const cases = [
+      ['203.0.113.7', true, true, true],
+      ['10.1.2.3', true, true, true],
+      ['fd12::1', true, true, true],
+      ['127.0.0.1', false, true, true],
+      ['::1', false, true, true],
+      ['::ffff:127.0.0.1', false, true, true],
+      ['169.254.169.254', false, false, false],
+      ['169.254.1.1', false, false, false],
+      ['fe80::1', false, false, false],
+      ['0.0.0.0', false, false, false],
+      ['::', false, false, false],
+      ['224.0.0.1', false, false, false],
+      ['255.255.255.255', false, false, false],
+      ['not an address', false, false, false],
+    ] as const;
+    for (const [address, byName, byLoopback, byConfiguration] of cases) {
+      const allowed = (endpoint: Endpoint) => endpointReach(endpoint).refusal(address) === undefined;
+      t.equal(allowed(origin('registry.corp')), byName, `${address} of a name`);
+      t.equal(allowed(origin('localhost:5000')), byLoopback, `${address} of localhost`);
+      t.equal(allowed(configured), byConfiguration, `${address} of a configured endpoint`);
+    }
+  },
+);
 
-t.test('what names this machine', async (t) => {
+t.test('names and addresses of this machine are recognized', async (t) => {
   for (const [url, names] of [
     ['https://localhost/v2', true],
     ['https://LOCALHOST:5000/v2', true],
@@ -54,7 +57,7 @@ t.test('what names this machine', async (t) => {
   }
 });
 
-t.test('ports of the node, and literals, are refused before anything is resolved', async (t) => {
+t.test('ports of the node and literal addresses are refused before names are resolved', async (t) => {
   const check = (namespace: string) => {
     const endpoint = origin(namespace);
     checkTarget(new URL(endpoint.base), endpointReach(endpoint));
@@ -77,7 +80,7 @@ t.test('ports of the node, and literals, are refused before anything is resolved
   t.doesNotThrow(() => checkTarget(kubelet, endpointReach(configured)), 'configured');
 });
 
-t.test('a realm or redirect may be as near as the registry', async (t) => {
+t.test('a realm or redirect may be in the same kind of network as the registry', async (t) => {
   const cases = [
     ['203.0.113.7', '203.0.113.8', true],
     ['203.0.113.7', '10.0.0.1', false],
@@ -97,7 +100,7 @@ t.test('a realm or redirect may be as near as the registry', async (t) => {
   t.match(targetReach('203.0.113.7').portRefusal(10250), /node's own services/);
 });
 
-t.test('one bad address spoils a name, and only checked addresses are dialed', async (t) => {
+t.test('one forbidden address refuses the name, and only checked addresses are dialed', async (t) => {
   const resolved = (addresses: LookupAddress[], all: boolean) =>
     new Promise((resolve, reject) => {
       const look = checkedLookup(endpointReach(origin('registry.corp')), (_name, options, callback) => {

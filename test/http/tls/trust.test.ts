@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import t, { type Test } from 'tap';
@@ -10,13 +8,14 @@ import { clientFor, endpointOf, lookUp, startRegistry } from '../../support/regi
 import { createCa } from '../../support/certificates.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+import { listen } from '../../support/listen.ts';
 
 function clockAt(start = 0) {
   const clock = { time: start, ...noTimers, now: () => clock.time, monotonic: () => clock.time };
   return clock;
 }
 
-/** A trust with a clock, and the problems that it reported. */
+/** A trust with a fake clock, and its reported problems. */
 function trustOf(options: Partial<Parameters<typeof createTrust>[0]>) {
   const clock = clockAt();
   const problems: string[] = [];
@@ -30,23 +29,26 @@ async function files(t: Test) {
   return { root, one, other };
 }
 
-t.test("Node's roots, the node's bundle, SSL_CERT_FILE below the host root, and our own files", async (t) => {
-  const { root, one, other } = await files(t);
-  const third = await createCa('third');
-  await writeFile(join(root, 'extra.pem'), `${other.cert}\n${one.cert}`);
-  await writeFile(join(root, 'variable.pem'), third.cert);
-  const { trust, problems } = trustOf({
-    environment: { SSL_CERT_FILE: '/variable.pem' },
-    hostRoot: root,
-    extraFiles: [join(root, 'extra.pem')],
-  });
-  const { certificates } = await trust.roots();
-  t.equal(certificates.length, rootCertificates.length + 3, 'each once');
-  for (const pem of [one.cert, other.cert, third.cert]) t.ok(certificates.includes(pem.trim()));
-  t.same(problems, []);
-});
+t.test(
+  "trust has Node's roots, the node's bundle, SSL_CERT_FILE below the host root, and configured files",
+  async (t) => {
+    const { root, one, other } = await files(t);
+    const third = await createCa('third');
+    await writeFile(join(root, 'extra.pem'), `${other.cert}\n${one.cert}`);
+    await writeFile(join(root, 'variable.pem'), third.cert);
+    const { trust, problems } = trustOf({
+      environment: { SSL_CERT_FILE: '/variable.pem' },
+      hostRoot: root,
+      extraFiles: [join(root, 'extra.pem')],
+    });
+    const { certificates } = await trust.roots();
+    t.equal(certificates.length, rootCertificates.length + 3, 'each once');
+    for (const pem of [one.cert, other.cert, third.cert]) t.ok(certificates.includes(pem.trim()));
+    t.same(problems, []);
+  },
+);
 
-t.test('only the first bundle that exists is read, and a missing one is no problem', async (t) => {
+t.test('only the first existing bundle is read; a missing one is not a problem', async (t) => {
   const { root, one, other } = await files(t);
   await mkdir(join(root, 'etc/pki/tls/certs'), { recursive: true });
   await writeFile(join(root, 'etc/pki/tls/certs/ca-bundle.crt'), other.cert);
@@ -61,7 +63,7 @@ t.test('only the first bundle that exists is read, and a missing one is no probl
   t.same(problems, []);
 });
 
-t.test('a named file that cannot be used is reported once, and the others are used', async (t) => {
+t.test('an unusable configured file is reported once, and the others are used', async (t) => {
   const { root, one } = await files(t);
   await writeFile(join(root, 'empty.pem'), 'nothing');
   await writeFile(join(root, 'huge.pem'), Buffer.alloc(8 * 1024 * 1024 + 1));
@@ -74,7 +76,7 @@ t.test('a named file that cannot be used is reported once, and the others are us
   t.match(problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
 });
 
-t.test('links lead to files of the node, and not out of its root', async (t) => {
+t.test('symbolic links are resolved inside the host root', async (t) => {
   const [one, other] = [await createCa('one'), await createCa('other')];
   const outside = t.testdir({ 'other.pem': other.cert, root: {} });
   const node = join(outside, 'root');
@@ -90,7 +92,7 @@ t.test('links lead to files of the node, and not out of its root', async (t) => 
   t.match(problems, [/climbing\.pem: leads out of/]);
 });
 
-t.test('a description of the trusted files', async (t) => {
+t.test('the trusted files are described', async (t) => {
   const { root, other } = await files(t);
   await writeFile(join(root, 'both.pem'), other.cert);
   const extraFiles = [join(root, 'both.pem'), join(root, 'none.pem')];
@@ -145,20 +147,19 @@ t.test('a registry with a private CA is used only if its CA is trusted', async (
   await t.rejects(ask(ignorant, [broken]), { code: 'unavailable', message: /not usable PEM/ });
 });
 
-t.test('an authority that is configured need not be a root', async (t) => {
+t.test('an intermediate CA is trusted as it is configured', async (t) => {
   const root = await createCa('root');
   const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
   const certified = await ours.issue({ cn: 'registry', ip: ['127.0.0.1'] });
   const server = createServer(certified, (_request, response) => response.writeHead(404).end());
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   const [client, registry] = [clientFor(t), await startRegistry(t)];
   t.teardown(() => server.close().closeAllConnections());
-  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}/v2`;
+  const base = `https://127.0.0.1:${port}/v2`;
   const ask = (ca: string): Promise<unknown> => {
     const tls = { ca: [ca], client: [], skipVerify: false };
     return lookUp(client, endpointOf(registry, { base, tls }));
   };
-  await t.rejects(ask(ours.cert), { code: 'not-found' }, 'it is asked');
+  await t.rejects(ask(ours.cert), { code: 'not-found' }, 'it gets the request');
   await t.rejects(ask(other.cert), { code: 'unavailable', message: /certificate is not trusted/ });
 });

@@ -20,12 +20,12 @@ const bundleLabels = { 'operators.operatorframework.io.bundle.mediatype.v1': 're
 const amd = image('linux/amd64');
 const arm = image('linux/arm/v7');
 
-/** A document and all that it refers to. */
+/** A document and all documents it refers to. */
 function documentsOf(content: Content): Content[] {
   return [content, ...content.children.flatMap(documentsOf), ...content.blobs];
 }
 
-/** What an agent claims: nothing of it is true. */
+/** False facts, as a rogue agent claims them. */
 function claimed(documents: readonly Content[]): ImageFacts {
   return facts('r.example/app:1', {
     platforms: [{ os: 'linux', architecture: 's390x' }],
@@ -38,7 +38,7 @@ function claimed(documents: readonly Content[]): ImageFacts {
 const prove = (content: Content, documents: readonly Content[] = documentsOf(content)): Promise<ImageFacts> =>
   proveFacts(content.digest, claimed(documents));
 
-t.test('the documents of each kind of image prove its platforms, whatever the agent claims', async (t) => {
+t.test('the documents of an image prove its platforms, whatever the agent claims', async (t) => {
   const cases: [string, Content, string[], string?][] = [
     ['an index', multiArch(['linux/amd64', 'linux/arm64'], { attestations: true }), ['amd64', 'arm64']],
     ['a manifest list', multiArch(['linux/amd64'], { flavor: 'docker' }), ['amd64']],
@@ -62,13 +62,13 @@ t.test('the documents of each kind of image prove its platforms, whatever the ag
   }
 });
 
-t.test('an index that names platforms needs no other document', async (t) => {
+t.test('an index that names platforms is proof enough', async (t) => {
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   t.equal((await prove(content, [content])).platforms.length, 2);
   t.equal((await prove(content, [amd, ...documentsOf(content).reverse()])).platforms.length, 2, 'any order');
 });
 
-t.test('documents that prove nothing', async (t) => {
+t.test('missing, foreign and malformed documents are no proof', async (t) => {
   const big = document(mediaTypes.ociConfig, { ...platformOf('linux/s390x'), more: 1 });
   const [config] = amd.blobs as [Content];
   const wrongSize = manifest({ ...config, bytes: Buffer.alloc(config.bytes.length + 1) }, []);
@@ -87,19 +87,19 @@ t.test('documents that prove nothing', async (t) => {
   t.equal(new NoProof('x').name, 'NoProof');
 });
 
-t.test('a changed document is another document', async (t) => {
+t.test('a changed document is no proof', async (t) => {
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   const text = content.bytes.toString().replace('"arm64"', '"s390x"');
   await t.rejects(proveFacts(content.digest, claimed([document(content.mediaType, text)])), NoProof);
 });
 
-t.test('facts of a digest need a proof, failures do not', async (t) => {
+t.test('facts of a digest need proof; facts of a tag and failures do not', async (t) => {
   const [byTag, byDigest] = [{}, { digest: amd.digest }];
   const fine = facts('r.example/app:1');
   t.notOk(needsProof(byTag, fine));
   t.ok(needsProof(byDigest, fine));
   const failed = (code: 'not-found' | 'not-an-image') => ({ error: { code, message: '' } });
   t.notOk(needsProof(byDigest, failed('not-found')));
-  t.notOk(needsProof(byDigest, failed('not-an-image')), 'without a digest it is not remembered for long');
+  t.notOk(needsProof(byDigest, failed('not-an-image')), 'without a digest it is cached as a failure');
   t.ok(needsProof(byDigest, { ...failed('not-an-image'), digest: amd.digest }));
 });

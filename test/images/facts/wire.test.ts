@@ -6,7 +6,7 @@ import { digestOf, facts, failure } from '../support.ts';
 const good = facts('docker.io/library/nginx:1.25');
 const platform = { os: 'linux', architecture: 'arm', variant: 'v7' };
 
-t.test('what is well formed comes out as it went in', async (t) => {
+t.test('valid facts are read unchanged', async (t) => {
   const { mediaType: _, ...withoutMediaType } = good;
   const cases = [
     good,
@@ -21,6 +21,7 @@ t.test('what is well formed comes out as it went in', async (t) => {
     { ...good, platforms: [{ os: 'windows', architecture: 'amd64', osVersion: '10.0.20348.2' }] },
     { ...good, platforms: [{ os: 'linux', architecture: 'arm64', written: 'aarch64/v8.0' }] },
     { ...good, platforms: [{ os: 'linux', architecture: 'arm64', unnamed: true }] },
+    { ...good, platforms: [{ os: 'linux', architecture: 'arm64', needsFeatures: true }] },
   ];
   for (const one of cases) t.same(readFacts(JSON.parse(JSON.stringify(one))), one);
 });
@@ -30,7 +31,7 @@ t.test('fields of newer versions are dropped', async (t) => {
   t.strictSame(readFacts(newer), { ...good, platforms: [platform] });
 });
 
-t.test('what is malformed is refused, naming the field', async (t) => {
+t.test('malformed facts are refused with the name of the field', async (t) => {
   const error = { code: 'timeout', message: 'slow' };
   const cases: [string, unknown][] = [
     ['facts', null],
@@ -67,6 +68,7 @@ t.test('what is malformed is refused, naming the field', async (t) => {
     ['platforms.written', { ...good, platforms: [{ ...platform, written: 'a'.repeat(128) }] }],
     ['platforms.written', { ...good, platforms: [{ ...platform, written: 'arm/' }] }],
     ['platforms.unnamed', { ...good, platforms: [{ ...platform, unnamed: 1 }] }],
+    ['platforms.needsFeatures', { ...good, platforms: [{ ...platform, needsFeatures: 1 }] }],
     ['source', { ...good, source: 'rumor' }],
     ['source', { ...good, source: undefined }],
     ['credentialSource', { ...good, credentialSource: 'toString' }],
@@ -97,7 +99,7 @@ t.test('what is malformed is refused, naming the field', async (t) => {
   }
 });
 
-t.test('property: anything is either read or refused', async () => {
+t.test('property: any value is read or refused with InvalidFacts', async () => {
   assert(
     property(anything(), anything(), anything(), (whole, platforms, error) => {
       for (const value of [whole, { ...good, platforms }, { ...good, platforms: [], error }]) {

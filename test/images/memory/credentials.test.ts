@@ -1,59 +1,64 @@
 import t from 'tap';
-import { bench, digestOf, facts, failure, hour, question, settled, taught } from '../support.ts';
+import { bench, digestOf, facts, failure, hour, requestFor, settled, benchWith } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const image = 'corp.example/app:1';
-const none = question(image);
-const withX = question(image, { credentials: ['x'] });
-const withY = question(image, { credentials: ['y'] });
-const withXY = question(image, { credentials: ['x', 'y'] });
+const none = requestFor(image);
+const withX = requestFor(image, { credentials: ['x'] });
+const withY = requestFor(image, { credentials: ['y'] });
+const withXY = requestFor(image, { credentials: ['x', 'y'] });
 const bySecret = facts(image, { credentialSource: 'pull-secret' });
 
-t.test('what a pull secret learned serves only who presents it', async (t) => {
-  const { memory } = await taught(withX, bySecret);
+t.test('facts learned with a pull secret serve only pods that present it', async (t) => {
+  const { memory } = await benchWith(withX, bySecret);
   t.match(memory.recall(withX), { credentialSource: 'pull-secret', source: 'memory' });
-  t.match(memory.recall(withXY), { credentialSource: 'pull-secret' }, 'among others too');
+  t.match(memory.recall(withXY), { credentialSource: 'pull-secret' }, 'together with others too');
   for (const other of [none, withY]) {
     t.equal(memory.recall(other), undefined);
     t.equal(memory.lastKnown(other), undefined);
   }
-  t.equal(memory.recall(question(`corp.example/app@${digestOf(image)}`)), undefined, 'nor by digest');
+  t.equal(
+    memory.recall(requestFor(`corp.example/app@${digestOf(image)}`)),
+    undefined,
+    'not by digest either',
+  );
   t.same([...memory.shared()], []);
 });
 
-t.test('where several were presented, nobody knows which one it was', async (t) => {
-  const { memory } = await taught(withXY, bySecret);
+t.test('facts learned with several pull secrets serve only pods that present exactly those', async (t) => {
+  const { memory } = await benchWith(withXY, bySecret);
   t.ok(memory.recall(withXY));
-  t.ok(memory.recall(question(image, { credentials: ['y', 'x'] })), 'order does not count');
-  for (const other of [none, withX, withY, question(image, { credentials: ['x', 'y', 'z'] })]) {
+  t.ok(memory.recall(requestFor(image, { credentials: ['y', 'x'] })), 'in any order');
+  for (const other of [none, withX, withY, requestFor(image, { credentials: ['x', 'y', 'z'] })]) {
     t.equal(memory.recall(other), undefined);
   }
 });
 
-t.test('what anonymous or node credentials learned serves everybody', async (t) => {
+t.test('facts learned anonymously or with node credentials serve every pod', async (t) => {
   for (const credentialSource of ['anonymous', 'docker-config', 'registry-toml'] as const) {
-    const { memory } = await taught(withX, facts(image, { credentialSource }));
+    const { memory } = await benchWith(withX, facts(image, { credentialSource }));
     for (const any of [none, withX, withY]) t.match(memory.recall(any), { credentialSource });
     t.match([...memory.shared()], [{ credentialSource, image }]);
   }
 });
 
-t.test('a failure holds for exactly the presented credentials', async (t) => {
+t.test('a failure is cached for exactly the presented credentials', async (t) => {
   for (const code of ['unauthorized', 'not-found', 'unavailable'] as const) {
     const anonymous = bench();
-    await anonymous.teach(none, failure(image, code));
+    await anonymous.lookUp(none, failure(image, code));
     t.match(anonymous.memory.recall(none), { error: { code }, platforms: [] });
     t.equal(anonymous.memory.recall(withX), undefined);
-    t.equal(anonymous.inspector.asked.length, 1);
+    t.equal(anonymous.inspector.lookups.length, 1);
 
     const secret = bench();
-    await secret.teach(withX, failure(image, code));
+    await secret.lookUp(withX, failure(image, code));
     t.match(secret.memory.recall(withX), { error: { code } });
     for (const other of [none, withY, withXY]) t.equal(secret.memory.recall(other), undefined);
   }
 });
 
-t.test('a remembered failure says when to ask again', async (t) => {
-  const { memory, time } = await taught(none, failure(image, 'rate-limited', 20_000));
+t.test('a cached failure has the time left until a retry', async (t) => {
+  const { memory, time } = await benchWith(none, failure(image, 'rate-limited', 20_000));
   await time.advance(5000);
   t.match(memory.recall(none), {
     image,
@@ -63,18 +68,17 @@ t.test('a remembered failure says when to ask again', async (t) => {
   });
 });
 
-t.test('questions with different credentials do not share a flight', async (t) => {
+t.test('lookups with different credentials do not share a request', async (t) => {
   const { memory, inspector } = bench();
-  const signal = new AbortController().signal;
-  const answers = [none, withX, withY, withX].map((one) => memory.lookup(one, { signal }));
+  const answers = [none, withX, withY, withX].map((one) => memory.lookup(one, { signal: neverAborted }));
   await settled();
   t.same(
-    inspector.asked.map(({ question }) => question.pullCredentials.map(({ id }) => id)),
+    inspector.lookups.map(({ request }) => request.pullCredentials.map(({ id }) => id)),
     [[], ['x'], ['y']],
   );
-  await inspector.asked[0]?.answer(failure(image, 'unauthorized'));
-  await inspector.asked[1]?.answer(bySecret);
-  await inspector.asked[2]?.answer(failure(image, 'forbidden'));
+  await inspector.lookups[0]?.resolve(failure(image, 'unauthorized'));
+  await inspector.lookups[1]?.resolve(bySecret);
+  await inspector.lookups[2]?.resolve(failure(image, 'forbidden'));
   t.match(await Promise.all(answers), [
     { error: { code: 'unauthorized' } },
     { credentialSource: 'pull-secret', error: undefined },
@@ -85,37 +89,36 @@ t.test('questions with different credentials do not share a flight', async (t) =
   t.match(memory.recall(none), { error: { code: 'unauthorized' } });
 });
 
-t.test('facts of a secret are confirmed with that secret alone', async (t) => {
-  const { memory, inspector, time } = await taught(withX, bySecret);
+t.test('facts of a pull secret are revalidated with that secret alone', async (t) => {
+  const { memory, inspector, time } = await benchWith(withX, bySecret);
   await time.advance(hour);
   t.match(memory.recall(withXY), { stale: false });
   t.same(
-    inspector.last().question.pullCredentials.map(({ id }) => id),
+    inspector.last().request.pullCredentials.map(({ id }) => id),
     ['x'],
   );
-  await inspector.last().answer(failure(image, 'unauthorized'));
+  await inspector.last().resolve(failure(image, 'unauthorized'));
   t.match(memory.recall(withX), { stale: true });
   t.match(memory.recall(withXY), { stale: true });
   t.equal(memory.recall(none), undefined);
 });
 
-t.test('shared facts are confirmed without the pod’s secret', async (t) => {
-  const { memory, inspector, time } = await taught(none);
+t.test('shared facts are revalidated without the pod’s secret', async (t) => {
+  const { memory, inspector, time } = await benchWith(none);
   await time.advance(hour);
   memory.recall(withX);
-  t.same(inspector.last().question.pullCredentials, []);
+  t.same(inspector.last().request.pullCredentials, []);
 });
 
-t.test('shared facts that must be asked for serve all secrets with one request', async (t) => {
-  const { memory, inspector, teach } = bench();
-  const signal = new AbortController().signal;
-  await teach(none, facts(image));
+t.test('one request for shared facts serves lookups with any secret', async (t) => {
+  const { memory, inspector, lookUp } = bench();
+  await lookUp(none, facts(image));
   const always = (credentials: string[]): Promise<unknown> =>
-    memory.lookup(question(image, { pullPolicy: 'Always', credentials }), { signal });
+    memory.lookup(requestFor(image, { pullPolicy: 'Always', credentials }), { signal: neverAborted });
   const answers = [always(['x']), always(['y']), always([])];
   await settled();
-  t.equal(inspector.asked.length, 2);
-  await inspector.last().answer(facts(image));
+  t.equal(inspector.lookups.length, 2);
+  await inspector.last().resolve(facts(image));
   t.match(await Promise.all(answers), [
     { source: 'registry' },
     { source: 'registry' },
@@ -123,59 +126,60 @@ t.test('shared facts that must be asked for serve all secrets with one request',
   ]);
 });
 
-t.test('an image that became private is asked for with the pod’s secret', async (t) => {
+t.test('if an image becomes private, the pod’s secret is tried', async (t) => {
   for (const code of ['unauthorized', 'forbidden', 'not-found'] as const) {
-    const { memory, inspector, teach } = bench();
-    const signal = new AbortController().signal;
-    await teach(none, facts(image));
-    const answer = memory.lookup(question(image, { pullPolicy: 'Always', credentials: ['x'] }), { signal });
+    const { memory, inspector, lookUp } = bench();
+    await lookUp(none, facts(image));
+    const answer = memory.lookup(requestFor(image, { pullPolicy: 'Always', credentials: ['x'] }), {
+      signal: neverAborted,
+    });
     await settled();
-    t.same(inspector.last().question.pullCredentials, []);
-    await inspector.last().answer(failure(image, code));
+    t.same(inspector.last().request.pullCredentials, []);
+    await inspector.last().resolve(failure(image, code));
     t.same(
-      inspector.last().question.pullCredentials.map(({ id }) => id),
+      inspector.last().request.pullCredentials.map(({ id }) => id),
       ['x'],
       code,
     );
-    await inspector.last().answer({ ...bySecret, digest: digestOf('private') });
+    await inspector.last().resolve({ ...bySecret, digest: digestOf('private') });
     t.match(await answer, { digest: digestOf('private'), stale: false });
-    await teach(question(image, { pullPolicy: 'Always', credentials: ['x'] }), {
+    await lookUp(requestFor(image, { pullPolicy: 'Always', credentials: ['x'] }), {
       ...bySecret,
       digest: digestOf('private'),
     });
-    t.equal(inspector.asked.length, 4, 'the next one asks with the secret at once');
+    t.equal(inspector.lookups.length, 4, 'the next lookup uses the secret at once');
   }
 });
 
-t.test('while a registry refuses shared facts, a secret asks for itself', async (t) => {
-  const { memory, teach, revalidate } = await taught(none);
+t.test('while a registry refuses shared facts, a lookup with a secret does not use them', async (t) => {
+  const { memory, lookUp, revalidate } = await benchWith(none);
   await revalidate(none, failure(image, 'unauthorized'));
   t.match(memory.recall(none), { stale: true });
   t.equal(memory.recall(withX), undefined);
-  await teach(withX, { ...bySecret, digest: digestOf('private') });
+  await lookUp(withX, { ...bySecret, digest: digestOf('private') });
   t.match(memory.recall(withX), { digest: digestOf('private'), stale: false });
   t.match(memory.recall(none), { digest: digestOf(image), stale: true });
 });
 
-t.test('an image that is gone for a secret is not gone for all', async (t) => {
-  const { memory, teach, revalidate } = await taught(none);
+t.test('not found with one secret does not remove the shared facts', async (t) => {
+  const { memory, lookUp, revalidate } = await benchWith(none);
   await revalidate(none, failure(image, 'unauthorized'));
-  t.match(await teach(withX, failure(image, 'not-found')), { platforms: [], error: { code: 'not-found' } });
+  t.match(await lookUp(withX, failure(image, 'not-found')), { platforms: [], error: { code: 'not-found' } });
   t.match(memory.recall(withX), { platforms: [], error: { code: 'not-found' } });
   t.match(memory.recall(none), { digest: digestOf(image), stale: true });
-  t.match(await teach(withY, failure(image, 'unavailable')), { digest: digestOf(image), stale: true });
+  t.match(await lookUp(withY, failure(image, 'unavailable')), { digest: digestOf(image), stale: true });
   t.match(memory.recall(withY), { digest: digestOf(image), stale: true }, 'old facts are better than none');
 });
 
-t.test('of all that a pod may see, the newest is the last known', async (t) => {
-  const { memory, time, teach, revalidate } = await taught(withX, bySecret);
+t.test('lastKnown returns the newest facts that the pod may see', async (t) => {
+  const { memory, time, lookUp, revalidate } = await benchWith(withX, bySecret);
   await time.advance(hour);
   memory.learn(
     facts(image, { digest: digestOf('public'), source: 'memory', freshUntil: '2026-11-21T13:15:00Z' }),
   );
   t.equal(memory.lastKnown(withX)?.digest, digestOf('public'));
   await revalidate(withX, failure(image, 'forbidden'));
-  await teach(question(image, { pullPolicy: 'Always', credentials: ['x'] }), {
+  await lookUp(requestFor(image, { pullPolicy: 'Always', credentials: ['x'] }), {
     ...bySecret,
     digest: digestOf('private'),
   });
@@ -183,8 +187,8 @@ t.test('of all that a pod may see, the newest is the last known', async (t) => {
   t.equal(memory.lastKnown(none)?.digest, digestOf('public'));
 });
 
-t.test('an agent that claims a secret where none was sent is not believed', async (t) => {
-  const { memory } = await taught(none, bySecret);
+t.test('attack: facts of a secret are dropped if the request had none', async (t) => {
+  const { memory } = await benchWith(none, bySecret);
   for (const any of [none, withX]) t.equal(memory.recall(any), undefined);
   memory.learn(bySecret);
   t.equal(memory.size, 0);

@@ -23,7 +23,7 @@ function error(
   return { code, message: `it is ${code}`, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }
 
-t.test('how long a first failure holds', async (t) => {
+t.test('a first failure is cached for a time that depends on its code', async (t) => {
   const cases: [FactsErrorCode, number | undefined, number][] = [
     ['not-found', undefined, 30_000],
     ['unauthorized', undefined, 30_000],
@@ -54,7 +54,7 @@ t.test('how long a first failure holds', async (t) => {
   }
 });
 
-t.test('trouble that goes on doubles the pause up to a minute', async (t) => {
+t.test('repeated failures double the pause up to a minute', async (t) => {
   const { clock, pause } = setUp();
   const pauses: number[] = [];
   for (let attempt = 0; attempt < 9; attempt += 1) {
@@ -64,10 +64,10 @@ t.test('trouble that goes on doubles the pause up to a minute', async (t) => {
   }
   t.same(pauses, [1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   await clock.advance(60_000);
-  t.equal(pause('unavailable'), 1000, 'long ago starts anew');
+  t.equal(pause('unavailable'), 1000, 'an old failure does not count');
 });
 
-t.test('success starts the pause anew', async (t) => {
+t.test('success resets the pause', async (t) => {
   const { failures, clock, pause } = setUp();
   pause('unavailable');
   await clock.advance(1000);
@@ -78,7 +78,7 @@ t.test('success starts the pause anew', async (t) => {
   t.equal(pause('unavailable'), 1000);
 });
 
-t.test('jitter takes off at most a quarter, and nothing of what a registry asks for', async (t) => {
+t.test('jitter shortens the pause by at most a quarter, and never Retry-After', async (t) => {
   const pause = (code: FactsErrorCode, retryAfterMs?: number): number =>
     setUp({ random: () => 0.999_999 }).pause(code, retryAfterMs);
   const ms = pause('unavailable');
@@ -87,7 +87,7 @@ t.test('jitter takes off at most a quarter, and nothing of what a registry asks 
   t.equal(pause('not-found'), 30_000);
 });
 
-t.test('bounded by bytes: the least recently used leave first, long messages are cut', async (t) => {
+t.test('failures are bounded by bytes, least recently used first; long messages are truncated', async (t) => {
   const { failures } = setUp({ maxBytes: 4096 });
   for (let index = 0; index < 100; index += 1) {
     failures.note(`key ${index}`, { code: 'not-found', message: 'x'.repeat(10_000) });
@@ -95,11 +95,11 @@ t.test('bounded by bytes: the least recently used leave first, long messages are
     t.ok(failures.bytes <= 4096);
   }
   t.ok(failures.size >= 3);
-  t.ok(failures.holding('key 0'), 'used all the time');
+  t.ok(failures.holding('key 0'), 'used each time');
   t.equal(failures.holding('key 50'), undefined);
   t.equal(failures.holding('key 99')?.error.message.length, 500, 'the newest');
 });
 
-t.test('which errors are answers rather than trouble', async (t) => {
+t.test('four error codes are definite responses of a registry', async (t) => {
   t.same(factsErrorCodes.filter(isAnswer), ['invalid-reference', 'not-found', 'unauthorized', 'forbidden']);
 });

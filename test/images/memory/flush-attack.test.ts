@@ -1,11 +1,11 @@
-/** The attack: images with as many and as long platforms as possible, to push the facts of everyone else out of memory. */
+/** Attack: images with many long platforms, to evict the facts of all others from memory. */
 import t from 'tap';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { maxPlatforms } from '../../../src/images/facts/wire.ts';
 import { sharedScope } from '../../../src/images/memory/scope.ts';
 import { FactsStore } from '../../../src/images/memory/store.ts';
 import { sized } from '../../support/exhaustive.ts';
-import { bench, digestOf, facts, minute, question, type Bench } from '../support.ts';
+import { bench, digestOf, facts, minute, requestFor, type Bench } from '../support.ts';
 
 const maxBytes = 2 * 1024 * 1024;
 
@@ -28,9 +28,9 @@ function hostile(image: string): ImageFacts {
 const honest = Array.from({ length: 500 }, (_, n) => `docker.io/library/app-${n}:v1`);
 
 const known = ({ memory }: Bench, images: readonly string[]): number =>
-  images.filter((image) => memory.recall(question(image))).length;
+  images.filter((image) => memory.recall(requestFor(image))).length;
 
-/** A memory with images that were used twice. */
+/** A memory with images that were used twice, and so are protected. */
 async function inUse(): Promise<Bench> {
   const made = bench({ maxBytes });
   for (const image of honest) made.memory.learn(facts(image));
@@ -39,30 +39,30 @@ async function inUse(): Promise<Bench> {
   return made;
 }
 
-t.test('hostile images that are used once', async (t) => {
+t.test('hostile images that are used once evict no facts in use', async (t) => {
   const made = await inUse();
   for (let n = 0; n < hostileImages; n += 1) {
     const image = `evil.example/app-${n}:v1`;
     made.memory.learn(hostile(image));
-    made.memory.recall(question(image));
+    made.memory.recall(requestFor(image));
   }
   t.ok(made.memory.bytes <= maxBytes);
   t.ok(made.memory.size < honest.length + hostileImages, 'memory was full');
   t.equal(known(made, honest), honest.length);
 });
 
-t.test('hostile images of as many registry hosts', async (t) => {
+t.test('hostile images, each of its own registry, evict no facts in use', async (t) => {
   const made = await inUse();
   for (let n = 0; n < hostileImages; n += 1) made.memory.learn(hostile(`evil-${n}.example/app:v1`));
   t.equal(known(made, honest), honest.length);
 });
 
-t.test('hostile images that are used again and again', async (t) => {
+t.test('hostile images that are used repeatedly evict no facts in use', async (t) => {
   const made = await inUse();
   for (let round = 0; round < 3; round += 1) {
     for (let n = 0; n < hostileImages; n += 1) {
       const image = `evil.example/app-${n}:v1`;
-      if (!made.memory.recall(question(image))) made.memory.learn(hostile(image));
+      if (!made.memory.recall(requestFor(image))) made.memory.learn(hostile(image));
     }
     await made.time.advance(2 * minute);
     t.equal(known(made, honest), honest.length, `round ${round}`);
@@ -78,7 +78,7 @@ t.test('new images of other registries are kept during the attack', async (t) =>
   t.equal(known(made, fresh), fresh.length);
 });
 
-t.test('one registry may fill the memory; then it makes room for itself, oldest first', async (t) => {
+t.test('one registry may fill the memory; its own oldest facts are evicted first', async (t) => {
   const store = new FactsStore(200_000);
   const put = (image: string) =>
     store.put(image, sharedScope, { ...facts(image), digest: digestOf(image) }, 0);
@@ -91,7 +91,7 @@ t.test('one registry may fill the memory; then it makes room for itself, oldest 
   t.ok(store.get('quay.io/team/app:v1', sharedScope));
 });
 
-t.test('protected facts that are not used any more leave in the end', async (t) => {
+t.test('protected facts that are no longer used are evicted eventually', async (t) => {
   const store = new FactsStore(100_000);
   const put = (image: string, now: number) => {
     store.put(image, sharedScope, { ...facts(image), digest: digestOf(image) }, now);

@@ -12,7 +12,7 @@ import { day, hour, minute } from '../support.ts';
 
 const now = Date.parse('2026-11-21T12:00:00Z');
 
-t.test('the state of facts by age, pull policy and settings', async (t) => {
+t.test('facts are fresh, due or expired by age, pull policy and settings', async (t) => {
   const always: FreshnessSettings = { ...defaultFreshness, pullAlwaysCacheTimeMs: minute };
   const longInterval: FreshnessSettings = { ifNotPresentCacheTimeMs: hour, revalidateIntervalMs: 2 * hour };
   const cases: [number, boolean, PullPolicy, FreshnessSettings, Freshness][] = [
@@ -37,7 +37,7 @@ t.test('the state of facts by age, pull policy and settings', async (t) => {
   }
 });
 
-t.test('freshUntil and confirmedAt are each other’s reverse', async (t) => {
+t.test('confirmedAt is the inverse of freshUntil', async (t) => {
   for (const byDigest of [true, false]) {
     const written = freshUntil(now - minute, byDigest, defaultFreshness);
     t.equal(confirmedAt(written, now, byDigest, defaultFreshness), now - minute);
@@ -50,7 +50,7 @@ t.test('freshUntil and confirmedAt are each other’s reverse', async (t) => {
   );
 });
 
-t.test('dates of others are clamped', async (t) => {
+t.test('dates from other processes are clamped', async (t) => {
   const cases: [string, number, number][] = [
     ['confirmed just now', now + 15 * minute, now],
     ['in the future', now + 20 * day, now],

@@ -1,23 +1,20 @@
 import t from 'tap';
 import type { Attempt } from '../../../src/registry/manifest-lookup.ts';
-import { bench, day, digestOf, facts, failure, hour, question, settled, taught } from '../support.ts';
+import { bench, day, digestOf, facts, failure, hour, requestFor, settled, benchWith } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
-const nginx = question('nginx:1.25');
+const nginx = requestFor('nginx:1.25');
 
-function patience(): AbortSignal {
-  return new AbortController().signal;
-}
-
-t.test('concurrent askers share one request; each gets the image as it wrote it', async (t) => {
+t.test('concurrent lookups share one request; each result has the image as it was written', async (t) => {
   const { memory, inspector } = bench();
-  const asked = ['nginx:1.25', 'docker.io/nginx:1.25', 'nginx:1.25'].map((image) =>
-    memory.lookup(question(image), { signal: patience() }),
+  const answers = ['nginx:1.25', 'docker.io/nginx:1.25', 'nginx:1.25'].map((image) =>
+    memory.lookup(requestFor(image), { signal: neverAborted }),
   );
   await settled();
-  t.equal(inspector.asked.length, 1);
-  await inspector.last().answer(facts('nginx:1.25'));
+  t.equal(inspector.lookups.length, 1);
+  await inspector.last().resolve(facts('nginx:1.25'));
   t.same(
-    (await Promise.all(asked)).map(({ image, digest }) => [image, digest]),
+    (await Promise.all(answers)).map(({ image, digest }) => [image, digest]),
     [
       ['nginx:1.25', digestOf('nginx:1.25')],
       ['docker.io/nginx:1.25', digestOf('nginx:1.25')],
@@ -26,13 +23,13 @@ t.test('concurrent askers share one request; each gets the image as it wrote it'
   );
 });
 
-t.test('ask answers from memory where it can', async (t) => {
-  const { memory, inspector } = await taught(nginx);
-  t.match(await memory.lookup(nginx, { signal: patience() }), { source: 'memory' });
-  t.equal(inspector.asked.length, 1);
+t.test('a lookup is answered from memory if possible', async (t) => {
+  const { memory, inspector } = await benchWith(nginx);
+  t.match(await memory.lookup(nginx, { signal: neverAborted }), { source: 'memory' });
+  t.equal(inspector.lookups.length, 1);
 });
 
-t.test('who has no time left leaves; the request goes on and the next one finds its answer', async (t) => {
+t.test('an aborted lookup leaves its request running, and the next lookup finds the answer', async (t) => {
   const { memory, inspector } = bench();
   const controller = new AbortController();
   const reason = new Error('no time left');
@@ -41,49 +38,53 @@ t.test('who has no time left leaves; the request goes on and the next one finds 
   controller.abort(reason);
   await impatient;
   t.equal(inspector.last().options.signal.aborted, false);
-  await t.rejects(memory.lookup(nginx, { signal: controller.signal }), reason, 'nor does it start one');
-  await inspector.last().answer(facts('nginx:1.25'));
+  await t.rejects(
+    memory.lookup(nginx, { signal: controller.signal }),
+    reason,
+    'an aborted signal starts no request',
+  );
+  await inspector.last().resolve(facts('nginx:1.25'));
   t.ok(memory.recall(nginx));
-  t.equal(inspector.asked.length, 1);
+  t.equal(inspector.lookups.length, 1);
 });
 
-t.test('a request has a time limit of its own, also where the inspector ignores it', async (t) => {
+t.test('a request times out even if the source ignores its signal', async (t) => {
   const { memory, inspector, time } = bench({ lookupTimeoutMs: 3000 });
-  const answer = memory.lookup(nginx, { signal: patience() });
+  const answer = memory.lookup(nginx, { signal: neverAborted });
   await settled();
   await time.advance(3000);
   t.match(await answer, { platforms: [], error: { code: 'timeout', message: 'not answered within 3 s' } });
   t.ok(inspector.last().options.signal.aborted);
   t.match(memory.recall(nginx), { error: { code: 'timeout' } });
-  await inspector.last().answer(facts('nginx:1.25'));
-  t.match(memory.recall(nginx), { error: { code: 'timeout' } }, 'what comes late is too late');
+  await inspector.last().resolve(facts('nginx:1.25'));
+  t.match(memory.recall(nginx), { error: { code: 'timeout' } }, 'a late answer is ignored');
 });
 
-t.test('an inspector that throws is a fault of ours: logged, answered, backed off from', async (t) => {
+t.test('an exception of the source is logged, answered and backed off', async (t) => {
   const { memory, inspector, lines } = bench();
-  const answer = memory.lookup(nginx, { signal: patience() });
+  const answer = memory.lookup(nginx, { signal: neverAborted });
   await settled();
-  await inspector.last().fail(new TypeError('undefined is not a function'));
+  await inspector.last().reject(new TypeError('undefined is not a function'));
   t.match(await answer, { error: { code: 'unavailable' } });
   t.match(lines, [{ msg: 'inspecting an image failed unexpectedly' }]);
   t.match(memory.recall(nginx), { error: { code: 'unavailable' } });
 });
 
-t.test('an answer without digest and without error is none', async (t) => {
-  const { memory, teach } = bench();
+t.test('an answer without digest and error is not-an-image', async (t) => {
+  const { memory, lookUp } = bench();
   const { digest: _, ...answer } = facts('nginx:1.25');
-  await teach(nginx, answer);
+  await lookUp(nginx, answer);
   t.match(memory.recall(nginx), { platforms: [], error: { code: 'not-an-image' } });
 });
 
-t.test('trace hears what this asker caused', async (t) => {
+t.test('only the lookup that started the request gets its trace', async (t) => {
   const { memory, inspector } = bench();
-  const heard: string[] = [];
+  const traced: string[] = [];
   const trace = ({ url }: Attempt): void => {
-    heard.push(url);
+    traced.push(url);
   };
-  const first = memory.lookup(nginx, { signal: patience(), trace });
-  const second = memory.lookup(nginx, { signal: patience(), trace });
+  const first = memory.lookup(nginx, { signal: neverAborted, trace });
+  const second = memory.lookup(nginx, { signal: neverAborted, trace });
   await settled();
   inspector.last().options.trace?.({
     method: 'GET',
@@ -93,41 +94,41 @@ t.test('trace hears what this asker caused', async (t) => {
     status: 200,
     durationMs: 12,
   });
-  await inspector.last().answer(facts('nginx:1.25'));
+  await inspector.last().resolve(facts('nginx:1.25'));
   await Promise.all([first, second]);
-  t.equal(heard.length, 1);
+  t.equal(traced.length, 1);
 });
 
-t.test('an agent’s own memory: the age of its facts is theirs, not ours', async (t) => {
-  const { memory, inspector, time, teach } = bench();
+t.test('facts from the memory of an agent keep their age', async (t) => {
+  const { memory, inspector, time, lookUp } = bench();
   const old = { source: 'memory', freshUntil: '2026-11-21T12:05:00.000Z' } as const;
-  await teach(nginx, facts('nginx:1.25', old));
+  await lookUp(nginx, facts('nginx:1.25', old));
   await time.advance(5 * 60_000 - 1);
   memory.recall(nginx);
-  t.equal(inspector.asked.length, 1);
+  t.equal(inspector.lookups.length, 1);
   await time.advance(1);
   memory.recall(nginx);
-  t.equal(inspector.asked.length, 2, 'due when the agent’s are');
-  await inspector.last().answer(facts('nginx:1.25', old));
+  t.equal(inspector.lookups.length, 2, 'due at the same time as at the agent');
+  await inspector.last().resolve(facts('nginx:1.25', old));
   t.ok(memory.recall(nginx));
-  t.equal(inspector.asked.length, 2, 'the agent knows no better yet: not asked again at once');
+  t.equal(inspector.lookups.length, 2, 'the agent has no newer facts: no new request at once');
   await time.advance(1000);
   memory.recall(nginx);
-  t.equal(inspector.asked.length, 3);
+  t.equal(inspector.lookups.length, 3);
 });
 
-t.test('an agent that answers stale facts is as good as one that fails', async (t) => {
-  const { memory, inspector, time, teach } = bench();
+t.test('stale facts of an agent are retried like a failure', async (t) => {
+  const { memory, inspector, time, lookUp } = bench();
   const stale = facts('nginx:1.25', { stale: true, source: 'memory', freshUntil: '2026-11-10T12:00:00Z' });
-  t.match(await teach(nginx, stale), { stale: true });
+  t.match(await lookUp(nginx, stale), { stale: true });
   t.match(memory.recall(nginx), { stale: true, digest: digestOf('nginx:1.25') });
-  t.equal(inspector.asked.length, 1);
+  t.equal(inspector.lookups.length, 1);
   await time.advance(1000);
   t.equal(memory.recall(nginx), undefined);
 });
 
 t.test('older facts never replace newer ones', async (t) => {
-  const { memory, time } = await taught(nginx);
+  const { memory, time } = await benchWith(nginx);
   const older = { digest: digestOf('older'), source: 'memory', freshUntil: '2026-11-21T12:14:59Z' } as const;
   memory.learn(facts('nginx:1.25', older));
   t.equal(memory.recall(nginx)?.digest, digestOf('nginx:1.25'));
@@ -136,7 +137,7 @@ t.test('older facts never replace newer ones', async (t) => {
   t.equal(memory.recall(nginx)?.digest, digestOf('older'));
 });
 
-t.test('learning from others', async (t) => {
+t.test('learn ignores failures, overrides and invalid facts, and bounds freshUntil', async (t) => {
   const { memory, inspector } = bench();
   const known = { source: 'memory' } as const;
   memory.learn(facts('nginx:1.25', { ...known, freshUntil: '2200-01-01T00:00:00Z' }));
@@ -150,66 +151,68 @@ t.test('learning from others', async (t) => {
     'a date ahead of our clock counts as now',
   );
   for (const image of ['redis', 'busybox', 'alpine'])
-    t.equal(memory.recall(question(image)), undefined, image);
-  t.match(memory.lastKnown(question('alpine')), { stale: true });
+    t.equal(memory.recall(requestFor(image)), undefined, image);
+  t.match(memory.lastKnown(requestFor('alpine')), { stale: true });
   t.same(
     [...memory.shared()].map(({ image }) => image),
     ['docker.io/library/nginx:1.25', 'docker.io/library/alpine:latest'],
   );
-  t.equal(inspector.asked.length, 0);
+  t.equal(inspector.lookups.length, 0);
 });
 
-t.test('shared facts can be learned by another memory', async (t) => {
+t.test('another memory can learn the shared facts', async (t) => {
   const from = bench();
-  await from.teach(nginx, facts('nginx:1.25'));
-  await from.teach(question(`redis@${digestOf('r')}`), facts(`redis@${digestOf('r')}`));
+  await from.lookUp(nginx, facts('nginx:1.25'));
+  await from.lookUp(requestFor(`redis@${digestOf('r')}`), facts(`redis@${digestOf('r')}`));
   const to = bench();
   for (const one of from.memory.shared()) to.memory.learn(one);
   t.match(to.memory.recall(nginx), { platforms: [{}, {}], stale: false });
-  t.match(to.memory.recall(question(`redis@${digestOf('r')}`)), { stale: false });
+  t.match(to.memory.recall(requestFor(`redis@${digestOf('r')}`)), { stale: false });
   t.same([...to.memory.shared()], [...from.memory.shared()]);
 });
 
-t.test('at most so many revalidations at a time; questions that somebody waits for go first', async (t) => {
+t.test('concurrent revalidations are limited; lookups go first', async (t) => {
   const { memory, inspector, time } = bench();
-  const images = Array.from({ length: 200 }, (_, index) => question(`app-${index}`));
+  const images = Array.from({ length: 200 }, (_, index) => requestFor(`app-${index}`));
   for (const { image } of images) memory.learn(facts(image, { source: 'memory' }));
   await time.advance(hour);
   for (const one of images) memory.recall(one);
-  t.equal(inspector.asked.length, 171);
-  void memory.lookup(question('new'), { signal: patience() });
+  t.equal(inspector.lookups.length, 171);
+  void memory.lookup(requestFor('new'), { signal: neverAborted });
   await settled();
-  t.equal(inspector.asked.length, 172);
-  for (const asked of inspector.asked) await asked.answer(facts(asked.question.image));
+  t.equal(inspector.lookups.length, 172);
+  for (const lookup of inspector.lookups) await lookup.resolve(facts(lookup.request.image));
   for (const one of images) memory.recall(one);
-  t.equal(inspector.asked.length, 172 + 29, 'later recalls start the others');
+  t.equal(inspector.lookups.length, 172 + 29, 'later recalls start the others');
 });
 
-t.test('a flood of questions is cut off', async (t) => {
+t.test('more than 4,096 waiting lookups are refused', async (t) => {
   const { memory, inspector } = bench();
   const answers = Array.from({ length: 4100 }, (_, index) =>
-    memory.lookup(question(`app-${index}`), { signal: patience() }),
+    memory.lookup(requestFor(`app-${index}`), { signal: neverAborted }),
   );
   t.match(
     await Promise.all(answers.slice(4096)),
     Array.from({ length: 4 }, () => ({ error: { code: 'rate-limited' } })),
   );
-  t.equal(inspector.asked.length, 171, 'a namespace has a share of the places; the others wait');
-  t.equal(memory.recall(question('app-4099')), undefined, 'and that is no failure to remember');
+  t.equal(inspector.lookups.length, 171, 'a namespace has a share of the concurrent requests');
+  t.equal(memory.recall(requestFor('app-4099')), undefined, 'the refusal is not cached');
   await memory.close();
 });
 
-t.test('close answers who waits, remembers nothing of it, and asks nobody any more', async (t) => {
-  const { memory, inspector, time } = await taught(nginx);
-  const waiting = memory.lookup(question('redis'), { signal: patience() });
+t.test('close fails waiting lookups without caching, and stops further requests', async (t) => {
+  const { memory, inspector, time } = await benchWith(nginx);
+  const waiting = memory.lookup(requestFor('redis'), { signal: neverAborted });
   await settled();
   await memory.close();
   t.match(await waiting, { error: { code: 'unavailable', message: 'the program is ending' } });
   t.ok(inspector.last().options.signal.aborted);
-  t.equal(memory.recall(question('redis')), undefined);
+  t.equal(memory.recall(requestFor('redis')), undefined);
   await time.advance(day);
   t.ok(memory.recall(nginx));
-  t.equal(inspector.asked.length, 2);
-  t.match(await memory.lookup(question('redis'), { signal: patience() }), { error: { code: 'unavailable' } });
+  t.equal(inspector.lookups.length, 2);
+  t.match(await memory.lookup(requestFor('redis'), { signal: neverAborted }), {
+    error: { code: 'unavailable' },
+  });
   t.equal(time.pending, 0);
 });

@@ -10,7 +10,7 @@ function item(key: string, bytes = 1, value = 0): Item {
   return { key, bytes, value, listed: false, newer: undefined, older: undefined };
 }
 
-t.test('the order of use', async (t) => {
+t.test('entries are ordered by their last use', async (t) => {
   const removed: string[] = [];
   const lru = new Lru<Item>(({ key }) => removed.push(key));
   const keys = (): string[] => [...lru.newestFirst()].map(({ key }) => key).reverse();
@@ -28,15 +28,15 @@ t.test('the order of use', async (t) => {
   t.same([lru.size, lru.bytes, a.listed, b.listed], [2, 12, false, true]);
   lru.remove(a);
   lru.touch(a);
-  t.same(keys(), ['b', 'c'], 'what is gone stays gone');
+  t.same(keys(), ['b', 'c'], 'removed entries stay removed');
   t.same(removed, ['a']);
   lru.put(item('b', 1));
-  t.same(keys(), ['c', 'b'], 'a new one takes the place of the old one');
+  t.same(keys(), ['c', 'b'], 'a new entry replaces the old one');
   t.same([lru.bytes, b.listed, removed], [8, false, ['a', 'b']]);
   t.equal(lru.get('nothing'), undefined);
 });
 
-t.test('property: like a map that is put in order at each use', async (t) => {
+t.test('property: equals a Map with each used entry moved to its end', async (t) => {
   const steps = array(record({ kind: integer({ min: 0, max: 3 }), key: integer({ min: 0, max: 6 }) }), {
     maxLength: 60,
   });

@@ -1,12 +1,12 @@
 /**
- * Memory against a model, with any order of questions, answers, failures and time. The facts of each step name the credentials
- * that the registry saw, so that an answer which reaches somebody else is seen at once.
+ * Random sequences of lookups, answers, failures and time. Each answer names the credentials it was learned
+ * with, so that a leak to another pod is found at once.
  */
 import * as fc from 'fast-check';
 import t from 'tap';
 import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
 import { scopeOf, sharedScope, withAccount } from '../../../src/images/memory/scope.ts';
-import { bench, day, digestOf, facts, failure, minute, question, settled, type Bench } from '../support.ts';
+import { bench, day, digestOf, facts, failure, minute, requestFor, settled, type Bench } from '../support.ts';
 
 const maxBytes = 5000;
 const images = ['a:1', 'b:1', 'corp.example/c:1', `a@${digestOf('a')}`];
@@ -23,7 +23,7 @@ const codes: FactsErrorCode[] = [
 ];
 
 interface World extends Bench {
-  /** Index of the first question without an answer. */
+  /** Indexes of the requests without an answer. */
   readonly open: Set<number>;
   readonly waiting: Promise<unknown>[];
   step: number;
@@ -31,58 +31,58 @@ interface World extends Bench {
 
 type Command = fc.AsyncCommand<object, World>;
 
-/** What an answer reveals: the scope it was learned under, in the media type. */
+/** The media type of an answer: it names the scope it was learned under. */
 function learnedBy(scope: string): string {
   return `application/learned-by-${scope === '' ? 'anybody' : scope}`;
 }
 
-/** The same for a failure that holds for one service account, in its message. */
+/** The message of a failure that depends on a service account: it names the scope. */
 function failedFor({ pullCredentials, serviceAccount }: ImageRequest): string {
   return `failed for ${withAccount(scopeOf(pullCredentials), serviceAccount)}`;
 }
 
-function checkAccount(asked: ImageRequest, answer: ImageFacts): void {
-  const told = answer.digest === undefined ? answer.error?.message : answer.mediaType;
-  const mine = learnedBy(withAccount(sharedScope, asked.serviceAccount));
-  // A time-out tells nothing of anybody.
-  if (answer.error?.code === 'timeout' || told === mine || told === failedFor(asked)) return;
-  throw new Error(`${told} reached ${asked.serviceAccount?.name ?? 'who names no account'}`);
+function checkAccount(request: ImageRequest, answer: ImageFacts): void {
+  const revealed = answer.digest === undefined ? answer.error?.message : answer.mediaType;
+  const mine = learnedBy(withAccount(sharedScope, request.serviceAccount));
+  // A timeout reveals nothing.
+  if (answer.error?.code === 'timeout' || revealed === mine || revealed === failedFor(request)) return;
+  throw new Error(`${revealed} reached ${request.serviceAccount?.name ?? 'a lookup without an account'}`);
 }
 
-/** An answer may be seen by who presents the credentials that it was learned with. */
-function check(asked: ImageRequest, answer: ImageFacts | undefined): void {
+/** Only lookups that present the credentials of an answer may get it. */
+function check(request: ImageRequest, answer: ImageFacts | undefined): void {
   if (!answer) return;
-  if (answer.image !== asked.image) throw new Error(`facts of ${answer.image} for ${asked.image}`);
-  if (answer.credentialSource === 'service-account') checkAccount(asked, answer);
+  if (answer.image !== request.image) throw new Error(`facts of ${answer.image} for ${request.image}`);
+  if (answer.credentialSource === 'service-account') checkAccount(request, answer);
   if (answer.credentialSource !== 'pull-secret') return;
-  const ids = asked.pullCredentials.map(({ id }) => id);
-  const mine = [scopeOf(asked.pullCredentials), ...ids].map(learnedBy);
+  const ids = request.pullCredentials.map(({ id }) => id);
+  const mine = [scopeOf(request.pullCredentials), ...ids].map(learnedBy);
   if (!mine.includes(answer.mediaType ?? '')) {
-    throw new Error(`${answer.mediaType} reached ${ids.join(' ') || 'nobody'}`);
+    throw new Error(`${answer.mediaType} reached ${ids.join(' ') || 'a lookup without credentials'}`);
   }
 }
 
 function holds(world: World): void {
   const { memory, inspector, open } = world;
   if (memory.bytes > maxBytes) throw new Error(`${memory.bytes} bytes`);
-  for (const index of inspector.asked.keys()) if (index >= world.step) open.add(index);
-  world.step = inspector.asked.length;
+  for (const index of inspector.lookups.keys()) if (index >= world.step) open.add(index);
+  world.step = inspector.lookups.length;
   const keys = [...open].map((index) => {
     const {
       reference,
       pullCredentials,
       serviceAccount: account,
-    } = inspector.asked[index]?.question ?? question('none');
+    } = inspector.lookups[index]?.request ?? requestFor('none');
     const scope = withAccount(scopeOf(pullCredentials), account);
     return `${reference.repository} ${reference.tag} ${reference.digest} ${scope}`;
   });
-  // One that anybody may join, and one apart for who joined that of another account.
+  // One that every lookup may join, and one for lookups that joined that of another account.
   for (const [key, same] of Map.groupBy(keys, (each) => each)) {
-    if (same.length > 2) throw new Error(`${same.length} flights for one key: ${key}`);
+    if (same.length > 2) throw new Error(`${same.length} requests for one key: ${key}`);
   }
   for (const one of memory.shared()) {
     if (one.credentialSource === 'pull-secret' || one.credentialSource === 'service-account')
-      throw new Error(`shared what is a pod’s own: ${one.image}`);
+      throw new Error(`shared private facts: ${one.image}`);
   }
 }
 
@@ -98,7 +98,7 @@ function command(name: string, act: (world: World) => Promise<void> | void): Com
   };
 }
 
-const anyQuestion = fc
+const anyRequest = fc
   .record({
     image: fc.constantFrom(...images),
     credentials: fc.constantFrom(...presented),
@@ -106,38 +106,38 @@ const anyQuestion = fc
     account: fc.constantFrom(...accounts),
   })
   .map(({ image, account: name, ...more }): ImageRequest => {
-    const asked = question(image, more);
-    return name === undefined ? asked : { ...asked, serviceAccount: { namespace: 'team', name } };
+    const request = requestFor(image, more);
+    return name === undefined ? request : { ...request, serviceAccount: { namespace: 'team', name } };
   });
 
 function shown({ image, pullPolicy, pullCredentials, serviceAccount }: ImageRequest): string {
   return `${image} ${pullPolicy} ${withAccount(scopeOf(pullCredentials), serviceAccount)}`;
 }
 
-const recall = anyQuestion.map((asked) =>
-  command(`recall ${shown(asked)}`, ({ memory }) => {
-    const answer = memory.recall(asked);
-    check(asked, answer);
-    check(asked, memory.lastKnown(asked));
-    if (asked.reference.digest !== undefined && answer && answer.error === undefined && answer.stale) {
+const recall = anyRequest.map((request) =>
+  command(`recall ${shown(request)}`, ({ memory }) => {
+    const answer = memory.recall(request);
+    check(request, answer);
+    check(request, memory.lastKnown(request));
+    if (request.reference.digest !== undefined && answer && answer.error === undefined && answer.stale) {
       throw new Error('facts of a digest are never stale');
     }
   }),
 );
 
-const ask = fc.tuple(anyQuestion, fc.boolean()).map(([asked, patient]) =>
-  command(`ask ${shown(asked)} ${patient ? '' : 'and leave'}`, async ({ memory, waiting }) => {
+const ask = fc.tuple(anyRequest, fc.boolean()).map(([request, patient]) =>
+  command(`lookup ${shown(request)} ${patient ? '' : 'and abort'}`, async ({ memory, waiting }) => {
     const controller = new AbortController();
-    const answer = memory.lookup(asked, { signal: controller.signal });
+    const answer = memory.lookup(request, { signal: controller.signal });
     if (patient) {
-      waiting.push(answer.then((given) => check(asked, given)));
+      waiting.push(answer.then((given) => check(request, given)));
       return;
     }
     await settled();
     controller.abort(new Error('left'));
     waiting.push(
       answer.then(
-        (given) => check(asked, given),
+        (given) => check(request, given),
         (error: unknown) => {
           if (!(error instanceof Error) || error.message !== 'left') throw error;
         },
@@ -158,16 +158,16 @@ const answer = fc
     command(`answer ${pick} ${code ?? ''} ${by} ${version}`, async (world) => {
       const { open, inspector } = world;
       const index = [...open][pick % Math.max(1, open.size)];
-      const asked = index === undefined ? undefined : inspector.asked[index];
-      if (index === undefined || !asked) return;
+      const lookup = index === undefined ? undefined : inspector.lookups[index];
+      if (index === undefined || !lookup) return;
       open.delete(index);
-      const { image, reference, pullCredentials, serviceAccount } = asked.question;
+      const { image, reference, pullCredentials, serviceAccount } = lookup.request;
       const bySecret = by === 'secret' && pullCredentials.length > 0;
       const byAccount = by === 'account' && serviceAccount !== undefined;
       const scope = bySecret ? scopeOf(pullCredentials) : '';
-      await asked.answer(
+      await lookup.resolve(
         code !== undefined
-          ? failureFor(asked.question, code, by === 'account')
+          ? failureFor(lookup.request, code, by === 'account')
           : facts(image, {
               digest: reference.digest ?? digestOf(`${image} ${version}`),
               mediaType: learnedBy(byAccount ? withAccount(sharedScope, serviceAccount) : scope),
@@ -181,16 +181,16 @@ const answer = fc
     }),
   );
 
-function failureFor(asked: ImageRequest, code: FactsErrorCode, perAccount: boolean): ImageFacts {
-  const failed = failure(asked.image, code);
+function failureFor(request: ImageRequest, code: FactsErrorCode, perAccount: boolean): ImageFacts {
+  const failed = failure(request.image, code);
   if (!perAccount) return failed;
-  return { ...failed, credentialSource: 'service-account', error: { code, message: failedFor(asked) } };
+  return { ...failed, credentialSource: 'service-account', error: { code, message: failedFor(request) } };
 }
 
 const pass = fc.constantFrom(1, 1000, 5000, 30_000, 15 * minute, 8 * day).map((ms) =>
   command(`pass ${ms}`, async ({ time, open, inspector }) => {
     await time.advance(ms);
-    for (const index of open) if (inspector.asked[index]?.options.signal.aborted) open.delete(index);
+    for (const index of open) if (inspector.lookups[index]?.options.signal.aborted) open.delete(index);
   }),
 );
 
@@ -209,7 +209,7 @@ const learn = fc
     }),
   );
 
-t.test('memory keeps its promises whatever happens', async () => {
+t.test('property: no answer leaks, no request is duplicated, and memory is bounded', async () => {
   const commands = fc.commands([recall, recall, ask, ask, answer, answer, pass, learn], { maxCommands: 80 });
   await fc.assert(
     fc.asyncProperty(commands, async (all) => {

@@ -7,18 +7,18 @@ import {
   requestWithin,
 } from '../../../src/images/memory/scope.ts';
 import type { ImageRequest } from '../../../src/images/facts/facts.ts';
-import { pullCredential, question } from '../support.ts';
+import { pullCredential, requestFor } from '../support.ts';
 
 const [a, b, c] = [pullCredential('a'), pullCredential('b'), pullCredential('c')];
 
 const within = (pullCredentials: ImageRequest['pullCredentials'], scope: string) =>
-  requestWithin(scope, { ...question('a'), pullCredentials }).pullCredentials;
+  requestWithin(scope, { ...requestFor('a'), pullCredentials }).pullCredentials;
 
-t.test('the identity of presented credentials', async (t) => {
+t.test('the scope of credentials depends on neither order nor repetition', async (t) => {
   t.equal(scopeOf([]), sharedScope);
-  t.equal(scopeOf([a]), 'a', 'one credential is its own identity');
-  t.equal(scopeOf([b, a]), scopeOf([a, b]), 'order does not count');
-  t.equal(scopeOf([a, b, a]), scopeOf([a, b]), 'nor does presenting one twice');
+  t.equal(scopeOf([a]), 'a', 'the scope of one credential is its id');
+  t.equal(scopeOf([b, a]), scopeOf([a, b]), 'in any order');
+  t.equal(scopeOf([a, b, a]), scopeOf([a, b]), 'a repetition changes nothing');
   t.equal(scopeOf([a, a]), 'a');
   t.not(scopeOf([a, b]), scopeOf([a]));
   t.not(scopeOf([a, b]), scopeOf([a, b, c]));
@@ -29,7 +29,7 @@ t.test('keys differ by scope', async (t) => {
   t.not(scopedKey('docker.io/library/nginx:1', 'a'), scopedKey('docker.io/library/nginx:1', 'b'));
 });
 
-t.test('a scope of one service account is no other scope', async (t) => {
+t.test('scopes with and without service accounts are distinct', async (t) => {
   const account = (namespace: string, name: string) => ({ namespace, name });
   const scopes = [
     withAccount(sharedScope, undefined),
@@ -45,8 +45,8 @@ t.test('a scope of one service account is no other scope', async (t) => {
   t.same(within([a, b], withAccount('b', account('a', 'b'))), [b]);
 });
 
-t.test('the presented credentials that belong to a scope', async (t) => {
+t.test('a scope selects its credentials among those presented', async (t) => {
   t.same(within([a, b, c], sharedScope), []);
   t.same(within([a, b, c], 'b'), [b]);
-  t.same(within([c, b, a], scopeOf([a, c])), [c, a], 'in the order in which they are presented');
+  t.same(within([c, b, a], scopeOf([a, c])), [c, a], 'in the presented order');
 });

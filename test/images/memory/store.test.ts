@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import t from 'tap';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { sharedScope } from '../../../src/images/memory/scope.ts';
@@ -15,7 +17,7 @@ function find(store: FactsStore, image: string, scope = sharedScope): string | u
   return store.find(pullReference(reference).text, reference, scope)?.digest;
 }
 
-t.test('bounded by bytes: the least recently used leave', async (t) => {
+t.test('the store is bounded by bytes; the least recently used facts are removed', async (t) => {
   let evicted = 0;
   const store = new FactsStore(20_000, () => (evicted += 1));
   for (let index = 0; index < 500; index += 1) {
@@ -26,13 +28,13 @@ t.test('bounded by bytes: the least recently used leave', async (t) => {
   }
   t.ok(store.size > 20, `room for ${store.size}`);
   t.equal(store.size + evicted, 500);
-  t.ok(find(store, 'app-0'), 'used all the time');
+  t.ok(find(store, 'app-0'), 'used each time');
   t.ok(find(store, 'app-499'));
   t.equal(find(store, 'app-1'), undefined);
-  t.equal(find(store, `library/app-1@${digestOf('app-1')}`), undefined, 'nor by its digest');
+  t.equal(find(store, `library/app-1@${digestOf('app-1')}`), undefined, 'not by its digest either');
 });
 
-t.test('equal details are counted once, distinct ones each', async (t) => {
+t.test('equal details are counted once, distinct ones separately', async (t) => {
   const bytes = (change: (index: number) => Partial<ImageFacts>): number => {
     const store = new FactsStore(Infinity);
     for (let index = 0; index < 100; index += 1) put(store, `app-${index}`, change(index));
@@ -57,7 +59,18 @@ t.test('equal details are counted once, distinct ones each', async (t) => {
   t.ok(long > same + 99 * 400, 'long texts count');
 });
 
-t.test('replacing and removing gives back every byte', async (t) => {
+t.test('facts that differ in one platform have details of their own', async (t) => {
+  const store = new FactsStore(Infinity);
+  const plain = { os: 'linux', architecture: 'arm64' };
+  const lists = [plain, { ...plain, unnamed: true as const }, { ...plain, needsFeatures: true as const }];
+  for (const [index, platform] of lists.entries()) put(store, `app-${index}`, { platforms: [platform] });
+  for (const [index, platform] of lists.entries()) {
+    const entry = store.get(`docker.io/library/app-${index}:latest`, sharedScope);
+    t.same(entry?.details.value.platforms, [platform]);
+  }
+});
+
+t.test('replacing and removing frees every byte', async (t) => {
   const store = new FactsStore(Infinity);
   put(store, 'nginx');
   const once = store.bytes;
@@ -72,13 +85,13 @@ t.test('replacing and removing gives back every byte', async (t) => {
   t.same([store.size, store.bytes], [0, 0]);
 });
 
-t.test('an entry that is larger than the store leaves at once', async (t) => {
+t.test('an entry larger than the store is not kept', async (t) => {
   const store = new FactsStore(1000);
   put(store, 'nginx', { endpoint: 'e'.repeat(2000) });
   t.same([store.size, store.bytes], [0, 0]);
 });
 
-t.test('a digest is found under the tag that holds it, in the same repository and scope', async (t) => {
+t.test('a digest is found by its tag, in the same repository and scope', async (t) => {
   const store = new FactsStore(Infinity);
   put(store, 'corp.example:5000/app:v1', { digest: digestOf('content') });
   const byDigest = (repository: string): string => `${repository}@${digestOf('content')}`;
@@ -95,7 +108,7 @@ t.test('a digest is found under the tag that holds it, in the same repository an
   t.ok(find(store, byDigest('corp.example:5000/app')));
 });
 
-t.test('what may be told to anyone', async (t) => {
+t.test('only facts of the shared scope are shared', async (t) => {
   const store = new FactsStore(Infinity);
   for (const image of ['a', 'b', 'c']) put(store, image);
   put(store, 'secret', {}, 'x');
@@ -105,10 +118,19 @@ t.test('what may be told to anyone', async (t) => {
   );
 });
 
-t.test('kept texts do not keep what they were cut from alive', async (t) => {
+t.test('stored texts do not keep the document they were cut from in memory', async (t) => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
   const store = new FactsStore(Infinity);
-  const digest = digestOf('content');
-  const body = `${'x'.repeat(1_000_000)}${digest}`;
-  put(store, 'nginx', { digest: body.slice(-digest.length) });
-  t.equal(find(store, 'nginx'), digest);
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (let index = 0; index < 50; index += 1) {
+    const digest = digestOf(`${index}`);
+    const document = `${'x'.repeat(1_000_000)}${digest}`;
+    put(store, `app-${index}`, { digest: document.slice(-digest.length) });
+    t.equal(find(store, `app-${index}`), digest);
+  }
+  collect();
+  const bytes = process.memoryUsage().heapUsed - before;
+  t.ok(bytes < 10_000_000, `50 documents of 1 MB, ${bytes} bytes kept`);
 });

@@ -3,7 +3,7 @@ import { parseStrictReference, checkDigest, isDigest } from '../../../src/images
 
 const hex = 'f'.repeat(64);
 
-t.test('nothing is added', async (t) => {
+t.test('a strict reference gets no defaults', async (t) => {
   const cases: [text: string, found: object][] = [
     ['nginx', { domain: '', path: 'nginx' }],
     ['test.com:5000', { domain: '', path: 'test.com', tag: '5000' }],
@@ -19,7 +19,7 @@ t.test('nothing is added', async (t) => {
   for (const [text, found] of cases) t.same(parseStrictReference(text), found, text);
 });
 
-t.test('what is refused, and how', async (t) => {
+t.test('malformed references are refused with a message', async (t) => {
   const cases: [text: string, message: string][] = [
     ['', 'repository name must have at least one component'],
     ['Upper', 'repository name must be lowercase'],
@@ -44,7 +44,7 @@ t.test('what is refused, and how', async (t) => {
   });
 });
 
-t.test('digests', async (t) => {
+t.test('digests are checked for algorithm, length and format', async (t) => {
   t.ok(isDigest(`sha256:${hex}`));
   t.ok(isDigest(`sha384:${'a'.repeat(96)}`));
   t.ok(isDigest(`sha512:${'a'.repeat(128)}`));

@@ -14,13 +14,13 @@ import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 const digest = `sha256:${'a'.repeat(64)}`;
 const note = { digest, architecture: 'arm64', image: 'shop/web:1', namespaces: ['shop'], until: 1_000_000 };
 
-t.test('what is written is read again', async (t) => {
+t.test('a record is read as it was written', async (t) => {
   const key = keyOfBroken(digest, 'arm64') ?? '';
   t.equal(key, `sha256-${'a'.repeat(64)}.arm64`);
   t.same(parseBroken({ [key]: formatBroken(note) }), [note]);
 });
 
-t.test('keys that a ConfigMap cannot have are not made', async (t) => {
+t.test('invalid ConfigMap keys are not created', async (t) => {
   for (const [odd, architecture] of [
     ['sha512:abc', 'arm64'],
     [digest, 'ARM64'],
@@ -32,18 +32,18 @@ t.test('keys that a ConfigMap cannot have are not made', async (t) => {
   }
 });
 
-t.test('what people write into the ConfigMap is left out where it is not a note', async (t) => {
+t.test('other entries of the ConfigMap are ignored, and records are bounded', async (t) => {
   const key = keyOfBroken(digest, 'arm64') ?? '';
   const good = JSON.parse(formatBroken(note)) as Record<string, unknown>;
   const cases: [name: string, data: Record<string, unknown>][] = [
-    ['no JSON', { [key]: '{' }],
-    ['no object', { [key]: '7' }],
+    ['invalid JSON', { [key]: '{' }],
+    ['not an object', { [key]: '7' }],
     ['null', { [key]: 'null' }],
-    ['no text', { [key]: 7 }],
+    ['not a string', { [key]: 7 }],
     ['no image', { [key]: JSON.stringify({ ...good, image: 1 }) }],
     ['no namespaces', { [key]: JSON.stringify({ ...good, namespaces: 'shop' }) }],
     ['no time', { [key]: JSON.stringify({ ...good, until: 'soon' }) }],
-    ['a key of its own', { note: formatBroken(note) }],
+    ['another key', { note: formatBroken(note) }],
   ];
   for (const [name, data] of cases) t.same(parseBroken(data), [], name);
   t.same(parseBroken(undefined), []);
@@ -58,7 +58,7 @@ t.test('what people write into the ConfigMap is left out where it is not a note'
   t.equal(parseBroken({ [key]: formatBroken(wide) })[0]?.namespaces.length, maxNamespaces);
 });
 
-t.test('a note counts in its namespaces until its time', async (t) => {
+t.test('a record applies in its namespaces until it expires', async (t) => {
   let now = 0;
   const other = { ...note, architecture: 'amd64', namespaces: ['shop', 'bank'], until: 500 };
   const broken = brokenImagesOf([note, other], () => now);
@@ -68,13 +68,13 @@ t.test('a note counts in its namespaces until its time', async (t) => {
   t.same(broken.brokenOn(digest, 'elsewhere'), []);
   t.same(broken.brokenOn(`sha256:${'b'.repeat(64)}`, 'shop'), []);
   now = 500;
-  t.same(broken.brokenOn(digest, 'shop'), ['arm64'], 'the time itself is over');
+  t.same(broken.brokenOn(digest, 'shop'), ['arm64'], 'expired at its time');
   now = 1_000_000;
   t.same(broken.brokenOn(digest, 'shop'), []);
   t.same(noBrokenImages.brokenOn(digest, 'shop'), []);
 });
 
-t.test('a level is noted beside the architecture, and never as broken', async (t) => {
+t.test('a required CPU level is recorded, and its architecture is not broken', async (t) => {
   const level = (of: 2 | 3 | 4, namespaces = ['shop']) =>
     ({ ...note, architecture: 'amd64', level: of, namespaces }) as const;
   const key = keyOfBroken(digest, 'amd64', 3) ?? '';
@@ -93,7 +93,7 @@ t.test('a level is noted beside the architecture, and never as broken', async (t
   t.equal(notes.requiredLevel(digest, 'shop'), undefined);
 });
 
-t.test('avoided, unless nothing would be left for an operating system', async (t) => {
+t.test('broken architectures are removed unless an operating system would have none left', async (t) => {
   const facts = (...platforms: [os: string, architecture: string][]): ImageFacts => ({
     image: 'shop/web:1',
     digest,
@@ -106,9 +106,9 @@ t.test('avoided, unless nothing would be left for an operating system', async (t
   });
   const both = facts(['linux', 'amd64'], ['linux', 'arm64']);
   t.same(avoiding(both, ['arm64']), { ...facts(['linux', 'amd64']), brokenOn: ['arm64'] });
-  t.equal(avoiding(both, ['amd64', 'arm64']), both, 'all of them: it is tried as its manifest says');
+  t.equal(avoiding(both, ['amd64', 'arm64']), both, 'all of them: the list is unchanged');
   const one = facts(['linux', 'arm64']);
   t.equal(avoiding(one, ['arm64']), one);
   const windows = facts(['linux', 'arm64'], ['windows', 'amd64']);
-  t.equal(avoiding(windows, ['arm64']), windows, 'nothing would be left for linux');
+  t.equal(avoiding(windows, ['arm64']), windows, 'linux would have none left');
 });

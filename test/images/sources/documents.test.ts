@@ -4,10 +4,11 @@ import { maxProofBytes } from '../../../src/registry/manifest-lookup.ts';
 import { DocumentStore, ProvingMemory } from '../../../src/images/sources/documents.ts';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
-import { clientFor, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
+import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import { image, multiArch, type Content } from '../../support/registry/content.ts';
-import { digestOf, facts, handInspector, question, settled } from '../support.ts';
-import { recordingLog } from '../../serving/support.ts';
+import { digestOf, facts, manualSource, requestFor, settled } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { recordingLog } from '../../support/captured.ts';
 
 const both = multiArch(['linux/amd64', 'linux/arm64']);
 const single = image('linux/arm64');
@@ -27,11 +28,11 @@ async function start(t: Test, contents: readonly Content[], store = new Document
   const memory = new FactsMemory({ source, log: recordingLog().log });
   t.teardown(() => memory.close());
   const proving = new ProvingMemory({ memory, store });
-  const lookup = (text: string) => proving.lookup(question(text), { signal: patience });
+  const lookup = (text: string) => proving.lookup(requestFor(text), { signal: neverAborted });
   return { registry, store, memory, proving, lookup, gets: () => registry.requests.length };
 }
 
-t.test('facts of a digest come with documents that prove them', async (t) => {
+t.test('facts of a digest include documents that prove them', async (t) => {
   const { lookup, gets } = await start(t, [both, single]);
   for (const [content, count] of [
     [both, 1],
@@ -47,14 +48,14 @@ t.test('facts of a digest come with documents that prove them', async (t) => {
   t.equal(gets(), before);
 });
 
-t.test('facts of a tag and failures have none', async (t) => {
+t.test('facts of a tag and failures have no documents', async (t) => {
   const { lookup, store } = await start(t, [both]);
   t.equal((await lookup(`${repository}:v0`)).documents, undefined);
   t.match(await lookup(`${repository}@${digestOf('absent')}`), { error: { code: 'not-found' } });
   t.equal(store.bytes, 0);
 });
 
-t.test('documents that are not here any more are looked up again, once for all requests', async (t) => {
+t.test('missing documents are looked up again, once for concurrent requests', async (t) => {
   const { lookup, gets } = await start(t, [both]);
   await lookup(`${repository}:v0`);
   const before = gets();
@@ -64,41 +65,38 @@ t.test('documents that are not here any more are looked up again, once for all r
   t.equal(gets(), before + 1);
 });
 
-t.test(
-  'after a restart, many digests of one namespace and registry do not take the places of others',
-  async (t) => {
-    const source = handInspector();
-    const memory = new FactsMemory({ source, log: recordingLog().log, concurrentLookups: 16 });
-    t.teardown(() => memory.close());
-    const proving = new ProvingMemory({ memory, store: new DocumentStore() });
-    const images = Array.from({ length: 30 }, (_, number) => `slow.example/app@${digestOf(`${number}`)}`);
-    for (const image of [...images, `corp.example/app@${digestOf('other')}`]) memory.learn(facts(image));
-    const lookup = (image: string, namespace: string): void => {
-      proving.lookup({ ...question(image), namespace }, { signal: patience }).catch(() => undefined);
-    };
-    for (const image of images) lookup(image, 'noisy');
-    await settled();
-    const { length } = source.asked;
-    t.ok(length <= 2, `${length} of 16 places`);
-    lookup(images.at(-1) ?? '', 'quiet');
-    lookup(`corp.example/app@${digestOf('other')}`, 'quiet');
-    await settled();
-    t.equal(source.asked.length, length + 2, 'others are looked up at once');
-  },
-);
+t.test('after a restart, many digests of one namespace and registry do not block others', async (t) => {
+  const source = manualSource();
+  const memory = new FactsMemory({ source, log: recordingLog().log, concurrentLookups: 16 });
+  t.teardown(() => memory.close());
+  const proving = new ProvingMemory({ memory, store: new DocumentStore() });
+  const images = Array.from({ length: 30 }, (_, number) => `slow.example/app@${digestOf(`${number}`)}`);
+  for (const image of [...images, `corp.example/app@${digestOf('other')}`]) memory.learn(facts(image));
+  const lookup = (image: string, namespace: string): void => {
+    proving.lookup({ ...requestFor(image), namespace }, { signal: neverAborted }).catch(() => undefined);
+  };
+  for (const image of images) lookup(image, 'noisy');
+  await settled();
+  const { length } = source.lookups;
+  t.ok(length <= 2, `${length} of 16 places`);
+  lookup(images.at(-1) ?? '', 'quiet');
+  lookup(`corp.example/app@${digestOf('other')}`, 'quiet');
+  await settled();
+  t.equal(source.lookups.length, length + 2, 'others are looked up at once');
+});
 
-t.test('a registry that fails meanwhile is the answer', async (t) => {
+t.test('if the registry fails meanwhile, its error is returned', async (t) => {
   const { lookup, registry } = await start(t, [both]);
   await lookup(`${repository}:v0`);
   registry.faults.add(/manifests/, { kind: 'status', status: 503 });
   t.match(await lookup(`${repository}@${both.digest}`), { error: { code: 'unavailable' } });
 });
 
-t.test('documents that are too large to be sent', async (t) => {
+t.test('documents that are too large to send are an error', async (t) => {
   const large = image('linux/amd64', { config: { history: 'x'.repeat(900_000) } });
   const { lookup, store } = await start(t, [large]);
   const facts = await lookup(`${repository}@${large.digest}`);
-  t.equal(facts.documents?.length, 2, 'fits');
+  t.equal(facts.documents?.length, 2, 'they fit');
   store.keep(large.digest, [Buffer.alloc(maxProofBytes + 1)]);
   t.match(await lookup(`${repository}@${large.digest}`), {
     platforms: [],
@@ -106,7 +104,7 @@ t.test('documents that are too large to be sent', async (t) => {
   });
 });
 
-t.test('the store is bounded; the least recently used documents leave', async (t) => {
+t.test('the store is bounded; the least recently used documents are removed', async (t) => {
   const store = new DocumentStore(20_000);
   const bytes = Buffer.alloc(4000);
   for (const name of ['a', 'b', 'c']) store.keep(name, [bytes]);
@@ -124,7 +122,7 @@ t.test('the store is bounded; the least recently used documents leave', async (t
   t.strictSame(store.find('many'), []);
 });
 
-t.test('shared facts of digests have their documents, or are left out', async (t) => {
+t.test('shared facts of digests without small enough documents are left out', async (t) => {
   const medium = image('linux/amd64', { config: { history: 'x'.repeat(40_000) } });
   const { lookup, proving } = await start(t, [image('linux/s390x'), both, single, medium]);
   await lookup(`${repository}:v0`);

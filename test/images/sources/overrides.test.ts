@@ -6,7 +6,7 @@ import { digestOf, clockOfFacts } from '../support.ts';
 const clock = clockOfFacts();
 const digest = digestOf('content');
 
-t.test('which images a pattern matches', async (t) => {
+t.test('patterns match images', async (t) => {
   const cases: [string, string, boolean][] = [
     ['nginx', 'nginx', true],
     ['nginx', 'nginx:1.25', true],
@@ -52,7 +52,7 @@ t.test('which images a pattern matches', async (t) => {
   }
 });
 
-t.test('the facts of an override', async (t) => {
+t.test('an override gives facts of its architectures', async (t) => {
   const overrides = compileOverrides([{ match: 'nginx', architectures: ['arm64', 's390x'] }], clock);
   t.strictSame(overrides.find('nginx:1', parseReference('nginx:1')), {
     image: 'nginx:1',
@@ -70,7 +70,7 @@ t.test('the facts of an override', async (t) => {
   });
 });
 
-t.test('the first that matches wins; none that matches is none', async (t) => {
+t.test('the first matching override applies', async (t) => {
   const overrides = compileOverrides(
     [
       { match: 'nginx:1.25', architectures: [] },
@@ -90,7 +90,7 @@ t.test('the first that matches wins; none that matches is none', async (t) => {
   t.equal(noOverrides.find('nginx', parseReference('nginx')), undefined);
 });
 
-t.test('patterns that cannot be used', async (t) => {
+t.test('malformed patterns are refused', async (t) => {
   const cases = [
     '',
     ':1',
@@ -112,7 +112,7 @@ t.test('patterns that cannot be used', async (t) => {
   t.doesNotThrow(() => compileOverrides([{ match: '*a'.repeat(8), architectures: [] }], clock));
 });
 
-t.test('a level alone leaves the architectures to the registry', async (t) => {
+t.test('an override of only the level does not override architectures', async (t) => {
   const overrides = compileOverrides(
     [
       { match: 'tool', level: 'v3' },

@@ -1,11 +1,12 @@
-/** Endpoints with a credential of their own, and registries that are never asked anonymously. */
+/** Endpoints with their own credential, and registries without anonymous requests. */
 import t from 'tap';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
-import { clientFor, credential, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
+import { clientFor, credential, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import { image } from '../../support/registry/content.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
-t.test('where anonymous questions are forbidden, only such endpoints are asked', async (t) => {
+t.test('without anonymous requests, only endpoints with their own credential are used', async (t) => {
   const open = await startRegistry(t, { tls: false });
   const closed = await startRegistry(t, { tls: false, auth: { kind: 'basic', users: { own: 'secret1' } } });
   const client = clientFor(t);
@@ -24,7 +25,7 @@ t.test('where anonymous questions are forbidden, only such endpoints are asked',
         pullPolicy: 'Always',
         pullCredentials: [],
       },
-      { signal: patience },
+      { signal: neverAborted },
     );
   const found = await inspectAt([endpointOf(open), endpointOf(closed, { ownCredential: own })]);
   t.match(found, { credentialSource: 'containerd', endpoint: closed.host });

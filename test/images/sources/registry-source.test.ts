@@ -8,7 +8,7 @@ import {
 import { FactsMemory } from '../../../src/images/memory/memory.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
-import { clientFor, credential, endpointOf, patience, startRegistry } from '../../support/registry/client.ts';
+import { clientFor, credential, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import {
   artifact,
   attestation,
@@ -20,16 +20,17 @@ import {
 } from '../../support/registry/content.ts';
 import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 import { digestOf, clockOfFacts, hour } from '../support.ts';
-import { recordingLog } from '../../serving/support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { recordingLog } from '../../support/captured.ts';
 
 interface Node {
   readonly registry: TestRegistry;
   readonly inspector: ImageFactsSource;
   readonly time: ReturnType<typeof clockOfFacts>;
-  /** What this node's sources hold; changed by the test. */
+  /** The node's credentials; tests change them. */
   own: readonly MatchedCredential[];
   endpoints: readonly Endpoint[];
-  asked(text: string, more?: Partial<ImageRequest>): ImageRequest;
+  requestFor(text: string, more?: Partial<ImageRequest>): ImageRequest;
   inspect(text: string, more?: Partial<ImageRequest>, known?: ImageFacts): Promise<ImageFacts>;
 }
 
@@ -55,7 +56,7 @@ async function start(
       clock: time,
       ...options,
     }),
-    asked: (text, more) => ({
+    requestFor: (text, more) => ({
       image: text,
       reference: parseReference(text),
       pullPolicy: 'IfNotPresent',
@@ -63,7 +64,7 @@ async function start(
       ...more,
     }),
     inspect: (text, more, known) =>
-      node.inspector.lookup(node.asked(text, more), { signal: patience, ...(known && { known }) }),
+      node.inspector.lookup(node.requestFor(text, more), { signal: neverAborted, ...(known && { known }) }),
   };
   return node;
 }
@@ -74,7 +75,7 @@ const pods = credential('pod', 'pods', { source: 'pull-secret', origin: 'default
 const nodes = credential('node', 'nodes!');
 const wrong = credential('pod', 'wrong', { source: 'pull-secret' });
 
-t.test('facts of an image', async (t) => {
+t.test('an index gives the facts of an image with one GET', async (t) => {
   const node = await start(t);
   const content = multiArch(['linux/amd64', 'linux/aarch64', 'linux/arm64/v8', 'linux/arm'], {
     attestations: true,
@@ -99,7 +100,7 @@ t.test('facts of an image', async (t) => {
   t.same(node.registry.counts(), { 'GET manifests': 1 });
 });
 
-t.test('what is asked for: the tag, `latest`, or the digest before the tag', async (t) => {
+t.test('the request names the digest, else the tag, else latest', async (t) => {
   const node = await start(t);
   const content = image('linux/s390x');
   node.registry.push('team/app', 'latest', content);
@@ -120,7 +121,7 @@ t.test('what is asked for: the tag, `latest`, or the digest before the tag', asy
   }
 });
 
-t.test('the kubelet’s order of credentials, and whose they are said to be', async (t) => {
+t.test('credentials are tried in the kubelet’s order, and the facts name their source', async (t) => {
   const node = await start(t, { auth: basic });
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   const inspect = (pullCredentials: MatchedCredential[], own: MatchedCredential[]): Promise<ImageFacts> => {
@@ -128,21 +129,21 @@ t.test('the kubelet’s order of credentials, and whose they are said to be', as
     return node.inspect(app, { pullCredentials });
   };
   t.match(await inspect([pods], []), { credentialSource: 'pull-secret', error: undefined });
-  t.match(await inspect([pods], [nodes]), { credentialSource: 'pull-secret' }, 'the pod’s first');
+  t.match(await inspect([pods], [nodes]), { credentialSource: 'pull-secret' }, 'the pod’s come first');
   t.match(await inspect([], [nodes]), { credentialSource: 'docker-config' });
   t.match(await inspect([wrong], [nodes]), { credentialSource: 'docker-config' }, 'then the node’s');
   t.match(
     await inspect([pods], [{ ...pods, source: 'docker-config' }]),
     { credentialSource: 'docker-config' },
-    'one that both have is the node’s',
+    'a credential of both counts as the node’s',
   );
   t.match(await inspect([wrong], []), { platforms: [], error: { code: 'unauthorized' } });
   t.match(await inspect([], []), { credentialSource: 'anonymous', error: { code: 'unauthorized' } });
 });
 
-t.test('a private registry is not asked without credentials, and the error says why', async (t) => {
-  const asked: string[] = [];
-  const node = await start(t, {}, { mayAskAnonymously: (repository) => asked.push(repository) === 0 });
+t.test('a private registry gets no request without credentials, and the error says why', async (t) => {
+  const repositories: string[] = [];
+  const node = await start(t, {}, { mayAskAnonymously: (repository) => repositories.push(repository) === 0 });
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   t.match(await node.inspect(app), {
     platforms: [],
@@ -152,13 +153,13 @@ t.test('a private registry is not asked without credentials, and the error says 
       message: /no credential matches corp\.example\/team\/app, and privateRegistries forbids/,
     },
   });
-  t.same(asked, ['corp.example/team/app']);
+  t.same(repositories, ['corp.example/team/app']);
   t.equal(node.registry.requests.length, 0);
   t.match(await node.inspect(app, { pullCredentials: [pods] }), { error: undefined });
-  t.equal(asked.length, 1, 'with credentials it is no question');
+  t.equal(repositories.length, 1, 'not checked with credentials');
 });
 
-t.test('known facts are confirmed by one HEAD', async (t) => {
+t.test('known facts are confirmed with one HEAD', async (t) => {
   const node = await start(t);
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   const known = await node.inspect(app);
@@ -171,7 +172,7 @@ t.test('known facts are confirmed by one HEAD', async (t) => {
   t.match(await node.inspect(app, {}, known), { platforms: [{ os: 'linux', architecture: 'arm64' }] });
 });
 
-t.test('what no container can run is not an image, and stays so when it is confirmed', async (t) => {
+t.test('charts and artifacts are not-an-image, also after revalidation', async (t) => {
   const node = await start(t);
   const nameless = index([{ content: image('linux/amd64'), platform: platformOf('linux/-') }]);
   for (const content of [helmChart(), artifact(), nameless]) {
@@ -189,7 +190,7 @@ t.test('what no container can run is not an image, and stays so when it is confi
   );
 });
 
-t.test('a bundle of manifests constrains nothing, and stays so when it is confirmed', async (t) => {
+t.test('an operator bundle has no platforms and no error, also after revalidation', async (t) => {
   const node = await start(t);
   const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
   const content = image('linux/amd64', { config: { config: { Labels } } });
@@ -202,7 +203,7 @@ t.test('a bundle of manifests constrains nothing, and stays so when it is confir
   t.equal(confirmed.error, undefined);
 });
 
-t.test('an index with more platforms than any image has', async (t) => {
+t.test('an index with more than 64 platforms is too large', async (t) => {
   const node = await start(t);
   const content = image('linux/amd64');
   const entries = Array.from({ length: 65 }, (_, number) => ({
@@ -215,7 +216,7 @@ t.test('an index with more platforms than any image has', async (t) => {
   t.equal((await node.inspect(app)).platforms.length, 64);
 });
 
-t.test('failures are answers', async (t) => {
+t.test('failures are returned as facts with an error', async (t) => {
   const node = await start(t);
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
   t.match(await node.inspect('corp.example/team/app:v2'), {
@@ -232,7 +233,7 @@ t.test('failures are answers', async (t) => {
   t.match(await node.inspect(app), { error: { code: 'unavailable', message: /no endpoint/ } });
 });
 
-t.test('a source of credentials that makes the node refuse makes us refuse', async (t) => {
+t.test('a credential source that fails on the node fails the lookup', async (t) => {
   const lookup = async (): Promise<never> => {
     throw new CredentialError('default/regcred', 'is no docker config');
   };
@@ -243,11 +244,11 @@ t.test('a source of credentials that makes the node refuse makes us refuse', asy
   t.equal(node.registry.requests.length, 0);
 });
 
-t.test('no time left', async (t) => {
+t.test('an abort ends the lookup with a timeout and closes the socket', async (t) => {
   const node = await start(t);
   const controller = new AbortController();
   node.registry.faults.add(/manifests/, { kind: 'hold' });
-  const held = node.inspector.lookup(node.asked(app), { signal: controller.signal });
+  const held = node.inspector.lookup(node.requestFor(app), { signal: controller.signal });
   const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();
   t.match(await held, { error: { code: 'timeout' } });
@@ -255,11 +256,11 @@ t.test('no time left', async (t) => {
 
   const lookup = (_: string, signal?: AbortSignal) => Promise.reject(signal?.reason as Error);
   const slow = await start(t, {}, { credentials: { lookup } });
-  const inspected = slow.inspector.lookup(slow.asked(app), { signal: controller.signal });
-  t.match(await inspected, { error: { code: 'timeout' } }, 'also while credentials are looked up');
+  const inspected = slow.inspector.lookup(slow.requestFor(app), { signal: controller.signal });
+  t.match(await inspected, { error: { code: 'timeout' } }, 'also during the lookup of credentials');
 });
 
-t.test('faults of ours are thrown, not dressed up as answers', async (t) => {
+t.test('unexpected exceptions are thrown', async (t) => {
   const lookup = async (): Promise<never> => {
     throw new TypeError('a mistake');
   };
@@ -273,21 +274,21 @@ t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async 
   node.registry.push('team/app', 'v1', content);
   const memory = new FactsMemory({ source: node.inspector, log: recordingLog().log, clock: node.time });
   t.teardown(() => memory.close());
-  const asked = node.asked(app);
+  const request = node.requestFor(app);
   const answers = await Promise.all(
-    Array.from({ length: 50 }, () => memory.lookup(asked, { signal: patience })),
+    Array.from({ length: 50 }, () => memory.lookup(request, { signal: neverAborted })),
   );
   t.ok(answers.every(({ digest }) => digest === content.digest));
-  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
+  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(request));
   t.same(node.registry.counts(), { 'GET manifests': 1 });
   node.registry.clearRequests();
   await node.time.advance(hour);
-  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(asked));
+  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(request));
   await node.registry.waitFor(({ method }) => method === 'HEAD');
-  t.match(await memory.lookup({ ...asked, pullPolicy: 'Always' }, { signal: patience }), {
+  t.match(await memory.lookup({ ...request, pullPolicy: 'Always' }, { signal: neverAborted }), {
     source: 'registry',
   });
-  t.match(memory.recall(asked), { freshUntil: '2026-11-21T13:15:00.000Z', stale: false });
+  t.match(memory.recall(request), { freshUntil: '2026-11-21T13:15:00.000Z', stale: false });
   t.same(node.registry.counts(), { 'HEAD manifests': 1 });
-  t.equal(memory.recall(node.asked(`corp.example/team/app@${digestOf('other')}`)), undefined);
+  t.equal(memory.recall(node.requestFor(`corp.example/team/app@${digestOf('other')}`)), undefined);
 });

@@ -15,7 +15,7 @@ import { noTimers } from '../../support/fake-clock.ts';
 const headerOf = (access: AccessNow | undefined): string | undefined =>
   access && authorizationHeader(access)['authorization'];
 
-void t.test('in cluster: address, namespace, CA and a token that is read again each minute', async (t) => {
+void t.test('in a cluster: address, namespace, CA, and a token that is read again each minute', async (t) => {
   const dir = t.testdir({ token: 'first-token\n', 'ca.crt': 'CA', namespace: 'archwright\n' });
   let now = 0;
   const access = await inClusterAccess(
@@ -35,15 +35,15 @@ void t.test('in cluster: address, namespace, CA and a token that is read again e
   t.equal(headerOf(second), 'Bearer second-token');
   writeFileSync(join(dir, 'token'), 'third-token');
   access?.renew?.();
-  t.equal(headerOf(await access?.now()), 'Bearer third-token', 'a refused one at once');
+  t.equal(headerOf(await access?.now()), 'Bearer third-token', 'renew reads it at once');
 });
 
-void t.test('outside of a cluster there is no access; inside without files it is an error', async (t) => {
+void t.test('outside a cluster there is no access; inside, missing files are an error', async (t) => {
   t.equal(await inClusterAccess({}), undefined);
   await t.rejects(inClusterAccess({ KUBERNETES_SERVICE_HOST: '10.0.0.1' }, { dir: t.testdir() }));
 });
 
-void t.test('kubeconfig: contexts, client certificates, tokens, and names that do not exist', async (t) => {
+void t.test('kubeconfig: contexts, client certificates, tokens, and unknown names', async (t) => {
   const ca = await createCa();
   const client = await ca.issue({ cn: 'admin', client: true });
   const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -79,16 +79,16 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and names that d
   t.notOk(withCertificate && withToken && sameConnection(withCertificate, withToken));
   writeFileSync(file, before.replace('a-bearer-token', 'a-new-token'));
   two?.renew?.();
-  t.same(headerOf(await two?.now()), 'Bearer a-new-token', 'the same context');
+  t.same(headerOf(await two?.now()), 'Bearer a-new-token', 'renew reads the same context');
   writeFileSync(file, 'half a fi');
   two?.renew?.();
-  t.same(headerOf(await two?.now()), 'Bearer a-new-token', 'a file being written');
+  t.same(headerOf(await two?.now()), 'Bearer a-new-token', 'a partly written file is ignored');
   writeFileSync(file, before);
   await t.rejects(kubeconfigAccess({ path: file, context: 'three' }), {
     message: /no context three; it has one, two/,
   });
   await t.rejects(kubeconfigAccess({ path: `${file}-missing` }), {
-    message: `kubeconfig ${file}-missing cannot be read: ENOENT`,
+    message: `kubeconfig ${file}-missing does not exist`,
   });
   const broken: [content: string, problem: RegExp][] = [
     ['null', /^kubeconfig \S+config is not a kubeconfig$/],
@@ -100,7 +100,7 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and names that d
   }
 });
 
-void t.test('without any kubeconfig there is no access', async (t) => {
+void t.test('without a kubeconfig there is no access', async (t) => {
   const home = t.testdir();
   mkdirSync(join(home, 'empty'));
   const before = { HOME: process.env['HOME'], KUBECONFIG: process.env['KUBECONFIG'] };

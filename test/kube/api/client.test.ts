@@ -1,7 +1,9 @@
 import t, { type Test } from 'tap';
 import type { KubeError } from '../../../src/kube/api/errors.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 import { json, startKubeServer } from '../../support/kube-server.ts';
-import { connect, failure, live } from '../support.ts';
+import { connect, failure } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 async function start(t: Test, timeoutMs = 5_000) {
   const server = await startKubeServer();
@@ -9,16 +11,17 @@ async function start(t: Test, timeoutMs = 5_000) {
   return { server, client: connect(t, { access: server.access, timeoutMs }) };
 }
 
-void t.test('an object comes with the token of the access, many on one connection', async (t) => {
+void t.test('requests send the token, and share one connection', async (t) => {
   const { server, client } = await start(t);
   const object = { metadata: { name: 'a', futureField: { kept: true } } };
   server.script('/api/v1/namespaces/a', json(object));
-  for (let i = 0; i < 20; i++) t.same(await client.get('/api/v1/namespaces/a', { signal: live }), object);
+  for (let i = 0; i < 20; i++)
+    t.same(await client.get('/api/v1/namespaces/a', { signal: neverAborted }), object);
   t.equal(server.connections(), 1);
   t.equal(server.requests[0]?.authorization, 'Bearer of-the-test');
 });
 
-void t.test('a status becomes a code that callers branch on', async (t) => {
+void t.test('each HTTP status has an error code', async (t) => {
   const { server, client } = await start(t);
   const cases: [number, string, boolean][] = [
     [401, 'unauthorized', false],
@@ -36,56 +39,64 @@ void t.test('a status becomes a code that callers branch on', async (t) => {
   ];
   for (const [status, code, temporary] of cases) {
     server.script('/x', json({ kind: 'Status', message: 'the reason' }, status, { 'retry-after': '7' }));
-    const error = await failure(client.get('/x', { signal: live }));
+    const error = await failure(client.get('/x', { signal: neverAborted }));
     t.match(error, { code, temporary, where: 'GET /x', retryAfterMs: 7000 });
     t.match(error.message, /the reason/);
   }
 });
 
-void t.test(
-  'an answer that is not JSON, or HTML of a proxy, is a typed error without its text',
-  async (t) => {
-    const { server, client } = await start(t);
-    server.script('/garbage', (_request, response) => response.end('<html>login</html>'));
-    t.equal((await failure(client.get('/garbage', { signal: live }))).code, 'bad-answer');
-    server.script('/proxy', (_request, response) => {
-      response.statusCode = 502;
-      response.end('<html>internal-host.corp</html>');
-    });
-    const error = await failure(client.get('/proxy', { signal: live }));
-    t.equal(error.code, 'unavailable');
-    t.notMatch(error.message, /internal-host/);
-  },
-);
+void t.test('a name that would be another path does not exist', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/api/v1/namespaces/a/', json({ kind: 'Namespace' }));
+  for (const name of ['.', '..']) {
+    const path = paths.persistentVolumeClaims('a', name);
+    const error = await failure(client.get(path, { signal: neverAborted }));
+    t.match(error, { code: 'not-found', where: `GET ${path}` });
+  }
+  t.equal(server.requests.length, 0);
+});
 
-void t.test('silence ends with a time-out, an abort at once', async (t) => {
+void t.test('responses that are not JSON are typed errors that do not quote them', async (t) => {
+  const { server, client } = await start(t);
+  server.script('/garbage', (_request, response) => response.end('<html>login</html>'));
+  t.equal((await failure(client.get('/garbage', { signal: neverAborted }))).code, 'bad-answer');
+  server.script('/proxy', (_request, response) => {
+    response.statusCode = 502;
+    response.end('<html>internal-host.corp</html>');
+  });
+  const error = await failure(client.get('/proxy', { signal: neverAborted }));
+  t.equal(error.code, 'unavailable');
+  t.notMatch(error.message, /internal-host/);
+});
+
+void t.test('a silent server ends in a timeout, an abort ends the request at once', async (t) => {
   const { server, client } = await start(t, 50);
   server.script('/silent', () => undefined);
-  t.equal((await failure(client.get('/silent', { signal: live }))).code, 'timeout');
+  t.equal((await failure(client.get('/silent', { signal: neverAborted }))).code, 'timeout');
   server.script('/half', (_request, response) => {
     response.writeHead(200);
     response.write('{');
   });
-  t.equal((await failure(client.get('/half', { signal: live }))).code, 'timeout');
+  t.equal((await failure(client.get('/half', { signal: neverAborted }))).code, 'timeout');
   const abort = new AbortController();
   const slow = connect(t, { access: server.access });
-  // A path of its own: on a busy machine the first request may time out before the server sees it.
+  // A new path: on a busy machine the first request may time out before the server sees it.
   server.script('/silent-too', () => undefined);
   const pending = failure(slow.get('/silent-too', { signal: abort.signal }));
-  await server.asked('/silent-too', 1);
+  await server.untilReceived('/silent-too', 1);
   abort.abort(new Error('enough'));
   t.match(await pending, { code: 'timeout', message: /enough/ });
 });
 
-void t.test('a server that is not there is unavailable and named', async (t) => {
+void t.test('an unreachable server is unavailable, and the message names it', async (t) => {
   const { server, client } = await start(t);
   await server.close();
-  const error = await failure(client.get('/x', { signal: live }));
+  const error = await failure(client.get('/x', { signal: neverAborted }));
   t.equal(error.code, 'unavailable');
   t.match(error.message, /127\.0\.0\.1:\d+ cannot be reached/);
 });
 
-void t.test('lines come one by one however they are cut, and an endless line ends the watch', async (t) => {
+void t.test('lines are joined from chunks, and an endless line ends the watch', async (t) => {
   const { server, client } = await start(t);
   server.script('/lines', (_request, response) => {
     response.write('{"a":');
@@ -95,7 +106,7 @@ void t.test('lines come one by one however they are cut, and an endless line end
     });
   });
   const lines: string[] = [];
-  for await (const line of client.lines('/lines', { signal: live, idleMs: 1000 })) lines.push(line);
+  for await (const line of client.lines('/lines', { signal: neverAborted, idleMs: 1000 })) lines.push(line);
   t.same(lines, ['{"a":1}', '{"b":2}', '{"c":"é"}']);
 
   server.script('/endless', (_request, response) => {
@@ -103,37 +114,41 @@ void t.test('lines come one by one however they are cut, and an endless line end
     for (let i = 0; i < 6; i++) response.write(block);
   });
   const read = (async () => {
-    for await (const line of client.lines('/endless', { signal: live, idleMs: 1000 }))
+    for await (const line of client.lines('/endless', { signal: neverAborted, idleMs: 1000 }))
       t.fail(line.slice(0, 10));
   })();
   t.equal((await failure(read)).code, 'too-large');
 });
 
-void t.test('a watch on which nothing comes is given up', async (t) => {
+void t.test('a silent watch times out after idleMs', async (t) => {
   const { server, client } = await start(t);
   server.script('/idle', (_request, response) => {
     response.writeHead(200);
     response.flushHeaders();
   });
   const read = (async () => {
-    for await (const line of client.lines('/idle', { signal: live, idleMs: 30 })) t.fail(line);
+    for await (const line of client.lines('/idle', { signal: neverAborted, idleMs: 30 })) t.fail(line);
   })();
   t.equal((await failure(read)).code, 'timeout');
 });
 
-void t.test('proof that cannot be had is an error that says so', async (t) => {
+void t.test('a failing credential plugin is an error with its message', async (t) => {
   const { server } = await start(t);
   const now = (): Promise<never> => Promise.reject(new Error('exec plugin not found'));
   const client = connect(t, { access: { ...server.access, now } });
-  const error = await failure(client.get('/x', { signal: live }));
+  const error = await failure(client.get('/x', { signal: neverAborted }));
   t.match(error, { code: 'unauthorized', message: /exec plugin not found/ });
 });
 
-void t.test('an object that is created comes back as the server made it', async (t) => {
+void t.test('create returns the object as the server stored it', async (t) => {
   const { server, client } = await start(t);
   for (const status of [200, 201]) {
     server.script('/api/v1/things', json({ kind: 'Thing', spec: { é: 1 }, status: { made: true } }, status));
-    const made = await client.create('/api/v1/things', { kind: 'Thing', spec: { é: 1 } }, { signal: live });
+    const made = await client.create(
+      '/api/v1/things',
+      { kind: 'Thing', spec: { é: 1 } },
+      { signal: neverAborted },
+    );
     t.same(made, { kind: 'Thing', spec: { é: 1 }, status: { made: true } });
   }
   t.match(server.requests[0], {
@@ -146,10 +161,10 @@ void t.test('an object that is created comes back as the server made it', async 
   t.equal(server.connections(), 1);
 });
 
-void t.test('a failed creation has a code and does not quote the object', async (t) => {
+void t.test('a failed create has an error code and does not quote the object', async (t) => {
   const { server, client } = await start(t);
   const create = (path: string): Promise<KubeError> =>
-    failure(client.create(path, { spec: 'what-was-sent' }, { signal: live }));
+    failure(client.create(path, { spec: 'what-was-sent' }, { signal: neverAborted }));
   for (const [status, code] of [
     [403, 'forbidden'],
     [404, 'not-found'],
@@ -167,7 +182,7 @@ void t.test('a failed creation has a code and does not quote the object', async 
   t.equal((await create('/garbage')).code, 'bad-answer');
   server.script('/silent', () => undefined);
   const hasty = connect(t, { access: server.access, timeoutMs: 50 });
-  t.equal((await failure(hasty.create('/silent', {}, { signal: live }))).code, 'timeout');
+  t.equal((await failure(hasty.create('/silent', {}, { signal: neverAborted }))).code, 'timeout');
   server.script('/large', (_request, response) => {
     response.writeHead(201);
     for (let i = 0; i < 5; i++) response.write(Buffer.alloc(1024 * 1024, 97));

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
@@ -8,7 +6,9 @@ import { fencedClient, type FencedOptions } from '../../../src/kube/api/fenced.t
 import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { until } from '../../support/until.ts';
-import { connect, connectedStore, live } from '../support.ts';
+import { connect, connectedStore } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { listen } from '../../support/listen.ts';
 
 const pods = '/api/v1/namespaces/team/pods';
 
@@ -20,10 +20,10 @@ async function start(t: Test, options: Partial<FencedOptions> = {}) {
   store.put(`${pods}/a`, { spec: { nodeName: 'n' } });
   const fenced = fencedClient({ client, leading: leading.signal, limiter, ...options });
   const create = (): Promise<unknown> =>
-    fenced.create(pods, { metadata: { generateName: 'x-' } }, { signal: live });
+    fenced.create(pods, { metadata: { generateName: 'x-' } }, { signal: neverAborted });
   const patch = (): Promise<unknown> =>
-    fenced.patch(`${pods}/a`, { type: 'merge', body: { spec: { x: 1 } } }, { signal: live });
-  const remove = (signal = live): Promise<void> => fenced.delete(`${pods}/a`, { signal });
+    fenced.patch(`${pods}/a`, { type: 'merge', body: { spec: { x: 1 } } }, { signal: neverAborted });
+  const remove = (signal = neverAborted): Promise<void> => fenced.delete(`${pods}/a`, { signal });
   return { store, fenced, leading, time, create, patch, remove, writes: [create, patch, () => remove()] };
 }
 
@@ -33,29 +33,29 @@ const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => (error instanceof KubeError ? error.code : error),
   );
 
-void t.test('writes pass, each takes its turn; reads take none', async (t) => {
+void t.test('writes are rate-limited, reads are not', async (t) => {
   const { store, fenced, time, writes } = await start(t);
   for (const write of writes) t.equal(await codeOf(write()), 'done');
   t.match(store.writes(), [{ method: 'POST' }, { method: 'PATCH' }, { method: 'DELETE' }]);
-  const late = codeOf(fenced.create(pods, { metadata: { name: 'late' } }, { signal: live }));
+  const late = codeOf(fenced.create(pods, { metadata: { name: 'late' } }, { signal: neverAborted }));
   await time.advance(0);
   t.equal(store.writes().length, 3, 'the burst is used up');
-  await fenced.get(pods, { signal: live });
+  await fenced.get(pods, { signal: neverAborted });
   t.type(fenced.serverNow(), 'number');
   await time.advance(1000);
   t.equal(await late, 'done');
 });
 
-void t.test('once leadership is lost nothing is sent, and reads still pass', async (t) => {
+void t.test('after leadership is lost, writes are not sent and reads still work', async (t) => {
   const { store, fenced, leading, writes } = await start(t);
   leading.abort(new Error('deposed'));
   for (const write of writes) t.equal(await codeOf(write()), 'not-leading');
   t.same(store.writes(), []);
-  await fenced.get(`${pods}/a`, { signal: live });
+  await fenced.get(`${pods}/a`, { signal: neverAborted });
   for (const write of writes) await t.rejects(write(), { temporary: false, message: /not sent/ });
 });
 
-void t.test('a lease that does not hold by the clock is lost, before its timer runs', async (t) => {
+void t.test('a lease that expired by the clock blocks writes before its timer runs', async (t) => {
   let holds = true;
   const { store, patch } = await start(t, { holds: () => holds });
   t.equal(await codeOf(patch()), 'done');
@@ -64,7 +64,7 @@ void t.test('a lease that does not hold by the clock is lost, before its timer r
   t.equal(store.writes().length, 1);
 });
 
-void t.test('a lease that ends while a write waits for its turn', async (t) => {
+void t.test('a queued write is not sent if the lease ends while it waits', async (t) => {
   let holds = true;
   const { store, time, create, remove } = await start(t, { holds: () => holds });
   for (let i = 0; i < 3; i++) await codeOf(create());
@@ -76,15 +76,15 @@ void t.test('a lease that ends while a write waits for its turn', async (t) => {
   t.ok(store.get(`${pods}/a`));
 });
 
-void t.test('leadership lost while a write waits for its turn, or in the middle of it', async (t) => {
+void t.test('losing leadership aborts running writes and drops queued ones', async (t) => {
   const { store, fenced, leading, time, create, patch } = await start(t);
   for (let i = 0; i < 2; i++) await codeOf(create());
   store.fault(/^PATCH/, { hang: true });
-  const flying = patch();
-  await store.until(() => store.asked(/^PATCH/).length === 1);
-  const waiting = fenced.create(pods, { metadata: { name: 'late' } }, { signal: live });
+  const running = patch();
+  await store.until(() => store.received(/^PATCH/).length === 1);
+  const waiting = fenced.create(pods, { metadata: { name: 'late' } }, { signal: neverAborted });
   const ends = [
-    t.rejects(flying, { code: 'not-leading', message: /broken off/ }),
+    t.rejects(running, { code: 'not-leading', message: /broken off/ }),
     t.rejects(waiting, { code: 'not-leading', message: /not sent/ }),
   ];
   await time.advance(0);
@@ -94,7 +94,7 @@ void t.test('leadership lost while a write waits for its turn, or in the middle 
   t.equal(store.get(`${pods}/late`), undefined);
 });
 
-void t.test('a caller that gives up is no loss of leadership', async (t) => {
+void t.test('an aborted write is a timeout, not a loss of leadership', async (t) => {
   const { store, time, create, remove } = await start(t);
   for (let i = 0; i < 3; i++) await codeOf(create());
   const abort = new AbortController();
@@ -105,10 +105,13 @@ void t.test('a caller that gives up is no loss of leadership', async (t) => {
   t.ok(store.get(`${pods}/a`));
 });
 
-void t.test('Retry-After of a server that is busy holds all writes, that of an eviction none', async (t) => {
+void t.test('Retry-After of a busy server delays all writes, that of an eviction none', async (t) => {
   const { store, fenced, time, patch, remove } = await start(t);
   store.evictions(`${pods}/a`, { status: 429, retryAfter: 10 });
-  t.equal(await codeOf(fenced.create(`${pods}/a/eviction`, {}, { signal: live })), 'too-many-requests');
+  t.equal(
+    await codeOf(fenced.create(`${pods}/a/eviction`, {}, { signal: neverAborted })),
+    'too-many-requests',
+  );
   t.equal(await codeOf(patch()), 'done');
   store.fault(/^PATCH/, { status: 429, retryAfter: 3600, times: 1 });
   t.equal(await codeOf(patch()), 'too-many-requests');
@@ -116,13 +119,13 @@ void t.test('Retry-After of a server that is busy holds all writes, that of an e
   await time.advance(29_999);
   t.ok(store.get(`${pods}/a`));
   await time.advance(1);
-  t.equal(await next, 'done', 'a pause has its limit');
+  t.equal(await next, 'done', 'the pause is limited to 30 s');
 });
 
 const limiterOfOne = createRateLimiter({ perSecond: 1, burst: 1, clock: createFakeClock() });
-const kinds = { write: { leading: live, limiter: limiterOfOne }, event: {} };
+const kinds = { write: { leading: neverAborted, limiter: limiterOfOne }, event: {} };
 for (const [kind, options] of Object.entries(kinds))
-  void t.test(`a ${kind} that waited for a connection while the lease ended is not sent`, async (t) => {
+  void t.test(`a waiting ${kind} is not sent if the lease ends before it gets a connection`, async (t) => {
     const reading: ServerResponse[] = [];
     let isWritten = false;
     const server = createServer((request, response) => {
@@ -132,10 +135,9 @@ for (const [kind, options] of Object.entries(kinds))
         isWritten = true;
         response.end('{}');
       }
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    });
+    const port = await listen(server);
     t.teardown(() => server.close());
-    const { port } = server.address() as AddressInfo;
     const client = connect(t, {
       access: {
         server: `http://127.0.0.1:${port}`,
@@ -146,10 +148,10 @@ for (const [kind, options] of Object.entries(kinds))
     });
     let holds = true;
     const fenced = fencedClient({ client, holds: () => holds, ...options });
-    // As many as there are connections.
-    const reads = Array.from({ length: 32 }, () => client.get(`${pods}/a`, { signal: live }));
+    // These occupy all connections.
+    const reads = Array.from({ length: 32 }, () => client.get(`${pods}/a`, { signal: neverAborted }));
     await until(() => reading.length === 32);
-    const write = codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: live }));
+    const write = codeOf(fenced.patch(`${pods}/a`, { type: 'merge', body: {} }, { signal: neverAborted }));
     await setImmediate();
     holds = false;
     for (const response of reading) response.end('{}');

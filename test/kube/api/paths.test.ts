@@ -13,6 +13,6 @@ const cases: readonly (readonly [string, string])[] = [
   [clusterPath('x.example/v1', 'things')('..%'), '/apis/x.example/v1/things/..%25'],
 ];
 
-t.test('paths of collections and objects; names are encoded', async (t) => {
+t.test('paths of collections and objects have encoded names', async (t) => {
   for (const [path, expected] of cases) t.equal(path, expected);
 });

@@ -5,7 +5,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 const http = (ms: number): string => new Date(ms).toUTCString();
 const start = Date.parse('2030-01-01T00:00:00Z');
 
-void t.test('before the first answer the local clock counts', async (t) => {
+void t.test('before the first Date header the local clock is used', async (t) => {
   const clock = createFakeClock();
   const server = new ServerClock(clock);
   t.equal(server.now(), clock.now());
@@ -13,20 +13,23 @@ void t.test('before the first answer the local clock counts', async (t) => {
   t.equal(server.now(), clock.now());
 });
 
-void t.test('the header and the time that has passed since; the local clock does not matter', async (t) => {
-  const time = createFakeClock();
-  const server = new ServerClock(time);
-  server.answered(http(start), time.monotonic());
-  t.equal(server.now(), start);
-  await time.advance(1500);
-  time.setWall(0);
-  t.equal(server.now(), start + 1500);
-});
+void t.test(
+  'the server time is the Date header plus the time since; the wall clock is not used',
+  async (t) => {
+    const time = createFakeClock();
+    const server = new ServerClock(time);
+    server.answered(http(start), time.monotonic());
+    t.equal(server.now(), start);
+    await time.advance(1500);
+    time.setWall(0);
+    t.equal(server.now(), start + 1500);
+  },
+);
 
-void t.test('each answer narrows the bounds, and none makes the clock run ahead of the server', async (t) => {
+void t.test('each answer reduces the error, and the clock is never ahead of the server', async (t) => {
   const time = createFakeClock();
   const server = new ServerClock(time);
-  // The server is 730 ms into its second, which the header does not say.
+  // The server is 730 ms into its second; the header has whole seconds.
   const ahead = start + 730 - time.monotonic();
   let worst = 1000;
   for (let i = 0; i < 40; i++) {
@@ -39,10 +42,10 @@ void t.test('each answer narrows the bounds, and none makes the clock run ahead 
     worst = error;
     await time.advance(137);
   }
-  t.ok(worst < 150, 'from a second to a fraction of it');
+  t.ok(worst < 150, 'less than 150 ms in the end');
 });
 
-void t.test('a server whose clock was set, or another replica, is believed at once', async (t) => {
+void t.test('after a jump of the server clock, the new time is used at once', async (t) => {
   const time = createFakeClock();
   const server = new ServerClock(time);
   for (const at of [start, start + 3_600_000, start - 3_600_000]) {

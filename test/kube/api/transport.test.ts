@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import t, { type Test } from 'tap';
 import type { AccessNow, KubeAccess } from '../../../src/kube/api/access.ts';
 import type { KubeError } from '../../../src/kube/api/errors.ts';
@@ -9,20 +7,22 @@ import { secret } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
-import { connect, connectedStore, failure, live } from '../support.ts';
+import { connect, connectedStore, failure } from '../support.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { listen } from '../../support/listen.ts';
 
 const nodes = '/api/v1/nodes';
 
 async function start(t: Test, options: Parameters<typeof connectedStore>[1] = {}) {
   const { store, client } = await connectedStore(t, options);
   store.put(`${nodes}/n`, {});
-  return { store, client, get: (signal = live) => client.get(`${nodes}/n`, { signal }) };
+  return { store, client, get: (signal = neverAborted) => client.get(`${nodes}/n`, { signal }) };
 }
 
 const times = (length: number, run: () => Promise<unknown>): Promise<unknown> =>
   Promise.all(Array.from({ length }, run));
 
-void t.test('one pool: 400 calls one after another on one connection, 16 at a time on 16', async (t) => {
+void t.test('sequential requests share one connection; concurrent ones use at most 32', async (t) => {
   const { store, get } = await start(t);
   for (let i = 0; i < 400; i++) await get();
   t.equal(store.connections(), 1);
@@ -31,10 +31,10 @@ void t.test('one pool: 400 calls one after another on one connection, 16 at a ti
   }
   t.equal(store.connections(), 16);
   await times(400, () => get());
-  t.equal(store.connections(), 32, 'never more, however many ask at once');
+  t.equal(store.connections(), 32, '400 concurrent requests use 32');
 });
 
-void t.test('watches take no connection from other requests', async (t) => {
+void t.test('watches do not use up the connections of other requests', async (t) => {
   const { store, client, get } = await start(t);
   const ending = new AbortController();
   const watches = Array.from({ length: 40 }, async () => {
@@ -50,14 +50,14 @@ void t.test('watches take no connection from other requests', async (t) => {
   await ended;
 });
 
-void t.test('errors and refused requests keep their connection', async (t) => {
+void t.test('failed requests keep their connection open', async (t) => {
   const { store, client } = await start(t);
   store.fault(/^(?:POST|PATCH|DELETE)/, { status: 429 });
   for (let i = 0; i < 20; i++) {
-    await failure(client.get(`${nodes}/none`, { signal: live }));
-    await failure(client.create(nodes, {}, { signal: live }));
-    await failure(client.patch(`${nodes}/n`, { type: 'merge', body: {} }, { signal: live }));
-    await failure(client.delete(`${nodes}/n`, { signal: live }));
+    await failure(client.get(`${nodes}/none`, { signal: neverAborted }));
+    await failure(client.create(nodes, {}, { signal: neverAborted }));
+    await failure(client.patch(`${nodes}/n`, { type: 'merge', body: {} }, { signal: neverAborted }));
+    await failure(client.delete(`${nodes}/n`, { signal: neverAborted }));
   }
   t.equal(store.connections(), 1);
 });
@@ -80,47 +80,48 @@ function renewing({ access }: KubeStore) {
   };
 }
 
-void t.test('a token that is refused is read again at once, and the request sent again', async (t) => {
+void t.test('after a 401 the token is read again and the request is retried', async (t) => {
   const { store } = await start(t);
   const { access, state } = renewing(store);
   const client = connect(t, { access });
   store.fault((request) => request.authorization === 'Bearer token-number-0', { status: 401 });
-  t.match(await client.create(nodes, { metadata: { name: 'x' } }, { signal: live }), {
+  t.match(await client.create(nodes, { metadata: { name: 'x' } }, { signal: neverAborted }), {
     metadata: { name: 'x' },
   });
   t.equal(state.renewed, 1);
   t.equal(store.writes().length, 2);
-  await client.get(`${nodes}/n`, { signal: live });
+  await client.get(`${nodes}/n`, { signal: neverAborted });
   t.equal(state.renewed, 1);
 });
 
-void t.test('a token that stays refused is an error, read again once a second at most', async (t) => {
+void t.test('while the token is refused, it is read again at most once a second', async (t) => {
   const { store } = await start(t);
   const time = createFakeClock();
   const { access, state } = renewing(store);
   const client = connect(t, { access, clock: time });
   store.fault(/./, { status: 401 });
-  const asked = (): Promise<KubeError> => failure(client.get(`${nodes}/n`, { signal: live }));
-  t.match(await asked(), { code: 'unauthorized', temporary: false });
+  const failed = (): Promise<KubeError> => failure(client.get(`${nodes}/n`, { signal: neverAborted }));
+  t.match(await failed(), { code: 'unauthorized', temporary: false });
   t.equal(store.requests.length, 2);
-  for (let i = 0; i < 10; i++) t.equal((await asked()).code, 'unauthorized');
+  for (let i = 0; i < 10; i++) t.equal((await failed()).code, 'unauthorized');
   t.equal(state.renewed, 1);
-  t.equal(store.requests.length, 12, 'the same proof is not sent twice');
+  t.equal(store.requests.length, 12, 'the same token is not retried');
   await time.advance(1000);
-  await asked();
+  await failed();
   t.equal(state.renewed, 2);
   await time.advance(1000);
   state.broken = new Error('a kubeconfig that is being written');
-  t.equal((await asked()).code, 'unauthorized');
+  t.equal((await failed()).code, 'unauthorized');
 });
 
-void t.test('access that has nothing to renew: 401 is an error after one request', async (t) => {
+void t.test('without renew, a 401 is not retried', async (t) => {
   const { store, get } = await start(t);
   store.fault(/./, { status: 401 });
   t.equal((await failure(get())).code, 'unauthorized');
+  t.equal(store.requests.length, 1);
 });
 
-void t.test('idle connections that the server dropped cause no error', async (t) => {
+void t.test('idle connections that the server closed cause no error', async (t) => {
   const { store, get } = await start(t);
   for (let i = 0; i < 20; i++) {
     await times(4, () => get());
@@ -129,7 +130,7 @@ void t.test('idle connections that the server dropped cause no error', async (t)
   }
 });
 
-void t.test('a reset: only a GET on a used connection is sent again', async (t) => {
+void t.test('after a reset only a GET on a used connection is retried', async (t) => {
   const { store, client, get } = await start(t);
   await get();
   store.fault(/^GET/, { reset: true, times: 1 });
@@ -139,37 +140,37 @@ void t.test('a reset: only a GET on a used connection is sent again', async (t) 
   await get();
   store.fault(/^PATCH/, { lost: true, times: 1 });
   const body = { metadata: { labels: { a: 'b' } } };
-  const error = await failure(client.patch(`${nodes}/n`, { type: 'merge', body }, { signal: live }));
+  const error = await failure(client.patch(`${nodes}/n`, { type: 'merge', body }, { signal: neverAborted }));
   t.match(error, { code: 'unavailable', temporary: true });
-  t.equal(store.asked(/^PATCH/).length, 1);
+  t.equal(store.received(/^PATCH/).length, 1);
 });
 
-void t.test('one dead connection takes the idle ones with it', async (t) => {
+void t.test('after a timeout the idle connections are not used again', async (t) => {
   const { store, get } = await start(t, { timeoutMs: 5_000 });
   await times(8, () => get());
   t.equal(store.connections(), 8);
   store.fault(/^GET/, { hang: true, times: 1 });
   t.equal((await failure(get())).code, 'timeout');
   await get();
-  t.equal(store.connections(), 9, 'a new one, not one of seven that may be as dead');
+  t.equal(store.connections(), 9, 'a new connection, not one of the seven idle ones');
 });
 
-void t.test('a caller that gave up before it asked gets a KubeError, and nothing is sent', async (t) => {
+void t.test('an aborted signal is a KubeError, and no request is sent', async (t) => {
   const { store, get } = await start(t);
   const signal = AbortSignal.abort(new Error('enough'));
   t.match(await failure(get(signal)), { code: 'timeout', message: /enough/ });
   t.equal(store.requests.length, 0);
 });
 
-void t.test('requests are counted by verb and by what was answered', async (t) => {
+void t.test('requests are counted by verb and status', async (t) => {
   const metrics = createMetrics();
   const { store, client, get } = await start(t, { metrics });
   const name = 'archwright_kube_requests_total';
   await get();
-  await client.get(nodes, { signal: live, query: { limit: 5 } });
-  await client.create(nodes, { metadata: { name: 'b' } }, { signal: live });
-  await failure(client.create(nodes, { metadata: { name: 'b' } }, { signal: live }));
-  await client.delete(`${nodes}/b`, { signal: live });
+  await client.get(nodes, { signal: neverAborted, query: { limit: 5 } });
+  await client.create(nodes, { metadata: { name: 'b' } }, { signal: neverAborted });
+  await failure(client.create(nodes, { metadata: { name: 'b' } }, { signal: neverAborted }));
+  await client.delete(`${nodes}/b`, { signal: neverAborted });
   for (const [status, code] of [
     [503, '5xx'],
     [429, '429'],
@@ -177,7 +178,7 @@ void t.test('requests are counted by verb and by what was answered', async (t) =
     [302, '3xx'],
   ] as const) {
     store.fault(/^PATCH/, { status, times: 1 });
-    await failure(client.patch(`${nodes}/n`, { type: 'merge', body: {} }, { signal: live }));
+    await failure(client.patch(`${nodes}/n`, { type: 'merge', body: {} }, { signal: neverAborted }));
     t.match(await metrics.render(), `${name}{verb="patch",code="${code}"} 1\n`);
   }
   const abort = new AbortController();
@@ -206,44 +207,40 @@ void t.test('requests are counted by verb and by what was answered', async (t) =
   }
 });
 
-void t.test('an authority that is configured need not be a root', async (t) => {
+void t.test('an intermediate CA is trusted as it is configured', async (t) => {
   const root = await createCa('root');
   const [ours, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
   const server = createServer(
     await ours.issue({ cn: 'kubernetes', ip: ['127.0.0.1'] }),
     (_request, response) => response.end('{"kind":"Node"}'),
   );
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listen(server);
   t.teardown(() => server.close().closeAllConnections());
   const ask = (ca: string): Promise<unknown> => {
     const access: KubeAccess = {
-      server: `https://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      server: `https://127.0.0.1:${port}`,
       namespace: 'default',
       description: 'test',
       now: () => Promise.resolve({ tls: { ca } }),
     };
-    return connect(t, { access }).get(`${nodes}/n`, { signal: live });
+    return connect(t, { access }).get(`${nodes}/n`, { signal: neverAborted });
   };
   t.same(await ask(ours.cert), { kind: 'Node' });
   t.match(await failure(ask(other.cert)), { message: /certificate/ });
 });
 
-void t.test(
-  'certificates that cannot be used: an error that names them, and a renewed credential works',
-  async (t) => {
-    const { store } = await connectedStore(t);
-    const good = await store.access.now();
-    let tls: AccessNow['tls'] = { ...good.tls, cert: 'no certificate', key: 'no key' };
-    const access: KubeAccess = { ...store.access, now: () => Promise.resolve({ ...good, tls }) };
-    const client = connect(t, { access });
-    store.put(`${nodes}/n`, {});
-    t.match(await failure(client.get(`${nodes}/n`, { signal: live })), {
-      code: 'unavailable',
-      where: `GET ${nodes}/n`,
-      message: /the certificates for 127\.0\.0\.1:\d+ cannot be used: .*no start line/,
-    });
-    tls = good.tls;
-    t.same(await client.get(`${nodes}/n`, { signal: live }), store.get(`${nodes}/n`));
-  },
-);
+void t.test('unusable certificates are an error that names the server; renewed ones work', async (t) => {
+  const { store } = await connectedStore(t);
+  const good = await store.access.now();
+  let tls: AccessNow['tls'] = { ...good.tls, cert: 'no certificate', key: 'no key' };
+  const access: KubeAccess = { ...store.access, now: () => Promise.resolve({ ...good, tls }) };
+  const client = connect(t, { access });
+  store.put(`${nodes}/n`, {});
+  t.match(await failure(client.get(`${nodes}/n`, { signal: neverAborted })), {
+    code: 'unavailable',
+    where: `GET ${nodes}/n`,
+    message: /the certificates for 127\.0\.0\.1:\d+ cannot be used: .*no start line/,
+  });
+  tls = good.tls;
+  t.same(await client.get(`${nodes}/n`, { signal: neverAborted }), store.get(`${nodes}/n`));
+});

@@ -3,9 +3,9 @@ import { aborted } from '../../../src/async/wait.ts';
 import { microTime, recordOf } from '../../../src/kube/election/lease-lock.ts';
 import { runLeaderElection, type LeaderElectionOptions } from '../../../src/kube/election/leader-election.ts';
 import { connectedStore } from '../support.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { StoredObject } from '../../support/kube-store.ts';
+import { silentLog } from '../../support/captured.ts';
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
 const path = `${leases}/controller`;
@@ -29,7 +29,7 @@ async function start(t: Test) {
 
   function candidate(identity: string, options: Partial<LeaderElectionOptions> = {}) {
     const stopping = new AbortController();
-    /** Each time that it led: the signal and what the clock says. */
+    /** The arguments of `lead`, for each term. */
     const terms: { readonly signal: AbortSignal; readonly holds: () => boolean }[] = [];
     const lead: Lead = (signal, holds) => {
       terms.push({ signal, holds });
@@ -44,7 +44,7 @@ async function start(t: Test) {
       lead,
       stop: AbortSignal.any([stop.signal, stopping.signal]),
       clock: time,
-      log: createLog({ level: 'silent' }),
+      log: silentLog,
       ...options,
     });
     done.catch(() => undefined);
@@ -66,7 +66,7 @@ async function start(t: Test) {
       await store.until(() => a.leads());
       return a;
     },
-    /** Lets time pass in steps, with room for answers of the server in between. */
+    /** Advances the clock in steps, and waits for the server after each. */
     pass: async (ms: number): Promise<void> => {
       for (let left = ms; left > 0; left -= 1000) {
         await time.advance(Math.min(1000, left));
@@ -81,7 +81,7 @@ const held = (holder: string, renewTime: string, more: object = {}): object => (
   spec: { holderIdentity: holder, leaseDurationSeconds: 15, renewTime, leaseTransitions: 3, ...more },
 });
 
-void t.test('the first candidate makes the lease, renews it, and gives it back at the end', async (t) => {
+void t.test('the first candidate creates, renews and releases the lease', async (t) => {
   const { store, time, leader, pass, spec } = await start(t);
   const a = await leader();
   const acquired = microTime(time.now());
@@ -94,14 +94,14 @@ void t.test('the first candidate makes the lease, renews it, and gives it back a
   });
   await pass(6_000);
   t.match(spec(), { acquireTime: acquired, renewTime: microTime(time.now()), leaseTransitions: 0 });
-  t.equal(store.asked(`PATCH ${path}`).length, 3, 'one request for each renewal');
-  t.equal(store.asked(/^(?:GET|PUT)/).length, 1);
+  t.equal(store.received(`PATCH ${path}`).length, 3, 'one request per renewal');
+  t.equal(store.received(/^(?:GET|PUT)/).length, 1);
   await a.end();
   t.match(spec(), { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 });
   t.equal(a.terms.length, 1);
 });
 
-void t.test('a released lease is taken at the next look, with one transition more', async (t) => {
+void t.test('a released lease is taken at the next retry, and leaseTransitions grows', async (t) => {
   const { candidate, leader, pass, spec } = await start(t);
   const a = await leader();
   const b = candidate('b');
@@ -113,18 +113,18 @@ void t.test('a released lease is taken at the next look, with one transition mor
   t.match(spec(), { holderIdentity: 'b', leaseTransitions: 1 });
 });
 
-void t.test('a lease that is not renewed is taken after its duration by our clock', async (t) => {
+void t.test('a lease that is not renewed is taken after its duration by the local clock', async (t) => {
   const { store, candidate, pass } = await start(t);
   store.put(path, held('gone', '2001-01-01T00:00:00.000000Z', { leaseDurationSeconds: 30 }));
   const a = candidate('a');
   await pass(29_000);
-  t.notOk(a.leads(), 'renewTime is of a clock that is not ours');
+  t.notOk(a.leads(), 'renewTime is from another clock');
   await pass(4_000);
   t.ok(a.leads());
   t.match(store.get(path)?.spec, { leaseTransitions: 4 });
 });
 
-void t.test('a lease renewed by a clock of the past counts as renewed; labels are no renewal', async (t) => {
+void t.test('any change of renewTime is a renewal; a change of labels is not', async (t) => {
   const { store, candidate, pass } = await start(t);
   const a = candidate('a');
   await a.end();
@@ -142,7 +142,7 @@ void t.test('a lease renewed by a clock of the past counts as renewed; labels ar
   t.match(store.get(path)?.spec, { holderIdentity: 'b' });
 });
 
-void t.test('two candidates at once: one leads', async (t) => {
+void t.test('one of four candidates leads', async (t) => {
   const { store, candidate, pass } = await start(t);
   const all = ['a', 'b', 'c', 'd'].map((identity) => candidate(identity));
   await store.until(() => all.some((each) => each.leads()));
@@ -160,7 +160,7 @@ for (const [what, fault] of [
   ['hangs', { hang: true }],
   ['forbids', { status: 403 }],
 ] as const) {
-  void t.test(`a server that ${what}: leadership ends at the deadline, and comes back`, async (t) => {
+  void t.test(`if the server ${what}, leadership ends at the deadline and returns afterwards`, async (t) => {
     const { store, time, leader, pass } = await start(t);
     const a = await leader();
     await pass(4_000);
@@ -181,7 +181,7 @@ for (const [what, fault] of [
   });
 }
 
-void t.test('a renewal whose answer is lost, or that meets a change, is a renewal', async (t) => {
+void t.test('lost responses, other changes and a deleted lease do not end leadership', async (t) => {
   const { store, leader, pass, spec } = await start(t);
   const a = await leader();
   store.fault(`PATCH ${path}`, { lost: true, times: 1 });
@@ -193,12 +193,12 @@ void t.test('a renewal whose answer is lost, or that meets a change, is a renewa
   t.ok(a.leads());
   store.remove(path);
   await pass(6_000);
-  t.ok(a.leads(), 'a deleted lease is made again');
+  t.ok(a.leads(), 'a deleted lease is created again');
   t.match(spec(), { holderIdentity: 'a' });
   t.equal(a.terms.length, 1);
 });
 
-void t.test('a leader that finds another holder stops at once', async (t) => {
+void t.test('a leader stops at once when it sees another holder', async (t) => {
   const { store, leader, pass } = await start(t);
   const a = await leader();
   store.put(path, held('thief', '2026-11-01T00:00:00.000000Z'));
@@ -208,22 +208,22 @@ void t.test('a leader that finds another holder stops at once', async (t) => {
   t.ok(a.leads(), 'a candidate again');
 });
 
-void t.test('a process that was stopped does not lead one moment longer than its deadline', async (t) => {
+void t.test('after a pause beyond its deadline, a process does not lead', async (t) => {
   const { store, time, leader, pass } = await start(t);
   const a = await leader();
   await pass(2_000);
-  const asked = store.requests.length;
+  const before = store.requests.length;
   const jump = time.jump(60_000);
   t.notOk(a.terms[0]?.holds(), 'before any timer has run');
   t.ok(a.terms[0]?.signal.aborted);
   await jump;
-  await store.until(() => store.requests.length > asked);
-  const spec = store.requests.slice(asked).map((request) => request.method);
-  t.equal(spec[0], 'PATCH', 'it takes part as a candidate');
+  await store.until(() => store.requests.length > before);
+  const methods = store.requests.slice(before).map((request) => request.method);
+  t.equal(methods[0], 'PATCH', 'it is a candidate again');
   await store.until(() => a.terms.length === 2);
 });
 
-void t.test('a lease that expired while its holder was stopped: the old leader stays out', async (t) => {
+void t.test('after a pause, a process does not take the lease of the next leader', async (t) => {
   const { store, time, leader, pass, spec } = await start(t);
   const a = await leader();
   store.put(path, held('b', microTime(time.now()), { leaseDurationSeconds: 3600 }));
@@ -234,26 +234,26 @@ void t.test('a lease that expired while its holder was stopped: the old leader s
   t.match(spec(), { holderIdentity: 'b' });
 });
 
-void t.test('a suspended machine: its monotonic clock stood still, its wall clock tells', async (t) => {
+void t.test('after a suspend, the wall clock ends leadership', async (t) => {
   const { time, leader, pass } = await start(t);
   const a = await leader();
   await pass(4_000);
   const [term] = a.terms;
   time.setWall(time.now() + 9_000);
-  t.ok(term?.holds(), 'no longer than it may');
+  t.ok(term?.holds(), 'before the deadline');
   time.setWall(time.now() + 1_000);
-  t.notOk(term?.holds(), 'asked before anything else runs');
+  t.notOk(term?.holds(), 'at the deadline, before any timer runs');
   t.ok(term?.signal.aborted);
   await pass(5_000);
-  t.ok(a.leads(), 'nobody else took it');
+  t.ok(a.leads(), 'leads again, as no other candidate took the lease');
   time.setWall(time.now() - 3_600_000);
-  t.ok(a.terms.at(-1)?.holds(), 'a clock that is set back says nothing');
+  t.ok(a.terms.at(-1)?.holds(), 'a clock that is set back does not end leadership');
   await pass(20_000);
   t.ok(a.leads());
   t.equal(a.terms.length, 2);
 });
 
-void t.test('the deadline counts from when a renewal was sent, not from when it was answered', async (t) => {
+void t.test('the deadline counts from the request of a renewal, not from its response', async (t) => {
   const { store, time, leader, pass } = await start(t);
   const a = await leader();
   const answer = Promise.withResolvers<void>();
@@ -279,7 +279,7 @@ void t.test('a lease of another holder is not released', async (t) => {
   t.match(spec(), { holderIdentity: 'b', leaseDurationSeconds: 15 });
 });
 
-void t.test('the end of the program does not wait for a server that hangs', async (t) => {
+void t.test('stopping does not wait for a hanging server', async (t) => {
   const { store, time, candidate, leader } = await start(t);
   const a = await leader();
   store.fault(/./, { hang: true });
@@ -292,20 +292,20 @@ void t.test('the end of the program does not wait for a server that hangs', asyn
   }
 });
 
-void t.test('stopped in the middle of taking it: what was carried out is given back', async (t) => {
+void t.test('stopped during a take that succeeds, a candidate releases the lease', async (t) => {
   const { store, candidate, spec } = await start(t);
-  const gate = Promise.withResolvers<void>();
-  store.fault(`POST ${leases}`, { before: () => gate.promise, times: 1 });
+  const response = Promise.withResolvers<void>();
+  store.fault(`POST ${leases}`, { before: () => response.promise, times: 1 });
   const a = candidate('a');
-  await store.until(() => store.asked(`POST ${leases}`).length === 1);
+  await store.until(() => store.received(`POST ${leases}`).length === 1);
   store.put(path, held('a', '2026-11-01T00:00:00.000000Z'));
   await a.end();
-  gate.resolve();
+  response.resolve();
   t.match(spec(), { holderIdentity: '' });
   t.equal(a.terms.length, 0);
 });
 
-void t.test('stopped after a take with a lost answer: the lease is released', async (t) => {
+void t.test('stopped after a take with a lost response, a candidate releases the lease', async (t) => {
   const { store, candidate, spec } = await start(t);
   store.fault(`POST ${leases}`, { lost: true, times: 1 });
   const a = candidate('a');
@@ -317,7 +317,7 @@ void t.test('stopped after a take with a lost answer: the lease is released', as
   t.equal(a.terms.length, 0);
 });
 
-void t.test('stopped after leadership was lost to silence: the lease is given back', async (t) => {
+void t.test('stopped after a missed deadline, a candidate releases its lease', async (t) => {
   const { store, leader, pass, spec } = await start(t);
   const a = await leader();
   const end = store.fault(/./, { status: 500 });
@@ -329,17 +329,17 @@ void t.test('stopped after leadership was lost to silence: the lease is given ba
   t.match(spec(), { holderIdentity: '' });
 });
 
-void t.test('a candidate that never held it asks for nothing when it ends', async (t) => {
+void t.test('a candidate that never led sends no request when it stops', async (t) => {
   const { store, candidate, pass } = await start(t);
   store.put(path, held('other', '2026-11-01T00:00:00.000000Z'));
   const a = candidate('a');
   await pass(4_000);
-  const asked = store.asked(/./).length;
+  const before = store.received(/./).length;
   await a.end();
-  t.equal(store.asked(/./).length, asked);
+  t.equal(store.received(/./).length, before);
 });
 
-void t.test('work that fails ends the election with its error, and the lease is given back', async (t) => {
+void t.test('an error of lead ends the election and releases the lease', async (t) => {
   const { store, candidate, pass, spec } = await start(t);
   const a = candidate('a', { lead: () => Promise.reject(new Error('a defect')) });
   await t.rejects(a.done, { message: 'a defect' });
@@ -356,10 +356,10 @@ void t.test('work that fails ends the election with its error, and the lease is 
   await store.until(() => spec()['holderIdentity'] === 'c');
   store.put(path, held('other', '2026-11-01T00:00:00.000000Z', { leaseDurationSeconds: 1 }));
   await pass(6_000);
-  t.match(spec(), { holderIdentity: 'c' }, 'an error after the end of leadership ends nothing');
+  t.match(spec(), { holderIdentity: 'c' }, 'an error after the end of leadership is ignored');
 });
 
-void t.test('times that do not shrink are refused', async (t) => {
+void t.test('times that are not in decreasing order are refused', async (t) => {
   const { candidate } = await start(t);
   for (const wrong of [
     { ...times, renewDeadlineMs: 15_000 },
@@ -371,7 +371,7 @@ void t.test('times that do not shrink are refused', async (t) => {
   }
 });
 
-void t.test('malformed leases are read as far as they go', async (t) => {
+void t.test('malformed fields of a lease get defaults', async (t) => {
   const none = {
     holder: '',
     durationMs: 15_000,

@@ -3,7 +3,7 @@ import { LargeObjects } from '../../../src/kube/watch/large-objects.ts';
 
 const text = (bytes: number) => ({ text: 'x'.repeat(bytes) });
 
-t.test('a namespace may have as much as is still free', async (t) => {
+t.test('a namespace may use as many bytes as are still free', async (t) => {
   const objects = new LargeObjects(1_000_000);
   const most = (namespace: string): number => {
     let count = 0;
@@ -16,13 +16,13 @@ t.test('a namespace may have as much as is still free', async (t) => {
   objects.delete('a/pod-0');
   objects.delete('a/pod-0');
   objects.delete('a/unknown');
-  t.equal(objects.add('a/pod-50', text(10_000)), false, 'the others have taken what was free');
+  t.equal(objects.add('a/pod-50', text(10_000)), false, 'other namespaces used the free bytes');
   for (let index = 0; index < 30; index += 1) objects.delete(`a/pod-${index}`);
   t.ok(objects.add('a/pod-50', text(10_000)));
-  t.equal(objects.refused, 2, 'it has room now');
+  t.equal(objects.refused, 2, 'it fits now');
 });
 
-t.test('small objects do not count, many small values do', async (t) => {
+t.test('small objects do not count, objects with many small values do', async (t) => {
   const objects = new LargeObjects(100_000);
   const added = Array.from({ length: 1000 }, (_, index) => objects.add(`a/${index}`, text(5000)));
   t.ok(added.every(Boolean));

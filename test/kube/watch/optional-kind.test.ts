@@ -3,8 +3,9 @@ import { forOptionalKind } from '../../../src/kube/watch/optional-kind.ts';
 import { startReflector } from '../../../src/kube/watch/reflector.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
-import { recordingLog } from '../../serving/support.ts';
 import { connectedStore } from '../support.ts';
+import { recordingLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const path = '/apis/arch.example/v1alpha1/podplacementconfigs';
 const object = { apiVersion: 'arch.example/v1alpha1', kind: 'PodPlacementConfig', spec: {} };
@@ -25,7 +26,7 @@ async function watching(t: Test, fault?: { status: number; message: string }) {
   const client = forOptionalKind({ client: plain, clock, log });
   const reflector = startReflector({ client, path, trim: (each) => each, log, clock });
   t.teardown(() => reflector.stop());
-  /** Ends pauses until the condition holds. */
+  /** Ends pauses until the condition is true. */
   const until = (condition: () => boolean): Promise<void> =>
     store.until(() => {
       wake();
@@ -34,9 +35,9 @@ async function watching(t: Test, fault?: { status: number; message: string }) {
   return { store, end, lines, reflector, sleeps, until };
 }
 
-void t.test('a kind that is not there is an empty collection until it comes', async (t) => {
+void t.test('a kind without a CRD is an empty collection until it is installed', async (t) => {
   const { store, end, lines, reflector, sleeps, until } = await watching(t, absent);
-  await reflector.ready(AbortSignal.timeout(10_000));
+  await reflector.ready(neverAborted);
   t.equal(reflector.size, 0);
   await store.until(() => sleeps.length === 1);
   t.same(sleeps, [30_000]);
@@ -46,13 +47,13 @@ void t.test('a kind that is not there is an empty collection until it comes', as
   t.same(
     lines.filter(({ level }) => level !== 'debug'),
     [],
-    'which is nothing to talk about',
+    'nothing is logged',
   );
 });
 
-void t.test('a missing right is logged once', async (t) => {
+void t.test('a missing permission is logged once', async (t) => {
   const { lines, reflector, sleeps, until } = await watching(t, forbidden);
-  await reflector.ready(AbortSignal.timeout(10_000));
+  await reflector.ready(neverAborted);
   await until(() => sleeps.length >= 5);
   t.match(
     lines.filter(({ level }) => level !== 'debug'),
@@ -60,17 +61,17 @@ void t.test('a missing right is logged once', async (t) => {
   );
 });
 
-void t.test('what was there and goes is a failure first and an empty collection then', async (t) => {
+void t.test('when the CRD is removed, the collection becomes empty', async (t) => {
   const { store, reflector, until } = await watching(t);
   store.put(`/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web`, object);
   await until(() => reflector.size === 1);
   store.fault(/podplacementconfigs/, absent);
   store.cutWatches('end', path);
   await until(() => reflector.size === 0);
-  t.equal(reflector.get('shop', 'web'), undefined, 'it is gone');
+  t.equal(reflector.get('shop', 'web'), undefined, 'the object is removed');
 });
 
-void t.test('what could be read and may not be now stays as it was last seen', async (t) => {
+void t.test('when a permission is lost, the last known objects stay', async (t) => {
   const { store, lines, reflector, until } = await watching(t);
   const web = '/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web';
   store.put(web, object);
@@ -81,15 +82,15 @@ void t.test('what could be read and may not be now stays as it was last seen', a
   });
   const end = store.fault(/podplacementconfigs/, forbidden);
   store.cutWatches('end', path);
-  await until(() => store.asked(`GET ${path}`).length >= 3);
+  await until(() => store.received(`GET ${path}`).length >= 3);
   end();
   store.put(`${web}-2`, object);
   await until(() => reflector.size === 2);
-  t.equal(least, 1, 'an API server that starts refuses for a moment what it knows no roles for yet');
+  t.equal(least, 1, 'a starting API server briefly refuses requests until it knows the roles');
   t.ok(lines.some(({ level, msg }) => level === 'warn' && msg === 'watch is interrupted; trying again'));
 });
 
-void t.test('other failures are failures', async (t) => {
+void t.test('other errors are retried', async (t) => {
   const { end, lines, reflector, until } = await watching(t, { status: 500, message: 'broken' });
   await until(() => lines.some(({ msg }) => msg === 'watch is interrupted; trying again'));
   t.equal(reflector.health().synced, false);

@@ -1,10 +1,11 @@
 import t, { type Test } from 'tap';
 import { startReflector, type ReflectorOptions } from '../../../src/kube/watch/reflector.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
-import { until } from '../../serving/support.ts';
+import { until } from '../../support/until.ts';
 import { connect } from '../support.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import { events, eventsThenEnd, json, startKubeServer, type KubeServer } from '../../support/kube-server.ts';
+import { silentLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const path = '/api/v1/nodes';
 const watch = `${path}?watch`;
@@ -30,7 +31,7 @@ async function start(
     client: connect(t, { access: server.access }),
     path,
     trim: (object) => (JSON.stringify(object).includes('arm64') ? 'arm64' : 'amd64'),
-    log: createLog({ level: 'silent' }),
+    log: silentLog,
     clock,
     ...options,
   });
@@ -38,7 +39,7 @@ async function start(
   return { server, reflector, delays: clock.sleeps };
 }
 
-void t.test('what cannot be kept is not parsed, and takes the place of what was kept', async (t) => {
+void t.test('objects that mayKeep refuses are not parsed, and remove the older version', async (t) => {
   const named = (name: string, version: string, labels: object): object => ({
     kind: 'Node',
     apiVersion: 'v1',
@@ -69,12 +70,12 @@ void t.test('what cannot be kept is not parsed, and takes the place of what was 
       mayKeep: (text) => text.includes('"wanted"'),
     },
   );
-  await until('the last event', () => reflector.get('', 'd') !== undefined);
+  await until(() => reflector.get('', 'd') !== undefined, 'the last event');
   t.same([...reflector.values()], ['d']);
   t.same(trimmed, ['1', '13', '15']);
 });
 
-void t.test('a list in pages, then what the watch says', async (t) => {
+void t.test('a paged list is followed by watch events', async (t) => {
   const { server, reflector } = await start(t, (server) => {
     server.script(path, json(page('10', [node('a', '1')], 'next')), json(page('10', [node('b', '2')])));
     server.script(
@@ -87,18 +88,18 @@ void t.test('a list in pages, then what the watch says', async (t) => {
       ),
     );
   });
-  await until('changed', () => reflector.get('', 'b') === 'arm64');
+  await until(() => reflector.get('', 'b') === 'arm64', 'changed');
   t.equal(reflector.get('', 'a'), undefined);
   t.equal(reflector.get('', 'c'), 'arm64');
   t.equal(server.requests[0]?.query.get('limit'), '500');
   t.equal(server.requests[1]?.query.get('continue'), 'next');
-  const asked = server.requests[2]?.query;
-  t.match(asked?.get('resourceVersion'), '10');
-  t.equal(asked?.get('allowWatchBookmarks'), 'true');
-  t.equal(asked?.get('timeoutSeconds'), '450');
+  const query = server.requests[2]?.query;
+  t.match(query?.get('resourceVersion'), '10');
+  t.equal(query?.get('allowWatchBookmarks'), 'true');
+  t.equal(query?.get('timeoutSeconds'), '450');
 });
 
-void t.test('a watch that ends goes on where it was, and never in a hot circle', async (t) => {
+void t.test('a watch resumes at its last version, after a pause', async (t) => {
   const { server, reflector, delays } = await start(t, (server) => {
     server.script(path, json(page('10', [node('a', '1')])));
     server.script(
@@ -108,7 +109,7 @@ void t.test('a watch that ends goes on where it was, and never in a hot circle',
       events({ type: 'ADDED', object: node('b', '16') }),
     );
   });
-  await until('changed', () => reflector.size === 2);
+  await until(() => reflector.size === 2, 'changed');
   const watches = server.requests.filter((request) => request.query.get('watch'));
   t.same(
     watches.map((request) => request.query.get('resourceVersion')),
@@ -117,7 +118,7 @@ void t.test('a watch that ends goes on where it was, and never in a hot circle',
   t.same(delays, [1000, 1000]);
 });
 
-void t.test('a version that is gone leads to a new list, as a status or inside the watch', async (t) => {
+void t.test('a 410, as status or as event, leads to a new list', async (t) => {
   const { server, reflector } = await start(t, (server) => {
     server.script(
       path,
@@ -132,13 +133,13 @@ void t.test('a version that is gone leads to a new list, as a status or inside t
       events(),
     );
   });
-  await until('changed', () => reflector.get('', 'c') !== undefined);
+  await until(() => reflector.get('', 'c') !== undefined, 'changed');
   t.equal(reflector.size, 1);
-  await server.asked(watch, 3);
+  await server.untilReceived(watch, 3);
   t.equal(server.requests.at(-1)?.query.get('resourceVersion'), '40');
 });
 
-void t.test('failures are tried again with growing delays, and Retry-After is obeyed', async (t) => {
+void t.test('failures are retried with growing delays or after Retry-After', async (t) => {
   const { reflector, delays } = await start(t, (server) => {
     const broken = json({ message: 'no' }, 500);
     server.script(
@@ -151,11 +152,11 @@ void t.test('failures are tried again with growing delays, and Retry-After is ob
     );
     server.script(watch, events());
   });
-  await reflector.ready(AbortSignal.timeout(5000));
+  await reflector.ready(neverAborted);
   t.same(delays, [750, 1500, 3000, 20_000]);
 });
 
-void t.test('a reset connection, an in-stream error and a broken line do not end it', async (t) => {
+void t.test('a reset, an error event and a malformed line do not end the watch', async (t) => {
   const { reflector } = await start(t, (server) => {
     server.script(path, json(page('1', [])));
     server.script(
@@ -170,11 +171,11 @@ void t.test('a reset connection, an in-stream error and a broken line do not end
       events({ type: 'ADDED', object: node('z', '2') }),
     );
   });
-  await until('changed', () => reflector.get('', 'z') !== undefined);
+  await until(() => reflector.get('', 'z') !== undefined, 'changed');
   t.equal(reflector.get('', 'z'), 'amd64');
 });
 
-void t.test('a listener that throws does not end the watch', async (t) => {
+void t.test('an exception of a listener does not end the watch', async (t) => {
   const { reflector } = await start(t, (server) => {
     server.script(path, json(page('1', [])));
     server.script(
@@ -185,17 +186,17 @@ void t.test('a listener that throws does not end the watch', async (t) => {
   reflector.onChange(() => {
     throw new Error('listener');
   });
-  await until('changed', () => reflector.size === 2);
+  await until(() => reflector.size === 2, 'changed');
   t.equal(reflector.size, 2);
 });
 
-void t.test('ready gives up with its signal', async (t) => {
+void t.test('ready rejects when its signal aborts', async (t) => {
   const { reflector } = await start(t, (server) => server.script(path, () => undefined));
   await t.rejects(reflector.ready(AbortSignal.timeout(20)));
   await t.rejects(reflector.ready(AbortSignal.abort(new Error('before'))), { message: 'before' });
 });
 
-void t.test('the objects of one namespace, without a look at those of others', async (t) => {
+void t.test('values can be limited to one namespace', async (t) => {
   const pods = '/api/v1/pods';
   const pod = (namespace: string, name: string, version: string) => ({
     metadata: { namespace, name, resourceVersion: version },
@@ -218,7 +219,7 @@ void t.test('the objects of one namespace, without a look at those of others', a
         `${namespace}/${name} ${resourceVersion}`,
     },
   );
-  await until('the last event', () => reflector.get('a', 'y') === 'a/y 12');
+  await until(() => reflector.get('a', 'y') === 'a/y 12', 'the last event');
   t.same([...reflector.values('a')], ['a/x 1', 'a/y 12']);
   t.same([...reflector.values('b')], []);
   t.equal(reflector.size, 2);

@@ -1,21 +1,31 @@
-/** What holds for every gated pod, judged by models of the API server and of the scheduler. */
+/** Properties of every gated pod, checked with models of the API server and of the scheduler. */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { test } from 'tap';
-import type { Pod } from '../../../src/kube/api/objects.ts';
+import type { NodeSelectorTerm, Pod } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { PlacementDecision, PlacementInput } from '../../../src/placement/decision.ts';
+import { isEmptyTerm, withExpressions } from '../../../src/placement/pod/terms.ts';
 import { ownFieldsOf } from '../../../src/placement/record/own-fields.ts';
 import { patchGatedPod } from '../../../src/placement/patch/patch.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { hostileRecord, inputs, knownImages, nodes } from '../../support/arbitrary-pods.ts';
 import { gatedUpdateFaults } from '../../support/gated-model.ts';
-import { applied, factsFrom, place, withLabels } from '../../support/placement-input.ts';
+import {
+  applied,
+  factsFrom,
+  isIn,
+  place,
+  requiring,
+  termsOf,
+  withLabels,
+} from '../../support/placement-input.ts';
 import { chosenByPerson, schedulingFaults, selects, tolerates } from '../../support/scheduler-model.ts';
 
 const runs = { numRuns: 500 };
 const anyRecord = fc.option(hostileRecord, { nil: undefined });
+const arch = 'kubernetes.io/arch';
 const gate = { name: 'arch.example/scheduling-gate' };
 type Node = (typeof nodes)[number];
 
@@ -32,7 +42,7 @@ const architectures = fc.constantFrom<Policy['architectures']>(
 
 interface Story {
   readonly input: PlacementInput;
-  /** As the webhook let it in. */
+  /** The pod after admission. */
   readonly gated: Pod;
   readonly later: PlacementInput;
   readonly decision: PlacementDecision;
@@ -49,7 +59,7 @@ function withGate(pod: Pod): Pod {
   };
 }
 
-/** What the API server leaves out of what it keeps. */
+/** The pod as the API server stores it: without empty fields. */
 function stored(pod: Pod): Pod {
   return JSON.parse(
     JSON.stringify(pod, (key, value: unknown) =>
@@ -60,7 +70,7 @@ function stored(pod: Pod): Pod {
   ) as Pod;
 }
 
-/** A pod is admitted with what is known then, waits, and is decided with what is known later. */
+/** A pod is admitted with the facts of that time, waits, and is decided with later facts. */
 const stories = (annotation: fc.Arbitrary<string | undefined>): fc.Arbitrary<Story> =>
   fc
     .record({
@@ -97,7 +107,7 @@ function architectureOf(node: Node): string {
   return node.labels['kubernetes.io/arch'] ?? '';
 }
 
-test('every patch is accepted, our gate goes, and the gates of others stay', async () => {
+test("every patch is accepted and removes our gate, and other controllers' gates stay", async () => {
   const property = fc.property(stories(anyRecord), ({ gated, pod }) => {
     assert.deepEqual(gatedUpdateFaults(gated, pod), []);
     assert.deepEqual(schedulingFaults(pod.spec), schedulingFaults(gated.spec));
@@ -110,7 +120,7 @@ test('every patch is accepted, our gate goes, and the gates of others stay', asy
   fc.assert(property, runs);
 });
 
-test('a gated pod never gets onto a node that it excluded, or that a known image cannot run on', async (t) => {
+test('a gated pod never lands on a node that it excluded, or that cannot run a known image', async (t) => {
   let several = 0;
   const property = fc.property(stories(anyRecord), ({ input, gated, later, decision, pod }) => {
     if (decision.outcome === 'skipped') return;
@@ -132,6 +142,54 @@ test('a gated pod never gets onto a node that it excluded, or that a known image
   t.ok(several > 5, `${several} decisions had labels of several architectures`);
 });
 
+/** Changes that the API server accepts in a gated pod, and an image or annotations that anyone may change. */
+const edits = fc.oneof(
+  fc
+    .constantFrom(isIn('zone', 'a'), isIn(arch, 'amd64'), isIn(arch, 'arm64', 'amd64'), {
+      key: arch,
+      operator: 'NotIn',
+      values: ['amd64'],
+    })
+    .map((expression) => (pod: Pod) => {
+      const extended = (term: NodeSelectorTerm) =>
+        isEmptyTerm(term) ? term : withExpressions(term, [expression]);
+      const terms = termsOf(pod)?.map(extended) ?? [{ matchExpressions: [expression] }];
+      const { nodeAffinity } = requiring(...terms).affinity ?? {};
+      const affinity = {
+        ...pod.spec.affinity,
+        nodeAffinity: { ...pod.spec.affinity?.nodeAffinity, ...nodeAffinity },
+      };
+      return { ...pod, spec: { ...pod.spec, affinity } };
+    }),
+  fc.constantFrom('amd64', 'arm64', 's390x').map((name) => (pod: Pod) => ({
+    ...pod,
+    spec: { ...pod.spec, nodeSelector: { [arch]: name, ...pod.spec.nodeSelector } },
+  })),
+  fc.constantFrom('web:1', 'legacy:1', 'new:1').map((image) => (pod: Pod) => ({
+    ...pod,
+    spec: { ...pod.spec, containers: [{ name: 'changed', image }, ...pod.spec.containers.slice(1)] },
+  })),
+  fc.constant((pod: Pod): Pod => ({ ...pod, metadata: { ...pod.metadata, annotations: {} } })),
+);
+
+test('a gated pod that others have changed is patched, and never lands on a wrong node', async () => {
+  const changed = fc.array(edits, { minLength: 1, maxLength: 3 });
+  const property = fc.property(stories(anyRecord), changed, ({ later }, list) => {
+    const before = stored(list.reduce((pod, edit) => edit(pod), later.pod as Pod));
+    const decision = decide({ ...later, pod: before });
+    const after = applied(before, patchGatedPod(before, decision));
+    assert.deepEqual(gatedUpdateFaults(before, after), []);
+    const isAllowed = decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow');
+    for (const node of nodes.filter((each) => selects(after.spec, each))) {
+      assert.ok(selects(before.spec, node), `${node.name} was excluded`);
+      if (decision.outcome === 'skipped' || isAllowed || chosenByPerson(before, node)) continue;
+      for (const { image, architectures: has } of decision.images)
+        assert.ok(has?.includes(architectureOf(node)) ?? true, `${image} cannot run on ${node.name}`);
+    }
+  });
+  fc.assert(property, runs);
+});
+
 test('a gated pod may run on the same nodes as at admission, or fewer', async (t) => {
   let compared = 0;
   const property = fc.property(stories(fc.constant(undefined)), ({ input, later, decision, pod }) => {
@@ -142,7 +200,8 @@ test('a gated pod may run on the same nodes as at admission, or fewer', async (t
     );
     const hadTerms = input.pod.spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
     const isExact = groups.size < 2 || !hadTerms;
-    // What an earlier call added stays: labels that a policy asked for then, and a bound that nothing would be left of.
+    // Additions of an earlier call stay: labels of its policy, and architectures that contradict the current
+    // ones.
     fc.pre(decision.reasons.every(({ rule }) => rule !== 'no-common-architecture-allow'));
     fc.pre(JSON.stringify(later.policy.architectures) === JSON.stringify(input.policy.architectures));
     compared += 1;
@@ -162,7 +221,7 @@ test('a gated pod may run on the same nodes as at admission, or fewer', async (t
   t.ok(compared > 100, `${compared} were compared`);
 });
 
-test('the record stays true: a third look finds the same own parts, decides the same and adds nothing', async () => {
+test('the record stays correct: a third call finds the same own parts, makes the same decision and adds nothing', async () => {
   const property = fc.property(stories(fc.constant(undefined)), ({ input, later, decision, pod }) => {
     if (decision.outcome === 'skipped') return;
     const again = withGate(pod);

@@ -1,4 +1,4 @@
-/** Patches of gated pods, case by case; `gated-properties.test.ts` says what holds for all. */
+/** Patches of gated pods, case by case. `gated-properties.test.ts` has properties of all. */
 import t from 'tap';
 import type { NodeSelectorTerm, Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
@@ -47,12 +47,12 @@ function decided(gated: Pod, policy: Partial<Policy> = {}, options: GatedPlanOpt
   const patch = patchGatedPod(gated, decision, options);
   const pod = applied(gated, patch);
   t.same(gatedUpdateFaults(gated, pod), []);
-  // `changes`: without the guard, the gate and the record, which tests of their own look at.
+  // `changes`: without the guard, the gate and the record, which have their own tests.
   const others = /^\/(?:metadata|spec\/schedulingGates)/u;
   return { decision, patch, pod, changes: patch.filter(({ path }) => !others.test(path)) };
 }
 
-/** Admitted while `later` was not known, then decided when it is. */
+/** Admitted while `later` was unknown, then decided when it is known. */
 function afterWebhook(images: readonly string[], spec: Partial<PodSpec>, policy: Partial<Policy> = {}) {
   const admitted = place(
     inputOf(podOf(images, spec), { ...known, arm: undefined as never, intel: undefined as never }, policy),
@@ -61,21 +61,24 @@ function afterWebhook(images: readonly string[], spec: Partial<PodSpec>, policy:
   return decided({ metadata: { ...metadata, resourceVersion: '41' }, spec: placed }, policy);
 }
 
-void t.test('the version first, then the placement, our gate alone, and the record', async (t) => {
-  t.same(
-    decided(gatedPod(['arm'])).patch.map(({ op, path }) => `${op} ${path}`),
-    [
-      'replace /metadata/resourceVersion',
-      'add /spec/affinity',
-      'remove /spec/schedulingGates/1',
-      'add /metadata/annotations',
-    ],
-  );
-  const guard = { op: 'replace', path: '/metadata/resourceVersion', value: '41' };
-  t.same(decided(gatedPod(['arm'])).patch[0], guard);
-  t.same(ungatedPod(gatedPod(['arm'])), [guard, { op: 'remove', path: '/spec/schedulingGates/1' }]);
-  t.same(ungatedPod(podOf(['arm'])), [], 'nothing to take away, nothing to guard');
-});
+void t.test(
+  'the patch checks the resourceVersion, places the pod, removes only our gate and writes the record',
+  async (t) => {
+    t.same(
+      decided(gatedPod(['arm'])).patch.map(({ op, path }) => `${op} ${path}`),
+      [
+        'replace /metadata/resourceVersion',
+        'add /spec/affinity',
+        'remove /spec/schedulingGates/1',
+        'add /metadata/annotations',
+      ],
+    );
+    const guard = { op: 'replace', path: '/metadata/resourceVersion', value: '41' };
+    t.same(decided(gatedPod(['arm'])).patch[0], guard);
+    t.same(ungatedPod(gatedPod(['arm'])), [guard, { op: 'remove', path: '/spec/schedulingGates/1' }]);
+    t.same(ungatedPod(podOf(['arm'])), [], 'no gate, no guard');
+  },
+);
 
 void t.test('a skipped pod only loses the gate', async (t) => {
   const { patch, decision } = decided(
@@ -84,7 +87,7 @@ void t.test('a skipped pod only loses the gate', async (t) => {
   t.equal(decision.skip, 'disabled-by-pod');
   t.equal(patch.length, 2);
   const denied = decide(inputOf(gatedPod(['arm', 'intel']), known, { onNoCommonArchitecture: 'deny' }));
-  t.equal(patchGatedPod(gatedPod(['arm', 'intel']), denied).length, 2, 'nobody can be denied any more');
+  t.equal(patchGatedPod(gatedPod(['arm', 'intel']), denied).length, 2, 'a gated pod cannot be denied');
 });
 
 void t.test('required terms are created if there are none', async (t) => {
@@ -105,11 +108,11 @@ void t.test('required terms are created if there are none', async (t) => {
   t.same(
     termsOf(decided(gatedPod(['both']), { architectures: rules }).pod),
     [termOf(archIn('amd64')), termOf(archIn('arm64'), isIn('pool', 'p'))],
-    'several, where the labels differ',
+    'several terms if the labels differ',
   );
 });
 
-void t.test('expressions are appended to each term that does not constrain itself', async (t) => {
+void t.test('expressions are appended to each term without an architecture constraint', async (t) => {
   const affinity = required(
     termOf(isIn('zone', 'a')),
     termOf(archIn('s390x')),
@@ -130,7 +133,7 @@ void t.test('expressions are appended to each term that does not constrain itsel
   );
 });
 
-void t.test('the additions of the webhook stay, and the narrower requirement is appended', async (t) => {
+void t.test("the webhook's additions stay, and the narrower requirement is appended", async (t) => {
   const own = required(termOf(isIn('zone', 'a')));
   const { pod, changes, decision } = afterWebhook(['many', 'arm'], { affinity: own ?? {} });
   t.same(decision.required, ['arm64']);
@@ -144,10 +147,10 @@ void t.test('the additions of the webhook stay, and the narrower requirement is 
   const made = afterWebhook(['many', 'arm'], {});
   t.equal(recordedIn(inputOf(made.pod))?.added.made, true);
   const again = place(inputOf(made.pod, known));
-  t.same(termsOf(again.pod), [termOf(archIn('arm64'))], 'sent again, it is placed as if for the first time');
+  t.same(termsOf(again.pod), [termOf(archIn('arm64'))], 'submitted again, it is placed like a new pod');
 });
 
-void t.test('copies that the webhook made are narrowed each by its own group', async (t) => {
+void t.test('each copy of a term that the webhook made is narrowed by its own group', async (t) => {
   const architectures = { arm64: withLabels({ pool: 'p' }) };
   const { pod } = afterWebhook(['both', 'arm'], {}, { architectures });
   t.same(termsOf(pod), [
@@ -160,7 +163,7 @@ void t.test('copies that the webhook made are narrowed each by its own group', a
 });
 
 void t.test(
-  'labels for the node do not make a term behind the gate, because it could not be copied',
+  'labels of a node class are not required of a gated pod, because its term could not be copied',
   async (t) => {
     const rack = isIn('rack', 'r1');
     const policy = { matchNodeLabels: ['rack'], architectures: { arm64: withLabels({ pool: 'p' }) } };
@@ -175,7 +178,11 @@ void t.test(
     ]);
     const bare = podOf(['none'], {}, { labels: { rack: 'r1' }, resourceVersion: '41' });
     const waiting = place(inputOf(bare, {}, policy)).pod;
-    t.same(termsOf(decided(waiting, policy).pod), [termOf(rack)], 'without a requirement, they come alone');
+    t.same(
+      termsOf(decided(waiting, policy).pod),
+      [termOf(rack)],
+      'without a required architecture, only the labels',
+    );
   },
 );
 
@@ -184,7 +191,7 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
   const zone = isIn('zone', 'a');
   const notIntel = { key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64', 's390x'] };
   const affinity = required(termOf(zone), termOf(notIntel)) ?? {};
-  /** Architectures that each term got, and those of the record. */
+  /** Architectures added to each term, and those of the record. */
   const chosen = (policy: Partial<Policy>, options: GatedPlanOptions = {}): string => {
     const { pod } = decided(gatedPod(['many'], { affinity }), { architectures, ...policy }, options);
     const added = termsOf(pod)?.map(({ matchExpressions = [] }) => matchExpressions[1]) ?? [];
@@ -192,17 +199,21 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
     const recorded = recordedIn(inputOf(pod, {}, { architectures }))?.architectures;
     return `${added.map((each) => each?.values?.join('|')).join(', ')}: ${recorded?.join(' ')}`;
   };
-  t.equal(chosen({}), 'amd64, arm64: amd64 arm64', 'the first; the term that leaves one gets that one');
+  t.equal(chosen({}), 'amd64, arm64: amd64 arm64', 'the first; a term that allows only one gets that one');
   const preference = { weights: { s390x: 1 }, origin: 'configuration' };
   t.equal(chosen({ preference }), 's390x, arm64: arm64 s390x', 'the preferred one');
   const nodesOf = (name: string): number => ({ amd64: 1, arm64: 5, s390x: 2 })[name] ?? 0;
-  t.equal(chosen({}, { nodesOf }), 'arm64, arm64: arm64', 'the one with most nodes');
-  t.equal(chosen({ preference }, { nodesOf }), 's390x, arm64: arm64 s390x', 'preferred before most nodes');
+  t.equal(chosen({}, { nodesOf }), 'arm64, arm64: arm64', 'the one with the most nodes');
+  t.equal(
+    chosen({ preference }, { nodesOf }),
+    's390x, arm64: arm64 s390x',
+    'the preferred one, even with fewer nodes',
+  );
   const fewer = { architectures: { s390x: architectures.s390x } };
-  t.equal(chosen(fewer), 'amd64|arm64, amd64|arm64: amd64 arm64', 'the one with most architectures');
+  t.equal(chosen(fewer), 'amd64|arm64, amd64|arm64: amd64 arm64', 'the group with the most architectures');
 });
 
-void t.test('no common architecture: an architecture that no node has', async (t) => {
+void t.test('without a common architecture, an architecture that no node has is required', async (t) => {
   const { decision, pod } = decided(gatedPod(['arm', 'intel']));
   t.equal(decision.outcome, 'pending');
   t.same(termsOf(pod), [termOf(archIn('no-common-architecture'))]);
@@ -223,7 +234,7 @@ void t.test('a hard preference pins by nodeSelector only if the key is not set',
   ]);
   const pinned = place(inputOf(podOf(['both']), known, hard)).pod;
   const gated = { ...pinned, spec: { ...pinned.spec, schedulingGates: gates } };
-  t.same(decided(gated, hard).changes, [], 'ours from before');
+  t.same(decided(gated, hard).changes, [], 'our earlier pin');
   const other = { ...hard, preference: { ...hard.preference, weights: { amd64: 1 } } };
   t.same(decided(gated, other).changes, [
     { op: 'add', path: '/spec/affinity', value: required(termOf(archIn('amd64'))) },
@@ -234,38 +245,41 @@ void t.test('a hard preference pins by nodeSelector only if the key is not set',
   );
 });
 
-void t.test('preferences come and go, tolerations come when the gate goes', async (t) => {
-  const tolerations = [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }];
-  const preference = { weights: { arm64: 7 }, origin: 'configuration' };
-  const toleration = (value: string): object => ({ ...tolerations[0], value });
-  const { pod, changes } = afterWebhook(['many', 'arm'], {}, { tolerations, preference });
-  t.same(
-    pod.spec.tolerations,
-    [toleration('arm64')],
-    'none of the upper bound, which could not be taken away',
-  );
-  t.same(recordedIn(inputOf(pod, {}, { tolerations }))?.added.tolerations, pod.spec.tolerations);
-  t.ok(changes.some((change) => 'value' in change && JSON.stringify(change.value).includes('"weight":7')));
-  const fresh = decided(gatedPod(['arm'], { tolerations: [{ key: 'gpu', operator: 'Exists' }] }), {
-    tolerations,
-  });
-  t.same(fresh.changes.at(-1), { op: 'add', path: '/spec/tolerations/-', value: toleration('arm64') });
-  t.same(decided(gatedPod(['arm']), { tolerations }).changes.at(-1), {
-    op: 'add',
-    path: '/spec/tolerations',
-    value: [toleration('arm64')],
-  });
-  const preferredArch = { weight: 7, preference: termOf(archIn('arm64')) };
-  t.same(
-    decided({ ...pod, spec: { ...pod.spec, schedulingGates: gates } }, { tolerations }).pod.spec.affinity
-      ?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution,
-    [],
-    'a preference that is gone',
-  );
-  t.same(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [preferredArch]);
-});
+void t.test(
+  'preferences are added and removed, tolerations are added with the removal of the gate',
+  async (t) => {
+    const tolerations = [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }];
+    const preference = { weights: { arm64: 7 }, origin: 'configuration' };
+    const toleration = (value: string): object => ({ ...tolerations[0], value });
+    const { pod, changes } = afterWebhook(['many', 'arm'], {}, { tolerations, preference });
+    t.same(
+      pod.spec.tolerations,
+      [toleration('arm64')],
+      'no toleration for the upper bound, because it could not be removed',
+    );
+    t.same(recordedIn(inputOf(pod, {}, { tolerations }))?.added.tolerations, pod.spec.tolerations);
+    t.ok(changes.some((change) => 'value' in change && JSON.stringify(change.value).includes('"weight":7')));
+    const fresh = decided(gatedPod(['arm'], { tolerations: [{ key: 'gpu', operator: 'Exists' }] }), {
+      tolerations,
+    });
+    t.same(fresh.changes.at(-1), { op: 'add', path: '/spec/tolerations/-', value: toleration('arm64') });
+    t.same(decided(gatedPod(['arm']), { tolerations }).changes.at(-1), {
+      op: 'add',
+      path: '/spec/tolerations',
+      value: [toleration('arm64')],
+    });
+    const preferredArch = { weight: 7, preference: termOf(archIn('arm64')) };
+    t.same(
+      decided({ ...pod, spec: { ...pod.spec, schedulingGates: gates } }, { tolerations }).pod.spec.affinity
+        ?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution,
+      [],
+      'a removed preference',
+    );
+    t.same(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [preferredArch]);
+  },
+);
 
-void t.test('a pod that constrains its architecture keeps that', async (t) => {
+void t.test('a pod keeps its own architecture constraint', async (t) => {
   const { decision, changes } = decided(
     gatedPod(['arm'], { affinity: required(termOf(archIn('amd64'))) ?? {} }),
   );
@@ -273,16 +287,19 @@ void t.test('a pod that constrains its architecture keeps that', async (t) => {
   t.same(changes, []);
 });
 
-void t.test('a record counts after a change of the policy: nothing can be removed', async (t) => {
-  const architectures = { arm64: withLabels({ pool: 'p' }) };
-  const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
-  const { decision, pod } = decided({
-    ...admitted,
-    metadata: { ...admitted.metadata, resourceVersion: '1' },
-  });
-  t.equal(decision.outcome, 'fallback', 'it is not taken for a constraint of its own');
-  t.same(termsOf(pod)?.[1], termOf(archIn('arm64'), isIn('pool', 'p'), archIn('amd64', 'arm64', 's390x')));
-});
+void t.test(
+  'after a change of the policy, recorded additions stay, because nothing can be removed',
+  async (t) => {
+    const architectures = { arm64: withLabels({ pool: 'p' }) };
+    const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
+    const { decision, pod } = decided({
+      ...admitted,
+      metadata: { ...admitted.metadata, resourceVersion: '1' },
+    });
+    t.equal(decision.outcome, 'fallback', "they do not count as the pod's own constraint");
+    t.same(termsOf(pod)?.[1], termOf(archIn('arm64'), isIn('pool', 'p'), archIn('amd64', 'arm64', 's390x')));
+  },
+);
 
 void t.test('nodes that cannot pull are excluded when the gate is removed, and only once', async (t) => {
   const gated = gatedPod(['arm'], { affinity: required(termOf(isIn('zone', 'a'))) ?? {} });
@@ -296,7 +313,7 @@ void t.test('nodes that cannot pull are excluded when the gate is removed, and o
   const once = applied(gated, patchGatedPod(gated, decide(input)));
   t.same(termsOf(once), [termOf(isIn('zone', 'a'), archIn('arm64'), notIn)]);
   const again = { ...once, spec: { ...once.spec, schedulingGates: gates } };
-  t.equal(patchGatedPod(again, decide({ ...input, pod: again })).length, 2, 'nothing is added twice');
+  t.equal(patchGatedPod(again, decide({ ...input, pod: again })).length, 2, 'no repeated addition');
   const others = {
     ...input,
     pod: again,
@@ -309,7 +326,7 @@ void t.test('nodes that cannot pull are excluded when the gate is removed, and o
   ]);
 });
 
-void t.test('a narrowed term of several architectures is found again', async (t) => {
+void t.test('a second call recognizes a narrowed term of several architectures', async (t) => {
   const architectures = { amd64: withLabels({ pool: 'p' }) };
   const later = { ...known, later: 'amd64' };
   const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
@@ -318,11 +335,11 @@ void t.test('a narrowed term of several architectures is found again', async (t)
   const narrowed = applied(gated, patchGatedPod(gated, decideLater(gated)));
   t.equal(termsOf(narrowed)?.length, 2);
   const again = { ...narrowed, spec: { ...narrowed.spec, schedulingGates: gates } };
-  t.equal(patchGatedPod(again, decideLater(again)).length, 2, 'nothing is added twice');
-  t.equal(decideLater(again).own?.terms, undefined, 'no term is taken for its own');
+  t.equal(patchGatedPod(again, decideLater(again)).length, 2, 'no repeated addition');
+  t.equal(decideLater(again).own?.terms, undefined, "no term counts as the pod's own");
 });
 
-void t.test('the label that says gated follows; a pod without it gets none', async (t) => {
+void t.test('the state label follows the decision; a pod without one gets none', async (t) => {
   const labeled = (images: readonly string[], more: Readonly<Record<string, string>> = {}) =>
     gatedPod(images, {}, { labels: { [keys.placementState]: 'gated', ...more } });
   const label = '/metadata/labels/arch.example~1placement-state';

@@ -55,7 +55,7 @@ type Case = readonly [policy: Partial<Policy>, spec: object, patch: Patch];
 const cases: Readonly<Record<string, Case>> = {
   'everything absent': [soft, {}, whole],
   'everything null': [soft, allNull, whole],
-  'affinity of another kind': [{}, { affinity: { podAffinity: {} } }, nodeAffinityAdded],
+  'only pod affinity': [{}, { affinity: { podAffinity: {} } }, nodeAffinityAdded],
   'null node affinity': [{}, { affinity: { nodeAffinity: null } }, nodeAffinityAdded],
   'empty node affinity': [soft, { affinity: { nodeAffinity: {} }, tolerations: [] }, intoNodeAffinity],
   'null lists in node affinity': [
@@ -63,7 +63,7 @@ const cases: Readonly<Record<string, Case>> = {
     { affinity: nullLists, tolerations: [{ key: 'x' }] },
     intoNodeAffinity,
   ],
-  'terms and preferences of its own': [
+  'its own terms and preferences': [
     soft,
     itsOwn,
     [
@@ -73,7 +73,7 @@ const cases: Readonly<Record<string, Case>> = {
     ],
   ],
   'a pin without a nodeSelector': [hard, {}, [['add', '/spec/nodeSelector', onArch('amd64').nodeSelector]]],
-  'a pin beside others': [
+  'a pin beside other selectors': [
     hard,
     { nodeSelector: { zone: 'a' } },
     [['add', '/spec/nodeSelector/kubernetes.io~1arch', 'amd64']],
@@ -128,7 +128,7 @@ for (const [name, metadata, path] of places) {
   });
 }
 
-test('an admission never tests, and removes nothing but our gate, annotations and label', async (t) => {
+test('an admission patch has no `test`, and removes only our gate, annotations and label', async (t) => {
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {

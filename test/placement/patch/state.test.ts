@@ -11,7 +11,7 @@ const stateAfter = (
   metadata: object = {},
 ) => place(inputOf(podOf(Object.keys(images), {}, metadata), images as never, policy)).pod.metadata?.labels;
 
-t.test('each state at admission', async (t) => {
+t.test('the state label at admission', async (t) => {
   const gate = { onUnknownImage: 'gate' } as const;
   const rows: [about: string, labels: ReturnType<typeof stateAfter>, state: string | undefined][] = [
     ['known', stateAfter({ a: 'amd64' }), 'placed'],
@@ -26,7 +26,7 @@ t.test('each state at admission', async (t) => {
       stateAfter({ a: 'amd64', b: 'arm64' }, { onNoCommonArchitecture: 'pend' }),
       'pending',
     ],
-    ['nothing is added', stateAfter({ a: '' }), undefined],
+    ['no addition', stateAfter({ a: '' }), undefined],
     [
       'a label that a person copied',
       stateAfter({ a: '' }, {}, { labels: { [keys.placementState]: 'gated' } }),
@@ -45,7 +45,7 @@ t.test('each state at admission', async (t) => {
   t.match(
     readFileSync('charts/archwright/templates/ownrights.yaml', 'utf8'),
     "in ['gated', 'placed', 'fallback', 'pending']",
-    'the chart allows these',
+    'the values in the chart',
   );
 });
 

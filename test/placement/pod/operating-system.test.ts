@@ -17,7 +17,7 @@ function term(operator: string, ...values: readonly string[]): NodeSelectorTerm 
 const windows = { nodeSelector: { [label]: 'windows' } };
 
 const cases: readonly (readonly [name: string, spec: Partial<PodSpec>, os: string])[] = [
-  ['nothing is said', {}, 'linux'],
+  ['not set', {}, 'linux'],
   ['spec.os', { os: { name: 'windows' } }, 'windows'],
   ['spec.os without a name', { os: { name: '' } }, 'linux'],
   ['the nodeSelector', windows, 'windows'],
@@ -36,9 +36,9 @@ const cases: readonly (readonly [name: string, spec: Partial<PodSpec>, os: strin
     required(term('In', 'windows'), termOf({ key: 'pool', operator: 'Exists' })),
     'linux',
   ],
-  ['terms that differ', required(term('In', 'windows'), term('In', 'linux')), 'linux'],
-  ['a term with two', required(term('In', 'windows', 'linux')), 'linux'],
-  ['a term that leaves one out', required(term('NotIn', 'linux')), 'linux'],
+  ['different terms', required(term('In', 'windows'), term('In', 'linux')), 'linux'],
+  ['a term with two systems', required(term('In', 'windows', 'linux')), 'linux'],
+  ['a term that excludes one', required(term('NotIn', 'linux')), 'linux'],
   ['no term at all', required(), 'linux'],
   ['the nodeSelector beside a term', { ...windows, ...required(term('In', 'linux')) }, 'windows'],
 ];
@@ -50,15 +50,15 @@ for (const [name, spec, os] of cases) {
   });
 }
 
-test('a pod for Windows as most are written: it is placed, not refused', async (t) => {
+test('a typical pod for Windows is placed', async (t) => {
   const decision = decide(inputOf(podOf(['a'], windows), { a: 'windows/amd64' }));
   t.equal(decision.outcome, 'placed');
   t.strictSame(decision.required, ['amd64']);
   const lost = decide(inputOf(podOf(['a'], windows), { a: 'linux/arm64' }));
-  t.equal(lost.outcome, 'denied', 'an image for Linux alone has nothing for it');
+  t.equal(lost.outcome, 'denied', 'not with an image for Linux only');
 });
 
-test('an override names architectures, whatever system the pod is for', async (t) => {
+test('an override applies to pods of every operating system', async (t) => {
   const override = facts('linux/arm64 windows/arm64', { source: 'override' });
   for (const os of ['linux', 'windows', 'freebsd', 'darwin']) {
     const decision = decide(inputOf(podOf(['a'], { nodeSelector: { [label]: os } }), { a: override }));
@@ -71,8 +71,8 @@ test('an override names architectures, whatever system the pod is for', async (t
 test('a debugging container in a pod for Windows gets no false warning', async (t) => {
   const known = factsFrom({ debug: 'linux/arm64 windows/amd64' });
   const pod = podOf([], { ...windows, nodeName: 'n1', ephemeralContainers: [{ name: 'd', image: 'debug' }] });
-  const said = (nodeArchitecture: string): number =>
+  const warningsOn = (nodeArchitecture: string): number =>
     runningPodWarnings({ pod, oldPod: undefined, nodeArchitecture, facts: known }).length;
-  t.equal(said('amd64'), 0);
-  t.equal(said('arm64'), 1);
+  t.equal(warningsOn('amd64'), 0);
+  t.equal(warningsOn('arm64'), 1);
 });

@@ -48,37 +48,37 @@ const same: Partial<Policy> = {
 };
 
 const cases: Readonly<Record<string, Case>> = {
-  'ANDed into one': { terms: ['zone In a'], after: ['zone In a; arch In amd64,arm64'] },
-  'ANDed into each, never added as a further one': {
+  'ANDed into a term': { terms: ['zone In a'], after: ['zone In a; arch In amd64,arm64'] },
+  'ANDed into each term, never added as a further term': {
     terms: ['zone In a', 'disk Exists'],
     after: ['zone In a; arch In amd64,arm64', 'disk Exists; arch In amd64,arm64'],
   },
   'an empty one stays empty': { terms: [{}, 'zone In a'], after: [{}, 'zone In a; arch In amd64,arm64'] },
-  'one of empty lists stays empty': {
+  'a term of empty lists stays empty': {
     terms: [{ matchExpressions: [], matchFields: [] }, 'zone In a'],
     after: [{ matchExpressions: [], matchFields: [] }, 'zone In a; arch In amd64,arm64'],
   },
-  'only empty ones: the pod matches nothing and keeps that': { terms: [{}], after: [{}] },
+  'only empty terms: the pod still matches no node': { terms: [{}], after: [{}] },
   'an empty list matches nothing and stays': { terms: [], after: [] },
   'a null list too': { terms: null, after: null },
-  'one that chooses an architecture is kept beside one that gets ours': {
+  'a term with an architecture stays unchanged beside one that gets ours': {
     terms: ['arch In s390x', 'zone In a'],
     after: ['arch In s390x', 'zone In a; arch In amd64,arm64'],
   },
-  'the beta label chooses as well': {
+  'the beta label is a constraint too': {
     terms: ['beta.kubernetes.io/arch In amd64', 'zone In a'],
     after: ['beta.kubernetes.io/arch In amd64', 'zone In a; arch In amd64,arm64'],
   },
-  'NotIn only leaves something out': {
+  'NotIn is no constraint': {
     terms: ['arch NotIn arm64'],
     after: ['arch NotIn arm64; arch In amd64,arm64'],
   },
-  'Exists constrains nothing': { terms: ['arch Exists'], after: ['arch Exists; arch In amd64,arm64'] },
-  'DoesNotExist is a choice': { terms: ['arch DoesNotExist'], after: ['arch DoesNotExist'] },
-  'Gt is none': { terms: ['arch Gt 5'], after: ['arch Gt 5; arch In amd64,arm64'] },
-  'Lt is none': { terms: ['arch Lt 5'], after: ['arch Lt 5; arch In amd64,arm64'] },
-  'a pinned node is kept': { terms: [pinned], after: [pinned] },
-  'a node left out gets expressions': {
+  'Exists is no constraint': { terms: ['arch Exists'], after: ['arch Exists; arch In amd64,arm64'] },
+  'DoesNotExist is a constraint': { terms: ['arch DoesNotExist'], after: ['arch DoesNotExist'] },
+  'Gt is no constraint': { terms: ['arch Gt 5'], after: ['arch Gt 5; arch In amd64,arm64'] },
+  'Lt is no constraint': { terms: ['arch Lt 5'], after: ['arch Lt 5; arch In amd64,arm64'] },
+  'a pinned node stays unchanged': { terms: [pinned], after: [pinned] },
+  'an excluded node gets expressions': {
     terms: [notPinned],
     after: [{ ...notPinned, matchExpressions: [ours] }],
   },
@@ -86,16 +86,16 @@ const cases: Readonly<Record<string, Case>> = {
     terms: [{ ...notPinned, matchExpressions: null } as unknown as NodeSelectorTerm],
     after: [{ ...notPinned, matchExpressions: [ours] }],
   },
-  'multiplied where node labels differ by architecture': {
+  'multiplied if node labels differ by architecture': {
     terms: ['zone In a', {}, pinned],
     policy: differing,
     after: ['zone In a; arch In amd64', 'zone In a; arch In arm64; disk In ssd; pool In arm', {}, pinned],
   },
-  'made and multiplied where there is none': {
+  'created and multiplied if there is none': {
     policy: differing,
     after: ['arch In amd64', 'arch In arm64; disk In ssd; pool In arm'],
   },
-  'not multiplied where the labels are the same': {
+  'not multiplied if the labels are equal': {
     terms: ['zone In a'],
     policy: same,
     after: ['zone In a; arch In amd64,arm64; pool In mixed'],
@@ -127,7 +127,7 @@ test('matchNodeLabels is ANDed into every term that can match', async (t) => {
   ]);
 });
 
-test('what constrains, and what is let through', async (t) => {
+test('which expressions constrain the architecture', async (t) => {
   t.equal(constrainsItself(termOf(e(arch, 'In', 'amd64'))), true);
   t.equal(constrainsItself(termOf(e('zone', 'In', 'amd64'))), false);
   t.equal(constrainsItself({}), false);
@@ -147,7 +147,7 @@ test('what constrains, and what is let through', async (t) => {
   t.equal(permits({}, 'arm64'), false);
 });
 
-test('a pod whose NotIn leaves nothing of what its images have says so', async (t) => {
+test('a pod whose NotIn excludes all architectures of its images gets a warning', async (t) => {
   const { decision, pod } = place(inputOf(withTerms([termOf(e(arch, 'NotIn', 'arm64'))]), { a: 'arm64' }));
   t.strictSame(termsOf(pod), [termOf(e(arch, 'NotIn', 'arm64'), e(arch, 'In', 'arm64'))]);
   t.match(decision.warnings, [/own node affinity excludes all that its images can run on: arm64/u]);

@@ -50,7 +50,7 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
   ['a list of additions', record([])],
   ['no key of images', '{"v":1,"added":{}}'],
   ['architectures as text', record({}, { architectures: 'amd64' })],
-  ['architectures that are none', record({}, { architectures: ['a b'] })],
+  ['invalid architectures', record({}, { architectures: ['a b'] })],
   [
     'too many architectures',
     record({}, { architectures: Array.from({ length: 17 }, (_, index) => `a${index}`) }),
@@ -65,11 +65,14 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
   ['lookalikes as numbers', record({ lookalikes: [1] })],
   ['nodes as object', record({ excludedNodes: {} })],
   ['nodes as numbers', record({ excludedNodes: [1] })],
-  ['more nodes than we ever name', record({ excludedNodes: Array.from({ length: 251 }, (_, n) => `n${n}`) })],
+  [
+    'more nodes than any real record',
+    record({ excludedNodes: Array.from({ length: 251 }, (_, n) => `n${n}`) }),
+  ],
   ['a preference as object', record({ preferred: [{ weight: 1 }] })],
   ['a preference without a weight', record({ preferred: [['amd64']] })],
   ['a preference with a weight as text', record({ preferred: [['amd64', '1']] })],
-  ['a preference for no architecture', record({ preferred: [['a b', 1]] })],
+  ['a preference for an invalid architecture', record({ preferred: [['a b', 1]] })],
   ['tolerations as object', record({ tolerations: {} })],
   ['a toleration as text', record({ tolerations: ['arch'] })],
   ['a toleration with a number', record({ tolerations: [{ key: 1 }] })],
@@ -77,32 +80,32 @@ const unreadable: readonly (readonly [name: string, text: string])[] = [
   ['a pin that is not an architecture', record({ pinned: 'a b' })],
   ['a pin that is not a string', record({ pinned: 1 })],
   ['deep nesting', '['.repeat(30_000)],
-  ['more than we ever write', record({}, { padding: 'x'.repeat(40_000) })],
+  ['larger than any real record', record({}, { padding: 'x'.repeat(40_000) })],
 ];
 
 for (const [name, text] of unreadable) {
-  test(`a record that is none: ${name}`, async (t) => {
+  test(`an invalid record is ignored: ${name}`, async (t) => {
     t.equal(read(text), undefined);
     const input = inputOf(withRecord(text, { nodeSelector: { zone: 'a' } }), known, policy);
     const { pod } = place(input);
     t.match(
       JSON.parse(pod.metadata?.annotations?.[key] ?? ''),
       { v: 1, outcome: 'placed' },
-      'ours takes its place',
+      'our record replaces it',
     );
     t.strictSame(pod.spec.nodeSelector, { zone: 'a' });
     t.strictSame(place({ ...input, pod }).patch, []);
   });
 }
 
-test('an annotation that is not a record goes, and nothing else with it', async (t) => {
+test('an annotation that is not a record is removed, and nothing else', async (t) => {
   const spec = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
   t.strictSame(place(inputOf(withRecord('something else', spec), known)).patch, [
     { op: 'remove', path: '/metadata/annotations/arch.example~1decision' },
   ]);
 });
 
-test('our own record goes with the last of what it records', async (t) => {
+test('our record is removed with its last addition', async (t) => {
   const first = placePod(['a'], known);
   const artifact = place(inputOf(first.pod, { a: '' }));
   t.strictSame(artifact.pod.metadata?.annotations, {});
@@ -110,7 +113,7 @@ test('our own record goes with the last of what it records', async (t) => {
   t.strictSame(place(inputOf(artifact.pod, { a: '' })).patch, []);
 });
 
-test('a record only names what this policy adds', async (t) => {
+test('a record counts only for additions of this policy', async (t) => {
   const arch = (value: string): object => ({ key: 'arch', operator: 'Equal', value, effect: 'NoSchedule' });
   const added = read(
     record({ tolerations: [arch('amd64'), { key: 'gpu', operator: 'Exists' }, { operator: 'Exists' }] }),
@@ -120,47 +123,47 @@ test('a record only names what this policy adds', async (t) => {
     const [key, values] = text.split('=');
     return [key, values?.split(',') ?? []];
   };
-  const believed = (text: string, match: unknown = []): number | undefined => {
+  const accepted = (text: string, match: unknown = []): number | undefined => {
     const terms = [text === '' ? [] : text.split('; ').map(expression)];
     return read(record({ terms, match, made: true }))?.added.terms.length;
   };
-  t.equal(believed('kubernetes.io/arch=amd64,arm64'), 1);
-  t.equal(believed('kubernetes.io/arch=no-common-architecture'), 1);
-  t.equal(believed('kubernetes.io/arch=arm64; pool=arm; rack=r1'), 1);
-  t.equal(believed('rack='), 1);
+  t.equal(accepted('kubernetes.io/arch=amd64,arm64'), 1);
+  t.equal(accepted('kubernetes.io/arch=no-common-architecture'), 1);
+  t.equal(accepted('kubernetes.io/arch=arm64; pool=arm; rack=r1'), 1);
+  t.equal(accepted('rack='), 1);
   const wrong = {
-    'never in this order': 'kubernetes.io/arch=arm64,amd64',
-    'never twice': 'kubernetes.io/arch=amd64,amd64',
-    'never without a value': 'kubernetes.io/arch',
-    'never a name that is none': 'kubernetes.io/arch=a b',
-    'never this key': 'beta.kubernetes.io/arch=amd64',
-    'never a key that the policy does not list': 'zone=a',
-    'never another value': 'pool=x86',
-    'never two values': 'rack=r1,r2',
-    'never what no label can be': 'rack=r 1',
-    'never an empty list': '',
+    'another order': 'kubernetes.io/arch=arm64,amd64',
+    'a repeated value': 'kubernetes.io/arch=amd64,amd64',
+    'no value': 'kubernetes.io/arch',
+    'an invalid name': 'kubernetes.io/arch=a b',
+    'another key': 'beta.kubernetes.io/arch=amd64',
+    'a key that the policy does not list': 'zone=a',
+    'another value': 'pool=x86',
+    'two values': 'rack=r1,r2',
+    'an invalid label value': 'rack=r 1',
+    'an empty list': '',
   };
-  for (const [name, text] of Object.entries(wrong)) t.equal(believed(text), 0, name);
-  t.equal(believed('kubernetes.io/arch=amd64', [['pool', ['arm']]]), 0, 'match holds only handed-on labels');
+  for (const [name, text] of Object.entries(wrong)) t.equal(accepted(text), 0, name);
+  t.equal(accepted('kubernetes.io/arch=amd64', [['pool', ['arm']]]), 0, '`match` has only matched labels');
   t.equal(read(record({ terms: [[['zone', ['a']]]], made: true }))?.added.made, false);
 });
 
 test('a record may exclude nodes, sorted', async (t) => {
   const terms = [[['kubernetes.io/arch', ['amd64']]]];
-  const believed = (excludedNodes: unknown): readonly string[] | undefined =>
+  const accepted = (excludedNodes: unknown): readonly string[] | undefined =>
     recordedIn(inputOf(withRecord(record({ terms, excludedNodes })), {}, policy))?.added.excludedNodes;
-  t.strictSame(believed(['a', 'b']), ['a', 'b']);
-  t.strictSame(believed(['b', 'a']), [], 'never in this order');
-  t.strictSame(believed(['a', 'a']), [], 'never twice');
-  t.strictSame(believed(['']), [], 'never an empty name');
-  t.strictSame(believed(['a b']), [], 'never a name that is none');
+  t.strictSame(accepted(['a', 'b']), ['a', 'b']);
+  t.strictSame(accepted(['b', 'a']), [], 'another order');
+  t.strictSame(accepted(['a', 'a']), [], 'a repeated name');
+  t.strictSame(accepted(['']), [], 'an empty name');
+  t.strictSame(accepted(['a b']), [], 'an invalid name');
   const read = recordedIn(inputOf(withRecord(record({ terms, excludedNodes: ['a'] }))));
   const notIn = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: ['a'] };
   t.strictSame(read?.added.terms, [[archIn('amd64'), notIn]]);
   t.strictSame(read?.added.match, [notIn]);
 });
 
-test('a forged record removes nothing that a person wrote', async (t) => {
+test("a forged record removes none of the pod's own parts", async (t) => {
   const zone = isIn('zone', 'a');
   const gpu = { key: 'gpu', operator: 'Exists' };
   const spec: Partial<PodSpec> = {
@@ -186,11 +189,11 @@ test('a recorded pin counts only under mode `hard`', async (t) => {
   const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
   t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   const weights = { amd64: 100 };
-  const believed = (mode: 'soft' | 'hard'): string | undefined =>
+  const accepted = (mode: 'soft' | 'hard'): string | undefined =>
     recordedIn(inputOf(pod, known, { preference: { weights, origin: 'test' }, preferenceMode: mode }))?.added
       .pinned;
-  t.equal(believed('soft'), undefined);
-  t.equal(believed('hard'), 'amd64');
+  t.equal(accepted('soft'), undefined);
+  t.equal(accepted('hard'), 'amd64');
 });
 
 test('a record of absent additions removes nothing', async (t) => {
@@ -207,7 +210,7 @@ test('a record of absent additions removes nothing', async (t) => {
   t.equal(pod.spec.nodeSelector, undefined);
 });
 
-test("a person's constraint that looks like an addition is recognized", async (t) => {
+test("a constraint of the pod that equals an addition counts as the pod's own", async (t) => {
   const chosen = termOf(isIn('zone', 'a'), archIn('amd64'));
   const open = termOf(isIn('zone', 'b'));
   const spec: Partial<PodSpec> = requiring(chosen, open);
@@ -218,7 +221,7 @@ test("a person's constraint that looks like an addition is recognized", async (t
   t.strictSame(terms?.[1]?.matchExpressions?.[1]?.values, ['amd64', 'arm64']);
 });
 
-test('it is recognized beside matched labels too', async (t) => {
+test("it counts as the pod's own beside matched labels too", async (t) => {
   const zone = isIn('zone', 'a');
   const amd64 = archIn('amd64');
   const labeled = podOf(['b'], requiring(termOf(amd64), termOf(zone), {}), { labels: { rack: 'r1' } });
@@ -275,7 +278,7 @@ test('the rest of an edited addition counts as the pod’s own', async (t) => {
   t.strictSame(after.pod.spec.affinity, edited.spec.affinity);
 });
 
-test('the annotation is small and says what was decided', async (t) => {
+test('the annotation is small and has the decision', async (t) => {
   const { pod, decision } = placePod(['a', 'b', 'x', 'p'], { ...known, p: '' }, { onUnknownImage: 'allow' });
   t.strictSame(JSON.parse(pod.metadata?.annotations?.[key] ?? ''), {
     v: 1,
@@ -292,7 +295,7 @@ test('the annotation is small and says what was decided', async (t) => {
   });
 });
 
-test('detail is cut, never the record', async (t) => {
+test('details are truncated, additions are not', async (t) => {
   const images = Array.from(
     { length: 2000 },
     (_, index) => `registry.example/\u0000é${'x'.repeat(300)}/${index}:1`,
@@ -301,9 +304,9 @@ test('detail is cut, never the record', async (t) => {
   const { pod } = place({ ...input, facts: () => input.facts('i') });
   const text = pod.metadata?.annotations?.[key] ?? '';
   t.ok(Buffer.byteLength(text) <= 4096);
-  t.ok(Buffer.byteLength(text) > 3500, 'the room is used');
+  t.ok(Buffer.byteLength(text) > 3500, 'up to the limit');
   const content = JSON.parse(text) as { images: unknown[] };
-  t.equal(content.images.length - 1 + Number(content.images.at(-1)), 2000, 'the rest is counted');
+  t.equal(content.images.length - 1 + Number(content.images.at(-1)), 2000, 'the number of the others');
   t.strictSame(place({ ...input, pod, facts: () => input.facts('i') }).patch, []);
 });
 

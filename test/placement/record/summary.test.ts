@@ -39,11 +39,11 @@ const rows: readonly (readonly [known: Known, policy: Partial<Policy>, summary: 
     { onNoCommonArchitecture: 'pend' },
     'pending: no architecture can run all images: app has amd64; log has arm64',
   ],
-  // Nothing is added, so nothing is recorded.
+  // Without additions, no record.
   [{ app: '' }, {}, undefined],
 ];
 
-t.test('one line says what was decided, and why', async (t) => {
+t.test('the summary has the decision and its reason in one line', async (t) => {
   for (const [known, policy, summary] of rows) {
     const input = inputOf(podOf(Object.keys(known)), known, policy);
     const { pod } = place(input);
@@ -52,19 +52,22 @@ t.test('one line says what was decided, and why', async (t) => {
   }
 });
 
-t.test('kubectl describe shows a usual one whole: at most 140 characters with its key', async (t) => {
-  const { pod } = place(inputOf(podOf(['a', 'b']), { a: 'amd64 arm64', b: 'amd64 arm64' }, prefersArm));
-  t.ok(`${keys.summary}: ${summaryIn(pod)}`.length < 140);
-});
+t.test(
+  'a typical summary has at most 140 characters with its key, so `kubectl describe` does not truncate it',
+  async (t) => {
+    const { pod } = place(inputOf(podOf(['a', 'b']), { a: 'amd64 arm64', b: 'amd64 arm64' }, prefersArm));
+    t.ok(`${keys.summary}: ${summaryIn(pod)}`.length < 140);
+  },
+);
 
-t.test('it is bounded and printable, whatever images are called', async (t) => {
+t.test('it is bounded and printable, whatever the names of images', async (t) => {
   const images = Array.from({ length: 40 }, (_, index) => `é\u202e\n${index}/${'x'.repeat(300)}`);
   const summary = summaryIn(place(inputOf(podOf(images))).pod) ?? '';
   t.match(summary, /^gated: é\?\?0\/x+\.\.\.: not inspected yet; /u);
   t.ok(Buffer.byteLength(summary) <= 256);
 });
 
-t.test('a copied one is replaced or removed; a template has none', async (t) => {
+t.test('a copied summary is replaced or removed; a template has none', async (t) => {
   const copied = { annotations: { [keys.summary]: 'gated: not true', other: 'x' } };
   const placed = place(inputOf(podOf(['a'], {}, copied), { a: 'arm64' })).pod;
   t.equal(summaryIn(placed), 'placed, requires arm64: all images can run there');
@@ -74,7 +77,7 @@ t.test('a copied one is replaced or removed; a template has none', async (t) => 
   t.same(Object.keys(template.metadata?.annotations ?? {}), [keys.decision]);
 });
 
-t.test('it changes with the gate', async (t) => {
+t.test('it changes with the removal of the gate', async (t) => {
   const gated = place(inputOf(podOf(['a']))).pod;
   t.equal(summaryIn(gated), 'gated: a: not inspected yet');
   const waiting = (known: Known, policy: Partial<Policy> = {}): Pod => {

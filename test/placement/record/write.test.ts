@@ -23,7 +23,7 @@ function bytesOf({ metadata }: Pod): number {
     .reduce((sum, text) => sum + Buffer.byteLength(text), 0);
 }
 
-/** A pod whose annotations leave this many bytes. */
+/** A pod whose annotations leave this number of bytes. */
 function podWithRoom(bytes: number, images: readonly string[] = ['app'], letter = 'x'): Pod {
   const length = Math.floor((limit - bytes - key.length) / Buffer.byteLength(letter));
   return podOf(images, {}, { annotations: { [key]: letter.repeat(length) } });
@@ -44,47 +44,47 @@ const whole = record(first) ?? '';
 /** With the summary. */
 const wholeBytes = bytesOf(first);
 
-test('the record is complete if there is room for it', async (t) => {
+test('the record is complete if it fits', async (t) => {
   t.match(whole, /"images":\[\["app","amd64,arm64"\]\]/u);
   const exact = placed(podWithRoom(wholeBytes)).pod;
   t.equal(record(exact), whole);
   t.equal(bytesOf(exact), limit);
 });
 
-test('what is not a string is left to the API server', async (t) => {
+test('annotations that are not strings are left to the API server', async (t) => {
   const annotations = { port: 8080, none: null } as unknown as Record<string, string>;
   t.equal(record(placed(podOf(['app'], {}, { annotations })).pod), whole);
 });
 
-test('without room for all of it, the record omits the images', async (t) => {
+test('if the record does not fit, it omits the images', async (t) => {
   for (const letter of ['x', 'é', '☃']) {
     const { pod } = placed(podWithRoom(wholeBytes - 4, ['app'], letter));
     t.match(record(pod), /^\{"v":1,"outcome":"placed".*"made":true\}\}$/u);
-    t.ok(bytesOf(pod) <= limit, 'the API server takes it');
+    t.ok(bytesOf(pod) <= limit, 'within the limit of the API server');
     t.strictSame(pod.spec.affinity, affinity);
     t.strictSame(place(inputOf(pod, known)).patch.slice(0), [], 'a second call changes nothing');
   }
 });
 
-test('without room for both, there is a record and no summary', async (t) => {
+test('if record and summary do not fit, the summary is omitted', async (t) => {
   const { pod } = placed(podWithRoom(keys.decision.length + whole.length));
   t.match(record(pod), /^\{"v":1,"outcome":"placed".*"made":true\}\}$/u);
   t.equal(pod.metadata?.annotations?.[keys.summary], undefined);
   t.strictSame(place(inputOf(pod, known)).patch, [], 'a second call changes nothing');
 });
 
-test('without any room the pod is placed without a record', async (t) => {
+test('if no record fits, the pod is placed without one', async (t) => {
   for (const room of [0, 40, 100]) {
     const { pod } = placed(podWithRoom(room));
     t.equal(record(pod), undefined);
     t.equal(pod.metadata?.annotations?.[keys.summary], undefined);
     t.ok(bytesOf(pod) <= limit);
     t.strictSame(pod.spec.affinity, affinity);
-    t.strictSame(place(inputOf(pod, known)).patch, [], 'a second call takes it for the pod’s own');
+    t.strictSame(place(inputOf(pod, known)).patch, [], 'in a second call, additions count as the pod’s own');
   }
 });
 
-test('a gated pod without room for a record gets no additions', async (t) => {
+test('if no record fits, a gated pod gets no additions', async (t) => {
   const { pod, decision } = placed(podWithRoom(40, ['app', 'unknown']));
   t.equal(decision.outcome, 'gated');
   t.strictSame(pod.spec.schedulingGates, [{ name: keys.gate }]);
@@ -92,10 +92,10 @@ test('a gated pod without room for a record gets no additions', async (t) => {
   t.equal(pod.spec.affinity, undefined);
   const later = place(inputOf(pod, { ...known, unknown: 'arm64' })).decision;
   t.equal(later.outcome, 'placed');
-  t.strictSame(later.required, ['arm64'], 'so that both images count when they are known');
+  t.strictSame(later.required, ['arm64'], 'both images count when they are known');
 });
 
-test('a record without room is removed, with its additions', async (t) => {
+test('a record that no longer fits is removed, with its additions', async (t) => {
   const { pod } = placed(podOf(['app', 'unknown']));
   t.strictSame(pod.spec.affinity, affinity);
   const full = podWithRoom(keys.decision.length + whole.length - 100).metadata?.annotations;

@@ -5,7 +5,7 @@ import { skipReasons } from '../../../src/placement/decision.ts';
 import { describeRule, rules } from '../../../src/placement/rules/rules.ts';
 import { inputs } from '../../support/arbitrary-pods.ts';
 
-test('each rule has one name in kebab-case and one line', async (t) => {
+test('each rule has a name in kebab-case and a description of one line', async (t) => {
   for (const [rule, description] of Object.entries(rules)) {
     t.match(rule, /^[a-z]+(?:-[a-z]+)*$/u);
     t.match(description, /^[^\n]{10,140}\.$/u);
@@ -15,7 +15,7 @@ test('each rule has one name in kebab-case and one line', async (t) => {
   for (const skip of skipReasons) t.ok(describeRule(`skip-${skip}`), skip);
 });
 
-test('every decision gives a reason, and only rules of the list', async (t) => {
+test('every decision has a reason, and only known rules', async (t) => {
   const known = new Set(Object.keys(rules));
   const property = fc.property(inputs(), (input) => {
     const { reasons } = decide(input);

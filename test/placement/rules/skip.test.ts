@@ -29,6 +29,14 @@ const inNamespace = (namespace: string, ...excluded: string[]): Given => ({
 });
 const never = { name: 'c', image: 'a', imagePullPolicy: 'Never' };
 
+const withTerms = (count: number, expressions = 1, field = 'matchExpressions'): Given => {
+  const expression = { key: 'metadata.name', operator: 'In', values: ['n1'] };
+  const term = { [field]: Array.from({ length: expressions }, () => expression) };
+  const nodeSelectorTerms = Array.from({ length: count }, () => term);
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+  return { spec: { affinity: { nodeAffinity: required } } };
+};
+
 /** Without a reason: not skipped. */
 const cases: Readonly<Record<string, readonly [given: Given, skip?: SkipReason]>> = {
   'an ordinary pod': [{}],
@@ -38,7 +46,7 @@ const cases: Readonly<Record<string, readonly [given: Given, skip?: SkipReason]>
   'a pod of a DaemonSet': [ownedBy('DaemonSet'), 'daemonset-pod'],
   'a pod of a ReplicaSet': [ownedBy('ReplicaSet')],
   'an excluded namespace': [inNamespace('kube-system'), 'excluded-namespace'],
-  'a namespace with a like name': [inNamespace('kube-system-2')],
+  'a namespace with a similar name': [inNamespace('kube-system-2')],
   'a namespace that a glob matches': [
     inNamespace('kube-flannel', 'kube-*', 'openshift-*'),
     'excluded-namespace',
@@ -56,9 +64,14 @@ const cases: Readonly<Record<string, readonly [given: Given, skip?: SkipReason]>
   ],
   'the old name of that role': [selecting('node-role.kubernetes.io/master'), 'control-plane'],
   'another role': [selecting('node-role.kubernetes.io/worker')],
+  '500 required terms': [withTerms(500)],
+  'more than 500 required terms': [withTerms(501), 'too-many-terms'],
+  '10,000 values in required terms': [withTerms(500, 10)],
+  'more than 10,000 values': [withTerms(100, 51), 'too-many-terms'],
+  'more than 10,000 values in fields': [withTerms(1, 5001, 'matchFields'), 'too-many-terms'],
   'Never throughout': [{ spec: { containers: [never] } }, 'no-image'],
   'no image at all': [{ spec: { containers: [{ name: 'c' }] } }, 'no-image'],
-  'Never for one of two': [{ spec: { containers: [never, { name: 'd', image: 'b' }] } }],
+  '`Never` for one of two images': [{ spec: { containers: [never, { name: 'd', image: 'b' }] } }],
 };
 
 for (const [name, [{ spec, metadata, more }, skip]] of Object.entries(cases)) {
@@ -83,6 +96,16 @@ test('every skip reason has a case', async (t) => {
   t.strictSame(new Set(Object.values(cases).map(([, skip]) => skip ?? 'node-name')), new Set(skipReasons));
 });
 
+test('a value that does not skip the pod, but is probably meant to', async (t) => {
+  const key = 'arch.example/placement';
+  const look = (metadata: ObjectMeta) => decide(inputOf(podOf(['a'], {}, metadata), { a: 'amd64' })).warnings;
+  t.strictSame(look({ labels: { [key]: 'disable' } }), [
+    'archwright: label arch.example/placement: disable has no effect; disabled skips the pod',
+  ]);
+  t.match(look({ annotations: { [key]: 'false' } }), [/^archwright: annotation .*: false has no effect/]);
+  t.strictSame(look({ labels: { [key]: 'enabled' }, annotations: { [key]: '' } }), []);
+});
+
 test('null metadata from a file is skipped correctly', async (t) => {
   const pod = {
     metadata: { labels: null, annotations: null, ownerReferences: null },
@@ -92,7 +115,7 @@ test('null metadata from a file is skipped correctly', async (t) => {
   t.equal(skipReasonOf(inputOf({ spec: pod.spec })), undefined);
 });
 
-test('a skipped pod is not held by our gate, and keeps the gates of others', async (t) => {
+test("a skipped pod loses our gate and keeps other controllers' gates", async (t) => {
   const gates = [{ name: 'x/y' }, { name: 'arch.example/scheduling-gate' }];
   const pod = podOf(['a'], { schedulingGates: gates }, { labels: { 'arch.example/placement': 'disabled' } });
   const { patch, pod: after } = place(inputOf(pod));

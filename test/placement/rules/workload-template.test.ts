@@ -33,10 +33,10 @@ test('the template of a DaemonSet gets the required architectures, under its own
   t.strictSame(template.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
   t.match(JSON.stringify(template.spec.affinity), /"values":\["arm64"\]/u);
   t.strictSame(Object.keys(template.metadata?.annotations ?? {}), ['arch.example/decision']);
-  t.strictSame(daemonSet(template, known, policy).patch, [], 'an update changes nothing');
+  t.strictSame(daemonSet(template, known, policy).patch, [], 'an update without a change');
 });
 
-test('an update with other images replaces what was required', async (t) => {
+test('an update with other images replaces the requirement', async (t) => {
   const { template } = daemonSet(podOf(['b']));
   const update = { ...template, spec: { ...template.spec, containers: [{ name: 'c0', image: 'a' }] } };
   const after = daemonSet(update).template;
@@ -60,33 +60,29 @@ test('a DaemonSet is never gated and has no preference', async (t) => {
   t.equal(unknown.template.spec.schedulingGates, undefined);
 });
 
-test('a registry that fails does not change a DaemonSet that was placed', async (t) => {
+test('a failing registry does not change a placed DaemonSet', async (t) => {
   const { template } = daemonSet(podOf(['a', 'b']));
   for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }]) {
     const { decision, patch } = daemonSet(template, later);
     t.strictSame(decision.required, ['arm64']);
     t.equal(decision.outcome, 'placed');
     t.equal(decision.reasons[0]?.rule, 'unknown-image-recorded');
-    t.equal(
-      patch.filter(({ path }) => path.includes('/spec/template/spec')).length,
-      0,
-      'no new rollout of the pods',
-    );
+    t.equal(patch.filter(({ path }) => path.includes('/spec/template/spec')).length, 0, 'no new rollout');
   }
   const other = { ...template, spec: { ...template.spec, containers: [{ name: 'n', image: 'new' }] } };
-  t.equal(daemonSet(other, {}).decision.required, undefined, 'other images were not placed before');
+  t.equal(daemonSet(other, {}).decision.required, undefined, 'other images have no earlier placement');
   t.strictSame(
     daemonSet(template, { a: 'amd64' }).decision.required,
     ['amd64'],
-    'what is known now contradicts it',
+    'known facts that contradict it',
   );
 });
 
-test('an unknown image of a DaemonSet bounds nothing, and a later update corrects the template', async (t) => {
+test('an unknown image does not restrict a DaemonSet, and a later update corrects the template', async (t) => {
   const policy: Partial<Policy> = { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' };
   const first = daemonSet(podOf(['x']), known, policy);
   t.equal(first.decision.outcome, 'allowed-unknown');
-  t.equal(first.decision.required, undefined, 'no fallback, which would stay');
+  t.equal(first.decision.required, undefined, 'no fallback, because it would stay');
   t.ok(uncheckedRecord(first.template).isProvisional);
   t.equal(first.template.spec.affinity, undefined);
   t.strictSame(daemonSet(first.template, known, policy).patch, [], 'still unknown');
@@ -100,7 +96,7 @@ test('an unknown image of a DaemonSet bounds nothing, and a later update correct
   t.ok(uncheckedRecord(bound.template).isProvisional);
   t.strictSame(daemonSet(bound.template, {}, policy).patch, [], 'an outage');
   const same = daemonSet(bound.template, { ...known, x: 'arm64 amd64' }, policy);
-  t.strictSame(same.patch, [], 'the bound was right, so no pod restarts');
+  t.strictSame(same.patch, [], 'no pod restarts, because the bound was correct');
   const narrower = daemonSet(bound.template, { ...known, x: 'arm64' }, policy).template;
   t.match(JSON.stringify(narrower.spec.affinity), /"values":\["arm64"\]/u);
   const partly = daemonSet(podOf(['x', 'y', 'a']), known, policy).template;
@@ -109,7 +105,7 @@ test('an unknown image of a DaemonSet bounds nothing, and a later update correct
   t.ok(uncheckedRecord(later).isProvisional, 'one image is still unknown');
 });
 
-test('nor one with a new template, without the additions', async (t) => {
+test('a failing registry does not change a placed DaemonSet that is replaced without the additions', async (t) => {
   const anew = podOf(['a', 'b']);
   const { template } = daemonSet(anew);
   const update = (pod: Pod, before: Pod, facts: Known) => {
@@ -117,32 +113,32 @@ test('nor one with a new template, without the additions', async (t) => {
     return applied(pod, patchPod(pod, decision));
   };
   for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }])
-    t.strictSame(update(anew, template, later), template, 'it comes out as it was');
+    t.strictSame(update(anew, template, later), template, 'the same template');
   t.strictSame(update(podOf(['a', 'new']), template, {}).spec, podOf(['a', 'new']).spec, 'other images');
-  t.strictSame(update(anew, anew, {}).spec, anew.spec, 'there was no record');
+  t.strictSame(update(anew, anew, {}).spec, anew.spec, 'without an earlier record');
   t.match(JSON.stringify(update(anew, template, { ...known, b: 'amd64' })), /"values":\["amd64"\]/u);
   const twice = { ...template, spec: { ...template.spec, containers: anew.spec.containers } };
-  t.strictSame(update(twice, podOf(['x']), {}), template, "the template's own record comes first");
+  t.strictSame(update(twice, podOf(['x']), {}), template, "the template's own record takes precedence");
 });
 
-test('a platform more in one image, and none in common, rolls out nothing', async (t) => {
+test('a new platform of one image that the others lack causes no rollout', async (t) => {
   const { template } = daemonSet(podOf(['a', 'b']));
   t.strictSame(daemonSet(template, { ...known, a: 'amd64 arm64 s390x' }).patch, []);
 });
 
-test('a pod does not profit from its record in this way', async (t) => {
+test("a pod's record does not replace unknown facts", async (t) => {
   const first = decide(inputOf(podOf(['a']), known));
   const pod = applied(podOf(['a']), patchPod(podOf(['a']), first));
   t.equal(decide(inputOf(pod, {})).outcome, 'gated');
 });
 
-test('a DaemonSet whose images share nothing is refused', async (t) => {
+test('a DaemonSet without a common architecture is refused', async (t) => {
   const { decision, patch } = daemonSet(podOf(['b', 'c']));
   t.equal(decision.outcome, 'denied');
   t.strictSame(patch, []);
 });
 
-test('other workloads stay unchanged, with a warning if their images share no architecture', async (t) => {
+test('other workloads stay unchanged, with a warning if their images have no common architecture', async (t) => {
   const look = (pod: Pod, policy: Partial<Policy> = {}) => {
     const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
     t.strictSame(patchPod(pod, decision, '/spec/template'), []);
@@ -160,7 +156,7 @@ test('other workloads stay unchanged, with a warning if their images share no ar
   t.strictSame(look(podOf(['b', 'c'], {}, { labels: { 'arch.example/placement': 'disabled' } })), []);
 });
 
-test('the person who applies another workload gets the warnings about its pods', async (t) => {
+test('the user who applies another workload gets the warnings about its pods', async (t) => {
   const look = (images: readonly string[], spec: Partial<PodSpec> = {}, metadata: ObjectMeta = {}) => {
     const pod = podOf(images, spec, metadata);
     const nodeArchitecture = (node: string) => (node === 'graviton' ? 'arm64' : undefined);
@@ -173,9 +169,9 @@ test('the person who applies another workload gets the warnings about its pods',
     /^archwright: label arch.example\/preferred: unknown architecture aarch64; did you mean arm64\?$/u,
   ];
   t.match(look(['a'], {}, prefers('aarch64')), unknown);
-  t.match(look(['x'], {}, prefers('aarch64')), unknown, 'before the images are known too');
+  t.match(look(['x'], {}, prefers('aarch64')), unknown, 'even before the images are known');
   t.strictSame(look(['a'], {}, prefers('arm64')), []);
-  t.strictSame(look(['x'], {}, prefers('arm64')), [], 'its pods are decided once their images are known');
+  t.strictSame(look(['x'], {}, prefers('arm64')), [], 'the images are unknown');
   t.match(look(['c'], {}, prefers('arm64')), [/arm64 is ignored, the pod can only run on amd64/u]);
   const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
   t.match(look(['c'], onArm), [/the pod allows arm64, but its images can only run on amd64/u]);
@@ -191,7 +187,7 @@ test('the person who applies another workload gets the warnings about its pods',
   t.strictSame(look(['b'], { nodeName: 'graviton' }), []);
 });
 
-test('a template that was made from a placed pod stays as it is', async (t) => {
+test('a template made from a placed pod is not changed', async (t) => {
   const pod = applied(podOf(['a']), patchPod(podOf(['a']), decide(inputOf(podOf(['a']), known))));
   const decision = decide(inputOf(pod, known, {}, { template: 'workload' }));
   t.strictSame(patchPod(pod, decision, '/spec/template'), []);

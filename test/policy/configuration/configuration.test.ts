@@ -9,7 +9,7 @@ import {
 } from '../../../src/policy/configuration/configuration.ts';
 import { describeProblem } from '../../../src/policy/configuration/problem.ts';
 
-/** What is wrong, with the directory of the test taken out of the paths. */
+/** The reported problems, with paths relative to the directory of the test. */
 async function problemsOf(
   dir: string,
   file: string | undefined,
@@ -20,7 +20,7 @@ async function problemsOf(
   return problems.map((problem) => describeProblem(problem).replaceAll(`${dir}/`, ''));
 }
 
-t.test('nothing set: the defaults', async (t) => {
+t.test('without settings the defaults apply', async (t) => {
   const { configuration, origins } = {
     origins: undefined,
     ...(await loadConfiguration({ env: { PATH: '/bin' }, flags: {} })),
@@ -42,7 +42,7 @@ t.test('nothing set: the defaults', async (t) => {
   });
 });
 
-t.test('a flag wins over the environment, the environment over the file', async (t) => {
+t.test('flags override the environment, the environment overrides the file', async (t) => {
   const dir = t.testdir({
     'archwright.toml':
       'listen = "127.0.0.1:1"\nmetricsListen = "127.0.0.1:1"\ninlineBudget = "1ms"\nagents = ["https://a"]\n',
@@ -66,7 +66,7 @@ t.test('a flag wins over the environment, the environment over the file', async 
   t.same(origins.inlineBudget, { kind: 'flag', where: '--inline-budget' });
 });
 
-t.test('all problems of all sources are reported at once, with their positions', async (t) => {
+t.test('problems of all sources are reported together, with their positions', async (t) => {
   const dir = t.testdir({
     'a.toml': `listen = 8443
 prefered = "arm64"
@@ -97,7 +97,7 @@ key = 1
     { agents: 'https://a,b' },
   );
   t.same(problems, [
-    'a.toml:1: listen must be a text in quotes, not a number',
+    'a.toml:1: listen must be a string in quotes, not a number',
     'a.toml:2: prefered is not a known setting; did you mean preferredArchitecture?',
     'a.toml:4: architectures.arm64.requireNodelabels is not a known key; did you mean requireNodeLabels?',
     'a.toml:12: imageOverrides[1].architectures[1] "arm 64" cannot be an architecture: it is not a valid label value',
@@ -128,7 +128,7 @@ t.test('an invalid value is reported even if a flag overrides it', async (t) => 
   t.match(await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);
 });
 
-t.test('files that cannot be read', async (t) => {
+t.test('unreadable and malformed files are reported', async (t) => {
   const dir = t.testdir({
     'syntax.toml': 'a = 1\n\nb = [\nc = 1\n',
     'twice.toml': 'listen = ":1"\nlisten = ":2"\n',
@@ -157,7 +157,7 @@ t.test('files that cannot be read', async (t) => {
   }
 });
 
-t.test('variables that are no settings are accepted', async (t) => {
+t.test('variables of Services and of the build are accepted', async (t) => {
   const env = {
     ARCHWRIGHT_SERVICE_HOST: '10.0.0.1',
     ARCHWRIGHT_SERVICE_PORT: '443',
@@ -191,7 +191,7 @@ t.test('contradictory settings are reported with their positions', async (t) => 
   ]);
 });
 
-t.test('the examples are sound', async (t) => {
+t.test('the examples are valid', async (t) => {
   const dir = fileURLToPath(new URL('../../../examples/config', import.meta.url));
   const files = readdirSync(dir);
   t.ok(files.length >= 4);

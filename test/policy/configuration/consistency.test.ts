@@ -3,7 +3,7 @@ import { defaultConfiguration, type Configuration } from '../../../src/policy/co
 import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';
 import type { Part } from '../../../src/policy/settings/setting.ts';
 
-t.test('settings that contradict each other', async (t) => {
+t.test('contradictory settings are found, for the part that uses them', async (t) => {
   const two = { schedulableArchitectures: ['amd64', 'arm64'] };
   /** Keys with problems, separated by blanks. */
   const cases: Record<string, [values: Partial<Configuration>, expected: string, part?: Part]> = {
@@ -31,13 +31,31 @@ t.test('settings that contradict each other', async (t) => {
       '',
     ],
     'plugins without programs': [{ 'kubeletConfig.config': '/a' }, 'kubeletConfig.config'],
-    'the same by directory': [{ 'kubeletConfig.configDir': '/a' }, 'kubeletConfig.configDir'],
+    'plugins by directory, without programs': [
+      { 'kubeletConfig.configDir': '/a' },
+      'kubeletConfig.configDir',
+    ],
     'programs without plugins': [{ 'kubeletConfig.binDir': '/a' }, 'kubeletConfig.binDir'],
     plugins: [{ 'kubeletConfig.config': '/a', 'kubeletConfig.binDir': '/c' }, ''],
     'plugins by directory': [{ 'kubeletConfig.configDir': '/a', 'kubeletConfig.binDir': '/c' }, ''],
-    'fallback without one': [{ onUnknownImage: 'fallback' }, 'onUnknownImage'],
-    'fallback with one': [{ onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' }, ''],
-    'gate as asked for': [{ onUnknownImage: 'gate' }, '', 'webhook'],
+    'plugins by relative paths': [
+      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.binDir': 'c' },
+      'kubeletConfig.config kubeletConfig.binDir',
+      'agent',
+    ],
+    'plugins by a relative directory': [
+      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.configDir': 'b', 'kubeletConfig.binDir': '/c' },
+      'kubeletConfig.configDir',
+      'agent',
+    ],
+    "plugins by a person's relative paths": [
+      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.binDir': 'c' },
+      '',
+      'inspect',
+    ],
+    'fallback without an architecture': [{ onUnknownImage: 'fallback' }, 'onUnknownImage'],
+    'fallback with an architecture': [{ onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' }, ''],
+    'gate, set explicitly': [{ onUnknownImage: 'gate' }, '', 'webhook'],
     'two proxies of one registry': [
       { proxies: ['a', 'b', 'a'].map((registry) => ({ registry, endpoint: 'm' })) },
       'proxies.2',
@@ -47,22 +65,30 @@ t.test('settings that contradict each other', async (t) => {
     'agents by name': [{ agents: ['dns:b:1'] }, ''],
     'agents by URLs': [{ agents: ['https://a', 'https://b'] }, ''],
     'agents without TLS': [{ agents: ['https://a'] }, 'agents', 'webhook'],
-    'explain too': [{ agents: ['https://a'] }, 'agents', 'explain'],
+    'agents without TLS, explain': [{ agents: ['https://a'] }, 'agents', 'explain'],
     'agents with TLS': [{ agents: ['https://a'], agentTlsDir: '/tls' }, '', 'webhook'],
-    'for a part that asks no agents': [{ agents: ['https://a'] }, '', 'agent'],
+    'agents without TLS, a part without agents': [{ agents: ['https://a'] }, '', 'agent'],
     'pullable nodes without agents': [{ requirePullableNodes: true }, 'requirePullableNodes', 'webhook'],
-    'a person may look without agents': [{ requirePullableNodes: true }, '', 'explain'],
+    'pullable nodes without agents, explain': [{ requirePullableNodes: true }, '', 'explain'],
     'pullable nodes with agents': [
       { requirePullableNodes: true, agents: ['https://a'], agentTlsDir: '/tls' },
       '',
       'webhook',
     ],
-    'of the controller too': [{ agents: ['https://a'] }, 'agents', 'controller'],
-    'a deadline after the end of the Lease': [{ leaseDuration: 10_000 }, 'leaseRenewDeadline', 'controller'],
-    'no time for two tries': [{ leaseRetryPeriod: 9000 }, 'leaseRetryPeriod', 'controller'],
-    'just enough': [{ leaseRetryPeriod: 8000, leaseDuration: 10_001 }, '', 'controller'],
-    'the Lease of others': [{ leaseDuration: 1000 }, '', 'webhook'],
-    'for no part': [{ agents: ['https://a'] }, ''],
+    'agents without TLS, controller': [{ agents: ['https://a'] }, 'agents', 'controller'],
+    'a renew deadline after the end of the Lease': [
+      { leaseDuration: 10_000 },
+      'leaseRenewDeadline',
+      'controller',
+    ],
+    'no time for two renewals': [{ leaseRetryPeriod: 9000 }, 'leaseRetryPeriod', 'controller'],
+    'just enough time for two renewals': [
+      { leaseRetryPeriod: 8000, leaseDuration: 10_001 },
+      '',
+      'controller',
+    ],
+    'a Lease that the webhook does not use': [{ leaseDuration: 1000 }, '', 'webhook'],
+    'agents without TLS, no part given': [{ agents: ['https://a'] }, ''],
   };
   for (const [name, [values, expected, part]] of Object.entries(cases)) {
     const found = inconsistencies({ ...defaultConfiguration(), ...values }, part);

@@ -28,7 +28,7 @@ t.test('a dot in a key is a table in the file', async (t) => {
   t.equal(values.get('group.deep.two')?.place().where, 'f:4');
 });
 
-t.test('and a part of a name in variables and flags', async (t) => {
+t.test('a dot in a key separates words in variables and flags', async (t) => {
   t.equal(
     environmentLayer(table, { ARCHWRIGHT_GROUP_DEEP_TWO: 'x' }).values.get('group.deep.two')?.value,
     'x',
@@ -36,10 +36,10 @@ t.test('and a part of a name in variables and flags', async (t) => {
   t.equal(flagLayer(table, { 'group.one': 'x' }).values.get('group.one')?.place().where, '--group-one');
 });
 
-t.test('tables and keys that are not there', async (t) => {
+t.test('unknown keys and misplaced tables are reported', async (t) => {
   const cases: [string, string][] = [
     ['group = 1', 'f:1: group must be a table'],
-    ['\ngroup.one.more = 1', 'f:2: group.one must be a text in quotes, not a table'],
+    ['\ngroup.one.more = 1', 'f:2: group.one must be a string in quotes, not a table'],
     ['[group]\nonne = "1"', 'f:2: group.onne is not a known setting; did you mean group.one?'],
     ['[group.elsewhere]\ntwo = "2"', 'f:1: group.elsewhere is not a known setting'],
     ['[[group]]\none = "1"', 'f:1: group must be a table'],

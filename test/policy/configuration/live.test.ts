@@ -4,9 +4,7 @@ import t, { type Test } from 'tap';
 import { configurationHash, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../../src/policy/configuration/live.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
-import { recordingLog } from '../../serving/support.ts';
-import { captureLog } from '../../support/captured.ts';
+import { captureLog, recordingLog, silentLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 
@@ -15,7 +13,7 @@ async function open(t: Test, content: string, env: Record<string, string> = {}) 
   const { log, lines } = recordingLog();
   const metrics = createMetrics();
   const clock = { ...noTimers, now: () => 1_700_000_000_500, monotonic: () => 0 };
-  // Changes are looked for by `refresh`, so that no test waits for the file system.
+  // Tests call `refresh`, so they do not wait for the file system.
   const watch = { pollMs: 3_600_000, debounceMs: 3_600_000 };
   const live = await liveConfiguration({ file, env, flags: {}, log, metrics, clock, watch });
   t.teardown(() => live.close());
@@ -35,7 +33,7 @@ async function open(t: Test, content: string, env: Record<string, string> = {}) 
 }
 
 function quiet() {
-  return { env: {}, flags: {}, log: createLog({ level: 'silent' }), metrics: createMetrics() };
+  return { env: {}, flags: {}, log: silentLog, metrics: createMetrics() };
 }
 
 t.test('a change is applied and logged', async (t) => {
@@ -53,7 +51,7 @@ t.test('a change is applied and logged', async (t) => {
   t.match(await page(), 'archwright_config_reloads_total{outcome="loaded"} 1');
 });
 
-t.test('the same values written differently are no change', async (t) => {
+t.test('the same values in another form are no change', async (t) => {
   const { live, lines, write } = await open(t, 'inlineBudget = "1s"\n');
   const first = live.current();
   await write('# nothing new\ninlineBudget = "1000ms"\n');
@@ -61,7 +59,7 @@ t.test('the same values written differently are no change', async (t) => {
   t.same(lines, []);
 });
 
-t.test('the hash is that of the file in force', async (t) => {
+t.test('the hash is that of the last good file', async (t) => {
   const { live, write, page } = await open(t, 'inlineBudget = "1s"\n');
   const shown = async (): Promise<readonly string[]> =>
     (await page()).split('\n').filter((line) => line.startsWith('archwright_configuration_info'));
@@ -71,13 +69,13 @@ t.test('the hash is that of the file in force', async (t) => {
   t.match(configurationHash('inlineBudget = "1s"\n'), /^[0-9a-f]{12}$/);
   t.strictSame(await shown(), expected('inlineBudget = "1s"\n'));
   await write('logLevel = "loud"\n');
-  t.strictSame(await shown(), expected('inlineBudget = "1s"\n'), 'a broken file is not in force');
+  t.strictSame(await shown(), expected('inlineBudget = "1s"\n'), 'not of a broken file');
   await write('# nothing new\ninlineBudget = "1s"\n');
   t.strictSame(await shown(), expected('# nothing new\ninlineBudget = "1s"\n'), 'the same values');
   t.equal(live.current().inlineBudget, 1000);
 });
 
-t.test('a broken file leaves the last good one in force, with one line', async (t) => {
+t.test('a broken file is logged once, and the last good one stays in force', async (t) => {
   const { live, lines, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
   const first = live.current();
   await write('inlineBudget = "100ms"\n\nlogLevel = "loud"\nlistn = ":1"\n');
@@ -99,7 +97,7 @@ t.test('a broken file leaves the last good one in force, with one line', async (
   t.match(await page(), 'archwright_config_last_reload_successful 1');
 });
 
-t.test('put right to what it was', async (t) => {
+t.test('restoring the file after an error is no change', async (t) => {
   const { live, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
   await write('inlineBudget = \n');
   await write('inlineBudget = "100ms"\n');
@@ -108,7 +106,7 @@ t.test('put right to what it was', async (t) => {
   t.match(await page(), 'archwright_config_last_reload_successful 1');
 });
 
-t.test('a file that vanishes leaves the last good one in force', async (t) => {
+t.test('if the file is removed, its values stay in force', async (t) => {
   const { live, lines, file } = await open(t, 'inlineBudget = "100ms"\n');
   rmSync(file);
   await live.refresh();
@@ -116,7 +114,7 @@ t.test('a file that vanishes leaves the last good one in force', async (t) => {
   t.match(lines, [{ level: 'error', problem: /there is no such file/ }]);
 });
 
-t.test('what takes a restart is said', async (t) => {
+t.test('settings that need a restart are logged', async (t) => {
   const { lines, write } = await open(t, '');
   await write('listen = ":1"\nlogLevel = "debug"\n');
   t.match(lines, [
@@ -125,27 +123,27 @@ t.test('what takes a restart is said', async (t) => {
   ]);
 });
 
-t.test('environment and flags still win', async (t) => {
+t.test('environment and flags override a changed file', async (t) => {
   const { live, write } = await open(t, '', { ARCHWRIGHT_INLINE_BUDGET: '5ms' });
   await write('inlineBudget = "9ms"\n');
   t.equal(live.current().inlineBudget, 5);
 });
 
-t.test('a listener that fails does not keep others from the change', async (t) => {
+t.test('other listeners get the change if one throws', async (t) => {
   const { live, lines, write } = await open(t, '');
   live.onChange(() => {
     throw new Error('cannot');
   });
-  let told = false;
+  let called = false;
   live.onChange(() => {
-    told = true;
+    called = true;
   });
   await write('inlineBudget = "9ms"\n');
-  t.equal(told, true);
+  t.equal(called, true);
   t.match(lines.at(-1), { level: 'error', msg: /could not take the changed configuration/ });
 });
 
-t.test('a configuration that is broken from the start is thrown, not logged', async (t) => {
+t.test('a broken file at the start is thrown, not logged', async (t) => {
   const file = join(t.testdir({ 'archwright.toml': 'a = 1\nb = 2\n' }), 'archwright.toml');
   const { log, lines } = captureLog();
   await t.rejects(liveConfiguration({ ...quiet(), file, log }), {
@@ -155,7 +153,7 @@ t.test('a configuration that is broken from the start is thrown, not logged', as
   t.same(lines, []);
 });
 
-t.test('without a file there is nothing to watch', async (t) => {
+t.test('works without a file', async (t) => {
   const options = { ...quiet(), env: { ARCHWRIGHT_LISTEN: ':1' } };
   const live = await liveConfiguration(options);
   t.teardown(() => live.close());
@@ -163,7 +161,7 @@ t.test('without a file there is nothing to watch', async (t) => {
   await t.rejects(liveConfiguration({ ...options, flags: { listen: '' } }), ConfigurationError);
 });
 
-t.test('a file replaced by renaming is noticed by itself', async (t) => {
+t.test('a file replaced by renaming is noticed', async (t) => {
   const file = join(t.testdir({ 'archwright.toml': '' }), 'archwright.toml');
   const live = await liveConfiguration({ ...quiet(), file, watch: { pollMs: 50, debounceMs: 5 } });
   t.teardown(() => live.close());

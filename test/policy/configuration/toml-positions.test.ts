@@ -41,7 +41,7 @@ o = 1
 o = 2
 `;
 
-t.test('lines of keys, tables and elements', async (t) => {
+t.test('the line of each key, table and element is found', async (t) => {
   parseToml(document);
   const line = locate(document);
   const cases: [(string | number)[], number][] = [
@@ -75,7 +75,7 @@ t.test('lines of keys, tables and elements', async (t) => {
   for (const [path, expected] of cases) t.equal(line(path), expected, JSON.stringify(path));
 });
 
-t.test('a path without a line has that of the nearest table', async (t) => {
+t.test('an unknown path has the line of the nearest table', async (t) => {
   const line = locate(document);
   t.equal(line(['table', 'inner', 'missing']), 23);
   t.equal(line(['array', 1, 'missing']), 29);
@@ -83,7 +83,7 @@ t.test('a path without a line has that of the nearest table', async (t) => {
   t.equal(line([]), 1);
 });
 
-t.test('line ends of Windows and a byte order mark', async (t) => {
+t.test('CRLF and a byte order mark do not shift lines', async (t) => {
   const line = locate('\uFEFFa = 1\r\nb = [\r\n1,\r\n2]\r\n[c]\r\nd = 1\r\n');
   t.equal(line(['a']), 1);
   t.equal(line(['b', 1]), 4);
@@ -141,7 +141,7 @@ const headerCases: [name: string, text: string, headers: string[][]][] = [
       ['host', 'a'],
     ],
   ],
-  ['arrays of tables are none', '[[host.a]]\n[b]', [['b']]],
+  ['not arrays of tables', '[[host.a]]\n[b]', [['b']]],
   ['comments', '# [a]\n[b] # [c]\nx = 1 # [d]\n[e]', [['b'], ['e']]],
   ['in a string', 'x = "[a]\\"[b]"\ny = \'[c]\'\n[d]', [['d']]],
   ['in a long string', 'x = """\n[a]\n\\"""\n[b]\n"""\n[c]', [['c']]],
@@ -149,7 +149,7 @@ const headerCases: [name: string, text: string, headers: string[][]][] = [
   ['quotes that end a long string', 'x = """a"""""\n[b]', [['b']]],
   ['in an array', 'x = [\n [1],\n ["]"], # ]\n]\n[b]', [['b']]],
   ['in an inline table', 'x = { y = [\n1 ] }\n[b]', [['b']]],
-  ['a key that is quoted', '"[a]" = 1\n\'[b]\' = 2\n[c]', [['c']]],
+  ['a quoted key', '"[a]" = 1\n\'[b]\' = 2\n[c]', [['c']]],
   ['with CRLF', '[a]\r\nx = 1\r\n[b]\r\n', [['a'], ['b']]],
 ];
 for (const [name, text, headers] of headerCases) {
@@ -158,7 +158,7 @@ for (const [name, text, headers] of headerCases) {
   });
 }
 
-t.test('property: the scanner ends on any text', async () => {
+t.test('property: the scanner terminates on any text', async () => {
   const pieces = [...'[ [[ ] { } " """ = . , # a'.split(' '), "'", "'''", '\n', ' ', '\\', '\\u00'];
   const unit = fc.constantFrom(...pieces);
   const texts = fc.oneof(fc.string({ unit, maxLength: 60 }), fc.string({ unit: 'binary' }));
@@ -168,7 +168,7 @@ t.test('property: the scanner ends on any text', async () => {
   );
 });
 
-t.test('a long text takes little time', async (t) => {
+t.test('long texts are scanned in linear time', async (t) => {
   const lines = 20_000;
   t.equal(tableHeaders('[host."a"]\nx = "y"\n'.repeat(lines)).length, lines);
   t.same(tableHeaders(`x = ${'['.repeat(1_000_000)}`), []);

@@ -3,9 +3,12 @@ import t from 'tap';
 import { formatKey, formatToml, parseToml, TomlError } from '../../../src/policy/configuration/toml.ts';
 import type { TomlValue } from '../../../src/policy/settings/setting.ts';
 
-t.test('errors carry a line and a short reason', async (t) => {
+t.test('errors have a line and a short reason', async (t) => {
   const cases: [string, number, RegExp][] = [
     ['a = 1\nb = [1,\nc = 2', 3, /^"c" was not expected here$/],
+    ['a = 1\nb = arm64 # c', 2, /^text needs quotes: write "arm64"$/],
+    ['a = x y', 1, /^"x" was not expected here$/],
+    ['a = true\na = true', 2, /redefine existing key 'a'/],
     ['a = 1\na = 2', 2, /redefine existing key 'a'/],
     ['\n\nb = ', 3, /end of input was not expected/],
     ['a = 99999999999999999999', 1, /64-bit/],
@@ -26,7 +29,7 @@ t.test('errors carry a line and a short reason', async (t) => {
   }
 });
 
-t.test('values on one line', async (t) => {
+t.test('values are formatted on one line', async (t) => {
   const cases: [TomlValue, string][] = [
     ['a "b"\n', '"a \\"b\\"\\n"'],
     [1, '1'],
@@ -41,7 +44,7 @@ t.test('values on one line', async (t) => {
   t.equal(formatKey('a.b'), '"a.b"');
 });
 
-t.test('property: what is written is read back', async (t) => {
+t.test('property: parsing reverses formatting', async (t) => {
   const { value } = fc.letrec<{ value: TomlValue }>((tie) => ({
     value: fc.oneof(
       { maxDepth: 3 },

@@ -23,7 +23,7 @@ const pod = placement('web', 0, 0);
 
 const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' } as const;
 
-t.test('nothing set', async (t) => {
+t.test('without settings the defaults apply', async (t) => {
   t.same(policy({}), {
     schedulableArchitectures: [],
     preference: undefined,
@@ -40,13 +40,13 @@ t.test('nothing set', async (t) => {
   });
 });
 
-t.test('the mode of preferences, even if none is set', async (t) => {
+t.test('the preference mode is kept without a preference', async (t) => {
   t.equal(policy({ preferenceMode: 'hard' }).preferenceMode, 'hard');
   t.equal(policy({ preferenceMode: 'hard' }).preference, undefined);
   t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, 'soft');
 });
 
-t.test('preference', async (t) => {
+t.test('preferredArchitecture is a weight of 100; preferredWeights are kept', async (t) => {
   const origin = 'configuration';
   t.same(policy({ preferredArchitecture: 'arm64' }).preference, { weights: { arm64: 100 }, origin });
   t.same(policy({ preferredWeights: { arm64: 80, amd64: 20 } }).preference, {
@@ -55,34 +55,37 @@ t.test('preference', async (t) => {
   });
 });
 
-t.test('unknown images: a gate only while a controller leads, else the fallback or `allow`', async (t) => {
-  const cases: [
-    wanted: OnUnknownImage | undefined,
-    fallback: string | undefined,
-    alone: string,
-    led: string,
-  ][] = [
-    [undefined, undefined, 'allow', 'gate'],
-    [undefined, 'amd64', 'fallback', 'gate'],
-    ['gate', undefined, 'allow', 'gate'],
-    ['gate', 'amd64', 'fallback', 'gate'],
-    ['fallback', 'amd64', 'fallback', 'fallback'],
-    ['allow', 'amd64', 'allow', 'allow'],
-    ['deny', 'amd64', 'deny', 'deny'],
-  ];
-  for (const [onUnknownImage, fallbackArchitecture, alone, led] of cases) {
-    const configuration = { ...defaultConfiguration(), onUnknownImage, fallbackArchitecture };
-    const name = `${onUnknownImage ?? 'not set'}, fallback ${fallbackArchitecture ?? 'not set'}`;
-    t.equal(policyFor(configuration).onUnknownImage, alone, name);
-    t.equal(policyFor(configuration, { mayGate: false }).onUnknownImage, alone, name);
-    t.equal(policyFor(configuration, { mayGate: true }).onUnknownImage, led, name);
-    const layers = { pods: [{ ...pod, onUnknownImage }], mayGate: true };
-    const unset = { ...configuration, onUnknownImage: undefined };
-    t.equal(policyFor(unset, layers).onUnknownImage, led, `${name}, said by an object`);
-  }
-});
+t.test(
+  'unknown images are gated only while a controller leads; otherwise the fallback or `allow` applies',
+  async (t) => {
+    const cases: [
+      wanted: OnUnknownImage | undefined,
+      fallback: string | undefined,
+      alone: string,
+      led: string,
+    ][] = [
+      [undefined, undefined, 'allow', 'gate'],
+      [undefined, 'amd64', 'fallback', 'gate'],
+      ['gate', undefined, 'allow', 'gate'],
+      ['gate', 'amd64', 'fallback', 'gate'],
+      ['fallback', 'amd64', 'fallback', 'fallback'],
+      ['allow', 'amd64', 'allow', 'allow'],
+      ['deny', 'amd64', 'deny', 'deny'],
+    ];
+    for (const [onUnknownImage, fallbackArchitecture, alone, led] of cases) {
+      const configuration = { ...defaultConfiguration(), onUnknownImage, fallbackArchitecture };
+      const name = `${onUnknownImage ?? 'not set'}, fallback ${fallbackArchitecture ?? 'not set'}`;
+      t.equal(policyFor(configuration).onUnknownImage, alone, name);
+      t.equal(policyFor(configuration, { mayGate: false }).onUnknownImage, alone, name);
+      t.equal(policyFor(configuration, { mayGate: true }).onUnknownImage, led, name);
+      const layers = { pods: [{ ...pod, onUnknownImage }], mayGate: true };
+      const unset = { ...configuration, onUnknownImage: undefined };
+      t.equal(policyFor(unset, layers).onUnknownImage, led, `${name}, set by an object`);
+    }
+  },
+);
 
-t.test('each setting is taken from the first that has it', async (t) => {
+t.test('the first object with a setting wins, then the cluster, then the configuration', async (t) => {
   const configuration: Configuration = {
     ...defaultConfiguration(),
     preferredArchitecture: 'amd64',
@@ -125,11 +128,11 @@ t.test('each setting is taken from the first that has it', async (t) => {
   t.same(
     policyFor(configuration, { cluster: nothing, pods: [pod] }),
     policyFor(configuration),
-    'what says nothing changes nothing',
+    'objects without settings change nothing',
   );
 });
 
-t.test('constraints: objects of the namespace, the cluster, the configuration', async (t) => {
+t.test('constraints come from the namespace, then the cluster, then the configuration', async (t) => {
   const configuration: Configuration = { ...defaultConfiguration(), constraints: 'widen' };
   const cluster: ClusterPlacement = { ...nothing, constraints: 'keep' };
   const widens: PodPlacement = { ...pod, constraints: 'widen' };
@@ -139,14 +142,14 @@ t.test('constraints: objects of the namespace, the cluster, the configuration', 
   t.equal(policyFor(configuration, { cluster: nothing, pods: [pod] }).constraints, 'widen');
 });
 
-t.test('what pods may run on is said by the first that says it, and is never widened', async (t) => {
+t.test('the first object with architectures limits the pod, even to unschedulable ones', async (t) => {
   const configuration = { ...defaultConfiguration(), schedulableArchitectures: ['amd64', 'arm64'] };
   const first = { ...pod, name: 'first', architectures: ['arm64', 's390x'] };
   const second = { ...pod, name: 'second', architectures: ['amd64'] };
   const { allowed } = policyFor(configuration, { pods: [pod, first, second] });
   t.same(allowed, { architectures: ['arm64', 's390x'], origin: 'PodPlacementConfig shop/first' });
-  const inVain = policyFor(configuration, { pods: [{ ...pod, architectures: ['s390x'] }] });
-  t.same(inVain.allowed?.architectures, ['s390x'], 'left out it would allow everything');
+  const unschedulable = policyFor(configuration, { pods: [{ ...pod, architectures: ['s390x'] }] });
+  t.same(unschedulable.allowed?.architectures, ['s390x'], 'removing it would allow every architecture');
   t.equal(policyFor(configuration, { pods: [pod] }).allowed, undefined);
 });
 
@@ -164,7 +167,7 @@ t.test('unschedulable architectures are removed, and the next source applies', a
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
 });
 
-t.test("archwright's own taints are tolerated, whatever their architecture", async (t) => {
+t.test("archwright's own taints are tolerated for every architecture", async (t) => {
   const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
   t.same(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
   t.same(
@@ -178,23 +181,23 @@ t.test("archwright's own taints are tolerated, whatever their architecture", asy
   ]);
 });
 
-t.test('tolerations', async (t) => {
+t.test('the architecture taint is tolerated unless a template covers it or it is off', async (t) => {
   const other = { key: 'arch', operator: 'Equal' } as const;
   t.same(policy({ tolerations: [other] }).tolerations, [other, architectureTaint]);
   t.same(policy({ tolerations: [other], tolerateArchitectureTaint: false }).tolerations, [other]);
   const covering = { key: 'kubernetes.io/arch', operator: 'Equal' } as const;
-  t.same(policy({ tolerations: [covering] }).tolerations, [covering], 'every effect covers NoSchedule');
+  t.same(policy({ tolerations: [covering] }).tolerations, [covering], 'no effect means every effect');
   t.same(policy({ tolerations: [architectureTaint] }).tolerations, [architectureTaint]);
   const narrower = { ...covering, effect: 'NoExecute' } as const;
   t.same(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
 });
 
-t.test('labels of other programs count on request', async (t) => {
+t.test('labels of other programs are read with compat.labels', async (t) => {
   t.equal(policy({}).preferredLabels, undefined);
   t.same(policy({ 'compat.labels': true }).preferredLabels, ['arch.noe.adevinta.com/preferred']);
 });
 
-t.test('nodes that cannot pull', async (t) => {
+t.test('requirePullableNodes comes from the configuration', async (t) => {
   t.equal(policy({ requirePullableNodes: true }).requirePullableNodes, true);
 });
 

@@ -26,7 +26,7 @@ function expressions(text: string): Selector {
 
 const web = { app: 'web', tier: 'front', empty: '' };
 
-t.test('as Kubernetes has them', async (t) => {
+t.test('selectors match labels as in Kubernetes', async (t) => {
   const cases: [
     about: string,
     selector: Selector,
@@ -34,7 +34,7 @@ t.test('as Kubernetes has them', async (t) => {
     selected: boolean,
   ][] = [
     ['empty selects all', selector({}), web, true],
-    ['empty selects what has no labels', selector({}), undefined, true],
+    ['empty selects objects without labels', selector({}), undefined, true],
     ['a label', selector({ matchLabels: { app: 'web' } }), web, true],
     ['another value', selector({ matchLabels: { app: 'api' } }), web, false],
     ['an absent label', selector({ matchLabels: { zone: 'a' } }), web, false],
@@ -58,15 +58,15 @@ t.test('as Kubernetes has them', async (t) => {
     ['Exists', expressions('empty Exists'), web, true],
     ['Exists, absent', expressions('zone Exists'), web, false],
     ['DoesNotExist', expressions('zone DoesNotExist'), web, true],
-    ['DoesNotExist, there', expressions('empty DoesNotExist'), web, false],
-    ['both ends of one key', expressions('app Exists; app NotIn web'), web, false],
-    ['what every object inherits is no label', expressions('constructor Exists'), web, false],
+    ['DoesNotExist, present', expressions('empty DoesNotExist'), web, false],
+    ['contradictory expressions for one key', expressions('app Exists; app NotIn web'), web, false],
+    ['an inherited property is no label', expressions('constructor Exists'), web, false],
   ];
   for (const [about, given, labels, selected] of cases) t.equal(selects(given, labels), selected, about);
   t.equal(selects(selector({ matchLabels: { a: 'b' } }), null), false, 'labels that are null');
 });
 
-t.test('whether two can select the same', async (t) => {
+t.test('two selectors overlap if labels exist that match both', async (t) => {
   const cases: [about: string, one: Selector, other: Selector, can: boolean][] = [
     ['two empty ones', [], [], true],
     ['one empty', [], expressions('a In x'), true],
@@ -74,13 +74,13 @@ t.test('whether two can select the same', async (t) => {
     ['the same value', expressions('a In x,y'), expressions('a In y,z'), true],
     ['other values', expressions('a In x'), expressions('a In y'), false],
     ['a value that the other excludes', expressions('a In x'), expressions('a NotIn x'), false],
-    ['a value beside what is excluded', expressions('a In x,y'), expressions('a NotIn x'), true],
-    ['there and not there', expressions('a Exists'), expressions('a DoesNotExist'), false],
-    ['a value and not there', expressions('a In x'), expressions('a DoesNotExist'), false],
-    ['excluded and not there', expressions('a NotIn x'), expressions('a DoesNotExist'), true],
-    ['there and excluded', expressions('a Exists'), expressions('a NotIn x'), true],
+    ['a value that the other does not exclude', expressions('a In x,y'), expressions('a NotIn x'), true],
+    ['Exists and DoesNotExist', expressions('a Exists'), expressions('a DoesNotExist'), false],
+    ['In and DoesNotExist', expressions('a In x'), expressions('a DoesNotExist'), false],
+    ['NotIn and DoesNotExist', expressions('a NotIn x'), expressions('a DoesNotExist'), true],
+    ['Exists and NotIn', expressions('a Exists'), expressions('a NotIn x'), true],
     ['one of two keys', expressions('a Exists; b In x'), expressions('a Exists; b In y'), false],
-    ['nothing by itself', expressions('a In x; a In y'), [], false],
+    ['one that matches nothing', expressions('a In x; a In y'), [], false],
   ];
   for (const [about, one, other, can] of cases) {
     t.equal(canOverlap(one, other), can, about);
@@ -88,7 +88,7 @@ t.test('whether two can select the same', async (t) => {
   }
 });
 
-t.test('selectors that select the same labels can overlap; those that cannot never do', async () => {
+t.test('property: two selectors overlap exactly if some labels match both', async () => {
   const key = constantFrom('a', 'b');
   const value = constantFrom('x', 'y', 'z');
   const requirement = record({
@@ -110,7 +110,7 @@ t.test('selectors that select the same labels can overlap; those that cannot nev
   );
 });
 
-t.test('every problem has its place', async (t) => {
+t.test('problems name their position', async (t) => {
   const problems: string[] = [];
   readSelector(
     {

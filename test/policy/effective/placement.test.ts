@@ -1,4 +1,4 @@
-/** From settings and custom resources to the pod: what a policy adds besides architectures, through the whole decision. */
+/** From settings and custom resources to the patch of a pod. */
 import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
@@ -20,7 +20,7 @@ interface Given {
   readonly pods?: readonly object[];
   readonly image?: string;
 }
-/** JSON of the patch holds these, and not those. */
+/** The JSON of the patch contains `has` and does not contain `hasNot`. */
 type Case = readonly [given: Given, has: readonly string[], hasNot?: readonly string[]];
 
 const toleration = (key: string, value: string): string =>
@@ -61,7 +61,7 @@ const cases: Readonly<Record<string, Case>> = {
       '{"key":"kubernetes.io/arch","operator":"In","values":["arm64"]},{"key":"pool","operator":"In","values":["arm"]}',
     ],
   ],
-  'the same where the images have other architectures': [
+  'taints and labels of an architecture that the images lack': [
     set({
       architectures: {
         s390x: { taintsToTolerate: [{ key: 'z', operator: 'Exists' }], requireNodeLabels: { z: 'z' } },
@@ -76,17 +76,17 @@ const cases: Readonly<Record<string, Case>> = {
     ['zone'],
   ],
   'weights, soft': [set(weights), [prefers('arm64', 80), prefers('amd64', 20)], ['nodeSelector/']],
-  hard: [
+  'weights, hard': [
     set({ ...weights, preferenceMode: 'hard' }),
     ['/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}', toleration('kubernetes.io/arch', 'arm64')],
     ['preferredDuring', toleration('kubernetes.io/arch', 'amd64')],
   ],
-  'the cluster over the configuration': [
+  'the cluster overrides the configuration': [
     { ...set({ preferredArchitecture: 'arm64' }), cluster: scoring('amd64', 7) },
     [prefers('amd64', 7)],
     [prefers('arm64', 100)],
   ],
-  'an object that selects the pod over both, as hard as the configuration says': [
+  'an object that selects the pod overrides both, in the configured mode': [
     {
       ...set({ preferredArchitecture: 'amd64', preferenceMode: 'hard' }),
       cluster: { preferredArchitecture: 'amd64' },
@@ -99,12 +99,12 @@ const cases: Readonly<Record<string, Case>> = {
     [prefers('amd64', 100)],
     ['"weight":3'],
   ],
-  'a first preference that the images cannot meet gives way to the next': [
+  'if the images cannot meet the first preference, the next applies': [
     { cluster: scoring('arm64', 9), pods: [scoring('s390x', 5)] },
     [prefers('arm64', 9)],
     ['s390x'],
   ],
-  'an unknown image under an object with a fallback': [
+  'an unknown image and an object with a fallback': [
     {
       ...set({ fallbackArchitecture: 'amd64' }),
       pods: [{ fallbackArchitecture: 'arm64', onUnknownImage: 'fallback' }],
@@ -117,7 +117,7 @@ const cases: Readonly<Record<string, Case>> = {
     { image: 'unknown' },
     ['schedulingGates', 'arch.example/scheduling-gate'],
   ],
-  'a namespace that is left out': [
+  'a namespace that the selector excludes': [
     {
       cluster: { namespaceSelector: { matchLabels: { team: 'b' } }, preferredArchitecture: 'arm64' },
     },
@@ -126,7 +126,7 @@ const cases: Readonly<Record<string, Case>> = {
   ],
 };
 
-t.test('what is added to a pod', async (t) => {
+t.test('a policy leads to the expected patch', async (t) => {
   for (const [about, [given, has, hasNot = []]] of Object.entries(cases)) {
     const { configuration, cluster, pods = [], image = 'app' } = given;
     const inForce = { ...defaultConfiguration(), ...configuration };
@@ -143,7 +143,7 @@ t.test('what is added to a pod', async (t) => {
       namespace: 'shop',
       namespaceLabels,
       policy: policies.policyOf({ namespace: 'shop', namespaceLabels, labels: subject.metadata?.labels }),
-      facts: (asked) => (asked === 'app' ? facts('amd64 arm64') : undefined),
+      facts: (image) => (image === 'app' ? facts('amd64 arm64') : undefined),
     });
     const patch = JSON.stringify(
       patchPod(subject, decision).filter(({ path }) => !path.includes('annotations')),

@@ -36,7 +36,7 @@ function setup(
   return { world, clusterConfigs, podConfigs, rollouts, metrics, of };
 }
 
-/** A `PodPlacementConfig` that is known by its fallback. */
+/** A `PodPlacementConfig` with its name as fallback, so that tests recognize it. */
 function rule(name: string, spec: object, namespace = 'shop'): KubeObject {
   return podConfig({ fallbackArchitecture: name, ...spec }, name, namespace);
 }
@@ -44,7 +44,7 @@ function rule(name: string, spec: object, namespace = 'shop'): KubeObject {
 const front = { labelSelector: { matchLabels: { tier: 'front' } } };
 const web = { labelSelector: { matchLabels: { app: 'web' } } };
 
-t.test('without custom resources there is one policy for everybody, until something changes', async (t) => {
+t.test('without custom resources all pods share one policy until something changes', async (t) => {
   const { world, of } = setup();
   const policy = of();
   t.equal(policy.onUnknownImage, 'gate');
@@ -58,13 +58,13 @@ t.test('without custom resources there is one policy for everybody, until someth
   t.equal(of(), of());
 });
 
-t.test('without a cluster there is the configuration', async (t) => {
+t.test('without a cluster the configuration applies', async (t) => {
   const configuration = { ...defaultConfiguration(), preferredArchitecture: 'arm64' };
   const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
   t.match(policies.policyOf(shop), { preference: { weights: { arm64: 100 } }, onUnknownImage: 'allow' });
 });
 
-t.test("the cluster's object", async (t) => {
+t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', async (t) => {
   const { clusterConfigs, of } = setup([clusterConfig({ fallbackArchitecture: 's390x' })]);
   t.equal(of().fallbackArchitecture, 's390x');
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', preferredArchitecture: 'arm64' }));
@@ -73,16 +73,16 @@ t.test("the cluster's object", async (t) => {
     preference: { origin: 'ClusterPodPlacementConfig cluster' },
   });
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'amd64' }, 'default'));
-  t.equal(of().fallbackArchitecture, 'arm64', 'another name has no say');
+  t.equal(of().fallbackArchitecture, 'arm64', 'another name is ignored');
   clusterConfigs.remove('default');
   t.equal(of().fallbackArchitecture, 'arm64');
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', logVerbosity: 'Loud' }));
-  t.equal(of().fallbackArchitecture, undefined, 'what is invalid is left out whole');
+  t.equal(of().fallbackArchitecture, undefined, 'an invalid object is ignored as a whole');
   clusterConfigs.remove('cluster');
   t.equal(of().preference, undefined);
 });
 
-t.test("while the cluster's object is being deleted nothing is gated", async (t) => {
+t.test('while the ClusterPodPlacementConfig is being deleted, nothing is gated', async (t) => {
   const { clusterConfigs, podConfigs, of } = setup(
     [clusterConfig({})],
     [rule('arm64', { onUnknownImage: 'gate' })],
@@ -97,7 +97,7 @@ t.test("while the cluster's object is being deleted nothing is gated", async (t)
   t.equal(of().onUnknownImage, 'gate');
 });
 
-t.test('namespaces that the selector leaves out are excluded', async (t) => {
+t.test('namespaces that the selector does not match are excluded', async (t) => {
   const namespaceSelector = { matchExpressions: [{ key: 'team', operator: 'In', values: ['a'] }] };
   const { clusterConfigs, of } = setup([clusterConfig({ namespaceSelector })], [], {
     namespace: 'archwright',
@@ -107,15 +107,15 @@ t.test('namespaces that the selector leaves out are excluded', async (t) => {
   const other = { namespace: 'other', namespaceLabels: { 'kubernetes.io/metadata.name': 'other' } };
   t.same(of(other).excludedNamespaces, [...usual, 'other']);
   t.equal(of(other), of(other));
-  t.same(of().excludedNamespaces, usual, 'the others are not');
+  t.same(of().excludedNamespaces, usual, 'a matching namespace');
   const { excludedNamespaces } = of({ namespace: 'new', namespaceLabels: {} });
-  t.same(excludedNamespaces, usual, 'one of which nothing is known yet is not left out');
+  t.same(excludedNamespaces, usual, 'a namespace with unknown labels is not excluded');
   t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, usual);
   clusterConfigs.put(clusterConfig({}));
   t.same(of(other).excludedNamespaces, usual);
 });
 
-t.test('objects of a namespace, by selector and priority', async (t) => {
+t.test('objects of a namespace apply by selector and priority', async (t) => {
   const { of } = setup(
     [clusterConfig({ fallbackArchitecture: 'cluster' })],
     [
@@ -135,13 +135,13 @@ t.test('objects of a namespace, by selector and priority', async (t) => {
     const policy = of({ labels });
     t.equal(policy.fallbackArchitecture, fallback, JSON.stringify(labels));
     t.equal(policy.onNoCommonArchitecture, noCommon);
-    t.equal(of({ labels: { ...labels, more: 'x' } }), policy, 'made once for the same objects');
+    t.equal(of({ labels: { ...labels, more: 'x' } }), policy, 'one policy for the same objects');
   }
   t.equal(of({ namespace: 'other' }).fallbackArchitecture, 'elsewhere');
   t.equal(of({ namespace: 'third' }).fallbackArchitecture, 'cluster');
 });
 
-t.test('what changes is in force at once, for its namespace', async (t) => {
+t.test('changes apply at once in their namespace', async (t) => {
   const { world, podConfigs, of } = setup([], [rule('first', web), rule('elsewhere', web, 'other')]);
   t.equal(of().fallbackArchitecture, 'first');
   const elsewhere = of({ namespace: 'other' });
@@ -149,7 +149,7 @@ t.test('what changes is in force at once, for its namespace', async (t) => {
   t.equal(of().fallbackArchitecture, 'second');
   t.equal(of({ namespace: 'other' }), elsewhere);
   podConfigs.put(rule('second', { priority: 256 }));
-  t.equal(of().fallbackArchitecture, 'first', 'what is invalid is left out');
+  t.equal(of().fallbackArchitecture, 'first', 'an invalid object is ignored');
   podConfigs.put(rule('second', { labelSelector: { matchLabels: { app: 'api' } }, priority: 9 }));
   t.equal(of().fallbackArchitecture, 'first');
   t.equal(of({ labels: { app: 'api' } }).fallbackArchitecture, 'second');
@@ -158,10 +158,10 @@ t.test('what changes is in force at once, for its namespace', async (t) => {
   podConfigs.remove('second', 'shop');
   t.equal(of({ labels: { app: 'api' } }).fallbackArchitecture, undefined);
   world.configuration = { ...world.configuration, schedulableArchitectures: ['amd64'] };
-  t.equal(of({ namespace: 'other' }).fallbackArchitecture, undefined, 'no node can have it any more');
+  t.equal(of({ namespace: 'other' }).fallbackArchitecture, undefined, 'it is no longer schedulable');
 });
 
-t.test('labels without end do not fill the memory', async (t) => {
+t.test('cached policies are bounded for any number of label sets', async (t) => {
   const rules = Array.from({ length: 12 }, (_, index) => {
     const labelSelector = { matchLabels: { [`l${index}`]: 'x' } };
     return rule(`f${index}`, { priority: index, labelSelector });
@@ -175,10 +175,10 @@ t.test('labels without end do not fill the memory', async (t) => {
     if (policy.fallbackArchitecture !== `f${31 - Math.clz32(bits)}`) t.fail(`${bits}`);
     if (of({ labels }) === policy) same++;
   }
-  t.ok(same > 0 && same <= 256, `${same} are kept`);
+  t.ok(same > 0 && same <= 256, `${same} are cached`);
 });
 
-t.test('an object that changes all the time does not use up what is kept', async (t) => {
+t.test('an object that changes often does not use up the cache', async (t) => {
   const { podConfigs, of } = setup();
   for (let turn = 0; turn < 300; turn++) {
     podConfigs.put(rule('web', { priority: turn % 255 }));
@@ -204,7 +204,7 @@ t.test('used and invalid objects are counted', async (t) => {
   t.equal(await read('ClusterPodPlacementConfig', 'used'), 0);
 });
 
-t.test('the oldest rollout that is for a pod and affects new pods', async (t) => {
+t.test('the oldest active rollout of a pod applies', async (t) => {
   const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-1', uid: 'r', controller: true };
   const labels = { app: 'web', 'pod-template-hash': '1' };
   const rolled = (name: string, spec: object, newPods?: string, second = 0): KubeObject => {
@@ -223,7 +223,7 @@ t.test('the oldest rollout that is for a pod and affects new pods', async (t) =>
   t.equal(of({ labels, owners: [{ ...owner, kind: 'Job' }] }).rollout, undefined);
   t.equal(of({ namespace: 'other', labels, owners: [owner] }).rollout, undefined);
   world.leads = false;
-  t.equal(ofWeb()?.newPods, 'Other', 'no leader can choose');
+  t.equal(ofWeb()?.newPods, 'Other', 'without a leader');
   world.leads = true;
   rollouts.put(rolled('idle', {}, undefined, 1));
   rollouts.put(rolled('others', { names: ['api'] }, 'Target', 2));

@@ -5,16 +5,16 @@ import { placement } from './pod-placement.ts';
 
 const turn = (): undefined => undefined;
 
-t.test('a conflict is the same priority for the same pods', async (t) => {
+t.test('objects of the same priority for the same pods conflict', async (t) => {
   const cases: [about: string, placements: PodPlacement[], conflicts: [string, string][]][] = [
     ['one', [placement('a', 0, 0)], []],
     ['other priorities', [placement('a', 0, 0), placement('b', 1, 0)], []],
-    ['the younger one has it', [placement('a', 0, 2), placement('b', 0, 1)], [['a', 'b']]],
-    ['of the same age, the later name', [placement('b', 0, 1), placement('a', 0, 1)], [['b', 'a']]],
+    ['the younger one loses', [placement('a', 0, 2), placement('b', 0, 1)], [['a', 'b']]],
+    ['of the same age, the later name loses', [placement('b', 0, 1), placement('a', 0, 1)], [['b', 'a']]],
     ['other pods', [placement('a', 0, 1, 'web'), placement('b', 0, 2, 'api')], []],
     ['all pods and some', [placement('a', 0, 1, 'web'), placement('b', 0, 2)], [['b', 'a']]],
     [
-      'three, of which two conflict with the first',
+      'two objects conflict with the first',
       [placement('a', 3, 1), placement('b', 3, 2, 'web'), placement('c', 3, 3, 'api')],
       [
         ['b', 'a'],
@@ -22,7 +22,7 @@ t.test('a conflict is the same priority for the same pods', async (t) => {
       ],
     ],
     [
-      'each priority by itself',
+      'each priority separately',
       [placement('a', 3, 1), placement('b', 2, 2), placement('c', 2, 3), placement('d', 1, 0)],
       [['c', 'b']],
     ],
@@ -34,7 +34,7 @@ t.test('a conflict is the same priority for the same pods', async (t) => {
   }
 });
 
-t.test('of several with one selector each names the first', async (t) => {
+t.test('each object names the first one that it conflicts with', async (t) => {
   const { winners } = await conflictsAmong(
     [
       placement('all', 0, 0),
@@ -53,7 +53,7 @@ t.test('of several with one selector each names the first', async (t) => {
   );
 });
 
-t.test('ten thousand of one priority: bounded work, and others have their turn all the while', async (t) => {
+t.test('comparing 10,000 objects of one priority is bounded and yields to the event loop', async (t) => {
   const many = Array.from({ length: 10_000 }, (_, n) => placement(`p${n}`, 0, n, `app-${n}`));
   let turns = 0;
   const { winners, unknown } = await conflictsAmong(many, { turn: () => void turns++ });
@@ -62,7 +62,7 @@ t.test('ten thousand of one priority: bounded work, and others have their turn a
   t.notOk(unknown.has('p2000'));
   t.ok(turns > 4000, `${turns} slices`);
   const again = await conflictsAmong(many.toReversed(), { turn });
-  t.same([...again.unknown], [...unknown], 'the same ones each time');
+  t.same([...again.unknown], [...unknown], 'the same result in any order');
 });
 
 t.test('large selectors cost more', async (t) => {
@@ -78,7 +78,7 @@ t.test('large selectors cost more', async (t) => {
   t.ok(unknown.size > 80, `${unknown.size} are not compared`);
 });
 
-t.test('after the limit each priority still has its first', async (t) => {
+t.test('beyond the limit, the first object of each priority is still known', async (t) => {
   const { unknown } = await conflictsAmong(
     [placement('a', 2, 0), placement('b', 2, 1), placement('c', 1, 0), placement('d', 1, 1)],
     { turn, most: 0 },

@@ -1,6 +1,6 @@
 /**
- * Custom resources that are right and wrong, for whoever judges them: the reader here, a real API server in
- * `test/e2e/chart/versions.test.ts`. Both must come to the same end.
+ * Valid and invalid custom resources. The reader and a real API server (`test/e2e/chart/versions.test.ts`)
+ * must agree.
  */
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { architecturesOfNodes, namesElsewhere } from '../../../src/names/architecture.ts';
@@ -8,9 +8,9 @@ import { architecturesOfNodes, namesElsewhere } from '../../../src/names/archite
 export interface ObjectCase {
   readonly about: string;
   readonly object: KubeObject & { readonly spec?: unknown };
-  /** What the API server says where it refuses the object; absent: it takes it. */
+  /** The API server's error. Absent: it accepts the object. */
   readonly refused?: RegExp;
-  /** The server refuses it, the reader has no need to. */
+  /** The reader accepts it although the server refuses it. */
   readonly isReadable?: true;
 }
 
@@ -61,10 +61,7 @@ const clusterRows: readonly Row[] = [
     },
   ],
   ['a preferred architecture', { preferredArchitecture: 'arm64' }],
-  [
-    'a preferred architecture beside scoring that is off',
-    { preferredArchitecture: 'arm64', ...scoring([arm], false) },
-  ],
+  ['a preferred architecture with scoring off', { preferredArchitecture: 'arm64', ...scoring([arm], false) }],
   ['a preferred architecture and scoring', { preferredArchitecture: 'arm64', ...scoring([arm]) }, /not both/],
   ['no spec', undefined, /spec: Required value/, true],
   ...['Normal', 'Debug', 'Trace', 'TraceAll'].map((level): Row => [
@@ -81,11 +78,7 @@ const clusterRows: readonly Row[] = [
     /must be of type boolean/,
   ],
   ['plugins as a list', { plugins: [] }, /must be of type object/],
-  [
-    'a preferred architecture with the name that it has elsewhere',
-    { preferredArchitecture: 'x86_64' },
-    notOfNodes,
-  ],
+  ['a preferred architecture with a name of other programs', { preferredArchitecture: 'x86_64' }, notOfNodes],
   ['an empty preferred architecture', { preferredArchitecture: '' }, /preferredArchitecture/],
   ['a number as architecture', { fallbackArchitecture: 64 }, /must be of type string/],
   ['an empty selector', { namespaceSelector: {} }],
@@ -132,7 +125,7 @@ const preferences: readonly Row[] = [
       { architecture: 'b', weight: 100 },
     ]),
   ],
-  ['scoring that is off, without platforms', { plugins: { nodeAffinityScoring: { enabled: false } } }],
+  ['scoring off, without platforms', { plugins: { nodeAffinityScoring: { enabled: false } } }],
   [
     'scoring without enabled',
     { plugins: { nodeAffinityScoring: { platforms: [arm] } } },
@@ -145,7 +138,7 @@ const preferences: readonly Row[] = [
   ['a platform that is a text', scoring(['arm64']), /must be of type object/],
   ['seventeen platforms', scoring(seventeen), /Too many/],
   ['an architecture twice', scoring([arm, { ...arm, weight: 1 }]), /Duplicate value/],
-  ['an architecture twice in what is off', scoring([arm, arm], false), /Duplicate value/],
+  ['an architecture twice, scoring off', scoring([arm, arm], false), /Duplicate value/],
   ['weight 0', scoring([{ ...arm, weight: 0 }]), /greater than or equal to 1/],
   ['weight 101', scoring([{ ...arm, weight: 101 }]), /less than or equal to 100/],
   ['weight 1.5', scoring([{ ...arm, weight: 1.5 }]), /must be of type integer/],
@@ -160,17 +153,13 @@ const preferences: readonly Row[] = [
   ['a fallback that is not a label value', { fallbackArchitecture: 'arm 64' }, /should match/],
   ['a fallback that is too long', { fallbackArchitecture: long }, /Too long/],
   ...[...architecturesOfNodes].map((name): Row => [`a fallback: ${name}`, { fallbackArchitecture: name }]),
-  ['a fallback that nobody knows yet', { fallbackArchitecture: 'Ternary9' }],
+  ['an unknown fallback', { fallbackArchitecture: 'Ternary9' }],
   ...[...namesElsewhere.keys(), 'AMD64', 'Arm64', 'S390X', 'AArch64'].map((name): Row => [
-    `a fallback with the name that it has elsewhere: ${name}`,
+    `a fallback with a name of other programs: ${name}`,
     { fallbackArchitecture: name },
     notOfNodes,
   ]),
-  [
-    'a platform with the name that it has elsewhere',
-    scoring([{ architecture: 'aarch64', weight: 1 }]),
-    notOfNodes,
-  ],
+  ['a platform with a name of other programs', scoring([{ architecture: 'aarch64', weight: 1 }]), notOfNodes],
 ];
 
 const podRows: readonly Row[] = [
@@ -198,11 +187,7 @@ const podRows: readonly Row[] = [
   ['architectures: a text', { architectures: 'amd64' }, /must be of type array/],
   ['architectures: a number', { architectures: [64] }, /must be of type string/],
   ['architectures: one that is not a label value', { architectures: ['amd 64'] }, /should match/],
-  [
-    'architectures: one with the name that it has elsewhere',
-    { architectures: ['amd64', 'aarch64'] },
-    notOfNodes,
-  ],
+  ['architectures: one with a name of other programs', { architectures: ['amd64', 'aarch64'] }, notOfNodes],
   ['architectures: one that is empty', { architectures: [''] }, /should be at least 1 chars long/],
   ['priority 0', { priority: 0 }],
   ['priority -1', { priority: -1 }, /greater than or equal to 0/],
@@ -243,9 +228,9 @@ export const objectCases: readonly ObjectCase[] = [
 const invalidRollouts: Readonly<Record<string, readonly [spec: object, refused: RegExp]>> = {
   'an architecture of no node': [{ architecture: 'aarch64' }, notOfNodes],
   'no step': [{ steps: [] }, /spec\.steps/],
-  'a step of nothing': [{ steps: ['0%'] }, /spec\.steps\[0\]/],
+  'a step of 0%': [{ steps: ['0%'] }, /spec\.steps\[0\]/],
   'a step of no pods': [{ steps: [0] }, /spec\.steps\[0\]/],
-  'a step of too much': [{ steps: ['101%'] }, /spec\.steps\[0\]/],
+  'a step of 101%': [{ steps: ['101%'] }, /spec\.steps\[0\]/],
   'a step without a unit': [{ steps: ['10'] }, /spec\.steps\[0\]/],
   'a pause without a unit': [{ pause: '10' }, /spec\.pause/],
   'no names': [{ names: [] }, /spec\.names/],

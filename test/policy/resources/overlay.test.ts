@@ -5,7 +5,7 @@ import { followLogLevel, overlaid } from '../../../src/policy/resources/overlay.
 import { clusterConfig, podConfig } from './objects.ts';
 import { createSource } from './source.ts';
 
-t.test('the log level follows cluster and configuration', async (t) => {
+t.test('the log level follows the custom resource, else the configuration', async (t) => {
   const clusterConfigs = createSource();
   const podConfigs = createSource();
   let current: Configuration = { ...defaultConfiguration(), logLevel: 'warn' };
@@ -18,7 +18,7 @@ t.test('the log level follows cluster and configuration', async (t) => {
   };
   const log = { level: 'info' };
   followLogLevel({ log, configuration, resources: collectResources({ clusterConfigs, podConfigs }) });
-  t.equal(log.level, 'warn', "the configuration's");
+  t.equal(log.level, 'warn', 'from the configuration');
   const cases = { Normal: 'info', Debug: 'debug', Trace: 'trace', TraceAll: 'trace' };
   for (const [logVerbosity, level] of Object.entries(cases)) {
     clusterConfigs.put(clusterConfig({ logVerbosity }));
@@ -26,33 +26,36 @@ t.test('the log level follows cluster and configuration', async (t) => {
   }
   current = { ...current, logLevel: 'error' };
   for (const listener of listeners) listener(current);
-  t.equal(log.level, 'trace', 'a changed configuration does not undo it');
+  t.equal(log.level, 'trace', 'a changed configuration does not override it');
   clusterConfigs.put(clusterConfig({}));
-  t.equal(log.level, 'error', 'what says nothing leaves it to the configuration');
+  t.equal(log.level, 'error', 'without logVerbosity the configuration applies');
   log.level = 'silent';
   podConfigs.put(podConfig({}));
-  t.equal(log.level, 'silent', 'other objects have nothing to do with it');
+  t.equal(log.level, 'silent', 'other objects do not matter');
   clusterConfigs.put(clusterConfig({ logVerbosity: 'Debug' }));
   clusterConfigs.remove('cluster');
   t.equal(log.level, 'error');
 });
 
-t.test('the custom resource overrides the configuration; without a change the same object', async (t) => {
-  const clusterConfigs = createSource();
-  let from = defaultConfiguration();
-  const configuration = overlaid(() => from, collectResources({ clusterConfigs }));
-  t.equal(configuration(), from);
-  clusterConfigs.put(clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: false } } }));
-  const over = configuration();
-  t.same(over, { ...from, execFormatErrorMonitor: false });
-  t.equal(configuration(), over);
-  from = { ...from, evictionsPerMinute: 1 };
-  t.same(configuration(), { ...from, execFormatErrorMonitor: false });
-  from = { ...from, execFormatErrorMonitor: false };
-  clusterConfigs.put(
-    clusterConfig({ logVerbosity: 'Debug', plugins: { execFormatErrorMonitor: { enabled: true } } }),
-  );
-  t.same(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
-  clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64' }));
-  t.equal(configuration(), from, 'placement is not its business');
-});
+t.test(
+  'the custom resource overrides the configuration; unchanged results are the same object',
+  async (t) => {
+    const clusterConfigs = createSource();
+    let from = defaultConfiguration();
+    const configuration = overlaid(() => from, collectResources({ clusterConfigs }));
+    t.equal(configuration(), from);
+    clusterConfigs.put(clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: false } } }));
+    const over = configuration();
+    t.same(over, { ...from, execFormatErrorMonitor: false });
+    t.equal(configuration(), over);
+    from = { ...from, evictionsPerMinute: 1 };
+    t.same(configuration(), { ...from, execFormatErrorMonitor: false });
+    from = { ...from, execFormatErrorMonitor: false };
+    clusterConfigs.put(
+      clusterConfig({ logVerbosity: 'Debug', plugins: { execFormatErrorMonitor: { enabled: true } } }),
+    );
+    t.same(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
+    clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64' }));
+    t.equal(configuration(), from, 'placement fields are not overlaid');
+  },
+);

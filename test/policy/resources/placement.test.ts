@@ -6,7 +6,7 @@ import {
 } from '../../../src/policy/resources/placement.ts';
 import { placement } from './pod-placement.ts';
 
-t.test('priority, then age, then name', async (t) => {
+t.test('objects are ordered by priority, then age, then name', async (t) => {
   const sorted = [
     placement('high', 9, 3),
     placement('old', 5, 1),
@@ -23,9 +23,9 @@ t.test('priority, then age, then name', async (t) => {
   }
 });
 
-t.test('architectures that no node has', async (t) => {
+t.test('unschedulable architectures are removed from weights and fallback', async (t) => {
   const preferences = { weights: { s390x: 1, arm64: 2, arm: 3 }, fallbackArchitecture: 's390x' };
-  t.equal(withinSchedulable(preferences, []), preferences, 'any node can come');
+  t.equal(withinSchedulable(preferences, []), preferences, 'an empty list allows every architecture');
   t.equal(withinSchedulable(preferences, ['s390x', 'arm64', 'arm']), preferences);
   t.same(withinSchedulable(preferences, ['arm64']), {
     weights: { arm64: 2 },

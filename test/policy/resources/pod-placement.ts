@@ -1,4 +1,4 @@
-/** What a PodPlacementConfig says, as far as the order among several goes. */
+/** A PodPlacementConfig with the fields that decide the order among several. */
 import type { Selector } from '../../../src/policy/effective/label-selector.ts';
 import type { PodPlacement } from '../../../src/policy/resources/placement.ts';
 

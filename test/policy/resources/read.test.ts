@@ -6,7 +6,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
 import { clusterConfig, objectCases, podConfig } from './objects.ts';
 
-t.test('what the API server takes is read, what it refuses is not', async (t) => {
+t.test('objects are read exactly if the API server accepts them', async (t) => {
   t.ok(objectCases.length > 80);
   for (const { about, object, refused, isReadable } of objectCases) {
     const read = object.kind === 'PodPlacementConfig' ? readPodConfig : readClusterConfig;
@@ -15,12 +15,12 @@ t.test('what the API server takes is read, what it refuses is not', async (t) =>
     if (refused && !isReadable) {
       t.equal(placement, undefined, name);
       t.not(problems.length, 0, name);
-      for (const problem of problems) t.match(problem, /^(?:spec|metadata)\./, `${name} names the place`);
+      for (const problem of problems) t.match(problem, /^(?:spec|metadata)\./, `${name} names the position`);
     } else t.same(problems, [], name);
   }
 });
 
-t.test('the example', async (t) => {
+t.test('the example is valid', async (t) => {
   const file = new URL('../../../examples/custom-resources.yaml', import.meta.url);
   const [cluster, pods] = parseAllDocuments(await readFile(file, 'utf8')).map(
     (each) => each.toJS() as KubeObject,
@@ -29,7 +29,7 @@ t.test('the example', async (t) => {
   t.same(readPodConfig(pods ?? {}).problems, []);
 });
 
-t.test('what the cluster object says', async (t) => {
+t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
   t.same(readClusterConfig(clusterConfig({})).placement, {
     deleting: false,
     logVerbosity: undefined,
@@ -61,7 +61,7 @@ t.test('what the cluster object says', async (t) => {
   });
 });
 
-t.test('what an object of a namespace says', async (t) => {
+t.test('a PodPlacementConfig is read completely', async (t) => {
   t.same(readPodConfig(podConfig({})).placement, {
     namespace: 'shop',
     name: 'web',
@@ -108,14 +108,14 @@ t.test('what an object of a namespace says', async (t) => {
   });
 });
 
-t.test('scoring that is off says nothing', async (t) => {
+t.test('weights are ignored while scoring is off', async (t) => {
   const platforms = [{ architecture: 'arm64', weight: 80 }];
   const spec = { plugins: { nodeAffinityScoring: { enabled: false, platforms } } };
   t.equal(readPodConfig(podConfig(spec)).placement?.weights, undefined);
   t.equal(readClusterConfig(clusterConfig(spec)).placement?.weights, undefined);
 });
 
-t.test('null is as absent, unknown fields are not looked at', async (t) => {
+t.test('null means absent, and unknown fields are ignored', async (t) => {
   const spec = {
     labelSelector: null,
     priority: null,
@@ -126,6 +126,7 @@ t.test('null is as absent, unknown fields are not looked at', async (t) => {
   };
   t.same(readPodConfig(podConfig(spec)).problems, []);
   t.same(readPodConfig(podConfig(null)).problems, []);
+  t.same(readPodConfig({ ...podConfig({}), metadata: null } as object).problems, []);
   const cluster = {
     namespaceSelector: null,
     logVerbosity: null,
@@ -135,13 +136,13 @@ t.test('null is as absent, unknown fields are not looked at', async (t) => {
   t.same(readClusterConfig(clusterConfig(cluster)).problems, []);
 });
 
-t.test('every problem is reported, not only the first', async (t) => {
+t.test('all problems are reported', async (t) => {
   const { problems } = readPodConfig(podConfig({ priority: -1, onUnknownImage: 'x', labelSelector: 1 }));
   t.equal(problems.length, 3);
   t.match(readPodConfig({ spec: 1 } as object).problems, ['spec must be an object']);
 });
 
-t.test('nothing that JSON can hold makes it throw', async () => {
+t.test('property: any JSON is read or reported, and never throws', async () => {
   const key = constantFrom(
     'spec',
     'plugins',

@@ -1,4 +1,4 @@
-/** Reading an `ArchitectureRollout`, which pods it is for, and how many of them a step wants. */
+/** Reading an `ArchitectureRollout`, its pods, and the pods of each step. */
 import t from 'tap';
 import { controllerRef } from '../../controller/objects.ts';
 import {
@@ -12,7 +12,7 @@ import {
 } from '../../../src/policy/resources/rollout.ts';
 import { rollout, rolloutCases } from './objects.ts';
 
-t.test('every case is read, or says what is wrong', (t) => {
+t.test('rollouts are read exactly if the API server accepts them', (t) => {
   for (const { about, object, refused, isReadable } of rolloutCases) {
     const { problems } = readRollout(object);
     t.equal(
@@ -24,7 +24,11 @@ t.test('every case is read, or says what is wrong', (t) => {
   t.end();
 });
 
-t.test('defaults', (t) => {
+t.test('a rollout has defaults', (t) => {
+  t.match(readRollout({ ...rollout({ architecture: 'arm64' }), metadata: null } as object).rollout, {
+    namespace: '',
+    createdAt: 0,
+  });
   t.match(readRollout(rollout({ architecture: 'arm64' })).rollout, {
     steps: [{ percent: 10 }, { percent: 50 }, { percent: 100 }],
     pauseMs: 600_000,
@@ -42,7 +46,7 @@ t.test('defaults', (t) => {
 const replicaSet = controllerRef('ReplicaSet', 'web-7d4b9c', { uid: 'r' });
 const labels = { app: 'web', 'pod-template-hash': '7d4b9c' };
 
-t.test('the workload of a pod', (t) => {
+t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', (t) => {
   t.same(rolledWorkloadOf(replicaSet, labels), { kind: 'Deployment', name: 'web' });
   t.same(rolledWorkloadOf(replicaSet, {}), { kind: 'ReplicaSet', name: 'web-7d4b9c' });
   const statefulSet = { ...replicaSet, kind: 'StatefulSet', name: 'db' };
@@ -54,7 +58,7 @@ t.test('the workload of a pod', (t) => {
   t.end();
 });
 
-t.test('which pods a rollout is for', (t) => {
+t.test('names and selector choose the pods of a rollout', (t) => {
   const is = (spec: object): boolean => {
     const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
     return read !== undefined && isInRollout(read, replicaSet, labels);
@@ -67,7 +71,7 @@ t.test('which pods a rollout is for', (t) => {
   t.end();
 });
 
-t.test('how many pods a step wants', (t) => {
+t.test('a step is a rounded percentage or a number of pods', (t) => {
   const rows: readonly (readonly [Step, count: number, wanted: number])[] = [
     [{ percent: 10 }, 0, 0],
     [{ percent: 10 }, 1, 0],
@@ -86,7 +90,7 @@ t.test('how many pods a step wants', (t) => {
   t.end();
 });
 
-t.test('the oldest rollout is first, then the first name', (t) => {
+t.test('rollouts are ordered by age, then name', (t) => {
   const at = (name: string, createdAt: number) => ({
     ...readRollout(rollout({ architecture: 'a' }, name)).rollout,
     createdAt,

@@ -1,4 +1,4 @@
-/** A cache of raw objects without a server: what `startReflector` is to policies. */
+/** A cache of raw objects without a server, in place of `startReflector`. */
 import type { Change } from '../../../src/kube/watch/reflector.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import type { ObjectSource } from '../../../src/policy/resources/collection.ts';

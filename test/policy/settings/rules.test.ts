@@ -1,6 +1,6 @@
 /**
- * What a schema and a rule allow together, the program reads, and nothing else: the chart checks values by these two
- * (charts/archwright/templates/_wrong.tpl, tried with Helm in test/e2e/chart/start.test.ts).
+ * The program reads exactly the values that schema and rule allow together. The chart checks values by these
+ * two (charts/archwright/templates/_wrong.tpl, tested with Helm in test/e2e/chart/start.test.ts).
  */
 import * as fc from 'fast-check';
 import t from 'tap';
@@ -15,7 +15,7 @@ import { valuesOf } from '../../support/setting-values.ts';
 const settings = chartSections().flatMap(({ values }) => values.filter(isSetting));
 
 for (const { key, schema, setting } of settings) {
-  t.test(key, async (t) => {
+  t.test(`schema and rule of ${key} allow what the program reads`, async (t) => {
     const wrong: unknown[] = [];
     fc.assert(
       fc.property(valuesOf(schema), (value) => {
@@ -30,7 +30,7 @@ for (const { key, schema, setting } of settings) {
   });
 }
 
-/** The keywords that schemas of settings have. */
+/** Supports the keywords that schemas of settings use. */
 function allows(schema: JsonSchema, value: unknown): boolean {
   return Object.entries(schema).every(([keyword, operand]) => {
     const schemas = operand as readonly JsonSchema[];
@@ -92,7 +92,7 @@ function keeps(rule: Rule | undefined, value: unknown): boolean {
   return entries(value).every(([name, inner]) => keeps(rule.keys, name) && keeps(rule.values, inner));
 }
 
-/** Too large for the program, which the template sees by its own arithmetic. */
+/** Too large for the program; the template checks the range itself. */
 function isNumeric(value: unknown): boolean {
   return /^\d/.test(String(value));
 }

@@ -6,7 +6,7 @@ import { never } from '../report.ts';
 
 const all = Object.entries(settings as Settings);
 
-t.test('names', async (t) => {
+t.test('variables and flags are derived from the key', async (t) => {
   const cases: [string, string, string][] = [
     ['listen', 'ARCHWRIGHT_LISTEN', 'listen'],
     ['schedulableArchitectures', 'ARCHWRIGHT_SCHEDULABLE_ARCHITECTURES', 'schedulable-architectures'],
@@ -36,15 +36,15 @@ t.test('every default can be written and read back', async (t) => {
   }
 });
 
-t.test('every setting says what it is for', async (t) => {
+t.test('every setting has a help text and a part', async (t) => {
   for (const [key, { help, parts, default: preset }] of all) {
     t.match(help, /^[A-Z"`].*\.$/s, key);
     t.ok(parts.length > 0, key);
-    if (preset === undefined) t.ok(help.length > 20, `${key} says what it means when it is not set`);
+    if (preset === undefined) t.ok(help.length > 20, `${key} explains what happens if it is not set`);
   }
 });
 
-t.test('every setting can be set by its variable, also those that a Service would set', async (t) => {
+t.test('every setting can be set by its variable, even if a Service can set the same name', async (t) => {
   for (const [key] of all) {
     const { values, problems } = environmentLayer(settings, { [variableName(key)]: '\0' });
     t.equal(values.size, 0, key);

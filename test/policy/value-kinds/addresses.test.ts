@@ -71,7 +71,7 @@ const cases: [string, Kind<unknown>, string[], string[]][] = [
 ];
 
 for (const [name, kind, good, bad] of cases) {
-  t.test(name, async (t) => {
+  t.test(`${name}: valid and invalid values`, async (t) => {
     for (const value of good) t.not(kind.read(value, never), undefined, value);
     for (const value of [...bad, 1, null]) {
       const reports: string[] = [];
@@ -86,7 +86,7 @@ for (const [name, kind, good, bad] of cases) {
   });
 }
 
-t.test('a proxy has two sides', async (t) => {
+t.test('a proxy is read and written', async (t) => {
   const value = { registry: 'localhost:5000', endpoint: 'http://mirror:5000/a' };
   t.same(registryProxy.read('localhost:5000=http://mirror:5000/a', never), value);
   t.equal(registryProxy.write(value), 'localhost:5000=http://mirror:5000/a');

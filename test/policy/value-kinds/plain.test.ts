@@ -21,15 +21,15 @@ const table = tableOf(matching('', ''), digit);
 const evens = listOf(even);
 const short = duration(1000, 60_000);
 
-t.test('values of TOML', async (t) => {
+t.test('TOML values are read or refused with a message', async (t) => {
   const cases: [string, Kind<unknown>, unknown, unknown][] = [
     ['text', even, 'ab', 'ab'],
     ['text checked', even, 'abc', ': must be even'],
     ['text empty', even, '', ': must not be empty'],
     ['text with NUL', even, 'a\0', ': must not contain a NUL character'],
-    ['text not number', even, 3, ': must be a text in quotes, not a number'],
-    ['text not list', even, [], ': must be a text in quotes, not a list'],
-    ['text not date', even, new Date(0), ': must be a text in quotes, not a date'],
+    ['text not number', even, 3, ': must be a string in quotes, not a number'],
+    ['text not list', even, [], ': must be a string in quotes, not a list'],
+    ['text not date', even, new Date(0), ': must be a string in quotes, not a date'],
     ['choice', mode, 'hard', 'hard'],
     ['choice near', mode, 'sfot', ': must be one of soft, hard, not "sfot"; did you mean soft?'],
     ['choice not', mode, true, ': must be one of soft, hard, not true'],
@@ -56,9 +56,9 @@ t.test('values of TOML', async (t) => {
     ['size list', size(1, 2048), [], ': must be a size such as 64Mi, not a list'],
     ['list', evens, ['ab', 'cd'], ['ab', 'cd']],
     ['list empty', evens, [], []],
-    ['list of wrong', evens, ['a', 'bc', 1], '0: must be even; 2: must be a text in quotes, not a number'],
+    ['list of wrong', evens, ['a', 'bc', 1], '0: must be even; 2: must be a string in quotes, not a number'],
     ['list twice', evens, ['ab', 'cd', 'ab'], '2: "ab" is in the list twice'],
-    ['list text', evens, 'ab', ': must be a list in brackets, not a text'],
+    ['list text', evens, 'ab', ': must be a list in brackets, not a string'],
     ['table', table, { a: 1 }, { a: 1 }],
     ['table value', table, { a: 9 }, 'a: must be a whole number from 1 to 5, not 9'],
     ['table key', tableOf(matching('^[^b]$', '{} is b'), digit), { a: 1, b: 2 }, 'b: "b" is b'],
@@ -67,7 +67,7 @@ t.test('values of TOML', async (t) => {
   for (const [name, kind, value, expected] of cases) t.same(read(kind, value), expected, name);
 });
 
-t.test('texts of variables and flags', async (t) => {
+t.test('texts of variables and flags are read or refused with a message', async (t) => {
   const weights = tableOf(matching('', ''), integer(1, 100));
   const cases: [string, Kind<unknown>, string, unknown][] = [
     ['text', even, 'ab', 'ab'],
@@ -92,7 +92,7 @@ t.test('texts of variables and flags', async (t) => {
   for (const [name, kind, given, expected] of cases) t.same(readText(kind, given), expected, name);
 });
 
-t.test('written back', async (t) => {
+t.test('values are written as users write them', async (t) => {
   const cases: [Kind<unknown>, unknown, unknown][] = [
     [duration(0, 1e9), 5_400_000, '1h30m'],
     [size(0, 1e9), 2048, '2Ki'],
@@ -104,18 +104,18 @@ t.test('written back', async (t) => {
   for (const [kind, value, expected] of cases) t.same(kind.write(value), expected);
 });
 
-t.test('a key of the prototype is a key like any other', async (t) => {
+t.test('keys named like prototype members are ordinary keys', async (t) => {
   const value = read(table, JSON.parse('{"__proto__":1,"constructor":2}')) as object;
   t.same(Object.keys(value), ['__proto__', 'constructor']);
   t.equal(Object.getPrototypeOf(value), Object.prototype);
 });
 
-t.test('a long wrong value is cut', async (t) => {
+t.test('a long wrong value is truncated in the message', async (t) => {
   t.equal(read(choice(['a']), 'x'.repeat(78)), `: must be one of a, not "${'x'.repeat(78)}"`);
   t.equal(read(choice(['a']), 'x'.repeat(79)), `: must be one of a, not "${'x'.repeat(79)}…`);
 });
 
-t.test('names of objects', async (t) => {
+t.test('object names are DNS subdomains', async (t) => {
   for (const name of ['a', 'archwright-ca', 'a.b-2.c', 'x'.repeat(253)])
     t.equal(read(objectName, name), name);
   for (const name of ['*a', '-a', 'a-', 'A', 'a_b', 'a..b', '.a', 'a b', 'x'.repeat(254), 'a-'.repeat(126)])

@@ -16,7 +16,7 @@ const request = (repository: string, base = endpoint.base): ChallengedRequest =>
 });
 const bearer = (scope: string) => `Bearer realm="https://auth.corp/token",service="s"${scope}`;
 
-t.test('the best challenge that this client can answer', async (t) => {
+t.test('the best supported challenge is chosen', async (t) => {
   const schemeOf = (...lines: string[]) => authSchemeOf(request('app'), lines, '203.0.113.7');
   t.equal(schemeOf(), undefined);
   t.equal(schemeOf('Digest realm="x"', 'Negotiate'), undefined);
@@ -37,21 +37,24 @@ t.test('the best challenge that this client can answer', async (t) => {
   t.notOk('registryIp' in (authSchemeOf(request('app'), [bearer('')], undefined) ?? {}));
 });
 
-t.test('the scheme of one repository serves the endpoint, with the scope of each repository', async (t) => {
-  const cache = new ChallengeCache();
-  const learned = authSchemeOf(request('app'), [bearer('')], undefined) as AuthScheme;
-  cache.learn(request('app'), learned);
-  t.same(cache.recall(request('app')), learned);
-  t.same(cache.recall(request('other')), { ...learned, scopes: ['repository:other:pull'] });
-  t.equal(cache.recall(request('app', 'http://registry.corp/v2')), undefined, 'not of another scheme');
-  t.equal(cache.recall(request('app', 'https://other.corp/v2')), undefined, 'not of another host');
-  cache.learn(request('app'), { scheme: 'basic' });
-  t.same(cache.recall(request('other')), { scheme: 'basic' });
-  cache.clear();
-  t.equal(cache.recall(request('app')), undefined);
-});
+t.test(
+  'the scheme of one repository serves all repositories of the endpoint, each with its own scope',
+  async (t) => {
+    const cache = new ChallengeCache();
+    const learned = authSchemeOf(request('app'), [bearer('')], undefined) as AuthScheme;
+    cache.learn(request('app'), learned);
+    t.same(cache.recall(request('app')), learned);
+    t.same(cache.recall(request('other')), { ...learned, scopes: ['repository:other:pull'] });
+    t.equal(cache.recall(request('app', 'http://registry.corp/v2')), undefined, 'not for another scheme');
+    t.equal(cache.recall(request('app', 'https://other.corp/v2')), undefined, 'not for another host');
+    cache.learn(request('app'), { scheme: 'basic' });
+    t.same(cache.recall(request('other')), { scheme: 'basic' });
+    cache.clear();
+    t.equal(cache.recall(request('app')), undefined);
+  },
+);
 
-t.test('an unusual scope is kept for one repository until it is usual again', async (t) => {
+t.test('an unusual scope is remembered for its repository only, until the next challenge', async (t) => {
   const cache = new ChallengeCache();
   const unusual = authSchemeOf(
     request('app'),

@@ -29,11 +29,11 @@ async function start(t: Test, options: TestRegistryOptions): Promise<TestRegistr
 async function withTokens(t: Test, options: IssuerOptions = {}) {
   const issuer = createIssuer({ users, ...options });
   const registry = await start(t, { auth: { kind: 'bearer', issuer } });
-  const asker = clientFor(t);
+  const client = clientFor(t);
   /** Looks up with the credential of ann. */
   const ask = (changes: Partial<ManifestLookup> = {}) =>
-    lookUp(asker, registry, { credentials: [ann], ...changes });
-  return { issuer, registry, asker, ask };
+    lookUp(client, registry, { credentials: [ann], ...changes });
+  return { issuer, registry, client, ask };
 }
 
 t.test('a token is requested once and sent with later requests', async (t) => {
@@ -50,10 +50,14 @@ t.test('a token is requested once and sent with later requests', async (t) => {
 
   registry.clearRequests();
   await ask({ repository: 'library/other' });
-  t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 1 }, 'another repository: only a token more');
+  t.same(
+    registry.counts(),
+    { 'POST token': 1, 'GET manifests': 1 },
+    'another repository needs only another token',
+  );
 });
 
-t.test('a server that knows only GET gets GET with Basic', async (t) => {
+t.test('a token server without POST gets GET with Basic', async (t) => {
   const { registry, ask } = await withTokens(t, { accepts: ['GET'], member: 'token' });
   await ask();
   t.same(
@@ -69,7 +73,7 @@ t.test('a server that knows only GET gets GET with Basic', async (t) => {
   t.equal(registry.requests[2]?.query.get('service'), registry.host);
 });
 
-for (const [status, falls] of [
+for (const [status, fallsBack] of [
   [400, true],
   [401, true],
   [404, true],
@@ -78,59 +82,59 @@ for (const [status, falls] of [
   [500, false],
   [307, false],
 ] as const) {
-  t.test(`POST answered with ${status}: ${falls ? 'GET follows' : 'that is the end'}`, async (t) => {
+  t.test(`a ${status} to POST is ${fallsBack ? '' : 'not '}followed by GET`, async (t) => {
     const { registry, ask } = await withTokens(t);
     const headers = status === 307 ? { location: '/elsewhere' } : {};
     registry.faults.add(/token/, { kind: 'status', status, headers }, { method: 'POST' });
-    const asked = ask();
-    if (falls) await asked;
-    else await t.rejects(asked, { code: status === 500 ? 'unavailable' : 'unauthorized' });
-    t.equal(registry.counts()['GET token'], falls ? 1 : undefined);
+    const answer = ask();
+    if (fallsBack) await answer;
+    else await t.rejects(answer, { code: status === 500 ? 'unavailable' : 'unauthorized' });
+    t.equal(registry.counts()['GET token'], fallsBack ? 1 : undefined);
     t.equal(registry.counts()['GET elsewhere'], undefined);
     t.equal(registry.counts()['POST elsewhere'], undefined);
   });
 }
 
-t.test('an anonymous token, for public images of registries that want one', async (t) => {
-  const { registry, asker } = await withTokens(t, {
+t.test('a public image is read with an anonymous token', async (t) => {
+  const { registry, client } = await withTokens(t, {
     access: (_, repository) => repository === 'library/app',
   });
-  const answer = await lookUp(asker, registry);
+  const answer = await lookUp(client, registry);
   t.equal(answer.credential, undefined);
   t.same(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
   t.equal(registry.requests[1]?.headers.authorization, undefined);
-  await t.rejects(lookUp(asker, registry, { repository: 'library/other' }), {
+  await t.rejects(lookUp(client, registry, { repository: 'library/other' }), {
     code: 'unauthorized',
     message: /without a credential: give the pod a pull secret/,
   });
 });
 
-t.test('tokens of two credentials are never mixed', async (t) => {
-  const { registry, issuer, asker, ask } = await withTokens(t, {
+t.test('each credential gets its own token', async (t) => {
+  const { registry, issuer, client, ask } = await withTokens(t, {
     access: (user, repository) => user === 'ann' || (user === 'bea' && repository === 'library/other'),
   });
   await ask();
   await t.rejects(ask({ credentials: [bea] }), { code: 'unauthorized' });
-  await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
+  await t.rejects(lookUp(client, registry), { code: 'unauthorized' });
   await ask({ credentials: [bea, ann] });
   const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
   t.same(
     bearers.map(({ authorization }) => authorization?.user),
     ['ann', 'bea', '', 'bea', 'ann'],
   );
-  t.equal(issuer.issued, 4, 'the refused ones are asked for again, the good one is not');
+  t.equal(issuer.issued, 4, 'only the rejected tokens are requested again');
 });
 
 t.test('a token of one registry is never sent to another', async (t) => {
-  // Both send us to one token server for one service, as a hostile registry would that wants another's tokens.
+  // Both name one token server and service, as a hostile registry would to get the tokens of another.
   const issuer = createIssuer({ users });
   const ca = await createCa();
   const server = await start(t, { tls: ca, tokens: issuer });
   const auth = { kind: 'bearer', issuer, realm: `${server.url}/token`, service: 'shared' } as const;
   const registries = [await start(t, { tls: ca, auth }), await start(t, { tls: ca, auth })];
-  const asker = clientFor(t);
+  const client = clientFor(t);
   for (const registry of [...registries, ...registries]) {
-    await lookUp(asker, registry, { credentials: [ann] });
+    await lookUp(client, registry, { credentials: [ann] });
   }
   const [one, other] = registries.map(
     ({ requests }) => new Set(requests.flatMap(({ authorization }) => authorization?.token ?? [])),
@@ -141,21 +145,7 @@ t.test('a token of one registry is never sent to another', async (t) => {
   t.same(server.counts(), { 'POST token': 2 });
 });
 
-t.test("a token server on another host gets none of the endpoint's own headers", async (t) => {
-  const issuer = createIssuer({ users });
-  const ca = await createCa();
-  const server = await start(t, { tls: ca, tokens: issuer });
-  const registry = await start(t, {
-    tls: ca,
-    auth: { kind: 'bearer', issuer, realm: `${server.url}/token` },
-  });
-  const headers = [{ name: 'X-Team', value: secret('platform-team') }];
-  await lookUp(clientFor(t), endpointOf(registry, { headers }), { credentials: [ann] });
-  t.equal(server.requests[0]?.headers['x-team'], undefined);
-  t.equal(registry.requests[0]?.headers['x-team'], 'platform-team');
-});
-
-t.test('a realm at an address that no registry may send us to', async (t) => {
+t.test('a realm at a forbidden address gets no request', async (t) => {
   for (const realm of [
     'https://169.254.169.254/token',
     'https://[::ffff:a9fe:a9fe]/token',
@@ -175,13 +165,13 @@ t.test('a realm at an address that no registry may send us to', async (t) => {
   }
 });
 
-t.test('a realm whose name resolves to such an address', async (t) => {
+t.test('a realm that resolves to a forbidden address gets no request', async (t) => {
   const realm = 'https://auth.test/token';
   const registry = await start(t, { auth: { kind: 'bearer', issuer: createIssuer({ users }), realm } });
-  const asker = clientFor(t, {
+  const client = clientFor(t, {
     resolve: (_name, _options, callback) => callback(null, [{ address: '169.254.169.254', family: 4 }]),
   });
-  await t.rejects(lookUp(asker, registry, { credentials: [ann] }), {
+  await t.rejects(lookUp(client, registry, { credentials: [ann] }), {
     code: 'forbidden',
     message: /auth\.test.*metadata address/,
   });
@@ -231,7 +221,7 @@ t.test('a wrong password is rejected by the token server', async (t) => {
   t.same(registry.counts(), { 'GET manifests': 1, 'POST token': 1, 'GET token': 1 });
 });
 
-t.test('what a token server can do wrong', async (t) => {
+t.test('malformed and failed responses of a token server are typed errors', async (t) => {
   const answer = (body: string, status = 200) => ({ kind: 'status', status, body }) as const;
   for (const [name, fault, code, message] of [
     ['no token', answer('{}'), 'unavailable', /no token: no token/],
@@ -257,7 +247,7 @@ t.test('concurrent lookups share one token exchange', async (t) => {
   t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 5 });
 });
 
-t.test('a password without user name', async (t) => {
+t.test('without a user name, only a credential of containerd is a refresh token', async (t) => {
   const cases: readonly (readonly [MatchedCredential['source'], string])[] = [
     ['docker-config', 'GET'],
     ['pull-secret', 'GET'],
@@ -274,7 +264,7 @@ t.test('a password without user name', async (t) => {
   }
 });
 
-t.test('Basic needs both halves', async (t) => {
+t.test('Basic needs user name and password', async (t) => {
   for (const half of [credential('ann', ''), credential('', 'password-a', { source: 'containerd' })]) {
     const registry = await start(t, { auth: { kind: 'basic', users } });
     await t.rejects(lookUp(clientFor(t), registry, { credentials: [half] }), { code: 'unauthorized' });
@@ -282,16 +272,16 @@ t.test('Basic needs both halves', async (t) => {
   }
 });
 
-t.test('a registry that changes from Basic to Bearer is understood', async (t) => {
+t.test('a registry may change from Basic to Bearer', async (t) => {
   const issuer = createIssuer({ users });
   const registry = await start(t, { auth: { kind: 'bearer', issuer } });
-  const asker = clientFor(t);
+  const client = clientFor(t);
   const headers = { 'www-authenticate': 'Basic realm="old"' };
   const remove = registry.faults.add(/manifests/, { kind: 'status', status: 401, headers });
-  await t.rejects(lookUp(asker, registry, { credentials: [ann] }), { code: 'unauthorized' });
+  await t.rejects(lookUp(client, registry, { credentials: [ann] }), { code: 'unauthorized' });
   remove();
   registry.clearRequests();
-  t.equal((await lookUp(asker, registry, { credentials: [ann] })).platforms.length, 1);
+  t.equal((await lookUp(client, registry, { credentials: [ann] })).platforms.length, 1);
   t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
@@ -306,19 +296,19 @@ t.test('an unusual scope of a challenge is remembered for the repository', async
     { kind: 'status', status: 401, headers: { 'www-authenticate': challenge } },
     { times: 1 },
   );
-  const asker = clientFor(t);
-  await lookUp(asker, registry, { credentials: [ann] });
+  const client = clientFor(t);
+  await lookUp(client, registry, { credentials: [ann] });
   t.equal(
     new URLSearchParams(registry.requests[1]?.body).get('scope'),
     `repository:library/app:pull ${scope}`,
     'both, sorted',
   );
   registry.clearRequests();
-  await lookUp(asker, registry, { credentials: [ann] });
+  await lookUp(client, registry, { credentials: [ann] });
   t.same(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
 });
 
-t.test("the endpoint's own headers go to it and its own token server", async (t) => {
+t.test("an endpoint's headers go to it, and its token headers to its token server", async (t) => {
   const { registry } = await withTokens(t);
   const headers = [
     { name: 'X-Team', value: secret('platform-team') },
@@ -330,7 +320,7 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
   t.same(
     registry.requests.map(({ authorization }) => authorization?.scheme),
     ['basic', 'basic', 'bearer'],
-    'a static Authorization until a token takes its place',
+    'a static Authorization until there is a token',
   );
 
   registry.clearRequests();
@@ -339,20 +329,20 @@ t.test("the endpoint's own headers go to it and its own token server", async (t)
   t.same(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined, 'platform-team'],
-    'token servers get none where no headers are for them',
+    'without token headers the token server gets none',
   );
 });
 
-t.test('a header that logs in opens the token server of the same host', async (t) => {
-  const { registry, asker } = await withTokens(t);
+t.test('a static Authorization header is sent to the token server of the same host', async (t) => {
+  const { registry, client } = await withTokens(t);
   const login = (password: string) => [
     { name: 'Authorization', value: secret(`Basic ${btoa(`ann:${password}`)}`) },
   ];
   const good = endpointOf(registry, { headers: login('password-a'), tokenHeaders: login('password-a') });
   t.equal((await lookUp(clientFor(t), good)).credential, undefined);
-  // The same client, so that it could have remembered the token.
-  t.equal((await lookUp(asker, good)).platforms.length, 1);
-  await t.rejects(lookUp(asker, registry), { code: 'unauthorized' });
+  // The same client again: its cached token must not serve the endpoint without the header.
+  t.equal((await lookUp(client, good)).platforms.length, 1);
+  await t.rejects(lookUp(client, registry), { code: 'unauthorized' });
   const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });
   await t.rejects(lookUp(clientFor(t), bad), { code: 'unauthorized' });
 });

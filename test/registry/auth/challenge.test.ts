@@ -7,13 +7,14 @@ import {
   tokenScopes,
   sameScopes,
 } from '../../../src/registry/auth/challenge.ts';
+import { withUserMs } from '../../support/cpu-time.ts';
 
 const parse = (...lines: string[]): string[] =>
   parseChallenges(lines).map(({ scheme, parameters }) =>
     [scheme, ...[...parameters].map(([name, value]) => `${name}=<${value}>`)].join(' '),
   );
 
-t.test('challenges as registries write them', async (t) => {
+t.test('challenges are parsed as containerd does', async (t) => {
   const cases: [name: string, lines: string[], expected: string[]][] = [
     [
       'Docker Hub',
@@ -59,7 +60,7 @@ t.test('challenges as registries write them', async (t) => {
   for (const [name, lines, expected] of cases) t.same(parse(...lines), expected, name);
 });
 
-t.test('property: a well-formed line comes back', async (t) => {
+t.test('property: parameters of a well-formed challenge are read unchanged', async (t) => {
   fc.assert(
     fc.property(
       fc.uniqueArray(fc.stringMatching(/^[a-z]{1,8}$/)),
@@ -79,17 +80,15 @@ t.test('property: a well-formed line comes back', async (t) => {
   );
 });
 
-t.test('a long line is read once', async (t) => {
+t.test('a long line is parsed in linear time', async (t) => {
   for (const piece of ['a=b,', 'a="b",', '\\', '"', ' ', 'a', '\\"', ',']) {
     const line = `Bearer ${piece.repeat(200_000 / piece.length)}`;
-    const start = process.cpuUsage();
-    parseChallenges([line, `Bearer a="${line}`]);
-    const { user } = process.cpuUsage(start);
-    t.ok(user < 1_000_000, `${JSON.stringify(piece)} took ${user} µs`);
+    const [, ms] = await withUserMs(() => parseChallenges([line, `Bearer a="${line}`]));
+    t.ok(ms < 1000, `${JSON.stringify(piece)} took ${ms} ms`);
   }
 });
 
-t.test('scopes', async (t) => {
+t.test('token scopes are merged, sorted and unique', async (t) => {
   t.equal(repositoryScope('library/nginx'), 'repository:library/nginx:pull');
   t.equal(repositoryScope('a', true), 'repository:a:pull,push');
   t.same(tokenScopes([], []), []);
@@ -107,7 +106,7 @@ const optionsOf = (line: string) => {
   return tokenOptions(challenge ?? { parameters: new Map() });
 };
 
-t.test('the token server of a challenge', async (t) => {
+t.test('realm, service and scopes are read from a challenge', async (t) => {
   t.same(optionsOf('Bearer realm="https://a/token?x=1",service="s",scope="one two"'), {
     realm: 'https://a/token?x=1',
     service: 's',
@@ -117,7 +116,7 @@ t.test('the token server of a challenge', async (t) => {
   t.same(optionsOf('Bearer realm="https://a",scope=""').scopes, [''], 'present but empty is one empty scope');
 });
 
-t.test('challenges that lead to no token', async (t) => {
+t.test('a challenge without a usable realm is refused', async (t) => {
   for (const realm of ['127.0.0.1:8080', '/token', 'token', '', 'https://', 'mailto:a@b', 'http://[::1/']) {
     t.throws(
       () => optionsOf(`Bearer realm="${realm}"`),
@@ -128,7 +127,7 @@ t.test('challenges that lead to no token', async (t) => {
   t.throws(() => optionsOf('Bearer service="s"'), { message: 'the Bearer challenge names no realm' });
 });
 
-t.test('scopes are equal in the same order', async (t) => {
+t.test('scopes are compared one by one', async (t) => {
   t.ok(sameScopes(['a', 'b'], ['a', 'b']));
   t.notOk(sameScopes(['a'], ['a', 'b']));
   t.notOk(sameScopes(['a', 'b'], ['a', 'c']));

@@ -1,13 +1,16 @@
-/** The attack: one path of a registry answers 401 with a realm of the attacker, to get credentials for other repositories. */
+/**
+ * Attack: one repository answers 401 with a realm of the attacker, to get credentials of other repositories.
+ */
 import t, { type Test } from 'tap';
-import { clientFor, credential, lookUp, patience, startRegistry } from '../../support/registry/client.ts';
+import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { createIssuer, type IssuerOptions } from '../../support/registry/tokens.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
 
-/** A registry with these repositories, and an attacker's realm in the challenge of its repository `attacker/app`. */
+/** A registry with these repositories, and `attacker/app`, which names the attacker's realm. */
 async function attacked(t: Test, repositories: readonly string[], options: IssuerOptions = {}) {
   const attacker = await startRegistry(t, { tokens: createIssuer({ users }) });
   const issuer = createIssuer({ users, ...options });
@@ -16,7 +19,7 @@ async function attacked(t: Test, repositories: readonly string[], options: Issue
   const headers = { 'www-authenticate': `Bearer realm="${attacker.url}/token",service="s"` };
   registry.faults.add(/attacker/, { kind: 'status', status: 401, headers });
   const client = clientFor(t);
-  const ask = (repository: string, credentials = [] as (typeof ann)[], signal = patience) =>
+  const ask = (repository: string, credentials = [] as (typeof ann)[], signal = neverAborted) =>
     lookUp(client, registry, { repository, credentials }, signal);
   return { attacker, ask };
 }
@@ -24,7 +27,7 @@ async function attacked(t: Test, repositories: readonly string[], options: Issue
 t.test("an attacker's realm never gets a credential for another repository", async (t) => {
   const { attacker, ask } = await attacked(t, ['victim/app']);
   await t.rejects(ask('attacker/app'));
-  t.ok(attacker.requests.length > 0, 'the bait worked: the realm of this repository was used');
+  t.ok(attacker.requests.length > 0, 'the realm was used for this repository');
 
   attacker.clearRequests();
   t.equal((await ask('victim/app', [ann])).credential, ann);
@@ -40,7 +43,7 @@ t.test("an attacker's realm does not replace the realm of other repositories", a
   t.same(attacker.requests, []);
 });
 
-t.test('a tarpit as realm delays one lookup of another repository at most', async (t) => {
+t.test('a tarpit as realm delays at most one lookup of another repository', async (t) => {
   const { attacker, ask } = await attacked(t, ['two/app'], { access: () => true });
   await t.rejects(ask('attacker/app'));
   attacker.faults.add(/token/, { kind: 'hold' });

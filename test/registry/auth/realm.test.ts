@@ -1,7 +1,7 @@
 import t from 'tap';
 import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
 
-t.test('realms may name any host, but no nearer address', async (t) => {
+t.test('a realm may name any host, but not a local, private or metadata address', async (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
     ['https://auth.docker.io/token', 'registry-1.docker.io', false, undefined],
     ['https://8.8.8.8/token', 'registry.example.com', false, undefined],
@@ -50,7 +50,7 @@ t.test('realms may name any host, but no nearer address', async (t) => {
   }
 });
 
-t.test('a realm may be as near as the registry was reached', async (t) => {
+t.test('a realm may be in the same kind of network as the registry', async (t) => {
   const cases: [realm: string, ip: string, reason: RegExp | undefined][] = [
     ['https://127.0.0.1:5001/token', '127.0.0.1', undefined],
     ['https://[::1]:5001/token', '127.0.0.1', undefined],
@@ -76,7 +76,7 @@ t.test('a realm may be as near as the registry was reached', async (t) => {
   }
 });
 
-t.test('addresses with their port', async (t) => {
+t.test('addresses are completed with the default port', async (t) => {
   const cases: [address: string, scheme: string, canonical: string][] = [
     ['registry.example.com', 'https', 'registry.example.com:443'],
     ['registry.example.com', 'http', 'registry.example.com:80'],

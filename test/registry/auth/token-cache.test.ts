@@ -3,8 +3,8 @@ import { TokenCache, type TokenKey } from '../../../src/registry/auth/token-sour
 import type { BearerToken } from '../../../src/registry/auth/token.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
-const patience = new AbortController().signal;
 const key: TokenKey = {
   registry: 'https://registry.corp',
   realm: 'https://auth.corp/token',
@@ -29,13 +29,13 @@ function setUp() {
     });
   };
   const get = async (changes: Partial<TokenKey> = {}) => {
-    const { token, cached } = await cache.get({ ...key, ...changes }, patience, fetch);
+    const { token, cached } = await cache.get({ ...key, ...changes }, neverAborted, fetch);
     return [reveal(token), cached];
   };
   return { clock, cache, get };
 }
 
-t.test('a token is cached until its refresh is due, whatever the wall clock does', async (t) => {
+t.test('a token is cached until refreshAt by the monotonic clock', async (t) => {
   const { clock, get } = setUp();
   t.same(await get(), ['token-1', false]);
   clock.time = 89_999;
@@ -46,7 +46,7 @@ t.test('a token is cached until its refresh is due, whatever the wall clock does
   t.same(await get(), ['token-2', false]);
 });
 
-t.test('each part of the key keeps tokens apart', async (t) => {
+t.test('tokens differ by each part of their key', async (t) => {
   const { get, cache } = setUp();
   await get();
   const others: Partial<TokenKey>[] = [
@@ -70,10 +70,10 @@ t.test('each part of the key keeps tokens apart', async (t) => {
   t.equal(cache.size, 0);
 });
 
-t.test('a rejected token is removed, its successor is not', async (t) => {
+t.test('a rejected token is removed, a newer one is not', async (t) => {
   const { cache, get } = setUp();
   await get();
-  const first = (await cache.get(key, patience, () => Promise.reject(new Error('not asked')))).token;
+  const first = (await cache.get(key, neverAborted, () => Promise.reject(new Error('not called')))).token;
   cache.forget(key, first);
   t.same(await get(), ['token-2', false]);
   cache.forget(key, first);
@@ -83,13 +83,13 @@ t.test('a rejected token is removed, its successor is not', async (t) => {
 t.test('failures are not cached', async (t) => {
   const { cache, get } = setUp();
   await t.rejects(
-    cache.get(key, patience, () => Promise.reject(new Error('no'))),
+    cache.get(key, neverAborted, () => Promise.reject(new Error('no'))),
     { message: 'no' },
   );
   t.same(await get(), ['token-1', false]);
 });
 
-t.test('concurrent callers share one exchange, which ends when the last one gives up', async (t) => {
+t.test('concurrent callers share one exchange, which is aborted with the last caller', async (t) => {
   const { cache } = setUp();
   const given: AbortSignal[] = [];
   const never = (signal: AbortSignal): Promise<BearerToken> => {
@@ -107,7 +107,7 @@ t.test('concurrent callers share one exchange, which ends when the last one give
   t.equal(given[0]?.aborted, true);
   t.equal(given.length, 1);
   await t.rejects(cache.get(key, one.signal, never), { message: 'first gives up' });
-  t.equal(given.length, 1, 'an aborted caller starts nothing');
+  t.equal(given.length, 1, 'an aborted caller starts no exchange');
 });
 
 t.test('the least recently used token is removed first', async (t) => {

@@ -1,4 +1,4 @@
-/** The requests to a token server, one by one; what follows from them is in `authenticator.test.ts`. */
+/** Requests to a token server and its responses. `authenticator.test.ts` covers their use. */
 import t from 'tap';
 import { secret, reveal } from '../../../src/telemetry/secret.ts';
 import {
@@ -10,7 +10,11 @@ import {
 
 const ann = { username: 'ann', password: secret('pass:wörd & more') };
 const realm = new URL('https://auth.corp/token?tenant=7');
-const asked = { realm, service: 'registry corp', scopes: ['repository:a:pull', 'repository:b/c:pull'] };
+const tokenRequest = {
+  realm,
+  service: 'registry corp',
+  scopes: ['repository:a:pull', 'repository:b/c:pull'],
+};
 
 function server(...statuses: number[]) {
   const seen: TokenExchange[] = [];
@@ -23,9 +27,9 @@ function server(...statuses: number[]) {
   return { seen, send };
 }
 
-t.test('anonymous: a GET that keeps the query of the realm', async (t) => {
+t.test('an anonymous request is a GET that keeps the query of the realm', async (t) => {
   const { seen, send } = server(200);
-  const token = await fetchToken(asked, send, () => 1000);
+  const token = await fetchToken(tokenRequest, send, () => 1000);
   t.match(token, { lifetimeSeconds: 300, expiresAt: 301_000 });
   t.same(seen, [
     {
@@ -36,10 +40,10 @@ t.test('anonymous: a GET that keeps the query of the realm', async (t) => {
       headers: {},
     },
   ]);
-  t.equal(realm.href, 'https://auth.corp/token?tenant=7', 'which itself stays as it is');
+  t.equal(realm.href, 'https://auth.corp/token?tenant=7', 'the realm is unchanged');
 });
 
-t.test('without service and scopes there are none', async (t) => {
+t.test('an empty service and no scopes are not sent', async (t) => {
   const { seen, send } = server(404, 200);
   await fetchToken({ realm, service: '', scopes: [], credential: ann }, send, () => 0);
   t.same(
@@ -49,9 +53,9 @@ t.test('without service and scopes there are none', async (t) => {
   t.equal(seen[1]?.url.href, realm.href);
 });
 
-t.test('with a password: a form, and the password nowhere else', async (t) => {
+t.test('a password is sent only in the form', async (t) => {
   const { seen, send } = server(200);
-  await fetchToken({ ...asked, credential: ann }, send, () => 0);
+  await fetchToken({ ...tokenRequest, credential: ann }, send, () => 0);
   const [exchange] = seen;
   t.equal(exchange?.method, 'POST');
   t.equal(exchange?.url.href, realm.href);
@@ -66,25 +70,25 @@ t.test('with a password: a form, and the password nowhere else', async (t) => {
   });
 });
 
-t.test('an identity token is a refresh token', async (t) => {
+t.test('an identity token is sent as a refresh token', async (t) => {
   const identity = { username: '', password: secret('identity-token') };
   const { seen, send } = server(200);
-  await fetchToken({ ...asked, credential: identity }, send, () => 0);
+  await fetchToken({ ...tokenRequest, credential: identity }, send, () => 0);
   const form = new URLSearchParams(seen[0]?.body);
   t.equal(form.get('grant_type'), 'refresh_token');
   t.equal(form.get('refresh_token'), 'identity-token');
   const old = server(405, 200);
   await t.rejects(
-    fetchToken({ ...asked, credential: identity }, old.send, () => 0),
+    fetchToken({ ...tokenRequest, credential: identity }, old.send, () => 0),
     { name: 'TokenRefused' },
   );
-  t.equal(old.seen.length, 1, '405 is no reason to send an identity token by Basic');
+  t.equal(old.seen.length, 1, 'after a 405 it is not sent by Basic');
 });
 
 t.test('if the server rejects the form, GET with Basic', async (t) => {
   for (const status of [400, 401, 404, 405]) {
     const { seen, send } = server(status, 200);
-    await fetchToken({ ...asked, credential: ann }, send, () => 0);
+    await fetchToken({ ...tokenRequest, credential: ann }, send, () => 0);
     t.equal(seen[1]?.method, 'GET', String(status));
     t.equal(seen[1]?.headers['authorization'], basic(ann));
     t.equal(seen[1]?.body, undefined);
@@ -92,10 +96,10 @@ t.test('if the server rejects the form, GET with Basic', async (t) => {
   t.equal(Buffer.from(basic(ann).slice(6), 'base64').toString(), 'ann:pass:wörd & more');
 });
 
-t.test('a refusal carries its status and nothing of the body', async (t) => {
+t.test('a refusal has the status but not the body', async (t) => {
   for (const statuses of [[403], [429], [500], [302], [401, 401], [404, 503]]) {
     const { seen, send } = server(...statuses);
-    const error: unknown = await fetchToken({ ...asked, credential: ann }, send, () => 0).catch(
+    const error: unknown = await fetchToken({ ...tokenRequest, credential: ann }, send, () => 0).catch(
       (e: unknown) => e,
     );
     t.match(error, { name: 'TokenRefused', status: statuses.at(-1), retryAfter: '7' });
@@ -107,7 +111,7 @@ t.test('a refusal carries its status and nothing of the body', async (t) => {
 const received = Date.parse('2026-11-20T12:00:00Z');
 const at = (seconds: number): string => new Date(received + seconds * 1000).toISOString();
 
-t.test('which token', async (t) => {
+t.test('access_token is preferred to token', async (t) => {
   const cases: [body: object, token: string][] = [
     [{ token: 'a' }, 'a'],
     [{ access_token: 'b' }, 'b'],
@@ -119,7 +123,7 @@ t.test('which token', async (t) => {
   t.notMatch(JSON.stringify(readTokenResponse({ token: 'a-secret-token' }, received)), 'a-secret-token');
 });
 
-t.test('no token', async (t) => {
+t.test('a response without a valid token is refused', async (t) => {
   const code = 'invalid-token-response';
   const others = [{ token: '' }, { token: null }, { token: ['a'] }];
   for (const body of [{}, null, 'token', [], 5, undefined, ...others]) {
@@ -134,11 +138,11 @@ t.test('no token', async (t) => {
   }
 });
 
-t.test('how long it lasts', async (t) => {
+t.test('the lifetime follows expires_in and issued_at, within limits', async (t) => {
   const issued = (at: unknown) => ({ expires_in: 300, issued_at: at });
   const cases: [name: string, body: object, lifetime: number, base: string, remaining: number][] = [
-    ['unsaid', {}, 60, 'received', 60],
-    ['said', { expires_in: 300 }, 300, 'received', 300],
+    ['absent', {}, 60, 'received', 60],
+    ['given', { expires_in: 300 }, 300, 'received', 300],
     ['too short', { expires_in: 1 }, 60, 'received', 60],
     ['zero', { expires_in: 0 }, 60, 'received', 60],
     ['negative', { expires_in: -5 }, 60, 'received', 60],

@@ -6,10 +6,10 @@ import {
 } from '../../../src/registry/endpoints/default-endpoints.ts';
 import type { Endpoint, EndpointSource } from '../../../src/registry/endpoints/endpoint.ts';
 
-t.test('the origin of a namespace', async (t) => {
+t.test('each namespace has an origin with scheme and TLS settings as in containerd', async (t) => {
   const source = createDefaultEndpoints();
   const cases = [
-    // namespace, base, http after https, certificate unchecked
+    // namespace, base, httpFallback, skipVerify
     ['docker.io', 'https://registry-1.docker.io/v2', false, false],
     ['ghcr.io', 'https://ghcr.io/v2', false, false],
     ['registry.corp:5000', 'https://registry.corp:5000/v2', false, false],
@@ -67,10 +67,10 @@ t.test('a proxy comes first, the origin last', async (t) => {
     t.match(endpoints[1], { base: 'https://registry-1.docker.io/v2', origin: 'default' });
   }
   const source = createDefaultEndpoints({ proxies: { 'docker.io': 'proxy.corp' } });
-  t.equal((await source.endpoints('ghcr.io')).length, 1, 'other namespaces have none');
+  t.equal((await source.endpoints('ghcr.io')).length, 1, 'other namespaces have no proxy');
 });
 
-t.test('proxies that are no proxies', async (t) => {
+t.test('malformed proxies are refused', async (t) => {
   const faulty = ['ftp://proxy.corp', 'https://ann:secret@proxy.corp', 'proxy.corp?x=1', 'proxy.corp#x'];
   for (const proxy of ['', 'https://', 'a b', ...faulty]) {
     t.throws(
@@ -81,7 +81,7 @@ t.test('proxies that are no proxies', async (t) => {
   }
 });
 
-t.test('registries that are configured as insecure', async (t) => {
+t.test('insecureRegistries fall back to http and skip verification', async (t) => {
   const source = createDefaultEndpoints({ insecureRegistries: ['registry.corp:5000'] });
   t.match((await source.endpoints('registry.corp:5000'))[0], {
     base: 'https://registry.corp:5000/v2',
@@ -127,17 +127,21 @@ t.test('proxies come first, then the endpoints of the node', async (t) => {
   );
 });
 
-t.test('a registry that is insecure by our configuration', async (t) => {
+t.test('insecureRegistries changes the origin among the endpoints of the node', async (t) => {
   const own = createDefaultEndpoints({ insecureRegistries: ['gcr.io'] });
   const source = withNodeEndpoints(own, node([mirror, originEndpoint('gcr.io', tls)]));
   t.match(await source.endpoints('gcr.io'), [
     { host: 'm', httpFallback: false },
     { host: 'gcr.io', httpFallback: true, tls: { skipVerify: true } },
   ]);
-  t.equal((await withNodeEndpoints(own, node([mirror])).endpoints('gcr.io')).length, 1, 'it is not added');
+  t.equal(
+    (await withNodeEndpoints(own, node([mirror])).endpoints('gcr.io')).length,
+    1,
+    'no endpoint is added',
+  );
 });
 
-t.test('if the node cannot pull, there is no endpoint', async (t) => {
+t.test('an error of the node endpoints is thrown', async (t) => {
   const failing: EndpointSource = {
     endpoints: () => Promise.reject(new Error('no CA')),
     fingerprint: () => '',
@@ -146,7 +150,7 @@ t.test('if the node cannot pull, there is no endpoint', async (t) => {
   await t.rejects(withNodeEndpoints(own, failing).endpoints('gcr.io'), /no CA/);
 });
 
-t.test('the fingerprint covers both', async (t) => {
+t.test('the fingerprint covers both sources', async (t) => {
   const prints = [
     withNodeEndpoints(createDefaultEndpoints(), node([])),
     withNodeEndpoints(createDefaultEndpoints(), node([], 'other')),

@@ -16,7 +16,7 @@ const entry = { mediaType: mediaTypes.ociManifest, digest, size: 2 };
 const read = (document: unknown, contentType?: string) =>
   readManifest(Buffer.from(JSON.stringify(document)), contentType);
 
-t.test('the header counts first, then the media type of the document, then its members', async (t) => {
+t.test('the kind follows Content-Type, then mediaType, then the members', async (t) => {
   const list = { manifests: [entry] };
   const listed = { ...list, mediaType: mediaTypes.dockerList };
   const old = { schemaVersion: 1, architecture: 'arm', fsLayers: [] };
@@ -32,6 +32,20 @@ t.test('the header counts first, then the media type of the document, then its m
     [list, '*/*', 'index', mediaTypes.ociIndex],
     [single, mediaTypes.dockerManifest, 'manifest', mediaTypes.dockerManifest],
     [single, 'text/plain', 'manifest', mediaTypes.ociManifest],
+    [listed, mediaTypes.ociIndex, 'index', mediaTypes.ociIndex],
+    [{ ...single, mediaType: 'application/vnd.corp' }, undefined, 'manifest', mediaTypes.ociManifest],
+    [
+      { ...single, mediaType: mediaTypes.dockerManifest },
+      mediaTypes.ociManifest,
+      'manifest',
+      mediaTypes.ociManifest,
+    ],
+    [
+      { ...single, mediaType: 'application/vnd.corp' },
+      mediaTypes.ociManifest,
+      'manifest',
+      mediaTypes.ociManifest,
+    ],
     [old, 'text/plain', 'schema1', mediaTypes.schema1.replace('prettyjws', 'json')],
     [old, mediaTypes.schema1, 'schema1', mediaTypes.schema1],
   ] as const;
@@ -40,7 +54,7 @@ t.test('the header counts first, then the media type of the document, then its m
   }
 });
 
-t.test('documents that are refused', async (t) => {
+t.test('malformed and contradictory documents are refused', async (t) => {
   const config = { ...entry, mediaType: mediaTypes.ociConfig };
   const cases = [
     [{ manifests: [], config }, mediaTypes.ociIndex, /mixes/],
@@ -64,7 +78,8 @@ t.test('documents that are refused', async (t) => {
     [{ layers: [] }, mediaTypes.ociManifest, /digest/],
     [{ fsLayers: [] }, mediaTypes.schema1, /without architecture/],
     [{ manifests: [] }, 'text/html', /not that of an image/],
-    [{ mediaType: 'text/html' }, undefined, /not that of an image/],
+    [{ mediaType: 'text/html' }, undefined, /neither/],
+    [{ mediaType: 'text/html' }, 'text/html', /not that of an image/],
     [{}, undefined, /neither/],
     [{ manifests: null, config: null }, 'text/plain', /neither/],
   ] as const;
@@ -77,7 +92,7 @@ t.test('documents that are refused', async (t) => {
   }
 });
 
-t.test('what real builders write is read', async (t) => {
+t.test('documents of real builders are read', async (t) => {
   const built = multiArch(['linux/amd64', 'linux/arm/v7'], { attestations: true });
   const document = readManifest(built.bytes, built.mediaType);
   t.match(document, {
@@ -94,7 +109,7 @@ t.test('what real builders write is read', async (t) => {
   t.match(readManifest(index([], 'oci', { artifactType: 'x/y' }).bytes, undefined), { artifactType: 'x/y' });
 });
 
-t.test('a manifest that claims to be something else', async (t) => {
+t.test('a manifest with artifactType or subject claims to be an artifact', async (t) => {
   const config = { ...entry, mediaType: mediaTypes.ociConfig };
   t.match(read({ config, artifactType: 'x/y' }, mediaTypes.ociManifest), {
     imageConfig: true,
@@ -110,7 +125,7 @@ t.test('a manifest that claims to be something else', async (t) => {
   });
 });
 
-t.test('platforms', async (t) => {
+t.test('platforms are read or ignored', async (t) => {
   t.same(readPlatform({ os: 'windows', architecture: 'amd64', variant: '', 'os.version': '10.0.1' }), {
     os: 'windows',
     architecture: 'amd64',
@@ -121,12 +136,16 @@ t.test('platforms', async (t) => {
     architecture: 'arm',
     variant: 'v6',
   });
+  const features = (list: unknown) => readPlatform({ architecture: 'arm64', 'os.features': list });
+  t.same(features(['erofs']), { os: '', architecture: 'arm64', needsFeatures: true });
+  for (const none of [undefined, null, [], 'erofs'])
+    t.same(features(none), { os: '', architecture: 'arm64' }, String(none));
   const wrong = [{}, { os: 'linux' }, { architecture: 7 }, { architecture: 'a'.repeat(300) }];
   for (const value of [undefined, null, [], 'linux/amd64', ...wrong])
     t.equal(readPlatform(value), undefined, JSON.stringify(value));
 });
 
-t.test('kinds of documents', async (t) => {
+t.test('media types have kinds', async (t) => {
   const { ociIndex, dockerList, ociManifest, dockerManifest, schema1: old, ociConfig } = mediaTypes;
   t.same([ociIndex, dockerList, ociManifest, dockerManifest, old, ociConfig].map(documentKind), [
     'index',
@@ -141,19 +160,19 @@ t.test('kinds of documents', async (t) => {
   t.notOk(isImageConfig(mediaTypes.helmConfig));
 });
 
-t.test('media types without parameters', async (t) => {
+t.test('parameters of media types are removed', async (t) => {
   t.equal(bareMediaType(undefined), '');
   t.equal(bareMediaType(' Text/Plain ; charset=utf-8; x=";"'), 'text/plain');
 });
 
-t.test('all four kinds are accepted, and anything', async (t) => {
+t.test('the Accept header lists all kinds, then */*', async (t) => {
   const { ociIndex, dockerList, ociManifest, dockerManifest } = mediaTypes;
   for (const type of [ociIndex, dockerList, ociManifest, dockerManifest])
     t.ok(acceptManifests.split(', ').includes(type), type);
   t.match(acceptManifests, /, \*\/\*$/);
 });
 
-t.test('digests that can be verified', async (t) => {
+t.test('digests of sha256, sha384 and sha512 can be verified', async (t) => {
   const bytes = Buffer.from('hello');
   const sha256 = 'sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824';
   t.equal(digestOf(bytes), sha256);
@@ -161,7 +180,8 @@ t.test('digests that can be verified', async (t) => {
   t.equal(digestOf(bytes, 'nonsense'), sha256);
   t.match(digestOf(bytes, `sha512:${'0'.repeat(128)}`), /^sha512:9b71d224bd62f378/);
   t.ok(isDigest(sha256));
-  t.ok(isDigest(digestOf(bytes, 'sha512:')));
+  t.match(digestOf(bytes, `sha384:${'0'.repeat(96)}`), /^sha384:59e1748777448c69/);
+  for (const like of ['sha384:', 'sha512:']) t.ok(isDigest(digestOf(bytes, like)));
   const lengths = [sha256.slice(0, -1), `${sha256}0`, `${sha256}\n`, sha256.slice(7)];
   const algorithms = [sha256.toUpperCase(), ...['384', '512'].map((bits) => sha256.replace('256', bits))];
   for (const text of ['', 'v1', ...lengths, ...algorithms]) t.notOk(isDigest(text), JSON.stringify(text));

@@ -23,6 +23,10 @@ const names = (platforms: readonly { os: string; architecture: string; variant?:
   platforms.map(({ os, architecture, variant }) => [os, architecture, variant].filter(Boolean).join('/'));
 
 const nested = (...children: Parameters<typeof index>[0]) => ({ content: index(children) });
+const within = (platform: string, ...children: Parameters<typeof index>[0]) => ({
+  ...nested(...children),
+  platform: platformOf(platform),
+});
 const bundleLabel = 'operators.operatorframework.io.bundle.';
 const bundleLabels = {
   [`${bundleLabel}mediatype.v1`]: 'registry+v1',
@@ -34,61 +38,98 @@ async function ask(t: Test, content: Content) {
   const registry = await startRegistry(t);
   const client = clientFor(t);
   registry.push('library/app', 'v1', content);
-  const asked = lookUp(client, registry);
-  return { registry, asked };
+  const lookup = lookUp(client, registry);
+  return { registry, lookup };
 }
 
 const bundle = labeled({ Labels: bundleLabels });
 const config = (platform: object) => document(mediaTypes.ociConfig, platform);
 const claimed = { artifactType: 'x/y' };
 
-/** What is found, and in how many requests. Without platforms: what it is. */
+/** The expected platforms, else the kind, and the number of requests. */
 type Answered = readonly [content: Content, found: string, requests: number];
 const answered: Readonly<Record<string, Answered>> = {
   'attestations do not count': [multiArch(['linux/amd64'], { attestations: true }), 'linux/amd64', 1],
-  'unknown/unknown does not count even without annotation': [
+  'unknown/unknown does not count, even without annotation': [
     index([at('linux/arm64'), at('unknown/unknown')]),
     'linux/arm64',
     1,
   ],
-  'a child without platform does not count beside one with': [
+  'a child without platform does not count if another child has one': [
     index([at('linux/arm64'), nameless('linux/s390x')]),
     'linux/arm64',
     1,
   ],
-  'children without platform are looked into where none has one': [
+  'if no child has a platform, the configs of the children are read': [
     index([nameless('linux/arm64'), nameless('linux/s390x'), attestation(image('linux/arm64'))]),
     'linux/arm64 linux/s390x',
     5,
   ],
-  'a nested index is walked': [
-    index([nested(at('linux/arm64')), nested(at('linux/arm/v7')), at('linux/amd64')]),
-    'linux/arm64 linux/arm/v7 linux/amd64',
+  'nested indexes are read': [
+    index([
+      within('linux/arm64', at('linux/arm64')),
+      within('linux/arm/v7', at('linux/arm')),
+      at('linux/amd64'),
+    ]),
+    'linux/arm64 linux/arm linux/amd64',
     3,
   ],
-  'an empty nested index': [index([nested(), at('linux/amd64')]), 'linux/amd64', 2],
-  'a Helm chart': [helmChart(), 'artifact', 1],
-  'an OCI artifact': [artifact(), 'artifact', 1],
-  'an index that says it is an artifact': [index([], 'oci', claimed), 'artifact', 1],
-  'an index of artifacts': [index([{ content: helmChart() }]), 'artifact', 2],
+  'a nested index does not count beside a platform': [
+    index([nested(at('linux/arm64')), at('linux/amd64')]),
+    'linux/amd64',
+    1,
+  ],
+  'of nested indexes without a platform the first counts': [
+    index([nested(at('linux/arm64'), at('linux/s390x')), nested(at('linux/amd64')), nameless('linux/arm')]),
+    'linux/arm64 linux/s390x',
+    2,
+  ],
+  'a nested index after a child without platform does not count': [
+    index([nameless('linux/arm64'), nested(at('linux/amd64'))]),
+    'linux/arm64',
+    3,
+  ],
+  'of a nested index with a platform only that one counts': [
+    index([within('linux/arm64', at('linux/amd64'), at('linux/arm64/v8')), at('linux/s390x')]),
+    'linux/arm64/v8 linux/s390x',
+    2,
+  ],
+  'a nested index in one with a platform': [
+    index([within('linux/arm64', nested(at('linux/amd64'), at('linux/arm64'))), at('linux/s390x')]),
+    'linux/arm64 linux/s390x',
+    3,
+  ],
+  'an empty nested index has no platforms': [
+    index([within('linux/arm64'), at('linux/amd64')]),
+    'linux/amd64',
+    2,
+  ],
+  'a Helm chart is an artifact': [helmChart(), 'artifact', 1],
+  'an OCI artifact is an artifact': [artifact(), 'artifact', 1],
+  'an index with artifactType is an artifact': [index([], 'oci', claimed), 'artifact', 1],
+  'an index of artifacts is an artifact': [index([{ content: helmChart() }]), 'artifact', 2],
   'an image config that claims to be an artifact is still read': [
     manifest(config(platformOf('linux/riscv64')), [], 'oci', claimed),
     'linux/riscv64',
     2,
   ],
-  'an empty image config of an artifact': [manifest(config({}), [], 'oci', claimed), 'artifact', 2],
-  'a bundle': [labeled({ Labels: bundleLabels, Cmd: [] }), 'bundle', 2],
-  'a bundle with one of its labels, which says that it runs nothing': [
+  'an artifact with an empty image config is an artifact': [
+    manifest(config({}), [], 'oci', claimed),
+    'artifact',
+    2,
+  ],
+  'an operator bundle is a bundle': [labeled({ Labels: bundleLabels, Cmd: [] }), 'bundle', 2],
+  'a bundle with only one of the labels is a bundle': [
     labeled({ Labels: { [`${bundleLabel}package.v1`]: 'x' }, Entrypoint: '', Cmd: null }),
     'bundle',
     2,
   ],
-  'a bundle in an index that names no platform: a node takes what is for it': [
+  'a bundle in an index without platforms is an image of its platform': [
     index([{ content: bundle }]),
     'linux/amd64',
     3,
   ],
-  'a bundle in an index that names its platform': [
+  'a bundle in an index with a platform is an image of its platform': [
     index([{ content: bundle, platform: platformOf('linux/amd64') }]),
     'linux/amd64',
     1,
@@ -98,24 +139,24 @@ const noBundles = {
   Entrypoint: { Labels: bundleLabels, Entrypoint: ['/manager'] },
   Cmd: { Labels: bundleLabels, Cmd: ['sh'] },
   'Cmd as a text': { Labels: bundleLabels, Cmd: 'sh' },
-  'no label of a bundle': { Labels: { 'operators.operatorframework.io': 'x' } },
-  'labels that are none': { Labels: `${bundleLabel}x` },
+  'another label': { Labels: { 'operators.operatorframework.io': 'x' } },
+  'malformed labels': { Labels: `${bundleLabel}x` },
   null: null,
 };
 const images = Object.entries(noBundles).map(([what, value]): [string, Answered] => [
-  `no bundle: ${what}`,
+  `not a bundle: ${what}`,
   [labeled(value), 'linux/amd64', 2],
 ]);
 
 for (const [name, [content, found, requests]] of [...Object.entries(answered), ...images]) {
   t.test(name, async (t) => {
-    const { registry, asked } = await ask(t, content);
-    const answer = await asked;
+    const { registry, lookup } = await ask(t, content);
+    const answer = await lookup;
     const isImage = found.includes('/');
     t.equal(answer.kind, isImage ? 'image' : found);
     t.same(names(answer.platforms), isImage ? found.split(' ') : []);
     t.equal(registry.requests.length, requests);
-    t.equal(answer.digest, content.digest, 'of the top');
+    t.equal(answer.digest, content.digest, 'the digest of the top');
   });
 }
 
@@ -126,7 +167,7 @@ const refused: readonly (readonly [name: string, content: Content, code: string,
   ['an index of attestations only', index([attestation(image('linux/amd64'))]), notAnImage, /no platform/],
   ['nameless children of unknown platform', index([nameless('unknown/unknown')]), notAnImage, /no platform/],
   [
-    'a child announced as something else',
+    'a child with another media type than its descriptor',
     index([foreign]),
     'unsupported-media-type',
     /differs from the one in/,
@@ -134,27 +175,26 @@ const refused: readonly (readonly [name: string, content: Content, code: string,
 ];
 
 for (const [name, content, code, message] of refused) {
-  t.test(name, async (t) => {
-    const { asked } = await ask(t, content);
-    await t.rejects(asked, { code, message });
+  t.test(`refused: ${name}`, async (t) => {
+    const { lookup } = await ask(t, content);
+    await t.rejects(lookup, { code, message });
   });
 }
 
-t.test('nameless children are read up to sixteen', async (t) => {
+t.test('at most sixteen children without platform are read', async (t) => {
   const children = Array.from({ length: 20 }, (_, n) => ({
     content: image('linux/amd64', { label: String(n) }),
   }));
-  const { registry, asked } = await ask(t, index(children));
-  await asked;
+  const { registry, lookup } = await ask(t, index(children));
+  await lookup;
   t.equal(registry.requests.length, 1 + 16 * 2);
 });
 
-t.test('nested indexes share one limit of children', async (t) => {
-  const half = (label: string) => ({
-    content: index(Array.from({ length: 501 }, () => at('linux/amd64', label))),
-  });
-  const { asked } = await ask(t, index([half('one'), half('two')]));
-  await t.rejects(asked, { code: 'too-large', message: /more than 1000/ });
+t.test('nested indexes share one limit on children', async (t) => {
+  const half = (label: string) =>
+    within('linux/amd64', ...Array.from({ length: 501 }, () => at('linux/amd64', label)));
+  const { lookup } = await ask(t, index([half('one'), half('two')]));
+  await t.rejects(lookup, { code: 'too-large', message: /more than 1000/ });
 });
 
 t.test('a child with an artifact type is not a platform', async (t) => {
@@ -167,6 +207,6 @@ t.test('a child with an artifact type is not a platform', async (t) => {
     platform: platformOf(platform),
   });
   const manifests = [child('x/signature', 'linux/amd64'), child(mediaTypes.ociConfig, 'linux/arm64')];
-  const { asked } = await ask(t, document(mediaTypes.ociIndex, { schemaVersion: 2, manifests }));
-  t.same(names((await asked).platforms), ['linux/arm64']);
+  const { lookup } = await ask(t, document(mediaTypes.ociIndex, { schemaVersion: 2, manifests }));
+  t.same(names((await lookup).platforms), ['linux/arm64']);
 });

@@ -1,4 +1,6 @@
-/** The attack: a hostile registry, or one repository of a shared one, shuts another registry off for everyone. */
+/**
+ * Attack: a hostile registry, or one repository of a shared registry, opens the circuit of another registry.
+ */
 import t, { type Test } from 'tap';
 import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
@@ -23,7 +25,7 @@ const failures: readonly (readonly [string, Fault])[] = [
 ];
 
 for (const [name, fault] of failures) {
-  t.test(`a redirect to a path of another registry that fails: ${name}`, async (t) => {
+  t.test(`failures behind a redirect do not open the circuit of the target: ${name}`, async (t) => {
     const { victim, attacker, client } = await setUp(t);
     victim.faults.add(/failing/, fault);
     const to = `${victim.url}/v2/failing`;
@@ -35,11 +37,11 @@ for (const [name, fault] of failures) {
     t.equal((await lookUp(client, victim)).platforms.length, 1);
     const sent = victim.requests.length;
     await t.rejects(lookUp(client, attacker, { repository: 'one/app' }), { message: /gets no requests/ });
-    t.equal(victim.requests.length, sent, 'the attacker leads nowhere any more');
+    t.equal(victim.requests.length, sent, "the attacker's redirects are not followed any more");
     t.equal((await lookUp(client, attacker, { repository: 'four/app' })).platforms.length, 1);
   });
 
-  t.test(`a realm at a path of another registry that fails: ${name}`, async (t) => {
+  t.test(`failures of a realm do not open the circuit of its host: ${name}`, async (t) => {
     const { victim, attacker, client } = await setUp(t);
     victim.faults.add(/failing/, fault);
     const headers = { 'www-authenticate': `Bearer realm="${victim.url}/failing"` };
@@ -51,21 +53,24 @@ for (const [name, fault] of failures) {
     t.equal((await lookUp(client, victim)).platforms.length, 1);
   });
 
-  t.test(`one repository of a shared registry fails: ${name}`, async (t) => {
-    const { victim, client } = await setUp(t);
-    victim.faults.add(/one/, fault);
-    for (let n = 0; n < 9; n += 1) await t.rejects(lookUp(client, victim, { repository: 'one/app' }));
-    t.ok(victim.requests.length < 9, 'this repository gets no more requests');
-    t.equal((await lookUp(client, victim)).platforms.length, 1);
-    victim.faults.add(/two|three|four/, fault);
-    for (const repository of ['two/app', 'three/app', 'four/app', 'two/app', 'three/app']) {
-      await t.rejects(lookUp(client, victim, { repository }));
-    }
-    await t.rejects(lookUp(client, victim), { message: /gets no requests/ }, 'several repositories failed');
-  });
+  t.test(
+    `failures of one repository open its own circuit, of several that of the registry: ${name}`,
+    async (t) => {
+      const { victim, client } = await setUp(t);
+      victim.faults.add(/one/, fault);
+      for (let n = 0; n < 9; n += 1) await t.rejects(lookUp(client, victim, { repository: 'one/app' }));
+      t.ok(victim.requests.length < 9, 'this repository gets no more requests');
+      t.equal((await lookUp(client, victim)).platforms.length, 1);
+      victim.faults.add(/two|three|four/, fault);
+      for (const repository of ['two/app', 'three/app', 'four/app', 'two/app', 'three/app']) {
+        await t.rejects(lookUp(client, victim, { repository }));
+      }
+      await t.rejects(lookUp(client, victim), { message: /gets no requests/ }, 'several repositories failed');
+    },
+  );
 }
 
-t.test('one repository of a shared registry never answers', async (t) => {
+t.test('timeouts of one repository open its own circuit, of several that of the registry', async (t) => {
   const { victim } = await setUp(t);
   const client = clientFor(t, { limits: { headerMs: 500 } });
   victim.faults.add(/one|two|three|four/, { kind: 'hold' });
@@ -79,7 +84,7 @@ t.test('one repository of a shared registry never answers', async (t) => {
   await t.rejects(lookUp(client, victim), stopped, 'several repositories never answered');
 });
 
-t.test('a realm that fails for one credential holds no other registry up', async (t) => {
+t.test('a realm that fails for one registry still serves another', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-a' } });
   const tokens = await startRegistry(t, { tokens: issuer });
   const realm = `${tokens.url}/token`;

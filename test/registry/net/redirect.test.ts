@@ -15,7 +15,7 @@ import { createIssuer } from '../../support/registry/tokens.ts';
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
 
-t.test('a config in object storage is fetched without anything that identifies us', async (t) => {
+t.test('a redirect to another host gets neither credentials nor headers', async (t) => {
   const ca = await createCa();
   const storage = await startRegistry(t, { tls: ca });
   const registry = await startRegistry(t, {
@@ -41,7 +41,7 @@ t.test('a config in object storage is fetched without anything that identifies u
   t.equal(storage.requests[0]?.query.get('signature'), 'presigned');
 });
 
-t.test('on the same host everything is kept', async (t) => {
+t.test('a redirect on the same host keeps the credentials', async (t) => {
   const registry = await startRegistry(t, { auth: { kind: 'basic', users } });
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   registry.push('moved/app', 'v1', multiArch(['linux/arm64']));
@@ -68,7 +68,7 @@ t.test('a redirect target that answers 401 gets no credentials', async (t) => {
   );
 });
 
-t.test('coming back to the first host brings nothing back', async (t) => {
+t.test('a redirect back to the first host stays without headers', async (t) => {
   const ca = await createCa();
   const other = await startRegistry(t, { tls: ca });
   const registry = await startRegistry(t, { tls: ca });
@@ -83,7 +83,7 @@ t.test('coming back to the first host brings nothing back', async (t) => {
   );
 });
 
-t.test('redirects that are refused', async (t) => {
+t.test('circular, malformed and local redirects are refused', async (t) => {
   const plain = await startRegistry(t, { tls: false });
   const cases = [
     ['a circle', () => '', /in a circle/, 'unavailable'],
@@ -111,7 +111,7 @@ t.test('redirects that are refused', async (t) => {
   t.same(plain.requests, []);
 });
 
-t.test('a chain is followed five times', async (t) => {
+t.test('at most five redirects are followed', async (t) => {
   const registry = await startRegistry(t);
   registry.push('library/app', 'v1', multiArch(['linux/amd64']));
   const hop = (from: number, last: number) => {
@@ -125,23 +125,23 @@ t.test('a chain is followed five times', async (t) => {
   await t.rejects(lookUp(clientFor(t), registry), { message: /redirects more than 5 times/ });
 });
 
-t.test('a public registry may not lead us to a private address, even by name', async (t) => {
+t.test('a redirect to a name that resolves to a forbidden address is refused', async (t) => {
   const ca = await createCa();
   const names = ['registry.test', 'inside.test'];
   const registry = await startRegistry(t, { tls: ca, names });
   registry.faults.add(/manifests/, { kind: 'redirect', to: `https://inside.test:${registry.port}/x` });
-  const asked: string[] = [];
-  const asker = clientFor(t, {
+  const resolved: string[] = [];
+  const client = clientFor(t, {
     resolve: (hostname, _options, callback) => {
-      asked.push(hostname);
+      resolved.push(hostname);
       const address = hostname === 'registry.test' ? '127.0.0.1' : '169.254.169.254';
       callback(null, [{ address, family: 4 }]);
     },
   });
   const base = `https://registry.test:${registry.port}/v2`;
-  await t.rejects(lookUp(asker, endpointOf(registry, { base })), {
+  await t.rejects(lookUp(client, endpointOf(registry, { base })), {
     code: 'forbidden',
     message: /inside\.test.*metadata address/,
   });
-  t.same(asked, names);
+  t.same(resolved, names);
 });

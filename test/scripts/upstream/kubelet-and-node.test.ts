@@ -1,12 +1,11 @@
-/** How the kubelet reads image names, and containerd the node: its label, machine name and Windows version. */
+/** How the kubelet reads image names, and containerd the label and machine name of a node. */
 import t from 'tap';
 import { applyDefaultTag, parseImageName } from '../../../scripts/vectors/upstream/kubelet-reference.ts';
 import { architectureOfLabel, cpuVariantOfMachine } from '../../../scripts/vectors/upstream/platform-node.ts';
-import { windowsVersionMatches } from '../../../src/nodes/windows-version.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
-t.test('the default tag is appended as text, and only where nothing is said', async (t) => {
+t.test('the default tag is appended only without tag and digest', async (t) => {
   for (const [image, sent] of [
     ['nginx', 'nginx:latest'],
     ['gcr.io:5000/a', 'gcr.io:5000/a:latest'],
@@ -26,18 +25,18 @@ t.test('the kubelet keeps tag and digest', async (t) => {
   t.same(parseImageName('a_b.c/d'), { repository: 'a_b.c/d', tag: 'latest', digest: '' });
 });
 
-t.test('a refusal reads like the event of the kubelet', async (t) => {
+t.test('a refusal has the message of the kubelet’s event', async (t) => {
   const message = `couldn't parse image name "Nginx": invalid reference format: repository name (library/Nginx) must be lowercase`;
   t.throws(() => applyDefaultTag('Nginx'), { code: 'invalid-reference', message });
 });
 
-t.test('node label', async (t) => {
+t.test('the architecture of a node is that of its label', async (t) => {
   t.equal(architectureOfLabel('amd64'), 'amd64');
   t.equal(architectureOfLabel('arm'), 'arm');
   t.equal(architectureOfLabel('loong64'), 'loong64');
 });
 
-t.test('variants of machine names', async (t) => {
+t.test('machine names have variants', async (t) => {
   for (const [machine, variant] of [
     ['AArch64', '8'],
     ['armv8l', '8'],
@@ -56,32 +55,5 @@ t.test('variants of machine names', async (t) => {
       { code: 'unknown-machine', message: 'invalid argument' },
       machine,
     );
-  }
-});
-
-t.test('which Windows runs which container', async (t) => {
-  const cases: [host: string, container: string, runs: boolean][] = [
-    ['', '10.0.17763', true],
-    ['odd', '10.0.17763', true],
-    ['10.0', '10.0.17763', true],
-    ['0.0.0', '10.0.17763', true],
-    ['10.0.70000', '10.0.17763', true],
-    ['300.0.1', '10.0.17763', true],
-    ['10.0.17763', '', true],
-    ['10.0.17763', '10.0.17763.1', true],
-    ['10.0.17763', '10.0.18362', false],
-    ['10.0.17763', '11.0.17763', false],
-    ['10.0.17763', '10.1.17763', false],
-    ['10.0.17763', 'odd', false],
-    ['10.0.20348', '10.0.20348', true],
-    ['10.0.20348', '10.0.20347', false],
-    ['10.0.22621', '10.0.20348', true],
-    ['10.0.22621', '10.0.22622', false],
-    ['10.0.26100', '10.0.20348', true],
-    ['10.0.26101', '10.0.20348', true],
-    ['10.0.26101', '10.0.26100', true],
-  ];
-  for (const [host, container, runs] of cases) {
-    t.equal(windowsVersionMatches(host, container), runs, `${container} on ${host}`);
   }
 });

@@ -6,7 +6,7 @@ import {
   parsePlatform,
 } from '../../../scripts/vectors/upstream/platform-specifier.ts';
 
-t.test('specifiers', async (t) => {
+t.test('specifiers are parsed as in containerd', async (t) => {
   const cases: [text: string, platform: object, formatted: string][] = [
     ['linux', { os: 'linux', architecture: 'amd64' }, 'linux/amd64'],
     ['macOS', { os: 'darwin', architecture: 'amd64' }, 'darwin/amd64'],
@@ -45,7 +45,7 @@ t.test('specifiers', async (t) => {
   t.equal(formatFullPlatform({ os: '', architecture: 'amd64', osVersion: '1' }), 'unknown');
 });
 
-t.test('what is no specifier', async (t) => {
+t.test('malformed specifiers are refused', async (t) => {
   const os = String.raw`OSAndVersion specifier component must match "^([A-Za-z0-9_-]+)(?:\\(([A-Za-z0-9_.%-]*)((?:\\+[A-Za-z0-9_.%-]+)*)\\))?$"`;
   const component = 'platform specifier component must match "^[A-Za-z0-9_.-]+$"';
   const cases: [text: string, message: string][] = [
@@ -68,7 +68,7 @@ t.test('what is no specifier', async (t) => {
   }
 });
 
-t.test('property: a parsed specifier is written so that it parses to the same', async (t) => {
+t.test('property: a formatted specifier parses to itself', async (t) => {
   const word = fc.stringMatching(/^[a-z0-9]{1,8}$/);
   const option = fc.string({
     minLength: 1,

@@ -13,7 +13,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { object, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';
 
-/** Made for this file, trusted nowhere. Fixed, because the same seed must give the same inputs. */
+/** Created for this file, trusted nowhere. Fixed, because the same seed must give the same inputs. */
 const key = [
   '-----BEGIN PRIVATE KEY-----',
   'MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgwmg/8KaJ/dOtJfs/',

@@ -1,4 +1,4 @@
-/** Admission reviews through the real answerer, and requests to the agent's API. */
+/** Admission reviews through the real mutator, and requests to the agent API. */
 import fastJsonPatch from 'fast-json-patch';
 import type { Operation } from 'fast-json-patch';
 import { Writable } from 'node:stream';
@@ -29,8 +29,8 @@ import type { FuzzTarget } from './target.ts';
 
 const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
 
-/** An answerer over real memory, and the errors that it had to swallow. */
-function answerer(): { mutator: Mutator; faults: Error[] } {
+/** A mutator over real memory, and the internal errors that it caught. */
+function mutatorOverMemory(): { mutator: Mutator; faults: Error[] } {
   const faults: Error[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _, done) {
@@ -71,7 +71,7 @@ function answerer(): { mutator: Mutator; faults: Error[] } {
   return { mutator, faults };
 }
 
-let made: ReturnType<typeof answerer> | undefined;
+let made: ReturnType<typeof mutatorOverMemory> | undefined;
 
 const pod =
   '{"metadata":{"generateName":"web-","namespace":"shop","labels":{"zone":"a"},"annotations":{}},"spec":{"containers":[{"name":"a","image":"web"},{"name":"b","image":"legacy"}],"initContainers":[{"name":"i","image":"artifact"}],"volumes":[{"name":"v","image":{"reference":"web"}}],"imagePullSecrets":[{"name":"regcred"}],"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"arch","operator":"Exists"}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]}]},"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"preference":{}}]}}}}';
@@ -91,12 +91,12 @@ export const reviews: FuzzTarget = {
     '{ } [ ] , : null "" 0 true "spec": "UPDATE" "ephemeralContainers":[{"image":"new"}] "kubernetes.io/arch" "operator":"Exists"',
   ),
   feed: async (input) => {
-    made ??= answerer();
+    made ??= mutatorOverMemory();
     const request = parseReview(input);
     const answer = await made.mutator.mutate(request, 0);
     const fault = made.faults.shift();
     if (fault) throw fault;
-    if (answer.uid !== request.uid) throw new TypeError('an answer to another request');
+    if (answer.uid !== request.uid) throw new TypeError('a response to another request');
     formatReview(answer);
     if (answer.patch === undefined) return;
     const patch = JSON.parse(Buffer.from(answer.patch, 'base64').toString()) as Operation[];
@@ -106,7 +106,7 @@ export const reviews: FuzzTarget = {
 };
 
 export const factsRequests: FuzzTarget = {
-  name: 'questions to agents',
+  name: 'requests to agents',
   examples: [
     '{"images":[{"image":"nginx","pullPolicy":"Always"}],"deadlineMs":5000,"auths":{"gcr.io/team":{"username":"u","password":"p"},"quay.io":[{"username":"a","password":"b"}]}}',
   ],

@@ -114,7 +114,7 @@ export const documentTargets: readonly FuzzTarget[] = [
       try {
         return webhookNamesOf(parseWebhooks(input.toString('utf8'), 'webhooks.yaml'));
       } catch (error) {
-        // Its class is not exported: nothing handles it but the start of the controller.
+        // Its class is not exported, because only the start of the controller handles it.
         if (error instanceof Error && error.name === 'WebhooksFileError') return undefined;
         throw error;
       }

@@ -6,7 +6,7 @@ for (const { examples, feed, close } of parserTargets) {
     try {
       await feed(Buffer.from(example));
     } catch {
-      // Some are there to be refused.
+      // Some examples are invalid.
     }
   }
   await close?.();

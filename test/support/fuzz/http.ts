@@ -21,12 +21,12 @@ import { createReferenceCache, InvalidReference } from '../../../src/images/refe
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { followRedirects } from '../../../src/registry/net/redirect.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { listen } from '../listen.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
+import { silentLog } from '../captured.ts';
 
-const log = createLog({ level: 'silent' });
+const log = silentLog;
 const referenceOf = createReferenceCache();
 const digest = `sha256:${'b'.repeat(64)}`;
 
@@ -57,7 +57,9 @@ function connectTo(server: string) {
 
 const facts = `{"image":"nginx@${digest}","digest":"${digest}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64"}],"source":"registry","credentialSource":"anonymous","endpoint":"r.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`;
 
-/** A file as an agent writes it. Its hash rejects most damage; `answers of agents` reads lines without it. */
+/**
+ * A file as an agent writes it. Its hash rejects most damage; `responses of agents` reads lines without it.
+ */
 function stateFile(lines: readonly string[]): string {
   const text = `${['{"format":"archwright image facts","version":1}', ...lines].join('\n')}\n`;
   const sha256 = createHash('sha256').update(text).digest('hex');
@@ -139,7 +141,7 @@ export const httpTargets: readonly FuzzTarget[] = [
     expected: [TransportError],
   },
   {
-    name: 'answers of agents',
+    name: 'responses of agents',
     examples: [
       facts,
       `${facts}\n${facts.replace(`nginx@${digest}`, 'nginx')}`,

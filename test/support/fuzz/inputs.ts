@@ -1,13 +1,13 @@
 /**
- * Generated inputs for parsers: damaged examples, edited JSON trees of examples, edited lines, heaps of
- * words, noise. fast-check makes them from a seed and shrinks a finding.
+ * Generated inputs for parsers: damaged examples, edited JSON trees of examples, edited lines, random words,
+ * noise. fast-check generates them from a seed, and shrinks a failing input.
  */
 import * as fc from 'fast-check';
 
 /** A list of words; `more` are those with white space. */
 export const words = (text: string, ...more: readonly string[]): string[] => [...text.split(' '), ...more];
 
-/** Longer inputs only take longer to generate. */
+/** Longer inputs find no more, and take longer to generate. */
 const maxPieces = 40;
 
 export function inputs({
@@ -44,12 +44,15 @@ export function inputs({
   );
 }
 
-/** Any of Unicode, halves of pairs too. The library's own takes a second of preparation in each process. */
+/**
+ * Any UTF-16 code unit, lone surrogates too. The library's own arbitrary takes a second to prepare in each
+ * process.
+ */
 const characters = fc
   .array(fc.nat(0x10_ffff), { maxLength: 8 })
   .map((codes) => String.fromCodePoint(...codes));
 
-/** Where a text is damaged, how far, and by which word. */
+/** Position, length and replacement of a damaged part. */
 type Edit = readonly [damage: Damage, at: number, length: number, word: string];
 type Damage = (around: Readonly<Record<'before' | 'part' | 'after', string>>, edit: Edit) => string;
 
@@ -71,7 +74,7 @@ function damagedBy(text: string, edit: Edit): string {
   return damage({ before, part: text.slice(start, end), after: text.slice(end) }, edit);
 }
 
-/** Values that break parsers: range ends, object member names, direction and order marks. */
+/** Values that break parsers: limits of ranges, names of object members, direction and byte order marks. */
 const nasty = words(
   `__proto__ constructor toString \0 \uFEFF \u2028 \u202E \uD800 -0 1e999 9007199254740993 99999999999999999999
 -9223372036854775808 NaN ../../.. %00 %zz [[[[[[[[ {{{{{{{{ """ '''`.replace('\n', ' '),
@@ -81,14 +84,14 @@ const nasty = words(
   '!!binary ',
 );
 
-/** Names, numbers and marks of a document, each once. */
+/** Names, numbers and punctuation of a document, without repetition. */
 function wordsOf(text: string): string[] {
   return [...new Set(text.match(/[\w.:/@-]+|\s+|[^\s\w]/g) ?? [])];
 }
 
 type Parent = Record<string, unknown>;
 
-/** The tree of an example in JSON; none for other languages. */
+/** The tree of a JSON example; empty for other languages. */
 function treeOf(text: string): object[] {
   try {
     const tree: unknown = JSON.parse(text);
@@ -111,13 +114,13 @@ const changes: readonly Change[] = [
   (parent, key, value) => put(parent, key, { ...(parent[key] as object), [String(value)]: value }),
 ];
 
-/** Some hundred copies, but fewer of large values: repeated changes must not make gigabytes. */
+/** A few hundred copies, but fewer of large values, so that repeated changes do not reach gigabytes. */
 function copiesOf(value: unknown): unknown[] {
   const length = Math.ceil(30_000 / Math.max(100, JSON.stringify(value ?? '').length));
   return Array.from({ length }, () => structuredClone(value));
 }
 
-/** Makes an own property of any name, `__proto__` too. */
+/** Defines an own property of any name, even `__proto__`. */
 function put(parent: Parent, key: string, value: unknown): void {
   Object.defineProperty(parent, key, { value, configurable: true, enumerable: true, writable: true });
 }
@@ -138,14 +141,14 @@ function editedTree(trees: readonly object[], word: fc.Arbitrary<string>): fc.Ar
     for (const [change, at, by] of list) {
       const places = placesIn(copy);
       const [parent, key] = places[at % Math.max(1, places.length)] ?? [copy, 'root'];
-      // A value is shared by all inputs, and later changes may go into it.
+      // Copied, because all inputs share the value, and later changes may modify it.
       change(parent, key, structuredClone(by));
     }
     return JSON.stringify(copy.root) ?? '';
   });
 }
 
-/** More would make an edited list of lists grow without a bound. */
+/** A limit for the growth of an edited list of lists. */
 const maxPlaces = 2000;
 
 function placesIn(tree: object): readonly (readonly [parent: Parent, key: string])[] {
@@ -161,7 +164,7 @@ function placesIn(tree: object): readonly (readonly [parent: Parent, key: string
   return places;
 }
 
-/** Examples with lines removed, repeated, swapped, or with another value behind the mark that ends a key. */
+/** Examples with lines removed, repeated or swapped, or with another value after the key. */
 function editedLines(examples: readonly string[], word: fc.Arbitrary<string>): fc.Arbitrary<string> {
   const edits = fc.array(fc.tuple(fc.nat(3), fc.nat(), fc.nat(), word), { minLength: 1, maxLength: 4 });
   return fc.tuple(fc.constantFrom(...examples), edits).map(([text, list]) => {
@@ -183,7 +186,7 @@ export function parsed(input: Buffer): unknown {
   return JSON.parse(input.toString('utf8'));
 }
 
-/** An object of JSON. @throws SyntaxError for other values, which the API server does not store */
+/** A JSON object. @throws SyntaxError for other values, which the API server does not store */
 export function object(input: Buffer): Readonly<Record<string, unknown>> {
   const value = parsed(input);
   if (typeof value !== 'object' || value === null) throw new SyntaxError('no object');

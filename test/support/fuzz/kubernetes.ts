@@ -5,7 +5,6 @@ import type { EndpointSlice, KubeObject, Secret } from '../../../src/kube/api/ob
 import { listAndWatch } from '../../../src/kube/watch/list-watch.ts';
 import { recordOf } from '../../../src/kube/election/lease-lock.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { createLog } from '../../../src/telemetry/log.ts';
 import { createServiceAccountTokens } from '../../../daemon/kubelet/provider/service-account.ts';
 import { agentsOf } from '../../../src/fleet/discovery/endpointslices.ts';
 import { createPullSecretSource, pullSecretPart } from '../../../src/credentials/sources/pull-secrets.ts';
@@ -15,10 +14,11 @@ import { createSharing } from '../../../src/controller/caches/sharing.ts';
 import { suspectsOf } from '../../../src/controller/exec-format/suspects.ts';
 import { object, parsed, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';
+import { silentLog } from '../captured.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const share = createSharing(1000);
-const log = createLog({ level: 'silent' });
+const log = silentLog;
 
 const pod = `{"metadata":{"name":"web-0","namespace":"shop","uid":"u","resourceVersion":"7","labels":{"a":"b"},"annotations":{"arch.example/decision":"{}"},"creationTimestamp":"2026-11-21T10:00:00Z","ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web","uid":"r","controller":true}],"managedFields":[{"f:spec":{}}]},"spec":{"nodeName":"n1","containers":[{"name":"a","image":"nginx"}],"tolerations":[],"volumes":[{"name":"v"}]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],"containerStatuses":[{"name":"a","image":"nginx","imageID":"docker.io/nginx@${digest}","restartCount":3,"state":{"waiting":{"reason":"CrashLoopBackOff"}},"lastState":{"terminated":{"exitCode":255,"message":"exec /app: exec format error"}}}]}}`;
 const head = '{"kind":"Pod","apiVersion":"v1",';
@@ -33,7 +33,7 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
     kept.push(running && suspectsOf(running), trimNode(found, share));
   };
   const client = {
-    // A server with endless pages is no server: the second page is the last.
+    // The second page is the last.
     get: () => Promise.resolve(pages++ === 0 ? list : { metadata: { resourceVersion: '1' } }),
     // eslint-disable-next-line typescript/require-await
     lines: async function* () {

@@ -50,7 +50,7 @@ export const machineFileTargets: readonly FuzzTarget[] = [
     feed: (input) => {
       const text = input.toString('utf8');
       const found = parseUnit(text);
-      // A space behind a backslash that ends a value, or the next line would belong to it.
+      // A space after a backslash at the end of a value; otherwise it would continue on the next line.
       const written = found.map(({ section, key, value }) => `[${section}]\n${key}=${value} \n`).join('');
       must(isDeepStrictEqual(parseUnit(written), found), 'other assignments when read again');
       return [found, found.map(({ value }) => wordsOf(value)), wordsOf(text)];

@@ -107,7 +107,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
         const registry = validateRegistry(readRegistry(table, rules));
         searchRoots(effectiveConfigPath(registry, rules), usesLocalPull(images, rules));
         for (const namespace of ['docker.io', 'localhost:5000', '']) mirrorHosts(registry, namespace);
-        for (const [host, { auth }] of registry.configs) if (auth) parseAuth(auth, host);
+        for (const { auth } of registry.configs.values()) if (auth) parseAuth(auth);
       }
     },
     expected: [InvalidConfig],

@@ -9,16 +9,16 @@ import { Causes } from '../../../src/controller/misplaced/causes.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
 import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { recordedIn, uncheckedRecord } from '../../../src/placement/record/read.ts';
-import { parseWeights } from '../../../src/placement/rules/preferred.ts';
+import { parseWeights } from '../../../src/placement/rules/preference/read.ts';
 import { readSelector, selects } from '../../../src/policy/effective/label-selector.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
 import { readRollout, wantedPods } from '../../../src/policy/resources/rollout.ts';
 import { defaultPolicy } from '../placement-input.ts';
 import { object, parsed, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';
+import { neverAborted } from '../never-aborted.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
-const signal = new AbortController().signal;
 const driftExample = {
   image: 'docker.io/library/nginx:1.29',
   digest,
@@ -94,7 +94,7 @@ export const objectTargets: readonly FuzzTarget[] = [
         must(isDeepStrictEqual(again, note), 'another note when read again');
       }
       const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
-      const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, signal);
+      const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, neverAborted);
       driftOf?.(text);
       const found = driftOf?.(driftExample.image);
       const rows = (found ? [found] : notes).map((note) => ({
@@ -120,9 +120,9 @@ export const objectTargets: readonly FuzzTarget[] = [
       } as unknown as KubeClient;
       const causes = new Causes({ client, namespace: 'a', name: 'b' });
       const cause = { uid: 'u', digests: [digest], architecture: 'arm64' };
-      await causes.since(cause, signal);
-      await causes.add(cause, 1_000_000, signal);
-      must((await causes.since(cause, signal)) === 1_000_000, 'a note that is not found again');
+      await causes.since(cause, neverAborted);
+      await causes.add(cause, 1_000_000, neverAborted);
+      must((await causes.since(cause, neverAborted)) === 1_000_000, 'a note that is not found again');
     },
     expected: [SyntaxError],
   },
@@ -157,7 +157,7 @@ export const objectTargets: readonly FuzzTarget[] = [
     name: 'rollouts',
     examples: [
       '{"kind":"ArchitectureRollout","metadata":{"name":"web","namespace":"shop","creationTimestamp":"2026-11-21T10:00:00Z","generation":2},"spec":{"architecture":"arm64","names":["web"],"selector":{"matchLabels":{"a":"b"}},"steps":["10%",3,"100%"],"pause":"10m","unhealthy":{"restarts":2,"readyWithin":"5m","timesSlower":3},"tolerance":"10%","retryAfter":"1d","rebalance":true,"resumedAt":"2026-11-21T11:00:00Z"},"status":{"phase":"Paused","newPods":"Off","step":1,"attempt":2,"startedAt":"2026-11-21T10:00:00Z","reachedAt":"2026-11-21T10:05:00Z","message":"m"}}',
-      '{"metadata":{"name":"web","namespace":"shop"},"spec":{"architecture":"arm64"}}',
+      '{"metadata":null,"spec":{"architecture":"arm64"}}',
     ],
     words: words(
       '{ } [ ] , null "0%" "101%" 0 1e999 "pause": "status": "phase":"RolledBack" "step":-1 "275760-09-13"',

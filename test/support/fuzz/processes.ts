@@ -1,6 +1,6 @@
 /**
- * A running webhook and agent as processes of their own: bodies and heads of requests over TLS. Registries
- * are behind a proxy address without a server, so no request leaves the machine.
+ * Bodies and heads of requests over TLS, to a webhook and an agent that run as processes. Registries are
+ * behind a proxy address without a server, so no request leaves the machine.
  */
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -12,16 +12,17 @@ import { buffer } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { parse } from 'yaml';
 import { createCa, issueTls, type PemPair } from '../certificates.ts';
+import { imageEnvironment } from '../image-environment.ts';
 import { startProgram } from '../program.ts';
 import { parseBytes } from '../../../src/names/quantity.ts';
 import { factsRequests, reviews } from './cluster.ts';
 import { words } from './inputs.ts';
 import { FuzzFinding, must, type FuzzTarget } from './target.ts';
 
-/** Statuses of 500 or more that the documents name: too many requests at a time. */
+/** Documented statuses of 500 or more: too many concurrent requests. */
 const documented: ReadonlySet<number> = new Set([503]);
 
-/** A head without an end is given up here, long before the server does. */
+/** Time limit for a head without an end, far below the server's. */
 const headWaitMs = 200;
 
 interface Running {
@@ -34,7 +35,10 @@ interface Running {
 
 type Program = 'webhook' | 'agent';
 
-/** As in a container: V8's heap is half of a small container. The chart gives agents small semi-spaces. */
+/**
+ * As in a container: V8's heap is half of a small container's memory. The chart sets small semi-spaces for
+ * agents.
+ */
 function nodeOptions(program: Program): string {
   const heap = `--max-old-space-size=${limitMb(program) / 2}`;
   return program === 'agent' ? `${heap} --max-semi-space-size=1` : heap;
@@ -59,7 +63,12 @@ async function start(program: Program): Promise<Running> {
     ],
     agent: ['--host-root', host, '--node-name', 'node-1'],
   };
-  const env = { HTTPS_PROXY: nowhere, HTTP_PROXY: nowhere, NODE_OPTIONS: nodeOptions(program) };
+  const env = {
+    ...imageEnvironment(),
+    HTTPS_PROXY: nowhere,
+    HTTP_PROXY: nowhere,
+    NODE_OPTIONS: nodeOptions(program),
+  };
   const flags = ['--tls-dir', tlsDir, ...own[program]];
   const started = await startProgram(program, flags, { home: dir, env });
   const client = await ca.issue({ cn: 'archwright-webhook', client: true });
@@ -110,19 +119,22 @@ function limitMb(program: Program): number {
   return (parseBytes(values[program]?.resources.limits.memory ?? '') ?? 0) / 1024 / 1024;
 }
 
-/** Checks that a valid request gets its answer, within the memory that the chart gives the process. */
+/** Checks that a valid request succeeds, within the chart's memory limit. */
 async function check(program: Program): Promise<number> {
   if (program === 'webhook') {
     const review = Buffer.from(reviews.examples[0] ?? '');
     const { status, text } = await post('webhook', '/mutate?timeout=10s', review);
-    must(status === 200 && text.includes('"uid":"705ab4f5","allowed":true'), `no answer: ${status} ${text}`);
+    must(
+      status === 200 && text.includes('"uid":"705ab4f5","allowed":true'),
+      `unexpected response: ${status} ${text}`,
+    );
   } else {
     const { status, text } = await post('agent', '/v1/facts', Buffer.from(factsRequests.examples[0] ?? ''));
-    must(status === 200 && text.includes('"image":"nginx"'), `no answer: ${status} ${text}`);
+    must(status === 200 && text.includes('"image":"nginx"'), `unexpected response: ${status} ${text}`);
   }
   const { peakMb } = await runningOf(program);
   const limit = limitMb(program);
-  must(limit > 0 && peakMb() < limit, `${peakMb()} MiB of RSS; the limit of the chart is ${limit} MiB`);
+  must(limit > 0 && peakMb() < limit, `${peakMb()} MiB of RSS; the chart's limit is ${limit} MiB`);
   return peakMb();
 }
 
@@ -140,7 +152,7 @@ function bodies(program: Program, path: string, like: FuzzTarget): FuzzTarget {
     feed: async (input) => {
       const { status, text } = await post(program, path, input);
       checkStatus(status, text);
-      must(text.length < 1_000_000, 'an endless answer');
+      must(text.length < 1_000_000, 'an oversized response');
     },
     check: () => check(program),
     close: () => close(program),
@@ -152,7 +164,7 @@ const line = 'host: a\r\ncontent-type: application/json\r\n';
 function heads(program: Program, path: string): FuzzTarget {
   return {
     name: `heads of requests, to a running ${program}`,
-    // Each has a TLS handshake of its own.
+    // Each one has its own TLS handshake.
     share: 0.5,
     examples: [
       `POST ${path} HTTP/1.1\r\n${line}content-length: 2\r\n\r\n{}`,
@@ -177,7 +189,7 @@ function heads(program: Program, path: string): FuzzTarget {
   };
 }
 
-/** Sends bytes on a connection of their own. @returns the response until its end, or for a moment */
+/** Sends bytes on a new connection. @returns the response, cut off after a moment */
 function exchange({ url, tls }: Running, input: Buffer): Promise<string> {
   return new Promise((resolve) => {
     let received = '';

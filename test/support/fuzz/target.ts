@@ -1,43 +1,46 @@
 /**
- * Parsers of external data as targets of generated input: some hundred inputs each in unit tests, a chosen
- * number in `npm run fuzz`.
+ * Parsers of external data as fuzz targets: a few hundred inputs each in unit tests, a chosen number in
+ * `npm run fuzz`.
  */
 import * as fc from 'fast-check';
 import { inputs } from './inputs.ts';
 
 export interface FuzzTarget {
   readonly name: string;
-  /** Valid documents; inputs are made from them by damage. */
+  /** Valid documents. Inputs are damaged copies. */
   readonly examples: readonly string[];
-  /** Words and marks of the language, besides those in the examples. */
+  /** Words and punctuation of the language, besides those in the examples. */
   readonly words: readonly string[];
-  /** Hands the input over as the program would. Throws for invalid input. Its result is measured. */
+  /**
+   * Passes the input to the parser, as the program would. Throws for invalid input. The size of its result is
+   * limited.
+   */
   readonly feed: (input: Buffer) => unknown;
-  /** Errors that the program expects of this parser. Default: none. */
+  /** Errors that the program expects from this parser. Default: none. */
   readonly expected?: readonly ErrorClass[];
   /** Inputs in each run of the unit tests, for parsers of short texts. Default: 60; exhaustive: 300. */
   readonly runs?: number;
   /** Relative number of inputs. Default: 10, for about 80 µs each; faster parsers get more. */
   readonly share?: number;
-  /** For a process: throws if it does not answer. Called after each batch. @returns its peak RSS in MiB */
+  /** For a process: throws if it does not respond. Called after each batch. @returns its peak RSS in MiB */
   readonly check?: () => Promise<number>;
-  /** Ends what `feed` started. */
+  /** Releases resources of `feed`. */
   readonly close?: () => Promise<void>;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- constructors of errors take all kinds of parameters
 type ErrorClass = abstract new (...parameters: any[]) => Error;
 
-/** Limit of processor time for an input of the generated size; the slowest takes some milliseconds. */
+/** Limit of CPU time for a generated input. The slowest takes some milliseconds. */
 export const maxInputMs = 2000;
 
 /**
- * Limit for a result, which has paths, defaults and messages and so may be larger than its input. Inputs have
- * up to some hundred kilobytes.
+ * Limit for the size of a result, which may be larger than its input because of paths, defaults and messages.
+ * Inputs have up to a few hundred kilobytes.
  */
 export const maxOutput = { times: 40, bytes: 64 * 1024 };
 
-/** An error is shown to people and written to logs. */
+/** Limit for an error message, which is shown to people and logged. */
 const maxMessageLength = 8192;
 
 /** An input that broke the rule in `message`. */
@@ -60,7 +63,7 @@ export async function feed(target: FuzzTarget, input: Buffer): Promise<void> {
   if (output > input.length * maxOutput.times + maxOutput.bytes)
     throw new FuzzFinding(`${output} characters of output for ${input.length} bytes`);
   if (performance.now() - start <= maxInputMs) return;
-  // Other processes slow this one down: only its own time counts, in a second try.
+  // Other processes slow this one down, so a second attempt measures its CPU time.
   const before = process.cpuUsage();
   await outputOf(target, input);
   const { user, system } = process.cpuUsage(before);
@@ -84,7 +87,7 @@ async function outputOf({ feed, expected = [] }: FuzzTarget, input: Buffer): Pro
   }
 }
 
-/** Characters and members of a value, data only. */
+/** Number of characters and members of a value. */
 function sizeOf(value: unknown): number {
   let size = 0;
   const open: unknown[] = [value];
@@ -102,7 +105,7 @@ function sizeOf(value: unknown): number {
   return size;
 }
 
-/** The property that no input breaks a target. */
+/** The property that every input satisfies the rules of a target. */
 export function property(target: FuzzTarget): fc.IAsyncProperty<[Buffer]> {
   return fc.asyncProperty(inputs(target), (input) => feed(target, input));
 }
@@ -115,7 +118,7 @@ export function assertFuzz(target: FuzzTarget, numRuns: number, seed = 1): Promi
   return fc.assert(property(target), { numRuns, seed, includeErrorInReport: true });
 }
 
-/** The result of a read, or `undefined` if it is refused with one of these errors. */
+/** The result of `read`, or `undefined` if it throws one of these errors. */
 export async function unlessRefused<T>(
   expected: readonly ErrorClass[],
   read: () => T | Promise<T>,

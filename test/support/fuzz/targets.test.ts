@@ -1,4 +1,4 @@
-/** Each target gets some dozens of inputs with a fixed seed in each test run, and reads its own examples. */
+/** Each target gets some dozens of inputs with a fixed seed, and its own examples. */
 import t from 'tap';
 import { sized } from '../exhaustive.ts';
 import { assertFuzz, feed, FuzzFinding, type FuzzTarget } from './target.ts';
@@ -16,11 +16,11 @@ for (const target of processTargets) {
   t.test(target.name, async (t) => {
     t.teardown(() => target.close?.());
     await t.resolves(assertFuzz(target, sized(20, 100)));
-    t.ok(await target.check?.(), 'a valid request is answered, and memory is below the limit of the chart');
+    t.ok(await target.check?.(), 'a valid request succeeds, and memory is below the limit of the chart');
   });
 }
 
-t.test('examples are understood, or damage to them would prove nothing', async (t) => {
+t.test('each target accepts at least one of its examples', async (t) => {
   for (const { name, examples, feed, close } of parserTargets) {
     let understood = 0;
     for (const example of examples) {
@@ -28,7 +28,7 @@ t.test('examples are understood, or damage to them would prove nothing', async (
         await feed(Buffer.from(example));
         understood += 1;
       } catch {
-        // Some are there to be refused.
+        // Some examples are invalid.
       }
     }
     t.ok(understood > 0, name);
@@ -36,11 +36,11 @@ t.test('examples are understood, or damage to them would prove nothing', async (
   }
 });
 
-t.test('names are told apart', async (t) => {
+t.test('names of targets are unique', async (t) => {
   t.equal(new Set(targets.map(({ name }) => name)).size, targets.length);
 });
 
-t.test('what a target may not do', async (t) => {
+t.test('a target that breaks a rule fails', async (t) => {
   const target: FuzzTarget = {
     name: 'x',
     examples: ['x'],

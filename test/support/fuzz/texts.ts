@@ -28,6 +28,8 @@ import {
 } from '../../../src/registry/endpoints/default-endpoints.ts';
 import { parseListenAddress, urlOf } from '../../../src/serving/address.ts';
 import { ServingError } from '../../../src/serving/error.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import { captureLog } from '../captured.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
@@ -74,6 +76,23 @@ export const textTargets: readonly FuzzTarget[] = [
       must(Buffer.byteLength(shown) <= maxWarningBytes, 'longer than its limit');
       must(printable(shown, maxWarningBytes) === shown, 'another text when printed again');
       return boundedWarnings(Array.from({ length: 20 }, () => text));
+    },
+  },
+  {
+    name: 'lines of the log',
+    share: 20,
+    examples: ['hunter-2-hunter', '"level":"warn"', '"}\n{"level":"error"', '\\\\"'],
+    words: words('" \\ \\" { } : , "level": "time": \uD800', '\n'),
+    feed: (input) => {
+      const text = input.toString('utf8');
+      const { log, lines } = captureLog();
+      secret(text.slice(0, 64));
+      log.info({ text });
+      const [line = '', ...others] = lines;
+      must(others.length === 0 && line.indexOf('\n') === line.length - 1, 'not one line');
+      const fields = JSON.parse(line) as Readonly<Record<string, unknown>>;
+      must(Object.keys(fields).join() === 'level,time,text' && fields['level'] === 'info', 'other fields');
+      return line;
     },
   },
   {

@@ -16,7 +16,7 @@ export class CallersOfStore {
   /** By `namespace/scheme:service:port`. */
   readonly #services = new Map<string, string>();
 
-  /** Grants as a RoleBinding would. */
+  /** Grants permissions, like a RoleBinding. */
   grant(username: string, verb: string, resource: string, namespace: string): void {
     this.#grants.add([username, verb, resource, namespace].join(' '));
   }
@@ -26,7 +26,7 @@ export class CallersOfStore {
     this.#services.set(service, url);
   }
 
-  /** A token that the API server would have signed. */
+  /** A token as if signed by the API server. */
   issue(username: string, audiences: readonly string[]): string {
     const encoded = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
     const token = `${encoded({ alg: 'RS256' })}.${encoded({ aud: audiences, sub: username })}.${randomUUID()}`;
@@ -68,7 +68,7 @@ export class CallersOfStore {
     return { authenticated: true, audiences, user: { username: known.username, uid: 'u', groups } };
   }
 
-  /** Whether the request went to a Service. */
+  /** Forwards a request for a Service. @returns whether it was one */
   forward(at: Target, { method, contentType, body }: StoreRequest, response: ServerResponse): boolean {
     if (at.resource !== 'services' || !at.subresource.startsWith('proxy/')) return false;
     const url = this.#services.get(`${at.namespace}/${at.name}`);

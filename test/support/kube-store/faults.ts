@@ -11,25 +11,25 @@ export type Match = string | RegExp | ((request: StoreRequest) => boolean);
 
 export interface Fault {
   readonly times?: number;
-  /** Answers with this status and nothing else happens. */
+  /** Responds with this status, without any other effect. */
   readonly status?: number;
   readonly message?: string;
-  /** Whether the answer names a field, as one of validation does. */
+  /** Whether the response names a field, as validation does. */
   readonly causes?: boolean;
-  /** `Retry-After`, seconds. */
+  /** `Retry-After` in seconds. */
   readonly retryAfter?: number;
   readonly reset?: boolean;
-  /** The request is carried out and the connection is reset instead of an answer. */
+  /** The request is carried out, and the connection is reset in place of a response. */
   readonly lost?: boolean;
   readonly hang?: boolean;
-  /** Awaited before the request is handled: to delay a request, or to change an object first. */
+  /** Awaited before the request is handled, to delay it or to change an object first. */
   readonly before?: (request: StoreRequest) => Promise<void> | void;
 }
 
 export class Faults {
   readonly #list: { readonly match: Match; readonly fault: Fault; left: number }[] = [];
 
-  /** @returns what ends it */
+  /** @returns a function that removes the fault */
   add(match: Match, fault: Fault): () => void {
     const entry = { match, fault, left: fault.times ?? Number.POSITIVE_INFINITY };
     this.#list.push(entry);
@@ -38,7 +38,7 @@ export class Faults {
     };
   }
 
-  /** The first fault that matches, counted down. */
+  /** The first matching fault, whose remaining count decreases. */
   take(request: StoreRequest): Fault | undefined {
     const entry = this.#list.find((each) => each.left > 0 && matches(each.match, request));
     if (entry) entry.left--;

@@ -1,4 +1,6 @@
-/** The objects of the store (each write makes a new one), their versions, and the change log for watches. */
+/**
+ * The objects of the store (each write creates a new one), their versions, and the change log for watches.
+ */
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject, ObjectMeta } from '../../../src/kube/api/objects.ts';
@@ -22,11 +24,11 @@ export interface StoreChange {
   readonly namespace: string;
   readonly before: StoredObject | undefined;
   readonly after: StoredObject | undefined;
-  /** The object as an event shows it: after a deletion the last state with the version of the deletion. */
+  /** The object as in an event: after a deletion, the last state with the version of the deletion. */
   readonly shown: StoredObject;
 }
 
-/** Versions start here: 0 and 1 are never real ones. */
+/** The first version. 0 and 1 are never real ones. */
 const firstVersion = 1000;
 
 export const timestamp = (ms: number): string => new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
@@ -54,7 +56,7 @@ export class Objects {
       .map(([, object]) => object);
   }
 
-  /** Stores an object as it is; it gets a uid, a version and a time of creation unless it has them. */
+  /** Stores an object unchanged, apart from missing uid, version and creation time. */
   put(target: Target, object: object): StoredObject {
     const given = object as Partial<StoredObject>;
     const before = this.get(target);
@@ -92,7 +94,7 @@ export class Objects {
     return this.#version;
   }
 
-  /** Changes after a version; undefined if they are forgotten. */
+  /** Changes after a version; `undefined` if they were dropped. */
   since(version: number): readonly StoreChange[] | undefined {
     return version < this.#oldest ? undefined : this.#log.filter((change) => change.version > version);
   }

@@ -1,4 +1,4 @@
-/** The four kinds of patch. Each takes an object and gives a new one. */
+/** The four kinds of patch. Each one takes an object and returns a new one. */
 import jsonPatch, { type Operation } from 'fast-json-patch';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -32,7 +32,7 @@ export function applyMergePatch(
   return result;
 }
 
-/** Lists that a strategic merge patch merges, and by which field: those of built-in kinds in tests. */
+/** Lists that a strategic merge patch merges, with the field: those of built-in kinds in tests. */
 export const strategicKeys: Readonly<Record<string, string>> = {
   conditions: 'type',
   containers: 'name',
@@ -62,8 +62,8 @@ function mergeLists(
 }
 
 /**
- * Server-side apply without schemas: objects are merged field by field, lists replaced; a field that this
- * manager applied before and now omits is removed.
+ * Server-side apply without schemas: objects are merged field by field, lists are replaced, and a field that
+ * this manager applied before and omits now is removed.
  */
 export function applyConfiguration(object: unknown, before: unknown, next: unknown): unknown {
   if (!isObject(next)) return structuredClone(next);

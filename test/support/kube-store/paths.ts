@@ -46,7 +46,7 @@ const fields: Readonly<Record<string, string>> = {
   certificatesigningrequests: 'spec.signerName',
 };
 
-/** @returns undefined if the server would answer 400 */
+/** @returns `undefined` if the server would respond with 400 */
 export function parseSelector(resource: string, query: URLSearchParams): Selector | undefined {
   const labels = (query.get('labelSelector') ?? '').trim();
   const byField = query.get('fieldSelector') ?? '';

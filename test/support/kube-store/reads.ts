@@ -4,13 +4,13 @@ import type { Objects, StoredObject } from './objects.ts';
 import { isBuiltIn, parseSelector, type Target } from './paths.ts';
 import { notFound, statusAnswer, type Answer } from './writes.ts';
 
-/** The rest of a list, as of the request for its first page. */
+/** The rest of a list, as of its first page. */
 interface Rest {
   readonly version: number;
   readonly items: readonly StoredObject[];
 }
 
-/** The text of a log for a query; undefined: the container has none. */
+/** The text of a log for a query. `undefined`: the container has no log. */
 export type LogText = (query: URLSearchParams) => string | undefined;
 
 export class Reads {
@@ -43,7 +43,7 @@ export class Reads {
     this.#logs.set(path, text);
   }
 
-  /** Pages that were not fetched yet are gone (410). */
+  /** Pages that were not fetched yet expire (410). */
   forgetPages(): void {
     this.#rests.clear();
   }

@@ -23,7 +23,7 @@ export class Watches {
     });
   }
 
-  /** Answers with the changes since a version, for as long as the client listens. */
+  /** Sends the changes since a version, as long as the client is connected. */
   open(target: Target, query: URLSearchParams, selector: Selector, response: ServerResponse): void {
     const hasBookmarks = query.get('allowWatchBookmarks') === 'true';
     const { pathname: path } = new URL(response.req.url ?? '/', 'https://kubernetes');
@@ -86,7 +86,7 @@ function tell(watch: Watch, change: StoreChange): void {
   if (target.name !== '' && target.name !== change.shown.metadata.name) return;
   const was = change.before !== undefined && selector(change.before);
   const is = change.after !== undefined && selector(change.after);
-  // An object that leaves the selector is deleted for this watch.
+  // For this watch, an object that leaves the selector is deleted.
   if (is) send(watch, was ? 'MODIFIED' : 'ADDED', change.shown);
   else if (was) send(watch, 'DELETED', change.shown);
 }

@@ -30,13 +30,13 @@ function conflict({ resource, name }: Target, why = conflictText): Answer {
 interface WritesOptions {
   readonly objects: Objects;
   readonly now: () => number;
-  /** Whether pods on a node stay, marked as being deleted, until the test removes them. */
+  /** Whether deleted pods on a node stay, terminating, until the test removes them. */
   readonly gracefulPods: boolean;
 }
 
 export class Writes {
   readonly #options: WritesOptions;
-  /** What each manager applied last, by object. */
+  /** The last configuration that each manager applied, by object. */
   readonly #applied = new Map<string, unknown>();
   #generated = 0;
 

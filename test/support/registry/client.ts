@@ -11,6 +11,7 @@ import type {
 } from '../../../src/registry/manifest-lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { startTestRegistry, type TestRegistry, type TestRegistryOptions } from './server.ts';
+import { neverAborted } from '../never-aborted.ts';
 
 export function endpointOf(registry: TestRegistry, changes: Partial<Endpoint> = {}): Endpoint {
   return {
@@ -61,7 +62,7 @@ export function lookUp(
   client: RegistryClient,
   where: Place | readonly Place[],
   changes: Partial<ManifestLookup> = {},
-  signal: AbortSignal = patience,
+  signal: AbortSignal = neverAborted,
 ): Promise<ManifestResult> {
   const places = 'length' in where ? where : [where];
   return client.lookup(lookupOf(places, changes), signal);
@@ -79,9 +80,9 @@ export function clientFor(t: Test, options: RegistryClientOptions = {}): Registr
   return client;
 }
 
-/** A client without proxies and files of this machine, with limits that a busy machine does not reach. */
+/** A client without this machine's proxies and files, with time limits that suffice on a busy machine. */
 export function testClient(options: RegistryClientOptions = {}): RegistryClient {
-  const ms = 20_000;
+  const ms = 60_000;
   return createRegistryClient({
     environment: {},
     hostRoot: '/nonexistent',
@@ -89,9 +90,6 @@ export function testClient(options: RegistryClientOptions = {}): RegistryClient 
     limits: { dialMs: ms, tlsMs: ms, headerMs: ms, idleMs: ms, totalMs: 2 * ms, ...options.limits },
   });
 }
-
-/** A signal that never aborts. */
-export const patience = new AbortController().signal;
 
 /** Collects attempts as short lines: `GET manifest 401`. */
 export function tracing(): { trace: (attempt: Attempt) => void; lines: string[]; attempts: Attempt[] } {

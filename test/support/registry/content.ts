@@ -31,7 +31,7 @@ export interface Descriptor {
   readonly artifactType?: string;
 }
 
-/** One line of an index: a document and how the index describes it. */
+/** An entry of an index: a document and its descriptor. */
 export interface IndexEntry {
   readonly content: Content;
   /** As in the descriptor; omitted if undefined. */
@@ -39,7 +39,7 @@ export interface IndexEntry {
   readonly annotations?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Any document: an object is written as JSON, a text or bytes as they are. */
+/** Any document. An object is written as JSON; a text or bytes are unchanged. */
 export function document(
   mediaType: string,
   body: unknown,
@@ -143,7 +143,7 @@ export function multiArch(
   return index([...entries, ...attestations], options.flavor);
 }
 
-/** BuildKit's addition for each image of an index: a manifest of platform `unknown/unknown`. */
+/** BuildKit's attestation of an image in an index: a manifest of platform `unknown/unknown`. */
 export function attestation(subject: Content): IndexEntry {
   const layer = document('application/vnd.in-toto+json', { subject: subject.digest });
   const config = document(mediaTypes.ociConfig, { os: 'unknown', architecture: 'unknown' });

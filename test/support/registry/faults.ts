@@ -1,6 +1,6 @@
 /**
- * Faults of the test registry: rules that break chosen requests as real registries, proxies and hostile
- * servers do. A slow or delayed response of a fault ends with the connection or the server.
+ * Faults of the test registry: rules that break chosen requests, like real registries, proxies and hostile
+ * servers. A slow or delayed response ends with the connection or the server.
  */
 import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
@@ -12,20 +12,20 @@ export interface Answer {
 }
 
 export type Fault =
-  /** Another answer; the body defaults to an OCI error of that status. */
+  /** Another response. Default body: an OCI error of that status. */
   | {
       readonly kind: 'status';
       readonly status: number;
       readonly headers?: Readonly<Record<string, string | readonly string[]>>;
       readonly body?: string;
     }
-  /** Headers set over the right answer; an empty text removes one. */
+  /** Headers that replace those of the correct response. An empty text removes one. */
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
-  /** The right answer with another body, and the right digest header of the old one. */
+  /** The correct response with another body, but the digest header of the correct one. */
   | { readonly kind: 'body'; readonly body: string }
   | { readonly kind: 'hold' }
   | { readonly kind: 'delay'; readonly ms: number }
-  /** The right answer, when something has happened. */
+  /** The correct response, after a promise. */
   | { readonly kind: 'after'; readonly event: Promise<unknown> }
   | { readonly kind: 'drop' }
   | { readonly kind: 'garbage' }
@@ -35,11 +35,11 @@ export type Fault =
   | { readonly kind: 'short'; readonly missing: number }
   /** More bytes than `Content-Length`. */
   | { readonly kind: 'long'; readonly extra: number }
-  /** A body without end, in chunks, as fast as the client reads. */
+  /** An endless body in chunks, as fast as the client reads. */
   | { readonly kind: 'endless' }
-  /** One byte of the body each `everyMs`, for ever. */
+  /** One byte of the body every `everyMs`, without end. */
   | { readonly kind: 'drip'; readonly everyMs: number }
-  /** Headers that never end: one byte each `everyMs`. */
+  /** Endless headers: one byte every `everyMs`. */
   | { readonly kind: 'drip-headers'; readonly everyMs: number }
   | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
   | { readonly kind: 'gzip' }
@@ -47,7 +47,9 @@ export type Fault =
 
 export interface FaultLimits {
   readonly method?: string;
-  /** How often it strikes; always by default. */
+  /** Only for requests with a credential. */
+  readonly isAuthorized?: boolean;
+  /** How often it applies. Default: always. */
   readonly times?: number;
 }
 
@@ -60,7 +62,7 @@ export class Faults {
   #rules: { readonly rule: FaultRule; left: number }[] = [];
 
   /**
-   * Adds a rule; later rules are looked at first. Returns what removes it again.
+   * Adds a rule. Later rules take precedence. @returns a function that removes it
    * @param path matched against the path with its query
    */
   add(path: RegExp, fault: Fault, limits: FaultLimits = {}): () => void {
@@ -75,17 +77,20 @@ export class Faults {
     this.#rules = [];
   }
 
-  strike(method: string, path: string): Fault | undefined {
+  strike(method: string, path: string, isAuthorized: boolean): Fault | undefined {
     const entry = this.#rules.find(
       ({ rule, left }) =>
-        left > 0 && (rule.method === undefined || rule.method === method) && rule.path.test(path),
+        left > 0 &&
+        (rule.method ?? method) === method &&
+        (isAuthorized || rule.isAuthorized !== true) &&
+        rule.path.test(path),
     );
     if (entry) entry.left -= 1;
     return entry?.rule.fault;
   }
 }
 
-/** Sends an answer as it should be sent. A HEAD gets no body but its length. */
+/** Sends a correct response. For HEAD, without the body, but with its length. */
 export function send(response: ServerResponse, answer: Answer, head: boolean): void {
   response.writeHead(answer.status, {
     'content-length': String(answer.body.length),
@@ -95,7 +100,7 @@ export function send(response: ServerResponse, answer: Answer, head: boolean): v
 }
 
 export function spoil(response: ServerResponse, answer: Answer, head: boolean, fault: Fault): void {
-  // The response has none before the end of the previous one on the connection.
+  // A response has no socket before the previous one on the connection has ended.
   const { socket } = response.req;
   switch (fault.kind) {
     case 'status': {

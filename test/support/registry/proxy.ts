@@ -2,10 +2,11 @@
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { pipeline } from 'node:stream';
 import { listen } from '../listen.ts';
 
 export interface TestProxyOptions {
-  /** Host and port that names lead to. */
+  /** Host and port to which names resolve. */
   readonly to: { readonly host: string; readonly port: number };
   /** Response to CONNECT. Default: a tunnel. Empty text: no response. */
   readonly connectAnswer?: string;
@@ -41,7 +42,7 @@ export async function startTestProxy(options: TestProxyOptions) {
     note(message);
     if (options.connectAnswer !== undefined) {
       if (options.connectAnswer !== '') socket.end(options.connectAnswer);
-      // An unread socket does not notice the end of the other side, and stays half open.
+      // Without reading, a socket does not notice the end of the other side, and stays half open.
       socket.on('end', () => socket.destroy()).resume();
       return;
     }
@@ -49,8 +50,8 @@ export async function startTestProxy(options: TestProxyOptions) {
       // In two pieces, because a header may be split.
       socket.write('HTTP/1.1 200 Connection');
       socket.write(' established\r\nVia: test\r\n\r\n');
-      onward.pipe(socket);
-      socket.pipe(onward);
+      // Unlike `pipe`, this closes one side after a reset of the other.
+      pipeline(onward, socket, onward, () => undefined);
     });
     keep(onward);
   });

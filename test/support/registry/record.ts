@@ -3,7 +3,7 @@ import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 export interface RecordedRequest {
-  /** When it came, milliseconds since the epoch with their fraction. */
+  /** When it arrived, in milliseconds since the epoch, with a fraction. */
   readonly at: number;
   readonly method: string;
   readonly path: string;
@@ -15,7 +15,7 @@ export interface RecordedRequest {
   /** Number of the connection, counted from 1: equal numbers mean a kept-alive connection. */
   readonly connection: number;
   readonly status: number;
-  /** Settles at its end: `aborted` if the client left before the whole response. */
+  /** Resolves at its end: `aborted` if the client disconnected before the end of the response. */
   readonly ended: Promise<'answered' | 'aborted'>;
 }
 
@@ -28,7 +28,7 @@ export class Recorder {
     this.#arrivals.emit('request');
   }
 
-  /** The first request, past or coming, that matches. */
+  /** The first matching request, past or future. */
   async waitFor(matches: (request: RecordedRequest) => boolean): Promise<RecordedRequest> {
     for (;;) {
       const found = this.requests.find((request) => matches(request));

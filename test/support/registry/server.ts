@@ -24,30 +24,30 @@ export type RegistryAuth =
   | {
       readonly kind: 'bearer';
       readonly issuer: TokenIssuer;
-      /** Address of the token server; `/token` of this registry by default. */
+      /** Address of the token server. Default: `/token` of this registry. */
       readonly realm?: string;
       readonly service?: string;
     };
 
 export interface TestRegistryOptions {
-  /** `false` serves plain HTTP; a CA issues the certificate; one that test servers share by default. */
+  /** `false`: plain HTTP. A CA: it issues the certificate. Default: a certificate that test servers share. */
   readonly tls?: false | TestCa;
-  /** Where it listens: 127.0.0.1, on a free port, by default. */
+  /** Address to listen on. Default: 127.0.0.1 and a free port. */
   readonly listen?: { readonly address: string; readonly port: number };
   /** Names in the certificate besides `127.0.0.1` and `localhost`. */
   readonly names?: readonly string[];
   readonly auth?: RegistryAuth;
-  /** Answers `/token` where this registry is the token server of another. */
+  /** Serves `/token` as the token server of another registry. */
   readonly tokens?: TokenIssuer;
-  /** Path before `/v2`, as an Artifactory repository has one. */
+  /** Path before `/v2`, as for an Artifactory repository. */
   readonly prefix?: string;
-  /** URL base to which blobs are redirected, as to object storage: `<base>/storage/<digest>`. */
+  /** Base URL for redirects of blobs, as to object storage: `<base>/storage/<digest>`. */
   readonly blobsAt?: string;
-  /** Whether answers carry `Docker-Content-Digest`; true by default. */
+  /** Whether responses have `Docker-Content-Digest`. Default: true. */
   readonly digestHeader?: boolean;
-  /** Larger pages are cut. */
+  /** The maximum size of a page of tags. */
   readonly tagsPerPage?: number;
-  /** Whether HEAD is understood; otherwise 405. True by default. */
+  /** Whether HEAD is supported. Otherwise the status is 405. Default: true. */
   readonly head?: boolean;
 }
 
@@ -75,7 +75,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
   });
   const server = certified ? createHttpsServer(certified.pair) : createHttpServer();
   server.keepAliveTimeout = 60_000;
-  // The plain socket under TLS is what stays open, so it is counted instead of the TLS one.
+  // Connections are counted by the plain socket, because it stays open under TLS.
   server.on('connection', (socket: Socket) => {
     sockets.set(socket, ++connected);
     socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket));
@@ -95,7 +95,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
     const answer = respond(received);
     recorder.add({ ...received, status: answer.status });
     const head = received.method === 'HEAD';
-    const fault = faults.strike(received.method, request.url ?? '');
+    const fault = faults.strike(received.method, request.url ?? '', received.authorization !== undefined);
     if (fault) spoil(response, answer, head, fault);
     else send(response, answer, head);
   }
@@ -228,7 +228,7 @@ export async function startTestRegistry(options: TestRegistryOptions = {}) {
 
   /**
    * Stores a document with its parts, and tags the top.
-   * @param namespace if given, it is served only to requests with `?ns=<namespace>`, as a mirror does
+   * @param namespace if set, it is served only to requests with `?ns=<namespace>`, as by a mirror
    */
   function push(repository: string, tag: string, content: Content, namespace = ''): void {
     const keep = (part: Content): void => {

@@ -1,16 +1,17 @@
 /**
  * The token server of the test registry (Docker token protocol: GET with Basic, POST in the OAuth2 form).
- * Tokens have numbers, for tests. Each has its own scope: the token of one registry or user opens nothing
- * else.
+ * Tokens have numbers. Each one has its own scope: it is valid for one registry and user only.
  */
 export interface IssuerOptions {
   readonly users?: Readonly<Record<string, string>>;
-  /** Who may pull what; `undefined` is anonymous. Default: users may pull everything, anonymous nothing. */
+  /**
+   * Whether a user may pull; `undefined` is anonymous. Default: users may pull everything, anonymous nothing.
+   */
   readonly access?: (user: string | undefined, repository: string) => boolean;
-  /** `expires_in` of the response; omitted if undefined (the protocol's default: 60 s). */
+  /** `expires_in` of the response. Omitted if `undefined` (the protocol's default: 60 s). */
   readonly lifetimeSeconds?: number;
   readonly accepts?: readonly ('GET' | 'POST')[];
-  /** Name of the member with the token; both by default. */
+  /** Name of the member with the token. Default: both names. */
   readonly member?: 'token' | 'access_token';
   readonly now?: () => number;
 }
@@ -40,7 +41,7 @@ export function createIssuer(options: IssuerOptions = {}) {
   const name = `issuer${++issuers}`;
   let issued = 0;
 
-  function whoAsks(request: TokenRequest): { user?: string } | 'refused' {
+  function callerOf(request: TokenRequest): { user?: string } | 'refused' {
     let user = request.basic?.user;
     let password = request.basic?.password;
     if (request.method === 'POST') {
@@ -57,8 +58,8 @@ export function createIssuer(options: IssuerOptions = {}) {
     answer: (request: TokenRequest): { status: number; body: Record<string, unknown> } => {
       if (!accepts.includes(request.method))
         return { status: 404, body: { errors: [{ code: 'NOT_FOUND' }] } };
-      const who = whoAsks(request);
-      if (who === 'refused') return { status: 401, body: { errors: [{ code: 'UNAUTHORIZED' }] } };
+      const caller = callerOf(request);
+      if (caller === 'refused') return { status: 401, body: { errors: [{ code: 'UNAUTHORIZED' }] } };
       const scopes =
         request.method === 'POST'
           ? (request.form.get('scope') ?? '').split(' ')
@@ -67,12 +68,12 @@ export function createIssuer(options: IssuerOptions = {}) {
       for (const scope of scopes) {
         const found = /^repository:(.+):([a-z,*]+)$/.exec(scope);
         const repository = found?.[1];
-        if (repository !== undefined && access(who.user, repository)) repositories.add(repository);
+        if (repository !== undefined && access(caller.user, repository)) repositories.add(repository);
       }
       issued += 1;
       const token = `token-${name}-${issued}`;
       const lifetime = options.lifetimeSeconds ?? 60;
-      tokens.set(token, { user: who.user ?? '', repositories, until: now() + lifetime * 1000 });
+      tokens.set(token, { user: caller.user ?? '', repositories, until: now() + lifetime * 1000 });
       return {
         status: 200,
         body: {
@@ -82,13 +83,13 @@ export function createIssuer(options: IssuerOptions = {}) {
         },
       };
     },
-    /** Whether a token grants a pull; `unknown` also when it has expired. */
+    /** Whether a token grants a pull. `unknown` for an expired token too. */
     check: (token: string, repository: string): 'granted' | 'unknown' | 'insufficient' => {
       const granted = tokens.get(token);
       if (!granted || now() >= granted.until) return 'unknown';
       return granted.repositories.has(repository) ? 'granted' : 'insufficient';
     },
-    /** The user that a token was issued to; `''` for anonymous ones. */
+    /** The user of a token; `''` for an anonymous one. */
     userOf: (token: string): string | undefined => tokens.get(token)?.user,
     /** Number of tokens issued so far. */
     get issued(): number {

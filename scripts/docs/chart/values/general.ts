@@ -162,7 +162,7 @@ export const general: readonly Section[] = [
         { help: 'Value of that priority class.', default: 900_000_000, example: 1000 },
       ),
       'protection.enabled': on(
-        'Adds a ValidatingAdmissionPolicy that allows only archwright to change its annotation or remove its gate.',
+        'Adds a ValidatingAdmissionPolicy that allows only archwright to change its annotations or remove its gate.',
       ),
       'protection.exemptGroups': texts(
         'Groups that are also allowed, as are users who may delete the policy’s binding.',

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/containerd/config/config.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { write, type Files } from '../files.ts';
+import { writeFiles } from '../../../support/write-files.ts';
+import type { Files } from '../files.ts';
 
 const old = 'io.containerd.grpc.v1.cri';
 const images = 'io.containerd.cri.v1.images';
@@ -12,7 +13,7 @@ const registry = (plugin: string, path: string) =>
 
 async function load(t: Test, files: Files, version?: string) {
   const root = t.testdir();
-  write(root, files);
+  writeFiles(root, files);
   const rules = rulesFor(version);
   const config = await loadConfig('/etc/config.toml', rules, root);
   return { config, table: imagesTable(config, rules), disabled: isCriDisabled(config, rules) };
@@ -81,7 +82,7 @@ t.test('snapshot settings are migrated only with a table of runtimes', async (t)
   t.match((await load(t, { '/etc/config.toml': runtimes })).table, { discard_unpacked_layers: true });
 });
 
-t.test('imports', async (t) => {
+t.test('imports are read', async (t) => {
   const files = {
     '/etc/config.toml':
       'version = 2\nroot = "/a"\nimports = ["conf.d/*.toml", "./more.toml", "/x/../abs.toml", "config.toml"]\n',
@@ -105,12 +106,12 @@ t.test('imports', async (t) => {
     ],
     'breadth first, each once',
   );
-  t.equal(config.root, '/b', 'an empty text at the top does not count');
+  t.equal(config.root, '/b', 'an empty text in the main file does not override');
   t.same(config.disabledPlugins, ['io.containerd.a.v1.b']);
   t.match(table, { registry: { config_path: '/deep' } });
 });
 
-t.test('merging', async (t) => {
+t.test('imported files are merged', async (t) => {
   const files = {
     '/etc/config.toml': `version = 2\nimports = ["b.toml"]\n[plugins."${old}".registry]\nconfig_path = "/a"\n[plugins."${old}".registry.mirrors.x]\nendpoint = ["1", "2"]\n`,
     '/etc/b.toml': `version = 2\n[plugins."${old}".registry]\nconfig_path = ""\n[plugins."${old}".registry.mirrors.x]\nendpoint = ["3"]\n[plugins."${old}".registry.mirrors.y]\n`,
@@ -162,7 +163,7 @@ t.test('a missing config.toml is a FileError', async (t) => {
   await t.rejects(load(t, {}), { name: 'FileError', code: 'missing' });
 });
 
-t.test('a chain of imports has a limit', async (t) => {
+t.test('a chain of imports is limited', async (t) => {
   const files: Record<string, string> = {};
   for (let index = 0; index < 250; index += 1)
     files[`/etc/${index}.toml`] = `imports = ["${index + 1}.toml"]`;
@@ -172,15 +173,18 @@ t.test('a chain of imports has a limit', async (t) => {
   );
 });
 
-t.test('links of imports stay in the host root', async (t) => {
+t.test('symbolic links of imports stay in the host root', async (t) => {
   const root = t.testdir();
-  write(root, { '/etc/config.toml': 'imports = ["link.toml", "up.toml"]', '/real/a.toml': 'root = "/real"' });
+  writeFiles(root, {
+    '/etc/config.toml': 'imports = ["link.toml", "up.toml"]',
+    '/real/a.toml': 'root = "/real"',
+  });
   symlinkSync('/real/a.toml', join(root, 'etc/link.toml'));
   symlinkSync('../../../../../../../../../../etc/passwd', join(root, 'etc/up.toml'));
   await t.rejects(loadConfig('/etc/config.toml', rulesFor(), root), /up\.toml: leads out of/);
 });
 
-t.test('a disabled CRI plugin', async (t) => {
+t.test('a disabled CRI plugin is detected', async (t) => {
   const disabled = async (text: string, version?: string) =>
     (await load(t, { '/etc/config.toml': text }, version)).disabled;
   t.equal(await disabled('disabled_plugins = ["cri"]'), true);

@@ -18,7 +18,7 @@ function finder(t: Test, scripts: Readonly<Record<string, string>>) {
   return { find: (...names: string[]) => made(names.map(path)), write, path };
 }
 
-t.test('what programs print', async (t) => {
+t.test('versions are read from the output of programs', async (t) => {
   const { find } = finder(t, {
     upstream:
       'echo "containerd github.com/containerd/containerd/v2 v2.1.4 75cb2b7193e4e490e9fbdc236c0e811ccaba3376"',
@@ -28,7 +28,7 @@ t.test('what programs print', async (t) => {
   t.same(await find('upstream'), { version: 'v2.1.4' });
   t.same(await find('debian'), { version: '1.6.20~ds1' });
   t.same(await find('k3s'), { version: 'v2.1.5-k3s1' });
-  t.same(await find('none', 'k3s', 'debian'), { version: 'v2.1.5-k3s1' }, 'the first that exists');
+  t.same(await find('none', 'k3s', 'debian'), { version: 'v2.1.5-k3s1' }, 'the first existing program');
   t.same(await find('none'), {});
 });
 
@@ -41,7 +41,7 @@ t.test('the program gets --version and none of the agent’s environment', async
   t.same(await find('p'), { version: 'v1.7.0' });
 });
 
-t.test('programs without a version, that fail, or that must not run', async (t) => {
+t.test('programs that fail, print no version or must not run give no version', async (t) => {
   const { find, path } = finder(t, {
     silent: 'true',
     other: 'echo "runc version 1.1.5"',
@@ -70,7 +70,7 @@ t.test('a program runs once, and again after it was replaced', async (t) => {
   t.same(await find('link'), { version: 'v3.0.1' });
 });
 
-t.test('programs by configuration', async (t) => {
+t.test('the program is chosen by the configuration', async (t) => {
   t.match(programsFor('/var/lib/rancher/k3s/agent/etc/containerd/config.toml')[0], /k3s/);
   t.same(programsFor('/else/config.toml'), programsFor('/etc/containerd/config.toml'));
 });

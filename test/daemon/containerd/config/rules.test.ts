@@ -1,7 +1,7 @@
 import t from 'tap';
 import { parseVersion, rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 
-t.test('versions', async (t) => {
+t.test('versions are parsed', async (t) => {
   t.same(parseVersion('v2.1.4'), [2, 1, 4]);
   t.same(parseVersion('1.6.20~ds1'), [1, 6, 20]);
   t.same(parseVersion('2.1.5-k3s1'), [2, 1, 5]);
@@ -9,7 +9,7 @@ t.test('versions', async (t) => {
   for (const none of ['', 'latest', '2', 'a2.1', '99999.1']) t.equal(parseVersion(none), undefined, none);
 });
 
-t.test('the first and the last version of each rule', async (t) => {
+t.test('each rule has its first and last version', async (t) => {
   const begins: [keyof ReturnType<typeof rulesFor>, before: string, from: string][] = [
     ['refusesNewerFiles', '1.6.38', '1.7.0'],
     ['relativeGlobs', '1.6.38', '1.7.0'],

@@ -2,7 +2,7 @@ import t from 'tap';
 import { isLocalhost } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
 import { splitHostPort } from '../../../../src/names/host-port.ts';
 
-t.test('local hosts', async (t) => {
+t.test('localhost and loopback addresses are local', async (t) => {
   const local = [
     'localhost',
     'localhost:5000',
@@ -27,7 +27,7 @@ t.test('local hosts', async (t) => {
   for (const host of other) t.equal(isLocalhost(host), false, host);
 });
 
-t.test('host and port', async (t) => {
+t.test('host and port are split as in containerd', async (t) => {
   t.same(splitHostPort('a:1'), { host: 'a', port: '1' });
   t.same(splitHostPort('[::1]:1'), { host: '::1', port: '1' });
   t.same(splitHostPort('a:'), { host: 'a', port: '' });

@@ -9,18 +9,18 @@ import {
   maxHostsFileBytes,
 } from '../../../../daemon/containerd/hosts/host-directory.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { write } from '../files.ts';
+import { writeFiles } from '../../../support/write-files.ts';
 
 const rules = rulesFor();
 
-t.test('names of directories', async (t) => {
+t.test('the directory of a host is found by its name', async (t) => {
   t.same(directoryNames('gcr.io'), ['gcr.io', '_default']);
   t.same(directoryNames('r.example:5000'), ['r.example_5000_', 'r.example:5000', '_default']);
   t.same(directoryNames('[::1]:5000'), ['[::1]_5000_', '[::1]:5000', '_default']);
   t.same(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
 });
 
-t.test('a name that is not a domain has no directory, not even the default', async (t) => {
+t.test('a name that is not a domain uses no directory, not even _default', async (t) => {
   const odd = [
     '',
     '.',
@@ -44,17 +44,17 @@ t.test('a name that is not a domain has no directory, not even the default', asy
   for (const namespace of odd) t.equal(await findHostDirectory([root], namespace), undefined, namespace);
 });
 
-t.test('a link that leads out of the host root is followed inside it', async (t) => {
+t.test('an absolute symbolic link is resolved inside the host root', async (t) => {
   const root = t.testdir({ certs: {}, secret: { 'hosts.toml': '' } });
   symlinkSync('/secret', join(root, 'certs/a.example'));
   symlinkSync('/etc', join(root, 'certs/b.example'));
   symlinkSync('../../../../../../../../../etc', join(root, 'certs/c.example'));
   t.equal(await findHostDirectory(['/certs'], 'a.example', root), '/certs/a.example');
-  t.equal(await findHostDirectory(['/certs'], 'b.example', root), undefined, '/etc of the node is not there');
+  t.equal(await findHostDirectory(['/certs'], 'b.example', root), undefined, 'the host root has no /etc');
   await t.rejects(findHostDirectory(['/certs'], 'c.example', root), { code: 'escapes-root' });
 });
 
-t.test('files in place of directories, and other special files, fail the pull', async (t) => {
+t.test('a file in place of a directory, or a special file, fails the pull', async (t) => {
   const root = t.testdir({
     file: 'x',
     dir: { 'hosts.toml': {} },
@@ -66,23 +66,23 @@ t.test('files in place of directories, and other special files, fail the pull', 
   await t.rejects(loadHostDirectory('/dir', rules, root), /not a regular file/);
   execFileSync('mkfifo', [join(root, 'fifo/hosts.toml')]);
   await t.rejects(loadHostDirectory('/fifo', rules, root), /not a regular file/);
-  write(root, { '/big/hosts.toml': ' '.repeat(maxHostsFileBytes + 1) });
+  writeFiles(root, { '/big/hosts.toml': ' '.repeat(maxHostsFileBytes + 1) });
   await t.rejects(loadHostDirectory('/big', rules, root), /larger than/);
-  write(root, { '/big/hosts.toml': '#'.repeat(10 * 1024 * 1024) });
+  writeFiles(root, { '/big/hosts.toml': '#'.repeat(10 * 1024 * 1024) });
   const error = { name: 'ConfigFileError', where: '/big/hosts.toml' };
   await t.rejects(loadHostDirectory('/big', rules, root), error);
   const [host] = (await loadHostDirectory('/cert', rules, root)).hosts;
   t.same([host?.client, host?.ca], [[['/cert/a.cert', '']], undefined], 'a directory is not a certificate');
 });
 
-t.test('a broken hosts.toml leaves the certificate files', async (t) => {
+t.test('with a broken hosts.toml the certificate files still apply', async (t) => {
   const root = t.testdir({ a: { 'hosts.toml': 'server = [', 'ca.crt': '', '.crt': '' } });
   const { hosts, invalid } = await loadHostDirectory('/a', rules, root);
   t.same(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
   t.match(invalid, { code: 'syntax', message: 'line 1 is not valid TOML' });
 });
 
-t.test('too many files', async (t) => {
+t.test('too many files are refused', async (t) => {
   const root = t.testdir({ a: {} });
   for (let index = 0; index < 1001; index += 1) mkdirSync(join(root, 'a', String(index)));
   await t.rejects(loadHostDirectory('/a', rules, root), /holds more than/);

@@ -118,7 +118,7 @@ for (const text of mistyped) {
 }
 
 t.test('keys match in any case, as in go-toml', async (t) => {
-  t.match(parse('skip_verify = false\nSKIP_verify = true'), [{ skipVerify: true }], 'the last one counts');
+  t.match(parse('skip_verify = false\nSKIP_verify = true'), [{ skipVerify: true }], 'the last one applies');
   t.match(parse('SERVER = "s.example"\nSkip_Verify = true'), [{ host: 's.example', skipVerify: true }]);
 });
 
@@ -153,7 +153,7 @@ t.test('headers keep their names and are secrets', async (t) => {
   t.notMatch(JSON.stringify(host), /topsecret1/);
 });
 
-t.test('differences between versions', async (t) => {
+t.test('versions of containerd differ', async (t) => {
   t.throws(() => parse('server = "s.example"', '1.7.31'), { message: 'invalid `host` tree' });
   t.same(names('server = "s.example"', '1.7.32'), ['https://s.example/v2']);
   t.same(names('[host.b]\n[host]\na = {}', '1.6.20'), [b, a, '://'], 'every key is a host');
@@ -171,7 +171,7 @@ t.test('too many hosts are refused', async (t) => {
   t.throws(() => parse(text), { name: 'InvalidConfig', code: 'invalid' });
 });
 
-t.test('deep nesting is refused, not followed', async (t) => {
+t.test('deep nesting is refused', async (t) => {
   const deep = ['['.repeat(100_000), '['.repeat(5000) + ']'.repeat(5000)].map((value) => `ca = ${value}`);
   for (const text of [...deep, `${'a.'.repeat(5000)}a = ${'{a='.repeat(500)}`]) {
     t.throws(() => parse(text), { name: 'InvalidConfig', code: 'syntax' });

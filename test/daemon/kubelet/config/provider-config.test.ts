@@ -20,7 +20,7 @@ const full = `${head()}providers:
 - {}
 `;
 
-t.test('every field', async (t) => {
+t.test('every field is read', async (t) => {
   t.same(decodeConfig(full), [
     {
       name: 'ecr',
@@ -54,7 +54,7 @@ t.test('every field', async (t) => {
   t.same(decodeConfig(`${head()}providers: null`), []);
 });
 
-t.test('errors of strict decoding', async (t) => {
+t.test('strict decoding reports the kubelet’s errors', async (t) => {
   const json = '{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1"';
   const documents: [string, string][] = [
     ['', "Object 'Kind' is missing"],
@@ -111,7 +111,7 @@ t.test('an error quotes no value of a variable', async (t) => {
   }
 });
 
-t.test('a file with very many problems gives a short message', async (t) => {
+t.test('the message for many problems is short', async (t) => {
   // Found by fuzzing: the message was larger than the file.
   const env = Array.from({ length: 1000 }, (_, index) => `  unknown${index}: x\n`).join('');
   const head =

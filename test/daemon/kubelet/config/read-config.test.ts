@@ -7,7 +7,7 @@ import { configText } from '../support.ts';
 const names = async (path: string, root?: string): Promise<string[]> =>
   (await readConfig(path, root)).providers.map(({ name }) => name);
 
-t.test('a file of any name, or the files of a directory in the order of their names', async (t) => {
+t.test('reads one file, or the files of a directory in the order of their names', async (t) => {
   const dir = t.testdir({
     any: configText({ name: 'any' }),
     conf: {
@@ -61,7 +61,7 @@ t.test('one invalid file makes the whole configuration invalid', async (t) => {
   }
 });
 
-t.test('a path that is missing is reported with the one that was meant', async (t) => {
+t.test('a missing path is reported, with its path on the node', async (t) => {
   const eks = { 'image-credential-provider': { 'config.json': configText({ name: 'p' }) } };
   const root = t.testdir({ etc: { eks, kubernetes: {} } });
   const meant = '/etc/eks/image-credential-provider/config.json';
@@ -77,7 +77,7 @@ t.test('a path that is missing is reported with the one that was meant', async (
   }
 });
 
-t.test('the hash covers lengths and bytes of all files, in order', async (t) => {
+t.test('the hash depends on bytes, lengths and order of all files', async (t) => {
   const dir = t.testdir({ a: {}, b: {} });
   const hash = async (files: Record<string, string>): Promise<string> => {
     const at = join(dir, `c${Math.random()}`);

@@ -3,7 +3,7 @@ import { DecodeError, parseJsonTree, type Tree } from '../../../../daemon/kubele
 import * as fc from 'fast-check';
 import { parseYamlTree } from '../../../../daemon/kubelet/config/tree-yaml.ts';
 
-t.test('JSON members in order, with duplicates', async (t) => {
+t.test('JSON members keep their order and duplicates', async (t) => {
   t.same(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {
     members: [
       ['b', [1, { members: [['a', null]] }, 'x"y']],
@@ -20,7 +20,7 @@ t.test('JSON members in order, with duplicates', async (t) => {
   t.throws(() => parseJsonTree(`${'['.repeat(70)}${']'.repeat(70)}`), { message: /nested deeper than 64/ });
 });
 
-/** As plain values; a duplicate is there as a list of pairs. */
+/** Plain values; an object with duplicates is a list of pairs. */
 function plain(tree: Tree): unknown {
   if (tree === null || typeof tree !== 'object') return tree;
   if ('members' in tree) return Object.fromEntries(tree.members.map(([name, value]) => [name, plain(value)]));
@@ -33,7 +33,7 @@ function read(text: string): unknown {
   return strict.length > 0 ? strict : value;
 }
 
-t.test('YAML 1.1 scalars as in Go', async (t) => {
+t.test('YAML 1.1 scalars are read as in Go', async (t) => {
   const cases: [string, unknown][] = [
     ['yes', true],
     ['Y', true],
@@ -79,7 +79,7 @@ t.test('keys become strings; aliases and merges are followed', async (t) => {
   t.same(read('"<<": a'), { '<<': 'a' }, 'in quotes it is a key');
 });
 
-t.test('only the first document counts', async (t) => {
+t.test('only the first YAML document is read', async (t) => {
   t.same(read('---\na: b\n---\nc: ['), { a: 'b' });
   t.same(read('# nothing\n'), null);
 });

@@ -15,7 +15,7 @@ const auth = (username = 'u', password = 'p'): Auth =>
   new Map([['k', { username, password: secret(password) }]]);
 const user = (found: Auth | undefined): string | undefined => found?.get('k')?.username;
 
-t.test('lookup by image, by registry, then global', async (t) => {
+t.test('responses are found by image, then registry, then globally', async (t) => {
   const cache = new CredentialCache(createFakeClock());
   cache.set(cacheKey(globalKey), auth('global'), 1000);
   t.equal(user(cache.get('r.example/a')), 'global');
@@ -59,7 +59,7 @@ t.test('limits on number and size delete the oldest entries first', async (t) =>
   t.equal(small.size, 0, 'an entry larger than the limit is not cached');
 });
 
-t.test('different inputs have different keys, without the token', async (t) => {
+t.test('cache keys differ by input and do not contain the token', async (t) => {
   const account = { namespace: 'n', name: 'a', uid: 'u', annotations: { k: 'v' } };
   const token = tokenHash(secret('hunter22'));
   t.equal(tokenHash(secret('')), '');

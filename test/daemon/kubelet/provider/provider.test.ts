@@ -30,7 +30,7 @@ function provider(response: Partial<ProviderResponse>, options: Partial<Provider
   return { clock, requested, made: new Provider({ config, execute, clock, ...options }) };
 }
 
-t.test('a response is cached by its key type, for its own or the default duration', async (t) => {
+t.test('a response is cached by its cacheKeyType, for its own or the default duration', async (t) => {
   const images = ['r.example/a', 'r.example/a', 'r.example/b', 'r.example/b'];
   const cases: [Partial<ProviderResponse>, defaultCacheDurationMs: number, number, string[]][] = [
     [{ cacheKeyType: 'Image' }, 60_000, 60_000, ['r.example/a', 'r.example/b']],
@@ -54,11 +54,11 @@ t.test('a response is cached by its key type, for its own or the default duratio
     t.equal(requested.length, expected.length, 'cached until its end');
     await clock.advance(1);
     await made.provide('r.example/a');
-    t.equal(requested.length, expected.length + 1, 'and not longer');
+    t.equal(requested.length, expected.length + 1, 'expired after its end');
   }
 });
 
-t.test('another cacheKeyType is an error', async (t) => {
+t.test('an unknown cacheKeyType is an error', async (t) => {
   for (const cacheKeyType of ['', 'image', 'Repository']) {
     const { made, requested } = provider({ cacheKeyType });
     const reason = /did not return a valid cacheKeyType/;
@@ -68,7 +68,7 @@ t.test('another cacheKeyType is an error', async (t) => {
   }
 });
 
-t.test('a plugin does not run for other images', async (t) => {
+t.test('a plugin runs only for matching images', async (t) => {
   const { made, requested } = provider({});
   for (const image of ['s.example/a', 'r.example:443/a', 'x.r.example/a', '%broken%/a']) {
     t.equal(made.matches(image), false);
@@ -77,7 +77,7 @@ t.test('a plugin does not run for other images', async (t) => {
   t.same(requested, []);
 });
 
-t.test('a failure is backed off for its image, reported once, and cleared by a success', async (t) => {
+t.test('a failure backs off its image, is reported once, and is cleared by a success', async (t) => {
   let works = false;
   let runs = 0;
   const failures: string[] = [];
@@ -106,13 +106,13 @@ t.test('a failure is backed off for its image, reported once, and cleared by a s
   t.equal(made.lastFailure(), undefined);
 });
 
-t.test('a bug of the agent is not a failure of the plugin', async (t) => {
+t.test('an unexpected exception is not a failure of the plugin', async (t) => {
   const { made } = provider({}, { execute: () => Promise.reject(new TypeError('ours')) });
   await t.rejects(made.provide('r.example/a'), { message: 'ours' });
   t.equal(made.lastFailure(), undefined);
 });
 
-t.test('a caller that joins an abandoned run starts another', async (t) => {
+t.test('a caller that joined an aborted run starts another', async (t) => {
   let runs = 0;
   const turn = Promise.withResolvers<void>();
   const { made } = provider(
@@ -161,7 +161,7 @@ t.test('the back-off doubles from 10 s, or a minute after a timeout, up to 5 min
   }
 });
 
-t.test('the number of failures is limited', async (t) => {
+t.test('the number of remembered failures is limited', async (t) => {
   const backOff = new PluginBackOff(createFakeClock());
   for (let index = 0; index <= 1000; index += 1) backOff.failed(`${index}`, failure(`${index}`));
   t.doesNotThrow(() => backOff.check('0'));

@@ -25,7 +25,6 @@ const attributes: TokenAttributes = {
 const pod = (name = 'pod', serviceAccountName = 'account'): PodIdentity => ({
   namespace: 'ns',
   name,
-  uid: `uid of ${name}`,
   serviceAccountName,
 });
 
@@ -100,6 +99,24 @@ t.test('a plugin gets the token and the configured annotations', async (t) => {
   t.equal(requests[0]?.serviceAccountToken && reveal(requests[0].serviceAccountToken), 'token of pod');
 });
 
+t.test('with annotations too long for a cache key, a plugin does not run, as in the kubelet', async (t) => {
+  const cases: Record<string, string>[] = [
+    { 'a/required': 'r'.repeat(65_536) },
+    { 'a/required': 'r'.repeat(40_000), 'a/optional': 'o'.repeat(40_000) },
+  ];
+  for (const annotations of cases) {
+    const { provide, requests, failures } = world({}, annotations);
+    const { auth, reason } = await provide(pod());
+    t.equal(auth.size, 0);
+    t.match(
+      reason,
+      /^Error generating cache key of service account ns\/account: .* longer than 65535 bytes$/,
+    );
+    t.same([requests, failures], [[], []], 'no failure of the plugin');
+  }
+  t.equal((await world({}, { 'a/required': 'r'.repeat(65_000) }).provide(pod())).auth.size, 1);
+});
+
 t.test('the plugin does not run without its service account', async (t) => {
   const missing = 'Failed to get service account data ns/account: required annotation a/required not found';
   const cases: [PodIdentity | undefined, string | RegExp][] = [
@@ -118,7 +135,7 @@ t.test('the plugin does not run without its service account', async (t) => {
   }
 });
 
-t.test('without tokens, the reason is tokenReason', async (t) => {
+t.test('without access to tokens, the reason is tokenReason', async (t) => {
   const made = new Provider({
     config: { name: 'p', matchImages: ['r.example'], apiVersion: execV1, tokenAttributes: attributes },
     clock: createFakeClock(),
@@ -127,24 +144,27 @@ t.test('without tokens, the reason is tokenReason', async (t) => {
   t.match(await made.provide('r.example/a', pod()), { auth: new Map(), reason: tokenReason });
 });
 
-t.test('a refused token is backed off for its account, reported once, cleared by a success', async (t) => {
-  const { provide, made, tokenRequests, failures, clock, refuse } = world();
-  refuse('forbidden by RBAC');
-  for (let i = 0; i < 3; i += 1) {
-    const reason = 'Error getting service account token ns/account: forbidden by RBAC';
-    t.match(await provide(pod()), { auth: new Map(), reason });
-  }
-  t.equal(tokenRequests.length, 1);
-  t.match(failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
-  t.match(made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
-  t.match(await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
-  t.equal(tokenRequests.length, 2, 'another account is not backed off');
-  refuse(undefined);
-  await clock.advance(10_000);
-  t.equal((await provide(pod())).auth.size, 1);
-  t.equal((await provide(pod('pod', 'other'))).auth.size, 1);
-  t.equal(made.lastFailure(), undefined);
-});
+t.test(
+  'a refused token request backs off its account, is reported once, and is cleared by a success',
+  async (t) => {
+    const { provide, made, tokenRequests, failures, clock, refuse } = world();
+    refuse('forbidden by RBAC');
+    for (let i = 0; i < 3; i += 1) {
+      const reason = 'Error getting service account token ns/account: forbidden by RBAC';
+      t.match(await provide(pod()), { auth: new Map(), reason });
+    }
+    t.equal(tokenRequests.length, 1);
+    t.match(failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
+    t.match(made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
+    t.match(await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
+    t.equal(tokenRequests.length, 2, 'another account is not backed off');
+    refuse(undefined);
+    await clock.advance(10_000);
+    t.equal((await provide(pod())).auth.size, 1);
+    t.equal((await provide(pod('pod', 'other'))).auth.size, 1);
+    t.equal(made.lastFailure(), undefined);
+  },
+);
 
 t.test('an aborted caller does not wait for the API server', async (t) => {
   const { made, hold } = world();
@@ -157,7 +177,7 @@ t.test('an aborted caller does not wait for the API server', async (t) => {
   t.equal((await made.provide('r.example/a', pod())).auth.size, 1);
 });
 
-t.test('a pod without an account, if none is required', async (t) => {
+t.test('without a service account the plugin runs if none is required', async (t) => {
   const { provide, requests, tokenRequests } = world({
     requireServiceAccount: false,
     requiredServiceAccountAnnotationKeys: undefined,
@@ -191,7 +211,7 @@ t.test('a token as the password is refused, unless the cache type is Token', asy
       "which is not allowed when service account cache type is not set to 'Token'",
   });
   await shared.provide(pod());
-  t.equal(shared.requests.length, 2, 'and not cached');
+  t.equal(shared.requests.length, 2, 'not cached');
   const apart = world({ cacheType: 'Token' });
   apart.echo('token of pod');
   t.equal((await apart.provide(pod())).auth.size, 1);
@@ -226,10 +246,10 @@ function issuing(spec: object = { expirationSeconds: 600 }): KubeAnswer {
   };
 }
 
-t.test('a token request has the shortest life, the account and the audience, and no pod', async (t) => {
+t.test('a token request has the minimum lifetime, the account and the audience, but no pod', async (t) => {
   const { server, tokens } = await start(t);
   server.script(`${account}/token`, issuing());
-  const token = await tokens.tokenFor({ ...builder, name: 'p', uid: 'u' }, 'uid-1', 'reg.example');
+  const token = await tokens.tokenFor({ ...builder, name: 'p' }, 'uid-1', 'reg.example');
   t.equal(reveal(token), 'a.b-1.c_');
   t.notMatch(JSON.stringify({ token }) + inspect(token), /a\.b-1/);
   t.equal(server.requests.length, 1);
@@ -242,7 +262,7 @@ t.test('a token request has the shortest life, the account and the audience, and
   });
 });
 
-t.test('a token is used for 80 % of the life that the server gave it', async (t) => {
+t.test('a token is used for 80 % of its lifetime', async (t) => {
   const cases: [spec: object, keptMs: number][] = [
     [{ expirationSeconds: 600 }, 480_000],
     [{ expirationSeconds: 3600 }, 2_880_000],
@@ -305,38 +325,41 @@ t.test('a recreated account is read again', async (t) => {
   t.equal(reveal(await tokens.tokenFor(builder, 'v', 'a')), 'a.b-1.c_');
 });
 
-t.test('refusals and invalid tokens are errors without the token, and not cached', async (t) => {
-  const answers: [KubeAnswer, string][] = [
-    [
-      json({ kind: 'Status', message: 'User "x" cannot create resource "serviceaccounts/token"' }, 403),
-      'forbidden',
-    ],
-    [json({ kind: 'Status', message: 'not found' }, 404), 'not-found'],
-    [json(null), 'bad-answer'],
-    [json({ status: {} }), 'bad-answer'],
-    [json({ status: { token: '' } }), 'bad-answer'],
-    [json({ status: { token: 'two\nlines' } }), 'bad-answer'],
-    [json({ status: { token: 'SECRET '.repeat(10) } }), 'bad-answer'],
-    [json({ status: { token: 'SECRET'.repeat(10_000) } }), 'bad-answer'],
-    [json({ status: { token: ['SECRET'] } }), 'bad-answer'],
-  ];
-  for (const [answer, code] of answers) {
-    const { server, tokens } = await start(t);
-    server.script(`${account}/token`, answer, issuing());
-    const error: unknown = await tokens.tokenFor(builder, 'u', 'a').catch((thrown: unknown) => thrown);
-    t.match(error, { code, where: `POST ${account}/token` });
-    t.notMatch(error instanceof KubeError ? error.message : '', /SECRET/);
-    t.equal(reveal(await tokens.tokenFor(builder, 'u', 'a')), 'a.b-1.c_');
-  }
-  for (const answer of [json(null), json({}), json({ metadata: { uid: '' } }), json({ metadata: {} })]) {
-    const { server, tokens } = await start(t);
-    server.script(account, answer);
-    const error = { code: 'bad-answer', where: `GET ${account}` };
-    await t.rejects(tokens.serviceAccount('team', 'builder'), error);
-  }
-});
+t.test(
+  'refusals and invalid tokens are errors that do not contain the token, and are not cached',
+  async (t) => {
+    const answers: [KubeAnswer, string][] = [
+      [
+        json({ kind: 'Status', message: 'User "x" cannot create resource "serviceaccounts/token"' }, 403),
+        'forbidden',
+      ],
+      [json({ kind: 'Status', message: 'not found' }, 404), 'not-found'],
+      [json(null), 'bad-answer'],
+      [json({ status: {} }), 'bad-answer'],
+      [json({ status: { token: '' } }), 'bad-answer'],
+      [json({ status: { token: 'two\nlines' } }), 'bad-answer'],
+      [json({ status: { token: 'SECRET '.repeat(10) } }), 'bad-answer'],
+      [json({ status: { token: 'SECRET'.repeat(10_000) } }), 'bad-answer'],
+      [json({ status: { token: ['SECRET'] } }), 'bad-answer'],
+    ];
+    for (const [answer, code] of answers) {
+      const { server, tokens } = await start(t);
+      server.script(`${account}/token`, answer, issuing());
+      const error: unknown = await tokens.tokenFor(builder, 'u', 'a').catch((thrown: unknown) => thrown);
+      t.match(error, { code, where: `POST ${account}/token` });
+      t.notMatch(error instanceof KubeError ? error.message : '', /SECRET/);
+      t.equal(reveal(await tokens.tokenFor(builder, 'u', 'a')), 'a.b-1.c_');
+    }
+    for (const answer of [json(null), json({}), json({ metadata: { uid: '' } }), json({ metadata: {} })]) {
+      const { server, tokens } = await start(t);
+      server.script(account, answer);
+      const error = { code: 'bad-answer', where: `GET ${account}` };
+      await t.rejects(tokens.serviceAccount('team', 'builder'), error);
+    }
+  },
+);
 
-t.test('names do not lead out of their path', async (t) => {
+t.test('names are encoded in paths', async (t) => {
   const { server, tokens } = await start(t);
   await t.rejects(tokens.serviceAccount('../..', '../nodes'), { code: 'not-found' });
   t.equal(server.requests[0]?.path, '/api/v1/namespaces/..%2F../serviceaccounts/..%2Fnodes');

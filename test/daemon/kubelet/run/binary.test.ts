@@ -16,7 +16,7 @@ function node(t: Test) {
   };
 }
 
-t.test('a program that only root can write', async (t) => {
+t.test('a program runs if only root can write it', async (t) => {
   const { hostRoot, bin, check } = node(t);
   t.equal(await check(), '/opt/bin/p');
   t.equal(await check('p', 'opt/bin/'), '/opt/bin/p');
@@ -25,14 +25,14 @@ t.test('a program that only root can write', async (t) => {
   t.equal(await check('linked'), '/opt/bin/linked', 'with links not resolved, as in the kubelet');
 });
 
-t.test('a name is a single part of a path', async (t) => {
+t.test('a name with a slash is refused', async (t) => {
   const { check } = node(t);
   for (const name of ['', '.', '..', '../p', '/opt/bin/p', 'a/b', 'p\0']) {
     await t.rejects(check(name), { code: 'unsafe', message: /single part of a path/ }, JSON.stringify(name));
   }
 });
 
-t.test('missing or not executable', async (t) => {
+t.test('missing and non-executable programs are refused', async (t) => {
   const { bin, check } = node(t);
   mkdirSync(join(bin, 'dir'), { mode: 0o755 });
   writeFileSync(join(bin, 'text'), '', { mode: 0o644 });
@@ -46,7 +46,7 @@ t.test('missing or not executable', async (t) => {
   for (const [name, error] of cases) await t.rejects(check(name), error);
 });
 
-t.test('links that leave the host root are refused', async (t) => {
+t.test('symbolic links out of the host root are refused', async (t) => {
   const { bin, check } = node(t);
   symlinkSync('../../../../bin/sh', join(bin, 'out'));
   await t.rejects(check('out'), { code: 'unsafe', message: /leads out of/ });
@@ -55,7 +55,7 @@ t.test('links that leave the host root are refused', async (t) => {
   await t.rejects(check('absolute'), { code: 'missing' });
 });
 
-t.test('programs that others can write do not run', async (t) => {
+t.test('programs that other users can write are refused', async (t) => {
   const { hostRoot, bin, check } = node(t);
   writePlugin(join(hostRoot, 'opt/real/tool'), '');
   symlinkSync('/opt/real/tool', join(bin, 'linked'));
@@ -78,7 +78,7 @@ t.test('programs that others can write do not run', async (t) => {
   }
 });
 
-t.test('every directory that a link passes counts', async (t) => {
+t.test('every directory on the way of a symbolic link is checked', async (t) => {
   const { hostRoot, bin, check } = node(t);
   mkdirSync(join(hostRoot, 'srv/a/deep'), { recursive: true, mode: 0o755 });
   writePlugin(join(hostRoot, 'opt/real/tool'), '');
@@ -93,7 +93,7 @@ t.test('every directory that a link passes counts', async (t) => {
   t.ok(await check('far'));
 });
 
-t.test('a directory of root in one with the sticky bit is safe; a file or a link is not', async (t) => {
+t.test('below a sticky directory, a directory of root is safe; a file or symbolic link is not', async (t) => {
   const { hostRoot, bin, check } = node(t);
   chmodSync(join(hostRoot, 'opt'), 0o1777);
   t.equal(await check(), '/opt/bin/p');
@@ -108,7 +108,7 @@ t.test('a directory of root in one with the sticky bit is safe; a file or a link
   t.ok(await check('p', '/opt/alias'));
 });
 
-t.test('programs of other users do not run', async (t) => {
+t.test('programs of other users are refused', async (t) => {
   const { hostRoot, check } = node(t);
   // Only root can change an owner.
   if (process.getuid?.() !== 0) {

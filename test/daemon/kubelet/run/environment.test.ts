@@ -30,7 +30,7 @@ function writeProcesses(root: string, processes: Readonly<Record<number, Process
   }
 }
 
-t.test('the last value of a name counts, and texts that are not variables are dropped', async (t) => {
+t.test('the last value of a variable applies, and malformed entries are dropped', async (t) => {
   const merged = mergeEnvironment(
     ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x'],
     [
@@ -48,7 +48,7 @@ t.test('values of variables with secret names are scrubbed', async (t) => {
   t.equal(scrub('opensesame abcdefgh eu-west-1'), '[secret] [secret] eu-west-1');
 });
 
-t.test('variables of the kubelet, then of the setting', async (t) => {
+t.test('plugins get the variables of the kubelet, then those of the setting', async (t) => {
   const root = t.testdir();
   writeProcesses(root, {
     1: { name: 'systemd' },
@@ -81,7 +81,7 @@ t.test('only a root process of the node counts as the kubelet', async (t) => {
   }
 });
 
-t.test('k3s and MicroK8s contain a kubelet', async (t) => {
+t.test('processes of k3s and MicroK8s count as the kubelet', async (t) => {
   for (const name of ['k3s', 'k3s-server', 'k3s-agent', 'kubelite']) {
     const root = t.testdir();
     writeProcesses(root, { 1: { name: 'init' }, 2: { name, environ: 'A=1\0' } });

@@ -57,7 +57,7 @@ t.test('a program may ignore its request', async (t) => {
   t.equal((await run({}, { stdin: 'x'.repeat(1_000_000) })).toString(), 'done\n');
 });
 
-t.test('failures have the exit status and standard error', async (t) => {
+t.test('a failure reports the exit status and standard error', async (t) => {
   const cases: [string, RegExp][] = [
     ['echo "no such region" >&2; exit 3', /^exit status 3: no such region$/],
     ['exit 1', /^exit status 1$/],
@@ -77,22 +77,22 @@ t.test('standard error is limited', async (t) => {
   t.ok(error instanceof Error && error.message.length < 1100);
 });
 
-t.test('a program that hangs and ignores SIGTERM is killed with all that it started', async (t) => {
+t.test('a hanging program that ignores SIGTERM is killed with its children', async (t) => {
   const { pids, run } = plugin(
     t,
     `trap '' TERM INT HUP\nsh -c "trap '' TERM; while :; do sleep 60; done" &\necho $$ $! > "$1"\nwhile :; do sleep 60; done`,
     '/bin/sh',
   );
   const began = performance.now();
-  const running = run({ timeoutMs: 700 });
+  const running = run({ timeoutMs: 3000 });
   const started = await pids();
   t.equal(started.length, 2);
-  await t.rejects(running, { code: 'timeout', message: /did not end within 0.7 seconds/ });
-  t.ok(performance.now() - began < 10_000);
+  await t.rejects(running, { code: 'timeout', message: /did not end within 3 seconds/ });
+  t.ok(performance.now() - began < 30_000);
   await until(() => started.every((pid) => !isAlive(pid, stat)), 'no process is left');
 });
 
-t.test('a child that keeps the pipe open is killed', async (t) => {
+t.test('a child that holds the pipe open is killed', async (t) => {
   const { pids, run } = plugin(t, `echo answer\nsleep 600 &\necho $! > "$1"`, '/bin/sh');
   const stdout = await run({ drainMs: 100 });
   t.equal(stdout.toString(), 'answer\n');
@@ -100,7 +100,7 @@ t.test('a child that keeps the pipe open is killed', async (t) => {
   await until(() => !isAlive(child, stat), 'the child is killed');
 });
 
-t.test('a child that left the process group is not waited for', async (t) => {
+t.test('a run ends although a child in another process group continues', async (t) => {
   const { pids, run } = plugin(
     t,
     `const { spawn } = process.getBuiltinModule('node:child_process');
@@ -125,13 +125,13 @@ t.test('a program that prints 100 MB is killed at the limit', async (t) => {
   t.ok(process.memoryUsage().rss - before < 64 * 1_048_576);
 });
 
-t.test('output of exactly the limit is allowed', async (t) => {
+t.test('output of exactly the limit is read', async (t) => {
   const { run } = plugin(t, `process.stdout.write('x'.repeat(1000))`);
   t.equal((await run({ maxStdoutBytes: 1000 })).length, 1000);
   await t.rejects(run({ maxStdoutBytes: 999 }), { code: 'too-much-output' });
 });
 
-t.test('an abort kills a running program and starts no other', async (t) => {
+t.test('an abort kills a running program, and no other starts', async (t) => {
   const { pids, run } = plugin(t, 'echo $$ > "$1"\nwhile :; do sleep 60; done', '/bin/sh');
   const stop = new AbortController();
   const running = run({}, { signal: stop.signal });
@@ -142,7 +142,7 @@ t.test('an abort kills a running program and starts no other', async (t) => {
   await t.rejects(run({}, { signal: stop.signal }), { code: 'stopped' });
 });
 
-t.test('programs that cannot be started', async (t) => {
+t.test('a program that cannot start is an error', async (t) => {
   const dir = t.testdir({ text: 'no program' });
   const start = (file: string, args: string[] = []) =>
     runProgram({ plugin: 'p', command: { file, args }, env: {}, stdin: '' });
@@ -152,7 +152,7 @@ t.test('programs that cannot be started', async (t) => {
   await t.rejects(start('/bin/sh', ['a\0b']), { code, message: /cannot be started/ });
 });
 
-t.test('chroot for another root, none for our own', async (t) => {
+t.test('chroot is used only for another root', async (t) => {
   t.same(hostCommand('/', '/bin/p', ['-a']), { file: '/bin/p', args: ['-a'] });
   t.same(hostCommand('//', '/bin/p'), { file: '/bin/p', args: [] });
   const { file, args, inRoot } = hostCommand('/host/', '/bin/p', ['-a']);
@@ -161,7 +161,7 @@ t.test('chroot for another root, none for our own', async (t) => {
   t.equal(inRoot, '/host');
 });
 
-t.test('one line of printable text', async (t) => {
+t.test('standard error is reported as one line of printable text', async (t) => {
   const cases: [string, string][] = [
     ['', ''],
     ['  no region\n\n', 'no region'],
@@ -175,7 +175,7 @@ t.test('one line of printable text', async (t) => {
   t.equal(describeStderr(Buffer.from('word '.repeat(1000))).length, 1001);
 });
 
-t.test('texts that look like credentials are removed', async (t) => {
+t.test('texts that look like credentials are removed from standard error', async (t) => {
   secret('known to us');
   const cases: [string, string][] = [
     ['it is known to us', 'it is [secret]'],

@@ -4,7 +4,6 @@
  * arrive late, as by a kubelet. The API server calls the webhook by its Service, so certificate names matter.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
-import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
@@ -12,7 +11,6 @@ import { openConnection, type AgentConnection } from '../../../../src/fleet/agen
 import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
-import { createLog } from '../../../../src/telemetry/log.ts';
 import {
   ownNamespace,
   startAgent,
@@ -20,18 +18,19 @@ import {
   startWebhook,
   type Settings,
   type TlsDirs,
-} from '../archwright.ts';
+} from '../archwright/archwright.ts';
 import { objectsOf } from '../../chart/rendered.ts';
 import { render } from '../../chart/helm.ts';
-import { maxGateMs } from '../faults/crowd.ts';
-import { type PodNow } from '../pods.ts';
-import { shortLease } from '../start-archwright.ts';
-import { nodes } from '../faults/scene.ts';
+import { maxGateMs } from '../faults/pod-group.ts';
+import { type PodNow } from '../control-plane/pods.ts';
+import { shortLease } from '../archwright/start.ts';
+import { nodes } from '../faults/setup.ts';
 import { patience, startCluster } from '../harness.ts';
-import { startImages } from '../images.ts';
-import { mount, secretTexts } from '../issued.ts';
-import { freePort } from '../ports.ts';
+import { startImages } from '../archwright/images.ts';
+import { mount, secretTexts } from '../archwright/issued.ts';
+import { freePort, ownAddress } from '../control-plane/ports.ts';
 import { startCertManager } from './program.ts';
+import { silentLog } from '../../../support/captured.ts';
 
 /** Secrets of the four, and the Certificates that cert-manager makes them from. */
 export const leaves = {
@@ -52,11 +51,6 @@ const lateMs: Readonly<Record<LeafSecret, number>> = {
   'archwright-webhook-client-tls': 0,
   'archwright-controller-client-tls': 1000,
 };
-
-/** An address for an EndpointSlice, which cannot have loopback; `undefined`: the machine has none. */
-export const ownAddress = Object.values(networkInterfaces())
-  .flatMap((each) => each ?? [])
-  .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
 
 export type Installed = Awaited<ReturnType<typeof install>>;
 
@@ -92,8 +86,8 @@ export async function install(t: Test, settings: Settings = {}) {
   await apply({});
 
   const port = await freePort();
-  const come = (): Promise<void> => cluster.applyYaml(sliceOf(port));
-  await come();
+  const addEndpoint = (): Promise<void> => cluster.applyYaml(sliceOf(port));
+  await addEndpoint();
   const dirs = {} as Record<LeafSecret, string>;
   for (const name of leafSecrets) dirs[name] = await mount(t, cluster, name, lateMs[name]);
   const tls: TlsDirs = {
@@ -137,8 +131,8 @@ export async function install(t: Test, settings: Settings = {}) {
     webhook: { ...webhook, url: `https://${ownAddress}:${port}` },
     controller,
     apply,
-    come,
-    leave: (): Promise<void> => cluster.delete(`${slices}/${sliceName}`),
+    addEndpoint,
+    removeEndpoint: (): Promise<void> => cluster.delete(`${slices}/${sliceName}`),
     /** The certificate of a Secret, the rest of its chain, and `ca.crt`. */
     issued: async (secretName: string) => {
       const texts = await secretTexts(cluster, secretName);
@@ -168,7 +162,7 @@ export async function install(t: Test, settings: Settings = {}) {
 async function open(tlsDir: string): Promise<AgentConnection> {
   for (;;) {
     try {
-      return await openConnection({ dir: tlsDir, log: createLog({ level: 'silent' }) });
+      return await openConnection({ dir: tlsDir, log: silentLog });
     } catch (error) {
       // Files that are being replaced are read again.
       if (!(error instanceof ServingError)) throw error;

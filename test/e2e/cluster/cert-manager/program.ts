@@ -1,11 +1,11 @@
-/** cert-manager's controller beside a cluster, and renewals of certificates. */
+/** cert-manager's controller outside of a cluster, and renewals of certificates. */
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { certManagerProgram, certManagerDefinitions } from '../../programs/definitions.ts';
-import { define } from '../definitions.ts';
+import { define } from '../control-plane/definitions.ts';
 import { type Cluster } from '../harness.ts';
-import { startProcess, type Running } from '../processes.ts';
-import { hasCondition, type Condition } from '../watch.ts';
+import { startProcess, type Running } from '../control-plane/processes.ts';
+import { hasCondition, type Condition } from '../control-plane/watch.ts';
 
 /** Namespace of the Secrets of ClusterIssuers. */
 export const certManagerNamespace = 'cert-manager';
@@ -82,6 +82,6 @@ export async function untilIssued(
       !hasCondition(now, 'Issuing')
     );
   });
-  if (issued === undefined) throw new TypeError('waited for and not there');
+  if (issued === undefined) throw new TypeError(`there is no Certificate ${name}`);
   return issued;
 }

@@ -8,56 +8,56 @@ import { type Socket, connect, createServer } from 'node:net';
 import { listen } from '../../../support/listen.ts';
 import type { Cluster } from '../harness.ts';
 
-export interface StormAnswer {
+export interface InjectedError {
   readonly status: number;
   readonly reason: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the request is forwarded before this answer replaces the real one. */
-  readonly doneAnyway?: boolean;
+  /** Whether the request is forwarded; then only its response is replaced. */
+  readonly isForwarded?: boolean;
 }
 
 /** @param cn user that the real server sees */
-export async function startStorm(cluster: Cluster, cn: string) {
+export async function startErrorProxy(cluster: Cluster, cn: string) {
   const { ca } = cluster.identities;
   const [serving, client] = await Promise.all([
-    ca.issue({ cn: 'storm', ip: ['127.0.0.1'] }),
+    ca.issue({ cn: 'proxy', ip: ['127.0.0.1'] }),
     ca.issue({ cn, organizations: ['system:masters'], client: true }),
   ]);
   const agent = new Agent({ keepAlive: true, ca: ca.cert, ...client });
   const sockets = new Set<Socket>();
-  const struck = new Map<number, number>();
-  const server = createHttpsServer(serving, (received, response) => void answer(received, response));
+  const errors = new Map<number, number>();
+  const server = createHttpsServer(serving, (received, response) => void handle(received, response));
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket)).on('error', () => socket.destroy());
   });
 
-  async function answer(received: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handle(received: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '' } = received;
-    const instead = storm.rule(method, url);
-    if (instead === undefined) {
+    const error = proxy.rule(method, url);
+    if (error === undefined) {
       forward(received, response, response);
       return;
     }
-    struck.set(instead.status, (struck.get(instead.status) ?? 0) + 1);
-    const say = (): void => {
-      const { status, reason, headers } = instead;
+    errors.set(error.status, (errors.get(error.status) ?? 0) + 1);
+    const sendError = (): void => {
+      const { status, reason, headers } = error;
       response.writeHead(status, { 'content-type': 'application/json', ...headers });
       response.end(
         JSON.stringify({
           kind: 'Status',
           apiVersion: 'v1',
           status: 'Failure',
-          message: 'a storm',
+          message: 'injected',
           reason,
           code: status,
         }),
       );
     };
-    if (instead.doneAnyway === true) forward(received, response, undefined, say);
+    if (error.isForwarded === true) forward(received, response, undefined, sendError);
     else {
       received.resume();
-      say();
+      sendError();
     }
   }
 
@@ -73,33 +73,33 @@ export async function startStorm(cluster: Cluster, cn: string) {
       headers,
       agent,
     });
-    sent.on('response', (answered) => {
-      into?.writeHead(answered.statusCode ?? 502, answered.headers);
-      if (into) answered.pipe(into);
-      else answered.resume().on('end', () => done?.());
-      answered.on('error', () => response.destroy());
+    sent.on('response', (upstream) => {
+      into?.writeHead(upstream.statusCode ?? 502, upstream.headers);
+      if (into) upstream.pipe(into);
+      else upstream.resume().on('end', () => done?.());
+      upstream.on('error', () => response.destroy());
     });
     sent.on('error', () => response.destroy());
     response.on('close', () => sent.destroy());
     received.pipe(sent);
   }
 
-  const storm = {
+  const proxy = {
     url: `https://127.0.0.1:${await listen(server)}`,
-    rule: (_method: string, _path: string): StormAnswer | undefined => undefined,
-    struck,
+    rule: (_method: string, _path: string): InjectedError | undefined => undefined,
+    errors,
     close: async (): Promise<void> => {
       agent.destroy();
       for (const socket of sockets) socket.destroy();
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  cluster.onStop(() => storm.close());
-  return storm;
+  cluster.onStop(() => proxy.close());
+  return proxy;
 }
 
 /** @param target `https://127.0.0.1:PORT` */
-export async function startCut(target: string) {
+export async function startTcpProxy(target: string) {
   const { hostname, port } = new URL(target);
   const pairs = new Set<readonly [Socket, Socket]>();
   let held = false;
@@ -122,11 +122,11 @@ export async function startCut(target: string) {
   });
   return {
     url: `https://127.0.0.1:${await listen(server)}`,
-    /** Resets every connection; new ones are taken. */
-    cut: (): void => {
+    /** Resets every connection; new ones are accepted. */
+    reset: (): void => {
       for (const [near] of pairs) near.resetAndDestroy();
     },
-    /** Whether bytes go through; connections stay open meanwhile. */
+    /** Holds back all bytes or not; connections stay open. */
     hold: (wanted: boolean): void => {
       held = wanted;
       for (const [near, far] of pairs) {

@@ -1,7 +1,7 @@
 /** The steps of the controller's operations. These tests kill a leader at each of them. */
 import { leafNames } from '../../../../src/controller/certificates/leaves.ts';
 
-/** By operation, in their order. `test/foundation/steps.test.ts` compares it with the sources. */
+/** Steps in order, by operation. `test/foundation/steps.test.ts` compares them with the sources. */
 export const killedAt = {
   // faults-killed.test.ts
   gates: ['gates/decided', 'gates/opened'],

@@ -26,9 +26,9 @@ import type { KubeClient } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
-import { ownNamespace } from '../archwright.ts';
+import { ownNamespace } from '../archwright/archwright.ts';
 import { patience } from '../harness.ts';
-import { textsOf } from '../issued.ts';
+import { textsOf } from '../archwright/issued.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 
 type Leaf = ReturnType<typeof readLeaf>;
@@ -70,10 +70,10 @@ const trusts: readonly (readonly [truster: LeafName, trusted: LeafName])[] = [
   ['agent', 'controller-client'],
 ];
 
-/** Violations; things that do not exist yet are none. @param wanted the webhooks of the file */
-export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]): readonly string[] {
+/** Violated invariants of the objects that exist. @param wanted the webhooks of the file */
+export function violationsIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]): readonly string[] {
   const wrong: string[] = [];
-  const holds = (what: string, isSo: boolean): void => void (isSo || wrong.push(what));
+  const check = (what: string, isSo: boolean): void => void (isSo || wrong.push(what));
   const knows = (bundle: readonly Certificate[] | undefined, certificate: Certificate | undefined): boolean =>
     certificate === undefined || (bundle ?? []).some((each) => isIssuedBy(certificate, each));
   for (const name of leafNames) {
@@ -81,24 +81,24 @@ export function wrongIn({ leaves, webhooks }: Issued, wanted: readonly Webhook[]
     if (leaf?.texts === undefined) continue;
     const { certificate, keyFits, bundle } = leaf;
     const now = Date.now();
-    holds(`${name}: the Secret is complete`, certificate !== undefined && keyFits && bundle !== undefined);
-    holds(
+    check(`${name}: the Secret is complete`, certificate !== undefined && keyFits && bundle !== undefined);
+    check(
       `${name}: it is valid`,
       certificate !== undefined && certificate.from <= now && now < certificate.to,
     );
-    holds(`${name}: its authority is in ca.crt`, knows(bundle, certificate));
+    check(`${name}: its authority is in ca.crt`, knows(bundle, certificate));
   }
   for (const [one, other] of trusts) {
     const bundle = leaves.get(one)?.bundle;
-    holds(`${one} trusts ${other}`, bundle === undefined || knows(bundle, leaves.get(other)?.certificate));
+    check(`${one} trusts ${other}`, bundle === undefined || knows(bundle, leaves.get(other)?.certificate));
   }
   for (const webhook of webhooks) {
     const asWritten = wanted.find(({ name }) => name === webhook.name);
     if (asWritten === undefined) continue;
     const { caBundle, ...clientConfig } = webhook.clientConfig;
-    holds(`${webhook.name}: it equals the file`, isSame({ ...webhook, clientConfig }, asWritten));
-    holds(`${webhook.name}: it has a caBundle`, caBundle !== undefined);
-    holds(
+    check(`${webhook.name}: it equals the file`, isSame({ ...webhook, clientConfig }, asWritten));
+    check(`${webhook.name}: it has a caBundle`, caBundle !== undefined);
+    check(
       `${webhook.name}: the API server trusts it`,
       knows(readCaBundle(webhook.clientConfig.caBundle), leaves.get('webhook')?.certificate),
     );
@@ -113,7 +113,7 @@ export function isSettled(issued: Issued, wanted: readonly Webhook[]): boolean {
   const { certificate } = authorities.newest;
   const only = trusted(authorities);
   return (
-    wrongIn(issued, wanted).length === 0 &&
+    violationsIn(issued, wanted).length === 0 &&
     leafNames.every((name) => {
       const leaf = leaves.get(name);
       return (

@@ -1,0 +1,87 @@
+/** Unknown images in words: for people who create pods, and with more detail for the log and `explain`. */
+import type { FactsErrorCode, ImageFacts } from '../../../images/facts/facts.ts';
+import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
+import type { ImageVerdict } from '../../decision.ts';
+
+const maxMessageBytes = 2048;
+
+/** `image: unauthorized: …` for each unknown image, bounded, for people who create pods. */
+export function describeUnknown(images: readonly ImageVerdict[]): string {
+  return listed(images.filter(isUnknown), describe, maxMessageBytes);
+}
+
+/**
+ * For people who create pods. The message of a failed lookup is only for the log and `explain`, because it
+ * can reveal open ports, files of a node, proxies and agents.
+ */
+const publicTexts: ReadonlyMap<string, string> = new Map([
+  ['not-found', 'the registry has no such image; check the name and the tag'],
+  ['unauthorized', 'the registry requires a valid credential; check the pull secrets'],
+  [
+    'forbidden',
+    'the registry refuses access, or archwright may not inspect images there; ask an administrator',
+  ],
+  ['rate-limited', 'too many requests; archwright tries again'],
+  ['unavailable', 'the registry cannot be reached or used now; archwright tries again'],
+  ['not-an-image', 'it is not a container image'],
+  ['too-large', 'its manifest or config is too large'],
+]);
+
+/** A closed port is unavailable, and a port behind a firewall times out: both have one name. */
+export function publicCode(code: string): string {
+  return code === 'timeout' ? 'unavailable' : code;
+}
+
+/** Facts as people who create pods may see them: of a failed lookup neither the message nor the endpoint. */
+export function publicFacts(facts: ImageFacts): ImageFacts {
+  const { image, error } = facts;
+  if (error === undefined) return facts;
+  const message = publicText({ image, unknown: error.code, facts });
+  // Every code that `publicCode` returns is one of these.
+  const code = publicCode(error.code) as FactsErrorCode;
+  const hint = error.hint === undefined ? {} : { hint: error.hint };
+  return { ...facts, endpoint: '', error: { code, message, ...hint } };
+}
+
+/** Overrides and references are the user's own texts. */
+function publicText({ unknown, facts }: Pick<ImageVerdict, 'image' | 'unknown' | 'facts'>): string {
+  const { code, message } = facts?.error ?? { code: unknown ?? 'unknown', message: '' };
+  const isHarmless = facts?.source === 'override' || code === 'invalid-reference';
+  if (isHarmless) return message;
+  const text = publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used';
+  const hint = facts?.error?.hint;
+  if (hint === undefined) return text;
+  // Then no registry was asked.
+  return code === 'unavailable' ? hint : `${hint} (${text})`;
+}
+
+export function isUnknown({ unknown }: ImageVerdict): boolean {
+  return unknown !== undefined;
+}
+
+function describe(image: ImageVerdict): string {
+  return describeBy(image, publicText(image));
+}
+
+/** The same with the messages of failed lookups, for the log and `explain`. */
+export function describeDetails(images: readonly ImageVerdict[]): string {
+  return listed(images.filter(isUnknown), describeDetail, maxMessageBytes);
+}
+
+function describeDetail(image: ImageVerdict): string {
+  const { message = '', hint } = image.facts?.error ?? {};
+  return describeBy(image, hint === undefined || message.includes(hint) ? message : `${hint}; ${message}`);
+}
+
+function describeBy({ image, unknown, facts }: ImageVerdict, text: string): string {
+  const name = printable(image, maxImageBytes);
+  if (facts?.error === undefined) return `${name}: not inspected yet`;
+  return `${name}: ${publicCode(unknown ?? facts.error.code)}: ${printable(text, 160)}`;
+}
+
+/** Warnings for failed inspections. An image that is not inspected yet needs none. */
+export function warningsAbout(images: readonly ImageVerdict[]): readonly string[] {
+  return images
+    .filter((image) => isUnknown(image) && image.facts?.error !== undefined)
+    .map((image) => `archwright: image ${describe(image)}`);
+}

@@ -1,0 +1,85 @@
+/** `archwright agent` inside the test, with requests over mutual TLS like the webhook's. */
+import { Readable } from 'node:stream';
+import type { Test } from 'tap';
+import '../../../cmd/agent.ts';
+import { main } from '../../../cmd/program/main.ts';
+import { sendTo, withResults, type FactsResponse } from '../../daemon/support.ts';
+import type { Pki } from '../../fleet/support.ts';
+import { until } from '../../support/until.ts';
+import { childEnv } from '../world.ts';
+
+/**
+ * Only for an agent that hangs. Loading its modules takes a second, but 20 s with coverage and 12 other
+ * processes on two cores.
+ */
+const startTimeoutMs = 150_000;
+
+export interface Line {
+  readonly msg: string;
+  readonly api?: string;
+  readonly health?: string;
+  readonly count?: number;
+}
+
+export interface Agent {
+  post(body: Readonly<Record<string, unknown>>): Promise<FactsResponse['results']>;
+  known(): Promise<string>;
+  log(): string;
+  lines(): readonly Line[];
+  /** Ends it like SIGTERM. @returns its exit code */
+  stop(): Promise<number | null>;
+}
+
+export function agentArgs(pki: Pki, stateDir: string): string[] {
+  const args = ['agent', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--drain-time', '0s'];
+  return [...args, '--tls-dir', pki.serverDir, '--state-dir', stateDir];
+}
+
+export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Promise<Agent> {
+  const stop = new AbortController();
+  let log = '';
+  const io = {
+    env: childEnv,
+    stdin: Readable.from([]),
+    out: () => undefined,
+    err: (text: string) => void (log += text),
+  };
+  const ended = main(args, { io, stop: stop.signal });
+  const end = (): void => stop.abort('SIGTERM');
+  t.teardown(() => (end(), ended));
+  return followAgent(pki, { log: () => log, end, ended });
+}
+
+export interface Started {
+  readonly log: () => string;
+  readonly end: () => void;
+  readonly ended: Promise<number | null>;
+}
+
+export async function followAgent(pki: Pki, { log, end, ended }: Started): Promise<Agent> {
+  let hasEnded = false;
+  void ended.then(() => (hasEnded = true));
+  const lines = (): Line[] =>
+    log()
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line) as Line);
+  const listening = (): string | undefined => lines().find(({ api }) => api !== undefined)?.api;
+  const isDecided = (): boolean => hasEnded || listening() !== undefined;
+  await until(isDecided, 'the agent listens', startTimeoutMs);
+  const url = listening();
+  if (url === undefined) throw new Error(`the agent ended: ${log()}`);
+  return {
+    post: async (body) => {
+      const headers = { 'content-type': 'application/json' };
+      const sent = await sendTo(url, pki, 'POST', '/v1/facts', { headers, body: JSON.stringify(body) });
+      const order = (body['images'] as readonly { readonly image: string }[]).map(({ image }) => image);
+      const { results } = withResults(sent).json as FactsResponse;
+      return results.toSorted((a, b) => order.indexOf(a.image) - order.indexOf(b.image));
+    },
+    known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
+    log,
+    lines,
+    stop: () => (end(), ended),
+  };
+}

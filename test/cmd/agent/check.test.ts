@@ -1,0 +1,245 @@
+/** `archwright agent --check` on different nodes. */
+import { chmodSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createCa } from '../../support/certificates.ts';
+import { run } from '../run.ts';
+import { dockerConfig, files } from '../world.ts';
+
+interface Part {
+  readonly source: string;
+  readonly where: string;
+  readonly state: string;
+  readonly what: string;
+  readonly differs: readonly string[];
+}
+
+interface Checked {
+  readonly code: number;
+  readonly understood: boolean;
+  readonly states: (source: string) => string[];
+  readonly part: (where: string) => Part | undefined;
+  readonly out: string;
+}
+
+function node(t: Test, content: Readonly<Record<string, string>> = {}): string {
+  return files(t, content).directory;
+}
+
+async function check(flags: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Checked> {
+  const { code, out, err } = await run(['agent', '--check', '--output=json', ...flags], { env });
+  const { understood, parts } = JSON.parse(out || err) as { understood: boolean; parts: Part[] };
+  return {
+    code,
+    understood,
+    out,
+    states: (source) =>
+      parts.filter((part) => part.source === source).map(({ state, where }) => `${state} ${where}`),
+    part: (found) => parts.find(({ where }) => where === found),
+  };
+}
+
+t.test('on an empty node, no source exists, and no problem is reported', async (t) => {
+  const { code, understood, states } = await check(['--host-root', node(t)]);
+  t.equal(code, 0);
+  t.equal(understood, true);
+  t.same(states('registry-toml'), ['absent credsDir']);
+  t.same(states('credential-provider'), ['absent kubeletConfig']);
+  t.equal(states('docker-config').filter((state) => state.startsWith('absent')).length, 7);
+  t.same(states('state'), ['absent stateDir']);
+  t.same(states('tls'), ['absent tlsDir']);
+  t.match(states('containerd').join(), 'absent /etc/containerd/config.toml');
+});
+
+t.test('on a node with every source, each is reported', async (t) => {
+  const ca = await createCa();
+  const { cert, key } = await ca.issue({ cn: 'archwright-agent', dns: ['archwright-agent'] });
+  const root = node(t, {
+    'var/lib/kubelet/config.json': dockerConfig('registry.corp', 'ann', 'password-of-ann'),
+    'etc/containerd/config.toml':
+      'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/etc/containerd/certs.d"\n',
+    'etc/containerd/certs.d/docker.io/hosts.toml':
+      '[host."https://mirror.corp"]\n[host."https://mirror.corp".header]\nx-key = "password-in-header"\n',
+    'etc/ssl/certs/ca-certificates.crt': ca.cert,
+    'etc/plugins.yaml': `apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: plugin
+  matchImages: ["registry.corp"]
+  defaultCacheDuration: 1h
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  env: [{ name: TOKEN, value: password-in-environment }]
+`,
+    'bin/plugin': '#!/bin/sh\nexit 1\n',
+  });
+  for (const path of ['bin', 'bin/plugin']) chmodSync(join(root, path), 0o755);
+  const own = node(t, {
+    'creds/registry.corp.toml': 'user = "me"\nsecret = "password-in-toml"\n',
+    'tls/tls.crt': cert,
+    'tls/tls.key': key,
+    'tls/ca.crt': ca.cert,
+    'state/x': '',
+  });
+  const flags = [
+    ['--host-root', root],
+    ['--creds-dir', join(own, 'creds')],
+    ['--kubelet-config-config', '/etc/plugins.yaml'],
+    ['--kubelet-config-bin-dir', '/bin'],
+    ['--state-dir', join(own, 'state')],
+    ['--tls-dir', join(own, 'tls')],
+    ['--proxies', 'docker.io=proxy.corp'],
+    ['--insecure-registries', 'insecure.corp'],
+  ].flat();
+  const env = { HTTPS_PROXY: 'http://ann:password-in-proxy@proxy.corp:3128', NO_PROXY: '.corp' };
+  const { code, states, part, out } = await check(flags, env);
+  t.equal(code, 0, out);
+  t.same(states('registry-toml'), [
+    `used ${join(own, 'creds')}`,
+    `used ${join(own, 'creds/registry.corp.toml')}`,
+  ]);
+  t.equal(states('docker-config')[0], 'used /var/lib/kubelet/config.json');
+  t.ok(states('containerd').includes('used /etc/containerd/config.toml'), states('containerd').join());
+  t.ok(states('containerd').includes('used /etc/containerd/certs.d/docker.io'), states('containerd').join());
+  t.match(part('plugin plugin'), { state: 'used', what: 'for registry.corp' });
+  t.match(part('proxies'), { what: 'docker.io: proxy.corp is tried first', differs: [/containerd/] });
+  t.match(part('insecureRegistries'), { what: 'insecure.corp: certificates are not verified' });
+  t.same(states('trust'), ['used /etc/ssl/certs/ca-certificates.crt']);
+  t.match(part('HTTPS_PROXY'), { what: 'proxy.corp:3128, with a login', differs: [/systemctl/] });
+  t.match(part('NO_PROXY'), { what: '.corp' });
+  t.match(part(join(own, 'tls')), { what: /valid until \d{4}-/ });
+  t.same(states('state'), [`used ${join(own, 'state')}`]);
+
+  const list = await run(['agent', '--check', ...flags], { env });
+  t.equal(list.code, 0);
+  t.equal(list.err, '');
+  t.match(list.out, /^registry-toml\n {2}used {6}\/.*: files: 1\n {12}differs: the kubelet does not have/);
+  t.match(list.out, /\n\ndocker-config\n {2}used {6}\/var\/lib\/kubelet\/config\.json: in use: the first/);
+  const encoded = Buffer.from('ann:password-of-ann').toString('base64');
+  for (const text of [out, list.out]) t.notMatch(text, new RegExp(`password-|BEGIN|${encoded}`), 'no secret');
+});
+
+t.test("paths as in Noe's chart: a file in a directory, and containerd's directory", async (t) => {
+  const plugins = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };
+  const provider = {
+    name: 'plugin',
+    matchImages: ['registry.corp'],
+    defaultCacheDuration: '1h',
+    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
+  };
+  const root = node(t, {
+    'etc/eks/config.json': JSON.stringify({ ...plugins, providers: [provider] }),
+    'etc/eks/plugin': '#!/bin/sh\nexit 1\n',
+    'etc/containerd/config.toml': 'version = 2\n',
+  });
+  for (const path of ['etc/eks', 'etc/eks/plugin']) chmodSync(join(root, path), 0o755);
+  const { states } = await check([
+    `--host-root=${root}`,
+    '--containerd-config-path-candidates=/none,/etc/containerd',
+    '--kubelet-config-config=config.json',
+    '--kubelet-config-config-dir=/etc/eks',
+    '--kubelet-config-bin-dir=/etc/eks',
+  ]);
+  const ofPlugins = states('credential-provider');
+  t.ok(ofPlugins.includes('used /etc/eks/config.json'), ofPlugins.join());
+  t.ok(states('containerd').includes('used /etc/containerd/config.toml'), states('containerd').join());
+});
+
+const plugins = (path: string) => () => [`--kubelet-config-config=${path}`, '--kubelet-config-bin-dir=/bin'];
+
+const broken: readonly (readonly [
+  name: string,
+  files: Readonly<Record<string, string>>,
+  flags: (root: string) => readonly string[],
+  source: string,
+  what: RegExp,
+])[] = [
+  ['a docker config', { 'config.json': '{"auths":' }, () => [], 'docker-config', /not valid JSON/],
+  [
+    'a registry TOML file',
+    { 'creds/a.example.toml': 'user = 1' },
+    (root) => ['--creds-dir', join(root, 'creds')],
+    'registry-toml',
+    /user must be a string/,
+  ],
+  [
+    'a missing directory of registry TOML files',
+    {},
+    () => ['--creds-dir', '/nonexistent'],
+    'registry-toml',
+    /^there is no such directory$/,
+  ],
+  [
+    'a missing configuration of plugins',
+    { 'etc/plugins.yaml': '' },
+    plugins('/etc/plugin.yaml'),
+    'credential-provider',
+    /unable to access path .* did you mean \/etc\/plugins\.yaml\?/,
+  ],
+  [
+    'a configuration of plugins',
+    { 'plugins.yaml': 'kind: Pod' },
+    plugins('/plugins.yaml'),
+    'credential-provider',
+    /error decoding config/,
+  ],
+  [
+    'a configuration of containerd',
+    { 'etc/containerd/config.toml': 'version = ' },
+    () => [],
+    'containerd',
+    /containerd would not start with it/,
+  ],
+  [
+    'a hosts.toml',
+    {
+      'etc/containerd/config.toml':
+        'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/etc/containerd/certs.d"\n',
+      'etc/containerd/certs.d/a.example/hosts.toml': '[host',
+    },
+    () => [],
+    'containerd',
+    /not valid TOML/,
+  ],
+  ['a CA file', {}, () => ['--ca-files', '/nonexistent/ca.pem'], 'trust', /there is no such file/],
+  ['a state directory', {}, () => ['--state-dir', '/nonexistent'], 'state', /there is no such file/],
+  ['TLS files', {}, (root) => ['--tls-dir', root], 'tls', /TLS needs tls\.crt/],
+];
+for (const [name, files, flags, source, what] of broken) {
+  t.test(`${name} that cannot be used is ignored, and sets the exit code`, async (t) => {
+    const root = node(t, files);
+    const { code, understood, out } = await check(['--host-root', root, ...flags(root)]);
+    t.equal(code, 1);
+    t.equal(understood, false);
+    const { parts } = JSON.parse(out) as { parts: Part[] };
+    const left = parts.filter(({ state }) => state === 'left-out');
+    t.ok(left.length > 0 && left.every((part) => part.source === source), JSON.stringify(left));
+    t.match(left[0]?.what, what);
+  });
+}
+
+t.test('a missing host root and an invalid proxy are reported', async (t) => {
+  const missing = await check(['--host-root', '/nonexistent']);
+  t.equal(missing.code, 1);
+  t.match(missing.part('/nonexistent'), { source: 'host-root', state: 'left-out' });
+  const { code, part } = await check(['--host-root', node(t)], { HTTPS_PROXY: 'socks5://proxy.corp' });
+  t.equal(code, 1);
+  t.match(part('HTTPS_PROXY'), { state: 'left-out', what: /socks5/ });
+});
+
+t.test('an expired certificate is reported', async (t) => {
+  const ca = await createCa();
+  const { cert, key } = await ca.issue({ cn: 'archwright-agent', notAfter: new Date(Date.now() - 1000) });
+  const dir = node(t, { 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert });
+  const { code, part } = await check(['--host-root', node(t), '--tls-dir', dir]);
+  t.equal(code, 1);
+  t.match(part(dir), { state: 'left-out', what: /expired at/ });
+});
+
+t.test('control characters in names are escaped', async (t) => {
+  const root = node(t, { 'creds/\u001b[31mred.toml': 'user = 1' });
+  symlinkSync('/nowhere', join(root, 'creds/\u001b]0;title.toml'));
+  const { code, out } = await run(['agent', '--check', `--host-root=${root}`, `--creds-dir=${root}/creds`]);
+  t.equal(code, 1);
+  // oxlint-disable-next-line no-control-regex
+  t.notMatch(out, /[\u0000-\u0009\u000b-\u001f]/);
+});

@@ -1,0 +1,110 @@
+/** An agent with a full disk or an unusable state file runs from memory. */
+import { spawn } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createPki, type Pki } from '../../fleet/support.ts';
+import type { TestRegistry } from '../../support/registry/server.ts';
+import { agentArgs, followAgent, startAgent, type Agent } from './agent.ts';
+import { childEnv, files, program, registryWithApp } from '../world.ts';
+
+interface World {
+  readonly host: TestRegistry;
+  readonly pki: Pki;
+  readonly stateDir: string;
+  readonly stateFile: string;
+}
+
+async function world(t: Test): Promise<World> {
+  const { server: host } = await registryWithApp(t);
+  const stateDir = join(files(t, {}).directory, 'state');
+  mkdirSync(stateDir);
+  return { host, pki: await createPki(t), stateDir, stateFile: join(stateDir, 'image-facts.ndjson') };
+}
+
+function argsOf({ host, pki, stateDir }: World): string[] {
+  const ca = join(dirname(stateDir), 'registry.pem');
+  writeFileSync(ca, host.ca);
+  return [...agentArgs(pki, stateDir), '--ca-files', ca];
+}
+
+function start(t: Test, place: World): Promise<Agent> {
+  return startAgent(t, place.pki, argsOf(place));
+}
+
+/** As a process, without tap and the compile cache, which would write files of their own. */
+async function startWithFullDisk(t: Test, place: World): Promise<Agent> {
+  const script = 'unset NODE_OPTIONS NODE_COMPILE_CACHE; ulimit -f 0; exec "$0" "$@"';
+  const child = spawn('/bin/sh', ['-c', script, process.execPath, program, ...argsOf(place)], {
+    env: childEnv,
+  });
+  t.teardown(() => child.kill('SIGKILL'));
+  let log = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
+  return followAgent(place.pki, {
+    log: () => log,
+    end: () => child.kill('SIGTERM'),
+    ended: new Promise<number | null>((resolve) => child.on('close', resolve)),
+  });
+}
+
+/** Looks up the image. @returns error codes, or architectures */
+async function ask(agent: Agent, { host }: World): Promise<readonly string[]> {
+  const images = [{ image: `${host.host}/team/app:v1`, pullPolicy: 'IfNotPresent' }];
+  return (await agent.post({ images, deadlineMs: 10_000 })).flatMap(({ error, platforms }) =>
+    error ? [error.code] : platforms.map(({ architecture }) => architecture),
+  );
+}
+
+function countLines(agent: Agent, text: RegExp): number {
+  return agent.lines().filter(({ msg }) => text.test(msg)).length;
+}
+
+t.test('facts survive a restart', async (t) => {
+  const place = await world(t);
+  const first = await start(t, place);
+  t.strictSame(await ask(first, place), ['amd64', 'arm64']);
+  t.equal(await first.stop(), 0);
+  t.ok(existsSync(place.stateFile));
+  await place.host.close();
+  const second = await start(t, place);
+  t.equal(second.lines().find(({ count }) => count !== undefined)?.count, 1);
+  t.strictSame(await ask(second, place), ['amd64', 'arm64'], 'without the registry');
+  t.equal(await second.stop(), 0);
+});
+
+t.test('a full disk: the agent runs from memory', async (t) => {
+  const place = await world(t);
+  const agent = await startWithFullDisk(t, place);
+  t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
+  t.equal(await agent.stop(), 0);
+  t.equal(countLines(agent, /state file cannot be written; going on from memory/), 1);
+  t.notOk(existsSync(place.stateFile));
+});
+
+const unusable: readonly (readonly [what: string, make: (path: string) => void])[] = [
+  ['a directory', (path) => mkdirSync(path)],
+  ['garbage', (path) => writeFileSync(path, Buffer.from([0, 0xff, 0xfe, 10, 123]))],
+  ['of another program', (path) => writeFileSync(path, '{"version":99}\n')],
+];
+
+for (const [what, make] of unusable) {
+  t.test(`a state file that is ${what} is ignored, and replaced if possible`, async (t) => {
+    const place = await world(t);
+    make(place.stateFile);
+    const agent = await start(t, place);
+    t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
+    t.equal(countLines(agent, /the state file is ignored/), 1);
+    t.equal(await agent.stop(), 0);
+    if (what === 'a directory') t.equal(countLines(agent, /cannot be written/), 1);
+    else t.match(readFileSync(place.stateFile, 'utf8'), /team\/app:v1/, 'it is replaced');
+  });
+}
+
+t.test('with a missing state directory, the agent runs from memory', async (t) => {
+  const place = await world(t);
+  const agent = await start(t, { ...place, stateDir: join(place.stateDir, 'none') });
+  t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
+  t.equal(await agent.stop(), 0);
+  t.equal(countLines(agent, /cannot be written; going on from memory/), 1);
+});

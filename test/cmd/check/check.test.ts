@@ -1,0 +1,488 @@
+/** `archwright check` against real registries. */
+import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import { closedPort } from '../../support/listen.ts';
+import { helmChart, image, index, multiArch } from '../../support/registry/content.ts';
+import { containers, pod as podJson } from '../explain/explaining.ts';
+import { run, type Result } from '../run.ts';
+import { child, directory, dockerConfig, files, registry } from '../world.ts';
+
+const multi = multiArch(['linux/amd64', 'linux/arm64']);
+const single = image('linux/amd64');
+
+interface CheckResult {
+  readonly file: string;
+  readonly line: number;
+  readonly kind: string;
+  readonly name: string;
+  readonly usedBy: string;
+  readonly image: string;
+  readonly architecture: string;
+  readonly class: string;
+  readonly verdict: string;
+  readonly why: string;
+}
+
+/**
+ * Runs it with its own cache. The registry has `team/app:v1` for both architectures, `team/old:v1` for amd64.
+ */
+async function checker(t: Test, more: Readonly<Record<string, string>> = {}) {
+  const server = await registry(t);
+  server.push('team/app', 'v1', multi);
+  server.push('team/old', 'v1', single);
+  const cache = directory(t);
+  const env = { XDG_CACHE_HOME: cache, ...more };
+  const check = (stdin: string, ...args: string[]): Promise<Result> =>
+    run(['check', ...args, '-'], { stdin, env });
+  const json = async (stdin: string, ...args: string[]) => {
+    const { code, out, err } = await check(stdin, '-o', 'json', ...args);
+    const parsed = (out === '' ? { results: [], allowList: [] } : JSON.parse(out)) as {
+      results: CheckResult[];
+      allowList: { state: string }[];
+    };
+    return { code, err, ...parsed };
+  };
+  const [app, old] = [`${server.host}/team/app:v1`, `${server.host}/team/old:v1`];
+  return { server, app, old, cache, env, check, json };
+}
+
+const verdictsOf = (results: readonly CheckResult[]): string[] => results.map(({ verdict }) => verdict);
+
+const pod = (image: string, more = ''): string =>
+  `apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n${more}  containers:\n  - name: app\n    image: ${image}\n`;
+
+t.test('every kind of pod is found, with the line of each image', async (t) => {
+  const { server, json } = await checker(t);
+  for (const name of ['a', 'b', 'c']) server.push('team/app', name, multi);
+  const at = (tag: string): string => `${server.host}/team/app:${tag}`;
+  const template = `template: {spec: {containers: [{name: c, image: "${at('a')}"}]}}`;
+  const kinds = [
+    ['apps/v1', 'Deployment', `spec: {${template}}`],
+    ['apps/v1', 'StatefulSet', `spec: {${template}}`],
+    ['apps/v1', 'DaemonSet', `spec: {${template}}`],
+    ['apps/v1', 'ReplicaSet', `spec: {${template}}`],
+    ['batch/v1', 'Job', `spec: {${template}}`],
+    ['batch/v1', 'CronJob', `spec: {jobTemplate: {spec: {${template}}}}`],
+    ['v1', 'ReplicationController', `spec: {${template}}`],
+    ['v1', 'PodTemplate', template],
+    ['argoproj.io/v1alpha1', 'Rollout', `spec: {${template}}`],
+    ['serving.knative.dev/v1', 'Service', `spec: {${template}}`],
+  ];
+  const documents = kinds.map(
+    ([apiVersion, kind, rest]) => `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`,
+  );
+  const { code, results } = await json(documents.join('---\n'));
+  t.equal(code, 0);
+  const all = results.map(({ kind, line, verdict, class: of }) => [kind, line, verdict, of]);
+  const wanted = kinds.map(([, kind], index) => [kind, 4 + 5 * index, 'ok', 'fine']);
+  t.strictSame(all, wanted);
+  const parts = `# Source: chart/templates/web.yaml
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec:
+  volumes:
+  - name: data
+    image:
+      reference: ${at('c')}
+  initContainers:
+  - name: first
+    image: ${at('b')}
+  containers:
+  - image: &same ${at('a')}
+    name: app
+  - name: side
+    image: *same
+`;
+  const found = (await json(parts)).results;
+  const lines = found.map(({ file, line, usedBy, image }) => [file, line, usedBy, image]);
+  t.strictSame(lines, [
+    ['standard input', 12, 'first', at('b')],
+    ['standard input', 14, 'app', at('a')],
+    ['standard input', 14, 'side', at('a')],
+    ['standard input', 9, 'data', at('c')],
+  ]);
+});
+
+t.test('lists, arrays and JSON', async (t) => {
+  const { app: name, json } = await checker(t);
+  const bare = { metadata: { name: 'a' }, spec: { containers: containers(name) } };
+  const object = { apiVersion: 'v1', kind: 'Pod', ...bare };
+  const text = (value: unknown): string => JSON.stringify(value, undefined, 1);
+  const cases: [what: string, input: string, images: number][] = [
+    ['a v1 List', text({ apiVersion: 'v1', kind: 'List', items: [object, object] }), 2],
+    ['an array', text([object, [object]]), 2],
+    ['a typed list', text({ apiVersion: 'v1', kind: 'PodList', metadata: {}, items: [bare] }), 1],
+    ['an object of objects', text({ a: object, b: { c: object } }), 2],
+    [
+      'a list in YAML',
+      `- {apiVersion: v1, kind: Pod, metadata: {},\n spec: {containers: [{name: c, image: "${name}"}]}}`,
+      1,
+    ],
+    ['metadata without fields', text({ ...object, metadata: null }), 1],
+    ['fields without a value', pod(name, '  initContainers:\n  volumes:\n'), 1],
+    [
+      'a reference to a workload',
+      `${pod(name)}---\napiVersion: v1\nkind: X\nmetadata: {}\nspec: {ref: {apiVersion: apps/v1, kind: Deployment, name: web}}\n`,
+      1,
+    ],
+    [
+      'an object that looks like a pod',
+      `${pod(name)}---\napiVersion: x/v1\nkind: X\nmetadata: {}\nspec: {containers: [{image: i, name: 3}]}\n`,
+      1,
+    ],
+  ];
+  for (const [what, input, images] of cases) {
+    const { results, code, err } = await json(input);
+    t.equal(code, 0, `${what}: ${err}`);
+    const lines = input.split('\n');
+    const written = results.filter(({ line }) => lines[line - 1]?.includes(name)).map(({ line }) => line);
+    t.strictSame([results.length, new Set(written).size], [images, images], what);
+  }
+});
+
+t.test('each image is looked up once, and cached for the next run', async (t) => {
+  const { server, check, cache } = await checker(t);
+  server.push('team/app', 'latest', multi);
+  const app = `${server.host}/team/app`;
+  const input = [`${app}:v1`, app, `${app}:latest`, `${app}:v1`, `${app}@${multi.digest}`]
+    .map((name) => pod(name))
+    .join('---\n');
+  t.equal((await check(input)).code, 0);
+  const requests = server.requests.map(({ method, path }) => `${method} ${path}`);
+  t.strictSame(new Set(requests).size, requests.length, 'no repeated request');
+  t.ok(requests.length <= 3, requests.join('\n'));
+  server.clearRequests();
+  const again = await check(input);
+  t.strictSame([again.code, server.requests.length], [0, 0], 'no requests in the second run');
+  t.equal((await check(input, '--no-cache')).code, 0);
+  t.ok(server.requests.length > 0, 'requests without the cache');
+
+  const file = `${cache}/archwright/image-facts.ndjson`;
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.equal(statSync(`${cache}/archwright`).mode & 0o777, 0o700);
+  t.strictSame(readdirSync(`${cache}/archwright`), ['image-facts.ndjson'], 'no other files');
+
+  const old = pod(`${server.host}/team/old:v1`);
+  t.equal((await check(old)).code, 1);
+  server.clearRequests();
+  t.equal((await check(old)).code, 1);
+  const methods = server.requests.map(({ method }) => method);
+  t.strictSame(methods, ['HEAD'], 'a cached image without the architecture is checked again');
+  server.push('team/old', 'v1', multi);
+  t.equal((await check(old)).code, 0, 'a new push counts at once');
+});
+
+t.test('a broken cache is ignored and replaced', async (t) => {
+  const { server, app, check, cache } = await checker(t);
+  const input = pod(app);
+  await check(input);
+  const file = `${cache}/archwright/image-facts.ndjson`;
+  const good = readFileSync(file, 'utf8');
+  for (const broken of [
+    '',
+    'garbage',
+    good.slice(0, -20),
+    good.replace('arm64', 'riscv'),
+    '\u0000'.repeat(1000),
+  ]) {
+    writeFileSync(file, broken);
+    server.clearRequests();
+    const { code, err } = await check(input);
+    t.equal(code, 0);
+    t.match(err, /warn: the state file is ignored/);
+    t.equal(server.requests.length > 0, true, 'requests again');
+    t.match(readFileSync(file, 'utf8'), 'arm64', 'a valid cache is written');
+  }
+});
+
+t.test('concurrent runs leave a valid cache', async (t) => {
+  const { server, cache, check } = await checker(t);
+  for (let tag = 0; tag < 8; tag += 1) server.push('team/app', `v${tag}`, multi);
+  const runs = Array.from({ length: 4 }, async (_, run) => {
+    const input = [0, 1].map((tag) => pod(`${server.host}/team/app:v${2 * run + tag}`)).join('---\n');
+    const { ended } = child(t, ['check', '-'], input, { XDG_CACHE_HOME: cache });
+    return ended;
+  });
+  for (const { code, err } of await Promise.all(runs)) t.strictSame([code, err], [0, '']);
+  t.strictSame(readdirSync(`${cache}/archwright`), ['image-facts.ndjson']);
+  server.clearRequests();
+  const all = Array.from({ length: 8 }, (_, tag) => pod(`${server.host}/team/app:v${tag}`)).join('---\n');
+  const { code, err } = await check(all);
+  t.strictSame([code, err], [0, '']);
+  t.ok(server.requests.length <= 6, 'the cache is from the last run that ended');
+});
+
+t.test('it works without a cache directory', async (t) => {
+  const { 'a-file': file } = files(t, { 'a-file': '' });
+  const { app, check } = await checker(t, { XDG_CACHE_HOME: file });
+  const { code, err } = await check(pod(app));
+  t.equal(code, 0);
+  t.match(err, /note: answers are not cached/);
+});
+
+t.test('each verdict has its word and exit code', async (t) => {
+  const { server: open, app, old, check } = await checker(t);
+  open.push('team/chart', 'v1', helmChart());
+  const secret = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass' } } });
+  const limited = await registry(t);
+  limited.faults.add(/manifests/, { kind: 'status', status: 429, headers: { 'retry-after': '600' } });
+  const broken = await registry(t);
+  broken.faults.add(/manifests/, { kind: 'status', status: 500 });
+  const at = `${open.host}/team`;
+  const cases: [input: string, verdict: string, code: number, why: RegExp][] = [
+    [pod(app), 'ok', 0, /^$/],
+    [pod(old), 'missing', 1, /^has amd64$/],
+    [pod(`${at}/gone:v1`), 'not-found', 1, /404/],
+    [pod(`${at}/chart:v1`), 'not-an-image', 1, /artifact/],
+    [pod('Not:An:Image'), 'invalid', 1, /reference/],
+    [pod(app, '  nodeSelector: {kubernetes.io/arch: amd64}\n'), 'pinned', 1, /^the pod requires amd64$/],
+    [pod(`${secret.host}/team/app:v1`), 'unauthorized', 3, /401/],
+    [
+      pod(`${limited.host}/team/app:v1`),
+      'rate-limited',
+      3,
+      /429.*; try again after 20\d\d-[\d:T-]+Z \(in 10 min\)/,
+    ],
+    [pod(`${broken.host}/team/app:v1`), 'unreachable', 3, /500/],
+    [pod(`127.0.0.1:${await closedPort()}/team/app:v1`), 'unreachable', 3, /connect|refused/i],
+    [
+      pod(app).replace('- name: app', '- imagePullPolicy: Never\n    name: app'),
+      'never-pulled',
+      3,
+      /never pulled/,
+    ],
+  ];
+  for (const [input, verdict, code, why] of cases) {
+    const found = await (await checker(t)).json(input);
+    t.strictSame(verdictsOf(found.results), [verdict], verdict);
+    t.match(found.results[0]?.why, why, verdict);
+    t.equal(found.code, code, verdict);
+  }
+  const all = await check(cases.map(([input]) => input).join('---\n'));
+  t.equal(all.code, 1, 'a finding outweighs an unreachable registry');
+  const [head, ...rows] = all.out.split('\n').map((line) => line.split(/ {2,}/));
+  t.strictSame(head, ['PLACE', 'WORKLOAD', 'IMAGE', 'ARM64', 'WHY']);
+  const first = [/^standard input:\d+$/, 'Pod/web', old, 'missing', 'has amd64'];
+  t.match(rows[0], first, 'findings come first');
+  t.match(all.out, /\n\n10 images: 5 missing|\n\n\d+ images: .*1 missing/);
+});
+
+t.test('after a 429, a registry gets no more requests', async (t) => {
+  const { server, json } = await checker(t);
+  server.faults.add(/manifests/, { kind: 'status', status: 429 });
+  const pods = Array.from({ length: 200 }, (_, index) => pod(`${server.host}/team/app${index}:v1`));
+  const { code, results } = await json(pods.join('---\n'));
+  t.equal(code, 3);
+  t.ok(results.every(({ verdict, why }) => verdict === 'rate-limited' && why.includes('does not say when')));
+  t.ok(server.requests.length <= 16, `${server.requests.length} requests, those in progress`);
+  const paths = server.requests.map(({ path }) => path);
+  t.equal(new Set(paths).size, paths.length, 'no repeated request');
+});
+
+t.test('if the registry fails, a cached result is used', async (t) => {
+  const { server, old, json } = await checker(t);
+  const input = pod(old);
+  t.equal((await json(input)).code, 1);
+  server.faults.add(/manifests/, { kind: 'status', status: 429 });
+  const { code, results } = await json(input);
+  t.equal(code, 1);
+  t.match(results, [{ verdict: 'missing', why: /has amd64; from the cache/ }]);
+});
+
+t.test("the machine's credentials are used, and never printed or stored", async (t) => {
+  const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass-of-ann' } } });
+  server.push('team/app', 'v1', multi);
+  const { directory: home } = files(t, { 'config.json': dockerConfig(server.host, 'ann', 'pass-of-ann') });
+  const { check, cache } = await checker(t, { DOCKER_CONFIG: home });
+  const { code, out, err } = await check(pod(`${server.host}/team/app:v1`));
+  t.equal(code, 0, out);
+  const stored = readFileSync(`${cache}/archwright/image-facts.ndjson`, 'utf8');
+  for (const text of [out, err, stored]) t.notMatch(text, /pass-of-ann|ann:|YW5u/);
+});
+
+t.test('several architectures, and x86-64 levels', async (t) => {
+  const { server, json, check } = await checker(t);
+  server.push('team/app', 'v1', multiArch(['linux/amd64', 'linux/arm64', 'linux/s390x']));
+  const entry = { content: image('linux/amd64/v3'), platform: 'linux/amd64/v3' };
+  server.push('team/level', 'v3', index([entry] as never));
+  const input = pod(`${server.host}/team/app:v1`);
+  t.equal((await json(input, '--require', 'arm64,amd64', '--require=s390x')).code, 0);
+  const two = await check(input, '-r', 'arm64,riscv64');
+  t.equal(two.code, 1);
+  t.match(two.out, /PLACE +WORKLOAD +IMAGE +ARM64 +RISCV64 +WHY\n.* ok +missing +has amd64, arm64, s390x\n/);
+  for (const wrong of ['amd46', '', 'arm64,x86_64']) {
+    const { code, err } = await check(input, '--require', wrong);
+    t.strictSame([code, /--require: unknown architecture/.test(err)], [2, true], wrong);
+  }
+  const level = await json(pod(`${server.host}/team/level:v3`), '-r', 'amd64');
+  const why = 'not on every amd64 node: it depends on runtime, CPU level';
+  t.match(level.results, [{ verdict: 'ok', why }]);
+});
+
+t.test('the allow-list excepts images by pattern, architecture and date', async (t) => {
+  const { server, json, check } = await checker(t);
+  server.push('legacy/x', 'v1', single);
+  const input = ['team/app:v1', 'team/old:v1', 'legacy/x:v1']
+    .map((name) => pod(`${server.host}/${name}`))
+    .join('---\n');
+  const list = (text: string): string => files(t, { 'allow.toml': text })['allow.toml'];
+  const entries = `[[allow]]
+image = "${server.host}/legacy/**"
+reason = "moves in March"
+expires = "2999-03-31"
+
+[[allow]]
+image = "${server.host}/team/old"
+architectures = ["arm64"]
+expires = 2999-01-01
+
+[[allow]]
+image = "nginx"
+
+[[allow]]
+image = "${server.host}/team/app:v*"
+
+[[allow]]
+image = "${server.host}/team/old"
+expires = "2020-02-29"
+`;
+  const file = list(entries);
+  const found = await json(input, '--allow-list', file);
+  t.equal(found.code, 0);
+  t.strictSame(verdictsOf(found.results), ['ok', 'allowed', 'allowed']);
+  t.match(found.results[2]?.why, /^allowed by .*legacy\/\*\* until 2999-03-31: moves in March; has amd64$/);
+  const states = found.allowList.map(({ state }) => state);
+  t.strictSame(states, ['used', 'used', 'unused', 'not-needed', 'expired']);
+  t.match(found.err, /note: allow-list, line 11, "nginx": matches no image\n/);
+  t.match(found.err, /note: allow-list, line 14, .*: is not needed, because its images have arm64\n/);
+  t.match(found.err, /note: allow-list, line 17, .*: expired after 2020-02-29\n/);
+  t.equal((await json(input, '--allow-list', file, '-r', 's390x')).code, 1, 'not for another architecture');
+  const expired = list(`[[allow]]\nimage = "${server.host}/**"\nexpires = "2020-02-29"\n`);
+  t.equal((await json(input, '--allow-list', expired)).code, 1);
+  const unreachable = pod(`127.0.0.1:${await closedPort()}/x:1`);
+  const gone = await json(unreachable, '--allow-list', list('[[allow]]\nimage = "**"\n'));
+  t.match(gone, { code: 0, results: [{ verdict: 'allowed' }] }, 'although its registry is unreachable');
+
+  const wrong: [text: string, message: RegExp][] = [
+    ['allow = 3', /allow\.toml: allow must be a list/],
+    ['[[allows]]\nimage = "a"', /unknown key "allows"/],
+    ['[[allow]]\n[[allow]]\nimage = 3', /allow\.toml:1: image must be a string/],
+    ['[[allow]]\nimage = "a"\nuntil = "x"', /allow\.toml:1: unknown key "until"/],
+    ['[[allow]]\nimage = "a"\nexpires = "2026-02-30"', /allow\.toml:1: expires must be a day/],
+    ['[[allow]]\nimage = "a"\nexpires = "soon"', /expires must be a day/],
+    ['[[allow]]\nimage = "a"\narchitectures = "arm64"', /architectures must be a list/],
+    ['[[allow]]\nimage = "a"\narchitectures = ["arm46"]', /unknown architecture arm46; did you mean arm64\?/],
+    ['[[allow]]\nimage = "a"\nreason = 3', /reason must be/],
+    ['[[allow]]\nimage = "*a*a*a*a*a*a*a*a*a*"', /more than 8 stars/],
+    ['[[allow]]\nimage = ', /allow\.toml:\d+: /],
+  ];
+  for (const [text, message] of wrong) {
+    const { code, err } = await check(input, '--allow-list', list(text));
+    t.equal(code, 2, text);
+    t.match(err, message, text);
+  }
+});
+
+t.test('directories are read recursively', async (t) => {
+  const { app: name, env } = await checker(t);
+  const { directory: root } = files(t, {
+    'b/web.yml': pod(name),
+    'a.yaml': pod(name),
+    'c.json': podJson({ containers: containers(name) }),
+    'values.yaml': 'replicas: 3\n',
+    'note.yaml': 'just a text: apiVersion\n',
+    'tsconfig.json': '{ // a comment\n}\n',
+    'template.yaml': '{{ if }}\n',
+    'README.md': '# not: [yaml',
+    '.hidden/x.yaml': 'broken: [',
+    'node_modules/x.yaml': 'broken: [',
+    'chart/Chart.yaml': 'name: x\n',
+    'chart/templates/x.yaml': '{{ if }}\n',
+    'base/kustomization.yaml': 'resources: [x.yaml]\n',
+    'base/x.yaml': pod(name),
+  });
+  const { code, out, err } = await run(['check', '-o', 'json', root], { env });
+  t.equal(code, 0, err);
+  const { results } = JSON.parse(out) as { results: CheckResult[] };
+  const places = results.map(({ file, line }) => `${file}:${line}`);
+  t.strictSame(places, [
+    `${root}/a.yaml:8`,
+    `${root}/b/web.yml:8`,
+    `${root}/base/x.yaml:8`,
+    `${root}/c.json:1`,
+  ]);
+  t.match(err, /chart is not read: it is a chart; helm template .*chart \| archwright check -/);
+  t.match(err, /base has a kustomization/);
+  symlinkSync(`${root}/base`, `${root}/link`);
+  const linked = await run(['check', '-o', 'json', `${root}/link`], { env });
+  t.match(JSON.parse(linked.out), { results: [{ file: `${root}/link/x.yaml` }] }, 'a link that is named');
+  writeFileSync(`${root}/b/broken.yaml`, 'apiVersion: v1\nkind: Pod\nspec: [\n');
+  t.match(await run(['check', root], { env }), { code: 2, err: /b\/broken\.yaml:\d+:\d+: /, out: '' });
+  t.match(await run(['check', `${root}/gone`], { env }), { code: 2, err: /there is no such file/ });
+  t.match(await run(['check'], { env }), { code: 2, err: /name files or directories/ });
+});
+
+t.test('invalid input fails, with its position', async (t) => {
+  const { check } = await checker(t);
+  const cases: [what: string, input: string, err: RegExp][] = [
+    ['nothing', '', /contains no Kubernetes object/],
+    ['comments', '# nothing\n---\n', /contains no Kubernetes object/],
+    ['an error message from a pipe', 'Error: chart not found\n', /(contains no|is not a) Kubernetes object/],
+    ['a text', 'hello\n', /standard input:1: is not a Kubernetes object/],
+    ['broken YAML', `${pod('nginx')}---\nkind: [\n`, /standard input:\d+:\d+: /],
+    ['an anchor in itself', 'a: &a [*a]\n', /standard input:1:1: an anchor is inside/],
+    ['binary', '\u0000\u0001\u0002{{', /standard input/],
+    [
+      'a broken workload',
+      'apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: "web\\e[2J"}\nspec: {}\n',
+      /standard input:1: Deployment\/web\?\[2J: spec\.template is not an object/,
+    ],
+    ['too large', `# ${'x'.repeat(11 * 1024 * 1024)}`, /larger than 10485760 bytes/],
+    ['deep', `a: ${'['.repeat(20_000)}`, /nested too deeply|standard input/],
+    [
+      'deep JSON',
+      `{"apiVersion":"v1","kind":"X","metadata":{},"a":${'['.repeat(9000)}${']'.repeat(9000)}}`,
+      /no image/,
+    ],
+  ];
+  for (const [what, input, err] of cases) {
+    const result = await check(input);
+    t.match(result.err, err, what);
+    if (what !== 'deep JSON') t.strictSame([result.code, result.out], [2, ''], what);
+  }
+});
+
+t.test('a thousand documents, most without images', async (t) => {
+  const { server, app, json } = await checker(t);
+  const { code, results } = await json(Array.from({ length: 1000 }, () => pod(app)).join('---\n'));
+  t.strictSame([code, results.length, results.at(-1)?.line], [0, 1000, 999 * 9 + 8]);
+  t.equal(server.requests.length, 1);
+  for (const none of [
+    'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n',
+    'apiVersion: v1\nkind: List\nitems:\n',
+    'apiVersion: v1\nkind: PodList\nitems: []\n',
+    'apiVersion: x/v1\nkind: AllowList\nmetadata: {name: a}\n',
+  ])
+    t.match(await json(none), { code: 0, err: /note: the input contains no image/ }, none);
+});
+
+t.test('progress is shown only on a terminal', async (t) => {
+  const shown = async (isErrTerminal: boolean): Promise<string> => {
+    const { app, env } = await checker(t);
+    const { code, err } = await run(['check', '-'], { env, stdin: pod(app), isErrTerminal });
+    t.equal(code, 0);
+    return err;
+  };
+  t.equal(await shown(false), '');
+  t.equal(await shown(true), '\u001b[2K1 of 1 images\r\u001b[2K');
+});
+
+t.test('it works as a process in a pipe', async (t) => {
+  const { old } = await checker(t);
+  const { ended } = child(t, ['check', '--require', 'arm64', '-'], pod(old));
+  const { code, out, err } = await ended;
+  t.strictSame([code, err], [1, '']);
+  t.match(out, /standard input:8 +Pod\/web +127.* +missing +has amd64\n\n1 image: 1 missing\n$/);
+  t.ok(existsSync(`${process.env['HOME']}/.cache/archwright/image-facts.ndjson`), 'the cache is below HOME');
+});

@@ -1,0 +1,162 @@
+import { join } from 'node:path';
+import t from 'tap';
+import { settings } from '../../../src/policy/settings/all.ts';
+import { run } from '../run.ts';
+
+const count = Object.keys(settings).length;
+
+t.test('`config check` counts settings, and lists every problem', async (t) => {
+  const dir = t.testdir({
+    'good.toml': 'listen = ":1"\ninlineBudget = "1s"\n',
+    'bad.toml': 'listen = 1\nlistn = 2\n',
+    'clash.toml': 'onUnknownImage = "fallback"\n',
+  });
+  const good = join(dir, 'good.toml');
+  const bad = join(dir, 'bad.toml');
+  t.same(await run(['config', 'check', good]), {
+    code: 0,
+    out: `${good}: valid, 2 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', '--config', good, '--drain-time', '1s']), {
+    code: 0,
+    out: `${good}: valid, 3 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', bad]), {
+    code: 1,
+    out: '',
+    err: `${bad}:1: listen must be a string in quotes, not a number\n${bad}:2: listn is not a known setting; did you mean listen?\n`,
+  });
+  t.match(await run(['config', 'check', join(dir, 'clash.toml')]), {
+    code: 1,
+    err: /clash\.toml:1: onUnknownImage is fallback/,
+  });
+  t.match(await run(['config', 'check', good], { env: { ARCHWRIGHT_LISTN: 'x' } }), {
+    code: 1,
+    err: /ARCHWRIGHT_LISTN/,
+  });
+  t.match(await run(['config', 'check', dir]), { code: 1, err: /is not a regular file/ });
+  t.match(await run(['config', 'check', join(dir, 'no.toml')]), { code: 1, err: /there is no such file/ });
+  t.match(await run(['config', 'check']), { code: 0, err: '', out: /^configuration: valid, 0 of/ });
+  const forParts = ['--lease-duration=2s', '--agents=https://a', '--kubelet-config-config=a'];
+  t.match(await run(['config', 'check', ...forParts, '--kubelet-config-bin-dir=/b']), {
+    code: 0,
+    err: new RegExp(
+      [
+        '^warning: webhook and controller would not start: agents need mutual TLS, .*',
+        'warning: agent would not start: kubeletConfig.config must be an absolute path, .*',
+        'warning: controller would not start: leaseRenewDeadline must be shorter than leaseDuration\n$',
+      ].join('\n'),
+    ),
+  });
+});
+
+t.test('an unknown architecture leads to a warning', async (t) => {
+  const toml = [
+    'schedulableArchitectures = ["mainframe", "loong64"]',
+    'preferredWeights = {mainframe = 50}',
+    'fallbackArchitecture = "mainframe"',
+    '',
+  ].join('\n');
+  const mistake = 'unknown architecture mainframe';
+  t.match(await run(['config', 'check', '-'], { stdin: toml }), {
+    code: 0,
+    err: ['schedulableArchitectures', 'preferredWeights', 'fallbackArchitecture']
+      .map((setting) => `warning: ${setting}: ${mistake}\n`)
+      .join(''),
+    out: /: valid, 3 of/,
+  });
+});
+
+t.test('a contradiction is reported beside other problems, unless they cause it', async (t) => {
+  const two = 'schedulableArchitectures = ["amd64"]\npreferredArchitecture = "arm64"\n';
+  const { err } = await run(['config', 'check', '-'], { stdin: `${two}listen = 1\nlistn = 2\n` });
+  t.same(err.match(/^standard input:\d: \w+/gm), [
+    'standard input:3: listen',
+    'standard input:4: listn',
+    'standard input:2: preferredArchitecture',
+  ]);
+  const follows = 'onUnknownImage = "fallback"\nfallbackArchitecture = "aarch64"\n';
+  t.match(await run(['config', 'check', '-'], { stdin: follows }), {
+    err: /^standard input:2: fallbackArchitecture "aarch64" is not an architecture of a node; write arm64\n$/,
+  });
+  const unreadable = { stdin: 'a =', env: { ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'fallback' } };
+  t.match(await run(['config', 'check', '-'], unreadable), { err: /^standard input:1: [^\n]*\n$/ });
+});
+
+t.test('`-` is standard input', async (t) => {
+  t.same(await run(['config', 'check', '-'], { stdin: 'listen = ":1"\n' }), {
+    code: 0,
+    out: `standard input: valid, 1 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', '-', '--drain-time=1s'], { stdin: 'listn = ":1"\n' }), {
+    code: 1,
+    out: '',
+    err: 'standard input:1: listn is not a known setting; did you mean listen?\n',
+  });
+  t.same(await run(['config', 'check', '--config', '-'], { stdin: '' }), {
+    code: 0,
+    out: `standard input: valid, 0 of ${count} settings set\n`,
+    err: '',
+  });
+  t.same(await run(['config', 'check', '-'], { stdin: `# ${'x'.repeat(1_048_575)}` }), {
+    code: 1,
+    out: '',
+    err: 'standard input: is larger than 1048576 bytes, the limit for input\n',
+  });
+  t.match(await run(['config', 'check', '-'], { stdin: `# ${'x'.repeat(1_048_573)}\n` }), { code: 0 });
+  const printed = await run(['config', 'print', '-'], { stdin: 'listen = ":1"\n' });
+  t.ok(printed.out.split('\n').includes('listen = ":1" # file standard input:1'));
+  t.match(await run(['config', 'print', '-'], { stdin: 'listen = 1\n' }), {
+    code: 2,
+    out: '',
+    err: /standard input:1: listen must be a string/,
+  });
+});
+
+t.test('`config print` shows each value and its origin', async (t) => {
+  const dir = t.testdir({ 'a.toml': 'listen = ":1"\n[preferredWeights]\narm64 = 3\n' });
+  const file = join(dir, 'a.toml');
+  const env = { ARCHWRIGHT_INLINE_BUDGET: '1000ms' };
+  const { code, out } = await run(['config', 'print', file, '--agents', 'https://a', '--agents=https://b'], {
+    env,
+  });
+  t.equal(code, 0);
+  for (const line of [
+    `listen = ":1" # file ${file}:1`,
+    `preferredWeights = { arm64 = 3 } # file ${file}:2`,
+    'inlineBudget = "1s" # environment ARCHWRIGHT_INLINE_BUDGET',
+    'agents = ["https://a", "https://b"] # flag --agents',
+    'cacheSize = "64Mi" # default',
+    '# stateDir is not set',
+  ]) {
+    t.ok(out.split('\n').includes(line), line);
+  }
+  const json = JSON.parse((await run(['config', 'print', file, '-o', 'json'], { env })).out) as object;
+  t.match(json, {
+    listen: { value: ':1', origin: `file ${file}:1` },
+    inlineBudget: { value: '1s', origin: 'environment ARCHWRIGHT_INLINE_BUDGET' },
+    stateDir: { value: null, origin: 'default' },
+  });
+});
+
+t.test('the output of `config print` is a configuration file with the same values', async (t) => {
+  const flags = [
+    '--preferred-weights=arm64=3,s390x=1',
+    '--tolerations={ key = "arch", effect = "NoSchedule" }',
+    '--image-overrides=[{ match = "a.io/b*/**:c", architectures = [] }]',
+    '--architectures={ arm64 = { taintsToTolerate = [{ operator = "Exists" }], requireNodeLabels = { "a.b/c" = "d" } } }',
+    '--no-tolerate-architecture-taint',
+    '--proxies=docker.io=mirror:5000/hub',
+    '--cache-size=100000000',
+    '--if-not-present-cache-time=1d1h1m1s1ms',
+  ];
+  const { out, err } = await run(['config', 'print', ...flags]);
+  t.equal(err, '');
+  const file = join(t.testdir({ 'printed.toml': out }), 'printed.toml');
+  const again = await run(['config', 'print', file]);
+  const values = (text: string) => text.replaceAll(/ # (?:default|flag|file) ?.*$/gm, '');
+  t.equal(values(again.out), values(out));
+});

@@ -1,0 +1,244 @@
+import fastJsonPatch from 'fast-json-patch';
+import t from 'tap';
+import { archIn, isIn, requiring, termOf } from '../../support/placement-input.ts';
+import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
+import { image } from '../../support/registry/content.ts';
+import { run } from '../run.ts';
+import { files } from '../world.ts';
+
+t.test('a pod: architectures, their sources, rules, patch', async (t) => {
+  const { host } = await shop(t);
+  const text = pod({ containers: containers(`${host}/web:1`, `${host}/proxy:1`) });
+  const { code, err, results, file } = await explain(t, text, ['--patch']);
+  t.equal(code, 0);
+  t.equal(err, '');
+  const [explained] = results;
+  t.match(explained, {
+    kind: 'Pod',
+    namespace: 'default',
+    name: 'web',
+    place: `${file}:1`,
+    admitted: true,
+    outcome: 'placed',
+    required: ['amd64', 'arm64'],
+    images: [
+      {
+        image: `${host}/web:1`,
+        usedBy: ['c0'],
+        architectures: ['amd64', 'arm64', 's390x'],
+        source: 'registry',
+        credentialSource: 'anonymous',
+        endpoint: host,
+      },
+      { image: `${host}/proxy:1`, architectures: ['amd64', 'arm64'] },
+    ],
+    rules: [
+      { rule: 'required-architectures', message: /amd64, arm64/, meaning: /ANDed/ },
+      { rule: 'tolerations' },
+    ],
+  });
+  const patched = fastJsonPatch.applyPatch(JSON.parse(text), explained?.patch ?? []).newDocument as object;
+  t.match(patched, { spec: requiring(termOf(archIn('amd64', 'arm64'))) });
+  t.same(explained?.patched, patched);
+  const without = await explain(t, text);
+  t.notOk('patch' in (without.results[0] ?? {}), 'only with --patch');
+  t.notOk('patched' in (without.results[0] ?? {}), 'only with --patch');
+});
+
+t.test('each outcome has its exit code', async (t) => {
+  const { host } = await shop(t);
+  const [web, old, arm, gone] = ['web:1', 'old:1', 'arm:1', 'gone:1'].map((name) => `${host}/${name}`);
+  const of = (...images: (string | undefined)[]) =>
+    pod({ containers: containers(...images.map((image) => image ?? '')) });
+  const cases: [what: string, text: string, args: string[], code: number, outcome: string, rule: string][] = [
+    ['no common architecture', of(old, arm), [], 1, 'denied', 'no-common-architecture-deny'],
+    [
+      'the same, pending',
+      of(old, arm),
+      ['--on-no-common-architecture', 'pend'],
+      0,
+      'pending',
+      'no-common-architecture-pend',
+    ],
+    ['unknown', of(web, gone), [], 0, 'allowed-unknown', 'unknown-image-allow'],
+    ['unknown, denied', of(web, gone), ['--on-unknown-image', 'deny'], 1, 'denied', 'unknown-image-deny'],
+    ['unknown, gated', of(web, gone), ['--on-unknown-image', 'gate'], 0, 'gated', 'unknown-image-gate'],
+    [
+      'unknown, fallback',
+      of(web, gone),
+      ['--fallback-architecture', 's390x'],
+      0,
+      'fallback',
+      'unknown-image-fallback',
+    ],
+    [
+      'schedulable',
+      of(web),
+      ['--schedulable-architectures', 's390x'],
+      0,
+      'placed',
+      'schedulable-architectures',
+    ],
+    ['preferred', of(web), ['--preferred-architecture', 'arm64'], 0, 'placed', 'preferred-policy'],
+    [
+      'own constraint',
+      pod({ nodeSelector: { 'kubernetes.io/arch': 'arm64' }, containers: containers(web ?? '') }),
+      [],
+      0,
+      'own-constraint',
+      'own-constraint',
+    ],
+    [
+      'excluded',
+      pod({ containers: containers(web ?? '') }, { namespace: 'kube-system' }),
+      [],
+      0,
+      'skipped',
+      'skip-excluded-namespace',
+    ],
+  ];
+  for (const [what, text, args, code, outcome, rule] of cases) {
+    const answer = await explain(t, text, args);
+    const [explained] = answer.results;
+    t.equal(answer.code, code, what);
+    t.equal(explained?.outcome, outcome, what);
+    t.equal(explained?.admitted, code === 0, what);
+    t.ok(rulesOf(explained)?.includes(rule), `${what}: ${rulesOf(explained)?.join(' ')}`);
+  }
+  const { results } = await explain(t, of(old, arm));
+  t.match(results[0]?.message, /old:1.*amd64/, 'the message names each image');
+  t.match(results[0]?.message, /arm:1.*arm64/);
+});
+
+t.test('workloads are explained by their templates', async (t) => {
+  const { host } = await shop(t);
+  const template = { metadata: {}, spec: { containers: containers(`${host}/old:1`, `${host}/arm:1`) } };
+  const fine = { metadata: {}, spec: { containers: containers(`${host}/web:1`) } };
+  const workload = (apiVersion: string, kind: string, spec: unknown) =>
+    JSON.stringify({ apiVersion, kind, metadata: { name: kind.toLowerCase() }, spec });
+  const kinds = ['Deployment', 'StatefulSet', 'ReplicaSet'];
+  const text = [
+    ...kinds.map((kind) => workload('apps/v1', kind, { template })),
+    workload('batch/v1', 'Job', { template }),
+    workload('batch/v1', 'CronJob', { jobTemplate: { spec: { template } } }),
+    workload('apps/v1', 'DaemonSet', { template: fine }),
+  ].join('\n---\n');
+  const { code, results } = await explain(t, text, ['--patch']);
+  t.equal(code, 0, 'workloads lead to a warning, not to a refusal');
+  const found = results.map(({ kind }) => kind);
+  t.same(found, [...kinds, 'Job', 'CronJob', 'DaemonSet']);
+  for (const explained of results.slice(0, 5)) {
+    t.same(rulesOf(explained), ['workload-template'], explained.kind);
+    t.match(explained.warnings, [/pods of this template cannot be placed/], explained.kind);
+    t.same(explained.patch, [], explained.kind);
+  }
+  const daemonSet = results[5];
+  t.equal(daemonSet?.outcome, 'placed');
+  t.ok(daemonSet?.patch?.every(({ path }) => path.startsWith('/spec/template/')));
+});
+
+t.test('the default output is a table', async (t) => {
+  const { host } = await shop(t);
+  const { 'pod.yaml': file } = files(t, {
+    'pod.yaml': [
+      pod({ containers: containers(`${host}/web:1`, `${host}/gone:1`) }),
+      pod({ containers: containers(`${host}/old:1`, `${host}/arm:1`) }, { name: 'never' }),
+    ].join('\n---\n'),
+  });
+  const { code, out } = await run(['explain', '-f', file, '--patch']);
+  t.equal(code, 1);
+  t.match(out, `Pod default/web (${file}:1)\n  decision  allowed-unknown: admitted, changed by`);
+  t.match(out, /\n {2}requires +amd64, arm64, s390x\n/);
+  t.match(out, /\n {2}IMAGE +USED BY +ARCHITECTURES +SOURCE +CREDENTIAL +ENDPOINT\n/);
+  t.match(out, new RegExp(`\\n  ${host}/web:1 +c0 +amd64 arm64 s390x +registry +anonymous +${host}\\n`));
+  t.match(out, new RegExp(`\\n  ${host}/gone:1 +c1 +unknown \\(not-found\\) +- +- +${host}\\n`));
+  t.match(out, `\n  ${host}/gone:1: not-found: `);
+  t.match(out, /\n {2}unknown-image-allow +/);
+  t.match(out, /\n {2}patch: \[\n/);
+  t.match(out, /\n {2}after: \{\n {4}"affinity": \{\n/);
+  t.match(out, `\nPod default/never (${file}:3)\n  decision  denied\n  because `);
+});
+
+t.test('a Job that unpacks a bundle runs where its program can run', async (t) => {
+  const open = await shop(t);
+  const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
+  open.push('bundle', '1', image('linux/amd64', { config: { config: { Labels } } }));
+  open.push('opm', '1', image('linux/s390x'));
+  const { host } = open;
+  const spec = {
+    initContainers: [{ name: 'util', image: `${host}/opm:1` }],
+    containers: containers(`${host}/bundle:1`),
+  };
+  const { code, results } = await explain(t, pod(spec), ['--schedulable-architectures', 's390x']);
+  t.equal(code, 0);
+  t.match(results, [{ outcome: 'placed', required: ['s390x'] }]);
+  t.same(rulesOf(results[0])?.slice(0, 2), ['required-architectures', 'image-constrains-nothing']);
+});
+
+t.test('an image override is the source', async (t) => {
+  const { 'archwright.toml': config } = files(t, {
+    'archwright.toml': 'imageOverrides = { match = "nowhere.invalid/**", architectures = ["arm64"] }\n',
+  });
+  const text = pod({ containers: containers('nowhere.invalid/app:1') });
+  const { code, results } = await explain(t, text, ['--config', config]);
+  t.equal(code, 0);
+  t.equal(results[0]?.images[0]?.source, 'override');
+  t.same(results[0]?.required, ['arm64']);
+});
+
+t.test("the pod's own terms stay beside the requirement", async (t) => {
+  const { host } = await shop(t);
+  const amd64 = termOf(archIn('amd64'));
+  const node = { matchFields: [isIn('metadata.name', 'n1')] };
+  const own = requiring(termOf(isIn('zone', 'a')), amd64, node);
+  const text = pod({ containers: containers(`${host}/arm:1`), ...own });
+  const { results } = await explain(t, text);
+  t.match(results, [{ required: ['arm64'], keptTerms: [amd64, node] }]);
+  const { 'pod.json': file } = files(t, { 'pod.json': text });
+  const { out } = await run(['explain', '-f', file]);
+  t.match(out, /requires +arm64; its own terms also allow amd64, node n1\n/u);
+});
+
+t.test('constraints: widen, for pods and for a template', async (t) => {
+  const { host } = await shop(t);
+  const config = JSON.stringify({
+    apiVersion: 'arch.example/v1alpha1',
+    kind: 'PodPlacementConfig',
+    metadata: { name: 'charts', namespace: 'default' },
+    spec: { constraints: 'widen' },
+  });
+  const specOf = (...names: string[]) => ({
+    nodeSelector: { 'kubernetes.io/arch': 'amd64' },
+    containers: containers(...names.map((name) => `${host}/${name}`)),
+  });
+  const template = { spec: specOf('web:1', 'proxy:1') };
+  const workload = {
+    apiVersion: 'apps/v1',
+    kind: 'Deployment',
+    metadata: { name: 'web' },
+    spec: { template },
+  };
+  const deployment = JSON.stringify(workload);
+  const text = [config, pod(template.spec), pod(specOf('old:1')), deployment].join('\n---\n');
+  const { results, file } = await explain(t, text);
+  const names = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
+  t.match(results, [
+    {
+      outcome: 'placed',
+      required: ['amd64', 'arm64'],
+      widened: names,
+      rules: [{ rule: 'constraint-widened', message: /names amd64; .* amd64, arm64$/ }, {}],
+      warnings: [/is widened to amd64, arm64/],
+    },
+    { outcome: 'own-constraint', rules: [{}, { rule: 'constraint-not-widened' }, {}] },
+    {
+      outcome: 'unconstrained',
+      nextPods: { outcome: 'placed', required: ['amd64', 'arm64'], widened: names },
+      rules: [{ rule: 'workload-template' }, { rule: 'constraint-widened' }],
+      warnings: [/is widened to amd64, arm64/],
+    },
+  ]);
+  const { out } = await run(['explain', '-f', file]);
+  t.match(out, /requires +amd64, arm64\n +instead of +nodeSelector kubernetes.io\/arch=amd64\n/);
+  t.match(out, /its pods +placed, widened to amd64, arm64: /);
+});

@@ -1,0 +1,169 @@
+import t, { type Test } from 'tap';
+import { image } from '../../support/registry/content.ts';
+import { json } from '../../support/kube-server.ts';
+import { cluster, explainIn, shop } from './explaining.ts';
+
+/** The namespaces `shop` and `bank`, and a registry with images for amd64 and arm64, and for arm64 alone. */
+async function setup(t: Test) {
+  const kube = await cluster(t);
+  for (const namespace of ['shop', 'bank']) {
+    kube.script(`/api/v1/namespaces/${namespace}`, json({ metadata: { name: namespace } }));
+    kube.script(`/api/v1/namespaces/${namespace}/serviceaccounts/default`, json({}));
+  }
+  const { host } = await shop(t);
+  return { kube, both: `${host}/proxy:1`, arm: `${host}/arm:1` };
+}
+
+/** A pod of the namespace `shop` that runs on the node `n1`. */
+const running = (image: string, annotations: object = {}) =>
+  json({
+    metadata: { name: 'web-0', namespace: 'shop', annotations },
+    spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
+    status: { phase: 'Running' },
+  });
+
+t.test('a running pod is explained as if it were created now', async (t) => {
+  const { kube, both } = await setup(t);
+  kube.script('/api/v1/namespaces/shop/pods/web-0', running(both));
+  const { code, err, results } = await explainIn(t, kube, ['pod/web-0']);
+  t.equal(err, '');
+  t.equal(code, 0);
+  t.match(results, [
+    { kind: 'Pod', namespace: 'shop', name: 'web-0', outcome: 'placed', required: ['amd64', 'arm64'] },
+  ]);
+});
+
+t.test('for a running pod, its node and decision come before the explanation', async (t) => {
+  const { kube, arm } = await setup(t);
+  kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));
+  const record = { v: 1, outcome: 'placed', architectures: ['amd64', 'arm64'], imagesKey: 'x', added: {} };
+  const decided = (more: object = {}) => ({
+    'arch.example/decision': JSON.stringify({ ...record, ...more }),
+  });
+  const gone = '127.0.0.1:1/unreachable:1';
+  const path = '/api/v1/namespaces/shop/pods/web-0';
+  const lease = {
+    spec: { holderIdentity: 'c', renewTime: new Date().toISOString(), leaseDurationSeconds: 15 },
+  };
+  kube.script('/apis/coordination.k8s.io/v1/leases', json({ items: [lease] }));
+  kube.script(path, running(gone, decided()));
+  const gated = await explainIn(t, kube, ['pod/web-0']);
+  t.match(gated.explained, {
+    outcome: 'gated',
+    running: { node: 'n1', architecture: 'amd64', outcome: 'placed', required: ['amd64', 'arm64'] },
+  });
+  const { out } = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
+  const before = 'decided before: placed, requires amd64, arm64\n +created again +gated\n';
+  t.match(out, new RegExp(`now +on node n1 \\(amd64\\); ${before}`));
+  t.notMatch(out, /admitted|unchanged/);
+  kube.script(path, running(gone, decided({ widened: {} })));
+  const wider = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
+  t.match(wider.out, /decided before: placed, widened to amd64, arm64\n/);
+
+  kube.script(path, running(arm));
+  const wrong = await explainIn(t, kube, ['pod/web-0']);
+  t.match(wrong.explained?.warnings, [/arm:1 cannot run here: it has arm64, the node is amd64/]);
+  const table = await explainIn(t, kube, ['pod/web-0', '-o', 'table']);
+  t.match(table.out, /now +on node n1 \(amd64\); no record of a decision\n +created again +placed\n/);
+});
+
+t.test('a rollout decides the pods of its workload', async (t) => {
+  const { kube, both } = await setup(t);
+  const rollout = {
+    metadata: { name: 'web', namespace: 'shop' },
+    spec: { architecture: 'arm64', names: ['web'] },
+    status: { newPods: 'Target' },
+  };
+  kube.script('/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts', json({ items: [rollout] }));
+  const spec = { containers: [{ name: 'web', image: both }] };
+  const metadata = { name: 'web', namespace: 'shop' };
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5d9f', uid: 'u', controller: true };
+  const owned = { ...metadata, labels: { 'pod-template-hash': '5d9f' }, ownerReferences: [owner] };
+  kube.script('/api/v1/namespaces/shop/pods/web', json({ metadata: owned, spec }));
+  const pod = await explainIn(t, kube, ['pod/web']);
+  t.match(pod.explained, { outcome: 'placed', required: ['arm64'] });
+  t.ok(pod.explained?.rules.some(({ rule }) => rule === 'rollout-target'));
+  const workload = (name: string) => json({ metadata: { ...metadata, name }, spec: { template: { spec } } });
+  for (const kind of ['deployment', 'statefulset', 'replicaset']) {
+    kube.script(`/apis/apps/v1/namespaces/shop/${kind}s/web`, workload('web'));
+    const { explained } = await explainIn(t, kube, [`${kind}/web`]);
+    t.match(explained, { nextPods: { outcome: 'placed', required: ['arm64'] } }, kind);
+  }
+  kube.script('/apis/apps/v1/namespaces/shop/deployments/db', workload('db'));
+  const other = await explainIn(t, kube, ['deployment/db']);
+  t.match(other.explained, { nextPods: { required: ['amd64', 'arm64'] } }, 'not selected by the rollout');
+});
+
+t.test('a note about a broken image is shown', async (t) => {
+  const { kube, arm } = await setup(t);
+  const { digest } = image('linux/arm64');
+  const until = new Date(Date.now() + 3_600_000).toISOString();
+  const noteOf = (name: string) => JSON.stringify({ image: name, namespaces: ['shop'], until });
+  const gone = '127.0.0.1:1/unreachable:1';
+  const data = {
+    [`${digest.replace(':', '-')}.arm64`]: noteOf('another/name:1'),
+    [`sha256-${'b'.repeat(64)}.s390x`]: noteOf(gone),
+  };
+  kube.script('/api/v1/configmaps', json({ items: [{ data }] }));
+  const spec = (image: string) => ({ containers: [{ name: 'web', image }] });
+  const rows: [about: string, kind: string, image: string, architecture: string][] = [
+    ['the only architecture of the image', 'pods', arm, 'arm64'],
+    ['by name, if its digest is not known', 'pods', gone, 's390x'],
+    ['of a workload', 'deployments', arm, 'arm64'],
+  ];
+  for (const [about, kind, image, architecture] of rows) {
+    const root = kind === 'pods' ? '/api/v1' : '/apis/apps/v1';
+    const metadata = { name: 'web', namespace: 'shop' };
+    const object = { metadata, spec: kind === 'pods' ? spec(image) : { template: { spec: spec(image) } } };
+    kube.script(`${root}/namespaces/shop/${kind}/web`, json(object));
+    const { explained } = await explainIn(t, kube, [`${kind}/web`]);
+    t.match(explained, { broken: [{ architecture, until }] }, about);
+    const { out } = await explainIn(t, kube, [`${kind}/web`, '-o', 'table']);
+    t.match(out, new RegExp(`is noted as broken on ${architecture} until `), about);
+    const inBank = { ...object, metadata: { ...metadata, namespace: 'bank' } };
+    kube.script(`${root}/namespaces/bank/${kind}/web`, json(inBank));
+    const other = await explainIn(t, kube, [`${kind}/web`, '-n', 'bank']);
+    t.notOk('broken' in (other.explained ?? {}), `${about}, in another namespace`);
+  }
+});
+
+t.test("workloads are named in kubectl's forms, with a namespace, beside files", async (t) => {
+  const { kube, arm } = await setup(t);
+  const template = { spec: { containers: [{ name: 'db', image: arm }] } };
+  const paths: readonly (readonly [string, string, string])[] = [
+    ['deploy/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
+    ['Deployments/db', '/apis/apps/v1/namespaces/bank/deployments/db', 'Deployment'],
+    ['sts/db', '/apis/apps/v1/namespaces/bank/statefulsets/db', 'StatefulSet'],
+    ['daemonset/db', '/apis/apps/v1/namespaces/bank/daemonsets/db', 'DaemonSet'],
+    ['rs/db', '/apis/apps/v1/namespaces/bank/replicasets/db', 'ReplicaSet'],
+    ['jobs/db', '/apis/batch/v1/namespaces/bank/jobs/db', 'Job'],
+  ];
+  for (const [, path] of paths)
+    kube.script(path, json({ metadata: { name: 'db', namespace: 'bank' }, spec: { template } }));
+  const spec = { jobTemplate: { spec: { template } } };
+  const cron = { metadata: { name: 'db', namespace: 'bank' }, spec };
+  kube.script('/apis/batch/v1/namespaces/bank/cronjobs/db', json(cron));
+  const names = [...paths.map(([name]) => name), 'cj/db'];
+  const { code, results } = await explainIn(t, kube, [...names, '-n', 'bank']);
+  t.equal(code, 0);
+  const [found, wanted] = [results.map(({ kind }) => kind), paths.map(([, , kind]) => kind)];
+  t.strictSame(found, [...wanted, 'CronJob']);
+  for (const { images, kind } of results) t.match(images, [{ architectures: ['arm64'] }], kind);
+});
+
+t.test('an object that cannot be read is reported in one line', async (t) => {
+  const { kube } = await setup(t);
+  kube.script('/api/v1/namespaces/shop/pods/gone', json({ message: 'pods "gone" not found' }, 404));
+  kube.script('/api/v1/namespaces/shop/pods/secret', json({ message: 'pods "secret" is forbidden' }, 403));
+  const cases: [string, RegExp][] = [
+    ['pod/gone', /: there is no Pod gone in the namespace shop; -n sets another namespace\n$/],
+    ['pod/secret', /pods "secret" is forbidden/],
+  ];
+  for (const [name, message] of cases) {
+    const { code, out, err } = await explainIn(t, kube, [name]);
+    t.equal(code, 3, name);
+    t.equal(out, '', name);
+    t.match(err, message, name);
+    t.equal(err.trimEnd().split('\n').length, 1, name);
+  }
+});

@@ -1,0 +1,331 @@
+import { Readable } from 'node:stream';
+import t, { type Test } from 'tap';
+import { main } from '../../../cmd/program/main.ts';
+import { keys } from '../../../src/names/keys.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { image, multiArch } from '../../support/registry/content.ts';
+import { run, type Result } from '../run.ts';
+import { dockerConfig, files, pullSecret, registry, storeWithConfig, type Explained } from '../world.ts';
+
+/** A cluster with a controller, and a private registry that accepts only the namespace's pull secret. */
+async function shop(
+  t: Test,
+  settings = '',
+  { namespace = 'archwright', name = 'archwright', more = [] as readonly string[] } = {},
+) {
+  const { store, config: kubeconfigFile } = await storeWithConfig(t);
+  const private_ = await registry(t, { auth: { kind: 'basic', users: { ann: 'password-of-ann' } } });
+  private_.push('web', '1', multiArch(['linux/amd64', 'linux/arm64']));
+  private_.push('old', '1', image('linux/amd64'));
+  // `nameOverride` changes the label `name`.
+  const labels = { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': name };
+  const toml = `leaseName = "archwright-controller"\ncredsDir = "/nowhere"\n${settings}`;
+  store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
+    metadata: { labels },
+    data: { 'archwright.toml': toml },
+  });
+  const config = dockerConfig(private_.host, 'ann', 'password-of-ann');
+  store.put('/api/v1/namespaces/shop/secrets/regcred', JSON.parse(pullSecret(config)) as object);
+  store.put('/api/v1/namespaces/shop', {});
+  store.put('/api/v1/namespaces/shop/serviceaccounts/default', {});
+  const url = await controller(t, kubeconfigFile, namespace, more);
+  store.callers.serve(`${namespace}/https:${name}-controller:facts`, url);
+  const ask = async (...args: readonly string[]): Promise<Result & Asked> => {
+    const result = await run([...args, '--kubeconfig', kubeconfigFile]);
+    const isJson = result.out.startsWith('{');
+    return { ...result, ...(isJson ? (JSON.parse(result.out) as Asked) : { results: [] }) };
+  };
+  return { store, private_, ask };
+}
+
+interface Asked {
+  readonly lookups?: string;
+  readonly results: readonly Explained[];
+}
+
+/** Starts the real controller. @returns the URL of its facts API */
+async function controller(
+  t: Test,
+  kubeconfigFile: string,
+  namespace: string,
+  more: readonly string[],
+): Promise<string> {
+  const stop = new AbortController();
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const listen = ['--metrics-listen=127.0.0.1:0', '--facts-listen=127.0.0.1:0'];
+  const flags = [...listen, '--namespace', namespace, ...more];
+  const running = main(['controller', '--kubeconfig', kubeconfigFile, ...flags], {
+    io: {
+      env: {},
+      stdin: Readable.from([]),
+      out: () => undefined,
+      err: (line) => {
+        const [, url] = /"url":"([^"]+)","msg":"requests for image facts/.exec(line) ?? [];
+        if (url !== undefined) resolve(url);
+      },
+    },
+    stop: stop.signal,
+  });
+  t.teardown(async () => {
+    stop.abort('SIGTERM');
+    await running;
+  });
+  return await promise;
+}
+
+function putPod(store: KubeStore, name: string, host: string, more: object = {}): void {
+  store.put(`/api/v1/namespaces/shop/pods/${name}`, {
+    kind: 'Pod',
+    spec: {
+      containers: [{ name: 'web', image: `${host}/${name}:1` }],
+      imagePullSecrets: [{ name: 'regcred' }],
+      ...more,
+    },
+  });
+}
+
+const through =
+  'through archwright/archwright-controller, with the credentials of its agents and of the pods';
+
+t.test("on a laptop, images are looked up through the controller, with the cluster's settings", async (t) => {
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
+  putPod(store, 'web', private_.host);
+  const { code, err, lookups, results } = await ask('explain', '-o', 'json', 'pod/web');
+  t.equal(err, '');
+  t.equal(code, 0);
+  t.equal(lookups, through);
+  t.match(results, [
+    { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
+  ]);
+  t.match(results[0]?.images, [{ credentialSource: 'pull-secret', architectures: ['amd64', 'arm64'] }]);
+  const [token] = store.received(/serviceaccounts\/default\/token$/);
+  t.match(token?.json, { spec: { audiences: ['arch.example/facts'], expirationSeconds: 600 } });
+  const [sent] = store.received(/\/proxy\/v1\/facts$/);
+  t.notMatch(sent?.body, /token-of-the-user|password-of-ann/, "neither the user's token nor a secret");
+  const table = await ask('explain', 'pod', 'web');
+  t.match(table.out, `\nImages: looked up ${through}.\n`);
+
+  const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
+  t.match(local.lookups, /^from this machine, with no credentials but the pull secrets of the pods$/);
+  const sameSettings = { outcome: 'placed', preferred: [{ architecture: 'arm64' }] };
+  t.match(local.results, [sameSettings]);
+});
+
+t.test('a release with other names in another namespace is found', async (t) => {
+  const release = { namespace: 'tools', name: 'placer' };
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n', release);
+  putPod(store, 'web', private_.host);
+  const lookups = 'through tools/placer-controller, with the credentials of its agents and of the pods';
+  const explained = await ask('explain', '-o', 'json', 'pod/web');
+  t.match(explained, { code: 0, err: '', lookups, results: [{ preferred: [{ architecture: 'arm64' }] }] });
+  t.match(await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
+});
+
+t.test('without agents, no pod would be gated, and the message does not blame the registry', async (t) => {
+  const { store, private_, ask } = await shop(t, '', {
+    more: ['--agents=endpointslices:archwright/archwright-agent', `--agent-tls-dir=${t.testdir()}`],
+  });
+  store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
+    spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },
+  });
+  putPod(store, 'web', private_.host);
+  const { code, out } = await ask('explain', 'pod/web');
+  t.equal(code, 0);
+  t.match(out, /decision +allowed-unknown: admitted/);
+  t.match(out, /web:1: unavailable: no agents are known; see archwright status\n/);
+  t.equal(out.match(/no agents are known/g)?.length, 1, 'the error is printed once');
+  t.notMatch(out, /cannot be reached/);
+});
+
+t.test('the recorded decision comes first, for a pod and for the pods of a workload', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'amd64' } } });
+  const record = JSON.stringify({ v: 1, outcome: 'gated', imagesKey: 'x', added: {} });
+  const placed = JSON.stringify({
+    v: 1,
+    outcome: 'placed',
+    architectures: ['amd64'],
+    imagesKey: 'x',
+    added: {},
+  });
+  const template = {
+    metadata: { labels: { app: 'web' } },
+    spec: {
+      containers: [{ name: 'web', image: `${private_.host}/old:1` }],
+      imagePullSecrets: [{ name: 'regcred' }],
+    },
+  };
+  const spec = { selector: { matchLabels: { app: 'web' } }, template };
+  store.put('/apis/apps/v1/namespaces/shop/deployments/web', { spec });
+  const pod = (name: string, decision: string, nodeName?: string): void => {
+    const metadata = { labels: { app: 'web' }, annotations: { [keys.decision]: decision } };
+    store.put(`/api/v1/namespaces/shop/pods/${name}`, { metadata, spec: { ...template.spec, nodeName } });
+  };
+  pod('web-1', placed, 'n1');
+  pod('web-2', placed, 'n1');
+  pod('web-3', record);
+  const { out, code } = await ask('explain', 'deploy/web');
+  t.equal(code, 0);
+  t.match(
+    out,
+    /now +pod web-1 and 1 more on amd64; decided before: placed, requires amd64\n +pod web-3 on no node yet; decided before: gated\n +decision +unconstrained: admitted, unchanged\n +its pods +placed, requires amd64: all images can run there\n/,
+  );
+  // To a pod that ran out of time, nothing may have been added. Then it has no record.
+  const labels = { [keys.placementState]: 'fallback' };
+  store.put('/api/v1/namespaces/shop/pods/late', {
+    metadata: { labels },
+    spec: { ...template.spec, nodeName: 'n1' },
+  });
+  t.match((await ask('explain', 'pod/late')).out, /now +on node n1 \(amd64\); decided before: fallback\n/);
+  const gated = await ask('explain', 'pod/web-3');
+  t.match(gated.out, /\n +now +on no node yet; decided before: gated\n +created again +placed\n/);
+  const report = await ask('report', '-n', 'shop');
+  t.equal(report.code, 0);
+  t.match(report.out, /WORKLOAD +PODS +DECIDED +ON/);
+  t.match(report.out, /Pod\/web-1 +1 +placed +amd64 .* no +\S+old:1 has amd64/);
+  t.match(report.out, `\nImages: looked up ${through}.\n`);
+  const csv = await ask('report', '-n', 'shop', '-o', 'csv');
+  t.match(csv.err, through);
+});
+
+t.test('a missing object does not stop the others', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const { code, err, results } = await ask('explain', '-o', 'json', 'pod', 'away', 'web');
+  t.match(err, /^archwright explain: there is no Pod away in the namespace shop; /);
+  t.match(results, [{ name: 'web', outcome: 'placed' }]);
+  t.equal(code, 3);
+});
+
+t.test('a pod with invalid names does not make a report incomplete', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const containers = [{ name: 'c', image: `a${'.b'.repeat(600)}/c` }];
+  putPod(store, 'image', private_.host, { containers });
+  putPod(store, 'secret', private_.host, {
+    containers: [{ name: 'c', image: `${private_.host}/web:1` }],
+    imagePullSecrets: [{ name: 's'.repeat(300) }, { name: 'regcred' }],
+  });
+  const { code, out, err } = await ask('report', '-o', 'csv');
+  t.equal(code, 1, 'one image is unknown');
+  t.notMatch(err, /could not be looked up/);
+  t.match(out, /shop,Pod,web,.*,yes,\r\n/);
+  t.match(out, /shop,Pod,secret,.*,yes,\r\n/);
+  t.match(out, /shop,Pod,image,.*,unknown,.*invalid-reference: it is longer than 1024 characters/);
+});
+
+t.test('a missing permission is named, and the exit code is 3', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const rows: [about: string, match: RegExp, message: RegExp][] = [
+    [
+      'no token',
+      /POST .*serviceaccounts\/default\/token$/,
+      /needs the right to create serviceaccounts\/token/,
+    ],
+    ['no proxy', /POST .*\/proxy\/v1\/facts$/, /and services\/proxy in the namespace of archwright/],
+  ];
+  for (const [about, match, message] of rows) {
+    const end = store.fault(match, { status: 403, message: 'it is forbidden' });
+    for (const command of [
+      ['explain', '-o', 'json', 'pod/web'],
+      ['report', '-o', 'json'],
+    ]) {
+      const { code, err, out } = await ask(...command);
+      t.equal(code, 3, `${about}: ${command[0]}`);
+      t.match(err, /images of namespace shop could not be looked up: .*it is forbidden/, about);
+      t.match(err, message, about);
+      t.match(JSON.parse(out), { lookups: through }, about);
+    }
+    end();
+  }
+  const end = store.fault(/POST .*\/proxy\/v1\/facts$/, { status: 429, retryAfter: 0, times: 2 });
+  t.equal((await ask('explain', 'pod/web')).code, 0, 'requests refused with 429 are repeated');
+  end();
+});
+
+t.test('without the permission to list ConfigMaps, archwright is found by its usual name', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  store.fault('GET /api/v1/configmaps', { status: 403, message: 'configmaps is forbidden' });
+  t.equal((await ask('explain', '-o', 'json', 'pod/web')).lookups, through);
+  store.fault(/GET .*\/configmaps\/archwright$/, { status: 403, message: 'configmaps is forbidden' });
+  const { lookups, err } = await ask('explain', '-o', 'json', 'pod/web');
+  t.match(lookups, /^from this machine/);
+  t.match(
+    err,
+    /no permission to read the ConfigMap of archwright, .* ask for the Role archwright-explain, or set ARCHWRIGHT_NAMESPACE/,
+  );
+});
+
+t.test('if an image is unknown, the command that shows the message of its registry is printed', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host, { imagePullSecrets: [] });
+  const command =
+    'kubectl -n archwright exec deployment/archwright-controller -- archwright explain -n shop pod web\n';
+  const { out } = await ask('explain', 'pod', 'web');
+  t.match(out, /^Pod shop\/web \(pod\/web in shop\)\n/);
+  t.match(out, `unauthorized: the registry requires a valid credential; check the pull secrets\n`);
+  t.ok(out.endsWith(`\nWhat the registry answered: ${command}`), out);
+  putPod(store, 'web', private_.host, { imagePullSecrets: [{ name: 'regcrad' }] });
+  const named = await ask('explain', 'pod', 'web');
+  t.match(named.out, /pull secret shop\/regcrad: there is no such Secret/);
+  t.notMatch(named.out, /What the registry answered/, 'the cause is known');
+  const local = await ask('explain', 'pod', 'web', '--local');
+  t.notMatch(local.out, /What the registry answered/);
+});
+
+t.test('Secrets in files stay on this machine', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  const config = dockerConfig(private_.host, 'ann', 'password-of-ann');
+  store.remove('/api/v1/namespaces/shop/secrets/regcred');
+  const spec = {
+    containers: [{ name: 'web', image: `${private_.host}/web:1` }],
+    imagePullSecrets: [{ name: 'regcred' }],
+  };
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web', namespace: 'shop' }, spec };
+  const { both } = files(t, { both: `${JSON.stringify(pod)}\n---\n${pullSecret(config)}` });
+  const { err, results } = await ask('explain', '-o', 'json', '-f', both);
+  t.match(err, /Secrets and service accounts in files are not sent to the cluster; --local uses them/);
+  t.match(results[0]?.images, [{ unknown: 'unauthorized' }]);
+  t.notOk(store.requests.some(({ body }) => body.includes('password-of-ann')));
+  const local = await ask('explain', '-o', 'json', '-f', both, '--local');
+  t.match(local.results[0]?.images, [{ credentialSource: 'pull-secret' }]);
+});
+
+t.test('a service account with the permission for other namespaces', async (t) => {
+  const { store, private_, ask } = await shop(t);
+  putPod(store, 'web', private_.host);
+  const as = ['--as-service-account', 'archwright/reporter'];
+  const refused = await ask('explain', '-o', 'json', 'pod/web', ...as);
+  t.equal(refused.code, 3);
+  t.match(refused.err, /no right to create imagefacts\.arch\.example in shop/);
+  store.callers.grant(
+    'system:serviceaccount:archwright:reporter',
+    'create',
+    'arch.example/imagefacts',
+    'shop',
+  );
+  t.equal((await ask('explain', '-o', 'json', 'pod/web', ...as)).code, 0);
+  t.equal((await ask('explain', 'pod/web', '--as-service-account', 'x')).code, 2);
+});
+
+t.test('a configuration file replaces the settings of the cluster', async (t) => {
+  const { store, private_, ask } = await shop(t, 'preferredArchitecture = "arm64"\n');
+  putPod(store, 'web', private_.host);
+  const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
+  const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
+  t.equal(lookups, through);
+  t.match(results, [{ preferred: [{ architecture: 'amd64' }] }]);
+});
+
+t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {
+  const { store, private_, ask } = await shop(t, 'newerSetting = true\n');
+  putPod(store, 'web', private_.host);
+  t.equal((await ask('explain', 'pod/web')).code, 0);
+  const broken = await shop(t, 'preferenceMode = "firm"\n');
+  putPod(broken.store, 'web', broken.private_.host);
+  const { code, err } = await broken.ask('explain', 'pod/web');
+  t.equal(code, 2);
+  t.match(err, /ConfigMap archwright\/archwright:3: preferenceMode/);
+});

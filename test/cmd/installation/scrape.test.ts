@@ -1,0 +1,63 @@
+/** In a cluster, the metrics of replicas are read directly, not through the API server. */
+import t, { type Test } from 'tap';
+import type { Replica } from '../../../cmd/installation/replicas.ts';
+import { Samples } from '../../../cmd/installation/samples.ts';
+import { createScrape } from '../../../cmd/installation/scrape.ts';
+import { startHealth } from '../../../src/serving/health.ts';
+import { createMetrics, gauge } from '../../../src/telemetry/metrics.ts';
+import { connectedStore } from '../../kube/support.ts';
+import { tlsDirectory } from '../../serving/support.ts';
+import { createCa } from '../../support/certificates.ts';
+import { silentLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+
+async function setup(t: Test, tlsDir?: string) {
+  const metrics = createMetrics();
+  metrics.gauge(gauge('a', 'A.')).set(7);
+  const log = silentLog;
+  const server = await startHealth({ listen: '127.0.0.1:0', tlsDir, ready: {}, metrics, log });
+  t.teardown(() => server.drain(0));
+  const { store, client } = await connectedStore(t);
+  const replica: Replica = {
+    part: 'webhook',
+    namespace: 'archwright',
+    name: 'archwright-webhook-a',
+    node: 'node-1',
+    address: '127.0.0.1',
+    image: 'registry.example/archwright:0.1.0',
+    pool: undefined,
+    isReady: true,
+    isRunning: true,
+    hasCrashed: false,
+    configMap: 'archwright',
+    metrics: { port: server.port, isTls: tlsDir !== undefined },
+    trouble: undefined,
+  };
+  return { server, store, replica, scrape: createScrape(client, 'direct') };
+}
+
+t.test('metrics are read with and without TLS', async (t) => {
+  const ca = await createCa();
+  const tlsDir = await tlsDirectory(
+    t,
+    await ca.issue({ cn: 'webhook', dns: ['webhook'], server: true }),
+    ca.cert,
+  );
+  for (const dir of [undefined, tlsDir]) {
+    const { scrape, replica, store } = await setup(t, dir);
+    const found = await scrape(replica, neverAborted);
+    t.ok(found instanceof Samples);
+    if (found instanceof Samples) t.equal(found.value('a'), 7);
+    t.strictSame(store.requests, [], 'no request to the API server');
+  }
+});
+
+t.test('each failure has a reason', async (t) => {
+  const { scrape, replica, server } = await setup(t);
+  t.match(await scrape({ ...replica, isRunning: false }, neverAborted), { why: 'it does not run' });
+  t.match(await scrape({ ...replica, metrics: undefined }, neverAborted), {
+    why: 'it has no port named metrics',
+  });
+  await server.drain(0);
+  t.match(await scrape(replica, neverAborted), { why: 'the connection was refused' });
+});

@@ -1,0 +1,207 @@
+/**
+ * `archwright probe --installation` waits for the new configuration after an upgrade, and reports what is
+ * missing.
+ */
+import t, { type Test } from 'tap';
+import { createScrape } from '../../../cmd/installation/scrape.ts';
+import { settled } from '../../../cmd/probe/settled.ts';
+import { systemClock } from '../../../src/async/clock.ts';
+import { connect } from '../../kube/support.ts';
+import { apps, core, installation, labelsOf, putPod } from '../installation/installation.ts';
+import { run } from '../run.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+
+async function setup(t: Test) {
+  const world = await installation(t);
+  const client = connect(t, world.store);
+  /** @param each called at each pause, with the number of pauses so far */
+  const wait = async (
+    timeoutMs: number,
+    each: (pauses: number) => Promise<void> | void = () => undefined,
+  ) => {
+    let [now, pauses] = [0, 0];
+    const progress: string[] = [];
+    const outcome = await settled({
+      client,
+      namespace: 'archwright',
+      scrape: createScrape(client, 'proxy'),
+      deadline: timeoutMs,
+      clock: {
+        ...systemClock,
+        monotonic: () => now,
+        sleep: async (ms) => {
+          now += ms;
+          await each((pauses += 1));
+        },
+      },
+      signal: neverAborted,
+      progress: (line) => progress.push(line),
+    });
+    return { ...outcome, pauses, progress };
+  };
+  return { ...world, wait };
+}
+
+t.test('it does not wait if every replica has the configuration', async (t) => {
+  const { wait } = await setup(t);
+  t.strictSame(await wait(60_000), { problems: [], notes: [], pauses: 0, progress: [] });
+});
+
+t.test('it waits until every replica and the leader have the new configuration', async (t) => {
+  const { wait, configure, hash, states, refresh } = await setup(t);
+  const next = configure('logLevel = "debug"\n');
+  const order = ['archwright-webhook-a', 'archwright-controller-a', 'archwright-webhook-b'];
+  const outcome = await wait(240_000, async (pauses) => {
+    const state = states.get(order[pauses - 1] ?? '');
+    if (state) state.hash = next;
+    await refresh();
+  });
+  t.strictSame(outcome.problems, []);
+  t.equal(outcome.pauses, 3);
+  t.match(outcome.progress.slice(0, 3), [
+    `archwright-webhook-a has the configuration ${hash}, not yet ${next}`,
+    `archwright-webhook-b has the configuration ${hash}, not yet ${next}`,
+    `archwright-controller-a, which leads, has the configuration ${hash}, not yet ${next}`,
+  ]);
+  const never = await wait(30_000, () => void (states.get('archwright-webhook-b')!.hash = next));
+  t.strictSame(never.problems, []);
+});
+
+t.test('it reports old pods, a Deployment that is not rolled out, and a missing leader', async (t) => {
+  const { wait, put, states, refresh, store } = await setup(t);
+  put('deployments', 'archwright-webhook', 'webhook', { replicas: 3, updatedReplicas: 1 });
+  store.put(`${apps}/deployments/archwright-controller`, {
+    metadata: { generation: 2, labels: labelsOf('controller') },
+    status: { observedGeneration: 1 },
+  });
+  states.get('archwright-controller-a')!.leads = false;
+  await refresh();
+  t.strictSame((await wait(0)).problems, [
+    'Deployment archwright-controller: its change is not in effect yet',
+    'Deployment archwright-webhook: still 2 old pods',
+    'no controller leads',
+  ]);
+});
+
+t.test('it reports a Deployment without pods, unless that is intended', async (t) => {
+  const { wait, store } = await setup(t);
+  store.remove(`${core}/pods/archwright-controller-a`);
+  t.match((await wait(0)).problems, [
+    /^Deployment archwright-controller has no pods, so gated pods wait, .*: they are not created yet$/,
+  ]);
+  const controller = `${apps}/deployments/archwright-controller`;
+  store.put(controller, {
+    ...store.get(controller),
+    spec: { replicas: 0 },
+    status: { observedGeneration: 9 },
+  });
+  t.same((await wait(0)).problems, []);
+});
+
+t.test('it reports replicas that crash, and that no controller leads', async (t) => {
+  const { wait, store } = await setup(t);
+  const crash = (name: string, part: string): void => {
+    const waiting = { reason: 'CrashLoopBackOff' };
+    const container = { name: part, state: { waiting }, lastState: { terminated: { exitCode: 1 } } };
+    putPod(store, name, part, { status: { conditions: [], containerStatuses: [container] } });
+    store.page(`${core}/pods/${name}:8080/proxy/metrics`, undefined);
+  };
+  crash('archwright-webhook-a', 'webhook');
+  const one = 'archwright-webhook-a: CrashLoopBackOff (last exit code 1): see its log';
+  t.match(await wait(0), { problems: [one], notes: [] });
+  crash('archwright-controller-a', 'controller');
+  t.match(await wait(0), { problems: [one, /^archwright-controller-a: Crash/, 'no controller leads'] });
+  const starting = { phase: 'Pending', conditions: [] };
+  putPod(store, 'archwright-webhook-a', 'webhook', { status: starting });
+  t.match((await wait(0)).problems, [/^archwright-controller-a/, 'no controller leads']);
+});
+
+t.test('if no agent responds, it reports the refusal of Pod Security', async (t) => {
+  const { wait, put, states, refresh, store } = await setup(t);
+  for (const state of states.values()) state.readyAgents = 0;
+  await refresh();
+  store.remove(`${core}/pods/archwright-agent-x`);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
+  const cause = 'violates PodSecurity "baseline:latest": host namespaces';
+  const message = `(combined from similar events): Error creating: pods "archwright-agent-9f" is forbidden: ${cause}`;
+  store.put(`${core}/events/a`, {
+    type: 'Warning',
+    reason: 'FailedCreate',
+    message,
+    involvedObject: { kind: 'DaemonSet', name: 'archwright-agent' },
+    lastTimestamp: '2026-11-01T00:00:00Z',
+  });
+  t.strictSame((await wait(0)).problems, [
+    'no agent answers archwright-webhook-a, archwright-webhook-b',
+    'DaemonSet archwright-agent: 0 of 3 agents are ready',
+    `DaemonSet archwright-agent: FailedCreate: ${cause}`,
+  ]);
+});
+
+t.test('if no agent responds, it reports failing containers, unselected nodes, or the network', async (t) => {
+  const { wait, put, states, refresh, store } = await setup(t);
+  for (const state of states.values()) Object.assign(state, { readyAgents: 0, silentAgents: 1 });
+  await refresh();
+  const first = (await wait(0)).problems;
+  t.match(first, [/^no agent answers/, /the agents are ready, but the webhook cannot reach them/]);
+  const message = 'path "/" is mounted on "/" but it is not a shared or slave mount';
+  const waiting = { name: 'agent', state: { waiting: { reason: 'CreateContainerError', message } } };
+  const status = { conditions: [], containerStatuses: [waiting] };
+  for (const name of ['archwright-agent-x', 'archwright-agent-y', 'archwright-agent-z'])
+    putPod(store, name, 'agent', { status });
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
+  t.strictSame((await wait(0)).problems.slice(1), [
+    'DaemonSet archwright-agent: 0 of 3 agents are ready',
+    `DaemonSet archwright-agent: archwright-agent-x and 2 more: CreateContainerError: ${message}`,
+  ]);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 0 });
+  t.match((await wait(0)).problems[1], /no node is selected; see agentNodes/);
+});
+
+t.test('without metrics, the DaemonSet counts', async (t) => {
+  const { wait, put, states, store } = await setup(t);
+  for (const name of states.keys()) store.page(`${core}/pods/${name}:8080/proxy/metrics`, undefined);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 1 });
+  t.strictSame((await wait(0)).problems, []);
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
+  t.strictSame((await wait(0)).problems, [
+    'no agent is ready',
+    'DaemonSet archwright-agent: 0 of 3 agents are ready',
+  ]);
+});
+
+t.test('unreadable metrics of replicas are reported, and are no failure', async (t) => {
+  const { wait, store } = await setup(t);
+  store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
+  const { problems, notes, pauses } = await wait(240_000);
+  t.strictSame(problems, []);
+  t.match(notes, [/^metrics of archwright-webhook-b: .*503/]);
+  t.equal(pauses, 20, 'after a minute');
+});
+
+t.test('a controller whose metrics cannot be read may be the leader', async (t) => {
+  const { wait, states, refresh, store } = await setup(t);
+  states.get('archwright-controller-a')!.leads = false;
+  await refresh();
+  putPod(store, 'archwright-controller-b', 'controller', {});
+  t.match(await wait(0), { problems: [], notes: [/^metrics of archwright-controller-b: /] });
+});
+
+t.test('exit codes and output of the program', async (t) => {
+  const { store, config, states, refresh } = await installation(t);
+  store.fault(/^POST .*\/pods$/, {
+    status: 403,
+    message: 'admission webhook "pods.arch.example" denied the request',
+  });
+  const probe = () =>
+    run(['probe', '--kubeconfig', config, '--namespace', 'archwright', '--installation', '--timeout', '2s']);
+  const good = await probe();
+  t.match(good, {
+    code: 0,
+    out: /^the webhook answers.*\nthe configuration is in force, and agents answer\n$/,
+  });
+  for (const state of states.values()) state.readyAgents = 0;
+  await refresh();
+  const bad = await probe();
+  t.match(bad, { code: 1, err: /not within 2s:\n {2}no agent answers archwright-webhook-a/ });
+});

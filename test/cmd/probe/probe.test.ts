@@ -1,0 +1,103 @@
+import t, { type Test } from 'tap';
+import { probe } from '../../../cmd/probe.ts';
+import { systemClock } from '../../../src/async/clock.ts';
+import { connect } from '../../kube/support.ts';
+import { run } from '../run.ts';
+import { files } from '../world.ts';
+import { json, startKubeServer, type KubeAnswer } from '../../support/kube-server.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+
+const path = '/api/v1/namespaces/shop/pods';
+
+async function probed(t: Test, answers: readonly KubeAnswer[], signal = neverAborted) {
+  const server = await startKubeServer();
+  t.teardown(() => server.close());
+  server.script(path, ...answers);
+  let waited = 0;
+  const lines: string[] = [];
+  const answer = await probe({
+    client: connect(t, server),
+    namespace: 'shop',
+    image: 'registry.example.com/x:1',
+    timeoutMs: 9000,
+    clock: {
+      ...systemClock,
+      monotonic: () => waited,
+      sleep: async (ms, ending) => {
+        ending.throwIfAborted();
+        waited += ms;
+      },
+    },
+    signal,
+    progress: (line) => lines.push(line),
+  });
+  return { answer, lines, server, waited };
+}
+
+const asSent: KubeAnswer = (request, response) => json(JSON.parse(request.body), 201)(request, response);
+const annotations = {
+  'arch.example/decision': '{"v":1}',
+  'arch.example/summary': 'placed, requires amd64: all images can run there',
+};
+const decided = json({ metadata: { annotations } }, 201);
+const status = (code: number, message: string): KubeAnswer =>
+  json({ kind: 'Status', status: 'Failure', message, code }, code);
+
+t.test('a pod with a decision, or without the probe annotation, was seen by the webhook', async (t) => {
+  const { answer, server } = await probed(t, [decided]);
+  t.match(answer, {
+    isCalled: true,
+    what: 'its decision: placed, requires amd64: all images can run there (recorded as {"v":1})',
+  });
+  const [request] = server.requests;
+  t.equal(request?.query.get('dryRun'), 'All');
+  t.match(JSON.parse(request?.body ?? ''), {
+    metadata: { generateName: 'archwright-probe-', annotations: { 'arch.example/decision': 'probe' } },
+    spec: { containers: [{ image: 'registry.example.com/x:1', securityContext: { runAsNonRoot: true } }] },
+  });
+  t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, {
+    isCalled: true,
+    what: /nothing to add/,
+  });
+});
+
+t.test('a refusal by our webhook is success, one by another webhook is not', async (t) => {
+  const ours = status(403, 'admission webhook "pods.arch.example" denied the request: no architecture');
+  t.match((await probed(t, [ours])).answer, { isCalled: true, what: /no architecture/ });
+  for (const [code, text] of [
+    [403, 'admission webhook "policy.kyverno.example" denied the request'],
+    [403, 'pods is forbidden: User "x" cannot create resource "pods"'],
+    [404, 'namespaces "shop" not found'],
+  ] as const) {
+    const { answer, waited, server } = await probed(t, [status(code, text)]);
+    t.match(answer, { isCalled: false, isAnswered: false, what: new RegExp(text.slice(0, 20)) });
+    t.equal(waited, 0, 'no retry');
+    t.equal(server.requests.length, 1);
+  }
+});
+
+t.test('it retries until the time limit, and prints each reason once', async (t) => {
+  const late = await probed(t, [asSent, asSent, status(500, 'connection refused'), decided]);
+  t.equal(late.answer.isCalled, true);
+  t.equal(late.waited, 6000);
+  t.match(late.lines, [/came back unchanged/, /connection refused/]);
+  t.equal(late.lines.length, 2);
+  const never = await probed(t, [asSent]);
+  t.match(never.answer, { isCalled: false, what: /came back unchanged/ });
+  t.equal(never.waited, 8000);
+  t.equal(never.server.requests.length, 5);
+});
+
+t.test('an invalid kubeconfig is named', async (t) => {
+  const { broken } = files(t, { broken: 'users:\n- user: { token: a-secret' });
+  for (const command of [['probe'], ['report'], ['explain', 'pod/web'], ['clean', '--dry-run']]) {
+    const { code, err } = await run([...command, '--kubeconfig', broken]);
+    t.equal(code, 2, command.join(' '));
+    t.match(err, `kubeconfig ${broken} is not YAML in line 2: `, command.join(' '));
+    t.notMatch(err, /a-secret/, command.join(' '));
+  }
+});
+
+t.test('it ends on a stop signal', async (t) => {
+  await t.rejects(probed(t, [asSent], AbortSignal.abort(new Error('told to'))), /told to/);
+});

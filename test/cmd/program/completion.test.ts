@@ -1,0 +1,72 @@
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { fishScript, vocabularyOf, zshScript } from '../../../cmd/completion.ts';
+import { subcommands } from '../../../cmd/program/subcommands.ts';
+import { run } from '../run.ts';
+
+/** Bash's suggestions for the last word of a line. */
+function complete(script: string, ...words: string[]): string[] {
+  const line = ['archwright', ...words].map((word) => `'${word}'`).join(' ');
+  const commands = `${script}\nCOMP_WORDS=(${line}); COMP_CWORD=${words.length}; _archwright; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  const { stdout, stderr, status } = spawnSync('bash', ['--norc', '-c', commands], {
+    encoding: 'utf8',
+    timeout: 10_000,
+  });
+  if (status !== 0) throw new Error(stderr);
+  return stdout.split('\n').filter((word) => word !== '');
+}
+
+t.test('bash completes subcommands, words and flags', async (t) => {
+  const { code, out, err } = await run(['completion', 'bash']);
+  t.equal(code, 0);
+  t.equal(err, '');
+  const cases: [words: string[], offered: string[]][] = [
+    [['explai'], ['explain']],
+    [['--v'], ['--version']],
+    [['config', 'ch'], ['check']],
+    [['completion', 'z'], ['zsh']],
+    [['explain', '--filen'], ['--filename']],
+    [['webhook', '--inline'], ['--inline-budget']],
+    [['webhook', '--no-tolerate'], ['--no-tolerate-architecture-taint']],
+    [['webhook', '--kubelet-config'], []],
+    [['nonsense', '--x'], []],
+  ];
+  for (const [words, offered] of cases) t.same(complete(out, ...words), offered, words.join(' '));
+  t.same(complete(out, ''), [...Object.keys(subcommands), '--help', '--version']);
+});
+
+t.test('zsh and fish have every subcommand and flag, with correct quotes', async (t) => {
+  const vocabulary = await vocabularyOf(subcommands);
+  const [zsh, fish] = [zshScript(vocabulary), fishScript(vocabulary)];
+  for (const { word, flags } of vocabulary) {
+    t.match(zsh, `    ${word}) items=(`);
+    t.match(fish, `-n __fish_use_subcommand -a ${word} `);
+    const missing = flags.filter(
+      (flag) =>
+        !zsh.includes(`'${flag.word}:`) ||
+        !fish.includes(`seen_subcommand_from ${word}' -l ${flag.word.slice(2)} `),
+    );
+    t.same(missing, [], word);
+  }
+  const awkward = [{ word: 'it', help: "isn't \\ easy. Never", flags: [], words: [] }];
+  t.match(zshScript(awkward), "'it:isn'\\''t \\ easy'");
+  t.match(fishScript(awkward), "-d 'isn\\'t \\\\ easy'");
+});
+
+t.test('kubectl completes subcommands, words and flags', async (t) => {
+  const { out } = await run(['completion', 'kubectl']);
+  const file = join(t.testdir(), 'kubectl_complete-archwright');
+  writeFileSync(file, out, { mode: 0o755 });
+  const completeKubectl = (...words: string[]): string[] =>
+    spawnSync(file, words, { encoding: 'utf8', timeout: 10_000 }).stdout.trimEnd().split('\n');
+  t.same(completeKubectl('explai'), ['explain', ':0']);
+  t.same(completeKubectl('explain', '--filen'), ['--filename', ':0']);
+  t.same(completeKubectl('explain', 'pod/x', '--filen'), ['--filename', ':0']);
+  t.same(completeKubectl('config', 'ch'), ['check', ':0']);
+  t.same(completeKubectl('nonsense', '--x'), [':0']);
+  t.same(completeKubectl('explain', '$(false)*'), [':0'], 'input is not executed');
+  t.same(completeKubectl(''), [...Object.keys(subcommands), '--help', '--version', ':0']);
+  t.same(completeKubectl(), [...Object.keys(subcommands), '--help', '--version', ':0']);
+});

@@ -1,0 +1,84 @@
+import t from 'tap';
+import { parseFlags, settingsOf } from '../../../cmd/program/flags.ts';
+import type { Subcommand } from '../../../cmd/program/subcommand.ts';
+
+const subcommand: Subcommand = {
+  usage: '',
+  description: '',
+  settings: 'all',
+  flags: {
+    output: { help: 'How.', value: 'FORMAT', short: 'o' },
+    verbose: { help: 'More.', short: 'v' },
+  },
+  run: () => Promise.resolve(0),
+};
+
+function parse(...args: string[]) {
+  const { own, ...rest } = parseFlags(subcommand, args);
+  return { ...rest, own: Object.fromEntries(own) };
+}
+
+const nothing = { help: false, positionals: [], own: {}, settings: {} };
+
+t.test('flags are parsed in each form', async (t) => {
+  const cases: [string[], object][] = [
+    [[], {}],
+    [['--listen', ':1'], { settings: { listen: ':1' } }],
+    [['--listen=:1'], { settings: { listen: ':1' } }],
+    [['--listen', ':1', '--listen', ':2'], { settings: { listen: ':2' } }],
+    [['--listen='], { settings: { listen: '' } }],
+    [['--agents', 'a,b', '--agents', 'c'], { settings: { agents: 'a,b,c' } }],
+    [
+      ['--preferred-weights', 'a=1', '--preferred-weights=b=2'],
+      { settings: { preferredWeights: 'a=1,b=2' } },
+    ],
+    [['--architectures', '{}', '--architectures={ a = {} }'], { settings: { architectures: '{ a = {} }' } }],
+    [['--tolerations', '{ key = "a" }'], { settings: { tolerations: '{ key = "a" }' } }],
+    [['--docker-config', 'f'], { settings: { dockerConfigPathCandidates: 'f' } }],
+    [['--docker-config-path-candidates', 'f'], { settings: { dockerConfigPathCandidates: 'f' } }],
+    [['--tolerate-architecture-taint'], { settings: { tolerateArchitectureTaint: 'true' } }],
+    [['--no-tolerate-architecture-taint'], { settings: { tolerateArchitectureTaint: 'false' } }],
+    [['--config', 'f'], { config: 'f' }],
+    [['-o', 'json', '-v'], { own: { output: ['json'], verbose: [''] } }],
+    [['-ojson'], { own: { output: ['json'] } }],
+    [['-vo', 'json', '--output=b'], { own: { output: ['json', 'b'], verbose: [''] } }],
+    [['--output', '-'], { own: { output: ['-'] } }],
+    [['--output=-x'], { own: { output: ['-x'] } }],
+    [['a', '-', '--verbose', 'b'], { positionals: ['a', '-', 'b'], own: { verbose: [''] } }],
+    [['--', '--verbose', '-x'], { positionals: ['--verbose', '-x'] }],
+    [['-h'], { help: true }],
+  ];
+  for (const [args, expected] of cases) t.same(parse(...args), { ...nothing, ...expected }, args.join(' '));
+});
+
+t.test('wrong usage is an error that names a fix', async (t) => {
+  const cases: [string[], string][] = [
+    [['--listn'], 'unknown flag --listn; did you mean --listen?'],
+    [['--listn=x'], 'unknown flag --listn; did you mean --listen?'],
+    [['-x'], 'unknown flag -x'],
+    [['--kubelet'], 'unknown flag --kubelet'],
+    [['--no-listen'], 'unknown flag --no-listen; did you mean --listen?'],
+    [['--no-verbose'], 'unknown flag --no-verbose; did you mean --verbose?'],
+    [['--listen'], '--listen needs a value'],
+    [['--listen', '--verbose'], '--listen needs a value; if it is --verbose, write --listen=--verbose'],
+    [['-o'], '-o needs a value'],
+    [['--verbose=yes'], '--verbose is a switch and takes no value'],
+    [['--tolerate-architecture-taint=false'], '--tolerate-architecture-taint is a switch and takes no value'],
+    [['--__proto__', 'x'], 'unknown flag --__proto__'],
+  ];
+  for (const [args, message] of cases) {
+    t.throws(() => parse(...args), { name: 'UsageError', message }, args.join(' '));
+  }
+});
+
+t.test('each part accepts its settings as flags', async (t) => {
+  t.ok('inlineBudget' in settingsOf({ settings: 'webhook' }));
+  t.notOk('stateDir' in settingsOf({ settings: 'webhook' }));
+  t.ok('stateDir' in settingsOf({ settings: 'all' }));
+  t.same(settingsOf({ settings: 'none' }), {});
+  const flags = { namespace: { value: 'NAME', help: '' } };
+  t.notOk('namespace' in settingsOf({ settings: 'explain', flags }), 'its own flag has this name');
+  t.ok('namespace' in settingsOf({ settings: 'explain' }));
+  const none = { ...subcommand, settings: 'none' as const };
+  t.throws(() => parseFlags(none, ['--config', 'f']), /unknown flag --config/);
+});

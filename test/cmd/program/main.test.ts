@@ -1,0 +1,171 @@
+import t from 'tap';
+import type { Invocation, Subcommand } from '../../../cmd/program/subcommand.ts';
+import { subcommands } from '../../../cmd/program/subcommands.ts';
+import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
+import { secret } from '../../../src/telemetry/secret.ts';
+import { run } from '../run.ts';
+
+/** A program with one subcommand. */
+function only(work: (invocation: Invocation) => Promise<number>) {
+  const subcommand: Subcommand = {
+    usage: '[FLAGS] THING',
+    description: 'Does a `thing`.',
+    settings: 'agent',
+    flags: { often: { help: 'Does it often.', short: 'o' } },
+    run: work,
+  };
+  return { thing: { summary: 'does it', load: () => Promise.resolve({ subcommand }) } };
+}
+
+t.test('help and version', async (t) => {
+  for (const args of [['--help'], ['-h'], ['help']]) {
+    const { code, out, err } = await run(args);
+    t.same([code, err], [0, '']);
+    t.match(out, /^Usage: archwright SUBCOMMAND/);
+    for (const name of Object.keys(subcommands)) t.match(out, new RegExp(`^  ${name} `, 'm'));
+  }
+  t.match(await run(['--version']), { code: 0, out: /^archwright \d+\.\d+\.\d+ \(\w+\)\n$/, err: '' });
+});
+
+t.test('`--help` of a subcommand, at any position', async (t) => {
+  for (const args of [
+    ['thing', '--help'],
+    ['thing', '-h'],
+    ['thing', 'x', '--listen', ':1', '--help'],
+  ]) {
+    const { code, out } = await run(args, { subcommands: only(() => Promise.reject(new Error('was run'))) });
+    t.equal(code, 0);
+    t.match(out, /^Usage: archwright thing \[FLAGS\] THING\n\nDoes a thing\.\n/);
+    t.match(out, '-o, --often\n      Does it often.');
+    t.match(
+      out,
+      /^Settings, which are flags too \(`archwright help thing` describes them\):\n(?: .*\n)* .*--listen/m,
+    );
+    t.notMatch(out, 'Default: "127.0.0.1:8443".');
+    t.notMatch(out, '--inline-budget', 'a setting of another part');
+    for (const line of out.split('\n')) t.ok(line.length <= 100, line);
+  }
+});
+
+t.test('`help SUBCOMMAND` describes every setting', async (t) => {
+  const { code, out } = await run(['help', 'thing'], { subcommands: only(() => Promise.resolve(1)) });
+  t.equal(code, 0);
+  t.match(out, '--listen ADDRESS AND PORT');
+  t.match(out, 'Default: "127.0.0.1:8443".');
+  t.notMatch(out, '--inline-budget', 'a setting of another part');
+  for (const line of out.split('\n')) t.ok(line.length <= 100, line);
+  t.match(await run(['help', 'exlpain']), {
+    code: 2,
+    err: /unknown subcommand exlpain; did you mean explain/,
+  });
+});
+
+t.test('every subcommand has help of less than 60 lines', async (t) => {
+  for (const name of Object.keys(subcommands)) {
+    const { code, out } = await run([name, '--help']);
+    t.equal(code, 0, name);
+    t.match(out, new RegExp(`^Usage: archwright ${name} `), name);
+    t.ok(out.split('\n').length < 60, `${name}: ${out.split('\n').length} lines`);
+  }
+});
+
+t.test('a subcommand gets its arguments, flags, settings and stop signal', async (t) => {
+  let got: Invocation | undefined;
+  const given = only((invocation) => {
+    got = invocation;
+    return Promise.resolve(7);
+  });
+  const env = { ARCHWRIGHT_CONFIG: '/env.toml' };
+  const stop = AbortSignal.abort('SIGTERM');
+  const { code } = await run(['thing', 'a', '--often', '--listen', ':1', 'b'], {
+    subcommands: given,
+    env,
+    stop,
+  });
+  t.equal(code, 7);
+  t.match(got, {
+    positionals: ['a', 'b'],
+    sources: { file: '/env.toml', env, flags: { listen: ':1' }, part: 'agent' },
+    stop: { aborted: true, reason: 'SIGTERM' },
+  });
+  t.same([...(got?.flags ?? [])], [['often', ['']]]);
+  await run(['thing', '--config', '/flag.toml'], { subcommands: given, env });
+  t.equal(got?.sources.file, '/flag.toml');
+});
+
+t.test('a subcommand for every part has no checks of a single part', async (t) => {
+  for (const settings of ['all', 'none'] as const) {
+    let got: Invocation | undefined;
+    const subcommand: Subcommand = {
+      usage: '',
+      description: '',
+      settings,
+      flags: {},
+      run: (invocation) => {
+        got = invocation;
+        return Promise.resolve(0);
+      },
+    };
+    await run(['thing'], {
+      subcommands: { thing: { summary: '', load: () => Promise.resolve({ subcommand }) } },
+    });
+    t.equal(got?.sources.part, undefined, settings);
+  }
+});
+
+t.test('errors are one line', async (t) => {
+  const fails = (error: unknown) =>
+    only(async () => {
+      throw error;
+    });
+  const error = new Error('the disk is gone\nwith details');
+  t.same(await run(['thing'], { subcommands: fails(error) }), {
+    code: 1,
+    out: '',
+    err: 'archwright: the disk is gone\n',
+  });
+  t.same(await run(['thing'], { subcommands: fails('a text') }), {
+    code: 1,
+    out: '',
+    err: 'archwright: a text\n',
+  });
+});
+
+t.test('a secret in an error is masked', async (t) => {
+  secret('told-in-confidence');
+  const failing = only(() => Promise.reject(new Error('wrong password told-in-confidence')));
+  const { err } = await run(['thing', '--log-level=debug'], { subcommands: failing });
+  t.match(err, 'wrong password [secret]');
+  t.notMatch(err, 'told-in-confidence');
+});
+
+t.test('under the log level debug, an error has a stack', async (t) => {
+  const failing = only(() => Promise.reject(new Error('gone')));
+  const cases: [string[], Record<string, string>, boolean][] = [
+    [['thing', '--log-level', 'debug'], {}, true],
+    [['thing', '--log-level=trace'], {}, true],
+    [['thing'], { ARCHWRIGHT_LOG_LEVEL: 'debug' }, true],
+    [['thing', '--log-level', 'info'], { ARCHWRIGHT_LOG_LEVEL: 'debug' }, false],
+    [['thing', '--log-level=warn'], {}, false],
+    [['thing'], {}, false],
+  ];
+  for (const [args, env, expected] of cases) {
+    const { err } = await run(args, { env, subcommands: failing });
+    t.equal(err.includes('main.test.ts'), expected, `${args.join(' ')} ${JSON.stringify(env)}`);
+  }
+});
+
+t.test('an invalid configuration ends with 2 and names every problem', async (t) => {
+  const problems = [1, 2].map((line) => ({
+    kind: 'file' as const,
+    where: `f:${line}`,
+    key: 'k',
+    message: 'is wrong',
+  }));
+  const given = only(() => Promise.reject(new ConfigurationError(problems)));
+  t.same(await run(['thing'], { subcommands: given }), {
+    code: 2,
+    out: '',
+    err: 'archwright: f:1: k is wrong\narchwright: f:2: k is wrong\n',
+  });
+});

@@ -1,0 +1,117 @@
+/** Wrong usage of each subcommand ends with 2, writes nothing to standard output and says what to change. */
+import { join } from 'node:path';
+import t from 'tap';
+import { run } from '../run.ts';
+import { files, kubeconfig } from '../world.ts';
+
+const paths = files(t, {
+  'pod.yaml': '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[]}}',
+  'bad.yaml': 'kind: Pod\nmetadata:\n  name: [a\n',
+  'service.yaml': 'apiVersion: v1\nkind: Service\nmetadata: { name: front }\n',
+  'other.yaml': 'replicaCount: 2\n',
+  'bad.toml': 'a = = 1\n',
+  config: kubeconfig('https://127.0.0.1:1'),
+});
+const pod = paths['pod.yaml'];
+const tolerable = join(import.meta.dirname, '../../../examples/migrate/tolerable.toml');
+const controller = ['controller', '--kubeconfig', paths.config];
+const badName = /--service-account must be NAMESPACE\/NAME/;
+
+const cases: readonly (readonly [args: readonly string[], message: RegExp, code?: number])[] = [
+  [[], /^archwright: name a subcommand: .*config/],
+  [['conifg'], /^archwright: unknown subcommand conifg; did you mean config\?\nSee archwright --help\.\n$/],
+  [['toString'], /^archwright: unknown subcommand toString\n/],
+  [['--verison'], /^archwright: unknown flag --verison; did you mean --version\?/],
+  [
+    ['config', '--listn', 'x'],
+    /^archwright config: unknown flag --listn; did you mean --listen\?\nSee archwright config --help/,
+  ],
+
+  [['agent', '--check', '--output', 'yaml'], /--output must be list or json, not yaml/],
+  [['agent', '--output', 'json'], /--output needs --check/],
+  [['agent', '--check', '--kubelet-config-bin-dir', '/bin'], /kubeletConfig\.binDir/],
+  [['agent'], /name the directory with tls\.crt, tls\.key and ca\.crt by --tls-dir/],
+
+  [['clean', 'everything'], /takes no arguments, but got everything/],
+  [['clean', '-o', 'yaml'], /--output must be table or json, not yaml/],
+  [['clean'], /no cluster found; set --kubeconfig/],
+
+  [['completion'], /name one of bash, zsh, fish, kubectl/],
+  [['completion', 'bash', 'zsh'], /name one of/],
+  [['completion', 'bahs'], /unknown shell bahs; did you mean bash/],
+  [['completion', 'toString'], /unknown shell toString/],
+
+  [['config'], /name what to do: check, print, convert/],
+  [['config', 'chekc'], /unknown action chekc; did you mean check\?/],
+  [['config', 'check', 'a', 'b'], /takes one file, but also got b/],
+  [['config', 'check', '-', '-'], /takes one file/],
+  [['config', 'check', '-o', 'json'], /--output belongs to print/],
+  [['config', 'print', '-o', 'yaml'], /--output must be toml or json, not yaml/],
+  [['config', 'print', '--listen', 'x'], /^archwright: --listen: listen must be an address/],
+  [['config', 'convert'], /name the files/],
+  [['config', 'convert', paths['other.yaml']], /this is not a configuration of/, 1],
+  [['config', 'convert', paths['service.yaml']], /nothing to convert/, 1],
+  [['config', 'convert', `${pod}.gone`], /no such file/],
+  [['config', 'convert', paths['bad.toml']], /bad\.toml/],
+  [['config', 'convert', tolerable, '-o', 'xml'], /--output values, toml, resources, not xml/],
+
+  [['controller'], /run it in a pod, or select a cluster with --kubeconfig/],
+  [controller, /set the namespace of archwright with --namespace/],
+  [[...controller, '--lease-duration', '5s'], /leaseRenewDeadline/],
+
+  [['explain'], /name a file \(-f FILE, or -f - for standard input\) or an object of the cluster/],
+  [['explain', pod], /is not an object; use KIND\/NAME/],
+  [['explain', '-f', paths['bad.yaml']], /bad\.yaml:[34]:\d+: /],
+  [['explain', '-f', `${pod}.gone`], /there is no such file/],
+  [['explain', '-f', paths['service.yaml']], /the input contains no pod and no workload/],
+  [['explain', '-f', pod, '-o', 'toml'], /--output must be table or json or yaml/],
+  [['explain', '-f', pod, '--kubeconfig', '/nonexistent/kubeconfig'], /\/nonexistent\/kubeconfig/],
+  [['explain', '-f', pod, '--context', 'nowhere'], /no context nowhere/],
+  [['explain', '-f', pod, '--agents', 'https://127.0.0.1:1'], /agentTlsDir/],
+  [['explain', '-f'], /-f needs a value/],
+  ...['pod', 'pod/', 'pod/a/b'].map(
+    (name) => [['explain', name], /is not an object; use KIND\/NAME/] as const,
+  ),
+  [['explain', 'pdo/web'], /pdo is not a kind with pods/],
+  [['explain', 'service/web'], /service is not a kind with pods/],
+
+  [['inspect'], /name at least one image/],
+  [['inspect', '--output', 'yaml', 'a'], /--output must be table or json, not yaml/],
+  [['inspect', '--outptu', 'json', 'a'], /unknown flag --outptu.*--output/],
+  [['inspect', '--pull-secret'], /--pull-secret needs a value/],
+  [['inspect', '--pull-secret', '/nonexistent/secret.yaml', 'a'], /there is no such file/],
+  [['inspect', '--config', '/nonexistent/archwright.toml', 'a'], /no such file/],
+  [['inspect', '--inspect-timeout', 'soon', 'a'], /inspect-timeout|inspectTimeout/],
+  [
+    ['inspect', '--kubelet-config-bin-dir', '/bin', 'a.example/b'],
+    /kubeletConfig\.binDir.*needs kubeletConfig\.config or kubeletConfig\.configDir/,
+  ],
+  ...['a', 'a/', '/a', 'a/b/c', 'A/b', 'a/b,c'].map(
+    (name) => [['inspect', '--service-account', name, 'r.example/a'], badName] as const,
+  ),
+
+  [['probe', 'x'], /takes no arguments, but got x/],
+  [['probe', '--timeout', 'soon'], /must be a duration/],
+  [['probe', '--kubeconfig', '/nowhere/config'], /nowhere/],
+
+  [['report', 'web'], /takes no arguments/],
+  [['webhook', '--tolerate-architecture-taint', 'false'], /takes no arguments, but got false/],
+  [['agent', 'check'], /takes no arguments, but got check/],
+  [['controller', 'x'], /takes no arguments, but got x/],
+  [['report', '-o', 'yaml'], /--output must be table or csv or json/],
+  [['report', '--by', 'node'], /--by must be workload or image, not node/],
+  [['report', '-a', 'arm 64'], /--architecture: unknown architecture arm 64; did you mean arm64\?/],
+  [['report', '--architecture', 'amd46'], /--architecture: unknown architecture amd46; did you mean amd64\?/],
+  [['report', '--architecture', 'aarch64'], /did you mean arm64\?/],
+  [['report'], /no cluster found; set --kubeconfig/],
+
+  [['webhook'], /name the directory with tls\.crt and tls\.key by --tls-dir/],
+];
+
+for (const [args, message, code = 2] of cases) {
+  t.test(`wrong usage: ${args.join(' ')}`, async (t) => {
+    const result = await run(args);
+    t.same([result.code, result.out], [code, '']);
+    t.match(result.err, message);
+  });
+}

@@ -1,0 +1,87 @@
+/** Judged pods for tests of the page of `archwright report`. */
+import type { Blocker } from '../../../cmd/report/blockers.ts';
+import type { JudgedPod } from '../../../cmd/report/rows.ts';
+
+export interface JudgedOptions {
+  readonly namespace?: string;
+  readonly kind?: string;
+  readonly name: string;
+  readonly image?: string;
+  readonly cpu?: number;
+  /** In bytes. */
+  readonly memory?: number;
+  readonly on?: string | undefined;
+  readonly node?: string;
+  readonly blockers?: readonly Blocker[];
+  readonly why?: string;
+}
+
+const verdicts = {
+  image: 'no',
+  broken: 'no',
+  unknown: 'unknown',
+  selector: 'pinned',
+  affinity: 'pinned',
+} as const;
+
+export function judgedPod(options: JudgedOptions): JudgedPod {
+  const { namespace = 'shop', kind = 'Deployment', name, image = `registry.example.com/${name}:1` } = options;
+  const { cpu = 1, memory = 2 ** 30, on, node, blockers = [], why = '' } = options;
+  const requests = { cpu, memory };
+  const made = {
+    os: 'linux',
+    pod: { spec: { containers: [] } },
+    requests,
+    requestsByImage: new Map([[image, requests]]),
+    wanted: { uses: [], namespace, pullSecrets: { names: [] }, serviceAccount: undefined },
+  };
+  const [main] = blockers;
+  const ofImage = blockers.find((each) => each.image === image);
+  return {
+    pod: { namespace, owner: undefined, name, node, made },
+    workload: { apiVersion: 'apps/v1', kind, name },
+    judged: { verdict: main === undefined ? 'yes' : verdicts[main.cause], why },
+    images: [
+      {
+        image,
+        verdict: ofImage === undefined ? 'yes' : ofImage.cause === 'unknown' ? 'unknown' : 'no',
+        architectures: ofImage === undefined ? ['amd64', 'arm64'] : ['amd64'],
+        why,
+      },
+    ],
+    on,
+    blockers,
+  };
+}
+
+/** Every n-th workload has this blocker. The first match counts. */
+const blocked: readonly (readonly [every: number, Blocker['cause']])[] = [
+  [11, 'image'],
+  [97, 'broken'],
+  [61, 'unknown'],
+  [29, 'selector'],
+  [53, 'affinity'],
+];
+
+/** A deterministic cluster in which every state occurs. */
+export function largeCluster(workloads: number): readonly JudgedPod[] {
+  return Array.from({ length: workloads }, (_, index) => {
+    const image = `registry.example.com/team-${index % 40}/service-${index % 1200}:1.${index % 7}`;
+    const [, cause] = blocked.find(([every]) => index % every === 0) ?? [];
+    const isPinned = cause === 'selector' || cause === 'affinity';
+    const blockers = cause === undefined ? [] : [isPinned ? { cause } : { cause, image }];
+    const pods = 1 + (index % 3);
+    return Array.from({ length: pods }, () =>
+      judgedPod({
+        namespace: `team-${index % 40}`,
+        name: `service-${index}`,
+        image,
+        cpu: 0.1 + (index % 16) / 4,
+        memory: (64 + (index % 32) * 128) * 2 ** 20,
+        on: index % 9 === 0 ? 'arm64' : 'amd64',
+        blockers,
+        why: blockers.length === 0 ? '' : `${image} has amd64`,
+      }),
+    );
+  }).flat();
+}

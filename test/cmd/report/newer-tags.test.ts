@@ -1,0 +1,387 @@
+/** `archwright report --html --newer-tags`. */
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import t, { type Test } from 'tap';
+import { openTagLists, readTagList } from '../../../cmd/report/tag-lists.ts';
+import { newerTags } from '../../../cmd/report/tag-order.ts';
+import { InvalidDocument } from '../../../src/http/json.ts';
+import type { MatchedCredential } from '../../../src/credentials/credential.ts';
+import { parseReference } from '../../../src/images/references/reference.ts';
+import { createTagSource } from '../../../src/images/sources/tag-source.ts';
+import type { RegistryError } from '../../../src/registry/manifest-lookup.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+import { clientFor, credential, endpointOf } from '../../support/registry/client.ts';
+import { image, multiArch } from '../../support/registry/content.ts';
+import type { TestRegistry } from '../../support/registry/server.ts';
+import { putPod, startCluster } from './cluster.ts';
+import { run } from '../run.ts';
+import { directory, dockerConfig, files, pullSecret, registry } from '../world.ts';
+import { silentLog } from '../../support/captured.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+
+t.test('newer tags have the same variant, the smallest step first', async (t) => {
+  const cases: [tag: string, tags: readonly string[], newer: readonly string[]][] = [
+    [
+      '1.2.3',
+      ['1.2.3', '1.2.4', '1.2.10', '1.3.0', '1.9.1', '2.0.0', '10.1.0'],
+      ['1.2.10', '1.9.1', '10.1.0'],
+    ],
+    ['1.2.3', ['1.2.2', '1.1.9', '0.9.9'], []],
+    ['1.2.3', ['1.2.4'], ['1.2.4']],
+    ['1.2', ['1.3', '1.3.1', '2', '2.1', 'latest', 'v9.9'], ['1.3', '2.1']],
+    ['v1.2.3', ['1.2.4', 'v1.2.5', 'v2.0.0'], ['v1.2.5', 'v2.0.0']],
+    ['16', ['17', '18', '17.1', '18-alpine'], ['18']],
+    ['1.25-alpine', ['1.26', '1.26-alpine', '1.27-alpine-slim', '1.27-bookworm'], ['1.26-alpine']],
+    ['1.25-alpine3.18', ['1.26-alpine3.20', '1.27-alpine', '1.26-debian3.20'], ['1.26-alpine3.20']],
+    ['12.1.0-bookworm-slim', ['12.2.0-bookworm-slim', '12.3.0-bookworm'], ['12.2.0-bookworm-slim']],
+    ['1.2.3', ['1.3.0-rc1', '1.3.0-beta.2', '2.0.0-SNAPSHOT'], []],
+    ['1.2.3-rc1', ['1.2.3-rc2', '1.2.3', '2.0.0-rc1'], []],
+    ['1.2.3-debian-12-r3', ['1.2.4-debian-12-r0', '1.3.0'], ['1.2.4-debian-12-r0']],
+    ['latest', ['1.2.3', '2.0.0'], []],
+    ['sha-abcdef', ['sha-fedcba'], []],
+    ['3', ['4', '5.1', '20240923', '20250108'], ['4']],
+    ['20240923', ['3', '20250108', '99999999'], ['20250108']],
+    ['3.20', ['3.21', '2025.1', '3.20240923'], ['3.21']],
+    [
+      '2024.9.1-slim',
+      ['2024.12.0-slim', '2025.1.0-slim', '2101.1.0-slim', '3.0.0-slim'],
+      ['2024.12.0-slim', '2025.1.0-slim'],
+    ],
+    ['99999999999999999999.1', ['99999999999999999999.2'], []],
+  ];
+  for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
+});
+
+/** The requests for tags that the registry answered. */
+const listsIn = ({ requests }: TestRegistry) =>
+  requests.filter(({ path, status }) => path.endsWith('/tags/list') && status === 200);
+
+const regcred = { spec: { imagePullSecrets: [{ name: 'regcred' }] } };
+
+/** @param isOwn whether this machine has the credentials, instead of the pods */
+async function cluster(t: Test, { isOwn = false } = {}) {
+  const closed = await registry(t, {
+    auth: { kind: 'basic', users: { ann: 'password-of-ann' } },
+    tagsPerPage: 2,
+  });
+  const single = image('linux/amd64');
+  const both = multiArch(['linux/amd64', 'linux/arm64']);
+  for (const [tag, content] of [
+    ['1.2.3', single],
+    ['1.2.4', single],
+    ['1.3.0', both],
+    ['2.0.0', both],
+    ['2.0.0-alpine', both],
+    ['latest', both],
+  ] as const)
+    closed.push('team/app', tag, content);
+  closed.push('team/job', '1.0.0', single);
+  const { store, reportWith } = await startCluster(t);
+  const login = dockerConfig(closed.host, 'ann', 'password-of-ann');
+  const secret = JSON.parse(pullSecret(login)) as object;
+  store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
+  const images = ['app:1.2.3', 'app:2.0.0-alpine', 'job:1.0.0', `job:1.0.0@${single.digest}`];
+  for (const [index, name] of images.entries())
+    putPod(store, `shop/p${index}`, [`${closed.host}/team/${name}`], isOwn ? {} : regcred);
+  const { directory: DOCKER_CONFIG } = files(t, { 'config.json': isOwn ? login : '{}' });
+  const XDG_CACHE_HOME = directory(t);
+  const env = { XDG_CACHE_HOME, DOCKER_CONFIG };
+  const report = (...args: string[]) => reportWith({ env }, '--html', '-', ...args);
+  const json = (...args: string[]) => reportWith({ env }, '-o', 'json', ...args);
+  return { closed, store, report, json, cache: join(XDG_CACHE_HOME, 'archwright') };
+}
+
+t.test('--html --newer-tags suggests newer tags', async (t) => {
+  const { closed, report } = await cluster(t);
+  const without = await report();
+  t.match(without, { code: 0, err: '' });
+  t.notMatch(without.out, /[Nn]ewer tag|in place of/);
+  const unasked = closed.requests.filter(({ path }) => path.endsWith('/tags/list'));
+  t.same(unasked, [], 'off by default');
+
+  closed.clearRequests();
+  const { out, code, err } = await report('--newer-tags');
+  t.same([code, err], [0, '']);
+  const text = out.replaceAll(closed.host, 'R');
+  t.match(text, /"label":"Newer tag"/);
+  t.match(
+    text,
+    /Take R\/team\/app:1\.3\.0 in place of <span class="name">R\/team\/app:1\.2\.3</,
+    'the nearest tag with the architecture',
+  );
+  t.match(
+    text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' '),
+    /One step away: newer tags Image Newer tag that has it Pods CPU R\/team\/app:1\.2\.3 R\/team\/app:1\.3\.0 1 0\.5 /,
+  );
+  t.match(text, /Build for the architecture: <span class="name">R\/team\/job:1\.0\.0</);
+  t.match(
+    text,
+    /\["R\/team\/app:1\.2\.3",[^\]]*\["image"\],"amd64","R\/team\/app:1\.3\.0","R\/team\/app:1\.2\.3 has amd64"\]/,
+  );
+  const lists = listsIn(closed).map(({ path, query }) => `${path} ${query.get('last') ?? ''}`);
+  const pages = ['app/tags/list ', 'app/tags/list 1.2.4', 'app/tags/list 2.0.0', 'job/tags/list '];
+  const wanted = pages.map((page) => `/v2/team/${page}`);
+  t.same(lists.sort(), wanted, 'each repository once, in pages');
+  t.notMatch(out, /password-of-ann/);
+
+  closed.faults.add(/\/tags\/list/, { kind: 'status', status: 429 });
+  const limited = await report('--newer-tags', '--no-cache');
+  t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
+  t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
+  t.match(await run(['report', '--newer-tags', '--drift', '-o', 'json']), { code: 2, err: /needs --html/ });
+});
+
+t.test('-o json --newer-tags has newer tags', async (t) => {
+  const { closed, json } = await cluster(t);
+  const newer = async (...args: string[]) => {
+    const { out, code, err } = await json(...args);
+    t.same([code, err], [0, '']);
+    const { images } = JSON.parse(out.replaceAll(closed.host, 'R')) as {
+      readonly images: readonly { readonly image: string; readonly newerTag?: string }[];
+    };
+    return images.flatMap(({ image, newerTag }) => (newerTag === undefined ? [] : [[image, newerTag]]));
+  };
+  t.same(await newer(), []);
+  t.same(await newer('--newer-tags'), [['R/team/app:1.2.3', 'R/team/app:1.3.0']]);
+});
+
+t.test('without the permission to read Secrets, a published report lists tags anonymously', async (t) => {
+  const open = await registry(t);
+  open.push('app', '1.0', image('linux/amd64'));
+  open.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
+  const { store, report } = await startCluster(t);
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright', { data: { 'archwright.toml': '' } });
+  putPod(store, 'shop/app', [`${open.host}/app:1.0`], regcred);
+  store.fault(/\/(?:secrets|serviceaccounts)\//, { status: 403 });
+  const flags = ['--local', '--release', 'archwright/archwright'];
+  const { code, err } = await report(...flags, '--publish', '--newer-tags', '--no-cache');
+  t.equal(code, 0, err);
+  t.notMatch(err, /newer tags/);
+  const published = '/api/v1/namespaces/archwright/configmaps/archwright-report';
+  const { binaryData } = store.get(published) as unknown as { binaryData: Record<string, string> };
+  const page = gunzipSync(Buffer.from(binaryData['report.html.gz'] ?? '', 'base64')).toString('utf8');
+  t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
+});
+
+t.test('a list of tags is cached between runs', async (t) => {
+  const { closed, report, cache } = await cluster(t, { isOwn: true });
+  const file = join(cache, 'tag-lists.ndjson');
+  const listed = async (...args: string[]): Promise<number> => {
+    closed.clearRequests();
+    const { out, code, err } = await report('--newer-tags', ...args);
+    t.same([code, err], [0, '']);
+    t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
+    return listsIn(closed).length;
+  };
+  t.equal(await listed(), 4);
+  t.equal(await listed(), 0);
+  t.equal(statSync(file).mode & 0o777, 0o600);
+  t.equal(statSync(cache).mode & 0o777, 0o700);
+  const written = readFileSync(file, 'utf8');
+  t.match(written, /"repository":"[^"]*\/team\/app","listedAt":\d+,"isComplete":true,"tags":\["1\.2\.3",/);
+  t.notMatch(written, /password|\bann\b/);
+  t.equal(await listed('--no-cache'), 4);
+
+  for (const wrong of [written.replace('1.3.0', '9.9.9'), '{}', '\0'.repeat(1000)]) {
+    writeFileSync(file, wrong);
+    closed.clearRequests();
+    const { err, out } = await report('--newer-tags');
+    t.match(err, /the state file is ignored/);
+    t.notMatch(out, /9\.9\.9/);
+    t.equal(readFileSync(file, 'utf8').length, written.length, 'written anew');
+  }
+});
+
+t.test('a list that needed a pull secret is not cached between runs', async (t) => {
+  const { closed, report, cache } = await cluster(t);
+  for (const run of [1, 2]) {
+    closed.clearRequests();
+    const { out, code, err } = await report('--newer-tags');
+    t.same([code, err], [0, '']);
+    t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
+    t.equal(listsIn(closed).length, 4, `run ${run}`);
+  }
+  t.notOk(existsSync(join(cache, 'tag-lists.ndjson')));
+});
+
+t.test('tags are listed with the credentials of a pod that can pull the image', async (t) => {
+  const { closed, store, report } = await cluster(t);
+  const wrong = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'wrong'))) as object;
+  store.put('/api/v1/namespaces/bank/secrets/regcred', wrong);
+  putPod(store, 'bank/first', [`${closed.host}/team/app:1.2.3`], regcred);
+  const { out, err } = await report('--newer-tags');
+  t.equal(err, '');
+  t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
+});
+
+t.test('if credentials may not list tags, those of other pods with the image may', async (t) => {
+  const users = ['ann', 'ann', 'bob', 'eve', 'joe'];
+  const closed = await registry(t, {
+    auth: { kind: 'basic', users: Object.fromEntries(users.map((name) => [name, `password-of-${name}`])) },
+  });
+  closed.push('app', '1.0', image('linux/amd64'));
+  closed.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
+  const { store, reportWith } = await startCluster(t);
+  for (const [index, name] of users.entries()) {
+    const login = dockerConfig(closed.host, name, `password-of-${name}`);
+    const secret = pullSecret(login, { name: 'regcred', namespace: `n${index}` });
+    store.put(`/api/v1/namespaces/n${index}/secrets/regcred`, JSON.parse(secret) as object);
+    putPod(store, `n${index}/app`, [`${closed.host}/app:1.0`], regcred);
+  }
+  const report = async () => {
+    closed.clearRequests();
+    const { code, out, err } = await reportWith({}, '-o', 'json', '--newer-tags', '--no-cache');
+    t.equal(code, 0, err);
+    const lists = closed.requests.filter(({ path }) => path.endsWith('/tags/list'));
+    const isFound = out.includes(`"newerTag": "${closed.host}/app:1.1"`);
+    return { isFound, err, listedAs: lists.flatMap(({ authorization }) => authorization?.user ?? []) };
+  };
+  t.same(await report(), { isFound: true, err: '', listedAs: ['ann'] });
+
+  const refuse = (status: number, times = Infinity) =>
+    closed.faults.add(/\/tags\/list/, { kind: 'status', status }, { times, isAuthorized: true });
+  for (const status of [401, 403, 404]) {
+    refuse(status, 1);
+    t.same(await report(), { isFound: true, err: '', listedAs: ['ann', 'bob'] }, `${status}`);
+  }
+
+  refuse(503, 1);
+  t.match(await report(), { isFound: false, err: /503/, listedAs: ['ann'] }, 'others would fail too');
+
+  refuse(403);
+  const { err, ...refused } = await report();
+  t.same(refused, { isFound: false, listedAs: ['ann', 'bob', 'eve'] }, 'at most three');
+  t.match(
+    err,
+    /^archwright: warning: newer tags: [^\n]*n0\/regcred[^\n]*n2\/regcred[^\n]*n3\/regcred[^\n]*\n$/,
+  );
+});
+
+t.test('a truncated list leads to a warning, from the cache too', async (t) => {
+  const { closed, report } = await cluster(t, { isOwn: true });
+  for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
+  for (const how of ['listed', 'cached']) {
+    const { code, out, err } = await report('--newer-tags');
+    t.equal(code, 0);
+    t.ok(out.replaceAll(closed.host, 'R').includes('<p>Some tags were not looked up:</p>'), how);
+    t.ok(out.includes('team/job has more than the 20 tags that were listed</li>'), how);
+    const warning =
+      'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n';
+    t.equal(err.replaceAll(closed.host, 'R'), warning, how);
+  }
+});
+
+t.test('malformed entries of the tag cache are refused', async (t) => {
+  const list = {
+    repository: 'docker.io/library/nginx',
+    listedAt: 1,
+    isComplete: true,
+    tags: ['1.25', 'latest'],
+  };
+  t.same(readTagList({ ...list, more: 1 }), list);
+  for (const wrong of [
+    null,
+    [],
+    { ...list, repository: 'nginx' },
+    { ...list, repository: 'docker.io/library/nginx:1' },
+    { ...list, repository: '../x' },
+    { ...list, repository: 1 },
+    { ...list, listedAt: '1' },
+    { ...list, isComplete: 'no' },
+    { ...list, tags: 'latest' },
+    { ...list, tags: ['a b'] },
+    { ...list, tags: ['\u001B[2J'] },
+    { ...list, tags: [1] },
+    { ...list, tags: Array.from({ length: 10_001 }, () => 'a') },
+  ])
+    t.throws(() => readTagList(wrong), InvalidDocument, JSON.stringify(wrong).slice(0, 80));
+});
+
+t.test('lists and failures are cached per credential', async (t) => {
+  const users = { ann: 'password-of-ann', bob: 'password-of-bob', node: 'password-of-node' };
+  const ann = credential('ann', users.ann, { source: 'pull-secret', id: 'ann' });
+  const bob = credential('bob', users.bob, { source: 'pull-secret', id: 'bob' });
+  const wrong = credential('ann', 'wrong', { source: 'pull-secret', id: 'wrong' });
+  const ofAccount = credential('node', users.node, { source: 'service-account' });
+  const presenting = (...credentials: readonly MatchedCredential[]) =>
+    credentials.map((each) => ({ pullCredentials: [each] }));
+  const inNamespaces = (...namespaces: readonly string[]) =>
+    namespaces.map((namespace) => ({ pullCredentials: [], serviceAccount: { namespace, name: 'default' } }));
+  const cases = [
+    { own: [], requests: presenting(wrong, ann, bob, ann), errors: ['unauthorized', '', '', ''], lists: 2 },
+    { own: [ofAccount], requests: inNamespaces('shop', 'bank', 'shop'), errors: ['', '', ''], lists: 2 },
+    {
+      own: [credential('node', users.node)],
+      requests: [...inNamespaces('shop', 'bank'), ...presenting(bob)],
+      errors: ['', '', ''],
+      lists: 1,
+      isKept: true,
+    },
+  ];
+  for (const { own, requests, errors, lists: count, isKept = false } of cases) {
+    const server = await registry(t, { auth: { kind: 'basic', users } });
+    server.push('app', '1', image('linux/amd64'));
+    const source = createTagSource({
+      registry: clientFor(t),
+      endpoints: { endpoints: () => Promise.resolve([endpointOf(server)]), fingerprint: () => '' },
+      credentials: { lookup: () => Promise.resolve(own) },
+      mayAskAnonymously: () => true,
+    });
+    const cache = directory(t);
+    const lists = await openTagLists({ source, directory: cache, log: silentLog });
+    const reference = parseReference(`${server.host}/app:1`);
+    const found: string[] = [];
+    for (const request of requests) {
+      const whole = { image: 'app', reference, pullPolicy: 'IfNotPresent', ...request } as const;
+      found.push(
+        await lists.tags(whole, neverAborted).then(
+          () => '',
+          (error: unknown) => (error as RegistryError).code,
+        ),
+      );
+    }
+    await lists.close();
+    t.same(found, errors);
+    t.equal(server.requests.filter(({ status }) => status === 200).length, count);
+    t.equal(existsSync(join(cache, 'tag-lists.ndjson')), isKept);
+  }
+});
+
+t.test('a list of tags expires after an hour', async (t) => {
+  const cache = directory(t);
+  const clock = createFakeClock();
+  const request = {
+    image: 'nginx:1',
+    reference: parseReference('nginx:1'),
+    pullPolicy: 'IfNotPresent',
+    pullCredentials: [],
+  } as const;
+  let requests = 0;
+  let tags = ['1.25'];
+  const source = async () => {
+    requests += 1;
+    return Promise.resolve({ tags, isComplete: true, credentialSource: 'anonymous' } as const);
+  };
+  const run = async (): Promise<number> => {
+    const before = requests;
+    const log = silentLog;
+    const lists = await openTagLists({ source, directory: cache, log, clock });
+    const { signal } = new AbortController();
+    const both = await Promise.all([lists.tags(request, signal), lists.tags(request, signal)]);
+    t.match(both, [{ tags }, { tags }]);
+    await lists.close();
+    return requests - before;
+  };
+  const hour = 3_600_000;
+  t.same([await run(), await run()], [1, 0]);
+  await clock.advance(hour - 1);
+  t.equal(await run(), 0, 'its age counts from the first request');
+  await clock.advance(1);
+  tags = Array.from({ length: 10_001 }, (_, index) => `1.${index}`);
+  t.same([await run(), await run()], [1, 1], 'too many to cache');
+  tags = ['1.26'];
+  t.equal(await run(), 1);
+  clock.setWall(clock.now() - 1);
+  t.equal(await run(), 1, 'a list from the future expires');
+});

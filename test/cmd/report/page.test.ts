@@ -1,0 +1,258 @@
+/** The page of `archwright report --html`. `npm run e2e:report` opens it in a browser. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import t from 'tap';
+import { percent } from '../../../cmd/report/amounts.ts';
+import { blockersOf, type Blocker } from '../../../cmd/report/blockers.ts';
+import { firstChanges } from '../../../cmd/report/page/changes.ts';
+import type { PageData } from '../../../cmd/report/page/data.ts';
+import { reportPage } from '../../../cmd/report/page/page.ts';
+import { sharesByState } from '../../../cmd/report/page/shares.ts';
+import type { JudgedPod } from '../../../cmd/report/rows.ts';
+import type { PodSpec } from '../../../src/kube/api/objects.ts';
+import { archIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
+import { judgedPod, largeCluster } from './judged-cluster.ts';
+import { putPod, shop, startCluster } from './cluster.ts';
+import { directory } from '../world.ts';
+
+function pageOf(pods: readonly JudgedPod[]): string {
+  return reportPage({
+    architecture: 'arm64',
+    lookups: 'from <this> machine',
+    pods,
+    namespaces: [],
+    made: new Date('2026-11-22T10:00:00Z'),
+    version: '0.1.0',
+  });
+}
+
+function dataIn(page: string): PageData {
+  const [, json = ''] = /<script type="application\/json" id="data">([^<]*)<\/script>/.exec(page) ?? [];
+  return JSON.parse(json) as PageData;
+}
+
+const requires = (architecture: string) => requiring(termOf(archIn(architecture)));
+
+t.test('a pod has all of its blockers, the most important first', async (t) => {
+  const yes = { image: 'both:1', verdict: 'yes', why: '' } as const;
+  const no = { image: 'old:1', verdict: 'no', why: 'x' } as const;
+  const unknown = { image: 'gone:1', verdict: 'unknown', why: 'x' } as const;
+  const cases: [
+    Partial<PodSpec>,
+    readonly (typeof yes | typeof no | typeof unknown)[],
+    readonly Blocker[],
+  ][] = [
+    [{}, [yes], []],
+    [onArch('arm64'), [yes], []],
+    [onArch('amd64'), [yes], [{ cause: 'selector' }]],
+    [requires('amd64'), [yes], [{ cause: 'affinity' }]],
+    [requires('arm64'), [yes], []],
+    [{ ...onArch('amd64'), ...requires('amd64') }, [yes], [{ cause: 'selector' }]],
+    [{}, [yes, no], [{ cause: 'image', image: 'old:1' }]],
+    [
+      requires('amd64'),
+      [unknown, no],
+      [{ cause: 'image', image: 'old:1' }, { cause: 'unknown', image: 'gone:1' }, { cause: 'affinity' }],
+    ],
+  ];
+  for (const [spec, images, expected] of cases) {
+    const { pod } = judgedPod({ name: 'a' });
+    const made = { ...pod.made, pod: { spec: { containers: [], ...spec } } };
+    const found = blockersOf({ pod: { ...pod, made }, workload: {}, images }, 'arm64', () => false);
+    t.same(found, expected);
+  }
+  const { pod, workload } = judgedPod({ name: 'a' });
+  const broken = blockersOf({ pod, workload, images: [no] }, 'arm64', (image) => image === 'old:1');
+  t.same(broken, [{ cause: 'broken', image: 'old:1' }]);
+});
+
+const old: Blocker = { cause: 'image', image: 'old:1' };
+const gone: Blocker = { cause: 'unknown', image: 'gone:1' };
+const selector: Blocker = { cause: 'selector' };
+/** 10 pods with 20 cores and 40 GiB. */
+const small = [
+  judgedPod({ name: 'web', cpu: 4, memory: 8 * 2 ** 30 }),
+  judgedPod({ name: 'web', cpu: 4, memory: 8 * 2 ** 30, on: 'arm64' }),
+  ...Array.from({ length: 3 }, () => judgedPod({ name: 'db', image: 'old:1', cpu: 2, blockers: [old] })),
+  judgedPod({ name: 'job', image: 'old:1', cpu: 3, blockers: [old, selector], memory: 4 * 2 ** 30 }),
+  ...Array.from({ length: 4 }, () =>
+    judgedPod({ name: 'gone', image: 'gone:1', cpu: 0.75, blockers: [gone] }),
+  ),
+];
+
+t.test('shares by blocker count each pod once', async (t) => {
+  const shares = sharesByState(small);
+  const gib = (value: number): number => value * 2 ** 30;
+  t.same(shares, {
+    ready: { pods: 2, cpu: 8, memory: gib(16) },
+    image: { pods: 4, cpu: 9, memory: gib(7) },
+    broken: { pods: 0, cpu: 0, memory: 0 },
+    unknown: { pods: 4, cpu: 3, memory: gib(4) },
+    selector: { pods: 0, cpu: 0, memory: 0 },
+    affinity: { pods: 0, cpu: 0, memory: 0 },
+  });
+  const texts = [0, 0.001, 0.404, 0.999, 1].map(percent);
+  t.same(texts, ['0 %', '< 1 %', '40 %', '> 99 %', '100 %']);
+});
+
+t.test('the changes with the greatest effect come first', async (t) => {
+  const steps = firstChanges(small).map(({ cause, subject, gain, blocked }) => [
+    `${cause} ${subject}`,
+    blocked,
+    gain.pods,
+    gain.cpu,
+  ]);
+  t.same(steps, [
+    // Then three pods of db can run; job still has its node selector.
+    ['image old:1', 4, 3, 6],
+    ['unknown gone:1', 4, 4, 3],
+    ['selector shop/Deployment/job', 1, 1, 3],
+  ]);
+  t.same(firstChanges(largeCluster(2000)).length, 10, 'at most ten');
+  t.same(firstChanges([]), []);
+});
+
+t.test('changes without effect of their own come with those that they need', async (t) => {
+  const shared: Blocker = { cause: 'image', image: 'shared:1' };
+  const own: Blocker = { cause: 'image', image: 'own:1' };
+  const pods = [
+    // Each of a hundred pods needs the shared image, and its own pin removed: 101 changes.
+    ...Array.from({ length: 100 }, (_, index) =>
+      judgedPod({ name: `p${index}`, blockers: [shared, selector] }),
+    ),
+    ...Array.from({ length: 40 }, () => judgedPod({ name: 'web', blockers: [own] })),
+    ...Array.from({ length: 90 }, () => judgedPod({ name: 'db', blockers: [old, selector] })),
+  ];
+  const steps = firstChanges(pods).map(({ subject, gain, blocked }) => [subject, gain.pods, blocked]);
+  t.same(steps.slice(0, 5), [
+    // 45 pods per change for two changes, then 40 for one.
+    ['old:1', 0, 90],
+    ['shop/Deployment/db', 90, 90],
+    ['own:1', 40, 40],
+    ['shared:1', 0, 100],
+    ['shop/Deployment/p0', 1, 1],
+  ]);
+  t.equal(steps.length, 10);
+  const many = Array.from({ length: 11 }, (_, index) => ({ cause: 'image', image: `i:${index}` }) as const);
+  t.same(firstChanges([judgedPod({ name: 'a', blockers: many })]), [], 'ten changes would have no effect');
+});
+
+t.test('the page needs no network, and runs only its own script', async (t) => {
+  const page = pageOf(small);
+  const [, policy = ''] = /http-equiv="Content-Security-Policy" content="([^"]*)"/.exec(page) ?? [];
+  const hash = (text = ''): string =>
+    `&#39;sha256-${createHash('sha256').update(text).digest('base64')}&#39;`;
+  const [, style] = /<style>(.*?)<\/style>/s.exec(page) ?? [];
+  const scripts = [...page.matchAll(/<script>(.*?)<\/script>/gs)].map(([, text]) => text);
+  t.equal(scripts.length, 1);
+  t.ok(policy.startsWith('default-src &#39;none&#39;; '), policy);
+  t.ok(policy.includes(`script-src ${hash(scripts[0])};`), 'the hash of the script');
+  t.ok(policy.includes(`style-src ${hash(style)};`), 'the hash of the style');
+  t.notMatch(page, /\son[a-z]+=|\sstyle=|javascript:|@import|url\(/i);
+  const addresses = [...page.matchAll(/\s(?:src|href|action|data)="([^"]*)"/g)].map(([, address]) => address);
+  t.same(addresses, ['data:,', '#table']);
+});
+
+t.test('names from the cluster are escaped', async (t) => {
+  const attacks = [
+    '</script><script>alert(1)</script>',
+    '<!--<script>',
+    '"><img src=x onerror=alert(1)>',
+    "' onmouseover='alert(1)",
+    '${alert(1)}',
+    '\u202Egnp.exe',
+  ];
+  for (const attack of attacks) {
+    const blockers: readonly Blocker[] = [{ cause: 'image', image: attack }, { cause: 'selector' }];
+    const names = { namespace: attack, kind: attack, name: attack, image: attack, on: attack };
+    const page = pageOf([judgedPod({ ...names, blockers, why: attack })]);
+    const markup = page.replace(/(id="data">)[^<]*/, '$1');
+    for (const part of ['<script>alert', '<!--<script', '<img', '\u202E'])
+      t.notOk(page.includes(part), `${attack}: ${part}`);
+    t.notOk(markup.includes("' onmouseover"), attack);
+    const shown = attack.replace('\u202E', '?');
+    const [workloads, namespaces, images] = dataIn(page).tables;
+    t.same(workloads?.rows[0]?.cells.slice(0, 2), [shown, `${shown}/${shown}`]);
+    t.equal(namespaces?.rows[0]?.cells[0], shown);
+    t.equal(images?.rows[0]?.cells[0], shown);
+  }
+});
+
+t.test('rows are grouped by workload, namespace and image, blocked ones first', async (t) => {
+  const [workloads, namespaces, images] = dataIn(pageOf(small)).tables;
+  const gib = 2 ** 30;
+  t.same(workloads?.rows, [
+    { cells: ['shop', 'Deployment/db', 3, '', 6, 3 * gib, ['image'], ''], causes: ['image'] },
+    { cells: ['shop', 'Deployment/gone', 4, '', 3, 4 * gib, ['unknown'], ''], causes: ['unknown'] },
+    {
+      cells: ['shop', 'Deployment/job', 1, '', 3, 4 * gib, ['image', 'selector'], ''],
+      causes: ['image', 'selector'],
+    },
+    { cells: ['shop', 'Deployment/web', 2, 'arm64', 8, 16 * gib, ['ready'], ''], causes: ['ready'] },
+  ]);
+  const all = ['ready', 'image', 'unknown', 'selector'];
+  t.same(namespaces?.rows, [{ cells: ['shop', 4, 10, 0.2, 20, 0.4, 27 * gib, 16 / 27, all], causes: all }]);
+  const found = images?.rows.map(({ cells: [image, , , pods], causes }) => [image, pods, causes]);
+  t.same(found, [
+    ['old:1', 4, ['image']],
+    ['gone:1', 4, ['unknown']],
+    ['registry.example.com/web:1', 2, ['ready']],
+  ]);
+});
+
+t.test('remaining pods by cause are also text, for screen readers', async (t) => {
+  const text = pageOf([...small, judgedPod({ namespace: 'bank', name: 'ledger' })])
+    .replaceAll(/<script.*?<\/script>|<style.*?<\/style>|<[^>]*>/gs, ' ')
+    .replaceAll(/\s+/g, ' ');
+  t.match(text, /some steps bring nothing before the next one\. An unknown image counts as if it had the/);
+  t.match(text, / Of these shop 12 image lacks it 9, image is unknown 3 All workloads/);
+});
+
+t.test('--html writes the page', async (t) => {
+  const open = await shop(t);
+  const { store, report } = await startCluster(t);
+  putPod(store, 'shop/web', [`${open.host}/both:1`]);
+  const folder = directory(t);
+  const file = `${folder}/report.html`;
+
+  const written = await report('--html', file);
+  t.match(written, { code: 0, out: '', err: `archwright report: ${file} written\n` });
+  const page = readFileSync(file, 'utf8');
+  const [row, ...more] = dataIn(page).tables[0]?.rows ?? [];
+  t.same(row?.cells.slice(0, 3), ['shop', 'Pod/web', 1]);
+  t.same(row?.causes, ['ready']);
+  t.same(more, []);
+  t.match(page, /all namespaces, archwright 0\.1\.0\. Images: looked up from this machine/);
+
+  const piped = await report('--html', '-', '-n', 'shop');
+  t.match(piped.out, /^<!doctype html>\n[^]*, namespaces shop, archwright/);
+  t.equal(piped.err, '');
+
+  const lookups = open.requests.length;
+  for (const [args, message] of [
+    [['--html', `${folder}/read/report.html`], new RegExp(`--html: ${folder}/read: there is no such`)],
+    [['--html', file, '-o', 'json'], /--html and --output exclude each other/],
+    [['--html', file, '--drift'], /--html and --drift exclude each other/],
+  ] as const) {
+    const { code, err } = await report(...args);
+    t.equal(code, 2);
+    t.match(err, message);
+  }
+  t.equal(open.requests.length, lookups, 'the error comes before lookups');
+  const into = await report('--html', folder);
+  t.match(into, { code: 2, err: /--html: .*is not a regular file/ });
+});
+
+t.test('progress is shown only on a terminal', async (t) => {
+  const open = await shop(t);
+  const { store, reportWith } = await startCluster(t);
+  for (const name of ['a', 'b'])
+    putPod(store, `shop/${name}`, [`${open.host}/both:1`], { spec: { nodeSelector: { name } } });
+  for (const isErrTerminal of [true, false]) {
+    const { code, err } = await reportWith({ isErrTerminal });
+    t.equal(code, 0);
+    const lines = err.split('\r').map((line) => line.replaceAll('\u001B[2K', ''));
+    const images = [1, 2].map((count) => `images of ${count} of 2 kinds of pods`);
+    t.same(lines, isErrTerminal ? ['reading pods', 'reading workloads', ...images, ''] : ['']);
+  }
+});

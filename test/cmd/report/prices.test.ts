@@ -1,0 +1,436 @@
+/** `archwright report --html --prices`: the sources of prices, and their sums. */
+import { readFileSync } from 'node:fs';
+import t, { type Test } from 'tap';
+import type { PageData } from '../../../cmd/report/page/data.ts';
+import { overlaidPrice, type NodeOverlay } from '../../../cmd/report/prices/node-overlays.ts';
+import { offerOfNode, offersOfFile } from '../../../cmd/report/prices/node-prices.ts';
+import { createSavings } from '../../../cmd/report/prices/savings.ts';
+import { noPriceList, parsePrices } from '../../../cmd/report/prices/price-file.ts';
+import type { Node } from '../../../src/kube/api/objects.ts';
+import { judgedPod } from './judged-cluster.ts';
+import { type Owner, putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
+import { run } from '../run.ts';
+import { files } from '../world.ts';
+
+const gib = 2 ** 30;
+
+t.test('a file of prices is parsed, or refused', async (t) => {
+  const text = [
+    'currency = "EUR"',
+    '[[node]]',
+    'instance-type = "m7g.large"',
+    'region = "eu-1"',
+    'on-demand = 0.1',
+    'spot = 0.04',
+    'architecture = "arm64"',
+    'vcpu = 2',
+    'memory = "8Gi"',
+    '[[node]]',
+    'instance-type = "m7i.large"',
+    'on-demand = 1',
+  ].join('\n');
+  t.same(parsePrices(text, 'p'), {
+    currency: 'EUR',
+    hoursPerMonth: 730,
+    entries: [
+      {
+        instanceType: 'm7g.large',
+        region: 'eu-1',
+        prices: { 'on-demand': 0.1, spot: 0.04 },
+        size: { architecture: 'arm64', vcpu: 2, memory: 8 * gib },
+      },
+      { instanceType: 'm7i.large', region: undefined, prices: { 'on-demand': 1 }, size: undefined },
+    ],
+  });
+  const node = (...lines: readonly string[]): string =>
+    ['[[node]]', 'instance-type = "a"', 'on-demand = 1', ...lines].join('\n');
+  const mistaken = /unknown architecture arm46; did you mean/;
+  const wrong: [string, RegExp][] = [
+    ['=', /^p:1: /],
+    ['prices = 1', /unknown key "prices"; known: currency, /],
+    ['currency = "dollars"', /currency must be a code such as "USD"/],
+    ['hours-per-month = 0', /hours-per-month must be a number up to 744/],
+    ['hours-per-month = 745', /hours-per-month must be a number up to 744/],
+    ['node = 1', /write \[\[node\]\]/],
+    ['[[node]]\nspot = 1', /^p:1: instance-type must be a string/],
+    ['[[node]]\ninstance-type = "a"', /^p:1: on-demand or spot must be set/],
+    [node('spot = "1"'), /spot must be a price for an hour/],
+    [node('spot = -1'), /spot must be a price for an hour/],
+    [node('spot = inf'), /spot must be a price for an hour/],
+    [node('sport = 1'), /unknown key "sport"; known: instance-type, /],
+    [node('vcpu = 2'), /belong together: architecture must be a string/],
+    [node('architecture = "arm46"', 'vcpu = 2', 'memory = "1Gi"'), mistaken],
+    [node('architecture = "arm64"', 'vcpu = 2'), /belong together: memory must be a quantity/],
+    [node('architecture = "arm64"', 'vcpu = 0', 'memory = "1Gi"'), /belong together: vcpu must be a number/],
+    [`${node()}\n${node()}`, /^p: a has two prices/],
+    [`${node('region = "r"')}\n${node('region = "r"')}`, /^p: a in r has two prices/],
+  ];
+  for (const [text, message] of wrong)
+    t.throws(() => parsePrices(text, 'p'), { message, name: 'UsageError' }, text);
+});
+
+t.test('NodeOverlays match the labels of nodes as in Karpenter', async (t) => {
+  const overlay = (key: string, operator: string, values: readonly string[] = []): NodeOverlay => ({
+    name: 'o',
+    weight: 0,
+    requirements: [{ key, operator, values }],
+    price: '1.5',
+    adjustment: undefined,
+  });
+  const labels = { type: 'm7g', cpu: '4' };
+  const cases: [NodeOverlay, boolean][] = [
+    [overlay('type', 'In', ['m7g', 'x']), true],
+    [overlay('type', 'In', ['x']), false],
+    [overlay('none', 'In', ['x']), false],
+    [overlay('toString', 'Exists'), false],
+    [overlay('type', 'NotIn', ['x']), true],
+    [overlay('none', 'NotIn', ['x']), true],
+    [overlay('type', 'NotIn', ['m7g']), false],
+    [overlay('type', 'Exists'), true],
+    [overlay('none', 'DoesNotExist'), true],
+    [overlay('type', 'DoesNotExist'), false],
+    [overlay('cpu', 'Gt', ['3']), true],
+    [overlay('cpu', 'Gt', ['4']), false],
+    [overlay('cpu', 'Gte', ['4']), true],
+    [overlay('cpu', 'Lt', ['4']), false],
+    [overlay('cpu', 'Lte', ['4']), true],
+    [overlay('none', 'Lte', ['4']), false],
+    [overlay('type', 'Gt', ['3']), false],
+    [overlay('cpu', 'Near', ['4']), false],
+    [{ ...overlay('', ''), requirements: [] }, true],
+  ];
+  for (const [each, matches] of cases)
+    t.equal(overlaidPrice([each], labels, undefined), matches ? 1.5 : undefined, JSON.stringify(each));
+  const adjustments: [string, number | undefined, number | undefined][] = [
+    ['+10%', 2, 2.2],
+    ['-25%', 2, 1.5],
+    ['-0.5', 2, 1.5],
+    ['+0.25', 2, 2.25],
+    ['-3', 2, 0],
+    ['+10%', undefined, undefined],
+    ['10%', 2, undefined],
+    ['+1e3', 2, undefined],
+  ];
+  for (const [adjustment, base, price] of adjustments) {
+    const each = { ...overlay('type', 'Exists'), price: undefined, adjustment };
+    t.equal(overlaidPrice([each], labels, base), price, adjustment);
+  }
+});
+
+function node(
+  labels: Readonly<Record<string, string>>,
+  annotations: Readonly<Record<string, string>> = {},
+): Node {
+  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '2', memory: '8Gi' } };
+  return { metadata: { name: 'n', labels, annotations }, status };
+}
+
+t.test('the file takes precedence over NodeOverlays, and these over the node itself', async (t) => {
+  const labels = { 'node.kubernetes.io/instance-type': 'a', 'topology.kubernetes.io/region': 'r' };
+  const own = { 'arch.example/price-per-hour': '3' };
+  const list = parsePrices(
+    '[[node]]\ninstance-type = "a"\non-demand = 1\n[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 0.9\n',
+    'p',
+  );
+  const overlay: NodeOverlay = { name: 'o', weight: 0, requirements: [], price: '2', adjustment: undefined };
+  const of = (...args: Parameters<typeof offerOfNode>) => {
+    const { price, source, capacityType } = offerOfNode(...args) ?? {};
+    return [price, source, capacityType];
+  };
+  t.same(of(node(labels, own), list, [overlay]), [0.9, 'file', 'on-demand']);
+  const elsewhere = { ...labels, 'topology.kubernetes.io/region': 'other' };
+  t.same(of(node(elsewhere, own), list, [overlay]), [1, 'file', 'on-demand'], 'the price for all regions');
+  t.same(of(node(labels, own), noPriceList, [overlay]), [2, 'NodeOverlay', 'on-demand']);
+  const adjusted = { ...overlay, price: undefined, adjustment: '+50%' };
+  t.same(of(node(labels, own), noPriceList, [adjusted]), [4.5, 'NodeOverlay', 'on-demand']);
+  t.same(of(node({ ...labels, ...own }), noPriceList, []), [3, 'node', 'on-demand'], 'a label');
+  t.same(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList, []), [5, 'node', 'on-demand']);
+  const wrong = node(labels, { 'arch.example/price-per-hour': '3 EUR' });
+  t.same(of(wrong, noPriceList, []), [undefined, undefined, undefined]);
+  for (const spot of [
+    { 'karpenter.sh/capacity-type': 'spot' },
+    { 'eks.amazonaws.com/capacityType': 'SPOT' },
+    { 'cloud.google.com/gke-spot': 'true' },
+    { 'kubernetes.azure.com/scalesetpriority': 'spot' },
+  ])
+    t.same(of(node({ ...labels, ...spot }, own), list, []), [3, 'node', 'spot'], 'not in the file');
+  t.same(offersOfFile(list, new Set(['r'])), [], 'a type of unknown size');
+});
+
+t.test('the price of a region takes precedence over the price of all regions', async (t) => {
+  const size = 'architecture = "arm64"\nvcpu = 2\nmemory = "8Gi"\n';
+  const everywhere = '[[node]]\ninstance-type = "a"\non-demand = 1\nspot = 0.5\n';
+  const inOne = '[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 2\n';
+  const expected = [
+    ['q', 'on-demand', 1],
+    ['q', 'spot', 0.5],
+    ['r', 'on-demand', 2],
+  ];
+  for (const text of [
+    everywhere + size + inOne + size,
+    everywhere + size + inOne,
+    everywhere + inOne + size,
+  ]) {
+    const offers = offersOfFile(parsePrices(text, 'p'), new Set(['q', 'r']));
+    const found = offers.map(({ region, capacityType, price }) => [region, capacityType, price]);
+    t.same(found, expected, text);
+  }
+});
+
+/**
+ * The golden cluster, 730 hours a month. The prices of a vCPU and of a GiB, each as if it had the whole price of
+ * its node:
+ *
+ *   node  type        region  capacity   price            vCPU                     GiB
+ *   a1    m7i.large   eu-1    on-demand  0.12 file        0.12 × 730 / 2 = 43.80   0.12 × 730 / 8  = 10.95
+ *   a2    c7i.xlarge  eu-1    spot       0.08 overlay     0.08 × 730 / 4 = 14.60   0.08 × 730 / 8  =  7.30
+ *   a3    old         eu-1    on-demand  0.20 annotation  0.20 × 730 / 4 = 36.50   0.20 × 730 / 16 =  9.125
+ *   a5    cheap       eu-1    on-demand  0.08 overlay     0.10 by its label less 20 %: as a2
+ *   a6    m7i.large   eu-2    on-demand  0.12 file        as a1
+ *   g1    m7g.large   eu-1    on-demand  0.10 file        0.10 × 730 / 2 = 36.50   0.10 × 730 / 8  =  9.125
+ *   -     m7g.xlarge  both    on-demand  0.24 file        0.24 × 730 / 4 = 43.80   0.24 × 730 / 16 = 10.95
+ *   -     m7g.xlarge  both    spot       0.05 file        0.05 × 730 / 4 =  9.125  0.05 × 730 / 16 =  2.28125
+ *
+ * Pods that can run, what they cost now, and on the cheapest and the dearest arm64 of their place:
+ *
+ *   pods      node  vCPU  GiB  now by vCPU  by GiB  cheapest by vCPU  by GiB   dearest by vCPU  by GiB
+ *   web × 2   a1    1     2    43.80        21.90   36.50             18.25    43.80            21.90
+ *   api       a2    2     2    29.20        14.60   18.25              4.5625  18.25             4.5625
+ *   cache     a3    1     4    36.50        36.50   36.50             36.50    43.80            43.80
+ *   mail      a5    1     2    14.60        14.60   36.50             18.25    43.80            21.90
+ *   far       a6    1     1    43.80        10.95   43.80             10.95    43.80            10.95
+ *   sum                        167.90       98.55   171.55            88.5125  193.45           103.1125
+ *
+ *   saved by vCPU: 167.90 - 193.45 = -25.55 to 167.90 - 171.55 = -3.65
+ *   saved by GiB: 98.55 - 103.1125 = -4.5625 to 98.55 - 88.5125 = 10.0375
+ *
+ * The pod db, pinned on a1 with 1 vCPU and 1 GiB, adds 43.80 and 10.95 now; 36.50 and 9.125, or 43.80 and 10.95
+ * then:
+ *
+ *   sum                        211.70       109.50  208.05            97.6375  237.25           114.0625
+ *
+ *   saved: by vCPU -25.55 to 3.65; by GiB -4.5625 to 11.8625
+ *
+ * Not counted: there (1 vCPU, 1 GiB) is on g1 already, waiting (1, 1; its image is amd64 only) has no node, free
+ * (1, 1) is on a4, which has no price, and agent (0.5, 1) belongs to a DaemonSet. Of 11 pods, 10.5 vCPU and 16 GiB,
+ * all except db and waiting can run: 9, 8.5 and 14.
+ */
+async function golden(t: Test, prices: string | undefined) {
+  const open = await shop(t);
+  const { store, report } = await startCluster(t);
+  // A price of 9 belongs to a source without precedence.
+  const nodes: [string, string, string, string, string, object, annotation: string, label: string][] = [
+    ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}, '9', ''],
+    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }, '9', ''],
+    ['a3', 'amd64', 'old', '4', '16Gi', {}, '0.20', '9'],
+    ['a4', 'amd64', 'free', '4', '16Gi', {}, '', ''],
+    ['a5', 'amd64', 'cheap', '4', '8Gi', {}, '', '0.10'],
+    ['a6', 'amd64', 'm7i.large', '2', '8Gi', { 'topology.kubernetes.io/region': 'eu-2' }, '', ''],
+    ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}, '', ''],
+  ];
+  const price = (value: string) =>
+    prices !== undefined && value !== '' ? { 'arch.example/price-per-hour': value } : {};
+  for (const [name, architecture, type, cpu, memory, labels, annotation, label] of nodes)
+    store.put(`/api/v1/nodes/${name}`, {
+      metadata: {
+        labels: {
+          'node.kubernetes.io/instance-type': type,
+          'topology.kubernetes.io/region': 'eu-1',
+          ...price(label),
+          ...labels,
+        },
+        annotations: price(annotation),
+      },
+      status: { nodeInfo: { architecture }, capacity: { cpu, memory } },
+    });
+  const overlays: [string, string, object][] = [
+    ['a', 'c7i.xlarge', { weight: 1, price: '9' }],
+    ['b', 'c7i.xlarge', { weight: 2, price: '0.08' }],
+    ['c', 'm7i.large', { weight: 3, price: '9' }],
+    ['d', 'cheap', { weight: 1, priceAdjustment: '-20%' }],
+  ];
+  for (const [name, type, spec] of prices === undefined ? [] : overlays)
+    store.put(`/apis/karpenter.sh/v1alpha1/nodeoverlays/${name}`, {
+      spec: {
+        ...spec,
+        requirements: [{ key: 'node.kubernetes.io/instance-type', operator: 'In', values: [type] }],
+      },
+    });
+  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-1', 'ReplicaSet', ['Deployment', 'web']);
+  store.put('/apis/apps/v1/namespaces/shop/daemonsets/agent', {
+    metadata: { uid: uidOf('DaemonSet', 'agent') },
+  });
+  const web: Owner = ['apps/v1', 'ReplicaSet', 'web-1'];
+  const pods: [path: string, node: string, image: string, cpu: string, memory: string, owner?: Owner][] = [
+    ['shop/web-1', 'a1', 'both', '500m', '1Gi', web],
+    ['shop/web-2', 'a1', 'both', '500m', '1Gi', web],
+    ['shop/api', 'a2', 'both', '2', '2Gi'],
+    ['shop/cache', 'a3', 'both', '1', '4Gi'],
+    ['shop/mail', 'a5', 'both', '1', '2Gi'],
+    ['bank/far', 'a6', 'both', '1', '1Gi'],
+    ['shop/agent', 'a1', 'both', '500m', '1Gi', ['apps/v1', 'DaemonSet', 'agent']],
+    ['shop/db', 'a1', 'both', '1', '1Gi'],
+    ['shop/free', 'a4', 'both', '1', '1Gi'],
+    ['shop/there', 'g1', 'both', '1', '1Gi'],
+    ['shop/waiting', '', 'old', '1', '1Gi'],
+  ];
+  for (const [path, node, repository, cpu, memory, owner] of pods)
+    putPod(store, path, [`${open.host}/${repository}:1`], {
+      node,
+      requests: { cpu, memory },
+      ...(owner && { owner }),
+      ...(path === 'shop/db' && { spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } }),
+    });
+  const made = files(t, { 'prices.toml': prices ?? '', 'report.html': '' });
+  const html = made['report.html'];
+  const flags = prices === undefined ? [] : ['--prices', made['prices.toml']];
+  t.match(await report('--html', html, ...flags), { code: 0, err: /^archwright report: .* written\n$/ });
+  const page = readFileSync(html, 'utf8');
+  const text = page
+    .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
+    .replace(/<[^>]*>/g, ' ')
+    .replaceAll(/\s+/g, ' ');
+  const json = await report('--output', 'json', ...flags);
+  return { page, text, json: JSON.parse(json.out) as Json };
+}
+
+interface Json {
+  readonly totals: unknown;
+  readonly savings?: { readonly ready: object; readonly all: object };
+  readonly workloads: readonly { readonly name: string; readonly saved?: readonly number[] }[];
+}
+
+const goldenPrices = `
+[[node]]
+instance-type = "m7i.large"
+on-demand = 0.12
+[[node]]
+instance-type = "m7g.large"
+region = "eu-1"
+on-demand = 0.10
+[[node]]
+instance-type = "m7g.xlarge"
+on-demand = 0.24
+spot = 0.05
+architecture = "arm64"
+vcpu = 4
+memory = "16Gi"
+[[node]]
+instance-type = "r8i.large"
+on-demand = 0.9
+architecture = "amd64"
+vcpu = 2
+memory = "16Gi"
+`;
+
+t.test('the sums of the golden cluster, to the cent', async (t) => {
+  const { page, text, json } = await golden(t, goldenPrices);
+  const { totals } = json;
+  const total = (pods: number, cpu: number, memory: number) => ({ pods, cpu, memory: memory * gib });
+  t.match(totals, {
+    yes: { ...total(9, 8.5, 14), workloads: 8, there: 1 },
+    pinned: total(1, 1, 1),
+    no: total(1, 1, 1),
+    unknown: total(0, 0, 0),
+    all: { ...total(11, 10.5, 16), workloads: 10, there: 1 },
+  });
+  for (const part of [
+    // 9 of 11, 8.5 of 10.5, 14 of 16.
+    '82 % of the pods 81 % of the CPU requests 88 % of the memory requests',
+    '1 of 11 pods run on arm64 now.',
+    'can run 9 82 % 8.5 81 % 14Gi 88 %',
+    'image lacks it 1 9 % 1 10 % 1Gi 6 %',
+    'node selector 1 9 % 1 10 % 1Gi 6 %',
+    'As they are 6 $98.55 to $167.90 $88.51 to $193.45 -$25.55 to $10.04',
+    'With the changes to make first 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'Without any blocker 7 $109.50 to $211.70 $97.64 to $237.25 -$25.55 to $11.86',
+    'After the changes, images without the architecture and unknown ones have it.',
+    'Not counted: 1 pod of DaemonSets, which run on every node.',
+    'Not counted: 1 pod already on the architecture.',
+    'Not counted: 1 pod without a node.',
+    'Not counted: 1 pod on nodes without a price.',
+    'c7i.xlarge amd64 eu-1 spot 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
+    'cheap amd64 eu-1 on-demand 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
+    'm7g.large arm64 eu-1 on-demand 1 2 8Gi $0.10 $36.50 $9.13 file of prices',
+    'm7g.xlarge arm64 eu-1 spot 0 4 16Gi $0.05 $9.13 $2.28 file of prices',
+    'm7g.xlarge arm64 eu-2 on-demand 0 4 16Gi $0.24 $43.80 $10.95 file of prices',
+    'm7i.large amd64 eu-1 on-demand 1 2 8Gi $0.12 $43.80 $10.95 file of prices',
+    'm7i.large amd64 eu-2 on-demand 1 2 8Gi $0.12 $43.80 $10.95 file of prices',
+    'old amd64 eu-1 on-demand 1 4 16Gi $0.20 $36.50 $9.13 annotation or label of the node',
+    // db alone: 43.80 - 43.80 = 0 to 43.80 - 36.50.
+    'Remove the node selector of shop/Pod/db 1 1 1 1Gi $0.00 to $7.30',
+  ])
+    t.ok(text.includes(part), part);
+  t.notMatch(text, /r8i/, 'no node has it, and no pod would run on it');
+  const { tables } = JSON.parse(/id="data">([^<]*)</.exec(page)?.[1] ?? '') as PageData;
+  const rows = tables.map(({ rows }) => rows.map(({ cells }) => cells.filter((cell) => cell !== '')));
+  const row = (name: string) => rows.flat().find((cells) => cells.includes(name)) ?? [];
+  // By vCPU 43.80 - 43.80 to 43.80 - 36.50, by GiB 21.90 - 21.90 to 21.90 - 18.25.
+  t.same(row('Deployment/web').slice(2), [2, 'amd64', 1, 2 * gib, [0, 7.3], ['ready']]);
+  // By vCPU 29.20 - 18.25, by GiB 14.60 - 4.5625.
+  t.same(row('Pod/api').slice(2), [1, 'amd64', 2, 2 * gib, [10.04, 10.95], ['ready']]);
+  // More expensive: by vCPU 14.60 - 43.80 to 14.60 - 36.50, by GiB 14.60 - 21.90 to 14.60 - 18.25.
+  t.same(row('Pod/mail').slice(2), [1, 'amd64', 1, 2 * gib, [-29.2, -3.65], ['ready']]);
+  // The only type in its region costs as much.
+  t.same(row('Pod/far').slice(2), [1, 'amd64', 1, gib, [0, 0], ['ready']]);
+  const savedInJson = new Map(json.workloads.map(({ name, saved }) => [name, saved]));
+  t.same(savedInJson.get('web'), [0, 7.3]);
+  t.same(savedInJson.get('api'), [10.04, 10.95]);
+  t.equal(savedInJson.get('free'), undefined);
+  t.match(json.savings, {
+    currency: 'USD',
+    hoursPerMonth: 730,
+    ready: { saved: [-25.55, 10.04] },
+    all: { saved: [-25.55, 11.86] },
+  });
+  for (const name of ['Pod/free', 'DaemonSet/agent', 'Pod/there', 'Pod/waiting'])
+    t.ok(row(name).includes(null), name);
+  // All but db and waiting: 8 of 10 pods, 7.5 of 9.5 vCPU, 13 of 15 GiB.
+  const shop = [9, 10, 0.8, 9.5, 7.5 / 9.5, 15 * gib, 13 / 15, ['ready', 'image', 'selector']];
+  const namespace = (wanted: string) => rows[1]?.find(([name]) => name === wanted);
+  t.same(namespace('shop'), ['shop', ...shop]);
+  t.same(namespace('bank'), ['bank', 1, 1, 1, 1, 1, gib, 1, ['ready']]);
+});
+
+t.test('without prices, no sums appear', async (t) => {
+  const { page, text, json } = await golden(t, undefined);
+  t.notOk('savings' in json);
+  t.match(text, /82 % of the pods 81 % of the CPU requests 88 % of the memory requests/);
+  t.notMatch(text, /\$|[Ss]aving|price/);
+  t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
+});
+
+t.test('each price is looked up once, for any number of pods', async (t) => {
+  let reads = 0;
+  const offer = (index: number) => ({
+    architecture: 'arm64',
+    instanceType: `type-${index}`,
+    region: 'eu-1',
+    capacityType: 'on-demand' as const,
+    vcpu: 2,
+    memory: 8 * gib,
+    source: 'file' as const,
+    get price() {
+      reads += 1;
+      return 1 + index / 100;
+    },
+  });
+  const targets = Array.from({ length: 100 }, (_, index) => offer(index));
+  const now = { ...offer(0), architecture: 'amd64', price: 3 };
+  reads = 0;
+  const savings = createSavings({ architecture: 'arm64', hoursPerMonth: 1, offerOf: () => now, targets });
+  const pods = Array.from({ length: 200 }, () => judgedPod({ name: 'web', node: 'a1', memory: 4 * gib }));
+  t.same(savings.of(pods), { now: [300, 300], moved: [100, 199], saved: [101, 200], pods: 200 });
+  t.same(new Set(pods.map((pod) => savings.unpriced(pod))), new Set([undefined]));
+  t.ok(reads <= 100, `${reads} reads`);
+});
+
+t.test('invalid prices are an error before any request', async (t) => {
+  const { prices } = files(t, { prices: 'currency = 1' });
+  for (const [args, message] of [
+    [['--html', '-', '--prices', prices], /prices: currency must be a code/],
+    [['--html', '-', '--prices', `${prices}.none`], /--prices: .*there is no such file/],
+    [['--prices', prices], /--prices needs --html/],
+  ] as const)
+    t.match(await run(['report', ...args]), { code: 2, err: message });
+});

@@ -1,0 +1,307 @@
+import t, { type Test } from 'tap';
+import { startTestAgent } from '../../daemon/support.ts';
+import { factsOf } from '../../fleet/support.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
+import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
+import { dockerConfig, privateApp, pullSecret } from '../world.ts';
+
+type Row = Readonly<Record<string, string | number | readonly string[] | undefined>>;
+
+interface Document {
+  readonly architecture: string;
+  readonly totals: Readonly<Record<string, { pods: number; workloads: number; there: number; cpu: number }>>;
+  readonly workloads: readonly Row[];
+  readonly images: readonly Row[];
+}
+
+async function cluster(t: Test) {
+  const open = await shop(t);
+  const { store, report: text } = await startCluster(t);
+  const report = async (...args: readonly string[]) => {
+    const result = await text('-o', 'json', ...args);
+    return { ...result, document: JSON.parse(result.out || '{}') as Document };
+  };
+  return { open, both: `${open.host}/both:1`, old: `${open.host}/old:1`, store, report, text };
+}
+
+const rowsOf = ({ workloads }: Document): string[] =>
+  workloads.map(({ namespace, kind, name, pods, verdict }) =>
+    [namespace, `${String(kind)}/${String(name)}`, pods, verdict].join(' '),
+  );
+
+t.test('the report has workloads that could move, and blockers of the rest', async (t) => {
+  const { open, both, old, store, report } = await cluster(t);
+  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-7c', 'ReplicaSet', ['Deployment', 'web']);
+  putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-9d', 'ReplicaSet', ['Deployment', 'web']);
+  putOwned(store, '/apis/batch/v1/namespaces/shop/jobs/night-1', 'Job', ['CronJob', 'night']);
+  const web = ['apps/v1', 'ReplicaSet', 'web-7c'] as const;
+  putPod(store, 'shop/web-1', [both], { owner: web });
+  putPod(store, 'shop/web-2', [both], { owner: web, node: 'g1' });
+  putPod(store, 'shop/web-3', [both], { owner: ['apps/v1', 'ReplicaSet', 'web-9d'], node: '' });
+  putPod(store, 'shop/night-1', [both, old], { owner: ['batch/v1', 'Job', 'night-1'] });
+  putPod(store, 'shop/db-0', [both], { owner: ['apps/v1', 'StatefulSet', 'gone'], spec: onArch('amd64') });
+  putPod(store, 'bank/alone', [`${open.host}/missing:1`], { node: 'elsewhere' });
+  putPod(store, 'shop/ended', [old], { phase: 'Succeeded' });
+  putPod(store, 'shop/failed', [old], { phase: 'Failed' });
+  putPod(store, 'shop/mirror', [old], { annotations: { 'kubernetes.io/config.mirror': 'x' } });
+
+  const { document, code, err } = await report();
+  t.equal(err, '');
+  t.equal(code, 1, 'one image is unknown');
+  t.equal(document.architecture, 'arm64');
+  t.same(rowsOf(document), [
+    'shop Deployment/web 3 yes',
+    'shop StatefulSet/gone 1 pinned',
+    'shop CronJob/night 1 no',
+    'bank Pod/alone 1 unknown',
+  ]);
+  const [could, pinned, lacking, unknown] = document.workloads;
+  t.match(could, { on: { amd64: 1, arm64: 1 }, cpu: 1.5, memory: 3 * 2 ** 30, why: '' });
+  t.match(pinned, { why: 'it requires amd64' });
+  t.match(lacking, { why: `${old} has amd64`, cpu: 1 });
+  t.match(unknown, { why: /missing:1: not-found: /, on: {} });
+  const totals = Object.entries(document.totals).map(([name, total]) => {
+    const { workloads, pods, there, cpu } = total;
+    return [name, workloads, pods, there, cpu];
+  });
+  t.same(totals, [
+    ['yes', 1, 3, 1, 1.5],
+    ['pinned', 1, 1, 0, 0.5],
+    ['no', 1, 1, 0, 1],
+    ['unknown', 1, 1, 0, 0.5],
+    ['all', 4, 6, 1, 3.5],
+  ]);
+  const columns = ['image', 'verdict', 'namespaces', 'workloads', 'pods', 'cpu'];
+  const images = document.images.map((each) => columns.map((column) => each[column]));
+  t.same(images, [
+    [both, 'yes', 1, 3, 5, 2.5],
+    [old, 'no', 1, 1, 1, 0.5],
+    [`${open.host}/missing:1`, 'unknown', 1, 1, 1, 0.5],
+  ]);
+  t.same(document.images[1]?.['architectures'], ['amd64']);
+  t.same(store.writes(), [], 'no write');
+
+  t.match(await report('-n', 'shpo'), { code: 0, err: /warning: there are no pods in shpo\n/ });
+  const other = await report('-a', 'amd64', '-n', 'shop', '--namespace', 'shop');
+  t.equal(other.code, 0);
+  t.same(rowsOf(other.document), [
+    'shop Deployment/web 3 yes',
+    'shop CronJob/night 1 yes',
+    'shop StatefulSet/gone 1 yes',
+  ]);
+  t.equal(other.document.totals['all']?.there, 3);
+});
+
+t.test('each image is looked up once, whatever the pull policies', async (t) => {
+  const { open, both, old, store, report } = await cluster(t);
+  const put = (name: string, image: string, imagePullPolicy: string, more: object = {}): void =>
+    putPod(store, name, [], { spec: { containers: [{ name: 'c', image, imagePullPolicy }], ...more } });
+  for (let i = 0; i < 30; i++) {
+    const serviceAccountName = `account-${i % 5}`;
+    put(`shop/p${i}`, old, i % 2 ? 'Always' : 'IfNotPresent', { serviceAccountName });
+  }
+  put('shop/never', both, 'Never');
+  const { document, code } = await report();
+  t.equal(code, 1);
+  t.equal(document.totals['no']?.pods, 30);
+  t.match(document.workloads.at(-1), { name: 'never', verdict: 'unknown', why: /never pulled/ });
+  const manifests = open.requests.filter(({ path }) => path.includes('/manifests/'));
+  t.equal(manifests.length, 1);
+});
+
+t.test('many pods, some of them large, are read in pages', async (t) => {
+  const { old, store, report } = await cluster(t);
+  const annotations = { large: 'x'.repeat(300_000) };
+  for (let i = 0; i < 600; i++) putPod(store, `shop/p${i}`, [old], i % 6 === 0 ? { annotations } : {});
+  const { document } = await report();
+  t.equal(document.totals['no']?.pods, 600);
+  const lists = store.requests.filter(({ path }) => path === '/api/v1/pods');
+  const limits = new Set(lists.map(({ query }) => query.get('limit')));
+  t.same([...limits], ['500', '125'], 'smaller pages after one that is too large');
+});
+
+t.test('pull secrets of pods and their service accounts are used', async (t) => {
+  const { server, image: app } = await privateApp(t);
+  const { store, report } = await cluster(t);
+  const secret = JSON.parse(pullSecret(dockerConfig(server.host, 'ann', 'password-of-ann'))) as object;
+  store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
+  putPod(store, 'shop/named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
+  putPod(store, 'bank/without', [app]);
+  const { document, out } = await report();
+  t.same(rowsOf(document), ['shop Pod/named 1 yes', 'bank Pod/without 1 unknown']);
+  t.equal(document.images.length, 1);
+  const worse = { verdict: 'unknown', namespaces: 2, why: /unauthorized/ };
+  t.match(document.images[0], worse, 'the worse result counts');
+  t.notMatch(out, /password-of-ann/);
+});
+
+t.test("archwright's additions are no constraint of the pod; a DaemonSet's template counts", async (t) => {
+  const { both, store, report } = await cluster(t);
+  const requiresAmd64 = requiring(termOf(archIn('amd64')));
+  const onNode = requiring({ matchFields: [isIn('metadata.name', 'a1')] });
+  const put = (name: string, spec: object, record?: object): void => {
+    const decision = JSON.stringify({ v: 1, architectures: ['amd64'], imagesKey: 'x', ...record });
+    const annotations = record && { annotations: { 'arch.example/decision': decision } };
+    putPod(store, `shop/${name}`, [both], { spec, ...annotations });
+  };
+  const added = (...pairs: [key: string, values: string[]][]) => ({ added: { terms: [pairs], made: true } });
+  put('own', requiresAmd64);
+  put('ours', requiresAmd64, added([archLabel, ['amd64']]));
+  const labeled = requiring(termOf(archIn('amd64'), isIn('pool', 'a')));
+  put('ours-labeled', labeled, added([archLabel, ['amd64']], ['pool', ['a']]));
+  put('ours-pinned', onArch('amd64'), { added: { pinned: 'amd64' } });
+  put('widened', requiring(termOf(archIn('amd64', 'arm64'))), {
+    architectures: undefined,
+    widened: onArch('amd64'),
+    ...added([archLabel, ['amd64', 'arm64']]),
+  });
+  put('node', onNode);
+  const daemons: [name: string, template: object | undefined][] = [
+    ['free', { spec: { containers: [] } }],
+    ['choosing', { spec: { containers: [], ...requiresAmd64 } }],
+    ['unread', undefined],
+  ];
+  for (const [name, template] of daemons) {
+    const metadata = { uid: uidOf('DaemonSet', name) };
+    if (template)
+      store.put(`/apis/apps/v1/namespaces/shop/daemonsets/${name}`, { metadata, spec: { template } });
+    putPod(store, `shop/${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: onNode });
+  }
+  const { document } = await report();
+  t.same(rowsOf(document), [
+    'shop DaemonSet/free 1 yes',
+    'shop Pod/node 1 yes',
+    'shop Pod/ours 1 yes',
+    'shop Pod/ours-labeled 1 yes',
+    'shop Pod/ours-pinned 1 yes',
+    'shop DaemonSet/unread 1 yes',
+    'shop Pod/widened 1 yes',
+    'shop DaemonSet/choosing 1 pinned',
+    'shop Pod/own 1 pinned',
+  ]);
+});
+
+t.test('an image noted as broken lacks the architecture, or has a CPU level', async (t) => {
+  const { digest } = multiArch(['linux/amd64', 'linux/arm64']);
+  const { both, store, report } = await cluster(t);
+  putPod(store, 'shop/app', [both]);
+  const judgedWith = async (note: string, architecture: string) => {
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const value = JSON.stringify({ image: 'both:1', namespaces: ['shop'], until });
+    store.put('/api/v1/namespaces/archwright/configmaps/archwright-broken-images', {
+      data: { [`${digest.replace(':', '-')}.${note}`]: value },
+    });
+    return (await report('--architecture', architecture)).document.workloads;
+  };
+  t.match(await judgedWith('arm64', 'arm64'), [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
+  t.match(await judgedWith('amd64-v3', 'amd64'), [{ verdict: 'yes', why: /both:1 needs x86-64-v3$/ }]);
+  t.match(await judgedWith('amd64-v3', 'arm64'), [{ verdict: 'yes', why: '' }]);
+});
+
+t.test('an image is judged for the operating system of the pod', async (t) => {
+  const { open, store, report } = await cluster(t);
+  open.push('mixed', '1', multiArch(['linux/arm64', 'windows/amd64']));
+  const mixed = [`${open.host}/mixed:1`];
+  putPod(store, 'shop/linux', mixed);
+  putPod(store, 'shop/windows', mixed, { spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } });
+  const { document } = await report();
+  t.same(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
+  t.match(document.images, [{ verdict: 'no', pods: 2 }], 'the worse result counts');
+});
+
+t.test('with `--agents`, agents look up images', async (t) => {
+  const { store, report } = await cluster(t);
+  putPod(store, 'shop/app', ['registry.invalid/app:1']);
+  const { agent, pki } = await startTestAgent(t, {
+    inspector: { lookup: ({ image: name }) => Promise.resolve(factsOf(name)) },
+  });
+  const { document } = await report('--agents', agent.url, '--agent-tls-dir', pki.clientDir);
+  t.match(document.workloads, [{ verdict: 'yes' }]);
+});
+
+t.test('the formats of tables and CSV', async (t) => {
+  const { open, both, old, store, text } = await cluster(t);
+  putPod(store, 'shop/web', [both]);
+  putPod(store, 'shop/old', [old], { node: 'g1' });
+  const printed = async (...args: string[]) => (await text(...args)).out.replaceAll(open.host, 'R');
+  t.equal(
+    await printed(),
+    [
+      'ARM64    WORKLOADS  PODS  THERE  CPU  MEMORY',
+      'yes      1          1     0      0.5  1Gi',
+      'pinned   0          0     0      0    0',
+      'no       1          1     1      0.5  1Gi',
+      'unknown  0          0     0      0    0',
+      'all      2          2     1      1    2Gi',
+      '',
+      'NAMESPACE  WORKLOAD  PODS  DECIDED  ON     CPU  MEMORY  ARM64  WHY',
+      'shop       Pod/web   1     -        amd64  0.5  1Gi     yes    -',
+      'shop       Pod/old   1     -        arm64  0.5  1Gi     no     R/old:1 has amd64',
+      '',
+      'Images: looked up from this machine, with no credentials but the pull secrets of the pods.',
+      '',
+    ].join('\n'),
+  );
+  t.match(
+    await printed('--by', 'image'),
+    /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES\nR\/both:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64\n/,
+  );
+  t.equal(
+    await printed('-o', 'csv'),
+    'namespace,kind,name,pods,decided,on,cpu,memory,arm64,why\r\n' +
+      'shop,Pod,web,1,,amd64,0.5,1073741824,yes,\r\n' +
+      'shop,Pod,old,1,,arm64,0.5,1073741824,no,R/old:1 has amd64\r\n',
+  );
+  t.equal(
+    await printed('-o', 'csv', '--by', 'image'),
+    'image,namespaces,workloads,pods,cpu,memory,arm64,architectures,why\r\n' +
+      'R/both:1,1,1,1,0.5,1073741824,yes,amd64 arm64,\r\n' +
+      'R/old:1,1,1,1,0.5,1073741824,no,amd64,R/old:1 has amd64\r\n',
+  );
+});
+
+t.test('it warns if it may not read nodes, and fails if it may not read pods', async (t) => {
+  const { both, store, report } = await cluster(t);
+  putPod(store, 'shop/web', [both]);
+  const mend = store.fault('GET /api/v1/nodes', { status: 403 });
+  const without = await report();
+  t.match(without.err, /no permission to read nodes/);
+  t.match(without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
+  mend();
+  store.fault('GET /api/v1/pods', { status: 403 });
+  const refused = await report();
+  t.equal(refused.code, 3);
+  t.equal(refused.out, '');
+  const message = /^archwright report: .*403.*; use --namespace to select namespaces that you may read\n$/;
+  t.match(refused.err, message);
+});
+
+t.test('many owners are listed at once, or read one by one if listing is forbidden', async (t) => {
+  const { both, store, report } = await cluster(t);
+  const pods = 150;
+  for (let index = 0; index < pods; index += 1) {
+    const name = `web-${index}`;
+    const path = `/apis/apps/v1/namespaces/shop/replicasets/${name}-7c`;
+    putOwned(store, path, 'ReplicaSet', ['Deployment', name]);
+    putPod(store, `shop/${name}`, [both], { owner: ['apps/v1', 'ReplicaSet', `${name}-7c`] });
+  }
+  putPod(store, 'shop/gone', [both], { owner: ['apps/v1', 'ReplicaSet', 'gone-7c'] });
+  const reads = async (...args: string[]): Promise<readonly string[]> => {
+    const earlier = store.requests.length;
+    const { document, err, code } = await report(...args);
+    t.same([code, err], [0, '']);
+    t.equal(document.workloads.filter(({ kind }) => kind === 'Deployment').length, pods);
+    const orphans = document.workloads.filter(({ name }) => name === 'gone-7c');
+    t.equal(orphans.length, 1, 'listed itself, because it is gone');
+    const requests = store.requests.slice(earlier).filter(({ path }) => path.includes('replicasets'));
+    for (const { path, accept } of requests)
+      if (path.endsWith('replicasets')) t.match(accept, /;as=PartialObjectMetadataList;/);
+    return requests.map(({ path }) => path);
+  };
+  const gone = '/apis/apps/v1/namespaces/shop/replicasets/gone-7c';
+  t.same(await reads(), ['/apis/apps/v1/replicasets', gone]);
+  t.same(await reads('-n', 'shop'), ['/apis/apps/v1/namespaces/shop/replicasets', gone]);
+  store.fault('GET /apis/apps/v1/replicasets', { status: 403 });
+  t.equal((await reads()).length, 1 + pods + 1);
+});

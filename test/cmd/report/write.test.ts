@@ -1,0 +1,86 @@
+/** Names and messages from outside appear in spreadsheets and on terminals. */
+import t from 'tap';
+import { imageRows, totals, workloadRows, type JudgedPod } from '../../../cmd/report/rows.ts';
+import { asCsv, asJson, asTable, type Report } from '../../../cmd/report/write.ts';
+
+function judged(image: string, why: string, bytes = 0): JudgedPod {
+  const requests = { cpu: 0.1 + 0.2, memory: bytes };
+  const made = {
+    os: 'linux',
+    pod: { spec: { containers: [] } },
+    requests,
+    requestsByImage: new Map([[image, requests]]),
+    wanted: { uses: [], namespace: 'shop', pullSecrets: { names: [] }, serviceAccount: undefined },
+  };
+  return {
+    pod: { namespace: 'shop', owner: undefined, name: image, node: undefined, made },
+    workload: { apiVersion: 'apps/v1', kind: 'Pod', name: image },
+    judged: { verdict: 'unknown', why },
+    images: [{ image, verdict: 'unknown', why }],
+    blockers: [],
+    on: undefined,
+  };
+}
+
+function reportOf(...pods: readonly JudgedPod[]): Report {
+  return {
+    architecture: 'arm64',
+    lookups: 'from this machine',
+    totals: totals(pods, 'arm64'),
+    workloads: workloadRows(pods),
+    images: imageRows(pods),
+  };
+}
+
+const rowsIn = (csv: string): readonly string[] => csv.split('\r\n').slice(1, -1);
+
+t.test('a CSV value stays one cell, and is no formula', async (t) => {
+  const cases: [text: string, cell: string][] = [
+    ['plain', 'plain'],
+    ['a, b', '"a, b"'],
+    ['say "no"', '"say ""no"""'],
+    ['two\nlines', '"two\nlines"'],
+    ['=HYPERLINK("http://evil")', `"'=HYPERLINK(""http://evil"")"`],
+    ['+1', "'+1"],
+    ['-1', "'-1"],
+    ['@SUM(A1)', "'@SUM(A1)"],
+    ['\t=1', "'\t=1"],
+    ['a=b', 'a=b'],
+    ['x;=HYPERLINK(1);-1', "x;'=HYPERLINK(1);'-1"],
+    ['a; =1', "a; '=1"],
+    ['two\n=1', `"two\n'=1"`],
+    ['a; b-1', 'a; b-1'],
+    [`;${' '.repeat(200_000)}=1`, `;${' '.repeat(200_000)}'=1`],
+  ];
+  for (const [text, cell] of cases) {
+    const report = reportOf(judged('app', text));
+    const about = text.slice(0, 40);
+    t.same(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], about);
+    t.same(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], about);
+  }
+});
+
+t.test('numbers are formatted for people in tables, and for programs in JSON and CSV', async (t) => {
+  const cases: [bytes: number, text: string][] = [
+    [0, '0'],
+    [1023, '1023'],
+    [1024, '1Ki'],
+    [1536 * 1024, '1.5Mi'],
+    [10.4 * 2 ** 30, '10Gi'],
+    [9.96 * 2 ** 30, '10Gi'],
+    [3 * 2 ** 40, '3Ti'],
+    [5000 * 2 ** 50, '5000Pi'],
+  ];
+  for (const [bytes, text] of cases) {
+    const report = reportOf(judged('app', 'x', bytes));
+    const all = asTable(report, 'workload').split('\n')[5];
+    t.match(all?.trim().split(/\s+/), ['all', '1', '1', '0', '0.3', text]);
+    t.match(JSON.parse(asJson(report)), { totals: { all: { cpu: 0.3, memory: bytes } } });
+  }
+});
+
+t.test('names are bounded and printable on a terminal', async (t) => {
+  const text = asTable(reportOf(judged(`a\u001B[31m\n${'b'.repeat(5000)}`, 'x')), 'image');
+  t.notOk(text.includes('\u001B'));
+  t.ok(text.length < 2000);
+});

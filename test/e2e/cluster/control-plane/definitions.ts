@@ -1,0 +1,76 @@
+/** Custom resource definitions in an API server: valid objects are accepted, invalid ones refused. */
+import { readFile } from 'node:fs/promises';
+import type { Test } from 'tap';
+import { parse } from 'yaml';
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
+import { objectCases, podConfig, rolloutCases } from '../../../policy/resources/objects.ts';
+import { type Cluster } from '../harness.ts';
+
+interface Definition extends KubeObject {
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
+const group = '/apis/arch.example/v1alpha1';
+
+const ownKinds = ['clusterpodplacementconfigs', 'podplacementconfigs', 'architecturerollouts'];
+const ownDefinitions = ownKinds.map(
+  (kind) => `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${kind}.arch.example`,
+);
+
+/**
+ * Deletes the definitions that an uninstalled release has kept (`crds.keep`), and waits until they are gone.
+ * @throws KubeError if it has not kept them
+ */
+export async function deleteKeptDefinitions(cluster: Cluster): Promise<void> {
+  for (const path of ownDefinitions) {
+    await cluster.get(path);
+    await cluster.delete(path);
+    await cluster.waitFor(path, (definition) => definition === undefined);
+  }
+}
+
+export async function define(cluster: Cluster, text: string): Promise<void> {
+  await cluster.applyYaml(text);
+  const { metadata } = parse(text) as KubeObject;
+  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${metadata?.name ?? ''}`;
+  await cluster.waitFor<Definition>(path, isEstablished);
+}
+
+function isEstablished(definition: Definition | undefined): boolean {
+  const conditions = definition?.status?.conditions ?? [];
+  return conditions.some(({ type, status }) => type === 'Established' && status === 'True');
+}
+
+export async function installDefinitions(cluster: Cluster): Promise<void> {
+  for (const kind of ownKinds) {
+    const file = new URL(`../../../../charts/archwright/files/crds/${kind}.yaml`, import.meta.url);
+    await define(cluster, await readFile(file, 'utf8'));
+  }
+}
+
+export async function checkDefinitions(t: Test, cluster: Cluster): Promise<void> {
+  await cluster.createNamespace('shop');
+  async function createDryRun(object: object, path: string, fieldValidation: string): Promise<string> {
+    const query = { dryRun: 'All', fieldValidation };
+    return cluster.post(path, object, query).then(
+      () => 'accepted',
+      (error: unknown) => String(error),
+    );
+  }
+  for (const { about, object, refused } of [...objectCases, ...rolloutCases]) {
+    const path = await cluster.pathOf(object);
+    // An accepted object has no unknown field.
+    const result = await createDryRun(object, path, refused ? 'Ignore' : 'Strict');
+    if (refused) t.match(result, refused, `${object.kind}: ${about}`);
+    else t.equal(result, 'accepted', `${object.kind}: ${about}`);
+  }
+
+  for (const name of ['custom-resources', 'rollout']) {
+    const example = new URL(`../../../../examples/${name}.yaml`, import.meta.url);
+    await cluster.applyYaml(await readFile(example, 'utf8'));
+  }
+  await cluster.create({ ...podConfig({ labelSelector: { matchLabels: { app: 'web' } } }) });
+  const path = `${group}/namespaces/shop/podplacementconfigs/web`;
+  const made = await cluster.get<KubeObject & { readonly spec?: unknown }>(path);
+  t.match(made.spec, { priority: 0 }, 'the default');
+}

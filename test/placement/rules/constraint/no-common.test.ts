@@ -1,0 +1,88 @@
+import { test } from 'tap';
+import { decide } from '../../../../src/placement/decide.ts';
+import { archIn, inputOf, isIn, place, podOf, requiring, termOf } from '../../../support/placement-input.ts';
+
+const known = { a: 'amd64', b: 'arm64', c: 'windows/amd64' };
+
+test('deny names each image and its architectures', async (t) => {
+  const { decision, patch } = place(inputOf(podOf(['a', 'b', 'c']), known));
+  t.equal(decision.outcome, 'denied');
+  t.strictSame(decision.required, []);
+  t.equal(
+    decision.message,
+    'no architecture can run all images: a has amd64; b has arm64; c has no platform for this OS',
+  );
+  t.strictSame(decision.warnings, [], 'the refusal has the message');
+  t.strictSame(patch, []);
+});
+
+test('the message names the schedulable architectures if they are a limit', async (t) => {
+  const { message } = decide(inputOf(podOf(['a']), known, { schedulableArchitectures: ['arm64', 's390x'] }));
+  t.equal(message, 'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64');
+});
+
+test('an unknown image does not hide that the others have no common architecture', async (t) => {
+  t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known)).outcome, 'denied');
+  t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known, { onUnknownImage: 'allow' })).outcome, 'denied');
+});
+
+test('`pend` requires an architecture that no node has, with a message', async (t) => {
+  const policy = {
+    onNoCommonArchitecture: 'pend' as const,
+    tolerations: [{ key: 'arch', operator: 'Equal' as const }],
+    matchNodeLabels: ['rack'],
+  };
+  const input = inputOf(
+    podOf(['a', 'b'], {}, { labels: { rack: 'r1', 'arch.example/preferred': 'amd64' } }),
+    known,
+    policy,
+  );
+  const { decision, pod } = place(input);
+  t.equal(decision.outcome, 'pending');
+  t.strictSame(decision.required, []);
+  t.match(decision.message, /a has amd64; b has arm64/u);
+  t.match(decision.warnings, [/no architecture can run all images/u]);
+  t.strictSame(
+    pod.spec.affinity,
+    requiring(termOf(archIn('no-common-architecture'), isIn('rack', 'r1'))).affinity,
+  );
+  t.equal(pod.spec.tolerations, undefined);
+  t.strictSame(place({ ...input, pod }).patch, []);
+  const fixed = place({ ...input, pod, facts: inputOf(pod, { a: 'amd64', b: 'amd64' }).facts });
+  t.strictSame(
+    fixed.decision.required,
+    ['amd64'],
+    'placed once the image is pushed again with another architecture',
+  );
+  t.match(JSON.stringify(fixed.pod.spec.affinity), /\["amd64"\]/u);
+});
+
+test('`allow` admits the pod with a warning', async (t) => {
+  const { decision, patch } = place(inputOf(podOf(['a', 'b']), known, { onNoCommonArchitecture: 'allow' }));
+  t.equal(decision.outcome, 'unconstrained');
+  t.equal(decision.required, undefined);
+  t.match(decision.warnings, [/a has amd64; b has arm64/u]);
+  t.strictSame(patch, []);
+});
+
+test('a message about many images with long names is bounded and printable', async (t) => {
+  const images = Array.from(
+    { length: 3000 },
+    (_, index) => `registry.example/\u001b[31m\u202e${'x'.repeat(200)}-${index}:1`,
+  );
+  const decision = decide(
+    inputOf(
+      podOf(images),
+      {},
+      {},
+      {
+        facts: (image) =>
+          inputOf(podOf([]), { [image]: image.endsWith('1:1') ? 'amd64' : 'arm64' }).facts(image),
+      },
+    ),
+  );
+  t.equal(decision.outcome, 'denied');
+  t.ok(Buffer.byteLength(decision.message ?? '') < 2400);
+  t.match(decision.message, /; and [0-9]+ more$/u);
+  t.notMatch(decision.message, /\p{C}/u);
+});

@@ -1,0 +1,179 @@
+import { test } from 'tap';
+import type { Policy } from '../../../../src/policy/effective/policy.ts';
+import { decide } from '../../../../src/placement/decide.ts';
+import {
+  type Known,
+  archIn,
+  failed,
+  inputOf,
+  outcomeOf,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  placePod,
+} from '../../../support/placement-input.ts';
+
+const gate = { name: 'arch.example/scheduling-gate' };
+const known: Known = {
+  a: 'amd64 arm64',
+  broken: failed('unauthorized', 'registry.example said 401'),
+  chart: failed('not-an-image', 'this is an artifact'),
+  refused: { ...failed('forbidden', 'not inspected'), source: 'override' },
+};
+
+const fallbackTo = (fallbackArchitecture: string): Partial<Policy> => ({
+  onUnknownImage: 'fallback',
+  fallbackArchitecture,
+});
+
+type Case = readonly [images: string, policy: Partial<Policy>, decided: string, warned?: RegExp];
+
+const gating: Partial<Policy> = {};
+const allowing: Partial<Policy> = { onUnknownImage: 'allow' };
+const denying: Partial<Policy> = { onUnknownImage: 'deny' };
+const falling: Partial<Policy> = { onUnknownImage: 'fallback' };
+const orS390x: Partial<Policy> = { fallbackArchitecture: 's390x' };
+const onAmd: Partial<Policy> = { schedulableArchitectures: ['amd64'] };
+const unauthorized = /image broken: unauthorized: the registry requires a valid credential/u;
+const notAnImage = /image chart: not-an-image/u;
+
+const cases: Readonly<Record<string, Case>> = {
+  gate: ['x', gating, 'gated'],
+  'gate with a bound': ['x a', gating, 'gated amd64 arm64'],
+  'gate after a failure': ['broken', gating, 'gated', unauthorized],
+  fallback: ['x', fallbackTo('s390x'), 'fallback s390x'],
+  'fallback within the bound': ['x a', fallbackTo('arm64'), 'fallback arm64'],
+  'fallback outside the bound: the bound': ['x a', fallbackTo('s390x'), 'fallback amd64 arm64'],
+  'fallback that is not schedulable: the bound': ['x', { ...fallbackTo('s390x'), ...onAmd }, 'fallback'],
+  'fallback that is schedulable': ['x', { ...fallbackTo('amd64'), ...onAmd }, 'fallback amd64'],
+  'fallback without an architecture: the bound': ['x a', falling, 'fallback amd64 arm64'],
+  'gate, with an image that can never be known: the fallback at once': [
+    'chart',
+    orS390x,
+    'fallback s390x',
+    /image chart: not-an-image: it is not a container image/u,
+  ],
+  'gate, with an image that can never be known: the bound': [
+    'chart a',
+    gating,
+    'fallback amd64 arm64',
+    notAnImage,
+  ],
+  'gate, with one of two images that can never be known': ['chart x', gating, 'gated', notAnImage],
+  'gate, with an image that the configuration refuses: the fallback at once': [
+    'refused',
+    orS390x,
+    'fallback s390x',
+    /image refused: forbidden: not inspected/u,
+  ],
+  'deny an image that can never be known': ['chart', denying, 'denied'],
+  'allow an image that can never be known': [
+    'chart',
+    { ...allowing, ...orS390x },
+    'allowed-unknown',
+    notAnImage,
+  ],
+  allow: ['x', allowing, 'allowed-unknown'],
+  'allow with a bound': ['broken a', allowing, 'allowed-unknown amd64 arm64', unauthorized],
+  deny: ['x a', denying, 'denied amd64 arm64'],
+};
+
+for (const [name, [images, policy, decided, warned]] of Object.entries(cases)) {
+  test(`unknown image: ${name}`, async (t) => {
+    const input = inputOf(podOf(images.split(' ')), known, policy);
+    const { decision, pod } = place(input);
+    t.equal(outcomeOf(decision), decided);
+    t.equal(decision.gate, decision.outcome === 'gated');
+    t.strictSame(pod.spec.schedulingGates, decision.outcome === 'gated' ? [gate] : undefined);
+    if (warned) t.match(decision.warnings, [warned]);
+    else t.strictSame(decision.warnings, []);
+    t.strictSame(place({ ...input, pod }).patch, []);
+  });
+}
+
+test('`deny` names each unknown image and the reason', async (t) => {
+  const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
+  t.equal(
+    message,
+    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry requires a valid credential; check the pull secrets',
+  );
+});
+
+test('connection failures have one text in admission responses, and all details in `explain`', (t) => {
+  const failures = {
+    refused: failed('unavailable', 'connect ECONNREFUSED 127.0.0.1:6379 through proxy.corp.example:3128'),
+    silent: failed('timeout', '10.0.0.7:22: no answer within 5000 ms (node-7, https://10.1.2.3:9443)'),
+    login: failed('unauthorized', 'with the credential docker-config x (/var/lib/kubelet/config.json)'),
+  };
+  const messagesFor = (image: string, policy: Partial<Policy>) => {
+    const { decision, pod } = placePod([image], failures, policy);
+    const { warnings, message, reasons } = decision;
+    return { text: JSON.stringify([warnings, message, pod.metadata]).replaceAll(image, 'IMAGE'), reasons };
+  };
+  for (const onUnknownImage of ['gate', 'deny', 'allow', 'fallback'] as const) {
+    const [refused, silent] = [
+      messagesFor('refused', { onUnknownImage }),
+      messagesFor('silent', { onUnknownImage }),
+    ];
+    t.equal(refused.text.replace(/imagesKey[^,]*/, ''), silent.text.replace(/imagesKey[^,]*/, ''));
+    t.match(refused.reasons, [{ message: /ECONNREFUSED/ }]);
+    const { text: login } = messagesFor('login', { onUnknownImage });
+    t.notMatch(`${refused.text} ${silent.text} ${login}`, /127\.0|proxy|10\.|node-7|kubelet|timeout/);
+  }
+  t.end();
+});
+
+test('the gate is appended, kept, and removed at its index', async (t) => {
+  const theirs = { name: 'x/y' };
+  const gated = (...schedulingGates: { name: string }[]) => inputOf(podOf(['a'], { schedulingGates }), known);
+  const unknown = (...schedulingGates: { name: string }[]) =>
+    inputOf(podOf(['x'], { schedulingGates }), known);
+  const gateOps = (input: ReturnType<typeof gated>) =>
+    place(input).patch.filter(({ path }) => path.includes('Gates'));
+  t.strictSame(gateOps(unknown(theirs)), [{ op: 'add', path: '/spec/schedulingGates/-', value: gate }]);
+  t.strictSame(gateOps(unknown()), [{ op: 'add', path: '/spec/schedulingGates/-', value: gate }]);
+  t.strictSame(gateOps(unknown(theirs, gate)), []);
+  t.strictSame(gateOps(gated(theirs)), []);
+  t.strictSame(gateOps(gated(theirs, gate)), [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
+  t.strictSame(gateOps(gated(gate, theirs)), [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
+  t.strictSame(place(gated(gate, theirs, gate)).pod.spec.schedulingGates, [theirs]);
+});
+
+test('once all images are known, the gate is removed and the bound is replaced', async (t) => {
+  const policy: Partial<Policy> = { tolerations: [{ key: 'arch', operator: 'Equal' }] };
+  const first = placePod(['a', 'x'], known, policy);
+  const then = place(inputOf(first.pod, { ...known, x: 'arm64' }, policy));
+  t.equal(then.decision.outcome, 'placed');
+  t.strictSame(then.pod.spec.schedulingGates, []);
+  t.strictSame(then.pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
+  t.strictSame(then.pod.spec.affinity, requiring(termOf(archIn('arm64'))).affinity);
+});
+
+test('a sidecar injected later narrows the decision', async (t) => {
+  const first = placePod(['a'], known);
+  const injected = {
+    ...first.pod,
+    spec: { ...first.pod.spec, containers: [...first.pod.spec.containers, { name: 's', image: 'side' }] },
+  };
+  const then = place(inputOf(injected, { ...known, side: 'amd64' }));
+  t.strictSame(then.decision.required, ['amd64']);
+  t.match(JSON.stringify(then.pod.spec.affinity), /"values":\["amd64"\]/u);
+  const late = place(inputOf(injected, known));
+  t.strictSame(late.pod.spec.schedulingGates, [gate], 'gated, because it is unknown');
+});
+
+test('messages of registries are bounded and printable', async (t) => {
+  const hostile = failed('unavailable', `\u001b[2J${'é'.repeat(5000)}`);
+  const { warnings } = decide(inputOf(podOf(['x']), { x: hostile }));
+  t.equal(warnings.length, 1);
+  t.ok(Buffer.byteLength(warnings[0] ?? '') <= 256);
+  t.notMatch(warnings[0], /\p{C}/u);
+});
+
+test('the number of warnings is bounded', async (t) => {
+  const images = Array.from({ length: 100 }, (_, index) => `image-${index}`);
+  const { warnings } = decide(inputOf(podOf(images), {}, {}, { facts: () => failed('not-found') }));
+  t.equal(warnings.length, 8);
+  t.equal(warnings.at(-1), 'archwright: 93 more warnings');
+});

@@ -1,0 +1,389 @@
+/** Node classes: which can run an image, and how the others are excluded. */
+import assert from 'node:assert/strict';
+import * as fc from 'fast-check';
+import { test } from 'tap';
+import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
+import type { PodSpec } from '../../../../src/kube/api/objects.ts';
+import { labeledLevels } from '../../../../src/nodes/amd64-level.ts';
+import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';
+import { groupByClass, type NodeClasses } from '../../../../src/nodes/node-classes.ts';
+import { selectPlatform } from '../../../../src/nodes/selection.ts';
+import { patchGatedPod, patchPod } from '../../../../src/placement/patch/patch.ts';
+import { decide } from '../../../../src/placement/decide.ts';
+import type { PlacementInput } from '../../../../src/placement/decision.ts';
+import {
+  applied,
+  archIn,
+  defaultPolicy,
+  facts,
+  inputOf,
+  isIn,
+  outcomeOf,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  type Known,
+} from '../../../support/placement-input.ts';
+import { selects, type ModelNode } from '../../../support/scheduler-model.ts';
+
+const index = 'application/vnd.oci.image.index.v1+json';
+const manifest = 'application/vnd.oci.image.manifest.v1+json';
+
+interface Given extends Omit<NodeClass, 'os'> {
+  readonly os?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+const v1 = { name: 'containerd', version: '1.7.24' };
+const v2 = { name: 'containerd', version: '2.1.4' };
+const amd64: Given = { architecture: 'amd64' };
+const arm: Given = { architecture: 'arm64', runtime: v1 };
+const local = (amd64Level: Amd64Level): Given => ({ ...amd64, runtime: v1, amd64Level });
+const nfdLabels = (level: number): Record<string, string> =>
+  Object.fromEntries(
+    [1, 2, 3, 4]
+      .filter((each) => each <= level)
+      .map((each) => [`feature.node.kubernetes.io/cpu-cpuid.X86_64_V${each}`, 'true']),
+  );
+
+const kinds = {
+  amd64,
+  local: { ...amd64, runtime: v1 },
+  transfer: { ...amd64, runtime: v2, pullMode: 'transfer' },
+  either: { ...amd64, runtime: v2 },
+  newest: { ...arm, runtime: { name: 'containerd', version: '2.3.4' } },
+  windows: { ...amd64, os: 'windows' },
+  crio: { ...amd64, runtime: { name: 'cri-o', version: '1.34.1' } },
+  win2019: { ...amd64, os: 'windows', runtime: v1, osVersion: '10.0.17763' },
+  win2022: { ...amd64, os: 'windows', runtime: v1, osVersion: '10.0.20348' },
+  arm,
+  arm32: { ...arm, aarch32: true },
+  arm64: { ...arm, aarch32: false },
+  l1: local(1),
+  l2: local(2),
+  l3: local(3),
+  l4: local(4),
+  t4: { ...amd64, runtime: v2, pullMode: 'transfer', amd64Level: 4 },
+  nfd2: { ...local(2), labels: nfdLabels(2) },
+  nfd3: { ...local(3), labels: nfdLabels(3) },
+  nfd4: { ...local(4), labels: nfdLabels(4) },
+  own2: { ...local(2), labels: { 'arch.example/amd64-level': 'v2' } },
+  own3: { ...local(3), labels: { 'arch.example/amd64-level': 'v3' } },
+  own4: { ...local(4), labels: { 'arch.example/amd64-level': 'v4' } },
+  ownT4: {
+    ...amd64,
+    runtime: v2,
+    pullMode: 'transfer',
+    amd64Level: 4,
+    labels: { 'arch.example/amd64-level': 'v4' },
+  },
+} as const satisfies Readonly<Record<string, Given>>;
+
+/** Nodes of these kinds, named by their kind, with a number if it repeats. */
+function cluster(text: string): { readonly nodes: readonly ModelNode[]; readonly classes?: NodeClasses } {
+  if (text === '') return { nodes: [] };
+  const made = text.split(' ').map((kind, at, all) => {
+    const { os = 'linux', labels = {}, ...own }: Given = kinds[kind as keyof typeof kinds];
+    const name = all.indexOf(kind) === at ? kind : `${kind}-${at}`;
+    const marked = { 'kubernetes.io/arch': own.architecture, 'kubernetes.io/hostname': name, ...labels };
+    const classified = { name, hostname: name, class: { os, ...own }, levels: labeledLevels(labels) };
+    return { node: { name, labels: marked, taints: [] }, classified };
+  });
+  const classes = groupByClass(
+    made.map(({ classified }) => classified),
+    new Map(),
+  );
+  return { nodes: made.map(({ node }) => node), classes };
+}
+
+const known: Known = {
+  plain: 'amd64 arm64',
+  x86: '386',
+  x86m: facts('386', { mediaType: manifest }),
+  arm: 'linux/arm/v7',
+  both: 'linux/arm/v7 arm64',
+  x86arm: '386 linux/arm/v7',
+  v3: 'linux/amd64/v3',
+  v3m: facts('linux/amd64/v3', { mediaType: manifest }),
+  v3arm: 'linux/amd64/v3 arm64',
+  v3amd: 'linux/amd64/v3 amd64',
+  needs3: facts('amd64 arm64', { requiredLevel: 3, mediaType: index }),
+  only3: facts('amd64', { requiredLevel: 3, mediaType: index }),
+  needs4: facts('amd64', { requiredLevel: 4, mediaType: index }),
+  spelled: facts('', {
+    platforms: [{ os: 'linux', architecture: 'amd64', written: 'x86_64' }],
+    mediaType: index,
+  }),
+  unnamed: facts('', {
+    platforms: ['arm64', 'amd64'].map((architecture) => ({ os: 'linux', architecture, unnamed: true })),
+    mediaType: index,
+  }),
+  erofs: facts('', {
+    platforms: [
+      { os: 'linux', architecture: 'arm64', needsFeatures: true },
+      { os: 'linux', architecture: 'amd64' },
+    ],
+    mediaType: index,
+  }),
+  win: facts('', {
+    platforms: [{ os: 'windows', architecture: 'amd64', osVersion: '10.0.17763.5329' }],
+    mediaType: index,
+  }),
+  broken: facts('386', { brokenOn: ['amd64'] }),
+  override: facts('386', { source: 'override' }),
+};
+
+function placed(
+  nodes: string,
+  images: string,
+  more: Partial<PlacementInput> & { spec?: Partial<PodSpec> } = {},
+) {
+  const { spec = {}, policy = {}, ...rest } = more;
+  const made = cluster(nodes);
+  const input = inputOf(podOf(images.split(' '), spec), known, policy, {
+    ...(made.classes && { nodes: made.classes }),
+    ...rest,
+  });
+  const { pod, decision } = place(input);
+  const lands = made.nodes.filter((node) => selects(pod.spec, node)).map(({ name }) => name);
+  return { input, pod, decision, lands: lands.join(' '), outcome: outcomeOf(decision) };
+}
+
+/** Nodes, images, the decision as `outcomeOf` writes it, and the nodes on which the pod can land. */
+const cases: readonly (readonly [nodes: string, images: string, outcome: string, lands?: string])[] = [
+  ['local transfer arm', 'plain', 'placed amd64 arm64', 'local transfer arm'],
+  ['local', 'x86', 'placed 386 amd64', 'local'],
+  ['transfer', 'x86', 'placed 386', ''],
+  ['transfer newest', 'erofs', 'placed amd64', 'transfer'],
+  ['transfer arm', 'erofs', 'placed amd64 arm64', 'transfer arm'],
+  ['either', 'x86', 'placed 386 amd64', 'either'],
+  ['amd64', 'x86', 'placed 386 amd64', 'amd64'],
+  ['local transfer arm', 'x86', 'placed 386 amd64', 'local'],
+  ['local transfer', 'x86m', 'placed 386 amd64', 'local transfer'],
+  ['arm', 'x86', 'placed 386', ''],
+  ['windows arm', 'x86', 'placed 386', ''],
+  ['', 'x86', 'placed 386 amd64'],
+  ['local', 'broken', 'placed 386', ''],
+  ['arm arm32 arm64', 'arm', 'placed arm arm64', 'arm arm32'],
+  ['arm64', 'arm', 'placed arm', ''],
+  ['arm64', 'both', 'placed arm arm64', 'arm64'],
+  ['local transfer', 'v3', 'denied none'],
+  ['amd64', 'v3', 'placed amd64', 'amd64'],
+  ['', 'v3', 'placed amd64'],
+  ['local arm', 'v3arm', 'placed arm64', 'arm'],
+  ['l1', 'v3amd', 'placed amd64', 'l1'],
+  ['l2 l3', 'v3m', 'placed amd64', 'l3'],
+  ['l1 t4', 'x86 needs4', 'denied none'],
+  ['l1 t4 l4', 'x86 needs4', 'placed amd64', 'l4'],
+  ['l2 l3 l4 arm', 'needs3', 'placed amd64 arm64', 'l3 l4 arm'],
+  ['l1 l2 arm', 'needs3', 'placed arm64', 'arm'],
+  ['l1 local arm', 'needs3', 'placed amd64 arm64', 'local arm'],
+  ['', 'needs3', 'placed amd64 arm64'],
+  ['local crio', 'spelled', 'placed amd64', 'local'],
+  ['local transfer crio arm', 'unnamed', 'placed arm64', 'arm'],
+  ['local transfer', 'override', 'placed 386', ''],
+];
+
+for (const [nodes, images, outcome, lands] of cases) {
+  test(`${images} on nodes ${nodes || 'unknown'}`, async (t) => {
+    const found = placed(nodes, images);
+    t.equal(found.outcome, outcome);
+    if (lands !== undefined) t.equal(found.lands, lands);
+  });
+}
+
+test('a pod for Windows lands on nodes with the version of its image', async (t) => {
+  const spec = { os: { name: 'windows' } };
+  const found = placed('win2019 win2022', 'win', { spec });
+  t.equal(found.outcome, 'placed amd64');
+  t.equal(found.lands, 'win2019');
+  t.equal(placed('win2022', 'win', { spec }).outcome, 'denied none');
+  t.equal(placed('', 'win', { spec }).outcome, 'placed amd64');
+});
+
+test('for plain images, the patch is the same with and without known nodes', async (t) => {
+  const pod = podOf(['plain']);
+  const { classes } = cluster('local transfer l1 l4 arm arm64');
+  const [without, having] = [{}, { ...(classes && { nodes: classes }) }].map((more) =>
+    patchPod(pod, decide(inputOf(pod, known, {}, more))),
+  );
+  t.strictSame(having, without);
+});
+
+test('architectures without a node count if they are schedulable', async (t) => {
+  const policy = { ...defaultPolicy, schedulableArchitectures: ['amd64', 'arm64'] };
+  t.equal(placed('arm', 'x86', { policy }).outcome, 'placed amd64');
+});
+
+test('a label for the CPU level is required if it distinguishes the nodes', async (t) => {
+  const nfd3 = isIn('feature.node.kubernetes.io/cpu-cpuid.X86_64_V3', 'true');
+  const own3 = isIn('arch.example/amd64-level', 'v3', 'v4');
+  const hosts = (...names: string[]) => ({ ...isIn('kubernetes.io/hostname', ...names), operator: 'NotIn' });
+  const expected: readonly (readonly [nodes: string, image: string, lands: string, terms: unknown])[] = [
+    ['nfd2 nfd3 nfd4', 'only3', 'nfd3 nfd4', [[archIn('amd64'), nfd3]]],
+    ['nfd2 nfd3 nfd4', 'v3m', 'nfd3 nfd4', [[archIn('amd64'), nfd3]]],
+    ['own2 own3 own4 arm', 'needs3', 'own3 own4 arm', [[archIn('amd64'), own3], [archIn('arm64')]]],
+    ['nfd2 nfd3 l4', 'only3', 'nfd3 l4', [[archIn('amd64'), hosts('nfd2')]]],
+    ['nfd3 nfd4', 'only3', 'nfd3 nfd4', [[archIn('amd64')]]],
+    ['own2 own3 ownT4', 'only3 x86', 'own3', [[archIn('amd64'), own3, hosts('ownT4')]]],
+  ];
+  for (const [nodes, images, lands, terms] of expected) {
+    const found = placed(nodes, images);
+    t.equal(found.lands, lands, nodes);
+    const written = termsOf(found.pod)?.map(({ matchExpressions }) => matchExpressions);
+    t.strictSame(written, terms, nodes);
+  }
+});
+
+test('a second call changes nothing, or removes outdated additions', async (t) => {
+  for (const nodes of ['local transfer', 'own2 own3 arm', 'nfd2 nfd3']) {
+    const images = nodes.includes('transfer') ? 'x86' : 'needs3';
+    const first = placed(nodes, images);
+    const again = { ...first.input, pod: first.pod };
+    t.strictSame(patchPod(first.pod, decide(again)), [], nodes);
+    const { nodes: _, ...without } = again;
+    const removed = applied(first.pod, patchPod(first.pod, decide(without)));
+    t.strictSame(termsOf(removed), termsOf(place({ ...without, pod: first.input.pod }).pod), nodes);
+  }
+});
+
+test('templates of DaemonSets are restricted, other templates and gated pods are not', async (t) => {
+  const daemon = placed('local transfer', 'x86', { template: 'DaemonSet' });
+  t.equal(daemon.lands, 'local');
+  t.strictSame(placed('local transfer', 'x86', { template: 'workload' }).decision.excludedNodes, []);
+  const gated = placed('local transfer', 'x86 unknown');
+  t.equal(gated.outcome, 'gated 386 amd64');
+  t.strictSame(gated.decision.excludedNodes, []);
+});
+
+test('once its images are known, a gated pod is restricted', async (t) => {
+  const cases: readonly (readonly [nodes: string, image: string, lands: string])[] = [
+    ['local transfer', 'x86', 'local'],
+    ['own2 own3', 'only3', 'own3'],
+    // Its terms cannot be copied, so they get no label that only amd64 nodes have.
+    ['own2 own3 arm', 'needs3', 'own3 arm'],
+  ];
+  for (const [nodes, image, lands] of cases) {
+    const gated = placed(nodes, `${image} unknown`);
+    const waiting = { ...gated.pod, metadata: { ...gated.pod.metadata, resourceVersion: '1' } };
+    const facts = (each: string) => gated.input.facts(each === 'unknown' ? 'plain' : each);
+    const input = { ...gated.input, pod: waiting, waiting: true, facts };
+    const later = applied(waiting, patchGatedPod(waiting, decide(input)));
+    const selected = cluster(nodes).nodes.filter((node) => selects(later.spec, node));
+    t.equal(selected.map(({ name }) => name).join(' '), lands, nodes);
+  }
+});
+
+test("a pod's own constraint is restricted to nodes that can run its images", async (t) => {
+  const chosen = placed('local transfer arm', 'x86', {
+    spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },
+  });
+  t.equal(chosen.outcome, 'own-constraint');
+  t.equal(chosen.lands, 'local');
+  const named = placed('local transfer', 'x86', {
+    spec: { nodeSelector: { 'kubernetes.io/hostname': 'transfer' } },
+  });
+  t.equal(named.lands, 'transfer');
+  t.ok(named.decision.reasons.some(({ rule }) => rule === 'node-classes-left-out'));
+  const terms = requiring(termOf(archIn('amd64', 'arm64')), termOf(isIn('zone', 'a')));
+  const both = placed('l2 l3 arm', 'needs3', { spec: terms });
+  t.equal(both.lands, 'l3 arm', 'a term with an architecture is restricted too');
+  const other = requiring(termOf(archIn('amd64')), termOf({ ...isIn('zone', 'c'), operator: 'NotIn' }));
+  t.equal(placed('own2 own3 arm', 'needs3', { spec: other }).lands, 'own3 arm', 'even if others get a label');
+});
+
+test('too many nodes to name are not excluded, with a warning', async (t) => {
+  const many = ['local', ...Array.from({ length: 251 }, () => 'transfer')].join(' ');
+  const { decision, outcome } = placed(many, 'x86');
+  t.equal(outcome, 'placed 386 amd64');
+  t.strictSame(decision.excludedNodes, []);
+  t.match(decision.warnings, [/can land where it cannot run: 251 nodes are too many to name: x86: /]);
+});
+
+test('reasons name dependencies on nodes, and causes of exclusions', async (t) => {
+  const rules = (nodes: string, images: string, rule: string) =>
+    placed(nodes, images)
+      .decision.reasons.filter((each) => each.rule === rule)
+      .map(({ message }) => message);
+  t.strictSame(rules('either', 'x86', 'depends-on-node'), ['x86 on amd64: pull mode']);
+  t.strictSame(rules('amd64', 'x86', 'depends-on-node'), ['x86 on amd64: runtime']);
+  t.strictSame(rules('arm', 'arm', 'depends-on-node'), ['arm on arm64: AArch32']);
+  t.strictSame(rules('local', 'needs3', 'depends-on-node'), ['needs3 on amd64: CPU level']);
+  t.strictSame(rules('local transfer', 'plain', 'depends-on-node'), []);
+  t.match(rules('local transfer', 'x86', 'node-classes'), [
+    /^x86: containerd \(transfer pull\) .*; excluded: transfer$/,
+  ]);
+  const { message } = placed('l1 l2', 'needs4').decision;
+  t.match(message, /needs4 runs on no node \(amd64 not: the node's CPU does not run linux\/amd64/);
+});
+
+test('no preference attracts a pod to nodes that may not run it', async (t) => {
+  const preferring = {
+    policy: { ...defaultPolicy, preference: { origin: 'p', weights: { arm64: 80, amd64: 20 } } },
+  };
+  const uncertain = placed('amd64 arm', 'x86arm', preferring).decision.preferred;
+  t.strictSame(
+    uncertain.map(({ architecture }) => architecture),
+    ['arm64', 'amd64'],
+    'unless all nodes are uncertain; no node is 386 or arm',
+  );
+  const kind = { v: 'linux/amd64 linux/arm/v7' };
+  const { classes } = cluster('local arm');
+  const input = inputOf(podOf(['v']), kind, preferring.policy, { ...(classes && { nodes: classes }) });
+  t.strictSame(
+    decide(input).preferred.map(({ architecture }) => architecture),
+    ['amd64'],
+  );
+});
+
+const platform = fc.constantFrom(
+  '386',
+  'amd64',
+  'linux/amd64/v2',
+  'linux/amd64/v3',
+  'arm64',
+  'linux/arm64/v9',
+  'linux/arm/v6',
+  'linux/arm/v7',
+  's390x',
+);
+const image = fc.record({
+  platforms: fc.uniqueArray(platform, { minLength: 1, maxLength: 4 }),
+  requiredLevel: fc.constantFrom(undefined, undefined, 2, 3, 4),
+});
+
+test('a pod lands on exactly the nodes that can pull and run all of its images', async () => {
+  const kindsOf = fc.array(fc.constantFrom(...Object.keys(kinds)), { minLength: 1, maxLength: 8 });
+  const property = fc.property(kindsOf, fc.array(image, { minLength: 1, maxLength: 3 }), (names, images) => {
+    const { nodes, classes } = cluster(names.filter((name) => !name.startsWith('win')).join(' '));
+    const all = images.map(({ platforms, requiredLevel }): ImageFacts =>
+      facts(platforms.join(' '), {
+        mediaType: index,
+        ...(requiredLevel && { requiredLevel: requiredLevel as Amd64Level }),
+      }),
+    );
+    const pod = podOf(all.map((_, at) => `i${at}`));
+    const input = {
+      ...inputOf(pod),
+      facts: (name: string) => all[Number(name.slice(1))],
+      ...(classes && { nodes: classes }),
+    };
+    const { pod: patched, decision } = place(input);
+    for (const node of nodes) {
+      const {
+        os = 'linux',
+        labels: _,
+        ...own
+      }: Given = kinds[node.name.replace(/-\d+$/, '') as keyof typeof kinds];
+      const runs = all.every(
+        ({ platforms, requiredLevel }) =>
+          selectPlatform(platforms, { os, ...own }, requiredLevel).verdict !== 'refused',
+      );
+      const lands = decision.outcome !== 'denied' && selects(patched.spec, node);
+      assert.equal(lands, runs, `${node.name}: ${JSON.stringify(images)}`);
+    }
+  });
+  fc.assert(property, { numRuns: 500 });
+});

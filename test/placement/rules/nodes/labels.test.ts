@@ -1,0 +1,150 @@
+import { test } from 'tap';
+import type { PodSpec } from '../../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../../src/policy/effective/policy.ts';
+import { expressionGroups } from '../../../../src/placement/patch/additions.ts';
+import { matchedNodeLabels } from '../../../../src/placement/pod/matched-labels.ts';
+import { nodeLabelsOf } from '../../../../src/placement/rules/nodes/labels.ts';
+import { decide } from '../../../../src/placement/decide.ts';
+import {
+  defaultPolicy,
+  inputOf,
+  isIn,
+  type Known,
+  outcomeOf,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  withLabels,
+  archIn,
+  archLabel,
+  betaArchLabel,
+  onArch,
+} from '../../../support/placement-input.ts';
+
+const rules = (labels: Record<string, string>) => withLabels(labels);
+
+test('matched labels of a pod are required of its node', async (t) => {
+  const policy = {
+    ...defaultPolicy,
+    matchNodeLabels: ['rack', 'row', 'empty', 'bad', 'none', 'constructor'],
+  };
+  const labels = { rack: 'r1', row: '2', empty: '', bad: 'a b', none: null as unknown as string, other: 'x' };
+  t.strictSame(matchedNodeLabels(policy, labels), { rack: 'r1', row: '2', empty: '' });
+  t.strictSame(matchedNodeLabels(policy, undefined), {});
+  t.strictSame(matchedNodeLabels(policy, null), {});
+  t.strictSame(matchedNodeLabels(defaultPolicy, labels), {});
+});
+
+test('labels of architectures are required of their nodes', async (t) => {
+  const policy = { ...defaultPolicy, architectures: { arm64: rules({ pool: 'arm' }), amd64: rules({}) } };
+  const input = { policy, matchedLabels: {} };
+  const { byArchitecture } = nodeLabelsOf(input, {}, ['amd64', 'arm64', 'constructor']);
+  t.strictSame(byArchitecture, { arm64: { pool: 'arm' } });
+  t.strictSame(nodeLabelsOf(input, {}, undefined).byArchitecture, {});
+});
+
+test('architectures with the same labels share a group', async (t) => {
+  const nodeLabelsByArchitecture = { b: { x: '1', y: '2' }, c: { y: '2', x: '1' }, d: { x: '2' } };
+  const groups = expressionGroups(
+    { required: ['a', 'b', 'c', 'd', 'e'], nodeLabelsByArchitecture, nodeLabels: { z: '0' } },
+    false,
+  );
+  const text = groups.map((group) => group.map(({ key, values }) => `${key}=${values?.join('|')}`).join(' '));
+  t.strictSame(text, [
+    'kubernetes.io/arch=a|e z=0',
+    'kubernetes.io/arch=b|c x=1 y=2 z=0',
+    'kubernetes.io/arch=d x=2 z=0',
+  ]);
+});
+
+test('no groups without a requirement, or under a pin', async (t) => {
+  const some = { nodeLabelsByArchitecture: {}, nodeLabels: {} };
+  t.strictSame(expressionGroups({ ...some, required: undefined }, false), []);
+  t.strictSame(expressionGroups({ ...some, required: ['a'] }, true), []);
+  t.strictSame(expressionGroups({ ...some, required: ['a'], nodeLabels: { z: '0' } }, true), [
+    [isIn('z', '0')],
+  ]);
+});
+
+test('matched labels apply even if no image constrains the architecture', async (t) => {
+  const { pod, decision } = place(
+    inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
+  );
+  t.equal(decision.outcome, 'unconstrained');
+  t.strictSame(pod.spec.affinity, requiring(termOf(isIn('rack', 'r1'))).affinity);
+});
+
+interface More {
+  readonly known?: Known;
+  readonly policy?: Partial<Policy>;
+  readonly spec?: Partial<PodSpec>;
+  readonly message?: RegExp;
+}
+type Case = readonly [labels: Readonly<Record<string, string>>, decided: string, more?: More];
+
+const preferring: Partial<Policy> = { preference: { weights: { amd64: 100 }, origin: 'configuration' } };
+const arm = { [archLabel]: 'arm64' };
+const s390x = { [archLabel]: 's390x' };
+
+const cases: Readonly<Record<string, Case>> = {
+  'before the preference': [arm, 'placed arm64', { policy: preferring }],
+  'before a hard preference': [arm, 'placed arm64', { policy: { ...preferring, preferenceMode: 'hard' } }],
+  'by the beta label': [{ [betaArchLabel]: 'arm64' }, 'placed arm64'],
+  'images that constrain nothing': [arm, 'placed arm64', { known: { a: '' } }],
+  'an unknown image': [arm, 'gated arm64', { known: {} }],
+  'an unknown image and another fallback': [
+    arm,
+    'fallback arm64',
+    { known: {}, policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' } },
+  ],
+  'images that lack the architecture': [
+    s390x,
+    'denied none',
+    { message: /of the pod's labels \(kubernetes.io\/arch=s390x\) can run all images: a has amd64, arm64/u },
+  ],
+  'images that lack the architecture, under `allow`': [
+    s390x,
+    'unconstrained',
+    { policy: { onNoCommonArchitecture: 'allow' }, message: /can run all images/u },
+  ],
+  'two different labels': [{ ...arm, [betaArchLabel]: 'amd64' }, 'denied none'],
+  'a value that is not an architecture': [{ [archLabel]: '' }, 'denied none', { known: { a: '' } }],
+  'a contradicting constraint of the pod': [
+    arm,
+    'own-constraint',
+    {
+      spec: onArch('amd64'),
+      message: /the pod constrains amd64 itself, but its node must have kubernetes.io\/arch=arm64/u,
+    },
+  ],
+};
+
+for (const [name, [labels, decided, more = {}]] of Object.entries(cases)) {
+  test(`a label that names an architecture: ${name}`, async (t) => {
+    const { known = { a: 'amd64 arm64' }, policy, spec, message } = more;
+    const matching = { matchNodeLabels: [archLabel, betaArchLabel], ...policy };
+    const input = inputOf(podOf(['a'], spec, { labels }), known, matching);
+    const { decision, pod } = place(input);
+    t.equal(outcomeOf(decision), decided);
+    t.strictSame(decision.preferred, []);
+    const template = decide({ ...input, template: 'workload' });
+    if (message) t.match([decision.message, ...decision.warnings].join(), message);
+    t.equal(template.warnings.length > 0, decided.startsWith('denied') || message !== undefined);
+    if (decision.outcome === 'denied') return;
+    t.strictSame(place({ ...input, pod }).patch, []);
+    const required = termsOf(pod)?.[0]?.matchExpressions?.filter(({ key }) => key === archLabel);
+    if (archLabel in labels) t.strictSame(required, [archIn(labels[archLabel] ?? '')], 'named once');
+  });
+}
+
+test('both kinds of labels have a reason', async (t) => {
+  const policy = { matchNodeLabels: ['rack'], architectures: { arm64: rules({ pool: 'arm' }) } };
+  const { reasons } = decide(inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: 'arm64' }, policy));
+  t.match(reasons, [
+    { rule: 'required-architectures' },
+    { rule: 'require-node-labels', message: 'arm64: pool=arm' },
+    { rule: 'match-node-labels', message: 'rack=r1' },
+  ]);
+});

@@ -1,0 +1,252 @@
+/** `requirePullableNodes`: groups of nodes that can pull an image, and groups that cannot. */
+import { test } from 'tap';
+import type { PodSpec } from '../../../../src/kube/api/objects.ts';
+import type { NodeGroup, PlacementInput, Pullability } from '../../../../src/placement/decision.ts';
+import {
+  archIn,
+  failed,
+  expressionsOf,
+  inputOf,
+  isIn,
+  notIn,
+  onArch,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  type Known,
+} from '../../../support/placement-input.ts';
+import { selects } from '../../../support/scheduler-model.ts';
+
+const hosts = (...names: readonly string[]) => notIn('kubernetes.io/hostname', ...names);
+const both: Known = { app: 'amd64 arm64', side: 'amd64 arm64', arm: 'arm64' };
+
+/** A group with nodes, and its architectures. */
+function group(name: string, hostnames: string, ...architectures: readonly string[]): NodeGroup {
+  return { name, hostnames: hostnames.split(' ').filter(Boolean), architectures };
+}
+const able = group('able', 'a1 a2', 'amd64');
+const poor = group('poor', 'p2 p1', 'amd64', 'arm64');
+const none: readonly NodeGroup[] = [];
+/** One group that can pull, and one that cannot. */
+const pullability = { app: { able: [able], unable: [poor] } };
+
+interface Case {
+  readonly spec?: Partial<PodSpec>;
+  readonly images?: readonly string[];
+  readonly known?: Known;
+  readonly policy?: Partial<PlacementInput['policy']>;
+  readonly more?: Partial<PlacementInput>;
+}
+
+function decided(pullability: Readonly<Record<string, Pullability>>, given: Case = {}) {
+  const { spec, images = ['app'], known = both, policy, more } = given;
+  const pullable = { requirePullableNodes: true, ...policy };
+  const input = inputOf(podOf(images, spec), known, pullable, {
+    pullability: (image) => pullability[image],
+    ...more,
+  });
+  const placed = place(input);
+  return {
+    ...placed,
+    input,
+    terms: expressionsOf(placed.pod),
+    rules: placed.decision.reasons.filter(({ rule }) => rule.startsWith('pullable')),
+  };
+}
+
+test('nodes that cannot pull are excluded by name, in addition to the architectures', async (t) => {
+  const { terms, decision, rules } = decided(pullability);
+  t.strictSame(terms, [[archIn('amd64', 'arm64'), hosts('p1', 'p2')]]);
+  t.strictSame(decision.excludedNodes, ['p1', 'p2']);
+  t.strictSame(decision.warnings, []);
+  t.strictSame(rules, [
+    {
+      rule: 'pullable-nodes',
+      message: 'app: credential group able can pull it, poor cannot; excluded: p1; p2',
+    },
+  ]);
+});
+
+test('nodes are excluded in every required term, even those with an architecture', async (t) => {
+  const spec = requiring(termOf(isIn('zone', 'a')), termOf(archIn('arm64')), {});
+  const { terms } = decided(pullability, { spec });
+  t.strictSame(terms, [
+    [isIn('zone', 'a'), archIn('amd64', 'arm64'), hosts('p1', 'p2')],
+    [archIn('arm64'), hosts('p1', 'p2')],
+    undefined,
+  ]);
+});
+
+test('nodes are excluded for images that constrain nothing, and for pods with their own constraint', async (t) => {
+  t.strictSame(decided(pullability, { known: { app: '' } }).terms, [[hosts('p1', 'p2')]]);
+  const chosen = decided(pullability, { spec: onArch('amd64') });
+  t.equal(chosen.decision.outcome, 'own-constraint');
+  t.strictSame(chosen.terms, [[hosts('p1', 'p2')]]);
+  const pinned = decided(pullability, {
+    policy: { preference: { weights: { amd64: 100 }, origin: 'configuration' }, preferenceMode: 'hard' },
+  });
+  t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
+  t.strictSame(pinned.terms, [[hosts('p1', 'p2')]]);
+});
+
+test('of several images, a node must be able to pull each one', async (t) => {
+  const other = group('other', 'o1', 'amd64');
+  const { decision } = decided(
+    { app: { able: [able, other], unable: [poor] }, side: { able: [able], unable: [other] } },
+    { images: ['app', 'side'] },
+  );
+  t.strictSame(decision.excludedNodes, ['o1', 'p1', 'p2']);
+  const partly = decided(
+    { app: { able: [able], unable: [poor] }, side: { able: none, unable: [other] } },
+    { images: ['app', 'side'] },
+  );
+  t.strictSame(
+    partly.decision.excludedNodes,
+    ['p1', 'p2'],
+    'an image that no group can pull excludes no node',
+  );
+});
+
+test('without the policy or results of groups, no node is excluded', async (t) => {
+  const plain = decided({}).patch;
+  const cases: [what: string, patch: unknown][] = [
+    [
+      'the policy does not require it',
+      decided(pullability, { policy: { requirePullableNodes: false } }).patch,
+    ],
+    ['all can', decided({ app: { able: [able, poor], unable: none } }).patch],
+    ['only another image is known', decided({ side: { able: [able], unable: [poor] } }).patch],
+  ];
+  for (const [what, patch] of cases) t.strictSame(patch, plain, what);
+  const skipped = decided(pullability, { spec: { nodeName: 'p1' } });
+  t.strictSame(skipped.patch, []);
+  t.strictSame(skipped.decision.excludedNodes, []);
+});
+
+test('templates, gated, pending and refused pods keep all nodes', async (t) => {
+  const split = { app: 'amd64', side: 'arm64' };
+  const images = ['app', 'side'];
+  const cases: [what: string, outcome: string, given: Case][] = [
+    ['DaemonSet', 'placed', { more: { template: 'DaemonSet' } }],
+    ['workload', 'unconstrained', { more: { template: 'workload' } }],
+    ['gated', 'gated', { images: ['app', 'new'] }],
+    ['denied', 'denied', { images, known: split }],
+    ['pending', 'pending', { images, known: split, policy: { onNoCommonArchitecture: 'pend' } }],
+  ];
+  for (const [what, outcome, given] of cases) {
+    const { decision, rules } = decided(pullability, given);
+    t.equal(decision.outcome, outcome, what);
+    t.strictSame([decision.excludedNodes, rules], [[], []], what);
+  }
+  const fallback: Case = {
+    images: ['app', 'lost'],
+    known: { ...both, lost: failed('timeout') },
+    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' },
+  };
+  t.strictSame(
+    decided(pullability, fallback).decision.excludedNodes,
+    ['p1', 'p2'],
+    'known results still count',
+  );
+});
+
+test("the pod's own exclusion of nodes stays", async (t) => {
+  const own = hosts('p1', 'p2');
+  const { terms, pod, input } = decided(pullability, { spec: requiring(termOf(own)) });
+  t.strictSame(terms, [[own, archIn('amd64', 'arm64'), hosts('p1', 'p2')]]);
+  const later = place({ ...input, pod, pullability: () => undefined });
+  t.strictSame(termsOf(later.pod), [termOf(own, archIn('amd64', 'arm64'))], "only the pod's own exclusion");
+});
+
+test('a second call replaces earlier exclusions', async (t) => {
+  const first = decided(pullability);
+  t.strictSame(place({ ...first.input, pod: first.pod }).patch, [], 'no change without new results');
+  const others = place({
+    ...first.input,
+    pod: first.pod,
+    pullability: () => ({ able: [poor], unable: [able] }),
+  });
+  const node = (name: string) => ({
+    name,
+    labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' },
+    taints: [],
+  });
+  const lands = (spec: PodSpec) =>
+    ['a1', 'a2', 'p1', 'p2', 'new'].filter((name) => selects(spec, node(name)));
+  t.strictSame(lands(first.pod.spec), ['a1', 'a2', 'new']);
+  t.strictSame(lands(others.pod.spec), ['p1', 'p2', 'new']);
+  const nobody = place({ ...first.input, pod: others.pod, pullability: () => undefined });
+  t.strictSame(lands(nobody.pod.spec), ['a1', 'a2', 'p1', 'p2', 'new']);
+  t.strictSame(nobody.pod, place({ ...first.input, pullability: () => undefined }).pod);
+});
+
+test('a node without a hostname label is not excluded', async (t) => {
+  const { pod } = decided(pullability);
+  t.ok(selects(pod.spec, { name: 'p1', labels: { 'kubernetes.io/arch': 'amd64' }, taints: [] }));
+});
+
+test('the reason is bounded for many images and groups', async (t) => {
+  const images = Array.from(
+    { length: 40 },
+    (_, index) => `registry.example/${'team/'.repeat(30)}app-${index}`,
+  );
+  const known = Object.fromEntries(images.map((image) => [image, 'amd64']));
+  const groups = Array.from({ length: 60 }, (_, index) => group(`group-${index}\n`, `p${index}`, 'amd64'));
+  const pullability = Object.fromEntries(images.map((image) => [image, { able: [able], unable: groups }]));
+  const { rules, decision } = decided(pullability, { images, known });
+  t.equal(decision.excludedNodes.length, 60);
+  const message = rules[0]?.message ?? '';
+  t.ok(Buffer.byteLength(message) < 2048, `${message.length}`);
+  t.notMatch(message, /\n/);
+});
+
+test('cases in which no node is excluded', async (t) => {
+  const many = (count: number): NodeGroup =>
+    group('poor', Array.from({ length: count }, (_, index) => `p${index}`).join(' '), 'amd64');
+  const terms = (count: number): Partial<PodSpec> =>
+    requiring(...Array.from({ length: count }, (_, index) => termOf(isIn('zone', `z${index}`))));
+  const itself = /^the pod names its node itself/;
+  const cases: Record<string, [why: RegExp, given?: Case, pullability?: Partial<Pullability>]> = {
+    'no group can pull': [/^no nodes are known.*: app: no credential group can/, {}, { able: none }],
+    'groups that can pull have another architecture': [
+      /^no nodes are known that can pull and run/,
+      { images: ['arm'] },
+    ],
+    'the pod requires an architecture that these groups lack': [
+      /^no nodes are known/,
+      { spec: onArch('arm64') },
+    ],
+    'the nodeSelector names a node': [itself, { spec: { nodeSelector: { 'kubernetes.io/hostname': 'p1' } } }],
+    'a term names nodes': [itself, { spec: requiring(termOf(isIn('kubernetes.io/hostname', 'p1'))) }],
+    'a term pins a node': [itself, { spec: requiring({ matchFields: [isIn('metadata.name', 'p1')] }) }],
+    'the nodes have no names': [/^the nodes are not known by name/, {}, { unable: [group('poor', '')] }],
+    'invalid names of nodes': [
+      /^the nodes are not known by name/,
+      {},
+      { unable: [group('poor', `${'x'.repeat(64)} -a`)] },
+    ],
+    'too many nodes': [/^251 nodes are too many to name/, {}, { unable: [many(251)] }],
+    'too often': [/^250 nodes are too many to name/, { spec: terms(3) }, { unable: [many(250)] }],
+  };
+  const apart = decided(
+    { app: { able: [able], unable: [poor] }, side: { able: [poor], unable: [able] } },
+    { images: ['app', 'side'] },
+  );
+  t.strictSame(apart.decision.excludedNodes, [], 'each image only on other nodes');
+  t.match(apart.rules, [{ rule: 'pullable-nodes-left-out', message: /^no nodes are known/ }]);
+  for (const [what, [why, given, groups]] of Object.entries(cases)) {
+    const pullability = { able: [able], unable: [poor], ...groups };
+    const { decision, rules } = decided({ app: pullability, arm: pullability }, given);
+    t.strictSame(decision.excludedNodes, [], what);
+    t.match(rules, [{ rule: 'pullable-nodes-left-out', message: why }], what);
+    const isWarned = decision.warnings.some((warning) =>
+      warning.startsWith('archwright: no nodes are known'),
+    );
+    t.equal(isWarned, why.source.startsWith('^no nodes are known'), what);
+    t.ok(Buffer.byteLength(rules[0]?.message ?? '') < 2048, what);
+  }
+  const most = decided({ app: { able: [able], unable: [many(250)] } }, { spec: terms(2) });
+  t.equal(most.decision.excludedNodes.length, 250);
+});

@@ -1,0 +1,170 @@
+import { test } from 'tap';
+import type { NodeSelectorTerm, Toleration } from '../../../../src/kube/api/objects.ts';
+import type { Policy } from '../../../../src/policy/effective/policy.ts';
+import { covers } from '../../../../src/placement/pod/expressions.ts';
+import { ownFieldsOf } from '../../../../src/placement/record/own-fields.ts';
+import { recordedIn } from '../../../../src/placement/record/read.ts';
+import { addedTolerations } from '../../../../src/placement/rules/nodes/tolerations.ts';
+import {
+  defaultPolicy,
+  inputOf,
+  isIn,
+  type Known,
+  place,
+  podOf,
+  requiring,
+} from '../../../support/placement-input.ts';
+
+const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
+const equal = (value: string): Toleration => ({ ...template, value });
+const key = 'kubernetes.io/arch';
+const gke: Toleration = { key, operator: 'Equal', value: 'arm64', effect: 'NoSchedule' };
+function tolerationsFor(policy: Policy, required: readonly string[]): readonly Toleration[] {
+  const fields = ownFieldsOf({ containers: [] }, undefined);
+  return addedTolerations({ policy, fields }, { outcome: 'placed' }, required).added;
+}
+const policy: Policy = {
+  ...defaultPolicy,
+  tolerations: [template],
+  architectures: { arm64: { taintsToTolerate: [gke], requireNodeLabels: {} } },
+};
+
+test('each required architecture gets one toleration per template, and those of its own taints', async (t) => {
+  const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, policy));
+  t.strictSame(pod.spec.tolerations, [equal('amd64'), equal('arm64'), gke]);
+});
+
+test('only architectures of the intersection are tolerated', async (t) => {
+  const { pod } = place(inputOf(podOf(['a', 'b']), { a: 'amd64 arm64', b: 'amd64 s390x' }, policy));
+  t.strictSame(pod.spec.tolerations, [equal('amd64')]);
+});
+
+test("the pod's own tolerations stay first, and no toleration is added twice", async (t) => {
+  const own: readonly Toleration[] = [{ key: 'gpu', operator: 'Exists' }, equal('arm64')];
+  const { pod } = place(inputOf(podOf(['a'], { tolerations: own }), { a: 'amd64 arm64' }, policy));
+  t.strictSame(pod.spec.tolerations, [...own, equal('amd64'), gke]);
+});
+
+test('two sources of the same toleration add it once', async (t) => {
+  const twice: Policy = {
+    ...defaultPolicy,
+    tolerations: [{ key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' }],
+    architectures: policy.architectures,
+  };
+  t.strictSame(tolerationsFor(twice, ['arm64']), [gke]);
+});
+
+test('the fields have a fixed order, and no field is added', async (t) => {
+  const taint: Toleration = { effect: 'NoExecute', tolerationSeconds: 0, operator: 'Exists', key: 'k' };
+  const rules = { constructor: { taintsToTolerate: [taint], requireNodeLabels: {} } };
+  const added = tolerationsFor({ ...defaultPolicy, architectures: rules }, ['constructor']);
+  const expected = '[{"key":"k","operator":"Exists","effect":"NoExecute","tolerationSeconds":0}]';
+  t.equal(JSON.stringify(added), expected);
+  t.strictSame(
+    tolerationsFor(defaultPolicy, ['constructor']),
+    [],
+    'inherited members of objects are no rules',
+  );
+  const open = { ...defaultPolicy, tolerations: [{ key: 'k', operator: 'Equal' as const }] };
+  const text = JSON.stringify(tolerationsFor(open, ['arm64']));
+  t.equal(text, '[{"key":"k","operator":"Equal","value":"arm64"}]');
+});
+
+type Coverage = readonly [name: string, present: Toleration, wanted: Toleration, covered: boolean];
+const coverage: readonly Coverage[] = [
+  ['the same', gke, gke, true],
+  ['another value', { ...gke, value: 'amd64' }, gke, false],
+  ['another key', { ...gke, key: 'x' }, gke, false],
+  ['another effect', { ...gke, effect: 'NoExecute' }, gke, false],
+  ['every effect', { key, operator: 'Equal', value: 'arm64' }, gke, true],
+  ['an empty effect is every effect', { ...gke, effect: '' }, gke, true],
+  ['wanted for every effect', gke, { key, operator: 'Equal', value: 'arm64' }, false],
+  ['no operator means Equal', { key, value: 'arm64' }, gke, true],
+  ['wanted without an operator', gke, { key, value: 'arm64', effect: 'NoSchedule' }, true],
+  ['Exists of the key', { key, operator: 'Exists' }, gke, true],
+  ['Exists of another key', { key: 'x', operator: 'Exists' }, gke, false],
+  ['Exists of everything', { operator: 'Exists' }, gke, true],
+  ['Exists with one effect of everything', { operator: 'Exists', effect: 'NoExecute' }, gke, false],
+  ['wanted with Exists', gke, { key, operator: 'Exists', effect: 'NoSchedule' }, false],
+  ['Exists both', { key: 'k', operator: 'Exists' }, { key: 'k', operator: 'Exists' }, true],
+  ['an empty value equals an absent one', { key: 'k', value: '' }, { key: 'k' }, true],
+  [
+    'a comparison',
+    { key: 'k', operator: 'Gt', value: '5' },
+    { key: 'k', operator: 'Equal', value: '5' },
+    false,
+  ],
+  ['for a limited time only', { ...gke, tolerationSeconds: 5 }, gke, false],
+  ['long enough', { ...gke, tolerationSeconds: 5 }, { ...gke, tolerationSeconds: 5 }, true],
+  ['not long enough', { ...gke, tolerationSeconds: 4 }, { ...gke, tolerationSeconds: 5 }, false],
+  ['for ever', gke, { ...gke, tolerationSeconds: 5 }, true],
+];
+
+for (const [name, present, wanted, covered] of coverage) {
+  test(`tolerated already: ${name}`, async (t) => {
+    t.equal(covers(present, wanted), covered);
+  });
+}
+
+/** Whether a record with this toleration is accepted. */
+function canTolerate(given: Policy, toleration: Toleration): boolean {
+  const record = JSON.stringify({ v: 1, imagesKey: 'k', added: { tolerations: [toleration] } });
+  const pod = podOf(['a'], {}, { annotations: { 'arch.example/decision': record } });
+  return recordedIn({ pod, policy: given })?.added.tolerations.length === 1;
+}
+
+const possible: readonly (readonly [toleration: Toleration, isPossible: boolean])[] = [
+  [equal('amd64'), true],
+  [equal('whatever'), true],
+  [equal('not an arch'), false],
+  [{ ...template }, false],
+  [{ ...equal('amd64'), effect: 'NoExecute' }, false],
+  [{ ...equal('amd64'), tolerationSeconds: 5 }, false],
+  [{ ...equal('amd64'), key: 'gpu' }, false],
+  [gke, true],
+  [{ ...gke, value: 'amd64' }, false],
+  [{ operator: 'Exists' }, false],
+];
+
+test('only tolerations that the policy can add count as additions', async (t) => {
+  for (const [toleration, expected] of possible)
+    t.equal(canTolerate(policy, toleration), expected, JSON.stringify(toleration));
+});
+
+test("a pod that can run on any architecture tolerates only archwright's own taint", async (t) => {
+  const tainting: Policy = {
+    ...policy,
+    tolerations: [template],
+    ownTaintKey: 'supported-arch',
+    onUnknownImage: 'allow',
+  };
+  const any: Toleration = { key: 'supported-arch', operator: 'Exists', effect: 'NoSchedule' };
+  const cases: [name: string, policy: Policy, known: Known, expected: readonly Toleration[] | undefined][] = [
+    ['an artifact', tainting, { a: '' }, [any]],
+    ['an admitted unknown image', tainting, {}, [any]],
+    ['an unknown image beside a known one, which restricts it', tainting, { b: 'amd64' }, [equal('amd64')]],
+    ['an unknown image behind the gate', { ...tainting, onUnknownImage: 'gate' }, {}, undefined],
+    ['without taints of ours', { ...policy, onUnknownImage: 'allow' }, {}, undefined],
+    ['known images', tainting, { a: 'amd64', b: 'amd64' }, [equal('amd64')]],
+  ];
+  for (const [name, given, known, expected] of cases) {
+    const images = name === 'an artifact' ? ['a'] : ['a', 'b'];
+    const first = place(inputOf(podOf(images), known, given));
+    t.strictSame(first.pod.spec.tolerations, expected, name);
+    const second = place(inputOf(first.pod, known, given));
+    t.strictSame(second.pod.spec.tolerations, expected, `${name}, second call`);
+  }
+  const pinned: NodeSelectorTerm = { matchFields: [isIn('metadata.name', 'n1')] };
+  const toItsNode = podOf(['a'], requiring(pinned));
+  const onIt = (known: Known): readonly Toleration[] | undefined =>
+    place(inputOf(toItsNode, known, tainting)).pod.spec.tolerations;
+  t.strictSame(onIt({}), [any], 'a pod that names its node, with an unknown image');
+  t.strictSame(onIt({ a: '' }), [any], 'a pod that names its node, with an artifact');
+  t.strictSame(onIt({ a: 'amd64' }), [equal('amd64')], 'a pod that names its node');
+  const byItself = podOf(['a'], { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
+  t.strictSame(place(inputOf(byItself, {}, tainting)).pod.spec.tolerations, [equal('amd64')]);
+  const own = podOf(['a'], { tolerations: [{ operator: 'Exists' }] });
+  t.strictSame(place(inputOf(own, {}, tainting)).pod.spec.tolerations, [{ operator: 'Exists' }]);
+  t.ok(canTolerate(tainting, any));
+  t.notOk(canTolerate(policy, any));
+});

@@ -1,0 +1,292 @@
+import { test } from 'tap';
+import type { ObjectMeta, PodSpec } from '../../../../src/kube/api/objects.ts';
+import type { Policy, Preference } from '../../../../src/policy/effective/policy.ts';
+import { parseWeights } from '../../../../src/placement/rules/preference/read.ts';
+import {
+  type Known,
+  archIn,
+  inputOf,
+  isIn,
+  place,
+  podOf,
+  requiring,
+  termOf,
+  termsOf,
+  withLabels,
+} from '../../../support/placement-input.ts';
+
+const arch = 'kubernetes.io/arch';
+const soft: Preference = { weights: { arm64: 70, amd64: 30 }, origin: 'configuration' };
+const hard = { preference: soft, preferenceMode: 'hard' as const };
+const both: Known = { a: 'amd64 arm64' };
+
+interface Given {
+  readonly metadata?: ObjectMeta;
+  readonly spec?: Partial<PodSpec>;
+  /** Default: `both`. */
+  readonly known?: Known;
+  readonly policy?: Partial<Policy>;
+}
+
+const labeled = (labels: Record<string, string>): Given => ({ metadata: { labels } });
+const asks = (value: string): Given => labeled({ 'arch.example/preferred': value });
+const weighs = (value: string): Given => ({
+  metadata: { annotations: { 'arch.example/preferred-weights': value } },
+});
+const bySoft: Given = { policy: { preference: soft } };
+const byHard: Given = { policy: hard };
+const honoring = (...preferredLabels: string[]): Given => ({ policy: { preferredLabels } });
+const other = 'other.example/preferred';
+const onAmdOrArm = { schedulableArchitectures: ['amd64', 'arm64'] };
+const unknown: Given = { known: {} };
+const anything: Given = { known: { a: '' } };
+
+const ownPreference = (key: string): Partial<PodSpec> => ({
+  affinity: {
+    nodeAffinity: {
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight: 1, preference: termOf(isIn(key, 'amd64')) },
+      ],
+    },
+  },
+});
+const notArm: Given = { spec: requiring(termOf({ key: arch, operator: 'NotIn', values: ['arm64'] })) };
+
+/** The rules and weights of the decision, and its warnings. */
+type Case = readonly [given: Given, decided?: string, ...warnings: RegExp[]];
+const leftOut = 'preference-left-out';
+
+const cases: Readonly<Record<string, Case>> = {
+  none: [{}],
+  'the label': [asks('arm64'), 'preferred-label arm64=100'],
+  'an honored label of another program': [
+    { ...labeled({ [other]: 'arm64' }), ...honoring('none.example/preferred', other) },
+    'preferred-label arm64=100',
+  ],
+  'a label of another program that is not honored': [labeled({ [other]: 'arm64' })],
+  'our label before the label of another program': [
+    { ...labeled({ 'arch.example/preferred': 'amd64', [other]: 'arm64' }), ...honoring(other) },
+    'preferred-label amd64=100',
+  ],
+  'a label of another program that the images cannot meet is named in the warning': [
+    { ...labeled({ [other]: 's390x' }), ...honoring(other) },
+    leftOut,
+    /label other\.example\/preferred/,
+  ],
+  'the annotation, heaviest first': [weighs('arm64=20, amd64 = 80'), 'preferred-weights amd64=80 arm64=20'],
+  'equal weights, in order of name': [weighs('arm64=5,amd64=5'), 'preferred-weights amd64=5 arm64=5'],
+  'the policy': [bySoft, 'preferred-policy arm64=70 amd64=30'],
+  'the label before the annotation before the policy': [
+    { ...bySoft, metadata: { ...asks('amd64').metadata, ...weighs('arm64=1').metadata } },
+    'preferred-label amd64=100',
+  ],
+  'the annotation before the policy': [{ ...weighs('arm64=1'), ...bySoft }, 'preferred-weights arm64=1'],
+  'a label that the images cannot meet, with a warning': [
+    asks('s390x'),
+    leftOut,
+    /label arch.example\/preferred: s390x is ignored, the pod can only run on amd64, arm64/u,
+  ],
+  'after a label that cannot be met, the next source': [
+    { ...asks('s390x'), ...bySoft },
+    'preference-left-out preferred-policy arm64=70 amd64=30',
+    /s390x/u,
+  ],
+  'a part that cannot be met': [
+    weighs('s390x=50,arm64=10'),
+    'preference-left-out preferred-weights arm64=10',
+    /preferred-weights: s390x is ignored/u,
+  ],
+  'a policy that cannot be met is ignored silently': [
+    { known: { a: 'amd64' }, policy: { preference: { ...soft, weights: { arm64: 1 } } } },
+    leftOut,
+  ],
+  'a label that is not an architecture': [
+    asks('not an arch'),
+    leftOut,
+    /is invalid and ignored; write an architecture/u,
+  ],
+  'an annotation that is invalid': [
+    weighs('arm64=101'),
+    leftOut,
+    /preferred-weights is invalid and ignored; write weights .* arm64=80,amd64=20/u,
+  ],
+  'an empty label': [asks('')],
+  "the pod's own preference wins": [
+    { ...asks('arm64'), ...bySoft, spec: ownPreference(arch) },
+    'preference-own',
+  ],
+  "the pod's own preference by the beta label wins, even in mode hard": [
+    { ...byHard, spec: ownPreference('beta.kubernetes.io/arch') },
+    'preference-own',
+  ],
+  "the pod's own preference for another label does not win": [
+    { ...bySoft, spec: ownPreference('zone') },
+    'preferred-policy arm64=70 amd64=30',
+  ],
+  'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
+  'hard: the next if the heaviest cannot be met': [
+    { ...byHard, known: { a: 'amd64 s390x' } },
+    'preference-left-out preferred-policy preference-hard amd64=30',
+  ],
+  'an architecture that the pod excludes': [
+    { ...asks('arm64'), ...notArm },
+    leftOut,
+    /arm64 is ignored, the pod can only run on amd64/u,
+  ],
+  'an out-of-range weight of a policy': [
+    { policy: { preference: { ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } } } },
+  ],
+  'behind a gate, no preference and no warning while an image is unknown': [
+    { ...asks('arm64'), ...unknown },
+    leftOut,
+  ],
+  'with an admitted unknown image, no preference, but a warning': [
+    { ...asks('arm64'), ...unknown, policy: { onUnknownImage: 'allow' } },
+    leftOut,
+    /arm64 waits until every image is known/u,
+  ],
+  'images that constrain nothing meet any preference': [
+    { ...asks('arm64'), ...anything },
+    'preferred-label arm64=100',
+  ],
+  'images that constrain nothing, and a policy in mode hard': [
+    { ...byHard, ...anything },
+    'preferred-policy preference-hard arm64=70',
+  ],
+  'images that constrain nothing, and a probable typo': [
+    { ...asks('aarch64'), ...anything },
+    leftOut,
+    /unknown architecture aarch64; did you mean arm64\?/u,
+  ],
+  'images that constrain nothing, and an architecture that the cluster lacks': [
+    { ...asks('s390x'), ...anything, policy: onAmdOrArm },
+    leftOut,
+    /s390x is ignored, the pod can only run on amd64, arm64/u,
+  ],
+  'images that constrain nothing, and an architecture that the pod excludes': [
+    { ...asks('arm64'), ...anything, ...notArm },
+    leftOut,
+    /arm64 is ignored, the pod's own node affinity excludes it/u,
+  ],
+  'images without a common architecture meet no preference': [
+    { ...asks('arm64'), known: { a: 's390x' }, policy: { ...onAmdOrArm, onNoCommonArchitecture: 'allow' } },
+    leftOut,
+    /no architecture/u,
+    /arm64 is ignored, the pod can only run on none/u,
+  ],
+  'names of members of every object': [asks('constructor'), leftOut, /unknown architecture constructor/u],
+  'a typo, with a suggestion': [
+    asks('amd46'),
+    leftOut,
+    /label arch.example\/preferred: unknown architecture amd46; did you mean amd64\?$/u,
+  ],
+  "a kernel's name for an architecture, even behind a gate": [
+    { ...asks('aarch64'), ...unknown },
+    leftOut,
+    /unknown architecture aarch64; did you mean arm64\?$/u,
+  ],
+  'a typo among weights': [
+    weighs('x86_64=50,arm64=10'),
+    'preference-left-out preferred-weights arm64=10',
+    /preferred-weights: unknown architecture x86_64; did you mean amd64\?$/u,
+  ],
+  'an uncommon architecture that nodes have is no typo': [
+    { ...asks('amd46'), policy: { schedulableArchitectures: ['amd46', 'amd64', 'arm64'] } },
+    leftOut,
+    /amd46 is ignored, the pod can only run on amd64, arm64/u,
+  ],
+};
+
+function placed({ metadata, spec, known = both, policy }: Given) {
+  const input = inputOf(podOf(['a'], spec, metadata), known, policy);
+  return { input, ...place(input) };
+}
+
+for (const [name, [given, decided = '', ...warnings]] of Object.entries(cases)) {
+  test(`preferred: ${name}`, async (t) => {
+    const { input, decision, pod } = placed(given);
+    const weights = decision.preferred.map(({ architecture, weight }) => `${architecture}=${weight}`);
+    const rules = decision.reasons.map(({ rule }) => rule).filter((rule) => rule.startsWith('prefer'));
+    t.equal([...rules, ...weights].join(' '), decided);
+    t.equal(decision.warnings.length, warnings.length);
+    t.match(decision.warnings, warnings);
+    t.strictSame(place({ ...input, pod }).patch, []);
+  });
+}
+
+test("soft preferences are weighted terms after the pod's own", async (t) => {
+  const { pod } = placed({ ...bySoft, spec: ownPreference('zone') });
+  const term = (weight: number, key: string, value: string): unknown => ({
+    weight,
+    preference: termOf(isIn(key, value)),
+  });
+  t.strictSame(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [
+    term(1, 'zone', 'amd64'),
+    term(70, arch, 'arm64'),
+    term(30, arch, 'amd64'),
+  ]);
+  t.equal(pod.spec.nodeSelector, undefined);
+});
+
+test('a hard preference pins by nodeSelector', async (t) => {
+  const policy: Partial<Policy> = { ...hard, tolerations: [{ key: 'arch', operator: 'Equal' }] };
+  const { pod, decision } = placed({ spec: { nodeSelector: { zone: 'a' } }, policy });
+  t.strictSame(pod.spec.nodeSelector, { zone: 'a', [arch]: 'arm64' });
+  t.strictSame(decision.required, ['arm64']);
+  t.equal(pod.spec.affinity, undefined, 'no affinity beside the pin');
+  t.strictSame(pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
+});
+
+test("the configured mode applies to a pod's preference too", async (t) => {
+  for (const given of [asks('arm64'), weighs('arm64=80,amd64=20')]) {
+    const { input, pod, decision } = placed({ ...given, policy: { preferenceMode: 'hard' } });
+    t.equal(decision.preferenceMode, 'hard');
+    t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
+    t.strictSame(place({ ...input, pod }).patch, [], 'called again');
+    const injected = { ...pod, spec: { ...pod.spec, containers: podOf(['a', 'b']).spec.containers } };
+    const again = place(inputOf(injected, { ...both, b: 's390x amd64' }, { preferenceMode: 'hard' }));
+    t.equal(again.decision.outcome, 'placed', 'a sidecar that cannot run there replaces the pin');
+    t.equal(again.pod.spec.nodeSelector?.[arch] ?? 'amd64', 'amd64');
+  }
+  t.equal(placed(asks('arm64')).pod.spec.nodeSelector, undefined, 'no pin in mode soft');
+});
+
+test('a hard preference keeps the required labels of its architecture', async (t) => {
+  const architectures = { arm64: withLabels({ pool: 'arm' }) };
+  const { pod } = placed({ policy: { ...hard, architectures } });
+  t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
+  t.strictSame(termsOf(pod), [termOf(isIn('pool', 'arm'))]);
+});
+
+test('beside a term with another architecture, a hard preference narrows the other terms', async (t) => {
+  const chosen = termOf(archIn('amd64'));
+  const zone = isIn('zone', 'a');
+  const { pod } = placed({ ...byHard, spec: requiring(chosen, termOf(zone)) });
+  t.equal(pod.spec.nodeSelector, undefined);
+  t.strictSame(pod.spec.affinity, requiring(chosen, termOf(zone, archIn('arm64'))).affinity);
+});
+
+test('the annotation of weights is parsed strictly', async (t) => {
+  const good = {
+    'arm64=80': 'arm64=80',
+    ' arm64 = 80 , amd64=1 ': 'arm64=80 amd64=1',
+    'arm64=100': 'arm64=100',
+    'arm64=007': 'arm64=7',
+  };
+  for (const [text, weights] of Object.entries(good)) {
+    const found = parseWeights(text)?.map(({ architecture, weight }) => `${architecture}=${weight}`);
+    t.equal(found?.join(' '), weights, text);
+  }
+  const many = (count: number): string =>
+    Array.from({ length: count }, (_, index) => `a${index}=1`).join(',');
+  t.equal(parseWeights(many(16))?.length, 16);
+  const bad = [
+    ...'arm64 arm64= =5 arm64=0 arm64=101 arm64=-1 arm64=1.5 arm64=1e1 arm64=1,'.split(' '),
+    ...'arm64=1;amd64=2 arm64=1,arm64=2 x,=1 -a=1 unknown=1'.split(' '),
+    '',
+    'a b=1',
+    many(17),
+    `a=1${' '.repeat(1200)}`,
+  ];
+  for (const text of bad) t.equal(parseWeights(text), undefined, text.slice(0, 20));
+});
