@@ -6,8 +6,11 @@ import { unlessAborted } from './wait.ts';
 export interface RateLimiter {
   /** Resolves in the order of the calls, when the caller may go on. @throws the signal's reason */
   take(signal: AbortSignal): Promise<void>;
-  /** Takes a token and returns 0, or returns the milliseconds until the next. Ignores `take`'s queue. */
-  tryTake(): number;
+  /**
+   * Takes tokens and returns 0, or returns the milliseconds until there are enough. Ignores `take`'s queue.
+   * @param count default: 1
+   */
+  tryTake(count?: number): number;
   /** Stops all callers for a while (`Retry-After`). A longer pause under way stays. */
   pause(ms: number): void;
 }
@@ -30,13 +33,13 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateL
   let pausedUntil = Number.NEGATIVE_INFINITY;
   let last: Promise<void> = Promise.resolve();
 
-  function tryTake(): number {
+  function tryTake(count = 1): number {
     const at = clock.monotonic();
     tokens = Math.min(burst, tokens + ((at - filledAt) / 1000) * perSecond);
     filledAt = at;
     if (pausedUntil > at) return pausedUntil - at;
-    if (tokens < 1) return ((1 - tokens) / perSecond) * 1000;
-    tokens--;
+    if (tokens < count) return ((count - tokens) / perSecond) * 1000;
+    tokens -= count;
     return 0;
   }
 

@@ -15,7 +15,7 @@ import type { Environment } from '../http/proxy/proxy.ts';
 import type { Resolve } from '../http/reach/reach.ts';
 import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
-import { DocumentLimits, LookupDocuments } from './document-limits.ts';
+import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
 import { RegistryError, type ManifestLookup, type RegistryClient } from './manifest-lookup.ts';
@@ -50,7 +50,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const breaker = new CircuitBreaker(clock, options.breaker);
   const client = new GuardedClient(http, breaker, clock);
   const authenticator = new Authenticator({ client, clock });
-  const documentLimits = new DocumentLimits(clock);
+  const documentLimits = createDocumentLimits(clock);
   return {
     lookup: (lookup, signal) => {
       const documents = new LookupDocuments(documentLimits, lookup.namespace);

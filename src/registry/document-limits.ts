@@ -1,33 +1,22 @@
 /**
  * Limits on the documents of registries. The author of a pod chooses the registry, and a registry chooses its
- * documents. `src/http/json.ts` bounds the structure of each document before it is parsed. Here the rest is
- * bounded:
- *
- * - For each lookup: the bytes of its documents.
- * - For the process: documents in memory at the same time that are larger than usual, with a share for each
- *   namespace.
- * - For each registry: the work of parsing documents that are larger than usual.
- *
- * Usual documents are never refused, so that an attacker cannot use up the limits of a registry that others
- * use.
+ * documents. `src/http/json.ts` bounds the structure of each one. Usual documents are never refused here, so
+ * that an attacker cannot use up the limits of a registry that others use.
  */
-import { BoundedMap } from '../async/bounded-map.ts';
 import type { Clock } from '../async/clock.ts';
 import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';
+import { RateLimiters } from '../async/rate-limiter.ts';
 import type { LargeBody } from '../http/body.ts';
 import { TransportError } from '../http/transport-error.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { RegistryError } from './manifest-lookup.ts';
 
-const kibibyte = 1024;
-const mebibyte = 1024 * kibibyte;
+const mebibyte = 1024 * 1024;
 
 /** Two of the largest manifests. Real lookups read under 100 KiB, with a long history 1 MiB. */
 const maxLookupBytes = 8 * mebibyte;
-
 /** Manifests have 1 to 20 KiB, most configs less than 64 KiB. */
-const largeAfterBytes = 64 * kibibyte;
-
+const largeAfterBytes = 64 * 1024;
 /** At most 4 MiB each: 48 MiB of an agent's 256 MiB. */
 const largeDocuments = 12;
 
@@ -38,55 +27,21 @@ const largeDocuments = 12;
 const valueWork = 256;
 
 /** Documents with less work are free: 2 ms. An index of 80 platforms has 1,000 values. */
-const freeWork = 256 * kibibyte;
+const freeWork = 256 * 1024;
 
-/** About a second of CPU at once, then 3 % of one CPU. */
-const maxWork = 128 * mebibyte;
-const workPerSecond = 4 * mebibyte;
-
-/** Image references choose registries, so there could be any number. */
+/** For each registry: about a second of CPU at once, then 3 % of one CPU. Image references choose registries. */
+const largeWork = { burst: 128 * mebibyte, perSecond: 4 * mebibyte };
 const maxRegistries = 1000;
 
+export type DocumentLimits = ReturnType<typeof createDocumentLimits>;
+
+/** The limits of a process: large documents in memory, with a share for each namespace, and their work. */
+export function createDocumentLimits(clock: Clock) {
+  const large = new FairSemaphore({ places: largeDocuments });
+  return { large, work: new RateLimiters({ ...largeWork, clock }, maxRegistries) };
+}
+
 type Registry = Pick<Endpoint, 'host' | 'namespace'>;
-
-interface Spent {
-  readonly work: number;
-  /** Monotonic. */
-  readonly at: number;
-}
-
-/** The limits of a process. */
-export class DocumentLimits {
-  readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #large = new FairSemaphore({ places: largeDocuments });
-  readonly #spent = new BoundedMap<string, Spent>(maxRegistries);
-
-  constructor(clock: Pick<Clock, 'monotonic'>) {
-    this.#clock = clock;
-  }
-
-  /** Waits until there is room for one more large document. */
-  enter(namespace: string, signal: AbortSignal): Promise<Leave> {
-    return this.#large.enter(namespace, signal);
-  }
-
-  /** @throws RegistryError `rate-limited` if the registry's documents caused too much work in a short time */
-  spend(registry: Registry, work: number): void {
-    if (work <= freeWork) return;
-    // A mirror serves several registries, and each of them has its own share.
-    const key = `${registry.host} for ${registry.namespace}`;
-    const now = this.#clock.monotonic();
-    const { work: before, at } = this.#spent.get(key) ?? { work: 0, at: now };
-    const left = Math.max(0, before - ((now - at) / 1000) * workPerSecond);
-    if (left + work <= maxWork) {
-      this.#spent.set(key, { work: left + work, at: now });
-      return;
-    }
-    const retryAfterMs = Math.ceil(((left + work - maxWork) / workPerSecond) * 1000);
-    const message = `${registry.host}: its large documents took too much work; smaller ones are still read`;
-    throw new RegistryError('rate-limited', registry.host, message, { retryAfterMs });
-  }
-}
 
 /** The documents of one lookup, at all endpoints together. */
 export class LookupDocuments {
@@ -100,45 +55,36 @@ export class LookupDocuments {
     this.#namespace = namespace;
   }
 
-  /**
-   * Fetches a document and uses it. A large document keeps its place in memory until it was used.
-   * @throws RegistryError `too-large` if the documents of this lookup have too many bytes, `rate-limited`
-   */
-  async read<Response extends { readonly body: Buffer }, Used>(
-    registry: Registry,
-    signal: AbortSignal,
-    fetch: (large: LargeBody) => Promise<Response>,
-    use: (response: Response) => Used,
-  ): Promise<Used> {
+  /** A place in memory for a document in case that it is large. It is held until it is disposed of. */
+  place(where: string, signal: AbortSignal): LargeBody & Disposable {
     let leave: Leave | undefined;
     const admit = async (): Promise<void> => {
-      try {
-        leave ??= await this.#limits.enter(this.#namespace, signal);
-      } catch (error) {
-        const message = 'given up while waiting for other large documents';
-        throw new TransportError('aborted', registry.host, message, error);
-      }
+      leave ??= await this.#limits.large.enter(this.#namespace, signal).catch((error: unknown) => {
+        throw new TransportError('aborted', where, 'given up while waiting for other large documents', error);
+      });
     };
-    try {
-      const response = await fetch({ afterBytes: largeAfterBytes, admit });
-      this.#count(registry, response.body.length);
-      return use(response);
-    } finally {
-      leave?.();
-    }
+    return { afterBytes: largeAfterBytes, admit, [Symbol.dispose]: () => leave?.() };
   }
 
-  /** Called with the number of values of a document before it is parsed. */
-  spendOnValues(registry: Registry, values: number): void {
-    this.#limits.spend(registry, values * valueWork);
-  }
-
-  #count(registry: Registry, bytes: number): void {
+  /** @throws RegistryError `too-large` for the bytes of this lookup, `rate-limited` for the registry's work */
+  count(registry: Registry, bytes: number): void {
     this.#bytes += bytes;
-    if (this.#bytes > maxLookupBytes) {
-      const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes together`;
-      throw new RegistryError('too-large', registry.host, message);
-    }
-    this.#limits.spend(registry, bytes);
+    if (this.#bytes <= maxLookupBytes) return this.#spend(registry, bytes);
+    const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes together`;
+    throw new RegistryError('too-large', registry.host, message);
+  }
+
+  /** @param values of a document that is not parsed yet @throws RegistryError `rate-limited` */
+  countValues(registry: Registry, values: number): void {
+    this.#spend(registry, values * valueWork);
+  }
+
+  /** A mirror serves several registries, and each of them has its own share. */
+  #spend({ host, namespace }: Registry, work: number): void {
+    if (work <= freeWork) return;
+    const retryAfterMs = Math.ceil(this.#limits.work.of(`${host} for ${namespace}`).tryTake(work));
+    if (retryAfterMs === 0) return;
+    const message = `${host}: its large documents took too much work; smaller ones are still read`;
+    throw new RegistryError('rate-limited', host, message, { retryAfterMs });
   }
 }

@@ -133,16 +133,14 @@ class EndpointLookup implements ContentReader {
     object: string,
     use: (response: AuthenticatedResponse) => Document,
   ): Promise<Document> {
-    const get = async (large: LargeBody): Promise<AuthenticatedResponse> => {
-      const response = await this.#send('GET', kind, object, large);
-      if (response.status !== 200) throw this.#refusal(response);
-      return response;
-    };
-    return await this.#parts.documents.read(this.#visit.endpoint, this.#signal, get, (response) => {
-      const document = use(response);
-      this.#keep(response.body);
-      return document;
-    });
+    const { documents } = this.#parts;
+    using place = documents.place(this.where, this.#signal);
+    const response = await this.#send('GET', kind, object, place);
+    if (response.status !== 200) throw this.#refusal(response);
+    documents.count(this.#visit.endpoint, response.body.length);
+    const document = use(response);
+    this.#keep(response.body);
+    return document;
   }
 
   /** Keeps a document that proves the facts of a digest, unless there are too many. */
@@ -154,7 +152,7 @@ class EndpointLookup implements ContentReader {
   }
 
   readonly #beforeParsing = (values: number): void =>
-    this.#parts.documents.spendOnValues(this.#visit.endpoint, values);
+    this.#parts.documents.countValues(this.#visit.endpoint, values);
 
   async #send(
     method: 'GET' | 'HEAD',

@@ -1,6 +1,6 @@
 /** Attack: documents that cost CPU and memory. Tests count requests, bytes and values instead of time. */
 import t, { type Test } from 'tap';
-import { DocumentLimits, LookupDocuments } from '../../src/registry/document-limits.ts';
+import { createDocumentLimits, LookupDocuments } from '../../src/registry/document-limits.ts';
 import { clientFor, lookUp, startRegistry } from '../support/registry/client.ts';
 import {
   document,
@@ -116,42 +116,25 @@ t.test('small documents with many values are rate-limited', async (t) => {
 });
 
 t.test('at most 12 large documents are in memory, at most a third of them for one namespace', async (t) => {
-  const limits = new DocumentLimits(createFakeClock());
+  const limits = createDocumentLimits(createFakeClock());
   const finish = Promise.withResolvers<void>();
   const inside: string[] = [];
-  const registry = { host: 'one', namespace: 'one' };
-  const read = (namespace: string) =>
-    new LookupDocuments(limits, namespace).read(
-      registry,
-      neverAborted,
-      async ({ admit }) => {
-        await admit();
-        await admit();
-        inside.push(namespace);
-        await finish.promise;
-        return { body: Buffer.alloc(100) };
-      },
-      () => namespace,
-    );
+  const read = async (namespace: string) => {
+    using place = new LookupDocuments(limits, namespace).place('one', neverAborted);
+    await place.admit();
+    await place.admit();
+    inside.push(namespace);
+    await finish.promise;
+  };
   const namespaces = Array.from({ length: 9 }, (_, index) => `attacker-${index}`);
   const reads = namespaces.flatMap((namespace) => Array.from({ length: 20 }, () => read(namespace)));
   await new Promise(setImmediate);
   const counts = [...Map.groupBy(inside, (namespace) => namespace).values()].map(({ length }) => length);
-  t.same(counts, [4, 2, 1, 1, 1, 1, 1, 1]);
+  t.strictSame(counts, [4, 2, 1, 1, 1, 1, 1, 1]);
   finish.resolve();
   t.equal((await Promise.all(reads)).length, 180, 'all are read in the end');
-  const stop = new AbortController();
-  const given = new LookupDocuments(limits).read(
-    registry,
-    stop.signal,
-    async ({ admit }) => {
-      stop.abort();
-      await admit();
-      return { body: Buffer.alloc(0) };
-    },
-    () => 0,
-  );
-  await t.rejects(given, { name: 'TransportError', failure: 'aborted' });
+  using given = new LookupDocuments(limits).place('one', AbortSignal.abort());
+  await t.rejects(given.admit(), { name: 'TransportError', failure: 'aborted' });
 });
 
 t.test('20 concurrent large documents of one registry are all read', async (t) => {
