@@ -20,7 +20,6 @@ import type { Endpoint } from './endpoints/endpoint.ts';
 import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
 import { RegistryError, type ManifestLookup, type RegistryClient } from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
-import { CircuitBreaker, type BreakerOptions } from './net/circuit-breaker.ts';
 import { GuardedClient } from './net/guarded-client.ts';
 import { tagsAtEndpoint } from './tags-at-endpoint.ts';
 import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
@@ -36,7 +35,6 @@ export interface RegistryClientOptions {
   /** Called once for each named CA file that cannot be used. */
   readonly onProblem?: (file: string, message: string) => void;
   readonly limits?: Partial<HttpClientLimits>;
-  readonly breaker?: BreakerOptions;
   /** Resolves names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
@@ -47,8 +45,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
-  const breaker = new CircuitBreaker(clock, options.breaker);
-  const client = new GuardedClient(http, breaker, clock);
+  const client = new GuardedClient(http, clock);
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
   return {

@@ -85,13 +85,6 @@ function whyUnsent({ credential, source }: MatchedCredential): string {
 export function registryError(error: unknown, about: Circumstances, now: number): RegistryError {
   if (error instanceof RegistryError) return error;
   if (error instanceof TransportError) return transportFailed(error, about);
-  if (error instanceof CircuitOpen) {
-    const code = error.rateLimited ? 'rate-limited' : 'unavailable';
-    return new RegistryError(code, error.where, error.message, {
-      retryAfterMs: error.retryAfterMs,
-      cause: error,
-    });
-  }
   const prefix = `${about.host}: ${about.repository} ${withCredential(about)}`;
   if (error instanceof TokenRefused) {
     const { status } = error;
@@ -133,7 +126,7 @@ function transportCode({ failure }: TransportError): RegistryErrorCode {
 
 /** Whether there was no response: another credential cannot change that, another endpoint can. */
 export function isUnreachable(error: RegistryError): boolean {
-  if (error.cause instanceof CircuitOpen) return !error.cause.rateLimited;
+  if (error instanceof CircuitOpen) return error.code === 'unavailable';
   return error.cause instanceof TransportError && (error.code === 'unavailable' || error.code === 'timeout');
 }
 

@@ -8,7 +8,7 @@ import type { Fault } from '../support/registry/faults.ts';
 async function setUp(t: Test, content = multiArch(['linux/amd64']), limits: Partial<HttpClientLimits> = {}) {
   const registry = await startRegistry(t);
   registry.push('library/app', 'v1', content);
-  const client = clientFor(t, { limits, breaker: { threshold: 1000 } });
+  const client = clientFor(t, { limits });
   const platforms = async () => (await lookUp(client, registry)).platforms;
   return { registry, client, platforms };
 }

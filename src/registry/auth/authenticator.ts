@@ -99,7 +99,7 @@ export class Authenticator {
     signal: AbortSignal,
   ): Promise<AuthenticatedResponse> {
     const { method, url, accept, maxBytes, large, endpoint } = request;
-    const context = { request, purpose: request.purpose, credentialUsed };
+    const sent = { ...request, credential: credentialUsed ? request.credential : undefined };
     const response = await followRedirects(
       {
         method,
@@ -115,7 +115,7 @@ export class Authenticator {
         reach: endpointReach(endpoint),
         dialTimeoutMs: endpoint.dialTimeoutMs,
       },
-      (step) => this.#client.send(step, context, signal),
+      (step) => this.#client.send(step, sent, signal),
     );
     return { ...response, credentialUsed };
   }

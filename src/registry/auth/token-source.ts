@@ -55,7 +55,7 @@ export class TokenSource {
     const granted = await this.#cache.get(key, signal, (shared) =>
       fetchToken(
         { ...scheme, ...(usable && { credential: usable.credential }) },
-        (exchange) => this.#send(request, scheme, exchange, usable !== undefined, shared),
+        (exchange) => this.#send({ ...request, credential: usable }, scheme, exchange, shared),
         () => this.#parts.clock.now(),
       ),
     );
@@ -75,7 +75,6 @@ export class TokenSource {
     request: EndpointRequest,
     { registryIp }: BearerScheme,
     { method, url, body, headers: { authorization, ...headers } }: TokenExchange,
-    credentialUsed: boolean,
     signal: AbortSignal,
   ): Promise<HttpResponse> {
     const { endpoint } = request;
@@ -94,12 +93,12 @@ export class TokenSource {
       tls: isEndpoint ? endpoint.tls : { ...endpoint.tls, client: [] },
       reach: isEndpoint ? endpointReach(endpoint) : targetReach(registryIp),
     };
-    const context = { request, purpose: 'token', credentialUsed } as const;
+    const sent = { ...request, purpose: 'token' } as const;
     // A redirected POST would carry the password to the target of the redirect.
     if (method === 'POST') {
-      return await client.send({ ...step, headers: { ...headers, ...ownHeaders } }, context, signal);
+      return await client.send({ ...step, headers: { ...headers, ...ownHeaders } }, sent, signal);
     }
-    return await followRedirects({ ...step, ownHeaders }, (next) => client.send(next, context, signal));
+    return await followRedirects({ ...step, ownHeaders }, (next) => client.send(next, sent, signal));
   }
 }
 

@@ -1,151 +1,158 @@
 /**
- * A circuit breaker. A circuit opens after several failures in a row, or for a pause that the host requested.
- * After the pause one request is the trial: success closes the circuit, failure doubles the pause. Only
- * failures of the host itself count (no connection, no response, no HTTP, 5xx), never a response about one
- * image.
+ * The back-off for registries. A circuit opens for a pause after failures in a row. After the pause, one
+ * request at a time is the trial. A success closes the circuit; otherwise the next pause is twice as long.
  *
- * A failure can be charged to one repository. It then opens the circuit of that repository, and the circuit
- * of the host only if several repositories failed without a success in between: one repository of a shared
- * registry may belong to an attacker.
+ * A prefix (the first path segment of a repository) of a shared registry may belong to an attacker. So a
+ * failure is charged to its prefix first, and `Retry-After` pauses only that prefix. All prefixes pause, for
+ * a minute at most, if several of them failed without a success in between.
  */
+import { backOffMs, type BackOff } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
+import type { TransportError, TransportFailure } from '../../http/transport-error.ts';
+import { RegistryError } from '../manifest-lookup.ts';
 
-export interface BreakerOptions {
-  /** Failures in a row that open a circuit. */
-  readonly threshold?: number;
-  readonly firstPauseMs?: number;
-  readonly maxPauseMs?: number;
-}
-
-/** A few broken connections in a busy minute must not open a circuit. */
-const defaults: Required<BreakerOptions> = { threshold: 5, firstPauseMs: 5000, maxPauseMs: 2 * 60_000 };
-
-/** Image references choose hosts and repositories. Each failing one takes about 0.4 KiB. */
+/** A few broken connections in a busy minute must not stop a prefix. */
+const maxFailures = 5;
+/** One owner may have two broken prefixes; three at the same time are the host's trouble. */
+const maxPrefixes = 3;
+const pause: BackOff = { firstMs: 5000, mostMs: 60_000 };
+/** Other requests come back after this time while a trial is under way. */
+const trialMs = 1000;
+/** Image references choose hosts and prefixes. Each failing one takes about 0.4 KiB. */
 const maxCircuits = 4096;
 
-/** One owner may have two broken repositories; three at the same time are the host's trouble. */
-const several = 3;
+/** These do not tell whether the host works: our rules, our limits, or the size of one response. */
+const neutral: ReadonlySet<TransportFailure> = new Set<TransportFailure>([
+  'aborted',
+  'refused-address',
+  'too-large',
+  'encoded',
+  'invalid',
+  'not-tls',
+]);
 
-/** The circuit of a host is open: the request was not sent. */
-export class CircuitOpen extends Error {
-  override readonly name = 'CircuitOpen';
-  readonly code = 'circuit-open';
-  readonly temporary = true;
+/** The circuits of a request: one of each key below, and one of each key with the prefix. */
+export interface Route {
+  /** The target, for people. */
   readonly where: string;
-  readonly retryAfterMs: number;
-  /** Whether the host requested the pause with 429. */
-  readonly rateLimited: boolean;
-  /** @param why the last failure, in words */
-  constructor(
-    where: string,
-    { retryAfterMs, rateLimited, why }: { retryAfterMs: number; rateLimited: boolean; why: string },
-  ) {
-    super(`${where} gets no requests for ${Math.ceil(retryAfterMs / 1000)} s: ${why}`);
-    this.where = where;
-    this.retryAfterMs = retryAfterMs;
-    this.rateLimited = rateLimited;
-  }
+  readonly prefix: string;
+  /** Counts failed connections. */
+  readonly host: string;
+  /** Counts failing responses, of one registry behind a mirror: a dead one must not stop the others. */
+  readonly registry: string;
+  /** Counts refusals by rate limits, which hold for one credential. */
+  readonly account: string;
 }
 
 interface Circuit {
+  /** Absent for all prefixes. */
+  readonly prefix: string | undefined;
+  readonly isAccount: boolean;
   failures: number;
-  pauseMs: number;
+  /** Prefixes that failed since the last pause. */
+  readonly failing: Set<string>;
+  pauses: number;
   /** Monotonic. */
   openUntil: number;
-  /** Whether a request is under way that decides whether the circuit closes. */
-  trial: boolean;
-  /** Repositories that failed since the last success, at most `several`. */
-  readonly failing: Set<string>;
+  /** Whether the host said how long to wait. */
+  isRequested: boolean;
+  hasTrial: boolean;
   /** The last failure, in words. */
-  why: string;
+  readonly why: string;
+}
+
+/** The request was not sent. */
+export class CircuitOpen extends RegistryError {
+  constructor(where: string, { prefix, isAccount, isRequested, why }: Circuit, waitMs: number) {
+    const requests = prefix === undefined ? 'no requests' : `no requests for ${prefix}`;
+    const message = `${where} gets ${requests} for ${Math.ceil(waitMs / 1000)} s: ${why}`;
+    // Only the host knows when its limit ends.
+    const options = isAccount && !isRequested ? {} : { retryAfterMs: waitMs };
+    super(isAccount ? 'rate-limited' : 'unavailable', where, message, options);
+  }
 }
 
 export class CircuitBreaker {
+  /** Those with a failure since their last success. */
   readonly #circuits = new BoundedMap<string, Circuit>(maxCircuits);
-  readonly #clock: Clock;
-  readonly #options: Required<BreakerOptions>;
+  readonly #clock: Pick<Clock, 'monotonic'>;
 
-  constructor(clock: Clock, options: BreakerOptions = {}) {
+  constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
-    this.#options = { ...defaults, ...options };
   }
 
-  /** Admits a request (0), or returns the ms until the next try. After a pause it is the trial. */
-  admit(key: string): number {
-    const circuit = this.#circuits.get(key);
-    if (!circuit || circuit.openUntil === 0) return 0;
-    const left = circuit.openUntil - this.#clock.monotonic();
-    if (left > 0) return left;
-    if (circuit.trial) return Math.max(circuit.pauseMs, 1);
-    circuit.trial = true;
-    return 0;
+  /** Admits a request. Then `answered` or `failed` must be called. @throws CircuitOpen */
+  admit(route: Route): void {
+    const paused = this.#circuitsOf(route).filter(({ pauses }) => pauses > 0);
+    for (const circuit of paused) {
+      const waitMs = Math.max(this.#leftMs(circuit), circuit.hasTrial ? trialMs : 0);
+      if (waitMs > 0) throw new CircuitOpen(route.where, circuit, waitMs);
+    }
+    for (const circuit of paused) circuit.hasTrial = true;
   }
 
-  succeeded(key: string): void {
-    const circuit = this.#circuits.peek(key);
-    // A response to an older request does not shorten a pause that began since.
-    if (circuit && circuit.openUntil <= this.#clock.monotonic()) this.#circuits.delete(key);
+  /** @param retryAfterMs the pause that the response requests */
+  answered(route: Route, status: number, retryAfterMs?: number): void {
+    const { host, registry, account } = route;
+    const failing = status === 429 ? account : status >= 500 ? registry : undefined;
+    for (const name of namesOf(
+      route,
+      [host, registry, account].filter((key) => key !== failing),
+    )) {
+      const circuit = this.#circuits.peek(name);
+      // A response to an older request does not shorten a pause that began since.
+      if (circuit && this.#leftMs(circuit) <= 0) this.#circuits.delete(name);
+    }
+    if (failing !== undefined) this.#failed(route, failing, `it answered ${status}`, retryAfterMs);
   }
 
-  /** The last failure of a circuit, as `failed` or `pause` got it. */
-  whyOf(key: string): string {
-    return this.#circuits.peek(key)?.why ?? '';
+  failed(route: Route, { failure, phase, message }: TransportError): void {
+    for (const circuit of this.#circuitsOf(route)) circuit.hasTrial = false;
+    // A host that accepts connections works. A hang or cut may concern one registry behind it.
+    const key = phase === 'connect' ? route.host : route.registry;
+    if (!neutral.has(failure)) this.#failed(route, key, message);
   }
 
-  /** @param repository charges the failure to one repository of the host */
-  failed(key: string, why: string, repository?: string): void {
-    const { threshold, firstPauseMs, maxPauseMs } = this.#options;
-    const circuit = this.#circuit(key);
-    const now = this.#clock.monotonic();
-    circuit.failures += 1;
-    circuit.why = why;
-    const isEnough = this.#isOfHost(circuit, repository) && circuit.failures >= threshold;
-    if (repository !== undefined) this.failed(partOf(key, repository), why);
-    if (circuit.openUntil > now || (!circuit.trial && !isEnough)) return;
-    circuit.trial = false;
-    circuit.pauseMs = Math.min(circuit.pauseMs * 2 || firstPauseMs, maxPauseMs);
-    circuit.openUntil = now + circuit.pauseMs;
+  #failed({ prefix, account }: Route, key: string, why: string, retryAfterMs = 0): void {
+    const isAccount = key === account;
+    const part = this.#circuit(`${key} ${prefix}`, { prefix, isAccount, why });
+    part.failures += 1;
+    this.#pause(part, part.failures >= maxFailures, retryAfterMs);
+    const all = this.#circuit(key, { prefix: undefined, isAccount, why });
+    if (this.#leftMs(all) <= 0) all.failing.add(prefix);
+    this.#pause(all, all.failing.size >= maxPrefixes);
   }
 
-  /** The admitted request ended without a result that counts, for example because its caller gave up. */
-  inconclusive(key: string): void {
-    const circuit = this.#circuits.peek(key);
-    if (circuit) circuit.trial = false;
+  /** A failure of an older request does not lengthen a pause, unless the response requests it. */
+  #pause(circuit: Circuit, isDue: boolean, requestedMs = 0): void {
+    const leftMs = Math.max(this.#leftMs(circuit), 0);
+    const growingMs = isDue && leftMs === 0 ? backOffMs(pause, circuit.pauses + 1) : 0;
+    const pauseMs = Math.max(growingMs, requestedMs);
+    if (pauseMs <= leftMs) return;
+    if (leftMs === 0) circuit.pauses += 1;
+    circuit.openUntil = this.#clock.monotonic() + pauseMs;
+    circuit.isRequested = requestedMs === pauseMs;
+    circuit.failing.clear();
   }
 
-  /** Opens a circuit for a requested pause. @param repository charges it to one repository */
-  pause(key: string, ms: number, why: string, repository?: string): void {
-    const circuit = this.#circuit(key);
-    circuit.why = why;
-    if (repository !== undefined) this.pause(partOf(key, repository), ms, why);
-    if (!circuit.trial && !this.#isOfHost(circuit, repository)) return;
-    circuit.openUntil = Math.max(circuit.openUntil, this.#clock.monotonic() + ms);
-    circuit.trial = false;
+  #leftMs({ openUntil }: Circuit): number {
+    return openUntil - this.#clock.monotonic();
   }
 
-  /** Notes a failing repository. @returns whether the host itself is in trouble */
-  #isOfHost({ failing }: Circuit, repository: string | undefined): boolean {
-    if (repository === undefined) return true;
-    if (failing.size < several) failing.add(repository);
-    return failing.size >= several;
+  #circuitsOf(route: Route): readonly Circuit[] {
+    const names = namesOf(route, [route.host, route.registry, route.account]);
+    return names.flatMap((name) => this.#circuits.get(name) ?? []);
   }
 
-  #circuit(key: string): Circuit {
-    const closed = {
-      failures: 0,
-      pauseMs: 0,
-      openUntil: 0,
-      trial: false,
-      failing: new Set<string>(),
-      why: '',
-    };
-    const circuit = this.#circuits.get(key) ?? closed;
-    this.#circuits.set(key, circuit);
+  #circuit(name: string, last: Pick<Circuit, 'prefix' | 'isAccount' | 'why'>): Circuit {
+    const closed = { failures: 0, failing: new Set<string>(), pauses: 0, openUntil: 0, isRequested: false };
+    const circuit: Circuit = { ...closed, ...this.#circuits.get(name), ...last, hasTrial: false };
+    this.#circuits.set(name, circuit);
     return circuit;
   }
 }
 
-export function partOf(key: string, repository: string): string {
-  return `${key} ${repository}`;
+function namesOf({ prefix }: Route, keys: readonly string[]): readonly string[] {
+  return keys.flatMap((key) => [`${key} ${prefix}`, key]);
 }

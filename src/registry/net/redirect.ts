@@ -39,16 +39,12 @@ export async function followRedirects(
     if (!redirects.has(response.status)) return { ...response, url: step.url, moved };
     if (!moved) registryIp = response.remoteAddress;
     if (seen.size > maxRedirects) throw refuse(step.url, `it redirects more than ${maxRedirects} times`);
-    const next = target(step.url, response.headers['location']?.[0]);
-    if (seen.has(next.href)) throw refuse(step.url, 'it redirects in a circle');
-    seen.add(next.href);
-    if (moved || next.host !== request.url.host || next.protocol !== request.url.protocol) {
-      moved = true;
-      const reach = targetReach(registryIp);
-      step = { ...plain, url: next, reach, tls: { ...plain.tls, client: [] } };
-    } else {
-      step = { ...step, url: next };
-    }
+    const url = target(step.url, response.headers['location']?.[0]);
+    if (seen.has(url.href)) throw refuse(step.url, 'it redirects in a circle');
+    seen.add(url.href);
+    moved ||= url.host !== request.url.host || url.protocol !== request.url.protocol;
+    const foreign = { ...plain, reach: targetReach(registryIp), tls: { ...plain.tls, client: [] } };
+    step = { ...(moved ? foreign : step), url };
   }
 }
 

@@ -1,7 +1,6 @@
-/**
- * Attack: a hostile registry, or one repository of a shared registry, opens the circuit of another registry.
- */
+/** Attack: a hostile registry, or a prefix of a shared registry, stops the requests to others. */
 import t, { type Test } from 'tap';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import type { Fault } from '../../support/registry/faults.ts';
@@ -12,7 +11,8 @@ async function setUp(t: Test) {
   for (const name of ['library/app', 'one/app', 'two/app', 'three/app', 'four/app']) {
     for (const registry of [victim, attacker]) registry.push(name, 'v1', multiArch(['linux/amd64']));
   }
-  return { victim, attacker, client: clientFor(t) };
+  const clock = createFakeClock();
+  return { victim, attacker, clock, client: clientFor(t, { clock }) };
 }
 
 const pause: Fault = { kind: 'status', status: 503, headers: { 'retry-after': '900' } };
@@ -51,26 +51,57 @@ for (const [name, fault] of failures) {
     }
     t.ok(victim.requests.length > 0, 'the realm was used');
     t.equal((await lookUp(client, victim)).platforms.length, 1);
+    victim.faults.add(/attacker.*manifests/, { kind: 'status', status: 401, headers });
+    for (let n = 0; n < 9; n += 1)
+      await t.rejects(lookUp(client, victim, { repository: `attacker/app${n}` }));
+    // The first anonymous request to other repositories uses the same realm.
+    await lookUp(client, victim).catch(() => undefined);
+    t.equal((await lookUp(client, victim)).platforms.length, 1, 'a prefix of its own named the realm');
   });
 
   t.test(
-    `failures of one repository open its own circuit, of several that of the registry: ${name}`,
+    `failures of one prefix stop it, of several all prefixes for a minute at most: ${name}`,
     async (t) => {
-      const { victim, client } = await setUp(t);
+      const { victim, clock, client } = await setUp(t);
+      const isStopped = async (repository: string): Promise<boolean> => {
+        const sent = victim.requests.length;
+        await lookUp(client, victim, { repository }).catch(() => undefined);
+        return victim.requests.length === sent;
+      };
       victim.faults.add(/one/, fault);
-      for (let n = 0; n < 9; n += 1) await t.rejects(lookUp(client, victim, { repository: 'one/app' }));
-      t.ok(victim.requests.length < 9, 'this repository gets no more requests');
-      t.equal((await lookUp(client, victim)).platforms.length, 1);
+      for (let n = 0; n < 6; n += 1) await t.rejects(lookUp(client, victim, { repository: `one/app${n}` }));
+      t.ok(await isStopped('one/app'));
+      t.notOk(await isStopped('library/app'), 'after six repositories of one prefix failed');
       victim.faults.add(/two|three|four/, fault);
-      for (const repository of ['two/app', 'three/app', 'four/app', 'two/app', 'three/app']) {
-        await t.rejects(lookUp(client, victim, { repository }));
-      }
-      await t.rejects(lookUp(client, victim), { message: /gets no requests/ }, 'several repositories failed');
+      for (const prefix of ['two', 'three', 'four']) await isStopped(`${prefix}/app`);
+      t.ok(await isStopped('library/app'), 'several prefixes failed');
+      await clock.advance(60_000);
+      await isStopped('one/app');
+      t.equal((await lookUp(client, victim)).platforms.length, 1);
     },
   );
 }
 
-t.test('timeouts of one repository open its own circuit, of several that of the registry', async (t) => {
+for (const headers of [{}, { 'retry-after': '0' }]) {
+  for (const repositories of [
+    'app/one app/two app/three app/four app/five app/six',
+    'a/a b/b c/c d/d e/e f/f',
+  ]) {
+    const name = `${repositories} ${JSON.stringify(headers)}`;
+    t.test(`a rate limit without a time stops a credential, each time for longer: ${name}`, async (t) => {
+      const { victim, clock, client } = await setUp(t);
+      victim.faults.add(/manifests/, { kind: 'status', status: 429, headers });
+      for (let second = 0; second < 10; second += 1) {
+        for (const repository of repositories.split(' '))
+          await t.rejects(lookUp(client, victim, { repository }), { code: 'rate-limited' });
+        await clock.advance(1000);
+      }
+      t.ok(victim.requests.length < 20, `${victim.requests.length} requests in 10 s`);
+    });
+  }
+}
+
+t.test('timeouts of one prefix stop it, of several all prefixes', async (t) => {
   const { victim } = await setUp(t);
   const client = clientFor(t, { limits: { headerMs: 500 } });
   victim.faults.add(/one|two|three|four/, { kind: 'hold' });
@@ -81,7 +112,7 @@ t.test('timeouts of one repository open its own circuit, of several that of the 
   await t.rejects(lookUp(client, victim, { repository: 'one/app' }), stopped);
   t.equal((await lookUp(client, victim)).platforms.length, 1);
   await Promise.all(['two', 'two', 'three', 'three', 'four'].map((each) => hang(`${each}/app`)));
-  await t.rejects(lookUp(client, victim), stopped, 'several repositories never answered');
+  await t.rejects(lookUp(client, victim), stopped, 'several prefixes never answered');
 });
 
 t.test('a realm that fails for one registry still serves another', async (t) => {

@@ -1,123 +1,172 @@
 import t from 'tap';
-import { CircuitBreaker } from '../../../src/registry/net/circuit-breaker.ts';
-import { noTimers } from '../../support/fake-clock.ts';
+import { TransportError, type TransportFailure } from '../../../src/http/transport-error.ts';
+import { CircuitBreaker, CircuitOpen, type Route } from '../../../src/registry/net/circuit-breaker.ts';
 
 function setUp() {
-  const clock = { time: 1000, ...noTimers, now: () => 0, monotonic: () => clock.time };
-  const breaker = new CircuitBreaker(clock, { threshold: 3, firstPauseMs: 100, maxPauseMs: 300 });
-  const fail = (times: number) => {
-    for (let n = 0; n < times; n += 1) breaker.failed('host', 'refused');
+  const clock = { time: 1000, monotonic: () => clock.time };
+  const breaker = new CircuitBreaker(clock);
+  const to = (prefix: string, changes: Partial<Route> = {}): Route => {
+    return { where: 'host', prefix, host: 'host', registry: 'host', account: 'host as ann', ...changes };
   };
-  return { clock, breaker, fail };
+  /** Milliseconds until the next try, as far as known; 0: the request is admitted. */
+  const wait = (prefix: string, changes?: Partial<Route>): number => {
+    try {
+      breaker.admit(to(prefix, changes));
+      return 0;
+    } catch (error) {
+      if (error instanceof CircuitOpen) return error.retryAfterMs ?? Number.POSITIVE_INFINITY;
+      throw error;
+    }
+  };
+  const answer = (prefix: string, status: number, retryAfterMs?: number) =>
+    breaker.answered(to(prefix), status, retryAfterMs);
+  const fail = (prefix: string, times = 1) => {
+    for (let n = 0; n < times; n += 1) answer(prefix, 500);
+  };
+  return { clock, breaker, to, wait, answer, fail };
 }
 
-t.test('the circuit opens after three failures in a row', async (t) => {
-  const { breaker, fail } = setUp();
-  fail(2);
-  t.equal(breaker.admit('host'), 0);
-  breaker.succeeded('host');
-  fail(2);
-  t.equal(breaker.admit('host'), 0, 'a success resets the count');
-  fail(1);
-  t.equal(breaker.admit('host'), 100);
-  t.equal(breaker.admit('other'), 0);
+t.test('a prefix pauses after five failures in a row, and each time for longer', async (t) => {
+  const { clock, wait, answer, fail } = setUp();
+  fail('one', 4);
+  answer('one', 404);
+  fail('one', 4);
+  t.equal(wait('one'), 0, 'a success resets the count');
+  fail('one', 1);
+  for (const pauseMs of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+    fail('one', 5);
+    answer('one', 200);
+    t.equal(wait('one'), pauseMs, 'responses to older requests change nothing');
+    t.equal(wait('two'), 0);
+    clock.time += pauseMs - 1;
+    t.equal(wait('one'), 1);
+    clock.time += 1;
+    t.equal(wait('one'), 0, 'the trial');
+    t.equal(wait('one'), 1000, 'one at a time');
+    fail('one');
+  }
+  clock.time += 60_000;
+  t.equal(wait('one'), 0);
+  answer('one', 200);
+  t.strictSame([wait('one'), wait('one')], [0, 0], 'a successful trial closes the circuit');
+  fail('one', 4);
+  t.equal(wait('one'), 0);
 });
 
-t.test('after the pause one trial is admitted, and its failure doubles the pause', async (t) => {
-  const { breaker, clock, fail } = setUp();
-  fail(3);
-  for (const [pause, next] of [
-    [100, 200],
-    [200, 300],
-    [300, 300],
-  ] as const) {
-    clock.time += pause - 1;
-    t.equal(breaker.admit('host'), 1);
-    clock.time += 1;
-    t.equal(breaker.admit('host'), 0, 'the trial');
-    t.equal(breaker.admit('host'), pause, 'others wait');
-    fail(1);
-    t.equal(breaker.admit('host'), next);
+t.test('all prefixes pause if three failed without a success in between, at most for a minute', async (t) => {
+  const { clock, wait, answer, fail } = setUp();
+  fail('one', 9);
+  fail('two');
+  t.equal(wait('other'), 0);
+  answer('other', 200);
+  fail('three');
+  fail('four');
+  t.equal(wait('other'), 0, 'a success resets the count');
+  fail('five');
+  for (const pauseMs of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+    t.equal(wait('other'), pauseMs);
+    clock.time += pauseMs;
+    for (const prefix of ['six', 'seven', 'eight']) {
+      t.equal(wait(prefix), 0, 'a trial that fails does not prolong the pause');
+      t.equal(wait('other'), 1000, 'one at a time');
+      answer(prefix, 503, 1);
+    }
+  }
+  clock.time += 60_000;
+  t.equal(wait('other'), 0);
+  answer('other', 200);
+  t.strictSame([wait('other'), wait('new')], [0, 0]);
+});
+
+t.test('Retry-After pauses a prefix, and with the growing pause the longer one', async (t) => {
+  const { clock, wait, answer } = setUp();
+  for (const prefix of ['one', 'two', 'three']) answer(prefix, 503, 900_000);
+  answer('one', 503, 1000);
+  answer('one', 200);
+  t.strictSame([wait('one'), wait('other')], [900_000, 5000], 'all prefixes pause for less');
+  clock.time += 900_000;
+  for (let n = 0; n < 3; n += 1) {
+    t.equal(wait('one'), 0);
+    answer('one', 503, 1000);
+    clock.time += 1000;
+  }
+  t.equal(wait('one'), 39_000, 'the fourth pause, after five failures');
+});
+
+t.test('each outcome counts for the host, for its registry, for the credential there, or not', async (t) => {
+  const transport = (failure: TransportFailure, phase: TransportError['phase']) =>
+    new TransportError(failure, 'host', 'broken', undefined, phase);
+  const outcomes: readonly (readonly [outcome: number | TransportError, counts: string])[] = [
+    [transport('connect', 'connect'), 'host'],
+    [transport('dial-timeout', 'connect'), 'host'],
+    [transport('header-timeout', 'header'), 'registry'],
+    [transport('garbage', 'header'), 'registry'],
+    [transport('closed', 'body'), 'registry'],
+    [500, 'registry'],
+    [503, 'registry'],
+    [429, 'account'],
+    [200, 'nothing'],
+    [401, 'nothing'],
+    [404, 'nothing'],
+    ...(['aborted', 'refused-address', 'too-large', 'encoded', 'invalid', 'not-tls'] as const).map(
+      (failure) => [transport(failure, 'connect'), 'nothing'] as const,
+    ),
+  ];
+  const [mirrored, bea] = [{ registry: 'host for docker.io' }, { account: 'host for docker.io as bea' }];
+  for (const [outcome, counts] of outcomes) {
+    const { breaker, to, wait } = setUp();
+    const route = to('one', { ...mirrored, account: 'host for docker.io as ann' });
+    for (let n = 0; n < 5; n += 1) {
+      breaker.admit(route);
+      if (typeof outcome === 'number') breaker.answered(route, outcome);
+      else breaker.failed(route, outcome);
+    }
+    const stopped = {
+      host: wait('one') > 0,
+      registry: wait('one', { ...mirrored, ...bea }) > 0,
+      account: wait('one', route) > 0,
+    };
+    t.strictSame(
+      stopped,
+      {
+        host: counts === 'host',
+        registry: counts === 'host' || counts === 'registry',
+        account: counts !== 'nothing',
+      },
+      String(outcome),
+    );
   }
 });
 
-t.test('a successful trial closes the circuit', async (t) => {
-  const { breaker, clock, fail } = setUp();
-  fail(3);
-  clock.time += 100;
-  t.equal(breaker.admit('host'), 0);
-  breaker.succeeded('host');
-  t.equal(breaker.admit('host'), 0);
-  t.equal(breaker.admit('host'), 0);
-  fail(2);
-  t.equal(breaker.admit('host'), 0);
+t.test('a trial without a result leaves the place to the next one', async (t) => {
+  const { clock, breaker, to, wait, fail } = setUp();
+  fail('one', 5);
+  clock.time += 5000;
+  t.equal(wait('one'), 0);
+  breaker.failed(to('one'), new TransportError('aborted', 'host', 'given up'));
+  t.equal(wait('one'), 0);
 });
 
-t.test('after an inconclusive trial the next one is admitted', async (t) => {
-  const { breaker, clock, fail } = setUp();
-  fail(3);
-  clock.time += 100;
-  t.equal(breaker.admit('host'), 0);
-  breaker.inconclusive('host');
-  t.equal(breaker.admit('host'), 0);
-  breaker.inconclusive('unknown');
+t.test('an open circuit says what gets no requests, for how long and why', async (t) => {
+  const { breaker, to, wait, answer, fail } = setUp();
+  const open = (prefix: string, message: string, code: string) =>
+    t.throws(() => breaker.admit(to(prefix)), { message, code, where: 'host', temporary: true });
+  answer('one', 429, 120_000);
+  open('one', 'host gets no requests for one for 120 s: it answered 429', 'rate-limited');
+  t.equal(wait('one'), 120_000);
+  for (let n = 0; n < 5; n += 1) answer('two', 429);
+  open('two', 'host gets no requests for two for 5 s: it answered 429', 'rate-limited');
+  t.equal(wait('two'), Number.POSITIVE_INFINITY, 'only the host knows when its limit ends');
+  fail('three', 5);
+  open('three', 'host gets no requests for three for 5 s: it answered 500', 'unavailable');
+  fail('four');
+  fail('five');
+  open('other', 'host gets no requests for 5 s: it answered 500', 'unavailable');
 });
 
-t.test('responses to older requests do not change an open circuit', async (t) => {
-  const { breaker, fail } = setUp();
-  fail(3);
-  fail(5);
-  t.equal(breaker.admit('host'), 100);
-  breaker.succeeded('host');
-  t.equal(breaker.admit('host'), 100);
-});
-
-t.test('Retry-After opens the circuit for its time', async (t) => {
-  const { breaker, clock } = setUp();
-  breaker.pause('host', 500, '503');
-  breaker.pause('host', 50, '503');
-  t.equal(breaker.admit('host'), 500, 'the longer one applies');
-  breaker.succeeded('host');
-  t.equal(breaker.admit('host'), 500);
-  clock.time += 500;
-  t.equal(breaker.admit('host'), 0);
-  t.equal(breaker.admit('host'), 1, 'one trial');
-  breaker.succeeded('host');
-  t.equal(breaker.admit('host'), 0);
-});
-
-t.test('failures and pauses of three repositories apply to the host', async (t) => {
-  const { breaker, clock } = setUp();
-  for (let n = 0; n < 9; n += 1) breaker.failed('host', 'refused', 'one');
-  t.equal(breaker.admit('host'), 0);
-  t.equal(breaker.admit('host one'), 100);
-  for (const repository of ['two', 'three']) breaker.failed('host', 'refused', repository);
-  t.equal(breaker.admit('host'), 100);
-  clock.time += 100;
-  t.equal(breaker.admit('host'), 0, 'the trial');
-  breaker.pause('host', 500, '503', 'one');
-  t.equal(breaker.admit('host'), 500, 'the trial counts for the host');
-  clock.time += 500;
-  breaker.succeeded('host');
-  for (const repository of ['one', 'two']) breaker.pause('host', 1000, '503', repository);
-  t.equal(breaker.admit('host'), 0);
-  t.equal(breaker.admit('host two'), 1000);
-  breaker.pause('host', 1000, '503', 'three');
-  t.equal(breaker.admit('host'), 1000);
-});
-
-t.test('default: five failures, five seconds', async (t) => {
-  const clock = { ...noTimers, now: () => 0, monotonic: () => 0 };
-  const breaker = new CircuitBreaker(clock);
-  for (let n = 0; n < 4; n += 1) breaker.failed('host', 'refused');
-  t.equal(breaker.admit('host'), 0);
-  breaker.failed('host', 'refused');
-  t.equal(breaker.admit('host'), 5000);
-});
-
-t.test('memory is bounded: the oldest hosts are forgotten', async (t) => {
-  const { breaker, fail } = setUp();
-  fail(3);
-  for (let n = 0; n < 4096; n += 1) breaker.failed(`host-${n}`, 'refused');
-  t.equal(breaker.admit('host'), 0);
+t.test('memory is bounded: the oldest circuits are forgotten', async (t) => {
+  const { breaker, to, wait, fail } = setUp();
+  fail('one', 5);
+  for (let n = 0; n < 2048; n += 1) breaker.answered(to('one', { registry: `host-${n}` }), 500);
+  t.equal(wait('one'), 0);
 });
