@@ -23,24 +23,18 @@ export class Overloaded extends Error {
 /** Gives the place back; a second call has no effect. */
 export type Leave = () => void;
 
-interface Waiter {
-  readonly go: () => void;
-}
-
 export class FairSemaphore {
   readonly #limits: FairLimits;
+  readonly #onIdle: (() => void) | undefined;
   readonly #held = new Map<string, number>();
-  readonly #waiting = new FairQueue<Waiter>();
+  readonly #waiting = new FairQueue<() => void>();
   #free: number;
 
-  constructor(limits: FairLimits) {
+  /** @param onIdle called when the last place was given back, and nobody waits */
+  constructor(limits: FairLimits, onIdle?: () => void) {
     this.#limits = limits;
+    this.#onIdle = onIdle;
     this.#free = limits.places;
-  }
-
-  /** Whether no place is held. */
-  get isIdle(): boolean {
-    return this.#held.size === 0;
   }
 
   get hasFree(): boolean {
@@ -61,16 +55,14 @@ export class FairSemaphore {
     else if (this.#isFull(key)) reject(new Overloaded('too many callers wait for a place'));
     else {
       const abort = (): void => {
-        this.#waiting.delete(key, waiter);
+        this.#waiting.delete(key, go);
         reject(signal.reason as Error);
       };
-      const waiter: Waiter = {
-        go: () => {
-          signal.removeEventListener('abort', abort);
-          resolve(this.#take(key));
-        },
+      const go = (): void => {
+        signal.removeEventListener('abort', abort);
+        resolve(this.#take(key));
       };
-      this.#waiting.add(key, waiter);
+      this.#waiting.add(key, go);
       signal.addEventListener('abort', abort, { once: true });
     }
     return promise;
@@ -102,11 +94,9 @@ export class FairSemaphore {
     if (held === 0) this.#held.delete(key);
     else this.#held.set(key, held);
     // One place more is free for every key, so more than one caller may go.
-    for (let next = this.#next(); next !== undefined; next = this.#next()) next.go();
-  }
-
-  #next(): Waiter | undefined {
-    return this.#waiting.take((key) => this.#hasRoom(key));
+    const next = () => this.#waiting.take((each) => this.#hasRoom(each));
+    for (let go = next(); go !== undefined; go = next()) go();
+    if (this.#held.size === 0) this.#onIdle?.();
   }
 }
 
@@ -127,35 +117,19 @@ export class FairSemaphores {
 
   /** A place at the resource if the key may have one now. */
   tryEnter(resource: string, key: string): Leave | undefined {
-    const semaphore = this.#of(resource);
-    const leave = semaphore.tryEnter(key);
-    return leave && this.#leaving(resource, semaphore, leave);
+    return this.#of(resource).tryEnter(key);
   }
 
   /** @throws as `FairSemaphore.enter` */
   async enter(resource: string, key: string, signal: AbortSignal): Promise<Leave> {
-    const semaphore = this.#of(resource);
-    try {
-      return this.#leaving(resource, semaphore, await semaphore.enter(key, signal));
-    } finally {
-      this.#removeIdle(resource, semaphore);
-    }
+    signal.throwIfAborted();
+    return await this.#of(resource).enter(key, signal);
   }
 
   #of(resource: string): FairSemaphore {
-    const semaphore = this.#byResource.get(resource) ?? new FairSemaphore(this.#limits);
+    const known = this.#byResource.get(resource);
+    const semaphore = known ?? new FairSemaphore(this.#limits, () => this.#byResource.delete(resource));
     this.#byResource.set(resource, semaphore);
     return semaphore;
-  }
-
-  #leaving(resource: string, semaphore: FairSemaphore, leave: Leave): Leave {
-    return () => {
-      leave();
-      this.#removeIdle(resource, semaphore);
-    };
-  }
-
-  #removeIdle(resource: string, semaphore: FairSemaphore): void {
-    if (semaphore.isIdle && this.#byResource.get(resource) === semaphore) this.#byResource.delete(resource);
   }
 }

@@ -22,39 +22,24 @@ export async function inTurn<T>(
   work: (item: T) => Promise<void>,
 ): Promise<readonly T[]> {
   const semaphore = new FairSemaphore({ places });
-  const queue = new FairQueue<T>();
-  const ownersOf = new Map(items.map(({ item, owners }) => [item, owners]));
-  for (const { item, owners } of items) for (const owner of owners) queue.add(owner, item);
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let running = 0;
-  let isFailed = false;
-
-  async function run(item: T, leave: Leave): Promise<void> {
-    try {
-      await work(item);
-    } catch (error) {
-      isFailed = true;
-      reject(error);
-    }
-    running -= 1;
-    leave();
-    next();
+  const queue = new FairQueue<Owned<T>>();
+  for (const each of items) for (const owner of each.owners) queue.add(owner, each);
+  const left = new Set(items);
+  /** Work that failed stays here. */
+  const running = new Set<Promise<void>>();
+  while (mayStart()) {
+    let leave: Leave | undefined;
+    const next = queue.take((owner) => (leave = semaphore.tryEnter(owner)) !== undefined);
+    if (next !== undefined) {
+      for (const owner of next.owners) queue.delete(owner, next);
+      left.delete(next);
+      const run = work(next.item)
+        .finally(leave)
+        .then(() => void running.delete(run));
+      running.add(run);
+    } else if (running.size > 0) await Promise.race(running);
+    else break;
   }
-
-  function next(): void {
-    while (!isFailed && mayStart()) {
-      let leave: Leave | undefined;
-      const item = queue.take((owner) => (leave = semaphore.tryEnter(owner)) !== undefined);
-      if (item === undefined || leave === undefined) break;
-      for (const owner of ownersOf.get(item) ?? []) queue.delete(owner, item);
-      ownersOf.delete(item);
-      running += 1;
-      void run(item, leave);
-    }
-    if (running === 0) resolve();
-  }
-
-  next();
-  await promise;
-  return [...ownersOf.keys()];
+  await Promise.all(running);
+  return Array.from(left, ({ item }) => item);
 }

@@ -52,4 +52,9 @@ t.test('the first error ends the run', async (t) => {
   };
   await t.rejects(inTurn(of('a', 5), { places: 1 }, work), { message: 'error 1' });
   t.equal(started, 1);
+  const mixed = async (item: string): Promise<void> => {
+    await settled();
+    if (item === 'b0') throw new Error('beside a success');
+  };
+  await t.rejects(inTurn([...of('a', 1), ...of('b', 1)], { places: 6 }, mixed), { message: /beside/ });
 });
