@@ -105,7 +105,7 @@ async function reportPods(
   const { context, kubernetes } = clusterContext;
   const publishing = flags.has('publish') ? await import('./report/publish/publish.ts') : undefined;
   publishing?.placeOf(context);
-  const onNode = await page?.prices(kubernetes.client);
+  const onNode = await page?.prices();
   const { isComplete, ...judged } = await judgedPods(
     invocation,
     clusterContext,

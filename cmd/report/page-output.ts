@@ -6,7 +6,6 @@ import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { decodeUtf8, FileError, readBounded, writeProblem } from '../../src/files/read.ts';
-import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { UsageError, type Invocation } from '../program/subcommand.ts';
@@ -59,21 +58,10 @@ export class PageOutput {
     return this.#options.isPage;
   }
 
-  /**
-   * Reads the prices that are in the cluster.
-   * @returns takes each node
-   * @throws KubeError
-   */
-  async prices(client: KubeClient): Promise<(node: Node) => void> {
-    const { list, isPage, flags, io, stop } = this.#options;
-    const [{ PriceBook }, { listNodeOverlays }] = await Promise.all([
-      import('./prices/price-book.ts'),
-      import('./prices/node-overlays.ts'),
-    ]);
-    const overlays = await listNodeOverlays(client, stop);
-    if (overlays === 'forbidden' && (isPage || flags.has('prices')))
-      io.err('archwright: warning: no permission to read NodeOverlays; their prices do not count\n');
-    const book = new PriceBook(list, overlays === 'forbidden' ? [] : overlays);
+  /** @returns takes each node, whose annotations and labels may have a price */
+  async prices(): Promise<(node: Node) => void> {
+    const { PriceBook } = await import('./prices/price-book.ts');
+    const book = new PriceBook(this.#options.list);
     this.#book = book;
     return (node) => book.add(node);
   }

@@ -208,8 +208,6 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'statefulsets get list',
       // src/controller/facts-api/callers.ts
       'imagefacts create',
-      // cmd/report/prices/node-overlays.ts
-      'nodeoverlays list',
       // cmd/report/publish/open-reports.ts
       'reports:archwright-report create delete list patch',
     ],

@@ -82,8 +82,6 @@
 - { apiGroups: [apps], resources: [replicasets, statefulsets], verbs: [get, list] }
 - { apiGroups: [apps], resources: [daemonsets], verbs: [get] }
 - { apiGroups: [batch], resources: [jobs], verbs: [get, list] }
-# Prices of nodes.
-- { apiGroups: [karpenter.sh], resources: [nodeoverlays], verbs: [list] }
 # Requests to the controller for images of every namespace.
 - { apiGroups: [arch.example], resources: [imagefacts], verbs: [create] }
 - { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, create, patch, delete] }

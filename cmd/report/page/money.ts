@@ -69,7 +69,6 @@ const gib = 2 ** 30;
 
 const sources = {
   file: 'file of prices',
-  NodeOverlay: 'NodeOverlay',
   node: 'annotation or label of the node',
 };
 

@@ -1,12 +1,11 @@
-/** The price of a node, by the file of prices, else by NodeOverlays, else by its own annotation or label. */
+/** The price of a node, by the file of prices, else by its own annotation or label. */
 import { architectureOf } from '../../../src/nodes/classify.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
-import { overlaidPrice, type NodeOverlay } from './node-overlays.ts';
 import type { CapacityType, NodeSize, PriceEntry, PriceList } from './price-file.ts';
 
-export type PriceSource = 'file' | 'NodeOverlay' | 'node';
+export type PriceSource = 'file' | 'node';
 
 export interface NodeKind extends NodeSize {
   readonly instanceType: string;
@@ -53,19 +52,13 @@ function isSpot(labels: Readonly<Record<string, string>>): boolean {
   return Object.entries(spotLabels).some(([key, value]) => labels[key] === value);
 }
 
-export function offerOfNode(
-  node: Node,
-  list: PriceList,
-  overlays: readonly NodeOverlay[],
-): Offer | undefined {
+export function offerOfNode(node: Node, list: PriceList): Offer | undefined {
   const kind = kindOfNode(node);
   if (kind === undefined) return undefined;
   const ofType = list.entries.filter(({ instanceType }) => instanceType === kind.instanceType);
   const inFile = entryIn(kind.region, ofType)?.prices[kind.capacityType];
   if (inFile !== undefined) return { ...kind, price: inFile, source: 'file' };
   const own = ownPrice(node);
-  const overlaid = overlaidPrice(overlays, node.metadata?.labels ?? {}, own);
-  if (overlaid !== undefined) return { ...kind, price: overlaid, source: 'NodeOverlay' };
   return own === undefined ? undefined : { ...kind, price: own, source: 'node' };
 }
 

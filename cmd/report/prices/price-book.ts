@@ -1,7 +1,6 @@
 /** The prices of a cluster's nodes, and of the types that its pods could move to. */
 import type { Node } from '../../../src/kube/api/objects.ts';
 import { byName } from '../../../src/names/values.ts';
-import type { NodeOverlay } from './node-overlays.ts';
 import { kindOfNode, offerOfNode, offersOfFile, type NodeKind, type Offer } from './node-prices.ts';
 import type { PriceList } from './price-file.ts';
 import { createSavings, type SavingsOf } from './savings.ts';
@@ -21,19 +20,17 @@ export interface Money {
 
 export class PriceBook {
   readonly #list: PriceList;
-  readonly #overlays: readonly NodeOverlay[];
   readonly #offers = new Map<string, Offer>();
   readonly #regions = new Set<string>();
 
-  constructor(list: PriceList, overlays: readonly NodeOverlay[]) {
+  constructor(list: PriceList) {
     this.#list = list;
-    this.#overlays = overlays;
   }
 
   add(node: Node): void {
     const kind = kindOfNode(node);
     if (kind !== undefined) this.#regions.add(kind.region);
-    const offer = offerOfNode(node, this.#list, this.#overlays);
+    const offer = offerOfNode(node, this.#list);
     if (offer !== undefined) this.#offers.set(node.metadata?.name ?? '', offer);
   }
 

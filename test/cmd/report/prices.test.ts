@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { PageData } from '../../../cmd/report/page/data.ts';
-import { overlaidPrice, type NodeOverlay } from '../../../cmd/report/prices/node-overlays.ts';
 import { offerOfNode, offersOfFile } from '../../../cmd/report/prices/node-prices.ts';
 import { createSavings } from '../../../cmd/report/prices/savings.ts';
 import { noPriceList, parsePrices } from '../../../cmd/report/prices/price-file.ts';
@@ -69,54 +68,6 @@ t.test('a file of prices is parsed, or refused', async (t) => {
     t.throws(() => parsePrices(text, 'p'), { message, name: 'UsageError' }, text);
 });
 
-t.test('NodeOverlays match the labels of nodes as in Karpenter', async (t) => {
-  const overlay = (key: string, operator: string, values: readonly string[] = []): NodeOverlay => ({
-    name: 'o',
-    weight: 0,
-    requirements: [{ key, operator, values }],
-    price: '1.5',
-    adjustment: undefined,
-  });
-  const labels = { type: 'm7g', cpu: '4' };
-  const cases: [NodeOverlay, boolean][] = [
-    [overlay('type', 'In', ['m7g', 'x']), true],
-    [overlay('type', 'In', ['x']), false],
-    [overlay('none', 'In', ['x']), false],
-    [overlay('toString', 'Exists'), false],
-    [overlay('type', 'NotIn', ['x']), true],
-    [overlay('none', 'NotIn', ['x']), true],
-    [overlay('type', 'NotIn', ['m7g']), false],
-    [overlay('type', 'Exists'), true],
-    [overlay('none', 'DoesNotExist'), true],
-    [overlay('type', 'DoesNotExist'), false],
-    [overlay('cpu', 'Gt', ['3']), true],
-    [overlay('cpu', 'Gt', ['4']), false],
-    [overlay('cpu', 'Gte', ['4']), true],
-    [overlay('cpu', 'Lt', ['4']), false],
-    [overlay('cpu', 'Lte', ['4']), true],
-    [overlay('none', 'Lte', ['4']), false],
-    [overlay('type', 'Gt', ['3']), false],
-    [overlay('cpu', 'Near', ['4']), false],
-    [{ ...overlay('', ''), requirements: [] }, true],
-  ];
-  for (const [each, matches] of cases)
-    t.equal(overlaidPrice([each], labels, undefined), matches ? 1.5 : undefined, JSON.stringify(each));
-  const adjustments: [string, number | undefined, number | undefined][] = [
-    ['+10%', 2, 2.2],
-    ['-25%', 2, 1.5],
-    ['-0.5', 2, 1.5],
-    ['+0.25', 2, 2.25],
-    ['-3', 2, 0],
-    ['+10%', undefined, undefined],
-    ['10%', 2, undefined],
-    ['+1e3', 2, undefined],
-  ];
-  for (const [adjustment, base, price] of adjustments) {
-    const each = { ...overlay('type', 'Exists'), price: undefined, adjustment };
-    t.equal(overlaidPrice([each], labels, base), price, adjustment);
-  }
-});
-
 function node(
   labels: Readonly<Record<string, string>>,
   annotations: Readonly<Record<string, string>> = {},
@@ -125,35 +76,32 @@ function node(
   return { metadata: { name: 'n', labels, annotations }, status };
 }
 
-t.test('the file takes precedence over NodeOverlays, and these over the node itself', async (t) => {
+t.test('the file takes precedence over the node itself', async (t) => {
   const labels = { 'node.kubernetes.io/instance-type': 'a', 'topology.kubernetes.io/region': 'r' };
   const own = { 'arch.example/price-per-hour': '3' };
   const list = parsePrices(
     '[[node]]\ninstance-type = "a"\non-demand = 1\n[[node]]\ninstance-type = "a"\nregion = "r"\non-demand = 0.9\n',
     'p',
   );
-  const overlay: NodeOverlay = { name: 'o', weight: 0, requirements: [], price: '2', adjustment: undefined };
   const of = (...args: Parameters<typeof offerOfNode>) => {
     const { price, source, capacityType } = offerOfNode(...args) ?? {};
     return [price, source, capacityType];
   };
-  t.same(of(node(labels, own), list, [overlay]), [0.9, 'file', 'on-demand']);
+  t.same(of(node(labels, own), list), [0.9, 'file', 'on-demand']);
   const elsewhere = { ...labels, 'topology.kubernetes.io/region': 'other' };
-  t.same(of(node(elsewhere, own), list, [overlay]), [1, 'file', 'on-demand'], 'the price for all regions');
-  t.same(of(node(labels, own), noPriceList, [overlay]), [2, 'NodeOverlay', 'on-demand']);
-  const adjusted = { ...overlay, price: undefined, adjustment: '+50%' };
-  t.same(of(node(labels, own), noPriceList, [adjusted]), [4.5, 'NodeOverlay', 'on-demand']);
-  t.same(of(node({ ...labels, ...own }), noPriceList, []), [3, 'node', 'on-demand'], 'a label');
-  t.same(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList, []), [5, 'node', 'on-demand']);
+  t.same(of(node(elsewhere, own), list), [1, 'file', 'on-demand'], 'the price for all regions');
+  t.same(of(node(labels, own), noPriceList), [3, 'node', 'on-demand'], 'an annotation');
+  t.same(of(node({ ...labels, ...own }), noPriceList), [3, 'node', 'on-demand'], 'a label');
+  t.same(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList), [5, 'node', 'on-demand']);
   const wrong = node(labels, { 'arch.example/price-per-hour': '3 EUR' });
-  t.same(of(wrong, noPriceList, []), [undefined, undefined, undefined]);
+  t.same(of(wrong, noPriceList), [undefined, undefined, undefined]);
   for (const spot of [
     { 'karpenter.sh/capacity-type': 'spot' },
     { 'eks.amazonaws.com/capacityType': 'SPOT' },
     { 'cloud.google.com/gke-spot': 'true' },
     { 'kubernetes.azure.com/scalesetpriority': 'spot' },
   ])
-    t.same(of(node({ ...labels, ...spot }, own), list, []), [3, 'node', 'spot'], 'not in the file');
+    t.same(of(node({ ...labels, ...spot }, own), list), [3, 'node', 'spot'], 'not in the file');
   t.same(offersOfFile(list, new Set(['r'])), [], 'a type of unknown size');
 });
 
@@ -183,9 +131,9 @@ t.test('the price of a region takes precedence over the price of all regions', a
  *
  *   node  type        region  capacity   price            vCPU                     GiB
  *   a1    m7i.large   eu-1    on-demand  0.12 file        0.12 × 730 / 2 = 43.80   0.12 × 730 / 8  = 10.95
- *   a2    c7i.xlarge  eu-1    spot       0.08 overlay     0.08 × 730 / 4 = 14.60   0.08 × 730 / 8  =  7.30
+ *   a2    c7i.xlarge  eu-1    spot       0.08 annotation  0.08 × 730 / 4 = 14.60   0.08 × 730 / 8  =  7.30
  *   a3    old         eu-1    on-demand  0.20 annotation  0.20 × 730 / 4 = 36.50   0.20 × 730 / 16 =  9.125
- *   a5    cheap       eu-1    on-demand  0.08 overlay     0.10 by its label less 20 %: as a2
+ *   a5    cheap       eu-1    on-demand  0.08 label       as a2
  *   a6    m7i.large   eu-2    on-demand  0.12 file        as a1
  *   g1    m7g.large   eu-1    on-demand  0.10 file        0.10 × 730 / 2 = 36.50   0.10 × 730 / 8  =  9.125
  *   -     m7g.xlarge  both    on-demand  0.24 file        0.24 × 730 / 4 = 43.80   0.24 × 730 / 16 = 10.95
@@ -221,10 +169,10 @@ async function golden(t: Test, prices: string | undefined) {
   // A price of 9 belongs to a source without precedence.
   const nodes: [string, string, string, string, string, object, annotation: string, label: string][] = [
     ['a1', 'amd64', 'm7i.large', '2', '8Gi', {}, '9', ''],
-    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }, '9', ''],
+    ['a2', 'amd64', 'c7i.xlarge', '4', '8Gi', { 'karpenter.sh/capacity-type': 'spot' }, '0.08', ''],
     ['a3', 'amd64', 'old', '4', '16Gi', {}, '0.20', '9'],
     ['a4', 'amd64', 'free', '4', '16Gi', {}, '', ''],
-    ['a5', 'amd64', 'cheap', '4', '8Gi', {}, '', '0.10'],
+    ['a5', 'amd64', 'cheap', '4', '8Gi', {}, '', '0.08'],
     ['a6', 'amd64', 'm7i.large', '2', '8Gi', { 'topology.kubernetes.io/region': 'eu-2' }, '', ''],
     ['g1', 'arm64', 'm7g.large', '2', '8Gi', {}, '', ''],
   ];
@@ -242,19 +190,6 @@ async function golden(t: Test, prices: string | undefined) {
         annotations: price(annotation),
       },
       status: { nodeInfo: { architecture }, capacity: { cpu, memory } },
-    });
-  const overlays: [string, string, object][] = [
-    ['a', 'c7i.xlarge', { weight: 1, price: '9' }],
-    ['b', 'c7i.xlarge', { weight: 2, price: '0.08' }],
-    ['c', 'm7i.large', { weight: 3, price: '9' }],
-    ['d', 'cheap', { weight: 1, priceAdjustment: '-20%' }],
-  ];
-  for (const [name, type, spec] of prices === undefined ? [] : overlays)
-    store.put(`/apis/karpenter.sh/v1alpha1/nodeoverlays/${name}`, {
-      spec: {
-        ...spec,
-        requirements: [{ key: 'node.kubernetes.io/instance-type', operator: 'In', values: [type] }],
-      },
     });
   putOwned(store, '/apis/apps/v1/namespaces/shop/replicasets/web-1', 'ReplicaSet', ['Deployment', 'web']);
   store.put('/apis/apps/v1/namespaces/shop/daemonsets/agent', {
@@ -349,8 +284,8 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
     'Not counted: 1 pod already on the architecture.',
     'Not counted: 1 pod without a node.',
     'Not counted: 1 pod on nodes without a price.',
-    'c7i.xlarge amd64 eu-1 spot 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
-    'cheap amd64 eu-1 on-demand 1 4 8Gi $0.08 $14.60 $7.30 NodeOverlay',
+    'c7i.xlarge amd64 eu-1 spot 1 4 8Gi $0.08 $14.60 $7.30 annotation or label of the node',
+    'cheap amd64 eu-1 on-demand 1 4 8Gi $0.08 $14.60 $7.30 annotation or label of the node',
     'm7g.large arm64 eu-1 on-demand 1 2 8Gi $0.10 $36.50 $9.13 file of prices',
     'm7g.xlarge arm64 eu-1 spot 0 4 16Gi $0.05 $9.13 $2.28 file of prices',
     'm7g.xlarge arm64 eu-2 on-demand 0 4 16Gi $0.24 $43.80 $10.95 file of prices',

@@ -37,7 +37,7 @@ function fullPage(): string {
     '[[node]]\ninstance-type = "m7i.4xlarge"\non-demand = 0.9\n[[node]]\ninstance-type = "m7g.4xlarge"\n' +
     'on-demand = 0.7\narchitecture = "arm64"\nvcpu = 16\nmemory = "64Gi"\n';
   const list = parsePrices(text, 'prices.toml');
-  const book = new PriceBook(list, []);
+  const book = new PriceBook(list);
   const labels = {
     'node.kubernetes.io/instance-type': 'm7i.4xlarge',
     'topology.kubernetes.io/region': 'eu-central-1',

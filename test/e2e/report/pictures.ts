@@ -61,7 +61,7 @@ const list = parsePrices(
     '[[node]]\ninstance-type = "m7g.xlarge"\non-demand = 0.195\narchitecture = "arm64"\nvcpu = 4\nmemory = "16Gi"\n',
   'prices.toml',
 );
-const book = new PriceBook(list, []);
+const book = new PriceBook(list);
 book.add({
   metadata: {
     name: 'a1',
