@@ -1,4 +1,4 @@
-/** `--newer-tags` on this machine: endpoints and credentials as in `inspect`, and the cache of `check`. */
+/** `--newer-tags` on this machine: endpoints and credentials as in `inspect`, and the cache of `check` for image facts. */
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createProgress } from '../program/progress.ts';
@@ -6,7 +6,7 @@ import type { Invocation } from '../program/subcommand.ts';
 import { openCachedLookups } from '../wiring/cached-lookups.ts';
 import { findNewerTags, type NewerTags } from './newer-tags.ts';
 import type { JudgedPod } from './rows.ts';
-import { openTagLists } from './tag-lists.ts';
+import { TagLists } from './tag-lists.ts';
 
 export async function searchNewerTags(
   invocation: Pick<Invocation, 'flags' | 'io' | 'stop'>,
@@ -20,13 +20,11 @@ export async function searchNewerTags(
   const { io, stop } = invocation;
   const progress = createProgress(io);
   await using opened = new AsyncDisposableStack();
-  const { memory, tags: source, directory } = await openCachedLookups(invocation, context, opened);
-  const lists = await openTagLists({ source, directory, log: context.log });
-  opened.defer(() => lists.close());
+  const { memory, tags } = await openCachedLookups(invocation, context, opened);
   try {
     return await findNewerTags(judged.pods, {
       ...judged,
-      lists,
+      lists: new TagLists(tags),
       inspector: memory,
       stop,
       onProgress: (done, of) => progress.show(`newer tags of ${done} of ${of} images`),

@@ -20,7 +20,7 @@ const maxCacheBytes = 16 * 1_048_576;
 
 /**
  * @param opened closes what this opens, and writes the cache
- * @returns `tags` are not cached; `directory`: of the cache, if there is one
+ * @returns `tags` are not cached
  */
 export async function openCachedLookups(
   { flags, io, stop }: Pick<Invocation, 'flags' | 'io' | 'stop'>,
@@ -36,11 +36,11 @@ export async function openCachedLookups(
   const current = (): Configuration => settings;
   const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
   opened.defer(() => inspection.close());
-  const directory = flags.has('no-cache') ? undefined : await cacheDirectory(io);
+  const stateDir = flags.has('no-cache') ? undefined : await cacheDirectory(io);
   const { inspector, tags } = inspection;
-  const memory = await openMemory({ configuration: current, inspector, stateDir: directory, log, metrics });
+  const memory = await openMemory({ configuration: current, inspector, stateDir, log, metrics });
   opened.defer(() => memory.close());
-  return { memory, tags, directory };
+  return { memory, tags };
 }
 
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */

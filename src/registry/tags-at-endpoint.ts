@@ -89,11 +89,7 @@ async function send(
 
 /** Tags that a reference can have. @throws InvalidDocument */
 export function readTags(body: Uint8Array): readonly string[] {
-  return tagsIn(parseObject(body)['tags']);
-}
-
-/** Those of a list that are tags. */
-export function tagsIn(tags: unknown): readonly string[] {
+  const { tags } = parseObject(body);
   if (!Array.isArray(tags)) return [];
   return tags.flatMap((tag) => {
     const text = asText(tag);

@@ -1,23 +1,18 @@
 /** `archwright report --html --newer-tags`. */
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import { openTagLists, readTagList } from '../../../cmd/report/tag-lists.ts';
+import { TagLists } from '../../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../../cmd/report/tag-order.ts';
-import { InvalidDocument } from '../../../src/http/json.ts';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import { createTagSource } from '../../../src/images/sources/tag-source.ts';
 import type { RegistryError } from '../../../src/registry/manifest-lookup.ts';
-import { createFakeClock } from '../../support/fake-clock.ts';
 import { clientFor, credential, endpointOf } from '../../support/registry/client.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
 import { putPod, startCluster } from './cluster.ts';
 import { run } from '../run.ts';
 import { directory, dockerConfig, files, pullSecret, registry } from '../world.ts';
-import { silentLog } from '../../support/captured.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 
 t.test('newer tags have the same variant, the smallest step first', async (t) => {
@@ -59,8 +54,7 @@ const listsIn = ({ requests }: TestRegistry) =>
 
 const regcred = { spec: { imagePullSecrets: [{ name: 'regcred' }] } };
 
-/** @param isOwn whether this machine has the credentials, instead of the pods */
-async function cluster(t: Test, { isOwn = false } = {}) {
+async function cluster(t: Test) {
   const closed = await registry(t, {
     auth: { kind: 'basic', users: { ann: 'password-of-ann' } },
     tagsPerPage: 2,
@@ -83,13 +77,13 @@ async function cluster(t: Test, { isOwn = false } = {}) {
   store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
   const images = ['app:1.2.3', 'app:2.0.0-alpine', 'job:1.0.0', `job:1.0.0@${single.digest}`];
   for (const [index, name] of images.entries())
-    putPod(store, `shop/p${index}`, [`${closed.host}/team/${name}`], isOwn ? {} : regcred);
-  const { directory: DOCKER_CONFIG } = files(t, { 'config.json': isOwn ? login : '{}' });
+    putPod(store, `shop/p${index}`, [`${closed.host}/team/${name}`], regcred);
+  const { directory: DOCKER_CONFIG } = files(t, { 'config.json': '{}' });
   const XDG_CACHE_HOME = directory(t);
   const env = { XDG_CACHE_HOME, DOCKER_CONFIG };
   const report = (...args: string[]) => reportWith({ env }, '--html', '-', ...args);
   const json = (...args: string[]) => reportWith({ env }, '-o', 'json', ...args);
-  return { closed, store, report, json, cache: join(XDG_CACHE_HOME, 'archwright') };
+  return { closed, store, report, json };
 }
 
 t.test('--html --newer-tags suggests newer tags', async (t) => {
@@ -164,47 +158,6 @@ t.test('without the permission to read Secrets, a published report lists tags an
   t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
 });
 
-t.test('a list of tags is cached between runs', async (t) => {
-  const { closed, report, cache } = await cluster(t, { isOwn: true });
-  const file = join(cache, 'tag-lists.ndjson');
-  const listed = async (...args: string[]): Promise<number> => {
-    closed.clearRequests();
-    const { out, code, err } = await report('--newer-tags', ...args);
-    t.same([code, err], [0, '']);
-    t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
-    return listsIn(closed).length;
-  };
-  t.equal(await listed(), 4);
-  t.equal(await listed(), 0);
-  t.equal(statSync(file).mode & 0o777, 0o600);
-  t.equal(statSync(cache).mode & 0o777, 0o700);
-  const written = readFileSync(file, 'utf8');
-  t.match(written, /"repository":"[^"]*\/team\/app","listedAt":\d+,"isComplete":true,"tags":\["1\.2\.3",/);
-  t.notMatch(written, /password|\bann\b/);
-  t.equal(await listed('--no-cache'), 4);
-
-  for (const wrong of [written.replace('1.3.0', '9.9.9'), '{}', '\0'.repeat(1000)]) {
-    writeFileSync(file, wrong);
-    closed.clearRequests();
-    const { err, out } = await report('--newer-tags');
-    t.match(err, /the state file is ignored/);
-    t.notMatch(out, /9\.9\.9/);
-    t.equal(readFileSync(file, 'utf8').length, written.length, 'written anew');
-  }
-});
-
-t.test('a list that needed a pull secret is not cached between runs', async (t) => {
-  const { closed, report, cache } = await cluster(t);
-  for (const run of [1, 2]) {
-    closed.clearRequests();
-    const { out, code, err } = await report('--newer-tags');
-    t.same([code, err], [0, '']);
-    t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
-    t.equal(listsIn(closed).length, 4, `run ${run}`);
-  }
-  t.notOk(existsSync(join(cache, 'tag-lists.ndjson')));
-});
-
 t.test('tags are listed with the credentials of a pod that can pull the image', async (t) => {
   const { closed, store, report } = await cluster(t);
   const wrong = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'wrong'))) as object;
@@ -258,47 +211,18 @@ t.test('if credentials may not list tags, those of other pods with the image may
   );
 });
 
-t.test('a truncated list leads to a warning, from the cache too', async (t) => {
-  const { closed, report } = await cluster(t, { isOwn: true });
+t.test('a truncated list leads to a warning', async (t) => {
+  const { closed, report } = await cluster(t);
   for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
-  for (const how of ['listed', 'cached']) {
-    const { code, out, err } = await report('--newer-tags');
-    t.equal(code, 0);
-    t.ok(out.replaceAll(closed.host, 'R').includes('<p>Some tags were not looked up:</p>'), how);
-    t.ok(out.includes('team/job has more than the 20 tags that were listed</li>'), how);
-    const warning =
-      'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n';
-    t.equal(err.replaceAll(closed.host, 'R'), warning, how);
-  }
+  const { code, out, err } = await report('--newer-tags');
+  t.equal(code, 0);
+  t.ok(out.replaceAll(closed.host, 'R').includes('<p>Some tags were not looked up:</p>'));
+  t.ok(out.includes('team/job has more than the 20 tags that were listed</li>'));
+  const warning = 'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n';
+  t.equal(err.replaceAll(closed.host, 'R'), warning);
 });
 
-t.test('malformed entries of the tag cache are refused', async (t) => {
-  const list = {
-    repository: 'docker.io/library/nginx',
-    listedAt: 1,
-    isComplete: true,
-    tags: ['1.25', 'latest'],
-  };
-  t.same(readTagList({ ...list, more: 1 }), list);
-  for (const wrong of [
-    null,
-    [],
-    { ...list, repository: 'nginx' },
-    { ...list, repository: 'docker.io/library/nginx:1' },
-    { ...list, repository: '../x' },
-    { ...list, repository: 1 },
-    { ...list, listedAt: '1' },
-    { ...list, isComplete: 'no' },
-    { ...list, tags: 'latest' },
-    { ...list, tags: ['a b'] },
-    { ...list, tags: ['\u001B[2J'] },
-    { ...list, tags: [1] },
-    { ...list, tags: Array.from({ length: 10_001 }, () => 'a') },
-  ])
-    t.throws(() => readTagList(wrong), InvalidDocument, JSON.stringify(wrong).slice(0, 80));
-});
-
-t.test('lists and failures are cached per credential', async (t) => {
+t.test('a repository is listed once for each credential', async (t) => {
   const users = { ann: 'password-of-ann', bob: 'password-of-bob', node: 'password-of-node' };
   const ann = credential('ann', users.ann, { source: 'pull-secret', id: 'ann' });
   const bob = credential('bob', users.bob, { source: 'pull-secret', id: 'bob' });
@@ -316,10 +240,9 @@ t.test('lists and failures are cached per credential', async (t) => {
       requests: [...inNamespaces('shop', 'bank'), ...presenting(bob)],
       errors: ['', '', ''],
       lists: 1,
-      isKept: true,
     },
   ];
-  for (const { own, requests, errors, lists: count, isKept = false } of cases) {
+  for (const { own, requests, errors, lists: count } of cases) {
     const server = await registry(t, { auth: { kind: 'basic', users } });
     server.push('app', '1', image('linux/amd64'));
     const source = createTagSource({
@@ -328,8 +251,7 @@ t.test('lists and failures are cached per credential', async (t) => {
       credentials: { lookup: () => Promise.resolve(own) },
       mayAskAnonymously: () => true,
     });
-    const cache = directory(t);
-    const lists = await openTagLists({ source, directory: cache, log: silentLog });
+    const lists = new TagLists(source);
     const reference = parseReference(`${server.host}/app:1`);
     const found: string[] = [];
     for (const request of requests) {
@@ -341,47 +263,7 @@ t.test('lists and failures are cached per credential', async (t) => {
         ),
       );
     }
-    await lists.close();
-    t.same(found, errors);
+    t.strictSame(found, errors);
     t.equal(server.requests.filter(({ status }) => status === 200).length, count);
-    t.equal(existsSync(join(cache, 'tag-lists.ndjson')), isKept);
   }
-});
-
-t.test('a list of tags expires after an hour', async (t) => {
-  const cache = directory(t);
-  const clock = createFakeClock();
-  const request = {
-    image: 'nginx:1',
-    reference: parseReference('nginx:1'),
-    pullPolicy: 'IfNotPresent',
-    pullCredentials: [],
-  } as const;
-  let requests = 0;
-  let tags = ['1.25'];
-  const source = async () => {
-    requests += 1;
-    return Promise.resolve({ tags, isComplete: true, credentialSource: 'anonymous' } as const);
-  };
-  const run = async (): Promise<number> => {
-    const before = requests;
-    const log = silentLog;
-    const lists = await openTagLists({ source, directory: cache, log, clock });
-    const { signal } = new AbortController();
-    const both = await Promise.all([lists.tags(request, signal), lists.tags(request, signal)]);
-    t.match(both, [{ tags }, { tags }]);
-    await lists.close();
-    return requests - before;
-  };
-  const hour = 3_600_000;
-  t.same([await run(), await run()], [1, 0]);
-  await clock.advance(hour - 1);
-  t.equal(await run(), 0, 'its age counts from the first request');
-  await clock.advance(1);
-  tags = Array.from({ length: 10_001 }, (_, index) => `1.${index}`);
-  t.same([await run(), await run()], [1, 1], 'too many to cache');
-  tags = ['1.26'];
-  t.equal(await run(), 1);
-  clock.setWall(clock.now() - 1);
-  t.equal(await run(), 1, 'a list from the future expires');
 });

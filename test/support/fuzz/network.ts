@@ -1,5 +1,4 @@
 /** Parsers of responses of registries and token servers, and of image references. */
-import { readTagList } from '../../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../../cmd/report/tag-order.ts';
 import { parseSamples } from '../../../cmd/installation/samples.ts';
 import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
@@ -102,18 +101,6 @@ export const networkTargets: readonly FuzzTarget[] = [
       const tags = readTags(input);
       for (const tag of tags.slice(0, 5)) newerTags(tag, tags);
       return tags;
-    },
-    expected: [InvalidDocument],
-  },
-  {
-    name: 'cached lists of tags',
-    examples: [
-      '{"repository":"docker.io/library/nginx","listedAt":1,"isComplete":true,"tags":["1.25","latest"]}',
-    ],
-    words: words('{ } [ ] "tags": "listedAt": "isComplete": true 1e999 -1 "a/b" null ,'),
-    feed: (input) => {
-      const { tags } = readTagList(parseObject(input));
-      if (tags.length > 10_000) throw new TypeError('too many tags');
     },
     expected: [InvalidDocument],
   },
