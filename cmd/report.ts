@@ -2,18 +2,14 @@
  * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by
  * workload or by image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
-import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
 import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
 import { cacheFlags } from './wiring/cached-lookups.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
-import { untilStopped, type CliContext } from './program/context.ts';
-import { readDrift, driftRows, writeDrift } from './report/drift.ts';
+import { untilStopped } from './program/context.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { pageOutput, type PageOutput } from './report/page-output.ts';
-import { listPods } from './report/pods.ts';
-import { workloadsOf } from './report/workloads.ts';
 import { asCsv, asJson, asTable, reportOf, type By } from './report/write.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
@@ -29,9 +25,6 @@ export const subcommand: Subcommand = {
   flags: {
     ...clusterFlags,
     architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
-    drift: {
-      help: 'Lists only tags that lost or gained an architecture, from the controller’s records.',
-    },
     by: { value: 'workload|image', help: 'Rows of a table or CSV. Default: workload.' },
     namespace: {
       value: 'NAME',
@@ -80,8 +73,6 @@ async function run(invocation: Invocation): Promise<number> {
     const clusterContext = await openClusterContext(invocation, 'needed', opened);
     const { kubernetes } = clusterContext;
     if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
-    if (flags.has('drift'))
-      return await reportDrift(invocation, clusterContext.context, kubernetes, wanted.output);
     return await reportPods(invocation, wanted, { ...clusterContext, kubernetes }, opened);
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
@@ -132,27 +123,4 @@ async function reportPods(
   if (page === undefined && output === 'csv') io.err(`archwright report: images looked up ${lookups}\n`);
   if (!isComplete) return exitCodes.unanswered;
   return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
-}
-
-/** @throws KubeError */
-async function reportDrift(
-  { io, flags, stop }: Invocation,
-  { configuration, log }: CliContext,
-  kubernetes: Kubernetes,
-  output: 'table' | 'csv' | 'json',
-): Promise<number> {
-  const { client } = kubernetes;
-  const driftOf = await readDrift(configuration, clusterObjects({ client, log }), stop);
-  if (driftOf === undefined) {
-    const { namespace, driftName } = configuration;
-    const place = namespace === undefined ? 'any namespace' : `namespace ${namespace}`;
-    io.err(`archwright report: no permission to list the ConfigMap ${driftName} in ${place}\n`);
-    return exitCodes.unanswered;
-  }
-  const namespaces = [...new Set(flags.get('namespace'))];
-  const pods = await listPods(client, namespaces, stop);
-  const affected = pods.filter(({ made }) => made.wanted.uses.some(({ image }) => driftOf(image)));
-  const workloadOf = await workloadsOf(affected, namespaces, { client, signal: stop });
-  io.out(writeDrift(driftRows(affected, workloadOf, driftOf), output));
-  return exitCodes.success;
 }

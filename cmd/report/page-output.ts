@@ -27,11 +27,11 @@ export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageO
   const path = flags.get('html')?.at(-1);
   const prices = flags.get('prices')?.at(-1);
   const isPage = path !== undefined || flags.has('publish');
-  const isJson = flags.get('output')?.at(-1) === 'json' && !flags.has('drift');
+  const isJson = flags.get('output')?.at(-1) === 'json';
   const alone = ['prices', 'newer-tags'].find((name) => !isPage && !isJson && flags.has(name));
   if (alone !== undefined) throw new UsageError(`--${alone} needs --html, --publish or --output json`);
   if (!isPage && !isJson) return undefined;
-  const [first = '', other] = ['html', 'publish', 'output', 'by', 'drift'].filter((name) => flags.has(name));
+  const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => flags.has(name));
   if (isPage && other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
   if (path !== undefined && path !== '-')
     await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));

@@ -129,7 +129,7 @@ export function asCsv({ architecture, workloads, images }: Report, by: By): stri
   return csvLines([head, ...rows.map((row) => columns.map((column) => row[column]))]);
 }
 
-export function csvLines(lines: readonly (readonly unknown[])[]): string {
+function csvLines(lines: readonly (readonly unknown[])[]): string {
   return lines.map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
 }
 

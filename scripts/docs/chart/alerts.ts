@@ -225,7 +225,7 @@ export const alerts: readonly Alert[] = [
     summary: '{{ $value }} tags of running pods no longer have {{ $labels.architecture }}.',
     meaning: 'Running pods are not affected. New pods are placed on other nodes, or stay pending.',
     steps: [
-      '`kubectl -n archwright exec deploy/archwright-controller -- archwright report --drift` names images and workloads ([drift](../drift.md)).',
+      '`kubectl get events -A --field-selector=reason=ImageLostArchitecture` names workloads, and the ConfigMap `archwright-drift` images ([drift](../drift.md)).',
       'Push the tag again with all platforms, or use the digest that runs.',
     ],
   },

@@ -123,7 +123,6 @@ t.test('--html --newer-tags suggests newer tags', async (t) => {
   const limited = await report('--newer-tags', '--no-cache');
   t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
   t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
-  t.match(await run(['report', '--newer-tags', '--drift', '-o', 'json']), { code: 2, err: /needs --html/ });
 });
 
 t.test('-o json --newer-tags has newer tags', async (t) => {

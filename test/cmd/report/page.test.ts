@@ -232,7 +232,6 @@ t.test('--html writes the page', async (t) => {
   for (const [args, message] of [
     [['--html', `${folder}/read/report.html`], new RegExp(`--html: ${folder}/read: there is no such`)],
     [['--html', file, '-o', 'json'], /--html and --output exclude each other/],
-    [['--html', file, '--drift'], /--html and --drift exclude each other/],
   ] as const) {
     const { code, err } = await report(...args);
     t.equal(code, 2);

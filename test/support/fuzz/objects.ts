@@ -1,6 +1,6 @@
 /** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
 import { isDeepStrictEqual } from 'node:util';
-import { readDrift, writeDrift } from '../../../cmd/report/drift.ts';
+import { readDrift } from '../../../cmd/report/drift.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { invalidStatus, readProgress, rolloutStatus } from '../../../src/controller/rollouts/status.ts';
@@ -95,15 +95,7 @@ export const objectTargets: readonly FuzzTarget[] = [
       }
       const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
       const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, neverAborted);
-      driftOf?.(text);
-      const found = driftOf?.(driftExample.image);
-      const rows = (found ? [found] : notes).map((note) => ({
-        namespace: 'n',
-        kind: 'k',
-        name: 'a',
-        ...note,
-      }));
-      return (['table', 'csv', 'json'] as const).map((output) => writeDrift(rows, output));
+      return [driftOf?.(text), driftOf?.(driftExample.image), ...notes];
     },
     expected: [SyntaxError],
   },
