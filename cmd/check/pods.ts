@@ -52,14 +52,17 @@ const maxDepth = 40;
 export function podsIn(document: FoundDocument, file: string): FoundPods {
   const search = new Search(file, document.line);
   search.walk(document.value, [], { kind: '', namespace: '', name: '' });
-  const all = search.found.map(({ owner, pod, path }) => ({ owner, pod, images: imagesIn(pod.spec, path) }));
-  const lines = document.linesOf(all.flatMap(({ images }) => images.map(({ path }) => path))).values();
-  const pods = all.map(({ owner, pod, images }) => ({
+  const pods = search.found.map(({ owner, pod, path }) => ({
     owner,
     os: operatingSystemOf(pod.spec),
     chosen: chosenBy(pod),
     uses: imagesOf(pod.spec),
-    places: images.map(({ image, usedBy }) => ({ image, usedBy, file, line: lines.next().value ?? 1 })),
+    places: imagesIn(pod.spec, path).map(({ image, usedBy, path }) => ({
+      image,
+      usedBy,
+      file,
+      line: document.lineOf(path),
+    })),
   }));
   return { pods, objects: search.objects };
 }

@@ -8,7 +8,7 @@ import type { Pod, Secret } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { UsageError } from '../program/subcommand.ts';
-import { jsonOffsets, yamlOffsets, type Steps } from './places.ts';
+import { yamlOffset, type Steps } from './places.ts';
 
 /** Seven times what an API server takes as one object. */
 export const maxDocumentBytes = 10 * 1024 * 1024;
@@ -34,8 +34,8 @@ export interface FoundDocument {
   readonly value: unknown;
   /** From 1. */
   readonly line: number;
-  /** The lines of values, each by its steps from the top; if it is missing, of its nearest parent. */
-  linesOf(paths: readonly Steps[]): readonly number[];
+  /** The line of a value, or of its nearest parent if it is missing. In JSON, every value has line 1. */
+  lineOf(path: Steps): number;
 }
 
 export interface NamedText {
@@ -72,14 +72,11 @@ export function parseObjects({ file, text }: NamedText): readonly FoundObject[] 
  */
 export function parseDocuments({ file, text }: NamedText): readonly FoundDocument[] {
   const lineCounter = new LineCounter();
-  const lineOf = (offset: number): number => lineCounter.linePos(offset).line;
+  const lineAt = (offset: number): number => lineCounter.linePos(offset).line;
   // Every JSON text is YAML as well, but reading it as such takes far longer.
   if (/^\s*[{[]/.test(text)) {
     try {
-      const value = JSON.parse(text) as unknown;
-      const linesOf = (paths: readonly Steps[]): readonly number[] =>
-        nestable(file, () => linesAt(text, jsonOffsets(text, paths)));
-      return [{ value, line: 1, linesOf }];
+      return [{ value: JSON.parse(text) as unknown, line: 1, lineOf: () => 1 }];
     } catch {
       // YAML in flow style, or broken; the YAML parser tells where.
     }
@@ -97,22 +94,9 @@ export function parseDocuments({ file, text }: NamedText): readonly FoundDocumen
     const offset = document.contents?.range?.[0] ?? document.range[0];
     const value = valueOf(document, placeOf(offset));
     if (value === null || value === undefined) return [];
-    const linesOf = (paths: readonly Steps[]): readonly number[] =>
-      yamlOffsets(document, paths).map((found) => lineOf(found ?? offset));
-    return [{ value, line: lineOf(offset), linesOf }];
+    const lineOf = (path: Steps): number => lineAt(yamlOffset(document, path) ?? offset);
+    return [{ value, line: lineAt(offset), lineOf }];
   });
-}
-
-/** Offsets are counted in one pass, in their order. */
-function linesAt(text: string, offsets: readonly number[]): readonly number[] {
-  const lines = new Map<number, number>();
-  let line = 1;
-  let at = 0;
-  for (const offset of [...new Set(offsets)].sort((a, b) => a - b)) {
-    for (; at < offset; at += 1) if (text[at] === '\n') line += 1;
-    lines.set(offset, line);
-  }
-  return offsets.map((offset) => lines.get(offset) ?? 1);
 }
 
 function valueOf(document: YamlDocument, where: string): unknown {

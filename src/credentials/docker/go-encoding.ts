@@ -44,21 +44,21 @@ export function namesField(name: string, field: string): boolean {
   return name.replaceAll('\u017f', 's').toLowerCase() === field;
 }
 
-export function skipSpace(text: string, from: number): number {
+function skipSpace(text: string, from: number): number {
   let at = from;
   while (at < text.length && ' \t\r\n'.includes(text.charAt(at))) at += 1;
   return at;
 }
 
 /** End of the string that begins at `from`, after its closing quote. */
-export function stringEnd(text: string, from: number): number {
+function stringEnd(text: string, from: number): number {
   let at = from + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
   return at + 1;
 }
 
 /** End of the value at `from`. Depth costs no stack. @throws RangeError if nested too deeply */
-export function valueEnd(text: string, from: number): number {
+function valueEnd(text: string, from: number): number {
   let depth = 0;
   let at = from;
   while (at < text.length) {

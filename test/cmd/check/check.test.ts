@@ -136,8 +136,13 @@ t.test('lists, arrays and JSON', async (t) => {
     const { results, code, err } = await json(input);
     t.equal(code, 0, `${what}: ${err}`);
     const lines = input.split('\n');
-    const written = results.filter(({ line }) => lines[line - 1]?.includes(name)).map(({ line }) => line);
-    t.strictSame([results.length, new Set(written).size], [images, images], what);
+    const isWritten = (line: number): boolean => lines[line - 1]?.includes(name) === true;
+    const isJson = /^[[{]/.test(input);
+    t.equal(results.length, images, what);
+    t.ok(
+      results.every(({ line }) => (isJson ? line === 1 : isWritten(line))),
+      what,
+    );
   }
 });
 
