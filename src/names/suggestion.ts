@@ -1,4 +1,5 @@
 /** Suggests a known word for an unknown one, for messages about typing mistakes. */
+import { distance } from 'fastest-levenshtein';
 
 /** A shorter word is the beginning of too many others. */
 const minBeginning = 3;
@@ -7,8 +8,8 @@ const minBeginning = 3;
 const maxLength = 128;
 
 /**
- * Finds the candidate with the fewest insertions, deletions, replacements and swaps of neighbors; else one
- * that begins nearly like the word.
+ * Finds the candidate with the fewest insertions, deletions and replacements; else one that begins nearly
+ * like the word.
  * @param word upper and lower case count as equal
  * @returns undefined if no candidate is near enough
  */
@@ -17,27 +18,33 @@ export function suggestionFor(word: string, candidates: Iterable<string>): strin
   const known = [...candidates];
   const whole = similarTo(word, known);
   if (whole !== undefined || word.length < minBeginning) return whole;
-  return closest(word, known, Math.floor(word.length / 5), (row) => Math.min(...row));
+  const { length } = word;
+  return closest(word, known, Math.floor(length / 4), (a, b) =>
+    Math.min(...[length - 1, length, length + 1].map((end) => distance(a, b.slice(0, end)))),
+  );
 }
 
 /** The candidate a few letters away, as in the chart (charts/archwright/templates/_unknown.tpl). */
 export function similarTo(word: string, candidates: readonly string[]): string | undefined {
-  // Farther than a third of the word, it is more likely another word than a mistake in this one.
-  return closest(word, candidates, Math.max(1, Math.floor(word.length / 3)), (row) => row.at(-1) ?? 0);
+  // A swap of two letters is two mistakes. Two in a word of three letters, or more than a third of a longer
+  // word, are probably another word.
+  const limit = word.length < 4 ? 1 : Math.max(2, Math.floor(word.length / 3));
+  // Letters are swapped more often than left out: of two that are equally near, one as long as the word wins.
+  return closest(word, candidates, limit, (a, b) => distance(a, b) + (a.length === b.length ? 0 : 0.5));
 }
 
 function closest(
   word: string,
   candidates: readonly string[],
   limit: number,
-  score: (row: readonly number[]) => number,
+  distanceOf: (word: string, candidate: string) => number,
 ): string | undefined {
   let best = limit + 1;
   let found: string | undefined;
   for (const candidate of candidates) {
-    const distance = score(distances(word.toLowerCase(), candidate.toLowerCase()));
-    if (distance < best) {
-      best = distance;
+    const mistakes = distanceOf(word.toLowerCase(), candidate.toLowerCase());
+    if (mistakes < best) {
+      best = mistakes;
       found = candidate;
     }
   }
@@ -48,26 +55,4 @@ function closest(
 export function didYouMean(word: string, candidates: Iterable<string>): string {
   const found = suggestionFor(word, candidates);
   return found === undefined ? '' : `; did you mean ${found}?`;
-}
-
-/** Optimal string alignment distances from `a` to each prefix of `b`, the last being all of it. */
-function distances(a: string, b: string): number[] {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= a.length; row++) {
-    const current = [row];
-    for (let column = 1; column <= b.length; column++) {
-      const same = a[row - 1] === b[column - 1];
-      const swapped = row > 1 && column > 1 && a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
-      current[column] = Math.min(
-        (last[column] ?? 0) + 1,
-        (current[column - 1] ?? 0) + 1,
-        (last[column - 1] ?? 0) + (same ? 0 : 1),
-        swapped ? (beforeLast[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
-      );
-    }
-    beforeLast = last;
-    last = current;
-  }
-  return last;
 }

@@ -31,12 +31,12 @@ values.
 
 {{/* The most similar word, or nothing: `similarTo` of the program (src/names/suggestion.ts). dict known name */}}
 {{- define "archwright.similar" -}}
-{{- /* Beyond a third of the word's length it is probably another word. */ -}}
-{{- $least := add1 (max 1 (div (len .name) 3)) -}}
+{{- $least := mul 2 (add1 (ternary 1 (max 2 (div (len .name) 3)) (lt (len .name) 4))) -}}
 {{- $nearest := "" -}}
 {{- range $candidate := .known -}}
 {{- $distance := include "archwright.distance" (dict "a" (lower $.name) "b" (lower $candidate)) | int64 -}}
-{{- if lt $distance $least }}{{ $least = $distance }}{{ $nearest = $candidate }}{{ end -}}
+{{- $score := add (mul 2 $distance) (ternary 0 1 (eq (len $.name) (len $candidate))) -}}
+{{- if lt $score $least }}{{ $least = $score }}{{ $nearest = $candidate }}{{ end -}}
 {{- end -}}
 {{- $nearest -}}
 {{- end -}}
@@ -53,24 +53,16 @@ values.
 {{- toJson $found -}}
 {{- end -}}
 
-{{/* Damerau-Levenshtein distance. dict a b */}}
+{{/* Levenshtein distance. dict a b */}}
 {{- define "archwright.distance" -}}
 {{- $a := splitList "" .a -}}
 {{- $b := splitList "" .b -}}
-{{- $beforeLast := list -}}
 {{- $last := until (int (add1 (len $b))) -}}
 {{- range $row, $x := $a -}}
 {{- $current := list (add1 $row) -}}
 {{- range $column, $y := $b -}}
-{{- $cost := min (add1 (index $last (int (add1 $column)))) (add1 (index $current $column)) (add (index $last $column) (ternary 0 1 (eq $x $y))) -}}
-{{- if and (gt $row 0) (gt $column 0) -}}
-{{- if and (eq $x (index $b (int (sub $column 1)))) (eq $y (index $a (int (sub $row 1)))) -}}
-{{- $cost = min $cost (add1 (index $beforeLast (int (sub $column 1)))) -}}
+{{- $current = append $current (min (add1 (index $last (int (add1 $column)))) (add1 (index $current $column)) (add (index $last $column) (ternary 0 1 (eq $x $y)))) -}}
 {{- end -}}
-{{- end -}}
-{{- $current = append $current $cost -}}
-{{- end -}}
-{{- $beforeLast = $last -}}
 {{- $last = $current -}}
 {{- end -}}
 {{- last $last -}}

@@ -8,7 +8,6 @@ import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
 import { textFingerprint } from '../../../src/credentials/identity.ts';
 import { readDirectory } from '../../../src/files/directory.ts';
-import { didYouMeanPath } from '../../../src/files/nearest-path.ts';
 import { FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
 import { tokenReason } from '../provider/provider.ts';
 import { checkBinary, type PluginPath } from '../run/binary.ts';
@@ -23,14 +22,6 @@ const maxBytes = 1_048_576;
 const maxEntries = 1000;
 
 const extensions: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
-
-/** Where distributions have it (docs/install/distributions.md). */
-const usualPaths: readonly string[] = [
-  '/etc/eks/image-credential-provider/config.json',
-  '/etc/srv/kubernetes/cri_auth_config.yaml',
-  '/var/lib/kubelet/credential-provider-config.yaml',
-  '/var/lib/rancher/credentialprovider/config.yaml',
-];
 
 /** Why a configuration cannot be used, in the kubelet's words if possible. Quotes no value of a variable. */
 export class ProviderConfigError extends Error {
@@ -128,7 +119,7 @@ async function isDirectoryAt(path: string, root: string): Promise<boolean> {
   try {
     const stats = await statPath(path, root);
     if (stats !== undefined) return stats.isDirectory();
-    reason = `there is no such file${await didYouMeanPath(path, root, usualPaths)}`;
+    reason = 'there is no such file';
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     reason = error.reason;

@@ -4,7 +4,6 @@
  * Unreadable and malformed ones are skipped as on the node, and reported.
  */
 import { basename, dirname, join } from 'node:path';
-import { didYouMeanPath } from '../../files/nearest-path.ts';
 import { FileError, readBounded } from '../../files/read.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { SourcePart } from '../../files/source-part.ts';
@@ -107,9 +106,7 @@ async function search(
   if (isRequired && broken.length === 0) {
     // The missing parts become problems.
     parts.length = 0;
-    for (const path of candidates) {
-      problem(path, `there is no such file${await didYouMeanPath(path, root)}`);
-    }
+    for (const path of candidates) problem(path, 'there is no such file');
   }
   return { found: { held: [], problems, parts }, broken };
 }

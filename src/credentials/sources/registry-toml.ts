@@ -5,10 +5,9 @@
  * colon, so a port may also be written as in containerd's directory names: `registry.corp_5000_.toml`. Both
  * `docker.io.toml` and `index.docker.io.toml` are for Docker Hub; the first one has priority.
  */
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { parse } from 'toml';
 import { readDirectory } from '../../files/directory.ts';
-import { didYouMeanPath } from '../../files/nearest-path.ts';
 import { decodeUtf8, FileError, undefinedIfMissing } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { SourcePart } from '../../files/source-part.ts';
@@ -51,10 +50,8 @@ export async function createRegistryTomlSource(
       problems.push({ source: 'registry-toml', origin, message });
       parts.push({ where: origin, state: 'left-out', what: message });
     }
-    if (files === undefined) {
-      const hint = await didYouMeanPath(resolve(options.dir), options.root);
-      problem(options.dir, `there is no such directory${hint}`);
-    } else parts.push(describeDirectory(options.dir, [...files.keys()].filter(isRegistryToml).length));
+    if (files === undefined) problem(options.dir, 'there is no such directory');
+    else parts.push(describeDirectory(options.dir, [...files.keys()].filter(isRegistryToml).length));
     for (const [name, content] of files ?? []) {
       const origin = join(options.dir, name);
       if (!isRegistryToml(name)) {

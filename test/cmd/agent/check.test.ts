@@ -173,7 +173,7 @@ const broken: readonly (readonly [
     { 'etc/plugins.yaml': '' },
     plugins('/etc/plugin.yaml'),
     'credential-provider',
-    /unable to access path .* did you mean \/etc\/plugins\.yaml\?/,
+    /unable to access path .*: there is no such file$/,
   ],
   [
     'a configuration of plugins',

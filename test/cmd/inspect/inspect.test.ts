@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import t from 'tap';
 import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
@@ -169,18 +170,14 @@ t.test('a registry that never responds', async (t) => {
 
 t.test('a named credential file that is missing is reported, without --verbose too', async (t) => {
   const { image } = await registryWithApp(t);
-  const { directory } = files(t, {
-    'creds/a.example.toml': 'user = "u"\nsecret = "s"\n',
-    'config.json': '{}',
-  });
-  for (const [flag, wrong, kind, right] of [
-    ['--creds-dir', `${directory}/cred`, 'directory', `${directory}/creds`],
-    ['--docker-config', `${directory}/confg.json`, 'file', `${directory}/config.json`],
+  const missing = join(t.testdir(), 'none');
+  for (const [flag, kind] of [
+    ['--creds-dir', 'directory'],
+    ['--docker-config', 'file'],
   ] as const) {
-    const { code, err } = await run(['inspect', `${flag}=${wrong}`, image]);
+    const { code, err } = await run(['inspect', `${flag}=${missing}`, image]);
     t.equal(code, 0, 'the image needs none');
     t.match(err, /^archwright: warn: some credentials are not used: /);
-    const told = `origin ${wrong}, problem there is no such ${kind}; did you mean ${right}?`;
-    t.ok(err.includes(told), err);
+    t.ok(err.includes(`origin ${missing}, problem there is no such ${kind}`), err);
   }
 });

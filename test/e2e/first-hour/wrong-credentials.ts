@@ -63,7 +63,7 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
     new RegExp(
       `credentials are not used: [^\n]*there is no such file; check that its Secret exists and has the key ${file}`,
     ),
-    /credentials are not used: [^\n]*config\.yaml[^\n]*did you mean \/etc\/eks\/image-credential-provider\/config\.json\?/,
+    /credentials are not used: [^\n]*config\.yaml[^\n]*there is no such file/,
   ];
   await step(of('events of the DaemonSet and status name the files that are not used'), async () => {
     await expectEvents(cluster, [namespace, 'DaemonSet', 'archwright-agent'], ...problems);
