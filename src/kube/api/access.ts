@@ -77,7 +77,7 @@ export async function inClusterAccess(
 
 /**
  * Access by a kubeconfig, as in kubectl: client certificates, tokens, exec plugins and OIDC. The library is
- * large, so it is loaded only here.
+ * large, so only its file for kubeconfigs is loaded, and only here.
  * @param options.path a kubeconfig file. Default: as in kubectl (`KUBECONFIG`, `~/.kube/config`)
  * @param options.context name of a context. Default: the current one
  * @returns `undefined` if there is no kubeconfig and none was named
@@ -87,7 +87,7 @@ export async function kubeconfigAccess(options: {
   readonly path?: string | undefined;
   readonly context?: string | undefined;
 }): Promise<KubeAccess | undefined> {
-  const { KubeConfig } = await import('@kubernetes/client-node');
+  const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const files = kubeconfigFiles(options.path);
   const load = (): InstanceType<typeof KubeConfig> => {
     // The library's errors name no file, and quote lines, which may have tokens.
