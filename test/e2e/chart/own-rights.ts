@@ -6,6 +6,7 @@ import type { Test } from 'tap';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { tokenOf } from '../cluster/archwright/accounts.ts';
+import { untilChartGranted, untilRefused } from '../cluster/control-plane/rights.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
 import {
@@ -20,7 +21,6 @@ import {
   controllerWrites,
 } from './escalations.ts';
 import { chart } from './helm.ts';
-import { untilRefused } from './protection.ts';
 
 export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   const helm = createHelm('helm4', cluster);
@@ -32,6 +32,7 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   const controller = await clientOf(await tokenOf(cluster, 'archwright-controller'));
   t.teardown(() => controller.close());
 
+  await untilChartGranted(cluster.client);
   await untilEnforced(controller);
   for (const [name, call] of [...refusedByPolicies, ...refusedByRoles])
     await refused(t, name, () => call(controller));
@@ -90,11 +91,16 @@ async function untilEnforced(controller: KubeClient): Promise<void> {
     () => controller.patch(pod, { type: 'merge', body }, dryRun()),
     () => controller.patch(node, { type: 'merge', body }, dryRun()),
     () => controller.patch(webhooks, { type: 'merge', body: { webhooks: [foreign] } }, dryRun()),
-    () => controller.patch(config, { type: 'merge', body: { spec: { priority: 9 } } }, dryRun()),
+    () =>
+      controller.patch(
+        config,
+        { type: 'merge', body: { spec: { fallbackArchitecture: 's390x' } } },
+        dryRun(),
+      ),
     () => controller.create(configMaps, { metadata: { name: 'archwright-evil' } }, dryRun()),
   ])
     await untilRefused(attempt).catch((error: unknown) => {
-      if (!(error instanceof KubeError) || error.code !== 'forbidden') throw error;
+      if (!(error instanceof KubeError && error.message.includes('ValidatingAdmissionPolicy'))) throw error;
     });
 }
 

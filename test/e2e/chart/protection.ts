@@ -3,6 +3,7 @@ import type { Test } from 'tap';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { podOf } from '../cluster/control-plane/pods.ts';
+import { untilRefused } from '../cluster/control-plane/rights.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
 
@@ -57,11 +58,4 @@ async function userWith(cluster: Cluster, name: string, role: string): Promise<K
     subjects: [{ kind: 'User', name }],
   });
   return clientOf(await cluster.identities.kubeconfig({ cn: name, group: 'devs' }, cluster.server));
-}
-
-export async function untilRefused(change: (tries: number) => Promise<unknown>): Promise<void> {
-  for (let tries = 0; tries < 20; tries++) {
-    await change(tries);
-    await new Promise((resolve) => setTimeout(resolve, 500));
-  }
 }

@@ -2,6 +2,8 @@
 import { globSync, readFileSync } from 'node:fs';
 import type { Test } from 'tap';
 import { parse } from 'yaml';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import { until } from '../../support/until.ts';
 import type { Cluster } from '../cluster/harness.ts';
 import { render } from './helm.ts';
 import { dryRun, objectsOf, priorityClasses, withWebhooks, type Rendered } from './rendered.ts';
@@ -77,7 +79,7 @@ async function createPrerequisites(cluster: Cluster, pods: readonly Wanted[]): P
     made.push(`${path}/${name}`);
   };
   for (const name of new Set(pods.map(({ object }) => object.spec?.priorityClassName ?? 'system-')))
-    if (!name.startsWith('system-')) await make(priorityClasses, name, { value: 1 });
+    if (!name.startsWith('system-')) made.push(await createPriorityClass(cluster, name));
   const accounts = new Set(
     pods.map(
       ({ object: { metadata, spec } }) => `${metadata?.namespace} ${spec?.serviceAccountName ?? 'default'}`,
@@ -90,13 +92,33 @@ async function createPrerequisites(cluster: Cluster, pods: readonly Wanted[]): P
   };
 }
 
+/** The API server admits pods of a new class a moment after it was created. @returns its path */
+async function createPriorityClass(cluster: Cluster, name: string): Promise<string> {
+  await cluster.post(priorityClasses, { metadata: { name }, value: 1 });
+  const spec = { priorityClassName: name, containers: [{ name: 'app', image: 'app:1' }] };
+  const isAdmitted = async (): Promise<boolean> => {
+    try {
+      await cluster.post(
+        '/api/v1/namespaces/default/pods',
+        { metadata: { name: 'first' }, spec },
+        { dryRun: 'All' },
+      );
+      return true;
+    } catch (error) {
+      if (error instanceof KubeError && error.code === 'forbidden') return false;
+      throw error;
+    }
+  };
+  await until(isAdmitted, `pods of the priority class ${name}`);
+  return `${priorityClasses}/${name}`;
+}
+
 export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
   for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent', 'report']) {
     await cluster.make('ServiceAccount', `restricted/archwright-${account}`);
   }
-  const priorityClass = { metadata: { name: 'archwright' }, value: 1 };
-  await cluster.post(priorityClasses, priorityClass);
+  const priorityClass = await createPriorityClass(cluster, 'archwright');
   let seen = 0;
   for (const object of objectsOf(render('helm4', { report: { enabled: true } }))) {
     const template =
@@ -116,5 +138,5 @@ export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void>
     seen++;
   }
   t.equal(seen, 7, 'webhook, controller, agent, report, two Jobs and the pod of helm test');
-  await cluster.delete(`${priorityClasses}/archwright`);
+  await cluster.delete(priorityClass);
 }

@@ -22,6 +22,7 @@ import { clientOf, patience, startCluster, type Cluster } from './harness.ts';
 import { mount } from './archwright/issued.ts';
 import { installRights, tokenOf } from './archwright/accounts.ts';
 import { freePort } from './control-plane/ports.ts';
+import { untilRefused } from './control-plane/rights.ts';
 import { shortLease } from './archwright/start.ts';
 import { waitFor } from './control-plane/watch.ts';
 import { silentLog } from '../../support/captured.ts';
@@ -80,6 +81,11 @@ t.test('each agent has a certificate for its own node', async (t) => {
   await installRights(cluster, 'deploy/archwright.yaml');
   const token = await tokenOf(cluster, 'archwright-agent', await putAgent(cluster, here));
   await putAgent(cluster, there);
+  const early = await clientOf(token);
+  t.teardown(() => early.close());
+  const anyName = request(createRequest(here).request, {}, { name: undefined, generateName: 'early-' });
+  const dryRun = () => early.create(requests, anyName, { signal: patience(), query: { dryRun: 'All' } });
+  await t.rejects(untilRefused(dryRun), { code: 'forbidden' }, 'policies are enforced');
   const controllerToken = await tokenOf(cluster, 'archwright-controller');
   const port = await freePort();
   const common = {

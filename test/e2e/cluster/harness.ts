@@ -32,6 +32,7 @@ import {
   type FakeNode,
   type NodeObject,
 } from './control-plane/nodes.ts';
+import { isBinding, untilGranted } from './control-plane/rights.ts';
 import { waitFor, watch, type Watched } from './control-plane/watch.ts';
 
 export interface ClusterOptions extends Omit<ControlPlaneOptions, 'directory'> {
@@ -117,9 +118,11 @@ export class Cluster {
     return this.client.create(path, object, { signal: patience(), query });
   }
 
-  /** Creates an object of any kind. Default namespace: `default`. */
+  /** Creates an object of any kind. Default namespace: `default`. The rights of a binding are in force then. */
   async create<T extends KubeObject = KubeObject>(object: object): Promise<T> {
-    return this.post(await this.pathOf(object), object);
+    const created = await this.post<T>(await this.pathOf(object), object);
+    if (isBinding(object)) await untilGranted(this.client, object);
+    return created;
   }
 
   /** Creates an object from its parts. @param name `name`, or `namespace/name` @param parts such as `spec` */
@@ -147,12 +150,15 @@ export class Cluster {
     return this.client.delete(path, { signal: patience(), query });
   }
 
+  /** Applies objects. The rights of bindings are in force then. */
   async applyYaml(text: string): Promise<void> {
-    for (const body of parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null)) {
+    const objects = parseAllDocuments(text).map((document) => document.toJS() as KubeObject | null);
+    for (const body of objects) {
       if (body === null) continue;
       const path = `${await this.pathOf(body)}/${body.metadata?.name ?? ''}`;
       await this.patch(path, { type: 'apply', body, fieldManager: 'e2e' });
     }
+    for (const body of objects) if (body && isBinding(body)) await untilGranted(this.client, body);
   }
 
   /**
