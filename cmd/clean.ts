@@ -24,9 +24,9 @@ export const subcommand: Subcommand = {
     'cluster does not answer.',
   settings: 'clean',
   flags: {
-    'dry-run': { help: 'Shows what would be changed, deleted or evicted.' },
+    'dry-run': { help: 'Shows what would be changed, deleted or restarted.' },
     'restart-pods': {
-      help: 'At the end, evicts pods with archwright’s tolerations, within PodDisruptionBudgets, except pods of DaemonSets and Jobs and pods without an owner.',
+      help: 'At the end, restarts Deployments and StatefulSets whose pods have archwright’s tolerations, as `kubectl rollout restart` does.',
     },
     program: {
       value: 'NAME',

@@ -66,9 +66,8 @@
 - { apiGroups: [''], resources: [nodes], verbs: [get, list, patch] }
 - { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [list, delete] }
 {{- if has "--restart-pods" .Values.clean.extraArgs }}
-- { apiGroups: [''], resources: [pods/eviction], verbs: [create] }
-- { apiGroups: [''], resources: [replicationcontrollers], verbs: [get] }
-- { apiGroups: [apps], resources: [replicasets, statefulsets], verbs: [get] }
+- { apiGroups: [apps], resources: [replicasets], verbs: [get] }
+- { apiGroups: [apps], resources: [deployments, statefulsets], verbs: [patch] }
 {{- end }}
 - { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [get, list, patch] }
 - { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, delete] }

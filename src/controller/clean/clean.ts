@@ -6,7 +6,7 @@
  * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a
  *    second or two longer, and a deposed leader may finish what it began.
  * 4. Our taints, our labels of nodes, our finalizers, and what the controller created.
- * 5. `restart-pods.ts`, on request: evicts the pods that carry our tolerations.
+ * 5. `restart-pods.ts`, on request: restarts the workloads whose pods carry our tolerations.
  * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
  *
  * Each step finds what is left, so the next run continues an interrupted one. The report lists what cannot be
@@ -42,7 +42,7 @@ const gatesIntervalMs = 1000;
 /** If new gates still appear after so long without the configuration, something else adds them. */
 const patienceMs = 60_000;
 
-/** @throws the signal's reason if it aborts; LeaseLost if another process takes the Lease */
+/** @throws the signal's reason if it aborts; an error if another process takes the Lease */
 export async function clean(options: CleanOptions): Promise<CleanReport> {
   const { leaseName, taintKey } = options.configuration;
   const whole = new CleanRun(options);
@@ -57,7 +57,7 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
     await run.step('agent certificates', () => removeAgentRequests(run));
     await run.step('custom resources', () => removeFinalizers(run));
     await run.step('own objects', () => removeOwnObjects(run));
-    if (options.restartPods) await run.step('restarted pods', () => restartPods(run));
+    if (options.restartPods) await run.step('restarted workloads', () => restartPods(run));
     ({ complete } = run.tallies.report());
   } finally {
     await lease?.end(complete ? 'delete' : 'release');

@@ -1,6 +1,6 @@
 /** The report of `archwright clean`, step by step. */
 
-export type Action = 'change' | 'delete' | 'evict';
+export type Action = 'change' | 'delete' | 'restart';
 
 interface Failure {
   /** Kind, namespace and name. */

@@ -95,6 +95,24 @@ export class LeaseLock {
   }
 
   /**
+   * Takes the Lease at once, even from another holder.
+   * @returns the record before; `undefined`: there was no Lease
+   * @throws KubeError
+   */
+  async seize(signal: AbortSignal): Promise<LeaseRecord | undefined> {
+    const seen = await this.#read(signal);
+    await this.#take(seen, signal);
+    return seen?.record;
+  }
+
+  /** Deletes the Lease if we hold it. @throws KubeError */
+  async delete(signal: AbortSignal): Promise<void> {
+    const seen = await this.#read(signal);
+    if (seen?.record.holder !== this.#options.identity) return;
+    await this.#options.client.delete(this.#path, { signal, resourceVersion: seen.resourceVersion });
+  }
+
+  /**
    * Releases the Lease if we hold it, so another candidate does not wait for its expiry. @throws KubeError
    * @returns whether we held it
    */
@@ -113,23 +131,26 @@ export class LeaseLock {
     return true;
   }
 
-  /** Writes only if nothing changed since the read. */
   async #takeFromRead(signal: AbortSignal): Promise<boolean> {
     const { identity, clock } = this.#options;
     const seen = await this.#read(signal);
-    if (seen === undefined) {
-      const { client, namespace, name } = this.#options;
-      const metadata = { name, namespace };
-      const spec = this.#wanted(undefined);
-      const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
-      this.#observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
-      return true;
-    }
-    const { record, resourceVersion, at } = seen;
-    const isForeign = record.holder !== '' && record.holder !== identity;
-    if (isForeign && clock.monotonic() < at + record.durationMs) return false;
-    await this.#write(this.#wanted(record), resourceVersion, signal);
+    const isForeign = seen !== undefined && seen.record.holder !== '' && seen.record.holder !== identity;
+    if (isForeign && clock.monotonic() < seen.at + seen.record.durationMs) return false;
+    await this.#take(seen, signal);
     return true;
+  }
+
+  /** Writes only if nothing changed since the read. */
+  async #take(seen: Observed | undefined, signal: AbortSignal): Promise<void> {
+    if (seen) {
+      await this.#write(this.#wanted(seen.record), seen.resourceVersion, signal);
+      return;
+    }
+    const { client, namespace, name } = this.#options;
+    const metadata = { name, namespace };
+    const spec = this.#wanted(undefined);
+    const lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec };
+    this.#observe(await client.create<KubeObject>(paths.leases(namespace), lease, { signal }));
   }
 
   async #read(signal: AbortSignal): Promise<Observed | undefined> {

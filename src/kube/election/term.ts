@@ -19,7 +19,7 @@ export interface TermOptions {
   readonly retryPeriodMs: number;
   readonly stop: AbortSignal;
   readonly clock: Clock;
-  readonly log: Log;
+  readonly log: Pick<Log, 'warn'>;
 }
 
 export class Term {

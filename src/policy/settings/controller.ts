@@ -88,7 +88,7 @@ export const controllerSettings = {
   }),
   evictionsPerMinute: controllerAndClean.live(integer(1, 6000), {
     default: 30,
-    help: 'Evictions per minute in the whole cluster.',
+    help: 'Evictions per minute in the whole cluster; for `archwright clean --restart-pods`, workloads per minute.',
   }),
   rollouts: controller.live(flag, {
     default: true,
