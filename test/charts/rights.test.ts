@@ -138,11 +138,10 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-controller',
     [
-      // exec-format/broken-notes.ts, misplaced/causes.ts; RBAC cannot restrict create by name
+      // exec-format/broken-notes.ts; RBAC cannot restrict create by name
       'configmaps create',
       'configmaps:archwright-broken-images get list patch watch',
       'configmaps:archwright-drift get list patch watch',
-      'configmaps:archwright-moved-pods get list patch watch',
       'endpointslices list watch',
       // src/kube/election/lease-lock.ts
       'leases create',
@@ -186,7 +185,6 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     [
       'configmaps:archwright-broken-images delete get',
       'configmaps:archwright-drift delete get',
-      'configmaps:archwright-moved-pods delete get',
       'configmaps:archwright-report delete get',
       'leases create',
       'leases:archwright-controller delete get patch',

@@ -49,7 +49,6 @@ values: of a pool of nodes, above those of the release.
   "controllerClientTlsSecret" (printf "%s-controller-client-tls" $name)
   "leaseName" (printf "%s-controller" $name)
   "brokenImagesName" (printf "%s-broken-images" $name)
-  "movedPodsName" (printf "%s-moved-pods" $name)
   "driftName" (printf "%s-drift" $name)
   "reportName" (printf "%s-report" $name) -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}

@@ -165,8 +165,8 @@ export async function removeOwnObjects(run: CleanRun): Promise<void> {
     return;
   }
   const { namespace, configuration } = run.options;
-  const { brokenImagesName, movedPodsName, driftName, reportName } = configuration;
-  const configMaps = [brokenImagesName, movedPodsName, driftName, reportName].map((name) => {
+  const { brokenImagesName, driftName, reportName } = configuration;
+  const configMaps = [brokenImagesName, driftName, reportName].map((name) => {
     return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
   });
   for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);

@@ -63,8 +63,6 @@ function messageOf(report: Report, { pod, architecture, images }: MisplacedPod, 
     'no-architecture': 'It is not evicted: no architecture has all of its images.',
     'last-try':
       'It is not evicted: its Job counts that as a failure and would fail permanently. Create the Job again.',
-    unconfirmed:
-      'It is not evicted: neither the pulled digest nor agents of two nodes confirm these platforms. Check the agents.',
     unplaced:
       'Its DaemonSet would create the next one on the same node, because the webhook did not place its template. This places the template, and ' +
       `restarts all of its pods: kubectl -n ${pod.namespace} rollout restart daemonset ${pod.owner?.name ?? ''}`,

@@ -1,116 +1,100 @@
-/** Evictions: the request, and how many pods of a workload are disrupted. */
+/** Evictions: the request, and what this leader has evicted. */
 import { BoundedMap } from '../../async/bounded-map.ts';
-import { KubeError, type KubeErrorCode } from '../../kube/api/errors.ts';
+import { KubeError } from '../../kube/api/errors.ts';
 import { evictPod } from '../../kube/api/change.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import { hasEnded, type RunningPod } from '../caches/cached.ts';
+import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import type { Workload } from '../scope/workload.ts';
 
-/** Pods that are missing so long after an eviction are missing for another reason. */
-const rememberMs = 10 * 60_000;
-/** A new leader cannot know which missing pods were evicted. The last leader's evictions settle by then. */
-const newLeaderMs = 5 * 60_000;
-/** The cache shows by then whether an eviction without an answer was carried out. */
-const uncertainMs = 30_000;
-/** Evictions add a few workloads in a minute. */
-const maxWorkloads = 1000;
+/** A successor that is not ready by then has other problems, and blocks no further evictions. */
+const settleMs = 10 * 60_000;
+/**
+ * Pods that are younger than the first eviction less this are successors. Suspects are at least 30 s old, so
+ * they are older, even if the clocks of several API servers differ.
+ */
+const marginMs = 15_000;
+/** Evictions add a few in a minute. */
+const maxCauses = 5000;
 
-interface Evicted {
-  /** Uid. */
-  readonly owner: string;
-  readonly at: number;
-  readonly isCertain: boolean;
+/** Why pods of a workload are evicted. */
+export interface Cause {
+  /** UID of the workload. */
+  readonly uid: string;
+  readonly digests: readonly string[];
+  /** Architecture of the node that cannot run its images. */
+  readonly architecture: string;
 }
 
+interface Evicted {
+  readonly workload: string;
+  readonly owner: string;
+  /** Server time, milliseconds. */
+  readonly at: number;
+}
+
+/**
+ * What this leader has evicted, for two limits: the share of a workload, and one eviction for each cause. A
+ * pod of a workload that was evicted for a cause has successors; one on the wrong node again stays, because
+ * evictions do not help (no webhook, or an unknown constraint).
+ */
 export class Evictions {
-  readonly #leading: Leading;
-  readonly #startedAt: number;
+  readonly #leading: Pick<Leading, 'caches' | 'serverNow' | 'configuration'>;
   /** By uid of the pod. */
   #evicted = new Map<string, Evicted>();
-  /** By uid of the workload: desired pods of its owners, by their uid. */
-  readonly #owners = new BoundedMap<string, Map<string, number | undefined>>(maxWorkloads);
+  /** Since when pods are evicted for a cause; server time, milliseconds. */
+  readonly #causes = new BoundedMap<string, number>(maxCauses);
 
-  constructor(leading: Leading) {
+  constructor(leading: Pick<Leading, 'caches' | 'serverNow' | 'configuration'>) {
     this.#leading = leading;
-    this.#startedAt = leading.clock.monotonic();
   }
 
   /** How many pods of an owner are there and being deleted. */
   goingPods(ownerUid: string): number {
-    return [...this.#leading.caches.runningPods.values()].filter(
-      ({ owner, deleting, uid }) => owner?.uid === ownerUid && (deleting || this.#evicted.has(uid)),
-    ).length;
+    return this.#podsOf([ownerUid]).filter(({ deleting, uid }) => deleting || this.#evicted.has(uid)).length;
   }
 
-  /**
-   * Whether another pod of the workload may be evicted now.
-   * @param since when the evictions of this workload began; server time, milliseconds
-   */
-  hasRoom(pod: RunningPod, workload: Workload, since: number | undefined): boolean {
-    const { caches, clock, serverNow, configuration } = this.#leading;
-    const now = clock.monotonic();
-    this.#evicted = new Map([...this.#evicted].filter(([, { at }]) => now - at < rememberMs));
-    this.#forgetUncertain(now, pod);
-    const isNewLeader = now - this.#startedAt < newLeaderMs && since !== undefined;
-    const owners = this.#ownersOf(pod, workload);
-    const podsOf = Map.groupBy(caches.runningPods.values(), ({ owner }) => owner?.uid);
-    let disrupted = 0;
-    let total = 0;
-    for (const [owner, wanted] of owners) {
-      const pods = podsOf.get(owner) ?? [];
-      const ours = [...this.#evicted].filter(([, each]) => each.owner === owner).map(([uid]) => uid);
-      total += wanted ?? pods.length;
-      disrupted += disruptedPods({
-        pods,
-        wanted,
-        evicted: new Set(ours),
-        maxMissing: isNewLeader ? Number.POSITIVE_INFINITY : ours.length,
-        since,
-        now: serverNow(),
-      });
-    }
-    return disrupted < maxUnavailable(total, configuration().misplacedPodsShare);
+  /** Whether the pod is a successor of one that was evicted for the same cause. */
+  isSuccessor({ createdAt }: RunningPod, cause: Cause): boolean {
+    return createdAt >= (this.#causes.get(keyOf(cause)) ?? Number.POSITIVE_INFINITY);
   }
 
-  /** @param isCertain false: no clear answer; the eviction counts until the pod turns out to exist */
-  add({ uid, owner }: RunningPod, isCertain: boolean): void {
-    this.#evicted.set(uid, { owner: owner?.uid ?? '', at: this.#leading.clock.monotonic(), isCertain });
+  /** Whether another pod of the workload may be evicted: fewer than its share wait for a ready successor. */
+  hasRoom({ owner }: RunningPod, { top, wanted = 0 }: Workload): boolean {
+    const { serverNow, configuration } = this.#leading;
+    this.#evicted = new Map([...this.#evicted].filter(([, { at }]) => serverNow() - at < settleMs));
+    const evicted = [...this.#evicted.values()].filter(({ workload }) => workload === top.uid);
+    const pods = this.#podsOf([owner?.uid ?? '', ...evicted.map((each) => each.owner)]);
+    const since = Math.min(...evicted.map(({ at }) => at));
+    const successors = pods.filter(({ ready, createdAt }) => ready && createdAt >= since).length;
+    const most = maxUnavailable(Math.max(wanted, pods.length), configuration().misplacedPodsShare);
+    return evicted.length - successors < most;
   }
 
-  #ownersOf(pod: RunningPod, { top, wanted }: Workload): ReadonlyMap<string, number | undefined> {
-    const owners = this.#owners.get(top.uid) ?? new Map<string, number | undefined>();
-    owners.set(pod.owner?.uid ?? '', wanted);
-    this.#owners.set(top.uid, owners);
-    return owners;
+  /** @param at before the eviction; server time, milliseconds */
+  add({ uid, owner }: RunningPod, cause: Cause, at: number): void {
+    this.#evicted.set(uid, { workload: cause.uid, owner: owner?.uid ?? '', at });
+    const key = keyOf(cause);
+    // Times in objects are whole seconds.
+    if (!this.#causes.has(key)) this.#causes.set(key, Math.floor((at - marginMs) / 1000) * 1000);
   }
 
-  /** Forgets evictions that did not happen: the pod was just read, or the cache has it. */
-  #forgetUncertain(now: number, pod: RunningPod): void {
-    const uncertain = [...this.#evicted].filter(([, { isCertain }]) => !isCertain);
-    if (uncertain.length === 0) return;
-    const alive = [...this.#leading.caches.runningPods.values()].filter(({ deleting }) => !deleting);
-    const there = new Set(alive.map(({ uid }) => uid));
-    for (const [uid, { at }] of uncertain)
-      if (uid === pod.uid || (now - at >= uncertainMs && there.has(uid))) this.#evicted.delete(uid);
+  #podsOf(owners: readonly string[]): readonly RunningPod[] {
+    const pods = [...this.#leading.caches.runningPods.values()];
+    return pods.filter(({ owner }) => owners.includes(owner?.uid ?? ''));
   }
+}
+
+function keyOf({ uid, digests, architecture }: Cause): string {
+  return JSON.stringify([uid, digests.toSorted(), architecture]);
 }
 
 /**
  * `evicted`: the pod goes. `changed`: it is no longer the same pod. `held`: not now (PodDisruptionBudget, too
- * many requests). `failed`: the API server refuses. `isCertain`: the pod was certainly not evicted.
+ * many requests). `failed`: the API server refuses.
  */
 export type Eviction =
-  | { readonly outcome: 'evicted' | 'changed' }
-  | { readonly outcome: 'held' | 'failed'; readonly why: string; readonly isCertain: boolean };
-
-/** Answers from before the eviction is carried out. */
-const refusals: ReadonlySet<KubeErrorCode> = new Set([
-  'too-many-requests',
-  'forbidden',
-  'invalid',
-  'unauthorized',
-]);
+  { readonly outcome: 'evicted' | 'changed' } | { readonly outcome: 'held' | 'failed'; readonly why: string };
 
 /**
  * Requests the eviction once. @param pod as just read: it stays if it changed since (became ready)
@@ -129,41 +113,8 @@ export async function evict(
       throw error;
     if (error.code === 'not-found' || error.code === 'conflict') return { outcome: 'changed' };
     // Two budgets for one pod are answered by 500, every time.
-    const outcome = error.code === 'too-many-requests' ? 'held' : 'failed';
-    return { outcome, why: error.message, isCertain: refusals.has(error.code) };
+    return { outcome: error.code === 'too-many-requests' ? 'held' : 'failed', why: error.message };
   }
-}
-
-export interface DisruptionInput {
-  /** All pods of this owner that have a node. */
-  readonly pods: readonly RunningPod[];
-  /** Desired pods of the owner; `undefined`: not known. */
-  readonly wanted: number | undefined;
-  /** Uids of pods that this leader evicted in the last minutes. */
-  readonly evicted: ReadonlySet<string>;
-  /** How many of the missing pods can be due to evictions. A new leader cannot know that: all. */
-  readonly maxMissing: number;
-  /** Pods created from then on are successors; `undefined`: none evicted. Server milliseconds, as `now`. */
-  readonly since: number | undefined;
-  readonly now: number;
-}
-
-/** A successor that is not ready by then has other problems, and blocks no further evictions. */
-const settleMs = 10 * 60_000;
-
-/**
- * How many pods of an owner are going, not replaced or not placed yet, or successors that are not ready.
- * Computed from the cluster, so a new leader gets the same number.
- */
-export function disruptedPods({ pods, wanted, evicted, maxMissing, since, now }: DisruptionInput): number {
-  const alive = pods.filter((pod) => !hasEnded(pod));
-  const isGoing = ({ deleting, uid }: RunningPod): boolean => deleting || evicted.has(uid);
-  const going = alive.filter(isGoing).length;
-  // The owner counts a pod that is being deleted until its successor is there.
-  const missing = Math.max(0, Math.min((wanted ?? pods.length) - alive.length, maxMissing));
-  const isSettling = ({ ready, createdAt }: RunningPod): boolean =>
-    !ready && since !== undefined && createdAt >= since && now - createdAt < settleMs;
-  return going + missing + alive.filter((pod) => !isGoing(pod) && isSettling(pod)).length;
 }
 
 export function maxUnavailable(total: number, percent: number): number {

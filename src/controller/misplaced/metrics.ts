@@ -13,7 +13,6 @@ const outcomes = [
   'no-node',
   'no-architecture',
   'last-try',
-  'unconfirmed',
   'unplaced',
   'pinned',
   'failed',
@@ -22,7 +21,7 @@ export type MisplacedOutcome = (typeof outcomes)[number];
 
 const misplacedPodsHandled = counter(
   'archwright_misplaced_pods_total',
-  'Actions on misplaced pods: evicted; reported (misplacedPods is event); held (refused, for example by a PodDisruptionBudget); again (a successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unconfirmed (by one agent only); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
+  'Actions on misplaced pods: evicted; reported (misplacedPods is event); held (refused, for example by a PodDisruptionBudget); again (a successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
   { outcome: outcomes },
 );
 

@@ -70,6 +70,23 @@ export async function readMisplaced(
   return isStill ? now : undefined;
 }
 
+/**
+ * Confirms by one more lookup, right before an eviction, that the node cannot run the images. The pulled
+ * digests decide, whose documents are their proof. Without them, an agent or a registry is queried again.
+ */
+export async function isConfirmed(
+  leading: Leading,
+  { pod, architecture, images }: MisplacedPod,
+): Promise<boolean> {
+  const uses = images.flatMap(({ image }): readonly ImageUse[] => {
+    const pulled = pulledReferences(pod, image).map(useOf);
+    return pulled.length > 0 ? pulled : [{ ...useOf(image), pullPolicy: 'Always' }];
+  });
+  const facts = await factsOf(leading, pod, uses);
+  const on = { os: pod.os, architecture, nodes: leading.nodeClasses() };
+  return uses.every(({ image }) => lacks(facts.get(image), image, on));
+}
+
 /** The pod's images, for a lookup of facts. */
 function usesOf({ images }: RunningPod): readonly ImageUse[] {
   return images.map(({ image, pullPolicy, usedBy }) => ({
@@ -112,11 +129,7 @@ interface On {
 }
 
 /** Whether the image certainly lacks the architecture. */
-export function lacks(
-  facts: ImageFacts | undefined,
-  reference: string,
-  { os, architecture, nodes }: On,
-): boolean {
+function lacks(facts: ImageFacts | undefined, reference: string, { os, architecture, nodes }: On): boolean {
   if (facts === undefined || !isCertain(facts)) return false;
   const [verdict] = verdictsOf([useOf(reference)], os, () => facts, nodes);
   return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);

@@ -5,9 +5,9 @@
  * 1. `suspects.ts`: pods that had time to become ready but are not, with an owner that would replace them.
  * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
  * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere
- *    (`replacement.ts`), its Job would fail by the eviction (`job.ts`), pods of the workload were evicted for
- *    the same cause (`causes.ts`), too many are disrupted, or only one agent reports it (`confirm.ts`).
- * 4. `evictions.ts`: the eviction. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
+ *    (`replacement.ts`), its Job would fail by the eviction (`job.ts`), or pods of the workload were evicted
+ *    for the same cause or are too many (`evictions.ts`).
+ * 4. `evictions.ts`: the eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
 import { FairQueue } from '../../async/fair-queue.ts';
 import { inTurn } from '../../async/in-turn.ts';
@@ -18,11 +18,10 @@ import type { Feature, Leading } from '../leadership/leading.ts';
 import { reconcileAll } from '../reconcile/reconciler.ts';
 import { isOfPlacedTemplate } from '../scope/workload.ts';
 import { createSkippedPods } from '../scope/skipped-pods.ts';
-import { Causes } from './causes.ts';
 import { MisplacedEvents } from './events.ts';
-import { evict, Evictions, type Eviction } from './evictions.ts';
+import { evict, Evictions } from './evictions.ts';
 import { misplacedCounts, type MisplacedCounts } from './metrics.ts';
-import { misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
+import { isConfirmed, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 import { isSuspect, Suspects } from './suspects.ts';
 import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 
@@ -31,11 +30,6 @@ const intervalMs = 5_000;
 const factsWorkers = 8;
 /** Limits of one run, for current data. Namespaces take turns; the next run takes what is left. */
 const most = { checked: 200, checksMs: 30_000, handled: 20, handlingMs: 60_000 };
-/**
- * Evictions begin this long before the first one. Suspects are at least 30 s old, so they are older than
- * that, and successors are younger, even if the clocks of several API servers differ.
- */
-const marginMs = 15_000;
 /** No namespace has such a name. */
 const paceOwner = 'misplaced pods';
 /** As often as rollouts: who does not ask for a while gives up its share. */
@@ -55,7 +49,6 @@ export class MisplacedReconciler {
   readonly #suspects: Suspects;
   readonly #counts: MisplacedCounts;
   readonly #events: MisplacedEvents;
-  readonly #causes: Causes;
   readonly #evictions: Evictions;
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   /** Uids of the pods that are misplaced now. */
@@ -64,12 +57,10 @@ export class MisplacedReconciler {
   #failed = 0;
 
   constructor(leading: Leading) {
-    const { client, namespace, metrics, configuration } = leading;
     this.#leading = leading;
     this.#suspects = new Suspects(leading);
-    this.#counts = misplacedCounts(metrics);
+    this.#counts = misplacedCounts(leading.metrics);
     this.#events = new MisplacedEvents(leading);
-    this.#causes = new Causes({ client, namespace, name: configuration().movedPodsName });
     this.#evictions = new Evictions(leading);
     this.#skippedPods = createSkippedPods(leading);
   }
@@ -133,7 +124,7 @@ export class MisplacedReconciler {
   async #handle(misplaced: MisplacedPod): Promise<void> {
     const { signal, log } = this.#leading;
     try {
-      const verdict = await verdictOf(this.#leading, misplaced, this.#causes, this.#evictions);
+      const verdict = await verdictOf(this.#leading, misplaced, this.#evictions);
       await this.#carryOut(misplaced, verdict);
     } catch (error) {
       if (!(error instanceof KubeError) || error.temporary || signal.aborted) throw error;
@@ -155,59 +146,38 @@ export class MisplacedReconciler {
   }
 
   /**
-   * Waits for the rate limit, then reads the pod again: a precondition that fails would be charged to the
-   * PodDisruptionBudget (`../rollouts/moves.ts`).
+   * Waits for the rate limit, then confirms the facts and reads the pod again: a precondition that fails would
+   * be charged to the PodDisruptionBudget (`../rollouts/moves.ts`).
    */
   async #evictInTurn(misplaced: MisplacedPod, verdict: EvictVerdict): Promise<void> {
     const { signal, clock, evictionPace } = this.#leading;
     for (let ms = evictionPace.tryTake(paceOwner); ms > 0; ms = evictionPace.tryTake(paceOwner))
       await clock.sleep(Math.min(ms, askAgainMs), signal);
+    if (!(await isConfirmed(this.#leading, misplaced))) {
+      this.#suspects.later(misplaced.pod);
+      return;
+    }
     const pod = await readMisplaced(this.#leading, misplaced);
     if (pod === undefined) this.#suspects.later(misplaced.pod, cacheLagMs);
     else await this.#evict(misplaced, pod, verdict);
   }
 
-  async #evict(misplaced: MisplacedPod, pod: Pod, { workload, cause, since }: EvictVerdict): Promise<void> {
-    const { signal, serverNow, step } = this.#leading;
-    if (since === undefined) {
-      await this.#causes.add(cause, Math.floor((serverNow() - marginMs) / 1000) * 1000, signal);
-      await step('misplaced/noted');
-    }
-    const eviction = await evict(pod, this.#leading).catch((error: unknown) => {
-      this.#evictions.add(misplaced.pod, false);
-      throw error;
-    });
-    const isCertainlyNot = 'why' in eviction ? eviction.isCertain : eviction.outcome === 'changed';
-    await this.#record(misplaced, eviction, workload.top);
-    // Pods that are created while the first eviction is refused are no successors.
-    if (since === undefined && isCertainlyNot) await this.#causes.remove(cause, signal);
-    this.#countFailure(eviction);
-  }
-
-  async #record(
-    misplaced: MisplacedPod,
-    eviction: Eviction,
-    top: EvictVerdict['workload']['top'],
-  ): Promise<void> {
-    const { log, step } = this.#leading;
+  async #evict(misplaced: MisplacedPod, now: Pod, { workload, cause }: EvictVerdict): Promise<void> {
+    const { log, step, serverNow } = this.#leading;
     const { pod } = misplaced;
+    const at = serverNow();
+    const eviction = await evict(now, this.#leading);
     const { outcome } = eviction;
     if (outcome !== 'changed') this.#counts.handled(outcome);
-    if (outcome === 'evicted') {
-      this.#evictions.add(pod, true);
-      this.#events.record('evicted', misplaced, top);
-      await step('misplaced/evicted');
-    }
     this.#suspects.later(pod, 'why' in eviction ? undefined : cacheLagMs);
-    if (!('why' in eviction)) return;
-    if (!eviction.isCertain) this.#evictions.add(pod, false);
-    if (outcome === 'held') this.#events.record('held', misplaced, top, eviction.why);
-    else log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
-  }
-
-  #countFailure(eviction: Eviction): void {
-    if (eviction.outcome === 'changed') return;
-    this.#failed = eviction.outcome === 'failed' ? this.#failed + 1 : 0;
+    if (outcome === 'evicted') {
+      this.#evictions.add(pod, cause, at);
+      this.#events.record('evicted', misplaced, workload.top);
+      await step('misplaced/evicted');
+    } else if (outcome === 'held') this.#events.record('held', misplaced, workload.top, eviction.why);
+    else if (outcome === 'failed')
+      log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
+    if (outcome !== 'changed') this.#failed = outcome === 'failed' ? this.#failed + 1 : 0;
     if (this.#failed < maxFailed || !('why' in eviction)) return;
     this.#failed = 0;
     throw new Error(`the API server refuses evictions: ${eviction.why}`);

@@ -10,22 +10,14 @@ import {
   workloadOf,
   type Workload,
 } from '../scope/workload.ts';
-import type { Cause, Causes } from './causes.ts';
-import { isConfirmed } from './confirm.ts';
 import type { Report } from './events.ts';
-import type { Evictions } from './evictions.ts';
+import type { Cause, Evictions } from './evictions.ts';
 import { lossesLeft } from './job.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 import { daemonVerdict, pinnedVerdict, replacementOf } from './replacement.ts';
 
 export type Verdict =
-  | {
-      readonly kind: 'evict';
-      readonly workload: Workload;
-      readonly cause: Cause;
-      /** Since when pods are evicted for this cause; `undefined`: this is the first one. */
-      readonly since: number | undefined;
-    }
+  | { readonly kind: 'evict'; readonly workload: Workload; readonly cause: Cause }
   /** It stays, and the events say why. */
   | {
       readonly kind: 'report';
@@ -48,10 +40,9 @@ const later: Verdict = { kind: 'later' };
 export async function verdictOf(
   leading: Leading,
   misplaced: MisplacedPod,
-  causes: Causes,
   evictions: Evictions,
 ): Promise<Verdict> {
-  const { signal, caches, configuration } = leading;
+  const { caches, configuration } = leading;
   const { pod, architecture, images, facts } = misplaced;
   const now = await readMisplaced(leading, misplaced);
   if (now === undefined) return { kind: 'later', ms: cacheLagMs };
@@ -87,9 +78,7 @@ export async function verdictOf(
   if (left - going <= 0) return { kind: 'later', ms: waitForOthersMs };
 
   const cause = { uid: workload.top.uid, digests: images.map(({ digest }) => digest), architecture };
-  const since = await causes.since(cause, signal);
-  if (since !== undefined && pod.createdAt >= since) return { kind: 'report', report: 'again', workload };
-  if (!evictions.hasRoom(pod, workload, since)) return { kind: 'later', ms: waitForOthersMs };
-  if (!(await isConfirmed(leading, misplaced))) return { kind: 'report', report: 'unconfirmed', workload };
-  return { kind: 'evict', workload, cause, since };
+  if (evictions.isSuccessor(pod, cause)) return { kind: 'report', report: 'again', workload };
+  if (!evictions.hasRoom(pod, workload)) return { kind: 'later', ms: waitForOthersMs };
+  return { kind: 'evict', workload, cause };
 }

@@ -94,10 +94,6 @@ export const controllerSettings = {
     default: true,
     help: 'Follows `ArchitectureRollout`s. Needs the rights to evict pods and to read PersistentVolumes and their claims. Takes effect with the next leader.',
   }),
-  movedPodsName: controllerAndClean.atStart(objectName, {
-    default: 'archwright-moved-pods',
-    help: 'ConfigMap with the workloads of evicted pods. It prevents a second eviction for the same cause.',
-  }),
   execFormatErrorMonitor: controller.live(flag, {
     default: true,
     help: 'Records images with exec format errors, and the x86-64 levels that images need. Needs the right to read pod logs.',

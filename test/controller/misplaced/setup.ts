@@ -6,16 +6,19 @@ import type { Taint } from '../../../src/kube/api/objects.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../support/kube-store.ts';
 import { facts } from '../../support/placement-input.ts';
-import { controllerRef, dataAt, nodeStatus, putReplicaSet, readyIs } from '../objects.ts';
+import { controllerRef, nodeStatus, putReplicaSet, readyIs } from '../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../leading.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
-export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-moved-pods';
 export const podPath = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
 export const evictions = /^POST .*\/eviction$/;
 
+/** What the kubelet pulled. */
+export const pulled = (letter: string): string => `registry.example/app@${digest(letter)}`;
+
 /** Facts of `app:1`, which is for amd64 alone, and of `both:1`. */
 export const known: Readonly<Record<string, ImageFacts>> = {
+  [pulled('a')]: facts('amd64', { digest: digest('a') }),
   'app:1': facts('amd64', { image: 'app:1', digest: digest('a') }),
   'both:1': facts('amd64 arm64', { image: 'both:1', digest: digest('b') }),
 };
@@ -79,8 +82,6 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
       await after(0);
       return await after(31_000);
     },
-    /** The data of the ConfigMap with the causes. */
-    notes: () => dataAt(store, notesPath),
     /** Names of the existing pods. */
     pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
   };
@@ -133,7 +134,7 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
   const { image = 'app:1', pullPolicy = 'IfNotPresent', node = 'arm-1', owner = webOwner } = options;
   const { labels = {}, annotations = {}, createdAt = serverStart - 3_600_000 } = options;
   const { ready = false, phase = 'Running' } = options;
-  const { imageID = `registry.example/app@${known[image]?.digest ?? digest('a')}` } = options;
+  const { imageID = pulled(image === 'both:1' ? 'b' : 'a') } = options;
   const crashing = { state: { waiting: { reason: 'CrashLoopBackOff' } }, restartCount: 3, ready: false };
   return store.put(podPath(name), {
     metadata: {

@@ -35,7 +35,7 @@ const rare: Readonly<Record<string, string>> = {
   'controller: get persistentvolumes': 'the same',
   'controller: get replicationcontrollers': 'a misplaced pod of a ReplicationController',
   'controller: get statefulsets': 'a misplaced pod of a StatefulSet',
-  'controller: patch configmaps': 'a second note of evicted pods or broken images',
+  'controller: patch configmaps': 'a second note of broken images',
   'controller: patch events': 'the same event again',
   'webhook: get serviceaccounts': 'the pull secrets of a template',
 };

@@ -5,7 +5,6 @@ import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { invalidStatus, readProgress, rolloutStatus } from '../../../src/controller/rollouts/status.ts';
 import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
-import { Causes } from '../../../src/controller/misplaced/causes.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
 import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { recordedIn, uncheckedRecord } from '../../../src/placement/record/read.ts';
@@ -96,25 +95,6 @@ export const objectTargets: readonly FuzzTarget[] = [
       const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
       const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, neverAborted);
       return [driftOf?.(text), driftOf?.(driftExample.image), ...notes];
-    },
-    expected: [SyntaxError],
-  },
-  {
-    name: 'notes of evictions',
-    examples: [`{"${'0'.repeat(32)}":"2026-11-21T10:00:00.000Z","x":""}`],
-    words: words('{ } , null "2026" "+275760-09-13T00:00:00.000Z" 0123456789abcdef'),
-    feed: async (input) => {
-      const data = object(input);
-      if (Object.values(data).some((value) => typeof value !== 'string')) throw new SyntaxError('no texts');
-      const client = {
-        get: () => Promise.resolve({ metadata: { resourceVersion: '1' }, data }),
-        patch: () => Promise.resolve({}),
-      } as unknown as KubeClient;
-      const causes = new Causes({ client, namespace: 'a', name: 'b' });
-      const cause = { uid: 'u', digests: [digest], architecture: 'arm64' };
-      await causes.since(cause, neverAborted);
-      await causes.add(cause, 1_000_000, neverAborted);
-      must((await causes.since(cause, neverAborted)) === 1_000_000, 'a note that is not found again');
     },
     expected: [SyntaxError],
   },

@@ -18,7 +18,7 @@ export const killedAt = {
   'webhook-configuration': ['webhook-configuration/applied', 'webhook-configuration/written'],
   // faults-killed-misplaced.test.ts
   resources: ['resources/finalizer-added', 'resources/status-written', 'resources/before-release'],
-  misplaced: ['misplaced/noted', 'misplaced/evicted'],
+  misplaced: ['misplaced/evicted'],
   // rollout.test.ts
   rollouts: ['rollouts/status-written', 'rollouts/before-eviction'],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
