@@ -16,7 +16,7 @@ import { timeText } from '../../kube/events/event.ts';
 /** A condition without its time. */
 export interface Finding {
   readonly type: 'Available' | 'Degraded' | 'Conflict' | 'Progressing';
-  readonly status: 'True' | 'False' | 'Unknown';
+  readonly status: 'True' | 'False';
   readonly reason: string;
   readonly message: string;
 }

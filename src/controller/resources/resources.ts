@@ -100,7 +100,7 @@ class ResourceReconciler {
     const { caches, configuration, signal } = this.#leading;
     const objects = [...caches.podConfigs.values(namespace)];
     const turn = createYielder(signal);
-    const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, { turn });
+    const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, turn);
     for (const object of objects) {
       await turn();
       const { name = '' } = object.metadata ?? {};

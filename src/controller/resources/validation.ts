@@ -2,13 +2,13 @@
 import { unknownArchitecture } from '../../names/architecture.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import {
+  byPrecedence,
   namedArchitectures,
   unschedulableArchitectures,
   type ArchitecturePreferences,
   type PodPlacement,
   type Reading,
 } from '../../policy/resources/placement.ts';
-import { conflictsAmong, type ConflictsOptions } from '../../policy/resources/conflicts.ts';
 import { readClusterConfig, readPodConfig } from '../../policy/resources/read.ts';
 import type { Finding } from './conditions.ts';
 
@@ -33,35 +33,44 @@ export function validateClusterConfig(
 
 /**
  * Validates the `PodPlacementConfig`s of one namespace, which can conflict.
- * @param options.turn awaited from time to time, because there can be many thousands
+ * @param turn awaited from time to time, because there can be many thousands
  * @returns by name
  */
 export async function validatePodConfigs(
   objects: readonly KubeObject[],
   schedulable: readonly string[],
-  options: ConflictsOptions,
+  turn: () => Promise<void> | undefined,
 ): Promise<ReadonlyMap<string, readonly Finding[]>> {
   const readings = new Map<string, Reading<PodPlacement>>();
   for (const object of objects) {
     readings.set(object.metadata?.name ?? '', readPodConfig(object));
-    await options.turn();
+    await turn();
   }
-  const placements = [...readings.values()].flatMap(({ placement }) => placement ?? []);
-  const { winners, unknown } = await conflictsAmong(placements, options);
+  const winners = winnersAmong([...readings.values()].flatMap(({ placement }) => placement ?? []));
   const findings = new Map<string, readonly Finding[]>();
   for (const [name, reading] of readings) {
-    const found = unknown.has(name) ? notCompared : conflict(winners.get(name), reading.placement?.priority);
+    const found = conflict(winners.get(name), reading.placement?.priority);
     findings.set(name, [...common(reading, schedulable), found]);
   }
   return findings;
 }
 
-const notCompared = finding(
-  'Conflict',
-  'Unknown',
-  'TooMany',
-  'it was not compared with all others: the namespace has too many PodPlacementConfigs of one priority; it is in force all the same',
-);
+/**
+ * The first of the same priority with the same selector, or with none, by the name of a later one. Selectors
+ * that differ are not compared, although they can select the same pod.
+ */
+function winnersAmong(placements: readonly PodPlacement[]): ReadonlyMap<string, string> {
+  const winners = new Map<string, string>();
+  const firsts = new Map<string, string>();
+  for (const { name, priority, selector } of placements.toSorted(byPrecedence)) {
+    const keyOf = (wanted: unknown): string => JSON.stringify([priority, wanted]);
+    const isForAll = selector.length === 0;
+    const winner = firsts.get(isForAll ? keyOf('any') : keyOf(selector)) ?? firsts.get(keyOf([]));
+    if (winner !== undefined) winners.set(name, winner);
+    for (const key of [keyOf('any'), keyOf(selector)]) if (!firsts.has(key)) firsts.set(key, name);
+  }
+  return winners;
+}
 
 function common(
   { placement, problems }: Reading<ArchitecturePreferences>,
@@ -89,6 +98,6 @@ function common(
 
 function conflict(winner: string | undefined, priority = 0): Finding {
   if (winner === undefined) return finding('Conflict', 'False', 'None');
-  const message = `${winner} has the same priority ${priority}, can select the same pods, and is older: for these it comes first`;
+  const message = `${winner} has the same priority ${priority}, selects the same pods, and is older: it comes first`;
   return finding('Conflict', 'True', 'SamePriority', message);
 }

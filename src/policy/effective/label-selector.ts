@@ -6,8 +6,8 @@
 import { isRecord, own } from '../../names/values.ts';
 import { isLabelKey, isLabelValue } from '../../names/labels.ts';
 
-export const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
-export type SelectorOperator = (typeof selectorOperators)[number];
+const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
+type SelectorOperator = (typeof selectorOperators)[number];
 
 export interface SelectorRequirement {
   readonly key: string;
@@ -78,39 +78,4 @@ function meets({ operator, values }: SelectorRequirement, value: string | undefi
   if (operator === 'DoesNotExist') return value === undefined;
   const isListed = value !== undefined && values.includes(value);
   return operator === 'In' ? isListed : !isListed;
-}
-
-/**
- * Whether both selectors can select the same object; false only if that is certain. It allocates nothing,
- * because each of a namespace's selectors is compared with each.
- */
-export function canOverlap(one: Selector, other: Selector): boolean {
-  for (const { key } of one) if (!canHold(key, one, other)) return false;
-  for (const { key } of other) if (!canHold(key, one, other)) return false;
-  return true;
-}
-
-/** Whether one label, present or absent, can meet both selectors. */
-function canHold(key: string, one: Selector, other: Selector): boolean {
-  const choice = requirementOf(key, one, 'In') ?? requirementOf(key, other, 'In');
-  if (choice) return choice.values.some((value) => allows(key, one, value) && allows(key, other, value));
-  // Without a choice there is always one more value that is not excluded.
-  return (requirementOf(key, one, 'DoesNotExist') ?? requirementOf(key, other, 'DoesNotExist'))
-    ? allows(key, one, undefined) && allows(key, other, undefined)
-    : true;
-}
-
-function requirementOf(
-  key: string,
-  selector: Selector,
-  operator: SelectorOperator,
-): SelectorRequirement | undefined {
-  for (const each of selector) if (each.operator === operator && each.key === key) return each;
-  return undefined;
-}
-
-/** @param value `undefined`: the label is absent */
-function allows(key: string, selector: Selector, value: string | undefined): boolean {
-  for (const each of selector) if (each.key === key && !meets(each, value)) return false;
-  return true;
 }

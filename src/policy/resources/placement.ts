@@ -63,9 +63,8 @@ export type Reading<T> =
   | { readonly placement?: undefined; readonly problems: readonly string[] };
 
 /**
- * The order of `PodPlacementConfig`s: higher priority first, then the older one, then by name. Two of the
- * same priority that can select the same pod are a conflict (`conflicts.ts`): the order still applies, and
- * the status of the second one reports it.
+ * The order of `PodPlacementConfig`s: higher priority first, then the older one, then by name. If two of the
+ * same priority select the same pods, the status of the second one reports it.
  */
 export function byPrecedence(a: PodPlacement, b: PodPlacement): number {
   return b.priority - a.priority || a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);

@@ -96,9 +96,8 @@ t.test('findings about the objects of a namespace', async (t) => {
     ...podConfig(spec, name),
     metadata: { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` },
   });
-  const validate = async (objects: KubeObject[], schedulable: string[] = [], most?: number) => {
-    const limits = { turn, ...(most !== undefined && { most }) };
-    const found = await validatePodConfigs(objects, schedulable, limits);
+  const validate = async (objects: KubeObject[], schedulable: string[] = []) => {
+    const found = await validatePodConfigs(objects, schedulable, turn);
     return (name: string, type: Finding['type']) => find(found.get(name), type);
   };
   const conflicting = [
@@ -115,7 +114,7 @@ t.test('findings about the objects of a namespace', async (t) => {
   t.equal(of('broken', 'Available'), 'False Invalid');
   t.equal(of('younger', 'Available'), 'True InForce');
   t.equal(of('younger', 'Progressing'), 'none');
-  const found = await validatePodConfigs(conflicting, [], { turn });
+  const found = await validatePodConfigs(conflicting, [], turn);
   t.match(found.get('younger')?.at(-1)?.message, /^older has the same priority 4/);
 
   const some = made('some', { architectures: ['s390x', 'amd64'] }, 1);
@@ -123,11 +122,27 @@ t.test('findings about the objects of a namespace', async (t) => {
   const bounded = await validate([some, all], ['amd64', 'arm64']);
   t.equal(bounded('some', 'Degraded'), 'True ArchitecturesLeftOut');
   t.equal(bounded('all', 'Degraded'), 'False AsWritten');
-  const messages = (await validatePodConfigs([some], ['amd64', 'arm64'], { turn })).get('some');
+  const messages = (await validatePodConfigs([some], ['amd64', 'arm64'], turn)).get('some');
   t.match(messages?.[1]?.message, /^s390x: left out/);
 
-  const cut = await validate([made('a', {}, 1), made('b', {}, 2)], [], 0);
-  t.equal(cut('a', 'Conflict'), 'False None');
-  t.equal(cut('b', 'Conflict'), 'Unknown TooMany');
-  t.equal(cut('b', 'Available'), 'True InForce');
+  const labels = (app: string): object => ({ labelSelector: { matchLabels: { app } } });
+  const cases: readonly (readonly [about: string, specs: readonly object[], winners: readonly number[]])[] = [
+    ['the same selector', [labels('web'), labels('web'), labels('web')], [-1, 0, 0]],
+    ['other selectors', [labels('web'), labels('api')], [-1, -1]],
+    ['all pods first', [{}, labels('web'), labels('web')], [-1, 0, 1]],
+    ['all pods later', [labels('web'), labels('api'), {}, {}], [-1, -1, 0, 0]],
+    ['each priority separately', [{}, { priority: 1 }, { priority: 1, ...labels('web') }], [-1, -1, 1]],
+  ];
+  for (const [about, specs, winners] of cases) {
+    const objects = specs.map((spec, index) => made(`n${index}`, spec, index));
+    const all = await validatePodConfigs(objects, [], turn);
+    const names = specs.map(
+      (_, index) => /^n\d(?= has)/.exec(all.get(`n${index}`)?.at(-1)?.message ?? '')?.[0],
+    );
+    t.strictSame(
+      names,
+      winners.map((index) => (index < 0 ? undefined : `n${index}`)),
+      about,
+    );
+  }
 });

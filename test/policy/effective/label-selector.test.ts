@@ -1,12 +1,5 @@
-import { array, assert, constantFrom, property, record, uniqueArray } from 'fast-check';
 import t from 'tap';
-import {
-  canOverlap,
-  readSelector,
-  selectorOperators,
-  selects,
-  type Selector,
-} from '../../../src/policy/effective/label-selector.ts';
+import { readSelector, selects, type Selector } from '../../../src/policy/effective/label-selector.ts';
 
 function selector(value: unknown): Selector {
   const problems: string[] = [];
@@ -64,50 +57,6 @@ t.test('selectors match labels as in Kubernetes', async (t) => {
   ];
   for (const [about, given, labels, selected] of cases) t.equal(selects(given, labels), selected, about);
   t.equal(selects(selector({ matchLabels: { a: 'b' } }), null), false, 'labels that are null');
-});
-
-t.test('two selectors overlap if labels exist that match both', async (t) => {
-  const cases: [about: string, one: Selector, other: Selector, can: boolean][] = [
-    ['two empty ones', [], [], true],
-    ['one empty', [], expressions('a In x'), true],
-    ['other keys', expressions('a In x'), expressions('b In x'), true],
-    ['the same value', expressions('a In x,y'), expressions('a In y,z'), true],
-    ['other values', expressions('a In x'), expressions('a In y'), false],
-    ['a value that the other excludes', expressions('a In x'), expressions('a NotIn x'), false],
-    ['a value that the other does not exclude', expressions('a In x,y'), expressions('a NotIn x'), true],
-    ['Exists and DoesNotExist', expressions('a Exists'), expressions('a DoesNotExist'), false],
-    ['In and DoesNotExist', expressions('a In x'), expressions('a DoesNotExist'), false],
-    ['NotIn and DoesNotExist', expressions('a NotIn x'), expressions('a DoesNotExist'), true],
-    ['Exists and NotIn', expressions('a Exists'), expressions('a NotIn x'), true],
-    ['one of two keys', expressions('a Exists; b In x'), expressions('a Exists; b In y'), false],
-    ['one that matches nothing', expressions('a In x; a In y'), [], false],
-  ];
-  for (const [about, one, other, can] of cases) {
-    t.equal(canOverlap(one, other), can, about);
-    t.equal(canOverlap(other, one), can, `${about}, the other way round`);
-  }
-});
-
-t.test('property: two selectors overlap exactly if some labels match both', async () => {
-  const key = constantFrom('a', 'b');
-  const value = constantFrom('x', 'y', 'z');
-  const requirement = record({
-    key,
-    operator: constantFrom(...selectorOperators),
-    values: uniqueArray(value, { minLength: 1 }),
-  }).map((each) => (each.operator === 'In' || each.operator === 'NotIn' ? each : { ...each, values: [] }));
-  const arbitrary = array(requirement, { maxLength: 4 });
-  const values = [undefined, 'x', 'y', 'z', 'other'];
-  const everyLabels = values.flatMap((a) =>
-    values.map((b) => ({ ...(a !== undefined && { a }), ...(b !== undefined && { b }) })),
-  );
-  assert(
-    property(arbitrary, arbitrary, (one, other) => {
-      const both = everyLabels.some((labels) => selects(one, labels) && selects(other, labels));
-      return canOverlap(one, other) === both;
-    }),
-    { numRuns: 2000 },
-  );
 });
 
 t.test('problems name their position', async (t) => {
