@@ -8,7 +8,6 @@ import { verdictsOf } from '../../placement/rules/images/verdicts.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { factsOf, useOf } from '../scope/pulled-images.ts';
-import type { Noted } from './broken-notes.ts';
 import type { Suspect } from './suspects.ts';
 
 export type Blame =
@@ -41,13 +40,10 @@ export interface Reported {
   /** Architecture of the pod's node. */
   readonly architecture: string;
   readonly blame: Blame;
-  /** `undefined`: nothing is to be noted. */
-  readonly noted: Noted | undefined;
-  readonly notesName: string;
 }
 
 /** One message for pod and workload. */
-export function describeBlame({ pod, suspect, architecture, blame, noted, notesName }: Reported): string {
+export function describeBlame({ pod, suspect, architecture, blame }: Reported): string {
   const image = printable(suspect.image, maxImageBytes);
   const start = `Container ${suspect.container}: `;
   const node = `node ${pod.node}`;
@@ -58,11 +54,10 @@ export function describeBlame({ pod, suspect, architecture, blame, noted, notesN
   const what = `a binary of ${image} is not for ${architecture}, the architecture of ${node}`;
   if (blame.kind === 'unknown')
     return `${start}${what}. Its manifest is not known now, so nothing is noted; archwright explain shows why.`;
-  const effect =
-    noted === 'full'
-      ? `That could not be noted: ConfigMap ${notesName} is full.`
-      : `New pods of this namespace avoid ${architecture} if the image has another architecture.`;
-  return `${start}${what}, although its manifest names it. ${effect}`;
+  return (
+    `${start}${what}, although its manifest names it. New pods of this namespace avoid ${architecture} if the ` +
+    'image has another architecture.'
+  );
 }
 
 function remedyOf({ nodeChoice, annotations }: RunningPod, architecture: string): string {

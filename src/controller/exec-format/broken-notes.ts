@@ -1,17 +1,26 @@
 /** Writes the notes on broken images (`images/sources/broken-images.ts`) to their ConfigMap. */
-import { keyOfBroken, parseBroken, type BrokenImage } from '../../images/sources/broken-images.ts';
+import {
+  formatBroken,
+  keyOfBroken,
+  maxBrokenBytes,
+  maxBrokenImages,
+  maxNamespaces,
+  parseBroken,
+  type BrokenImage,
+} from '../../images/sources/broken-images.ts';
 import {
   ConfigMapNotes,
   type ConfigMapOptions,
   type NotesChange,
   type NotesData,
 } from '../config-map-notes.ts';
-import { NoteShares } from './note-shares.ts';
 
-/** `full`: not noted, because there is no room, and no other namespace has more notes. */
-export type Noted = 'new' | 'known' | 'full';
+export type Noted = 'new' | 'known';
 
 export type SeenBroken = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
+
+/** A namespace with more broken images at a time has another problem. */
+const maxNotesOfNamespace = 50;
 
 /** A note that is refreshed at each crash would cost a write for each crash. */
 const refreshAfterMs = 3_600_000;
@@ -32,13 +41,15 @@ export class BrokenNotes {
   prune(now: number, signal: AbortSignal): Promise<readonly BrokenImage[]> {
     return this.#notes.change((data) => {
       const alive = parseBroken(data).filter(({ until }) => until > now);
-      const kept = new Set(
-        alive.map(({ digest, architecture, level }) => keyOfBroken(digest, architecture, level)),
-      );
+      const kept = new Set(alive.map(keyOf));
       const stale = Object.keys(data).filter((key) => !kept.has(key));
       return { change: Object.fromEntries(stale.map((key) => [key, null])), result: alive };
     }, signal);
   }
+}
+
+function keyOf({ digest, architecture, level }: BrokenImage): string | undefined {
+  return keyOfBroken(digest, architecture, level);
 }
 
 function addition(
@@ -46,13 +57,40 @@ function addition(
   { namespace, ...seen }: SeenBroken,
 ): { readonly change: NotesChange; readonly result: Noted } {
   const key = keyOfBroken(seen.digest, seen.architecture, seen.level);
-  if (key === undefined) return { change: {}, result: 'full' };
-  const shares = new NoteShares(data);
-  const known = shares.note(key);
+  const notes = new Map(parseBroken(data).map((note) => [keyOf(note), note]));
+  const known = notes.get(key);
   const isKnown = known?.namespaces.includes(namespace) === true;
-  if (isKnown && seen.until - known.until < refreshAfterMs) return { change: {}, result: 'known' };
-  const namespaces = [...new Set([...(known?.namespaces ?? []), namespace])].sort();
-  shares.put(key, { ...seen, namespaces });
-  if (!isKnown && !shares.makeRoom(key, namespace)) return { change: {}, result: 'full' };
-  return { change: shares.change(), result: isKnown ? 'known' : 'new' };
+  // No architecture of Go has a name that is no key.
+  if (key === undefined || (isKnown && seen.until - known.until < refreshAfterMs))
+    return { change: {}, result: 'known' };
+  const others = known?.namespaces.filter((name) => name !== namespace) ?? [];
+  notes.set(key, { ...seen, namespaces: [...others, namespace].slice(-maxNamespaces) });
+  forgetOldest(notes, namespace);
+  const changed = [...notes].flatMap(([each = '', note]) => {
+    const text = formatBroken(note);
+    return text === data[each] ? [] : [[each, text] as const];
+  });
+  const gone = Object.keys(data).flatMap((each) => (notes.has(each) ? [] : [[each, null] as const]));
+  return { change: Object.fromEntries([...changed, ...gone]), result: isKnown ? 'known' : 'new' };
+}
+
+/** Anyone who runs a pod can cause notes, but only a limited number, and only for their own namespace. */
+function forgetOldest(notes: Map<string | undefined, BrokenImage>, namespace: string): void {
+  const own = oldestFirst(notes).filter(([, { namespaces }]) => namespaces.includes(namespace));
+  for (const [key, note] of own.slice(0, -maxNotesOfNamespace)) {
+    const namespaces = note.namespaces.filter((name) => name !== namespace);
+    if (namespaces.length > 0) notes.set(key, { ...note, namespaces });
+    else notes.delete(key);
+  }
+  const sizeOf = (key = '', note: BrokenImage): number => key.length + Buffer.byteLength(formatBroken(note));
+  let bytes = [...notes].reduce((sum, [key, note]) => sum + sizeOf(key, note), 0);
+  for (const [key, note] of oldestFirst(notes)) {
+    if (notes.size <= maxBrokenImages && bytes <= maxBrokenBytes) return;
+    notes.delete(key);
+    bytes -= sizeOf(key, note);
+  }
+}
+
+function oldestFirst<Key>(notes: ReadonlyMap<Key, BrokenImage>): readonly (readonly [Key, BrokenImage])[] {
+  return [...notes].toSorted(([, a], [, b]) => a.until - b.until);
 }

@@ -8,7 +8,6 @@ import type { Amd64Level } from '../../nodes/node-class.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { CachedNode, RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import type { Noted } from './broken-notes.ts';
 
 /** `higher`: than that of the node. The program names no level. */
 export type MissedLevel = Amd64Level | 'higher';
@@ -50,17 +49,12 @@ export interface ReportedLevel {
   readonly suspect: { readonly container: string; readonly image: string };
   readonly level: Amd64Level;
   readonly ofNode: Amd64Level | undefined;
-  readonly noted: Noted;
-  readonly notesName: string;
 }
 
 /** One message for pod and workload. */
-export function describeLevel({ pod, suspect, level, ofNode, noted, notesName }: ReportedLevel): string {
+export function describeLevel({ pod, suspect, level, ofNode }: ReportedLevel): string {
   const image = printable(suspect.image, maxImageBytes);
   const has = ofNode !== undefined && ofNode < level ? `has x86-64-v${ofNode}` : 'lacks it';
-  const effect =
-    noted === 'full'
-      ? `That could not be noted: ConfigMap ${notesName} is full.`
-      : 'New pods of this namespace get such a node.';
-  return `Container ${suspect.container}: ${image} needs a CPU with x86-64-v${level}, and node ${pod.node} ${has}. ${effect}`;
+  const need = `${image} needs a CPU with x86-64-v${level}, and node ${pod.node} ${has}`;
+  return `Container ${suspect.container}: ${need}. New pods of this namespace get such a node.`;
 }

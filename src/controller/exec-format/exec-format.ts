@@ -184,15 +184,14 @@ class ExecFormatMonitor {
     missed: MissedLevel,
     { node, architecture }: Place,
   ): Promise<Noted | undefined> {
-    const { metrics, configuration } = this.#leading;
+    const { metrics } = this.#leading;
     const ofNode = levelOfNode(this.#leading, node);
     const level = neededLevel(missed, ofNode);
     if (architecture !== 'amd64' || level === undefined) return undefined;
     const noted = await this.#note(pod, suspect, architecture, level);
     metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
-    const notesName = configuration().brokenImagesName;
-    const message = describeLevel({ pod, suspect, level, ofNode, noted, notesName });
-    const subject = [suspect.digest, level, noted === 'full'].join(' ');
+    const message = describeLevel({ pod, suspect, level, ofNode });
+    const subject = [suspect.digest, level].join(' ');
     this.#events.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
     return noted;
   }
@@ -203,13 +202,12 @@ class ExecFormatMonitor {
     suspect: Suspect,
     { architecture }: Place,
   ): Promise<Noted | undefined> {
-    const { metrics, configuration } = this.#leading;
+    const { metrics } = this.#leading;
     const blame = await blameOf(this.#leading, pod, suspect, architecture);
     const noted = blame.kind === 'image' ? await this.#note(pod, suspect, architecture) : undefined;
     metrics.counter(execFormatErrors, { architecture }).inc();
-    const notesName = configuration().brokenImagesName;
-    const message = describeBlame({ pod, suspect, architecture, blame, noted, notesName });
-    const subject = [suspect.digest, architecture, blame.kind, noted === 'full'].join(' ');
+    const message = describeBlame({ pod, suspect, architecture, blame });
+    const subject = [suspect.digest, architecture, blame.kind].join(' ');
     this.#events.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
     return noted;
   }
@@ -226,9 +224,9 @@ class ExecFormatMonitor {
       { digest, architecture, ...(level && { level }), image, namespace, until },
       signal,
     );
-    if (noted !== 'known')
+    if (noted === 'new')
       log.warn(
-        { image, digest, architecture, ...(level && { level }), namespace, noted: noted === 'new' },
+        { image, digest, architecture, ...(level && { level }), namespace },
         level === undefined ? 'an image is broken on an architecture' : 'an image needs a level of x86-64',
       );
     return noted;
