@@ -18,7 +18,7 @@ export const subcommand: Subcommand = {
   usage: '[FLAGS]',
   description:
     'Removes everything that archwright added to a cluster, and nothing else: the webhook configuration, ' +
-    'the scheduling gate of every pod, taints, finalizers, then the objects that the controller created. ' +
+    'the scheduling gate of every pod, taints, then the objects that the controller created. ' +
     'Runs in a pod or with a kubeconfig, with or without a running controller, any number of times. Exit ' +
     'code: 0 if nothing is left, 1 if something could not be removed, 2 for wrong usage, 3 if the ' +
     'cluster does not answer.',

@@ -85,7 +85,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       // rollouts/rollouts.ts
       'architecturerollouts/status patch',
       // resources/resources.ts
-      'clusterpodplacementconfigs list patch watch',
+      'clusterpodplacementconfigs list watch',
       'clusterpodplacementconfigs/status patch',
       // cmd/explain.ts, by kubectl exec
       'cronjobs get',
@@ -172,7 +172,6 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'archwright-clean',
     [
       'certificatesigningrequests delete list',
-      'clusterpodplacementconfigs get list patch',
       'mutatingwebhookconfigurations:archwright delete get',
       'nodes get list patch',
       'pods get list patch',

@@ -38,8 +38,6 @@
 # Taints, and the labels of `agentNodes` and `amd64LevelLabels`.
 - { apiGroups: [''], resources: [nodes], verbs: [get, patch] }
 - { apiGroups: [''], resources: [events], verbs: [create, patch] }
-# Finalizer and status.
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [patch] }
 - { apiGroups: [arch.example], resources: [clusterpodplacementconfigs/status, podplacementconfigs/status], verbs: [patch] }
 # No create: a deleted object stays deleted.
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, list, watch, patch] }
@@ -69,7 +67,6 @@
 - { apiGroups: [apps], resources: [replicasets], verbs: [get] }
 - { apiGroups: [apps], resources: [deployments, statefulsets], verbs: [patch] }
 {{- end }}
-- { apiGroups: [arch.example], resources: [clusterpodplacementconfigs], verbs: [get, list, patch] }
 - { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, delete] }
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, delete] }
 {{- end }}

@@ -5,7 +5,7 @@
  * 2. `removals.ts` removes the webhook configuration; no pod gets a gate after that.
  * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a
  *    second or two longer, and a deposed leader may finish what it began.
- * 4. Our taints, our labels of nodes, our finalizers, and what the controller created.
+ * 4. Our taints, our labels of nodes, and what the controller created.
  * 5. `restart-pods.ts`, on request: restarts the workloads whose pods carry our tolerations.
  * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
  *
@@ -23,7 +23,6 @@ import {
   removeAgentLabels,
   removeLevelLabels,
   removeAgentRequests,
-  removeFinalizers,
   removeGates,
   removeOwnObjects,
   removeTaints,
@@ -55,7 +54,6 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
     await run.step('agent nodes', () => removeAgentLabels(run));
     await run.step('CPU levels', () => removeLevelLabels(run));
     await run.step('agent certificates', () => removeAgentRequests(run));
-    await run.step('custom resources', () => removeFinalizers(run));
     await run.step('own objects', () => removeOwnObjects(run));
     if (options.restartPods) await run.step('restarted workloads', () => restartPods(run));
     ({ complete } = run.tallies.report());

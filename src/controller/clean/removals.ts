@@ -7,7 +7,6 @@ import { paths } from '../../kube/api/paths.ts';
 import { stateOperations } from '../../placement/patch/state.ts';
 import { agentSigner } from '../../fleet/agents/identity.ts';
 import { keys } from '../../names/keys.ts';
-import { clusterConfigsPath } from '../../policy/resources/placement.ts';
 import { labeledLevels } from '../../nodes/amd64-level.ts';
 import { agentLabelPatch, agentLabelValue } from '../agent-nodes/plan.ts';
 import { levelLabelPatch } from '../amd64-levels/amd64-levels.ts';
@@ -132,28 +131,6 @@ export async function removeAgentRequests(run: CleanRun): Promise<void> {
       client.delete(paths.certificateSigningRequests(name), { signal });
     await run.change('agent certificates', `CertificateSigningRequest ${name}`, remove, 'delete');
   }
-}
-
-const ourFinalizers = 'arch.example/';
-
-/** Removes our finalizers from custom resources, so that they can be deleted without a controller. */
-export async function removeFinalizers(run: CleanRun): Promise<void> {
-  const removing = run.patchEach<KubeObject>(
-    {
-      step: 'custom resources',
-      objects: run.list(clusterConfigsPath()),
-      pathOf: ({ name }) => clusterConfigsPath(name),
-      what: ({ name }) => `finalizer of ClusterPodPlacementConfig ${name}`,
-    },
-    ({ metadata }) => {
-      const { resourceVersion, finalizers = [] } = metadata ?? {};
-      const others = finalizers.filter((each) => !each.startsWith(ourFinalizers));
-      if (others.length === finalizers.length) return undefined;
-      return { type: 'merge', body: { metadata: { resourceVersion, finalizers: others } } };
-    },
-  );
-  // The custom resource definitions are not installed.
-  await ignoring('not-found', removing);
 }
 
 const ownObjectsStep = 'own objects';

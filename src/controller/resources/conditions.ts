@@ -6,7 +6,7 @@
  * | `Available` | it is in force | it is invalid, and ignored |
  * | `Degraded` | some of it, or all, has no effect | all of it has effect |
  * | `Conflict` | another one with the same priority takes precedence (`PodPlacementConfig`) | |
- * | `Progressing` | it is being deleted, and pods are still gated (`ClusterPodPlacementConfig`) | |
+ * | `Progressing` | an `ArchitectureRollout` moves pods | |
  *
  * kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
  */
@@ -30,7 +30,6 @@ export interface Condition extends Omit<Finding, 'type' | 'status'> {
 
 export interface ResourceStatus {
   readonly observedGeneration?: number;
-  readonly gatedPods?: number;
   readonly conditions?: readonly Condition[];
 }
 
@@ -62,15 +61,14 @@ export function conditionsFor(
  */
 export function statusFor(
   findings: readonly Finding[],
-  more: { readonly generation: number | undefined; readonly gatedPods?: number | undefined },
+  observedGeneration: number | undefined,
   present: ResourceStatus | undefined,
   now: number,
 ): ResourceStatus | undefined {
-  const { generation: observedGeneration, gatedPods } = more;
   const generation = observedGeneration !== undefined && { observedGeneration };
   const before = findings.map(({ type }) => present?.conditions?.find((each) => each.type === type));
   const conditions = conditionsFor(findings, observedGeneration, present?.conditions, now);
-  const wanted = { ...generation, ...(gatedPods !== undefined && { gatedPods }), conditions };
+  const wanted = { ...generation, conditions };
   const ours = present && { ...present, conditions: before.flatMap((each) => each ?? []) };
   return isDeepStrictEqual(wanted, ours) ? undefined : wanted;
 }

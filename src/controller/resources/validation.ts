@@ -16,19 +16,11 @@ function finding(type: Finding['type'], status: Finding['status'], reason: strin
   return { type, status, reason, message };
 }
 
-/** @param gatedPods how many pods are gated, if the object is being deleted */
 export function validateClusterConfig(
   object: KubeObject,
   schedulable: readonly string[],
-  gatedPods = 0,
 ): readonly Finding[] {
-  const pods = gatedPods === 1 ? 'one pod still waits' : `${gatedPods} pods still wait`;
-  const message = `it is being deleted; ${pods} behind the scheduling gate, and no more are added`;
-  const progressing =
-    gatedPods === 0
-      ? finding('Progressing', 'False', 'Settled')
-      : finding('Progressing', 'True', 'WaitingForGates', message);
-  return [...common(readClusterConfig(object), schedulable), progressing];
+  return common(readClusterConfig(object), schedulable);
 }
 
 /**

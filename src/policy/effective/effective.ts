@@ -41,8 +41,6 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
   const allowed = pods.find((each) => each.architectures !== undefined);
   const fallbackArchitecture =
     firstOf('fallbackArchitecture') ?? cluster?.fallbackArchitecture ?? configuration.fallbackArchitecture;
-  // The deletion of the cluster's object waits until no gate is left, so none may be added.
-  const gates = layers.mayGate === true && cluster?.deleting !== true;
   const unknown = firstOf('onUnknownImage') ?? configuration.onUnknownImage;
   return {
     schedulableArchitectures,
@@ -54,7 +52,7 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     ...(otherPreferences.length > 0 && { otherPreferences }),
     ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
     fallbackArchitecture,
-    onUnknownImage: resolved(unknown, gates, fallbackArchitecture),
+    onUnknownImage: resolved(unknown, layers.mayGate === true, fallbackArchitecture),
     onNoCommonArchitecture: firstOf('onNoCommonArchitecture') ?? configuration.onNoCommonArchitecture,
     constraints: firstOf('constraints') ?? cluster?.constraints ?? configuration.constraints,
     matchNodeLabels: configuration.matchNodeLabels,

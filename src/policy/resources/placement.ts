@@ -35,8 +35,6 @@ export interface ArchitecturePreferences {
 }
 
 export interface ClusterPlacement extends ArchitecturePreferences {
-  /** It has a deletion timestamp: no further pod is gated. */
-  readonly deleting: boolean;
   readonly logVerbosity: LogVerbosity | undefined;
   /** `undefined`: every namespace. */
   readonly namespaceSelector: Selector | undefined;

@@ -36,7 +36,6 @@ export function readClusterConfig(object: KubeObject): Reading<ClusterPlacement>
   if (preferred !== undefined && scored !== undefined)
     problems.push('spec.preferredArchitecture and spec.plugins.nodeAffinityScoring are both set');
   const placement: ClusterPlacement = {
-    deleting: object.metadata?.deletionTimestamp !== undefined,
     logVerbosity: spec.oneOf('logVerbosity', logVerbosities),
     namespaceSelector: spec.selector('namespaceSelector'),
     fallbackArchitecture: spec.architecture('fallbackArchitecture'),

@@ -12,7 +12,6 @@ import {
 } from './support.ts';
 
 const ours = { webhooks: [{ name: 'pods.arch.example' }] };
-const configs = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs';
 
 /** A cluster with a leader, the webhook configuration and these gated pods. */
 async function installed(t: Test, ...pods: string[]) {
@@ -27,16 +26,14 @@ t.test('it removes all of archwright, in order, and nothing else', async (t) => 
   const { store, clean } = await installed(t, 'b');
   store.put(podPath('a'), gated('other.example/x'));
   store.put(podPath('free'), { spec: { containers: [] } });
-  store.put(`${configs}/cluster`, { metadata: { finalizers: ['other.example/x', 'arch.example/gates'] } });
   const untouched = store.get(podPath('free'))?.metadata.resourceVersion;
 
   const report = await clean();
   t.equal(report.complete, true);
-  t.same(done(report), { lease: 1, 'webhook configuration': 1, gates: 2, 'custom resources': 1 });
+  t.same(done(report), { lease: 1, 'webhook configuration': 1, gates: 2 });
   t.same(gatesOf(store, 'a'), ['other.example/x'], "other controllers' gates stay");
   t.same(gatesOf(store, 'b') ?? [], []);
   t.equal(store.get(podPath('free'))?.metadata.resourceVersion, untouched);
-  t.same(store.get(`${configs}/cluster`)?.metadata.finalizers, ['other.example/x']);
   t.equal(store.get(webhooksPath), undefined);
   t.equal(store.get(leasePath), undefined);
   const writes = store.writes().map(({ verb, path }) => `${verb} ${path}`);
@@ -47,7 +44,6 @@ t.test('it removes all of archwright, in order, and nothing else', async (t) => 
     `PATCH ${podPath('a')}`,
     `PATCH ${podPath('b')}`,
     ...renewals,
-    `PATCH ${configs}/cluster`,
     `DELETE ${leasePath}`,
   ]);
 });
@@ -113,12 +109,11 @@ t.test('it gives up if pods keep being gated', async (t) => {
 
 t.test('a dry run changes nothing', async (t) => {
   const { store, clean, lines } = await installed(t, 'a');
-  store.put(`${configs}/cluster`, { metadata: { finalizers: ['arch.example/gates'] } });
   const version = store.version();
   const report = await clean({ dryRun: true });
   t.equal(store.version(), version);
   t.same(store.writes(), []);
-  t.same(done(report), { 'webhook configuration': 1, gates: 1, 'custom resources': 1 });
+  t.same(done(report), { 'webhook configuration': 1, gates: 1 });
   t.match(lines.join('\n'), /would change pod shop\/a/);
   t.match(lines.join('\n'), /held by leader-1/);
 });
@@ -127,14 +122,14 @@ t.test('forbidden removals are reported, and the rest is removed', async (t) => 
   const { store, clean } = await installed(t, 'a', 'b');
   store.fault(`DELETE ${webhooksPath}`, { status: 403, message: 'no right to delete' });
   store.fault(`PATCH ${podPath('a')}`, { status: 403, message: 'no right to patch' });
-  store.fault(/^GET .*clusterpodplacementconfigs/, { status: 403 });
+  store.fault(/^GET .*certificatesigningrequests/, { status: 403 });
   const report = await clean();
   t.equal(report.complete, false);
   const failures = report.steps.flatMap((step) => step.failures);
   t.match(failures, [
     { what: 'MutatingWebhookConfiguration archwright', why: '403 no right to delete' },
     { what: 'pod shop/a', why: /no right to patch/ },
-    { what: /clusterpodplacementconfigs/ },
+    { what: /certificatesigningrequests/ },
     { what: 'certificates', why: /kept while there may be a webhook configuration/ },
   ]);
   t.same(gatesOf(store, 'b') ?? [], []);

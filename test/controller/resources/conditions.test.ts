@@ -13,45 +13,38 @@ const available: Finding = { type: 'Available', status: 'True', reason: 'InForce
 const degraded: Finding = { type: 'Degraded', status: 'False', reason: 'AsWritten', message: '' };
 
 t.test('the first status has the generation and every condition', async (t) => {
-  t.same(statusFor([available], { generation: 3 }, undefined, now), {
+  t.same(statusFor([available], 3, undefined, now), {
     observedGeneration: 3,
     conditions: [{ ...available, observedGeneration: 3, lastTransitionTime: '2026-11-21T10:00:00Z' }],
   });
-  t.notOk('gatedPods' in (statusFor([available], { generation: 3 }, {}, now) ?? {}));
-  t.same(statusFor([], { generation: undefined, gatedPods: 2 }, undefined, now), {
-    gatedPods: 2,
-    conditions: [],
-  });
+  t.same(statusFor([], undefined, undefined, now), { conditions: [] });
 });
 
 t.test('a status is written only if it changes; lastTransitionTime follows the condition', async (t) => {
-  const present = statusFor([available, degraded], { generation: 3 }, undefined, now) ?? {};
+  const present = statusFor([available, degraded], 3, undefined, now) ?? {};
   const later = now + 60_000;
-  t.equal(statusFor([available, degraded], { generation: 3 }, present, later), undefined);
+  t.equal(statusFor([available, degraded], 3, present, later), undefined);
   const foreign = { type: 'Seen', status: 'True', reason: 'X', message: '', lastTransitionTime: 'x' };
   const shared: ResourceStatus = {
     ...present,
     conditions: [foreign, ...(present.conditions ?? []).toReversed()],
   };
-  t.equal(statusFor([available, degraded], { generation: 3 }, shared, later), undefined, "others' stay");
+  t.equal(statusFor([available, degraded], 3, shared, later), undefined, "others' stay");
 
   const older = '2026-11-21T10:00:00Z';
-  const changes: [about: string, findings: Finding[], more: object, time: string][] = [
-    ['another message', [{ ...available, message: 'x' }, degraded], {}, older],
-    ['another reason', [{ ...available, reason: 'X' }, degraded], {}, older],
-    ['another generation', [available, degraded], { generation: 4 }, older],
-    ['a number of gated pods', [available, degraded], { gatedPods: 0 }, older],
-    ['another status', [{ ...available, status: 'False' }, degraded], {}, '2026-11-21T10:01:00Z'],
+  const changes: [about: string, findings: Finding[], generation: number, time: string][] = [
+    ['another message', [{ ...available, message: 'x' }, degraded], 3, older],
+    ['another reason', [{ ...available, reason: 'X' }, degraded], 3, older],
+    ['another generation', [available, degraded], 4, older],
+    ['another status', [{ ...available, status: 'False' }, degraded], 3, '2026-11-21T10:01:00Z'],
   ];
-  for (const [about, findings, more, time] of changes) {
-    const wanted = statusFor(findings, { generation: 3, ...more }, present, later);
+  for (const [about, findings, generation, time] of changes) {
+    const wanted = statusFor(findings, generation, present, later);
     t.equal(wanted?.conditions?.[0]?.lastTransitionTime, time, about);
     t.equal(wanted?.conditions?.[1]?.lastTransitionTime, older, `${about}: the other condition`);
   }
-  const counted = { ...present, gatedPods: 3 };
-  t.same(statusFor([available, degraded], { generation: 3 }, counted, later), present, 'no more gated pods');
   const long = { ...available, message: 'x'.repeat(9999) };
-  t.equal(statusFor([long], { generation: 1 }, undefined, now)?.conditions?.[0]?.message.length, 2048);
+  t.equal(statusFor([long], 1, undefined, now)?.conditions?.[0]?.message.length, 2048);
 });
 
 function find(findings: readonly Finding[] | undefined, type: Finding['type']): string {
@@ -69,17 +62,13 @@ t.test('findings about the cluster object', async (t) => {
     ['invalid', { logVerbosity: 'x' }, [], 'False Invalid', 'True Invalid'],
   ];
   for (const [about, spec, schedulable, isAvailable, isDegraded] of cases) {
-    const findings = validateClusterConfig(clusterConfig(spec), schedulable, undefined);
+    const findings = validateClusterConfig(clusterConfig(spec), schedulable);
     t.equal(find(findings, 'Available'), isAvailable, about);
     t.equal(find(findings, 'Degraded'), isDegraded, about);
-    t.equal(find(findings, 'Progressing'), 'False Settled', about);
     t.equal(find(findings, 'Conflict'), 'none');
   }
-  const messages = (spec: object, schedulable: string[] = [], gated?: number) =>
-    validateClusterConfig(clusterConfig(spec), schedulable, gated).map(({ message }) => message);
-  t.match(messages({}, [], 1)[2], /one pod still waits/);
-  t.match(messages({}, [], 7)[2], /7 pods still wait/);
-  t.equal(find(validateClusterConfig(clusterConfig({}), [], 0), 'Progressing'), 'False Settled');
+  const messages = (spec: object, schedulable: string[] = []) =>
+    validateClusterConfig(clusterConfig(spec), schedulable).map(({ message }) => message);
   const invalid = { logVerbosity: 'x', fallbackArchitecture: 1 };
   t.match(messages(invalid)[0], /logVerbosity .*; spec\.fallbackArchitecture/);
   const left = messages({ preferredArchitecture: 's390x' }, ['arm64', 'amd64']);
@@ -113,7 +102,6 @@ t.test('findings about the objects of a namespace', async (t) => {
   t.equal(of('broken', 'Conflict'), 'False None', 'an ignored object conflicts with no other');
   t.equal(of('broken', 'Available'), 'False Invalid');
   t.equal(of('younger', 'Available'), 'True InForce');
-  t.equal(of('younger', 'Progressing'), 'none');
   const found = await validatePodConfigs(conflicting, [], turn);
   t.match(found.get('younger')?.at(-1)?.message, /^older has the same priority 4/);
 

@@ -12,7 +12,7 @@ const gates = (...names: readonly string[]): object => ({
   spec: { schedulingGates: names.map((name) => ({ name })) },
 });
 
-export const config = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+const config = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
 
 export type Call = (who: KubeClient) => Promise<unknown>;
 export type Attempt = readonly [name: string, call: Call];
@@ -138,7 +138,6 @@ export const refusedByPolicies: readonly Attempt[] = [
       metadata: { name: 'another-leader' },
     }),
   ],
-  ['the specification of a custom resource', spec(config, { fallbackArchitecture: 's390x' })],
 ];
 
 /** RBAC refuses these: the chart grants no such verb. */
@@ -147,6 +146,7 @@ export const refusedByRoles: readonly Attempt[] = [
   ['the Secrets of a namespace', get('/api/v1/namespaces/kube-system/secrets')],
   ['a Secret of another namespace', get('/api/v1/namespaces/kube-system/secrets/bootstrap')],
   ['another Secret of its own namespace', get('/api/v1/namespaces/archwright/secrets/other')],
+  ['the specification of a custom resource', spec(config, { fallbackArchitecture: 's390x' })],
   ['the configuration', get('/api/v1/namespaces/archwright/configmaps/archwright')],
   [
     'a role for itself',

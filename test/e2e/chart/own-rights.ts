@@ -10,7 +10,6 @@ import { untilChartGranted, untilRefused } from '../cluster/control-plane/rights
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { createHelm } from '../helm/release.ts';
 import {
-  config,
   dedicated,
   get,
   refusedByPolicies,
@@ -91,12 +90,6 @@ async function untilEnforced(controller: KubeClient): Promise<void> {
     () => controller.patch(pod, { type: 'merge', body }, dryRun()),
     () => controller.patch(node, { type: 'merge', body }, dryRun()),
     () => controller.patch(webhooks, { type: 'merge', body: { webhooks: [foreign] } }, dryRun()),
-    () =>
-      controller.patch(
-        config,
-        { type: 'merge', body: { spec: { fallbackArchitecture: 's390x' } } },
-        dryRun(),
-      ),
     () => controller.create(configMaps, { metadata: { name: 'archwright-evil' } }, dryRun()),
   ])
     await untilRefused(attempt).catch((error: unknown) => {

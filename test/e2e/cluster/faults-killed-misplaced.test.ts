@@ -1,7 +1,6 @@
 /** Controllers are killed while they reconcile custom resources and evict pods (once per leader, within budget). */
 import t from 'tap';
 import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
-import { gatesFinalizer } from '../../../src/controller/resources/resources.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';
@@ -10,7 +9,6 @@ import { installDefinitions } from './control-plane/definitions.ts';
 import { type PodGroupSetup } from './faults/pod-group.ts';
 import {
   budgetOf,
-  isGated,
   podOf,
   waitForEvent,
   workload,
@@ -120,48 +118,21 @@ void t.test(
     );
 
     await cluster.create(clusterConfig({ preferredArchitecture: 'arm64' }));
-    await killable.kill('resources/finalizer-added');
-    const begun = await resource((now) => now !== undefined);
-    t.same(begun?.metadata?.finalizers, [gatesFinalizer]);
-    t.equal(begun?.status, undefined, 'the next controller writes its status');
     await killable.kill('resources/status-written');
     t.equal((await resource((now) => now?.status !== undefined))?.status?.observedGeneration, 1);
     const body = { spec: { preferredArchitecture: 'amd64' } };
     await cluster.merge(clusterPath, body);
 
-    const now = await resource((each) => each?.status?.observedGeneration === 2);
-    t.same(now?.metadata?.finalizers, [gatesFinalizer], 'once');
     await killable.kill('misplaced/evicted', { settings, meanwhile: (name) => podGroup('evicted', name) });
     await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
 
-    await killable.kill('resources/before-release', {
-      settings,
-      meanwhile: async (name) => {
-        await settledOn(pods, 'web', 'amd64', replicas.web);
-        await waitForEvent(events, 'MisplacedPodEvicted', ['Pod', /^web-/], 90_000);
-        await waitForEvent(events, 'MisplacedPodEvicted', ['Deployment', /^web$/], 90_000);
-        await waitForEvent(events, 'MisplacedPodHeld', ['Pod', /^kept-/], 90_000);
-        await waitForEvent(events, 'MisplacedPodAgain', ['Deployment', /^stubborn$/], 90_000);
-        await faultTest.leader((now) => now === name);
-        const waiting = await faultTest.podGroup({ name: 'waiting', count: 20 });
-        await waiting.gated();
-        await cluster.delete(clusterPath);
-        const leaving = await resource((now) => now?.status?.gatedPods !== undefined);
-        t.equal(leaving?.status?.gatedPods, 20, 'it waits for the gates');
-        waiting.release();
-        await waiting.end();
-      },
-    });
-    const held = await resource((now) => now !== undefined);
-    t.same(
-      held?.metadata?.finalizers,
-      [gatesFinalizer],
-      'the finalizer stays until the next controller comes',
-    );
-    t.notOk([...faultTest.pods.objects.values()].some(isGated));
-
     const last = await killable.live('last', settings);
-    await resource((now) => now === undefined);
+    await resource((now) => now?.status?.observedGeneration === 2);
+    await settledOn(pods, 'web', 'amd64', replicas.web);
+    await waitForEvent(events, 'MisplacedPodEvicted', ['Pod', /^web-/], 90_000);
+    await waitForEvent(events, 'MisplacedPodEvicted', ['Deployment', /^web$/], 90_000);
+    await waitForEvent(events, 'MisplacedPodHeld', ['Pod', /^kept-/], 90_000);
+    await waitForEvent(events, 'MisplacedPodAgain', ['Deployment', /^stubborn$/], 90_000);
     await podGroup('last', 'last');
     for (const [app, count] of Object.entries({ web: replicas.web, kept: replicas.kept })) {
       const evicted = app === 'kept' ? 0 : count;

@@ -20,8 +20,6 @@ const parts = new Set(['webhook', 'controller', 'clean']);
 const rare: Readonly<Record<string, string>> = {
   'clean: delete reports': 'none were published',
   'clean: create leases': 'no controller has led yet',
-  'clean: get clusterpodplacementconfigs': "one that still exists has archwright's finalizer",
-  'clean: patch clusterpodplacementconfigs': 'the same',
   'clean: get pods': 'a pod changed while its gate was removed',
   'clean: get nodes': 'a node changed while its taint was removed',
   'controller: approve signers':

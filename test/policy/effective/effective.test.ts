@@ -10,7 +10,6 @@ function policy(values: Partial<Configuration>) {
 }
 
 const nothing: ClusterPlacement = {
-  deleting: false,
   logVerbosity: undefined,
   namespaceSelector: undefined,
   execFormatErrorMonitor: undefined,

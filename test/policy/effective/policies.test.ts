@@ -82,21 +82,6 @@ t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', 
   t.equal(of().preference, undefined);
 });
 
-t.test('while the ClusterPodPlacementConfig is being deleted, nothing is gated', async (t) => {
-  const { clusterConfigs, podConfigs, of } = setup(
-    [clusterConfig({})],
-    [rule('arm64', { onUnknownImage: 'gate' })],
-  );
-  t.equal(of().onUnknownImage, 'gate');
-  const metadata = { name: 'cluster', deletionTimestamp: '2026-11-21T10:00:00Z' };
-  clusterConfigs.put({ ...clusterConfig({}), metadata });
-  t.equal(of().onUnknownImage, 'fallback');
-  podConfigs.remove('arm64', 'shop');
-  t.equal(of().onUnknownImage, 'allow');
-  clusterConfigs.remove('cluster');
-  t.equal(of().onUnknownImage, 'gate');
-});
-
 t.test('namespaces that the selector does not match are excluded', async (t) => {
   const namespaceSelector = { matchExpressions: [{ key: 'team', operator: 'In', values: ['a'] }] };
   const { clusterConfigs, of } = setup([clusterConfig({ namespaceSelector })], [], {

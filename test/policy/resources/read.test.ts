@@ -31,7 +31,6 @@ t.test('the example is valid', async (t) => {
 
 t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
   t.same(readClusterConfig(clusterConfig({})).placement, {
-    deleting: false,
     logVerbosity: undefined,
     namespaceSelector: undefined,
     fallbackArchitecture: undefined,
@@ -46,9 +45,7 @@ t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
     constraints: 'widen',
     plugins: { execFormatErrorMonitor: { enabled: true } },
   });
-  const metadata = { name: 'cluster', deletionTimestamp: '2026-11-21T10:00:00Z' };
-  t.same(readClusterConfig({ ...object, metadata }).placement, {
-    deleting: true,
+  t.same(readClusterConfig(object).placement, {
     logVerbosity: 'Trace',
     namespaceSelector: [
       { key: 'a', operator: 'In', values: ['b'] },

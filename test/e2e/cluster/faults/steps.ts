@@ -17,7 +17,7 @@ export const killedAt = {
   ],
   'webhook-configuration': ['webhook-configuration/applied', 'webhook-configuration/written'],
   // faults-killed-misplaced.test.ts
-  resources: ['resources/finalizer-added', 'resources/status-written', 'resources/before-release'],
+  resources: ['resources/status-written'],
   misplaced: ['misplaced/evicted'],
   // rollout.test.ts
   rollouts: ['rollouts/status-written', 'rollouts/before-eviction'],
