@@ -1,6 +1,6 @@
 /** Parses flags: settings, the subcommand's own flags, `--config` and `--help`. */
 import { parseArgs } from 'node:util';
-import { didYouMean } from '../../src/names/suggestion.ts';
+import { hintAboutUnknown } from '../../src/policy/settings/removed.ts';
 import { flagName, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { UsageError, type Subcommand } from './subcommand.ts';
@@ -55,7 +55,8 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
     const flag = isNegated ? positive : flags.get(token.name);
     if (!flag) {
       const known = [...flags.keys()].map((name) => `--${name}`);
-      throw new UsageError(`unknown flag ${token.rawName}${didYouMean(token.rawName, known)}`);
+      const hint = hintAboutUnknown(token.rawName, known, (key) => `--${flagName(key)}`);
+      throw new UsageError(`unknown flag ${token.rawName}${hint}`);
     }
     const value = valueOf(token, flag.isSwitch);
     if (flag.setting) {

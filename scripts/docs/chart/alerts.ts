@@ -24,14 +24,14 @@ export const alerts: readonly Alert[] = [
     severity: 'critical',
     summary: 'Prometheus scrapes no archwright webhook.',
     meaning:
-      'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created until the controller changes it to `Ignore` (after `webhookAbsenceTime`).',
+      'Under `failurePolicy: Ignore` pods are created without a placement, and evicted later from nodes that cannot run them. Under `Fail` no pod can be created outside `excludedNamespaces`.',
     steps: [
       '`kubectl -n archwright get pods -l app.kubernetes.io/component=webhook`: are they ready?',
       '`ContainerCreating`: they wait for certificates from the controller. ' +
         logs('controller') +
         ' shows why.',
       'Ready but not scraped: check `networkPolicy.metricsFrom` and `monitoring.labels`.',
-      'If pods are refused and no controller leads: `kubectl delete mutatingwebhookconfiguration archwright` lets them in. Afterwards, `helm upgrade archwright charts/archwright -n archwright -f values.yaml` restores it.',
+      'If pods are refused: `kubectl delete mutatingwebhookconfiguration archwright` lets them in. Afterwards, `helm upgrade archwright charts/archwright -n archwright -f values.yaml` restores it.',
     ],
   },
   {

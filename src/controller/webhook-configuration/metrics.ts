@@ -5,7 +5,6 @@ import type { Leading } from '../leadership/leading.ts';
 const sentences = {
   'in-force': 'the webhook configuration is up to date',
   waiting: 'a webhook is not in force, because it does not answer',
-  relaxed: 'no webhook is there: failurePolicy is Ignore until one is back',
   missing: 'the webhook configuration does not exist; run helm upgrade, or create it',
   'no-file': 'the webhooks file cannot be used',
   'no-authority': 'the Secret of the webhook has no ca.crt that could be its caBundle',

@@ -6,10 +6,10 @@ import { paths } from '../../kube/api/paths.ts';
 import type { Leading } from '../leadership/leading.ts';
 import { readCaBundle, type WebhookConfiguration } from './ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
-import { placeOf, type Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
 import { showState } from './metrics.ts';
 import { withToken, type PathSecret } from './path-secret.ts';
-import { WebhookAvailability, type Availability } from './webhook-availability.ts';
+import { createProbe } from './probes.ts';
 import type { Webhook } from './webhooks-file.ts';
 import { Writer } from './write.ts';
 import { messageOf } from '../../names/printable.ts';
@@ -19,8 +19,6 @@ const pauses = {
   settled: 5 * 60_000,
   /** A webhook does not answer, or an old authority or path is still in use. */
   unsettled: 2000,
-  /** For a webhook outside of the cluster. */
-  byUrl: 10_000,
 };
 
 interface WebhookConfigurationParts {
@@ -36,14 +34,12 @@ interface WebhookConfigurationParts {
 export class WebhookConfigurationReconciler {
   readonly #leading: Leading;
   readonly #parts: WebhookConfigurationParts;
-  readonly #availability: WebhookAvailability;
   readonly #writer: Writer;
   readonly #show: ReturnType<typeof showState>;
 
   constructor(leading: Leading, parts: WebhookConfigurationParts) {
     this.#leading = leading;
     this.#parts = parts;
-    this.#availability = new WebhookAvailability(parts.endpoints, leading.clock);
     this.#writer = new Writer(leading, parts.name);
     this.#show = showState(leading, parts.name);
   }
@@ -61,8 +57,7 @@ export class WebhookConfigurationReconciler {
 
   async #reconcile(signal: AbortSignal) {
     const unchanged = { wrote: false, nextMs: pauses.settled };
-    const { name, secretPath, file, pathSecret } = this.#parts;
-    const { serverNow, configuration } = this.#leading;
+    const { name, secretPath, file, endpoints, pathSecret } = this.#parts;
     const path = paths.mutatingWebhookConfigurations(name);
     const found = await this.#find<WebhookConfiguration>(path, signal);
     const actual = found?.webhooks ?? [];
@@ -84,35 +79,18 @@ export class WebhookConfigurationReconciler {
       this.#show('no-authority');
       return unchanged;
     }
-    const places = await this.#availability.observe(wanted, bundle, signal);
-    const availability = ({ clientConfig }: Webhook): Availability => {
-      const place = places.get(placeOf(clientConfig));
-      if (place === undefined) throw new TypeError('the webhook was not observed');
-      return place;
-    };
-    const absenceMs = configuration().webhookAbsenceTime;
-    const decided = await decideWebhooks({
-      wanted,
-      actual,
-      bundle,
-      availability,
-      absenceMs,
-      now: serverNow(),
-    });
+    endpoints.keep(wanted.map(({ clientConfig }) => clientConfig));
+    const probe = createProbe(endpoints, bundle, signal);
+    const decided = await decideWebhooks({ wanted, actual, bundle, probe, now: this.#leading.serverNow() });
     // An aborted probe has no result.
     signal.throwIfAborted();
     const wrote = await this.#writer.write(found, decided.webhooks);
-    const { waiting, relaxed, reason, extra, moving } = decided;
+    const { waiting, reason, extra, moving } = decided;
     if (waiting.length > 0) this.#show('waiting', { webhooks: waiting, reason });
-    else if (relaxed.length > 0) this.#show('relaxed', { webhooks: relaxed });
     else this.#show('in-force');
 
-    const isUnsettled = waiting.length > 0 || relaxed.length > 0 || extra || moving;
-    const isByUrl = wanted.some(({ clientConfig }) => clientConfig.url !== undefined);
-    const pauseMs = isUnsettled ? pauses.unsettled : isByUrl ? pauses.byUrl : pauses.settled;
-    const absences = [...places.values()].flatMap(({ absentMs }) => absentMs ?? []);
-    const untilGone = absences.filter((ms) => ms < absenceMs).map((ms) => absenceMs - ms);
-    return { wrote, nextMs: Math.min(pauseMs, secretPart?.nextMs ?? Infinity, ...untilGone) };
+    const pauseMs = waiting.length > 0 || extra || moving ? pauses.unsettled : pauses.settled;
+    return { wrote, nextMs: Math.min(pauseMs, secretPart?.nextMs ?? Infinity) };
   }
 
   #find<T>(path: string, signal: AbortSignal): Promise<T | undefined> {

@@ -4,7 +4,7 @@
  * the object (empty) and removes it.
  *
  * - `webhooks-file.ts`: the wanted webhooks. `ca-bundle.ts`: the authorities that the API server trusts.
- * - `endpoints.ts`, `webhook-availability.ts`: whether the webhooks are there, and answer.
+ * - `endpoints.ts`, `probes.ts`: where the webhooks are, and whether they answer.
  * - `path-secret.ts`: the part of the path by which the webhook recognizes the API server.
  * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all, one change at most.
  *

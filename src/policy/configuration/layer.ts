@@ -1,8 +1,8 @@
 /** Layers: the settings of the file, the environment or the flags. Overridden values are checked too. */
 import { isTable } from '../value-kinds/plain.ts';
 import { locate } from './toml-positions.ts';
-import { didYouMean } from '../../names/suggestion.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
+import { hintAboutUnknown } from '../settings/removed.ts';
 import { flagName, variableName, type Path, type Settings } from '../settings/setting.ts';
 import { parseToml, TomlError } from './toml.ts';
 
@@ -60,7 +60,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
       else {
         const message = isGroup
           ? 'must be a table'
-          : `is not a known setting${didYouMean(key, Object.keys(settings))}`;
+          : `is not a known setting${hintAboutUnknown(key, Object.keys(settings))}`;
         collector.problem(place(path), key, message);
       }
     }
@@ -85,9 +85,10 @@ export function environmentLayer(
     if (Object.hasOwn(otherVariables, name) || serviceVariable.test(name)) continue;
     const place: Place = { kind: 'environment', where: name };
     const key = keys.get(name);
-    if (key === undefined)
-      collector.problem(place, '', `is not a known variable${didYouMean(name, keys.keys())}`);
-    else collector.addText(key, text, place);
+    if (key === undefined) {
+      const hint = hintAboutUnknown(name, keys.keys(), variableName);
+      collector.problem(place, '', `is not a known variable${hint}`);
+    } else collector.addText(key, text, place);
   }
   return collector;
 }

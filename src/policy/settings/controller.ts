@@ -180,8 +180,4 @@ export const certificateSettings = {
     default: 7 * day,
     help: 'Age at which the webhook’s path is replaced. The previous one works until the next rotation.',
   }),
-  webhookAbsenceTime: controller.live(duration(0, day), {
-    default: 30 * second,
-    help: 'Time without a ready endpoint after which a webhook with `failurePolicy: Fail` gets `Ignore`, until it is back. 0s: never.',
-  }),
 };

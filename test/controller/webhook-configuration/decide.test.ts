@@ -3,11 +3,9 @@ import { issueAuthority } from '../../../src/controller/certificates/issue.ts';
 import type { Certificate } from '../../../src/controller/certificates/pem.ts';
 import { readCaBundle, writeCaBundle } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { decideWebhooks } from '../../../src/controller/webhook-configuration/decide.ts';
-import type { Availability } from '../../../src/controller/webhook-configuration/webhook-availability.ts';
 import type { Webhook } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
 
 const now = Date.now();
-const second = 1000;
 
 async function authority(from = now - 1000, to = now + 100_000): Promise<Certificate> {
   return (await issueAuthority({ from, to })).certificate;
@@ -22,17 +20,12 @@ function webhook(name: string, policy: string, changed: Partial<Webhook> = {}): 
   };
 }
 
-const available = (absentMs: number | undefined, ...answers: (string | undefined)[]): Availability => ({
-  probe: () => Promise.resolve(answers),
-  absentMs,
-});
-const availabilities = {
-  there: available(undefined, undefined),
-  partly: available(undefined, undefined, 'no'),
-  unready: available(undefined, 'no'),
-  gone: available(30 * second, 'no'),
-  justGone: available(30 * second - 1, 'no'),
-};
+/** What each endpoint answers. */
+const answers = {
+  there: [undefined],
+  partly: [undefined, 'no'],
+  none: ['no'],
+} as const;
 
 t.test('when a webhook is added, and with which failurePolicy', async (t) => {
   const bundle = [await authority()];
@@ -48,50 +41,30 @@ t.test('when a webhook is added, and with which failurePolicy', async (t) => {
     readonly policy?: string;
     readonly url?: string;
     readonly waiting?: boolean;
-    readonly relaxed?: boolean;
   }
   const fail = { policy: 'Fail' };
   const ignore = { policy: 'Ignore' };
-  const relaxed = { policy: 'Ignore', relaxed: true };
   const stays = { policy: 'Fail', url: 'https://old.example/mutate', waiting: true };
-  const cases: [string, Webhook[], keyof typeof availabilities, string, Expected][] = [
+  const cases: [string, Webhook[], keyof typeof answers, string, Expected][] = [
     ['new, and it responds', [], 'there', 'Fail', fail],
-    ['new, and it does not respond', [], 'unready', 'Fail', { waiting: true }],
-    ['new, and it is absent', [], 'gone', 'Ignore', { waiting: true }],
+    ['new, and it does not respond', [], 'none', 'Fail', { waiting: true }],
     ['active, and it responds', [inForce('Fail')], 'there', 'Fail', fail],
-    ['active, and it does not respond to us', [inForce('Fail')], 'unready', 'Fail', fail],
-    ['active, absent for a moment', [inForce('Fail')], 'justGone', 'Fail', fail],
-    ['active, absent', [inForce('Fail')], 'gone', 'Fail', relaxed],
-    ['relaxed, gone', [inForce('Ignore')], 'gone', 'Fail', relaxed],
-    ['relaxed, by the previous leader', [inForce('Ignore')], 'justGone', 'Fail', relaxed],
-    ['relaxed, present but not responding', [inForce('Ignore')], 'unready', 'Fail', relaxed],
-    ['relaxed, and present again', [inForce('Ignore')], 'there', 'Fail', fail],
-    ['Ignore stays', [inForce('Ignore')], 'gone', 'Ignore', ignore],
-    ['active, but the wrong policy', [inForce('Fail')], 'gone', 'Ignore', ignore],
+    ['active, and it does not respond', [inForce('Fail')], 'none', 'Fail', fail],
+    ['the wrong policy, and it does not respond', [inForce('Ignore')], 'none', 'Fail', fail],
+    ['Ignore stays', [inForce('Ignore')], 'none', 'Ignore', ignore],
     ['a new address, which responds', [elsewhere], 'there', 'Fail', fail],
-    ['a new address, which does not respond', [elsewhere], 'unready', 'Fail', stays],
+    ['a new address, which does not respond', [elsewhere], 'none', 'Fail', stays],
   ];
-  const decide = (policy: string, actual: Webhook[], availability: Availability, absenceMs = 30 * second) =>
-    decideWebhooks({
-      wanted: [webhook('a', policy)],
-      actual,
-      bundle,
-      availability: () => availability,
-      absenceMs,
-      now,
-    });
-  for (const [what, actual, availability, policy, expected] of cases) {
-    const decided = await decide(policy, actual, availabilities[availability]);
+  for (const [what, actual, answer, policy, expected] of cases) {
+    const probe = () => Promise.resolve(answers[answer]);
+    const decided = await decideWebhooks({ wanted: [webhook('a', policy)], actual, bundle, probe, now });
     const [first] = decided.webhooks;
     t.equal(first?.failurePolicy, expected.policy, what);
     t.equal(first?.clientConfig.url, expected.url, what);
     t.same(decided.waiting, expected.waiting === true ? ['a'] : [], what);
     t.equal(decided.reason, expected.waiting === true ? 'no' : undefined, what);
-    t.same(decided.relaxed, expected.relaxed === true ? ['a'] : [], what);
     if (first) t.equal(first.clientConfig.caBundle, writeCaBundle(bundle), `${what}: caBundle`);
   }
-  const never = await decide('Fail', [inForce('Ignore')], { ...availabilities.gone, absentMs: 1e9 }, 0);
-  t.equal(never.webhooks[0]?.failurePolicy, 'Fail', '0: never relaxed');
 });
 
 const idsOf = (all: readonly Certificate[] | undefined) => all?.map(({ id }) => id);
@@ -99,17 +72,17 @@ const idsOf = (all: readonly Certificate[] | undefined) => all?.map(({ id }) => 
 t.test('the authorities in caBundle', async (t) => {
   const [wanted, old] = [await authority(), await authority()];
   const expired = await authority(now - 5000, now - 1000);
-  const cases: [string, Certificate[] | undefined, keyof typeof availabilities, Certificate[]][] = [
+  const cases: [string, Certificate[] | undefined, keyof typeof answers, Certificate[]][] = [
     ['none yet', undefined, 'there', [wanted]],
     ['the current one', [wanted], 'partly', [wanted]],
     ['an old one in use', [old], 'partly', [wanted, old]],
     ['an old one in use, and the current one', [old, wanted], 'partly', [wanted, old]],
     ['an old one out of use', [wanted, old], 'there', [wanted]],
-    ['an old one, and an absent webhook', [wanted, old], 'gone', [wanted, old]],
+    ['an old one, and an absent webhook', [wanted, old], 'none', [wanted, old]],
     ['an expired one', [wanted, expired], 'partly', [wanted]],
     ['garbage', [], 'partly', [wanted]],
   ];
-  for (const [what, before, availability, expected] of cases) {
+  for (const [what, before, answer, expected] of cases) {
     const plain = webhook('a', 'Fail');
     const caBundle = before?.length === 0 ? 'Z2FyYmFnZQ==' : before && writeCaBundle(before);
     const clientConfig = { ...plain.clientConfig, ...(caBundle !== undefined && { caBundle }) };
@@ -117,8 +90,7 @@ t.test('the authorities in caBundle', async (t) => {
       wanted: [plain],
       actual: [{ ...plain, clientConfig }],
       bundle: [wanted],
-      availability: () => availabilities[availability],
-      absenceMs: 0,
+      probe: () => Promise.resolve(answers[answer]),
       now,
     });
     const found = readCaBundle(decided.webhooks[0]?.clientConfig.caBundle);
@@ -141,8 +113,7 @@ t.test('each of several webhooks is decided separately', async (t) => {
       webhook('b', 'Ignore', { clientConfig: { url: 'https://b.example/old-path' } }),
     ],
     bundle,
-    availability: ({ name }) => (name === 'c' ? availabilities.unready : availabilities.there),
-    absenceMs: 0,
+    probe: ({ name }) => Promise.resolve(answers[name === 'c' ? 'none' : 'there']),
     now,
   });
   t.match(decided.webhooks, [{ name: 'a' }, { name: 'b' }]);

@@ -3,7 +3,7 @@ import t from 'tap';
 import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
-import { createWorld, namespace, type World } from '../certificates/world.ts';
+import { createWorld, namespace } from '../certificates/world.ts';
 import {
   bundleIds,
   endpoints,
@@ -91,35 +91,16 @@ t.test('it adds the webhooks to an empty configuration, and repairs changes', as
   t.notMatch(world.log.join(''), /"level":"error".*failed/);
 });
 
-/** EndpointSlices of an absent webhook. */
-const absences = {
-  'pods that are not ready': (world: World, port: number): void => endpoints(world, [{ port, ready: false }]),
-  'no pods': (world: World): void => slice(world, null, null),
-};
-
-for (const [what, leave] of Object.entries(absences))
-  t.test(`while the webhook is absent (${what}), failurePolicy is Ignore`, async (t) => {
-    const { world, hook } = await withHook(t);
-    endpoints(world, [{ port: hook.port }]);
-    const first = await start(t, world);
-    await first.state('in-force');
-    leave(world, hook.port);
-    const looks = world.store.received(`GET ${path}`).length;
-    await world.store.until(() => world.store.received(`GET ${path}`).length > looks + 3, 'more checks');
-    t.equal(policy(world), 'Fail', 'a short absence does not count');
-    world.advance(30_000);
-    await first.state('relaxed');
-    t.equal(policy(world), 'Ignore');
-
-    // The next leader does not know since when the webhook is absent. It keeps Ignore.
-    await first.end();
-    const second = await start(t, world);
-    await second.state('relaxed');
-    t.equal(policy(world), 'Ignore');
-    endpoints(world, [{ port: hook.port }]);
-    await second.state('in-force');
-    t.equal(policy(world), 'Fail');
-  });
+t.test('while no webhook is there, failurePolicy stays Fail', async (t) => {
+  const { world, hook } = await withHook(t);
+  endpoints(world, [{ port: hook.port }]);
+  const { state, write } = await start(t, world);
+  await state('in-force');
+  slice(world, null, null);
+  write(fileText('failurePolicy: Fail\n    timeoutSeconds: 9'));
+  await world.store.until(() => get(world)?.webhooks?.[0]?.timeoutSeconds === 9, 'the new file applies');
+  t.equal(policy(world), 'Fail');
+});
 
 t.test('a CA that is replaced at once stays trusted until all endpoints present the new one', async (t) => {
   const { world, a, hook } = await withHook(t);
@@ -159,14 +140,6 @@ t.test('a webhook with a URL, and errors of the API server', async (t) => {
   await state('in-force');
   t.equal(get(world)?.webhooks?.[0]?.clientConfig.url, `https://127.0.0.1:${hook.port}/mutate`);
   for (const each of ends) each();
-  hook.status = 500;
-  const { probes } = hook;
-  // Two probes: one reconcile has ended.
-  await world.store.until(() => hook.probes > probes + 1, 'a webhook with a URL is probed');
-  world.advance(30_000);
-  await state('relaxed');
-  hook.status = 200;
-  await state('in-force');
 });
 
 t.test('the port of the webhook is found by the name of the Service port', async (t) => {

@@ -2,7 +2,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';
-import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { ownNamespace } from './archwright/archwright.ts';
 import { ownAddress } from './control-plane/ports.ts';
@@ -39,7 +38,7 @@ const promised: Readonly<
 const skip = ownAddress === undefined && 'this machine has no address that a Service could have';
 
 void t.test('archwright works with certificates of cert-manager', { skip }, async (t) => {
-  const installed = await install(t, { 'webhook-absence-time': '2s' });
+  const installed = await install(t);
   const { cluster, issued } = installed;
 
   const ca = await issued('archwright-ca');
@@ -102,25 +101,12 @@ void t.test('archwright works with certificates of cert-manager', { skip }, asyn
   await requests.end();
   await installed.pods.until('enough pods were created', (now) => now.size > 101);
   await load.end();
-
-  await installed.removeEndpoint();
-  await policy(installed, 'Ignore');
-  await installed.addEndpoint();
-  await policy(installed, 'Fail');
 });
 
 async function lose({ cluster }: Installed, secretName: string): Promise<void> {
   const path = paths.secrets(ownNamespace, secretName);
   await cluster.delete(path);
   await cluster.waitFor<Secret>(path, (now) => now?.data?.['tls.crt'] !== undefined);
-}
-
-async function policy({ cluster }: Installed, wanted: string): Promise<void> {
-  await cluster.waitFor<WebhookConfiguration>(paths.mutatingWebhookConfigurations('archwright'), (now) =>
-    (now?.webhooks ?? []).some(
-      ({ name, failurePolicy }) => name === 'pods.arch.example' && failurePolicy === wanted,
-    ),
-  );
 }
 
 function startRequests(t: Test, { dirs, askAgent }: Installed) {

@@ -16,7 +16,6 @@ import {
   startAgent,
   startController,
   startWebhook,
-  type Settings,
   type TlsDirs,
 } from '../archwright/archwright.ts';
 import { objectsOf } from '../../chart/rendered.ts';
@@ -54,11 +53,8 @@ const lateMs: Readonly<Record<LeafSecret, number>> = {
 
 export type Installed = Awaited<ReturnType<typeof install>>;
 
-/**
- * Starts everything with the chart's own issuer. Resolves when certificates are issued and components ready.
- * @param settings of the controller
- */
-export async function install(t: Test, settings: Settings = {}) {
+/** Starts everything with the chart's own issuer. Resolves when certificates are issued and components ready. */
+export async function install(t: Test) {
   // Services are reached by their endpoints, since no kube-proxy runs.
   const apiServerFlags = ['--enable-aggregator-routing=true'];
   const cluster = await startCluster({ nodes, schedulerQps: 500, apiServerFlags }, t);
@@ -86,8 +82,7 @@ export async function install(t: Test, settings: Settings = {}) {
   await apply({});
 
   const port = await freePort();
-  const addEndpoint = (): Promise<void> => cluster.applyYaml(sliceOf(port));
-  await addEndpoint();
+  await cluster.applyYaml(sliceOf(port));
   const dirs = {} as Record<LeafSecret, string>;
   for (const name of leafSecrets) dirs[name] = await mount(t, cluster, name, lateMs[name]);
   const tls: TlsDirs = {
@@ -119,7 +114,6 @@ export async function install(t: Test, settings: Settings = {}) {
       'max-gate-duration': `${maxGateMs}ms`,
       'webhook-configuration': 'archwright',
       'webhooks-file': webhooksFile,
-      ...settings,
     },
   });
 
@@ -131,8 +125,6 @@ export async function install(t: Test, settings: Settings = {}) {
     webhook: { ...webhook, url: `https://${ownAddress}:${port}` },
     controller,
     apply,
-    addEndpoint,
-    removeEndpoint: (): Promise<void> => cluster.delete(`${slices}/${sliceName}`),
     /** The certificate of a Secret, the rest of its chain, and `ca.crt`. */
     issued: async (secretName: string) => {
       const texts = await secretTexts(cluster, secretName);
@@ -177,16 +169,13 @@ function isWanted({ apiVersion, kind, metadata }: KubeObject): boolean {
   return kind === 'MutatingWebhookConfiguration' || isService;
 }
 
-const slices = `/apis/discovery.k8s.io/v1/namespaces/${ownNamespace}/endpointslices`;
-const sliceName = 'archwright-webhook-e2e';
-
 /** This machine's address for the Service of the webhook. Kubernetes' own slice is empty without pods. */
 function sliceOf(port: number): string {
   return `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
 metadata:
-  name: ${sliceName}
+  name: archwright-webhook-e2e
   namespace: ${ownNamespace}
   labels: { kubernetes.io/service-name: archwright-webhook, endpointslice.kubernetes.io/managed-by: e2e }
 addressType: IPv4
