@@ -1,7 +1,6 @@
 /** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
 import { isDeepStrictEqual } from 'node:util';
 import { readDrift } from '../../../cmd/report/drift.ts';
-import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { invalidStatus, readProgress, rolloutStatus } from '../../../src/controller/rollouts/status.ts';
 import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
