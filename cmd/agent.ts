@@ -3,13 +3,10 @@ import { hostname } from 'node:os';
 import { systemClock } from '../src/async/clock.ts';
 import { aborted } from '../src/async/wait.ts';
 import { architectureOf, startAgent } from '../daemon/agent.ts';
-import { socketPathIn } from '../daemon/local/protocol.ts';
-import { startLocalInspection } from '../daemon/local/server.ts';
 import { AgentCertificate, type AgentCertificateOptions } from '../daemon/certificate/certificate.ts';
 import { readMachine } from '../daemon/machine/machine.ts';
 import { checkNode } from './agent/check.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
-import { inspectImages } from './inspect/inspect-images.ts';
 import { openInspection } from './wiring/inspection.ts';
 import { DocumentStore, ProvingMemory } from '../src/images/sources/documents.ts';
 import { openMemory } from './wiring/image-facts.ts';
@@ -77,14 +74,6 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     metrics,
   });
   opened.defer(() => memory.close());
-  if (stateDir !== undefined) {
-    const local = await startLocalInspection({
-      path: socketPathIn(stateDir),
-      inspect: (request, signal) => inspectImages(inspection, request, { configuration, log }, signal),
-      log,
-    });
-    opened.defer(() => local?.close());
-  }
   const starting = startAgent({
     listen,
     metricsListen,

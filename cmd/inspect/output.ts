@@ -1,12 +1,12 @@
 /** The results of `inspect` as text, `--verbose` with credential sources and requests. Never a secret. */
 import { describeProblem } from '../../src/credentials/problems.ts';
-import type { NamedSource } from '../../daemon/local/protocol.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { formatPlatform } from '../../src/names/platform.ts';
 import { printable } from '../../src/names/printable.ts';
 import type { Attempt } from '../../src/registry/manifest-lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { cell, nothing, table } from '../program/table.ts';
+import type { NamedSource } from './inspect-images.ts';
 
 const maxTextBytes = 1024;
 const maxProblemBytes = 512;

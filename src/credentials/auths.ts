@@ -18,8 +18,6 @@ import { parsePattern } from './keyring/key.ts';
 interface WireCredential {
   readonly username: string;
   readonly password: string;
-  /** File or Secret, for messages. */
-  readonly origin?: string;
 }
 type WireAuths = Readonly<Record<string, WireCredential | readonly WireCredential[]>>;
 
@@ -34,20 +32,14 @@ const maxFieldLength = 64 * 1024;
  * The wire form of matches from pull secrets; the agent has its own copy of all other sources. Holds
  * passwords in clear.
  * @param matched for the images of one pod, best first
- * @param withOrigin only for the person who named the pull secrets: names of Secrets are no business of other
- * pods
  */
-export function toAuths(
-  matched: readonly MatchedCredential[],
-  { withOrigin = false }: { readonly withOrigin?: boolean } = {},
-): WireAuths {
+export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
   const auths = new Map<string, Map<string, WireCredential>>();
-  for (const { source, key, id, credential, origin } of matched) {
+  for (const { source, key, id, credential } of matched) {
     if (source !== 'pull-secret') continue;
     const under = auths.get(key) ?? new Map<string, WireCredential>();
     if (!under.has(id)) {
-      const password = reveal(credential.password);
-      under.set(id, { username: credential.username, password, ...(withOrigin && { origin }) });
+      under.set(id, { username: credential.username, password: reveal(credential.password) });
     }
     auths.set(key, under);
   }
@@ -84,12 +76,11 @@ export function parseAuths(value: unknown): CredentialSource {
 }
 
 function heldCredential(value: unknown): Omit<HeldCredential, 'key'> {
-  const { username, password, origin = 'the pod', ...others } = object(value, 'a credential of auths');
-  const isKnown = isField(origin) && origin.length <= maxKeyLength && Object.keys(others).length === 0;
-  if (!isField(username) || !isField(password) || !isKnown) {
+  const { username, password, ...others } = object(value, 'a credential of auths');
+  if (!isField(username) || !isField(password) || Object.keys(others).length > 0) {
     throw new CredentialError('auths', 'a credential of auths is not exactly {username, password}');
   }
-  return { credential: { username, password: secret(password, 'others') }, origin };
+  return { credential: { username, password: secret(password, 'others') }, origin: 'the pod' };
 }
 
 function isField(value: unknown): value is string {

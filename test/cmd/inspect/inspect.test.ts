@@ -128,6 +128,34 @@ t.test('the sources of credentials, in order', async (t) => {
   }
 });
 
+t.test('in the container of an agent, the variables and the file of the agent apply', async (t) => {
+  const auth = { kind: 'basic', users: { ann: 'password-of-ann' } } as const;
+  const { server, image } = await registryWithApp(t, { auth });
+  const { directory } = files(t, {
+    [`creds/${server.host}.toml`]: 'user = "ann"\nsecret = "password-of-ann"\n',
+    'registry.pem': server.ca,
+    'host/etc/hostname': '',
+    'state/image-facts.ndjson': 'not facts',
+  });
+  const { 'archwright.toml': ARCHWRIGHT_CONFIG } = files(t, {
+    'archwright.toml': `credsDir = "${directory}/creds"\ncaFiles = ["${directory}/registry.pem"]\n`,
+  });
+  // As in charts/archwright/templates/agent/daemonset.yaml.
+  const env = {
+    ARCHWRIGHT_CONFIG,
+    ARCHWRIGHT_LISTEN: ':9443',
+    ARCHWRIGHT_TLS_DIR: '/etc/archwright/tls',
+    ARCHWRIGHT_HOST_ROOT: `${directory}/host`,
+    ARCHWRIGHT_STATE_DIR: `${directory}/state`,
+    ARCHWRIGHT_NODE_NAME: 'n1',
+  };
+  const { code, out, err } = await run(['inspect', '--verbose', image], { env });
+  t.strictSame([code, err], [0, '']);
+  t.match(out, `registry-toml ${server.host} (${directory}/creds/${server.host}.toml)  200`);
+  t.notMatch(out, /password-of/);
+  t.equal((await run(['inspect', image])).code, 1, 'without them, no credential');
+});
+
 t.test('a relative docker config is found from the working directory', async (t) => {
   const { server, image } = await privateApp(t);
   const { directory } = files(t, { 'mine.json': dockerConfig(server.host, 'ann', 'password-of-ann') });

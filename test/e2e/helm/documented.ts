@@ -74,7 +74,7 @@ function commands(image: World['image']): readonly Command[] {
       'inspect --verbose: by a credential provider plugin',
       agent(`inspect --verbose ${image('plugin/mainframe')}`),
       /credential-provider +\S+ +linux\/s390x/,
-      /Inspected by the running agent\.[^]*credential-provider .* 200 /,
+      /credential-provider .* 200 /,
     ],
     [
       'inspect --verbose: by creds/<registry>.toml',
