@@ -1,4 +1,4 @@
-/** `archwright config`: checks, prints or converts a configuration. */
+/** `archwright config`: checks or prints a configuration. */
 import {
   loadConfiguration,
   type Configuration,
@@ -11,36 +11,26 @@ import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/configuration/toml.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
-import { convert } from './config/convert.ts';
 import { readStandardInput, standardInput } from './objects/documents.ts';
 import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
 
-const actions = ['check', 'print', 'convert'] as const;
+const actions = ['check', 'print'] as const;
 
 export const subcommand: Subcommand = {
-  usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE] | convert [FLAGS] FILE…',
+  usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE]',
   description:
     '`check` lists all errors of a configuration file, including the environment and flags; the exit ' +
     'code is 1 if there are any. `print` shows every setting and its source, as a configuration file. ' +
-    'With `-`, both read standard input. `convert` converts the configuration of Noe, the Multiarch ' +
-    'Tuning Operator, tolerable or archaware-controller to chart values, TOML or custom resources; ' +
-    'standard error lists settings without a counterpart.',
+    'With `-`, both read standard input.',
   settings: 'all',
   flags: {
-    output: {
-      value: 'FORMAT',
-      short: 'o',
-      help: 'Format of `print`: toml (default) or json. Format of `convert`: values (default), toml or resources.',
-    },
+    output: { value: 'toml|json', short: 'o', help: 'Output format of `print`. Default: toml.' },
   },
   run,
 };
 
 async function run(invocation: Invocation): Promise<number> {
   const [action, file, ...more] = invocation.positionals;
-  if (action === 'convert') {
-    return convert(invocation.positionals.slice(1), invocation.flags.get('output')?.at(-1), invocation.io);
-  }
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
   if (more.length > 0) throw new UsageError(`takes one file, but also got ${more.join(', ')}`);
   if (action === 'print') return print(invocation, sources);

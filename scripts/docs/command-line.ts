@@ -19,7 +19,7 @@ const guides: Readonly<Record<string, string>> = {
   report: '[report](../use/report.md)',
   check: '[check](../use/check.md)',
   rollout: '[rollout](../use/rollout.md)',
-  config: '[settings](settings.md), and `convert` for [migration](../install/migrate.md)',
+  config: '[settings](settings.md)',
   completion: '[kubectl plugin](../use/README.md#kubectl-plugin)',
   status: '[status](../operate/status.md)',
   clean: '[leaving](../operate/leaving.md)',

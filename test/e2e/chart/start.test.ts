@@ -1,13 +1,11 @@
 /**
  * The programs start with everything that the chart renders; what they refuse, the chart refuses. With every
- * example, migrated configuration and set of values of the other tests, and generated ones.
+ * example and set of values of the other tests, and generated ones.
  */
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
 import t, { type Test } from 'tap';
 import { parse } from 'yaml';
-import { main } from '../../../cmd/program/main.ts';
 import { createCa, issueTls } from '../../support/certificates.ts';
 import { kubeconfigOf } from '../../support/kubeconfig.ts';
 import { startKubeStore } from '../../support/kube-store.ts';
@@ -15,27 +13,10 @@ import { generatedValues } from './generated-values.ts';
 import { render } from './helm.ts';
 import { programsIn, readConfiguration, startProgram } from './programs.ts';
 import { valueSets } from './value-sets.ts';
-import { neverAborted } from '../../support/never-aborted.ts';
 import { casesOfRun, seedOfRun } from '../random.ts';
 
 const count = casesOfRun(200);
 const seed = seedOfRun();
-
-async function migrated(): Promise<Readonly<Record<string, object>>> {
-  const found: Record<string, object> = {};
-  for (const file of globSync('examples/migrate/*')) {
-    let out = '';
-    const io = {
-      env: {},
-      stdin: Readable.from([]),
-      out: (text: string) => void (out += text),
-      err: () => undefined,
-    };
-    await main(['config', 'convert', '--output', 'values', file], { io, stop: neverAborted });
-    if (out !== '') found[file] = parse(out) as object;
-  }
-  return found;
-}
 
 function exampleSets(): Readonly<Record<string, object>> {
   const files = [...globSync('examples/helm/*'), 'examples/kind/values.yaml'];
@@ -56,8 +37,8 @@ async function starts(t: Test, manifest: string, what: string): Promise<void> {
   }
 }
 
-t.test('the programs accept the values of every example, migration and other test', async (t) => {
-  const sets = { noe, ...exampleSets(), ...(await migrated()), ...valueSets() };
+t.test('the programs accept the values of every example and other test', async (t) => {
+  const sets = { noe, ...exampleSets(), ...valueSets() };
   t.ok(Object.keys(sets).length > 20);
   for (const [name, values] of Object.entries(sets)) {
     const manifest = render('helm4', values);

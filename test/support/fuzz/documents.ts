@@ -1,18 +1,11 @@
 /** Documents that people write: manifests, other programs' configuration, this program's configuration. */
 import { isDeepStrictEqual } from 'node:util';
-import { noe } from '../../../cmd/config/noe.ts';
-import {
-  archawareController,
-  multiarchTuningOperator,
-  tolerable,
-} from '../../../cmd/config/other-programs.ts';
 import { parseAllowList } from '../../../cmd/check/allow-list.ts';
 import { podsIn } from '../../../cmd/check/pods.ts';
 import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { UsageError } from '../../../cmd/program/subcommand.ts';
-import { isRecord } from '../../../src/names/values.ts';
 import {
   parseWebhooks,
   webhookNamesOf,
@@ -26,8 +19,6 @@ import { must, type FuzzTarget } from './target.ts';
 
 const table: Settings = settings;
 
-const origins = [noe, multiarchTuningOperator, archawareController, tolerable];
-
 export const manifestFiles: FuzzTarget = {
   name: 'manifest files',
   share: 1,
@@ -35,18 +26,12 @@ export const manifestFiles: FuzzTarget = {
     'apiVersion: v1\nkind: List\nitems:\n- apiVersion: apps/v1\n  kind: Deployment\n  metadata: {name: web, namespace: shop}\n  spec:\n    template:\n      spec:\n        containers:\n        - {name: a, image: nginx}\n---\napiVersion: v1\nkind: Secret\nmetadata:\n  name: regcred\ntype: kubernetes.io/dockerconfigjson\nstringData:\n  .dockerconfigjson: "{}"\n',
     'kind: Namespace\nmetadata:\n  name: shop\n  labels: &l {a: b}\n  annotations:\n    <<: *l\n---\nkind: Pod\nspec:\n  containers: []\n',
     '{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"a"},"spec":{"containers":[{"name":"a","image":"nginx"}]}},{"kind":"ServiceAccount","imagePullSecrets":[{"name":"r"}]}]}',
-    '{"kind":"Deployment","spec":{"template":{"spec":{"containers":[{"image":"ghcr.io/adevinta/noe:1","command":["noe"],"args":["-preferred-arch=amd64","--schedulable-archs","amd64,arm64"]}]}}}}',
   ],
   words: words('| > &a *a { } [ ] " # kind: items: null', '- ', ': ', '\n', '  ', '---\n', '<<: *m'),
   feed: (input) => {
     const objects = parseObjects({ file: 'a.yaml', text: input.toString('utf8') });
-    const converted = objects.flatMap(({ value }) =>
-      isRecord(value)
-        ? origins.filter((each) => each.recognizes(value)).map((each) => each.convert(value))
-        : [],
-    );
     const { subjects, skipped } = sortObjects(objects, 'default');
-    return [converted, subjects.length, skipped];
+    return [subjects.length, skipped];
   },
   expected: [UsageError],
 };
