@@ -35,7 +35,7 @@ const known: ImageFacts = {
   source: 'memory',
   credentialSource: 'anonymous',
   endpoint: 'public.example',
-  freshUntil: '2026-11-21T00:00:00Z',
+  confirmedAt: '2026-11-21T00:00:00Z',
   stale: false,
 };
 

@@ -199,7 +199,7 @@ async function inspect(
   known: ImageFacts | undefined,
 ): Promise<ImageFacts> {
   const facts = await inspector.lookup(
-    { image: text, reference: parseReference(text), pullPolicy: 'IfNotPresent', pullCredentials: [] },
+    { image: text, reference: parseReference(text), maxAgeMs: 0, pullCredentials: [] },
     { signal: AbortSignal.timeout(deadlineMs), ...(known && { known }) },
   );
   if (facts.error) throw new Error(`${text}: ${facts.error.message}`);

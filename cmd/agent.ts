@@ -8,8 +8,7 @@ import { readMachine } from '../daemon/machine/machine.ts';
 import { checkNode } from './agent/check.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { openInspection } from './wiring/inspection.ts';
-import { DocumentStore, ProvingMemory } from '../src/images/sources/documents.ts';
-import { openMemory } from './wiring/image-facts.ts';
+import { openFactsCache } from './wiring/image-facts.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
 import { startup, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
@@ -51,29 +50,27 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
   const configuration = (): Configuration => live.current();
-  const store = new DocumentStore();
   const inspection = await openInspection({
     configuration,
     dockerConfigs: 'node',
     env: io.env,
     log,
     metrics,
-    onDocuments: (digest, documents) => store.keep(digest, documents),
   });
   opened.defer(() => inspection.close());
   const { inspector } = inspection;
   const own = agentAuthorityDir && { node: nodeName, dir: tlsDir, authorityDir: agentAuthorityDir, log };
   const certificate = own && (await openCertificate(live.current(), io.env, own, opened));
   const machine = await readMachine(architectureOf(process.arch));
-  const memory = await openMemory({
+  const cache = await openFactsCache({
     configuration,
-    inspector,
+    source: inspector,
     stateDir,
     concurrentLookups: agentConcurrency,
     log,
     metrics,
   });
-  opened.defer(() => memory.close());
+  opened.defer(() => cache.close());
   const starting = startAgent({
     listen,
     metricsListen,
@@ -81,7 +78,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
     tlsDir,
     nodeName,
     version: programVersion.version,
-    memory: new ProvingMemory({ memory, store }),
+    cache,
     fingerprint: () => inspection.fingerprint(),
     node: () => ({ ...inspection.runtime(), ...machine }),
     problems: () => inspection.problems(),

@@ -109,13 +109,14 @@ async function readPods(
 async function lookUp(invocation: Invocation, pods: readonly CheckedPod[], architectures: readonly string[]) {
   const { io, stop } = invocation;
   await using opened = new AsyncDisposableStack();
-  const { memory } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
+  const { cache, requestOf } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
   const progress = createProgress(io);
   const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
   const onProgress = (done: number, of: number): void => progress.show(`${done} of ${of} images`);
   try {
     return await lookUpImages(images, {
-      memory,
+      cache,
+      requestOf,
       architectures,
       signal: stop,
       clock: systemClock,

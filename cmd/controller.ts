@@ -51,7 +51,7 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     });
     opened.defer(() => kept.close());
   }
-  const { memory, fleet } = await openImageFacts(
+  const { cache, requestOf, fleet } = await openImageFacts(
     {
       configuration,
       dockerConfigs: 'none',
@@ -81,7 +81,8 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     configuration,
     features,
     fleet,
-    memory,
+    cache,
+    requestOf,
     clock: systemClock,
     log,
     metrics,

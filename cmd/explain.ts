@@ -4,11 +4,9 @@
  */
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
-import { systemClock } from '../src/async/clock.ts';
 import { concurrently } from '../src/async/concurrently.ts';
 import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
-import { createPullableNodes } from '../src/cluster/pullable-nodes.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
@@ -163,7 +161,7 @@ async function openExplainer(
   const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
   const podContext = createPodContext({ input, cluster, warn });
   const facts = await openPodFacts({ invocation, clusterContext, podContext, onProblem }, opened);
-  const { lookups, insideCluster, pullSecrets, fleet, agentsAnswer } = facts;
+  const { lookups, insideCluster, fleet, agentsAnswer } = facts;
   const isClusterKnown = cluster !== undefined;
   const wanted = { configuration, input, podContext, isClusterKnown, agentsAnswer, stop };
   const policies = await readPolicies(wanted);
@@ -171,13 +169,9 @@ async function openExplainer(
     warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)
     warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
-  // Node names are good enough here. The hostname label differs on few clusters.
-  const nodeHostnames = (node: string): readonly string[] => [node];
-  const pullableNodes =
-    fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, clock: systemClock, log });
   const nodes = await readNodeClasses(podContext, fleet, stop);
   return {
-    explainer: createExplainer({ ...facts, pullableNodes, nodes, policies, podContext, stop }),
+    explainer: createExplainer({ ...facts, nodes, policies, podContext, stop }),
     lookups,
     insideCluster,
   };

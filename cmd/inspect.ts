@@ -47,7 +47,7 @@ async function run(invocation: Invocation): Promise<number> {
   const pullSecrets = secretFiles.length === 0 ? undefined : await readPullSecrets(secretFiles, io.stdin);
   const serviceAccount = serviceAccountIn(flags, 'service-account');
   const request = {
-    images: positionals.map((image) => ({ image, pullPolicy: 'Always' as const })),
+    images: positionals.map((image) => ({ image, maxAgeMs: 0 })),
     ...(serviceAccount && { serviceAccount }),
     ...(pullSecrets && { pullSecrets }),
   };

@@ -45,7 +45,7 @@ async function run(invocation: Invocation): Promise<number> {
   if (broken) opened.defer(() => broken.close());
   const secrets = keepOwnSecrets(configuration, kubernetes, namespace, log);
   if (secrets) opened.defer(() => secrets.close());
-  const { memory, fleet } = await openImageFacts(
+  const { cache, requestOf, fleet } = await openImageFacts(
     {
       configuration: () => live.current(),
       dockerConfigs: 'none',
@@ -59,7 +59,7 @@ async function run(invocation: Invocation): Promise<number> {
   );
   const followed = followPolicies({ configuration: live, kubernetes, fleet, log, metrics });
   opened.defer(() => followed.close());
-  const drifted = own && followDriftedTags({ ...own, name: configuration.driftName, memory });
+  const drifted = own && followDriftedTags({ ...own, name: configuration.driftName, cache });
   if (drifted) opened.defer(() => drifted.close());
   const { webhookPathDir, webhookClientCa } = configuration;
   const paths =
@@ -91,7 +91,8 @@ async function run(invocation: Invocation): Promise<number> {
     pullSecretCacheMs: configuration.pullSecretCacheTime,
     policies: followed.policies,
     policiesReady: (signal) => followed.ready(signal),
-    memory,
+    cache,
+    requestOf,
     fleet,
     broken,
     cluster,

@@ -7,7 +7,7 @@
  * controller. The agent's own certificate has the name of its node (`certificate/`), or with other issuers
  * `archwright-agent`. Health and metrics have their own port.
  *
- * The facts memory keeps facts, their freshness and the state file.
+ * The cache keeps facts, their age and the state file.
  */
 import { startServer, type RunningServer } from '../src/serving/server.ts';
 import { startHealth } from '../src/serving/health.ts';
@@ -17,7 +17,7 @@ import { boundedProblems } from '../src/credentials/problems.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
-export interface AgentOptions extends Pick<ApiOptions, 'memory' | 'log' | 'metrics'> {
+export interface AgentOptions extends Pick<ApiOptions, 'cache' | 'log' | 'metrics'> {
   /** `host:port` of the API. */
   readonly listen: string;
   /** `host:port` of health and metrics. */
@@ -51,7 +51,7 @@ export interface RunningAgent {
 
 /** Resolves when the agent accepts requests. @throws ServingError for the address or the TLS files */
 export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
-  const { log, metrics, memory, nodeName, version, clock = systemClock } = options;
+  const { log, metrics, cache, nodeName, version, clock = systemClock } = options;
   let stopping = false;
   let listening = false;
   const architecture = architectureOf(process.arch);
@@ -64,7 +64,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     credentialProblems: boundedProblems(options.problems()),
   });
   const limits = { ...defaultApiLimits, ...options.limits };
-  const handler = createApi({ memory, info, limits, clock, log, metrics });
+  const handler = createApi({ cache, info, limits, clock, log, metrics });
   const tls = { dir: options.tlsDir, clientAuth: true };
   // Metrics with TLS use the same certificate.
   if (options.metricsTlsDir !== undefined) await options.certificate?.();

@@ -1,6 +1,6 @@
 /** The measured webhook: the real one, with the images of the sample in memory. */
-import { FactsMemory } from '../../src/images/memory/memory.ts';
-import { parseReference } from '../../src/images/references/reference.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -13,7 +13,7 @@ const { tlsDir } = JSON.parse(process.argv[2] ?? '{}') as { tlsDir: string };
 const configuration = defaultConfiguration();
 const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => true });
 const log = createLog({ level: 'warn' });
-const memory = new FactsMemory({
+const cache = new FactsCache({
   log,
   source: {
     lookup: ({ image }) =>
@@ -27,16 +27,15 @@ const memory = new FactsMemory({
         source: 'registry',
         credentialSource: 'anonymous',
         endpoint: 'registry.example',
-        freshUntil: new Date(Date.now() + 3_600_000).toISOString(),
+        confirmedAt: new Date().toISOString(),
         stale: false,
       }),
   },
 });
+const requestOf = createRequestOf(defaultCacheTimes, false);
 for (const image of images) {
-  const facts = await memory.lookup(
-    { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials: [] },
-    { signal: AbortSignal.timeout(5000) },
-  );
+  const request = requestOf(image, 'IfNotPresent', { namespace: '', serviceAccount: undefined });
+  const facts = await cache.get(request, { signal: AbortSignal.timeout(5000) });
   if (facts.error) throw new Error(facts.error.message);
 }
 const webhook = await startWebhook({
@@ -45,7 +44,8 @@ const webhook = await startWebhook({
   inlineBudgetMs: () => 150,
   pullSecretCacheMs: 60_000,
   policies,
-  memory,
+  cache,
+  requestOf,
   log,
   metrics: createMetrics(),
 });

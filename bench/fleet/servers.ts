@@ -1,8 +1,7 @@
 /** The servers of the starting cluster. Each appends its close function to a list. */
-import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
-import { openMemory } from '../../cmd/wiring/image-facts.ts';
+import { openFactsCache, openRequestOf } from '../../cmd/wiring/image-facts.ts';
 import { startAgent } from '../../daemon/agent.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
@@ -14,7 +13,7 @@ const log = createLog({ level: 'error' });
 const configuration = { ...defaultConfiguration(), hostRoot: '/nonexistent' };
 const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
 
-/** An agent with empty memory, set up as by `archwright agent`, on a node without credentials. */
+/** An agent with an empty cache, set up as by `archwright agent`, on a node without credentials. */
 export async function startOneAgent(
   tls: string,
   nodeName: string,
@@ -27,9 +26,9 @@ export async function startOneAgent(
     env: {},
     log,
   });
-  const memory = await openMemory({
+  const cache = await openFactsCache({
     configuration: () => configuration,
-    inspector: inspection.inspector,
+    source: inspection.inspector,
     log,
     metrics,
   });
@@ -39,7 +38,7 @@ export async function startOneAgent(
     tlsDir: tls,
     nodeName,
     version: 'bench',
-    memory,
+    cache,
     fingerprint: () => inspection.fingerprint(),
     node: () => ({}),
     problems: () => [],
@@ -48,7 +47,7 @@ export async function startOneAgent(
   });
   closing.push(
     () => inspection.close(),
-    () => memory.close(),
+    () => cache.close(),
     () => agent.stop(0),
   );
   return agent.url;
@@ -56,11 +55,11 @@ export async function startOneAgent(
 
 export interface RunningWebhook {
   readonly url: string;
-  readonly memory: { readonly size: number };
+  readonly cache: { readonly size: number };
   readonly metrics: Metrics;
 }
 
-/** A webhook with empty memory that uses these agents, set up as by `archwright webhook`. */
+/** A webhook with an empty cache that uses these agents, set up as by `archwright webhook`. */
 export async function startOneWebhook(
   tls: string,
   agentTlsDir: string,
@@ -72,29 +71,35 @@ export async function startOneWebhook(
     agents: urls,
     agentTlsDir,
     client: undefined,
-    freshness: defaultFreshness,
     log,
     metrics,
   });
   if (!open) throw new TypeError('no fleet');
   const { fleet } = open;
-  const memory = await openMemory({ configuration: () => configuration, inspector: fleet, log, metrics });
+  const cache = await openFactsCache({
+    configuration: () => configuration,
+    source: fleet,
+    isFleet: true,
+    log,
+    metrics,
+  });
   const webhook = await startWebhook({
     listen: '127.0.0.1:0',
     tlsDir: tls,
     inlineBudgetMs: () => configuration.inlineBudget,
     pullSecretCacheMs: configuration.pullSecretCacheTime,
     policies,
-    memory,
+    cache,
+    requestOf: openRequestOf(() => configuration),
     fleet,
     log,
     metrics,
   });
   closing.push(
     () => open.close(),
-    () => memory.close(),
+    () => cache.close(),
     () => webhook.stop({ noticeMs: 0, graceMs: 0 }),
   );
   await webhook.ready;
-  return { url: webhook.url, memory, metrics };
+  return { url: webhook.url, cache, metrics };
 }

@@ -7,14 +7,19 @@ import {
   type ImageFacts,
   type ImageRequest,
 } from '../../src/images/facts/facts.ts';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
-import { InvalidReference, parseReference, pullReference } from '../../src/images/references/reference.ts';
+import type { FactsCache } from '../../src/images/cache/cache.ts';
+import type { RequestOf } from '../../src/images/image-request.ts';
+import { InvalidReference, pullReference } from '../../src/images/references/reference.ts';
+
+/** No pod: nothing depends on a namespace or a service account. */
+const nobody = { namespace: '', serviceAccount: undefined };
 
 /** As in `inspect`: few enough not to look like an attack. */
 const concurrentImages = 16;
 
 export interface LookupOptions {
-  readonly memory: Pick<FactsMemory, 'recall' | 'lookup'>;
+  readonly cache: Pick<FactsCache, 'peek' | 'get'>;
+  readonly requestOf: RequestOf;
   readonly architectures: readonly string[];
   readonly signal: AbortSignal;
   readonly clock: Pick<Clock, 'now'>;
@@ -31,12 +36,7 @@ export async function lookUpImages(
   const requests: ImageRequest[] = [];
   for (const image of images) {
     try {
-      requests.push({
-        image,
-        reference: parseReference(image),
-        pullPolicy: 'IfNotPresent',
-        pullCredentials: [],
-      });
+      requests.push(options.requestOf(image, 'IfNotPresent', nobody));
     } catch (error) {
       if (!(error instanceof InvalidReference)) throw error;
       const { message } = error;
@@ -67,22 +67,20 @@ class Registries {
   }
 
   async lookup(request: ImageRequest): Promise<ImageFacts> {
-    const { memory, signal, clock } = this.#options;
-    const known = memory.recall(request);
-    // After this command reported a missing architecture, the image may have been pushed again.
-    if (known && !this.#isDoubtful(known)) return known;
-    const { domain } = request.reference;
+    const { cache, signal, clock } = this.#options;
+    const known = cache.peek(request);
+    const { domain, digest } = request.reference;
+    // After this command reported a missing architecture, the tag may have been pushed again.
+    const isToConfirm = known !== undefined && digest === undefined && this.#lacksArchitecture(known);
+    if (known && !isToConfirm) return known;
     const limit = this.#limited.get(domain);
     if (limit) return known ?? failedFacts(request.image, limit, clock.now(), { endpoint: domain });
-    const facts = await memory.lookup(
-      { ...request, ...(known && { pullPolicy: 'Always' as const }) },
-      { signal },
-    );
+    const facts = await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, { signal });
     if (facts.error?.code === 'rate-limited') this.#limited.set(domain, facts.error);
     return facts;
   }
 
-  #isDoubtful({ platforms, source, error }: ImageFacts): boolean {
+  #lacksArchitecture({ platforms, source, error }: ImageFacts): boolean {
     if (source === 'override' || error !== undefined) return false;
     return !this.#options.architectures.every((name) =>
       platforms.some(({ architecture }) => architecture === name),

@@ -8,7 +8,7 @@ import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
 import { InvalidObject, templateOf } from '../../src/webhook/validate-pod.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
-import { kindOf, placingOf } from '../../src/webhook/workloads.ts';
+import { admittedPodOf, kindOf } from '../../src/webhook/workloads.ts';
 import { creationOf } from '../explain/input.ts';
 import { listItems, type FoundDocument } from '../objects/documents.ts';
 import type { Steps } from '../objects/places.ts';
@@ -113,7 +113,7 @@ class Search {
     const kind = kindOf(request);
     if (kind === 'other') return false;
     try {
-      const { pod, basePath } = placingOf(request, kind);
+      const { pod, basePath } = admittedPodOf(request, kind);
       this.found.push({ owner, pod, path: [...path, ...basePath.split('/').filter(Boolean), 'spec'] });
     } catch (error) {
       if (!(error instanceof InvalidObject)) throw error;

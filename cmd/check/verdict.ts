@@ -107,10 +107,13 @@ function judgeImage(found: ImageVerdict | undefined, architecture: string, now: 
   return { verdict: 'ok', why: notes.join('; ') };
 }
 
-function whenAgain({ message, retryAfterMs }: FactsError, now: number): string {
-  if (retryAfterMs === undefined) {
+/** A shorter time is a back-off of the cache: the registry named none. */
+const leastNamedMs = 60_000;
+
+function whenAgain({ message, retryAfterMs = 0 }: FactsError, now: number): string {
+  if (retryAfterMs <= leastNamedMs) {
     const window = /\bdocker\.io\b/.test(message) ? '; Docker Hub counts the requests of 6 hours' : '';
-    return `the registry does not say when to try again${window}`;
+    return `try again later${window}`;
   }
   const at = timeText(now + retryAfterMs);
   const atLeast = retryAfterMs >= maxRetryAfterMs ? 'at least ' : '';

@@ -1,22 +1,19 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
 import jsonPatch from 'fast-json-patch';
-import { serviceAccountOf } from '../../src/credentials/credential.ts';
-import type { Operation, Outcome, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
+import type { Operation, Outcome, PlacementDecision } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
+import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { decidedOutcome, uncheckedRecord } from '../../src/placement/record/read.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { nodesPinnedBy } from '../../src/placement/pod/terms.ts';
 import { runningPodWarnings } from '../../src/placement/running-pod.ts';
-import { namedNodeArchitecture, skipReasonOf } from '../../src/placement/rules/skip.ts';
 import type { Policies } from '../../src/policy/effective/policies.ts';
-import { createConfirm } from '../../src/cluster/confirm-refusal.ts';
-import type { FactsByImage, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
-import { placingOf, templatePullSecrets, type Placing } from '../../src/webhook/workloads.ts';
+import { placementOf } from '../../src/cluster/placement-of-pod.ts';
+import { admittedPodOf, templatePullSecrets, type AdmittedPod } from '../../src/webhook/workloads.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
-import type { PullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import type { Subject } from './input.ts';
@@ -40,8 +37,6 @@ export interface RunningNow {
   readonly widened?: true;
 }
 
-type PlacementInputOf = Omit<PlacementInput, 'facts' | 'nodes' | 'pullability'>;
-
 export interface Explanation {
   readonly subject: Subject;
   /** The decision, or why the object is invalid. */
@@ -64,87 +59,72 @@ export interface Explanation {
 
 /**
  * Creates a function that explains an object. It rejects only when `stop` aborts.
- * @param options.pullableNodes absent without agents
  */
 export function createExplainer(
-  options: Pick<PodFacts, 'factsOfPod' | 'brokenNotes' | 'budgetMs'> & {
-    readonly pullableNodes: PullableNodes | undefined;
+  options: Pick<PodFacts, 'factsOfPod' | 'pullableNodes' | 'brokenNotes' | 'budgetMs'> & {
     readonly nodes: NodeClasses | undefined;
     readonly policies: Policies;
     readonly podContext: PodContext;
     readonly stop: AbortSignal;
   },
 ): (subject: Subject) => Promise<Explanation> {
-  const { factsOfPod, brokenNotes, budgetMs, policies, podContext, stop } = options;
-  const { pullableNodes, nodes: classes } = options;
-  const confirm = createConfirm(factsOfPod, systemClock);
+  const { factsOfPod, pullableNodes, brokenNotes, budgetMs, nodes, policies, podContext, stop } = options;
 
   async function decided(subject: Subject): Promise<Explanation['outcome']> {
-    const placing = placingOf(subject.request, subject.kind);
-    const { pod, template, basePath } = placing;
-    const { namespace } = subject;
+    const { namespace, node } = subject;
+    const { pod, template, basePath } = admittedPodOf(subject.request, subject.kind);
     const namespaceLabels = await podContext.namespaceLabels(namespace, stop);
-    const { labels, ownerReferences } = pod.metadata ?? {};
-    const owners = template === undefined ? ownerReferences : [ownerOfPods(subject)];
-    const policyNow = () => policies.policyOf({ namespace, namespaceLabels, labels, owners });
-    const policy = policyNow();
-    const nodesOfPods = [subject.node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
+    const nodesOfPods = [node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
     const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, nodesOfPods);
-    const common = { pod, namespace, namespaceLabels, policy, nodeArchitecture };
-    const input = template === undefined ? common : { ...common, template };
-    const uses = imagesOf(pod.spec);
-    const isSkipped = skipReasonOf(input, uses) !== undefined && namedNodeArchitecture(input) === undefined;
-    // A pod in a file has not passed admission, which would add the pull secrets of its service account.
-    const pullSecrets = templatePullSecrets(pod);
-    const serviceAccount = serviceAccountOf(namespace, pod.spec.serviceAccountName);
-    const wanted: FactsWanted = { uses, namespace, pullSecrets, serviceAccount, budgetMs };
-    const facts: FactsByImage = isSkipped ? new Map() : await factsOfPod(wanted);
-    const asksNodes = placing.kind === 'Pod' && policy.requirePullableNodes;
-    const nodes = asksNodes ? await pullableNodes?.({ ...wanted, facts }) : undefined;
-    // The lookups have shown whether agents answer.
-    const settled = { ...input, policy: policyNow() };
-    const decideBy = (known: FactsByImage, subject: PlacementInputOf = settled): PlacementDecision =>
-      decide({
-        ...subject,
-        facts: (image) => known.get(image),
-        ...(classes && { nodes: classes }),
-        ...(nodes && { pullability: (image: string) => nodes.get(image) }),
-      });
-    const first = decideBy(facts);
-    const confirming = first.required?.length === 0 ? confirm(wanted, facts) : undefined;
-    const confirmed = confirming ? await confirming : facts;
-    const decision = confirming ? decideBy(confirmed) : first;
-    const isWorkload = template === 'workload' && decision.outcome !== 'denied';
-    const nextPods = isWorkload ? decideBy(confirmed, { ...common, policy: settled.policy }) : undefined;
-    const patch = patchPod(pod, decision, basePath);
-    const patched = patchedObject(subject.request.object, patch);
-    const { node } = subject;
-    const onNode = runningPodWarnings({
+    const target = {
       pod,
+      namespace,
+      // A pod in a file has not passed admission, which would add the pull secrets of its service account.
+      pullSecrets: templatePullSecrets(pod),
+      isForPerson: true,
+      ...(template !== undefined && { template, owners: [ownerOfPods(subject)] }),
+    };
+    const sources = {
+      policies,
+      namespaceLabels: () => namespaceLabels,
+      nodeArchitecture,
+      nodeClasses: () => nodes,
+      factsOfPod,
+      pullableNodes,
+      clock: systemClock,
+    };
+    const { decision, input } = await placementOf(target, sources, { budgetMs });
+    const isWorkload = template === 'workload' && decision.outcome !== 'denied';
+    const { template: _, ...ofNextPods } = input;
+    const patch = patchPod(pod, decision, basePath);
+    const onNode = runningPodWarnings({
+      ...input,
       oldPod: undefined,
-      facts: (image) => facts.get(image),
       nodeArchitecture: node === undefined ? undefined : nodeArchitecture(node),
-      nodes: classes,
     });
     return {
       decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
       patch,
-      patched,
+      patched: patchedObject(subject.request.object, patch),
       basePath,
-      broken: brokenAmong(uses, facts, namespace),
+      broken: brokenAmong(imagesOf(pod.spec), input.facts, namespace),
       ...(isOfCluster(subject, pod) && { running: runningNow(pod, node, nodeArchitecture) }),
-      ...(nextPods && { nextPods }),
+      ...(isWorkload && { nextPods: decide(ofNextPods) }),
       pods: (subject.pods ?? []).map((each) => runningNow(each, each.spec.nodeName, nodeArchitecture)),
     };
   }
 
   /** By digest; by its name if the digest is not known. */
-  function brokenAmong(uses: readonly ImageUse[], facts: FactsByImage, namespace: string) {
+  function brokenAmong(
+    uses: readonly ImageUse[],
+    facts: (image: string) => ImageFacts | undefined,
+    namespace: string,
+  ) {
     const now = systemClock.now();
     return brokenNotes.filter(({ namespaces, until, digest, image: noted }) => {
       if (until <= now || !namespaces.includes(namespace)) return false;
       return uses.some(({ image }) => {
-        const known = facts.get(image)?.digest;
+        const known = facts(image)?.digest;
         return known === undefined ? image === noted : known === digest;
       });
     });
@@ -182,12 +162,12 @@ function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
 }
 
 /** Whether the pod has a node or a recorded decision. */
-function isOfCluster({ kind, node }: Subject, pod: Placing['pod']): boolean {
+function isOfCluster({ kind, node }: Subject, pod: AdmittedPod['pod']): boolean {
   return kind === 'Pod' && (node !== undefined || decidedOutcome(pod) !== undefined);
 }
 
 function runningNow(
-  pod: Placing['pod'],
+  pod: AdmittedPod['pod'],
   node: string | undefined,
   architectureOf: (node: string) => string | undefined,
 ): RunningNow {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { createPullableNodes, type PullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
@@ -31,6 +32,9 @@ const readingSecretsMs = 6000;
 /** A request through the API server may wait for a place this long. */
 const waitingMs = 60_000;
 
+/** Node names are good enough here. The hostname label differs on few clusters. */
+const nodeHostnames = (node: string): readonly string[] => [node];
+
 export interface PodFacts {
   readonly factsOfPod: FactsOfPod;
   /** Who looked up the images, and with which credentials, as the words after `looked up`. */
@@ -39,6 +43,8 @@ export interface PodFacts {
   readonly insideCluster: string | undefined;
   readonly pullSecrets: PullSecrets;
   readonly fleet: Fleet | undefined;
+  /** Absent without agents, which alone know it. */
+  readonly pullableNodes: PullableNodes | undefined;
   readonly brokenNotes: readonly BrokenImage[];
   /** Time limit for the images of one pod. */
   readonly budgetMs: number;
@@ -74,8 +80,8 @@ export async function openPodFacts(options: Options, opened: AsyncDisposableStac
 function noticingAgents(factsOfPod: FactsOfPod): Pick<PodFacts, 'factsOfPod' | 'agentsAnswer'> {
   let agentsAnswer = true;
   return {
-    factsOfPod: async (wanted) => {
-      const found = await factsOfPod(wanted);
+    factsOfPod: async (request) => {
+      const found = await factsOfPod(request);
       agentsAnswer &&= ![...found.values()].some(({ error }) => error?.hint === noAgentsHint);
       return found;
     },
@@ -98,7 +104,7 @@ function factsOfCluster(
     serviceAccount === undefined
       ? `kubectl -n ${release.namespace} exec deployment/${release.name}-controller -- archwright`
       : undefined;
-  return { factsOfPod, lookups, insideCluster, fleet: undefined };
+  return { factsOfPod, lookups, insideCluster, fleet: undefined, pullableNodes: undefined };
 }
 
 async function factsOfOwn(
@@ -109,7 +115,7 @@ async function factsOfOwn(
   const { dockerConfigs, log, metrics } = context;
   const configuration =
     lookupsBy === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
-  const { memory, fleet, ready, places } = await openImageFacts(
+  const { cache, requestOf, fleet, ready, places } = await openImageFacts(
     {
       configuration: () => configuration,
       dockerConfigs,
@@ -127,11 +133,13 @@ async function factsOfOwn(
   await fleet?.grouped(patience);
   const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);
   const counters = bindCounters(metrics);
-  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock: systemClock, log });
+  const common = { requestOf, pullSecrets, clock: systemClock, log };
+  const factsOfPod = createFactsOfPod({ ...common, cache, counters, broken });
+  const pullableNodes = fleet && createPullableNodes({ ...common, fleet, nodeHostnames });
   const lookups = fleet
     ? `by the agents of ${configuration.agents.join(', ')}, with their credentials and those of the pods`
     : `from this machine, ${ownCredentials(places)}`;
-  return { factsOfPod, lookups, insideCluster: undefined, fleet };
+  return { factsOfPod, lookups, insideCluster: undefined, fleet, pullableNodes };
 }
 
 /** Names the files that exist. */

@@ -9,7 +9,7 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import type { Attempt } from '../../src/registry/manifest-lookup.ts';
 import type { CliContext } from '../program/context.ts';
 import { openInspection } from '../wiring/inspection.ts';
-import { openMemory } from '../wiring/image-facts.ts';
+import { openFactsCache } from '../wiring/image-facts.ts';
 
 /** A credential source, for people. */
 export interface NamedSource {
@@ -48,13 +48,13 @@ export async function inspectImages(
       return inspection.inspector.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
     },
   };
-  const memory = await openMemory({ configuration: current, inspector: traced, log, metrics });
-  opened.defer(() => memory.close());
+  const cache = await openFactsCache({ configuration: current, source: traced, log, metrics });
+  opened.defer(() => cache.close());
   const batches = Math.ceil(request.images.length / concurrentImages);
   const deadlineMs = (batches + 1) * configuration.inspectTimeout;
   const { pullSecrets = createPullSecretSource([]), ...rest } = request;
   const wanted = { ...rest, pullSecrets, deadlineMs };
-  const results = await answerFacts(wanted, signal, { memory, clock: systemClock, log });
+  const results = await answerFacts(wanted, signal, { cache, clock: systemClock, log });
   const sources = inspection.sources.map(({ source, place }) => ({
     name: source.name,
     place,

@@ -6,7 +6,7 @@ import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
 import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
-import { scopeOf } from '../../src/images/memory/scope.ts';
+import { scopeOf } from '../../src/images/cache/scope.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
@@ -130,7 +130,7 @@ class Search {
     const refused = new Map<string, string>();
     for (const { os, wanted } of users) {
       const request = await this.#requestOf(of, wanted, signal);
-      const scope = scopeOf(request.pullCredentials);
+      const scope = scopeOf({ pullCredentials: request.pullCredentials });
       if (refused.has(scope)) continue;
       try {
         return { list: await this.#options.lists.tags(request, signal), request, os };
@@ -151,7 +151,7 @@ class Search {
   ): Promise<ImageRequest> {
     const source = await this.#options.pullSecrets.source(namespace, pullSecrets, signal);
     const pullCredentials = await source.lookup(reference.repository);
-    const request = { image, reference, pullPolicy: 'IfNotPresent', pullCredentials, namespace } as const;
+    const request = { image, reference, maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials, namespace };
     return serviceAccount === undefined ? request : { ...request, serviceAccount };
   }
 }

@@ -5,7 +5,7 @@
  */
 import { SingleFlight } from '../../src/async/single-flight.ts';
 import type { ImageRequest } from '../../src/images/facts/facts.ts';
-import { scopedKey, scopeOf, withAccount } from '../../src/images/memory/scope.ts';
+import { scopedKey, scopeOf } from '../../src/images/cache/scope.ts';
 import type { TagSource } from '../../src/images/sources/tag-source.ts';
 import type { TagList } from '../../src/registry/manifest-lookup.ts';
 
@@ -24,8 +24,7 @@ export class TagLists {
   /** @throws RegistryError, CredentialError, the reason of the signal */
   async tags(request: ImageRequest, signal: AbortSignal): Promise<TagList> {
     const { repository } = request.reference;
-    const scope = withAccount(scopeOf(request.pullCredentials), request.serviceAccount);
-    const key = scopedKey(repository, scope);
+    const key = scopedKey(repository, scopeOf(request));
     const known = this.#shared.get(repository) ?? this.#scoped.get(key);
     return known ?? (await this.#running.run(key, (running) => this.#list(key, request, running), signal));
   }

@@ -20,12 +20,12 @@ export async function searchNewerTags(
   const { io, stop } = invocation;
   const progress = createProgress(io);
   await using opened = new AsyncDisposableStack();
-  const { memory, tags } = await openCachedLookups(invocation, context, opened);
+  const { cache, tags } = await openCachedLookups(invocation, context, opened);
   try {
     return await findNewerTags(judged.pods, {
       ...judged,
       lists: new TagLists(tags),
-      inspector: memory,
+      inspector: { lookup: (request, options) => cache.get(request, options) },
       stop,
       onProgress: (done, of) => progress.show(`newer tags of ${done} of ${of} images`),
       onProblem: (problem) => {

@@ -6,7 +6,7 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { homeDirectory } from './home.ts';
-import { openMemory } from './image-facts.ts';
+import { openFactsCache, openRequestOf } from './image-facts.ts';
 import { openInspection } from './inspection.ts';
 
 export const cacheFlags = {
@@ -38,9 +38,10 @@ export async function openCachedLookups(
   opened.defer(() => inspection.close());
   const stateDir = flags.has('no-cache') ? undefined : await cacheDirectory(io);
   const { inspector, tags } = inspection;
-  const memory = await openMemory({ configuration: current, inspector, stateDir, log, metrics });
-  opened.defer(() => memory.close());
-  return { memory, tags };
+  const source = inspector;
+  const cache = await openFactsCache({ configuration: current, source, stateDir, log, metrics });
+  opened.defer(() => cache.close());
+  return { cache, requestOf: openRequestOf(current), tags };
 }
 
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */

@@ -5,7 +5,7 @@
  */
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, FactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import {
   factsAudience,
   factsPath,
@@ -65,19 +65,19 @@ export class ClusterFacts {
     this.#options = options;
   }
 
-  readonly factsOfPod: FactsOfPod = async (wanted): Promise<FactsByImage> => {
+  readonly factsOfPod: FactsOfPod = async (request): Promise<FactsByImage> => {
     const { stop, onProblem } = this.#options;
-    const invalid = wanted.uses.flatMap(({ image }) => this.#invalid(image) ?? []);
+    const invalid = request.uses.flatMap(({ image }) => this.#invalid(image) ?? []);
     const found = new Map(invalid.map((facts) => [facts.image, facts]));
-    const uses = wanted.uses.filter(({ image, pullPolicy }) => pullPolicy !== 'Never' && !found.has(image));
+    const uses = request.uses.filter(({ image, pullPolicy }) => pullPolicy !== 'Never' && !found.has(image));
     if (uses.length === 0) return found;
     try {
-      const facts = await this.#retried(() => this.#request({ ...wanted, uses }));
+      const facts = await this.#retried(() => this.#request({ ...request, uses }));
       return new Map([...found, ...facts.map((each) => [each.image, each] as const)]);
     } catch (error) {
       stop.throwIfAborted();
       onProblem(
-        `images of namespace ${wanted.namespace} could not be looked up: ${messageOf(error)}${hintFor(error)}`,
+        `images of namespace ${request.namespace} could not be looked up: ${messageOf(error)}${hintFor(error)}`,
       );
       return found;
     }
@@ -94,9 +94,9 @@ export class ClusterFacts {
     }
   }
 
-  async #request(wanted: FactsWanted): Promise<readonly ImageFacts[]> {
+  async #request(ofPod: FactsRequest): Promise<readonly ImageFacts[]> {
     const { client, release, stop: signal } = this.#options;
-    const { namespace, uses, pullSecrets, serviceAccount, budgetMs } = wanted;
+    const { namespace, uses, pullSecrets, serviceAccount, budgetMs, maxAgeMs } = ofPod;
     const token = await this.#tokenFor(namespace);
     const body = {
       token: reveal(token),
@@ -106,6 +106,7 @@ export class ClusterFacts {
       pullSecrets: pullSecrets.names.filter(({ length }) => length <= maxSecretName).slice(0, maxPullSecrets),
       serviceAccount: pullSecrets.serviceAccount ?? serviceAccount?.name ?? 'default',
       deadlineMs: budgetMs,
+      ...(maxAgeMs !== undefined && { maxAgeMs }),
     };
     const service = `https:${release.name}-controller:${factsPortName}`;
     const path = `/api/v1/namespaces/${release.namespace}/services/${service}/proxy${factsPath}`;

@@ -1,12 +1,10 @@
 /** Opens the fleet of agents: discovery by the setting `agents`, and mutual TLS. */
-import { openConnection } from '../../src/fleet/agents/connection.ts';
-import { agentNameOn, agentServerName } from '../../src/fleet/agents/identity.ts';
-import { dnsDiscovery, parseDnsName } from '../../src/fleet/discovery/dns.ts';
-import { endpointSliceDiscovery } from '../../src/fleet/discovery/endpointslices.ts';
-import { staticDiscovery, type Discovery } from '../../src/fleet/discovery/discovery.ts';
+import { openConnection } from '../../src/fleet/connection.ts';
+import { agentNameOn, agentServerName } from '../../src/fleet/identity.ts';
+import { dnsDiscovery, parseDnsName } from '../../src/fleet/dns.ts';
+import { endpointSliceDiscovery } from '../../src/fleet/endpointslices.ts';
+import { staticDiscovery, type Discovery } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
-import { lateConnection } from '../../src/fleet/agents/late-connection.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
 import { startReflector } from '../../src/kube/watch/reflector.ts';
@@ -22,7 +20,6 @@ export interface OpenFleetOptions
     Pick<Configuration, 'agents' | 'agentTlsDir'>,
     Partial<Pick<Configuration, 'certificates' | 'pullSecretNodes'>> {
   readonly client: KubeClient | undefined;
-  readonly freshness: FreshnessSettings;
   readonly log: Log;
   readonly metrics: Metrics;
   /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
@@ -31,7 +28,7 @@ export interface OpenFleetOptions
 
 /** Connects to the agents. @returns undefined if no agents are configured */
 export async function openFleet(options: OpenFleetOptions) {
-  const { agents, agentTlsDir, freshness, log, metrics } = options;
+  const { agents, agentTlsDir, mayWait = false, log, metrics } = options;
   if (agents.length === 0) return undefined;
   if (agentTlsDir === undefined) {
     throw new UsageError(
@@ -40,13 +37,11 @@ export async function openFleet(options: OpenFleetOptions) {
   }
   const discovery = discover(options);
   const serverNameOf = serverNames(discovery, options);
-  const open = () => openConnection({ dir: agentTlsDir, serverNameOf, log, metrics });
   const pullSecretNodes = watchPullSecretNodes(options);
-  const connection = options.mayWait === true ? lateConnection(open, log) : await open();
+  const connection = await openConnection({ dir: agentTlsDir, serverNameOf, mayWait, log, metrics });
   const fleet = createFleet({
     discovery,
     connection,
-    freshness,
     pullSecretNodes,
     clock: systemClock,
     log,

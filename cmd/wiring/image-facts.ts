@@ -1,12 +1,14 @@
 /**
- * Image facts of a subcommand: memory in front of the agents, or of registries without `--agents`. Times,
+ * Image facts of a subcommand: a cache in front of the agents, or of registries without `--agents`. Times,
  * size and overrides come from the live configuration.
  */
 import { join } from 'node:path';
-import { FactsFile } from '../../src/images/memory/disk.ts';
-import type { ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
-import { createFactsMetrics } from '../../src/images/memory/metrics.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
+import { FactsFile } from '../../src/images/cache/facts-file.ts';
+import { createFactsMetrics } from '../../src/images/cache/metrics.ts';
+import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import { createRequestOf, type RequestOf } from '../../src/images/image-request.ts';
+import type { Reference } from '../../src/images/references/reference.ts';
 import { compileRegistryRules } from '../../src/images/sources/registry-rules.ts';
 import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -16,12 +18,12 @@ import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { derived } from './derived.ts';
 import { openFleet } from './fleet.ts';
-import { liveFreshness, openInspection, type InspectionOptions } from './inspection.ts';
+import { liveCacheTimes, openInspection, type InspectionOptions } from './inspection.ts';
 
-export interface MemoryOptions {
+export interface FactsCacheOptions {
   readonly configuration: () => Configuration;
-  readonly inspector: ImageFactsSource;
-  /** Whether `inspector` is the fleet of agents. */
+  readonly source: ImageFactsSource;
+  /** Whether `source` is the fleet, whose agents limit the requests to each registry themselves. */
   readonly isFleet?: boolean;
   /** Directory of the state file. Without one, facts do not survive a restart. */
   readonly stateDir?: string | undefined;
@@ -31,48 +33,56 @@ export interface MemoryOptions {
   readonly metrics: Metrics;
 }
 
-/** Creates the memory and loads the state file, if there is one. Close it at the end. */
-export async function openMemory(options: MemoryOptions): Promise<FactsMemory> {
-  const { configuration, inspector, isFleet = false, stateDir, concurrentLookups, log, metrics } = options;
+/** Creates the cache and loads the state file, if there is one. Close it at the end. */
+export async function openFactsCache(options: FactsCacheOptions): Promise<FactsCache> {
+  const { configuration, source, isFleet = false, stateDir, concurrentLookups, log, metrics } = options;
   const { cacheSize, inspectTimeout, maxRequestsPerRegistry } = configuration();
-  const file =
-    stateDir === undefined ? undefined : new FactsFile({ path: join(stateDir, 'image-facts.ndjson'), log });
-  const overrides = derived(configuration, (from) => {
-    const own = compileOverrides(from.imageOverrides, systemClock);
-    const refused = compileRegistryRules(from, systemClock);
-    return {
-      find: (...image: Parameters<Overrides['find']>) => own.find(...image) ?? refused(...image),
-      levelOf: own.levelOf,
-    };
-  });
-  const memory = new FactsMemory({
-    source: inspector,
-    log,
-    freshness: liveFreshness(configuration),
-    overrides: {
-      find: (image, reference) => overrides().find(image, reference),
-      get levelOf() {
-        return overrides().levelOf;
-      },
-      get version() {
-        return overrides();
-      },
-    },
-    tagsAnswerForDigests: !isFleet,
-    namespacesShareLookups: !isFleet,
+  const path = stateDir === undefined ? undefined : join(stateDir, 'image-facts.ndjson');
+  const file = path === undefined ? undefined : new FactsFile({ path, log });
+  const cache = new FactsCache({
+    source,
+    refreshAfterMs: () => configuration().revalidateInterval,
+    overrides: liveOverrides(configuration),
     maxBytes: cacheSize,
     lookupTimeoutMs: inspectTimeout,
+    file,
     metrics: createFactsMetrics(metrics),
-    ...(file && { file }),
+    log,
     ...(concurrentLookups !== undefined && { concurrentLookups }),
-    // Each lookup sends its requests one after the other. The agents limit theirs themselves.
+    // Each lookup sends its requests one after the other.
     ...(!isFleet && { lookupsPerHost: maxRequestsPerRegistry }),
   });
   if (file) {
-    const count = await file.load((facts) => memory.learn(facts));
+    const count = await file.load((facts) => cache.learn(facts));
     log.info({ count }, 'loaded image facts from the state file');
   }
-  return memory;
+  return cache;
+}
+
+/** `[[imageOverrides]]` and the rules on registries. Matching costs more than the rest of a request. */
+function liveOverrides(configuration: () => Configuration): Overrides {
+  const current = derived(configuration, (from) => {
+    const own = compileOverrides(from.imageOverrides, systemClock);
+    const refused = compileRegistryRules(from, systemClock);
+    const found = new WeakMap<Reference, ImageFacts | 'none'>();
+    const find: Overrides['find'] = (image, reference) => {
+      const known = found.get(reference) ?? own.find(image, reference) ?? refused(image, reference) ?? 'none';
+      found.set(reference, known);
+      return known === 'none' ? undefined : known;
+    };
+    return { find, levelOf: own.levelOf };
+  });
+  return {
+    find: (image, reference) => current().find(image, reference),
+    get levelOf() {
+      return current().levelOf;
+    },
+  };
+}
+
+/** Requests by the live configuration. */
+export function openRequestOf(configuration: () => Configuration): RequestOf {
+  return createRequestOf(liveCacheTimes(configuration), configuration().serviceAccountTokens);
 }
 
 export interface ImageFactsOptions extends InspectionOptions {
@@ -88,19 +98,18 @@ export interface ImageFactsOptions extends InspectionOptions {
  */
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
-  const freshness = liveFreshness(configuration);
-  const open = await openFleet({ ...configuration(), client, freshness, log, metrics, mayWait });
-  const source = open ?? (await openInspection(options));
-  opened.defer(() => source.close());
-  const inspector = 'fleet' in source ? source.fleet : source.inspector;
-  const isFleet = open !== undefined;
-  const memory = await openMemory({ configuration, inspector, isFleet, log, metrics });
-  opened.defer(() => memory.close());
+  const open = await openFleet({ ...configuration(), client, log, metrics, mayWait });
+  const own = open ?? (await openInspection(options));
+  opened.defer(() => own.close());
+  const source = 'fleet' in own ? own.fleet : own.inspector;
+  const cache = await openFactsCache({ configuration, source, isFleet: open !== undefined, log, metrics });
+  opened.defer(() => cache.close());
   return {
-    memory,
+    cache,
+    requestOf: openRequestOf(configuration),
     fleet: open?.fleet,
     ready: async (signal: AbortSignal) => open?.ready(signal),
     /** Where this machine's credentials are; empty if agents look up images. */
-    places: 'sources' in source ? source.sources.map(({ place }) => place) : [],
+    places: 'sources' in own ? own.sources.map(({ place }) => place) : [],
   };
 }

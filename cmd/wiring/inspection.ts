@@ -18,7 +18,7 @@ import {
 } from '../../src/credentials/docker/docker-config-file.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
-import type { FreshnessSettings } from '../../src/images/memory/freshness.ts';
+import type { CacheTimes } from '../../src/images/image-request.ts';
 import {
   createRegistrySource,
   type RegistrySourceOptions,
@@ -51,8 +51,6 @@ export interface InspectionOptions {
   readonly metrics?: Metrics | undefined;
   /** Ends programs that run for a person's command. */
   readonly stop?: AbortSignal | undefined;
-  /** Called with the documents that prove the facts of a digest; empty if they are too large to be sent. */
-  readonly onDocuments?: RegistrySourceOptions['onDocuments'];
 }
 
 export interface OpenSource {
@@ -85,8 +83,6 @@ export async function openInspection(options: InspectionOptions) {
     endpoints,
     credentials,
     mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
-    freshness: liveFreshness(configuration),
-    ...(options.onDocuments && { onDocuments: options.onDocuments }),
   };
   return {
     inspector: createRegistrySource(access),
@@ -110,13 +106,10 @@ export async function openInspection(options: InspectionOptions) {
   };
 }
 
-export function liveFreshness(configuration: () => Configuration): FreshnessSettings {
+export function liveCacheTimes(configuration: () => Configuration): CacheTimes {
   return {
     get ifNotPresentCacheTimeMs() {
       return configuration().ifNotPresentCacheTime;
-    },
-    get revalidateIntervalMs() {
-      return configuration().revalidateInterval;
     },
     get pullAlwaysCacheTimeMs() {
       return configuration().pullAlwaysCacheTime;

@@ -19,7 +19,7 @@ import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
 import { roleProblem } from './roles.ts';
 
 export interface ApiOptions {
-  readonly memory: FactsOptions['memory'];
+  readonly cache: FactsOptions['cache'];
   readonly info: () => Readonly<Record<string, unknown>>;
   readonly limits: ApiLimits;
   readonly clock: Clock;
@@ -68,7 +68,7 @@ class Api {
     this.#options = options;
     this.#bodies = new BodyBudget(options.limits.maxBodiesBytes);
     this.#meters = bindAgentMetrics(options.metrics, () => ({
-      images: options.memory.size,
+      images: options.cache.size,
       open: this.#openRequests,
     }));
   }
@@ -145,13 +145,13 @@ class Api {
 
   /** One line per image as soon as its facts are found; the header at once shows that the agent works. */
   async #sendFacts(ctx: Context, request: FactsRequest): Promise<void> {
-    const { clock, memory, log } = this.#options;
+    const { clock, cache, log } = this.#options;
     ctx.respond = false;
     ctx.res.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     const lines = new PassThrough();
     this.#unread.add(lines);
     const isSent = pipeline(lines, ctx.res);
-    const isAnswered = answerFacts(request, disconnected(ctx), { memory, clock, log }, (facts) => {
+    const isAnswered = answerFacts(request, disconnected(ctx), { cache, clock, log }, (facts) => {
       this.#meters.image(facts);
       lines.write(`${JSON.stringify(facts)}\n`);
       if (this.#hasTooMuchUnread(lines)) ctx.res.destroy();
@@ -167,10 +167,10 @@ class Api {
   }
 
   #getFacts(ctx: Context): void {
-    const { clock, limits, log, memory } = this.#options;
+    const { clock, limits, log, cache } = this.#options;
     if (this.#streams >= limits.factsStreams) throw new ApiError('overloaded', 'too many concurrent readers');
     this.#streams += 1;
-    const stream = streamFacts(memory, limits.maxStreamBytes);
+    const stream = streamFacts(cache, limits.maxStreamBytes);
     stream.once('error', (error) => log.error({ err: error }, 'sending image facts failed unexpectedly'));
     const stopTimer = clock.timer(limits.streamTimeoutMs, () => ctx.res.destroy());
     ctx.res.once('close', () => {

@@ -11,9 +11,7 @@ import {
   type CredentialSource,
   type ServiceAccountName,
 } from '../../src/credentials/credential.ts';
-import type { PullPolicy } from '../../src/images/facts/facts.ts';
 import { parseJson, type JsonObject } from '../../src/http/json.ts';
-import { isDigest } from '../../src/images/references/grammar.ts';
 import { isRecord } from '../../src/names/values.ts';
 import { ApiError } from './api-error.ts';
 
@@ -26,12 +24,10 @@ const maxFieldLength = 64;
 /** No registry answers faster than the minimum. The API server limits a webhook to 30 s. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
 
-const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
-
 interface ImageRequest {
   readonly image: string;
-  readonly pullPolicy: PullPolicy;
-  readonly knownDigest?: string;
+  /** How old the answer may be. Absent in the body: Infinity, which JSON has not. */
+  readonly maxAgeMs: number;
 }
 
 export interface FactsRequest {
@@ -64,16 +60,12 @@ function readImages(value: unknown): ImageRequest[] {
   if (value.length > maxImages) throw wrong('images', `expected at most ${maxImages}`);
   return value.map((item: unknown, index) => {
     const where = `images.${index}`;
-    const { image, pullPolicy, knownDigest } = object(item, where, ['image', 'pullPolicy', 'knownDigest']);
+    const { image, maxAgeMs = Number.POSITIVE_INFINITY } = object(item, where, ['image', 'maxAgeMs']);
     if (typeof image !== 'string' || image === '' || image.length > maxImageLength)
       throw wrong(`${where}.image`, `expected a string of 1 to ${maxImageLength} characters`);
-    const policy = pullPolicies.find((name) => name === pullPolicy);
-    if (policy === undefined)
-      throw wrong(`${where}.pullPolicy`, `expected one of ${pullPolicies.join(', ')}`);
-    if (knownDigest === undefined) return { image, pullPolicy: policy };
-    if (typeof knownDigest !== 'string' || !isDigest(knownDigest))
-      throw wrong(`${where}.knownDigest`, 'expected a digest');
-    return { image, pullPolicy: policy, knownDigest };
+    if (typeof maxAgeMs !== 'number' || !(maxAgeMs >= 0))
+      throw wrong(`${where}.maxAgeMs`, 'expected a number of milliseconds');
+    return { image, maxAgeMs };
   });
 }
 

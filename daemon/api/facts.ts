@@ -1,19 +1,19 @@
 /**
- * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The memory looks up
+ * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The cache looks up
  * images in registries if needed, and shares its places fairly by namespace and registry host. A disconnected
  * client ends its lookups.
  */
 import { setMaxListeners } from 'node:events';
 import { Readable } from 'node:stream';
 import { failedFacts, isOfPod, type ImageFacts } from '../../src/images/facts/facts.ts';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
+import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { FactsRequest } from './facts-request.ts';
 
 export interface FactsOptions {
-  readonly memory: Pick<FactsMemory, 'lookup' | 'shared' | 'size'>;
+  readonly cache: Pick<FactsCache, 'get' | 'shared' | 'size'>;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -29,7 +29,7 @@ const chunkLength = 16 * 1024;
 export async function answerFacts(
   { images, namespace, pullSecrets, serviceAccount, deadlineMs }: FactsRequest,
   gone: AbortSignal,
-  { memory, clock, log }: FactsOptions,
+  { cache, clock, log }: FactsOptions,
   onFacts: (facts: ImageFacts) => void = () => undefined,
 ): Promise<readonly ImageFacts[]> {
   const deadline = AbortSignal.timeout(deadlineMs);
@@ -42,7 +42,7 @@ export async function answerFacts(
       reference = parseReference(image);
       const pullCredentials = await pullSecrets.lookup(reference.repository, signal);
       const lookup = { image, reference, ...how, pullCredentials, ...ofPod };
-      return await memory.lookup(lookup, { signal });
+      return await cache.get(lookup, { signal });
     } catch (error) {
       if (reference === undefined && error instanceof InvalidReference) {
         return failedFacts(image, { code: 'invalid-reference', message: error.message }, clock.now());
@@ -67,23 +67,20 @@ export async function answerFacts(
   return facts;
 }
 
-/** All facts that the memory shares, as newline-delimited JSON in chunks of some KiB. */
-export function streamFacts(memory: FactsOptions['memory'], maxBytes: number): Readable {
-  return Readable.from(chunks(memory, maxBytes), { objectMode: false });
+/** All shared facts of the cache, as newline-delimited JSON in chunks of some KiB. */
+export function streamFacts(cache: Pick<FactsCache, 'shared'>, maxBytes: number): Readable {
+  return Readable.from(chunks(cache, maxBytes), { objectMode: false });
 }
 
-/** Used entries move to the end while the memory is read, so their number is limited too. */
-function* chunks(memory: FactsOptions['memory'], maxBytes: number): Generator<string> {
-  let images = memory.size;
+function* chunks(cache: Pick<FactsCache, 'shared'>, maxBytes: number): Generator<string> {
   let bytes = 0;
   let chunk = '';
-  for (const facts of memory.shared()) {
-    // The memory does not share these. This check is a second safeguard.
+  for (const facts of cache.shared()) {
+    // The cache does not share these. This check is a second safeguard.
     if (isOfPod(facts)) continue;
     const line = `${JSON.stringify(facts)}\n`;
     bytes += Buffer.byteLength(line);
-    images -= 1;
-    if (images < 0 || bytes > maxBytes) break;
+    if (bytes > maxBytes) break;
     chunk += line;
     if (chunk.length < chunkLength) continue;
     yield chunk;

@@ -30,7 +30,7 @@ const requestSeconds = histogram(
 
 const openRequests = gauge('archwright_agent_open_requests', 'Open requests for facts.');
 
-const knownImages = gauge('archwright_agent_known_images', 'Images whose facts are in memory.');
+const knownImages = gauge('archwright_agent_known_images', 'Images in the cache.');
 
 /** Every metric of this folder, for the documentation. */
 export const agentMetrics: readonly MetricSpec[] = [

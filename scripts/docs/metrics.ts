@@ -8,7 +8,7 @@ import { features } from '../../src/controller/features.ts';
 import { leadingMetrics } from '../../src/controller/leadership/metrics.ts';
 import { controllerMetrics } from '../../src/controller/metrics.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
-import { factsMetricSpecs } from '../../src/images/memory/metrics.ts';
+import { factsMetricSpecs } from '../../src/images/cache/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';

@@ -1,21 +1,21 @@
 /**
- * Drifted tags in the memory of the webhook. A watch on the controller's notes forgets the facts of a tag's
+ * Drifted tags in the cache of the webhook. A watch on the controller's notes forgets the facts of a tag's
  * former digest, so the next pod is placed by the new one. Agents forget by themselves.
  */
-import type { FactsMemory } from '../images/memory/memory.ts';
+import type { FactsCache } from '../images/cache/cache.ts';
 import { parseDrifted } from '../images/sources/drifted-tags.ts';
 import type { NamedObject } from '../kube/watch/reflector.ts';
 import { watchConfigMap } from './config-map.ts';
 
-export function followDriftedTags(options: NamedObject & { readonly memory: Pick<FactsMemory, 'outdate'> }): {
+export function followDriftedTags(options: NamedObject & { readonly cache: Pick<FactsCache, 'forget'> }): {
   close(): void;
 } {
-  /** Digests by tag. Each is applied once: memory may have newer facts of the tag. */
+  /** Digests by tag. Each is applied once: the cache may have newer facts of the tag. */
   let applied: ReadonlyMap<string, string> = new Map();
   return watchConfigMap(options, (data) => {
     const drifted = parseDrifted(data);
     for (const { image, digest } of drifted)
-      if (applied.get(image) !== digest) options.memory.outdate(image, digest);
+      if (applied.get(image) !== digest) options.cache.forget(image, digest);
     applied = new Map(drifted.map(({ image, digest }) => [image, digest]));
   });
 }

@@ -1,21 +1,17 @@
 /**
- * Image facts for one pod. If memory has them, nothing here is asynchronous. Otherwise one time budget covers
+ * Image facts for one pod. If the cache knows all images, nothing waits. Otherwise one time budget covers
  * everything: pull secrets are read by name, and all images are looked up at once. An image without an answer
  * by then gets older facts or stays unknown. Its lookup goes on, for the next pod.
  */
-import {
-  CredentialError,
-  type CredentialSource,
-  serviceAccountOf,
-  type ServiceAccountName,
-} from '../credentials/credential.ts';
+import { CredentialError, type CredentialSource, serviceAccountOf } from '../credentials/credential.ts';
 import { describeProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
+import type { FactsCache } from '../images/cache/cache.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
-import type { FactsMemory } from '../images/memory/memory.ts';
+import type { Requester, RequestOf } from '../images/image-request.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
-import { createReferenceCache, InvalidReference, type Reference } from '../images/references/reference.ts';
-import type { Pod } from '../kube/api/objects.ts';
+import { InvalidReference } from '../images/references/reference.ts';
+import type { PodTemplate } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import { highestOf } from '../nodes/amd64-level.ts';
 import type { Clock } from '../async/clock.ts';
@@ -27,42 +23,32 @@ import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-se
 /** Facts by image as the pod writes it; an image without an entry is unknown. */
 export type FactsByImage = ReadonlyMap<string, ImageFacts>;
 
-export interface FactsWanted {
+export interface FactsRequest extends Requester {
   readonly uses: readonly ImageUse[];
-  readonly namespace: string;
   readonly pullSecrets: PullSecretNames;
-  /** The pod's; `undefined` without a cluster. */
-  readonly serviceAccount: ServiceAccountName | undefined;
   /** Longest wait, milliseconds. */
   readonly budgetMs: number;
   /** Without any request: neither for images nor for pull secrets. */
-  readonly memoryOnly?: boolean;
+  readonly cacheOnly?: boolean;
+  /** How old facts of tags may be, if less than usual. */
+  readonly maxAgeMs?: number;
 }
 
-export function factsWanted(
-  { spec }: Pick<Pod, 'spec'>,
+export function factsRequestOf(
+  { spec }: Pick<PodTemplate, 'spec'>,
   namespace: string,
   uses: readonly ImageUse[],
   budgetMs: number,
-): FactsWanted {
+): FactsRequest {
   const serviceAccount = serviceAccountOf(namespace, spec.serviceAccountName);
   return { uses, namespace, pullSecrets: { names: pullSecretNames(spec) }, serviceAccount, budgetMs };
 }
 
-/** @throws InvalidReference */
-export function imageRequest(
-  parse: (image: string) => Reference,
-  { image, pullPolicy }: ImageUse,
-  { namespace, serviceAccount }: FactsWanted,
-): ImageRequest {
-  const request = { image, reference: parse(image), pullPolicy, pullCredentials: [], namespace };
-  return serviceAccount === undefined ? request : { ...request, serviceAccount };
-}
-
-export type FactsOfPod = (wanted: FactsWanted) => FactsByImage | Promise<FactsByImage>;
+export type FactsOfPod = (request: FactsRequest) => Promise<FactsByImage>;
 
 export interface FactsOfPodOptions {
-  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'levelOf'>;
+  readonly cache: Pick<FactsCache, 'peek' | 'get' | 'lastKnown' | 'levelOf'>;
+  readonly requestOf: RequestOf;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
   /** Architectures on which images failed although their manifests name them, and missing x86-64 levels. */
@@ -77,57 +63,55 @@ const maxLookups = 256;
 /** Any further ones are unknown. A request of 3 MiB, which the API server has not validated yet, has 100,000. */
 const maxImages = 1024;
 
-interface Missing {
-  readonly request: ImageRequest;
-  /** The failure without pull secrets; the pod's may give access. */
-  readonly failure: ImageFacts | undefined;
-}
-
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
-  const { memory, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
-  const parse = createReferenceCache();
+  const { cache, requestOf, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
 
-  function factsOfPod(wanted: FactsWanted): FactsByImage | Promise<FactsByImage> {
+  async function factsOfPod(request: FactsRequest): Promise<FactsByImage> {
     const found = new Map<string, ImageFacts>();
-    const missing: Missing[] = [];
-    const mayHaveSecrets = pullSecrets.mayHave(wanted.pullSecrets);
-    for (const use of wanted.uses.slice(0, maxImages)) {
+    const missing: ImageRequest[] = [];
+    const mayHaveSecrets = pullSecrets.mayHave(request.pullSecrets);
+    for (const use of request.uses.slice(0, maxImages)) {
       if (use.pullPolicy === 'Never') continue;
-      const request = requestOf(use, wanted);
-      if (request instanceof InvalidReference) {
-        found.set(use.image, failed(use.image, { code: 'invalid-reference', message: request.message }));
+      const ofImage = imageRequestOf(use, request);
+      if (ofImage instanceof InvalidReference) {
+        found.set(use.image, failed(use.image, { code: 'invalid-reference', message: ofImage.message }));
         continue;
       }
-      const facts = wanted.memoryOnly ? memory.lastKnown(request) : memory.recall(request);
-      if (wanted.memoryOnly) {
-        if (facts) found.set(use.image, facts);
-      } else if (facts && (facts.error === undefined || facts.source === 'override' || !mayHaveSecrets))
-        found.set(use.image, facts);
-      else missing.push({ request, failure: facts });
+      const facts = request.cacheOnly ? cache.lastKnown(ofImage) : cache.peek(ofImage);
+      // The pod's secrets may give access to what is refused without them.
+      const isFinal = facts && (!facts.error || facts.source === 'override' || !mayHaveSecrets);
+      if (isFinal || (facts && request.cacheOnly)) found.set(use.image, facts);
+      else missing.push(ofImage);
     }
-    if (missing.length === 0) return asNoted(found, wanted.namespace);
-    return lookUp(wanted, missing, found).then(() => asNoted(found, wanted.namespace));
+    if (missing.length > 0 && !request.cacheOnly) await lookUp(request, missing, found);
+    return withObservations(found, request.namespace);
   }
 
   /** Facts with the levels of overrides, and with failures seen on nodes. */
-  function asNoted(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
-    const { levelOf } = memory;
+  function withObservations(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
+    const { levelOf } = cache;
     if (broken.size === 0 && levelOf === undefined) return found;
     for (const [image, facts] of found) {
       const { digest } = facts;
       if (facts.error !== undefined) continue;
       const architectures = digest === undefined ? [] : broken.brokenOn(digest, namespace);
       if (architectures.length > 0) found.set(image, avoiding(facts, architectures));
-      const noted = digest === undefined ? undefined : broken.requiredLevel(digest, namespace);
-      const requiredLevel = highestOf([noted, levelOf?.(parse(image))]);
+      const seen = digest === undefined ? undefined : broken.requiredLevel(digest, namespace);
+      const requiredLevel = highestOf([seen, levelOf?.(image)]);
       if (requiredLevel) found.set(image, { ...(found.get(image) ?? facts), requiredLevel });
     }
     return found;
   }
 
-  function requestOf(use: ImageUse, wanted: FactsWanted): ImageRequest | InvalidReference {
+  function imageRequestOf(
+    { image, pullPolicy }: ImageUse,
+    request: FactsRequest,
+  ): ImageRequest | InvalidReference {
     try {
-      return imageRequest(parse, use, wanted);
+      const ofImage = requestOf(image, pullPolicy, request);
+      const { maxAgeMs = Number.POSITIVE_INFINITY } = request;
+      const isYounger = ofImage.reference.digest === undefined && maxAgeMs < ofImage.maxAgeMs;
+      return isYounger ? { ...ofImage, maxAgeMs } : ofImage;
     } catch (error) {
       if (error instanceof InvalidReference) return error;
       throw error;
@@ -135,37 +119,26 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   async function lookUp(
-    wanted: FactsWanted,
-    missing: readonly Missing[],
+    request: FactsRequest,
+    missing: readonly ImageRequest[],
     found: Map<string, ImageFacts>,
   ): Promise<void> {
-    using budget = timeLimit(wanted.budgetMs, clock.sleep);
+    using budget = timeLimit(request.budgetMs, clock.sleep);
     const { signal } = budget;
-    const source = await sourceFor(wanted, signal);
+    // Without its secrets, an image may still be public.
+    const source = (await readPullSecrets(options, request, signal)) ?? noPullSecrets;
     await Promise.all(
-      missing.map(async ({ request, failure }, index) => {
+      missing.map(async (ofImage, index) => {
         const facts =
-          index < maxLookups ? await lookUpOne(request, failure, source, signal) : memory.lastKnown(request);
-        if (facts) found.set(request.image, facts);
+          index < maxLookups ? await lookUpImage(ofImage, source, signal) : cache.lastKnown(ofImage);
+        if (facts) found.set(ofImage.image, facts);
       }),
     );
     (signal.aborted ? counters.waitsExpired : counters.waitsAnswered).inc();
   }
 
-  /** If the secrets cannot be read in time, the images are looked up without them: they may be public. */
-  async function sourceFor(wanted: FactsWanted, signal: AbortSignal): Promise<CredentialSource> {
-    try {
-      return await pullSecrets.source(wanted.namespace, wanted.pullSecrets, signal);
-    } catch (error) {
-      if (!signal.aborted)
-        log.warn({ err: error, namespace: wanted.namespace }, 'pull secrets could not be read');
-      return noPullSecrets;
-    }
-  }
-
-  async function lookUpOne(
+  async function lookUpImage(
     withoutSecrets: ImageRequest,
-    failure: ImageFacts | undefined,
     source: CredentialSource,
     signal: AbortSignal,
   ): Promise<ImageFacts | undefined> {
@@ -173,8 +146,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     try {
       const pullCredentials = await source.lookup(request.reference.repository);
       if (pullCredentials.length > 0) request = { ...request, pullCredentials };
-      const recalled = request === withoutSecrets ? failure : memory.recall(request);
-      return withHint(recalled ?? (await memory.lookup(request, { signal })), source);
+      return withHint(await cache.get(request, { signal }), source);
     } catch (error) {
       if (error instanceof CredentialError) {
         const { message } = error;
@@ -182,9 +154,9 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       }
       if (!signal.aborted) {
         counters.lookupFailures.inc();
-        log.error({ err: error }, 'an image inspection ended by an unexpected error');
+        log.error({ err: error }, 'an image lookup failed unexpectedly');
       }
-      return memory.lastKnown(request) ?? failure;
+      return cache.lastKnown(request);
     }
   }
 
@@ -194,6 +166,20 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   return factsOfPod;
+}
+
+/** @returns the pod's pull secrets; `undefined` if they cannot be read in time */
+export async function readPullSecrets(
+  { pullSecrets, log }: Pick<FactsOfPodOptions, 'pullSecrets' | 'log'>,
+  { namespace, pullSecrets: names }: FactsRequest,
+  signal: AbortSignal,
+): Promise<CredentialSource | undefined> {
+  try {
+    return await pullSecrets.source(namespace, names, signal);
+  } catch (error) {
+    if (!signal.aborted) log.warn({ err: error, namespace }, 'pull secrets could not be read');
+    return undefined;
+  }
 }
 
 /** Errors that a pull secret may prevent; some registries use 404 for a missing right. */

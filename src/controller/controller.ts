@@ -7,12 +7,13 @@
  * `supervise.ts` restarts one that fails. `clean/` removes everything from the cluster.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
-import { createFactsOfPod } from '../cluster/facts-of-pod.ts';
+import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/cluster.ts';
 import { createNodeClasses } from '../cluster/node-classes.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { sealerFor, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
+import type { RequestOf } from '../images/image-request.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { createEventRecorder } from '../kube/events/events.ts';
 import { fencedClient } from '../kube/api/fenced.ts';
@@ -54,7 +55,8 @@ export interface ControllerOptions {
   readonly configuration: () => Configuration;
   readonly features: Readonly<Record<string, Feature>>;
   readonly fleet: Fleet | undefined;
-  readonly memory: Leading['memory'];
+  readonly cache: Leading['cache'] & FactsOfPodOptions['cache'];
+  readonly requestOf: RequestOf;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -111,7 +113,8 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
 type Shared = ReturnType<typeof openShared>;
 
 /** Shared by all terms of this replica. */
-function openShared({ client, namespace, memory, configuration, clock, log, metrics }: ControllerOptions) {
+function openShared(options: ControllerOptions) {
+  const { client, namespace, cache, requestOf, configuration, clock, log, metrics } = options;
   const {
     pullSecretCacheTime: keepMs,
     brokenImagesName: name,
@@ -130,7 +133,7 @@ function openShared({ client, namespace, memory, configuration, clock, log, metr
   return {
     limiter: createRateLimiter({ perSecond, burst, clock }),
     pullSecrets,
-    factsOfPod: createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log }),
+    factsOfPod: createFactsOfPod({ cache, requestOf, pullSecrets, counters, broken, clock, log }),
     recordSealer: recordKey && sealerFor(recordKey.key),
     close: () => {
       broken.close();
@@ -188,7 +191,8 @@ function leadingOver(
   term: Pick<Leading, 'signal' | 'caches' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): Leading {
-  const { client, namespace, configuration, fleet, memory, clock, log, step = () => undefined } = options;
+  const { client, namespace, configuration, fleet, cache, requestOf, clock, log } = options;
+  const { step = () => undefined } = options;
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
   const controllerLeads = (): boolean => true;
@@ -207,7 +211,8 @@ function leadingOver(
     rollouts: rolloutShares,
     evictionPace: new EvictionPace({ clock, configuration: current }),
     fleet,
-    memory,
+    cache,
+    requestOf,
     factsOfPod,
     pullSecrets,
     recordSealer,

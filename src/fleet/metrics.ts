@@ -1,36 +1,25 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import { counter, counts, gauge, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
-import type { AgentErrorCode } from './agents/connection.ts';
-import { pullResults } from './groups/pullability.ts';
+import { agentErrorCodes } from './connection.ts';
 
-type AttemptOutcome = AgentErrorCode | 'answered' | 'abandoned';
+const lookupOutcomes = ['answered', 'unanswered'] as const;
+const attemptOutcomes = ['answered', 'abandoned', ...agentErrorCodes] as const;
 
-const attemptOutcomes: readonly AttemptOutcome[] = [
-  'answered',
-  'abandoned',
-  'unreachable',
-  'lost',
-  'timeout',
-  'refused',
-  'overloaded',
-  'rejected',
-  'bad-answer',
-];
+/** What the answers of a credential group show. `unknown`: neither that it can pull nor that it cannot. */
+export const pullResults = ['able', 'refused', 'unreachable', 'unknown'] as const;
+export type PullResult = (typeof pullResults)[number];
 
 /** Why facts of an agent are not used. */
-export const rejectReasons = ['invalid', 'not-owner', 'no-proof'] as const;
+export const rejectReasons = ['invalid', 'not-owner'] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
 const specs = {
-  lookups: counter('archwright_fleet_lookups_total', 'Lookups through agents.', {
-    outcome: ['answered', 'unanswered'],
-  }),
+  lookups: counter('archwright_fleet_lookups_total', 'Lookups through agents.', { outcome: lookupOutcomes }),
   attempts: counter(
     'archwright_fleet_attempts_total',
-    'Requests to single agents. `abandoned`: another agent was faster, or the caller gave up.',
+    'Requests to single agents. `abandoned`: the caller gave up.',
     { outcome: attemptOutcomes },
   ),
-  hedges: counter('archwright_fleet_hedges_total', 'Requests to a second agent because the first was slow.'),
   passedOn: counter(
     'archwright_fleet_passed_on_total',
     'Lookups passed on to another credential group because access was refused.',
@@ -42,15 +31,13 @@ const specs = {
   ),
   rejected: counter(
     'archwright_fleet_rejected_facts_total',
-    'Rejected facts: invalid; another agent owns the image (not-owner; usual while agents come and go); a digest without proof (no-proof).',
+    'Rejected facts: invalid, or another agent owns the image (not-owner; usual while agents come and go).',
     { reason: rejectReasons },
   ),
   agents: gauge(
     'archwright_fleet_agents',
     'Agents. `silent`: the credential group of the agent is unknown.',
-    {
-      state: ['ready', 'backed-off', 'silent'],
-    },
+    { state: ['ready', 'backed-off', 'silent'] },
   ),
   available: gauge(
     'archwright_fleet_available',
@@ -68,16 +55,15 @@ const specs = {
 /** Every metric of this folder, for the documentation. */
 export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
 
-const levelNames = ['ready', 'backedOff', 'silent', 'available', 'groups', 'repositories'] as const;
+const gaugeNames = ['ready', 'backedOff', 'silent', 'available', 'groups', 'repositories'] as const;
 
 export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
-/** Binds the metrics. @param levels called before each scrape */
+/** Binds the metrics. @param current called before each scrape */
 export function bindFleetMetrics(
   metrics: Metrics,
-  levels: () => Record<(typeof levelNames)[number], number>,
+  current: () => Record<(typeof gaugeNames)[number], number>,
 ) {
-  const hedges = metrics.counter(specs.hedges);
   const passedOn = metrics.counter(specs.passedOn);
   const answerSeconds = metrics.histogram(specs.answerSeconds);
   const gauges = {
@@ -89,13 +75,12 @@ export function bindFleetMetrics(
     repositories: metrics.gauge(specs.repositories),
   };
   metrics.beforeScrape(() => {
-    const now = levels();
-    for (const name of levelNames) gauges[name].set(now[name]);
+    const values = current();
+    for (const name of gaugeNames) gauges[name].set(values[name]);
   });
   return {
-    lookup: counts(metrics, specs.lookups, 'outcome', ['answered', 'unanswered']),
+    lookup: counts(metrics, specs.lookups, 'outcome', lookupOutcomes),
     attempt: counts(metrics, specs.attempts, 'outcome', attemptOutcomes),
-    hedge: () => hedges.inc(),
     passOn: () => passedOn.inc(),
     answered: (durationMs: number) => answerSeconds.observe(durationMs / 1000),
     rejected: counts(metrics, specs.rejected, 'reason', rejectReasons),

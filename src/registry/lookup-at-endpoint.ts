@@ -10,7 +10,7 @@ import { TransportError } from '../http/transport-error.ts';
 import type { AuthenticatedResponse, Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import type { LookupDocuments } from './document-limits.ts';
-import { maxProofBytes, RegistryError, type ManifestLookup, type ManifestResult } from './manifest-lookup.ts';
+import { RegistryError, type ManifestLookup, type ManifestResult } from './manifest-lookup.ts';
 import { maxConfigBytes, readConfig, contentOf, type ContentReader } from './manifests/platforms-of-index.ts';
 import {
   digestOf,
@@ -59,8 +59,6 @@ class EndpointLookup implements ContentReader {
   readonly #parts: LookupParts;
   readonly #signal: AbortSignal;
   readonly #about: Circumstances;
-  readonly #documents: Uint8Array[] = [];
-  #documentBytes = 0;
   #credentialUsed = false;
   /** Whether the endpoint turned out not to speak TLS. */
   #plain = false;
@@ -138,17 +136,7 @@ class EndpointLookup implements ContentReader {
     const response = await this.#send('GET', kind, object, place);
     if (response.status !== 200) throw this.#refusal(response);
     documents.count(this.#visit.endpoint, response.body.length);
-    const document = use(response);
-    this.#keep(response.body);
-    return document;
-  }
-
-  /** Keeps a document that proves the facts of a digest, unless there are too many. */
-  #keep(body: Uint8Array): void {
-    if (!isDigest(this.#visit.lookup.reference)) return;
-    this.#documentBytes += body.length;
-    if (this.#documentBytes <= maxProofBytes) this.#documents.push(body);
-    else this.#documents.length = 0;
+    return use(response);
   }
 
   readonly #beforeParsing = (values: number): void =>
@@ -180,11 +168,10 @@ class EndpointLookup implements ContentReader {
     return this.#result({ unchanged: true, digest, mediaType, kind: 'image', platforms: [] });
   }
 
-  #result(found: Omit<ManifestResult, 'documents' | 'endpoint' | 'credential'>): ManifestResult {
+  #result(found: Omit<ManifestResult, 'endpoint' | 'credential'>): ManifestResult {
     const { endpoint, credential } = this.#visit;
     return {
       ...found,
-      ...(this.#documentBytes > 0 && { documents: this.#documents }),
       endpoint,
       ...(credential && this.#credentialUsed && { credential }),
     };

@@ -52,9 +52,6 @@ export interface Attempt {
   readonly durationMs: number;
 }
 
-/** The largest image config that is read (1 MiB), and the manifests above it. */
-export const maxProofBytes = 1.25 * 1_048_576;
-
 export interface ManifestResult {
   /** Whether `knownDigest` is still right; then `platforms` is empty. */
   readonly unchanged: boolean;
@@ -63,8 +60,6 @@ export interface ManifestResult {
   /** `artifact`: no container can run it (chart, model). `bundle`: no program; any node can unpack it. */
   readonly kind: 'image' | 'artifact' | 'bundle';
   readonly platforms: readonly WrittenPlatform[];
-  /** For a digest: the documents that the rest follows from; empty if they have more than `maxProofBytes`. */
-  readonly documents?: readonly Uint8Array[];
   readonly endpoint: Endpoint;
   /** Absent if no credential was used. */
   readonly credential?: MatchedCredential;

@@ -94,7 +94,7 @@ class Reviews {
     if (method !== 'POST') return this.refuse(ctx, 'method', 'send a review by POST');
     if (needsCertificate && !hasCertificate(ctx.req.socket))
       return this.refuse(ctx, 'no-certificate', 'a client certificate is required');
-    if (route === 'validate') return this.#review(ctx, ({ uid }) => ({ uid, allowed: true }));
+    if (route === 'validate') return this.#review(ctx, ({ uid }) => Promise.resolve({ uid, allowed: true }));
     return this.#review(ctx, (request) => mutator.mutate(request, budgetMs(inlineBudgetMs(), url)));
   }
 
@@ -107,7 +107,7 @@ class Reviews {
 
   async #review(
     ctx: Koa.Context,
-    answer: (request: AdmissionRequest) => AdmissionResponse | Promise<AdmissionResponse>,
+    answer: (request: AdmissionRequest) => Promise<AdmissionResponse>,
   ): Promise<void> {
     const type = ctx.req.headers['content-type'];
     if (type !== 'application/json' && !type?.startsWith('application/json;'))
@@ -119,9 +119,7 @@ class Reviews {
       const started = clock.monotonic();
       if (!share.grow(parsedBytes(body)))
         return this.refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');
-      const answered = answer(parseReview(body));
-      const response = answered instanceof Promise ? await answered : answered;
-      send(ctx, formatReview(response));
+      send(ctx, formatReview(await answer(parseReview(body))));
       counters.seconds.observe((clock.monotonic() - started) / 1000);
     } catch (error) {
       if (error instanceof BadReview) this.refuse(ctx, error.code, error.message);

@@ -1,13 +1,14 @@
 /** Admission responses, each counted when it is made. */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
 import { boundedWarnings, printable } from '../names/printable.ts';
-import type { PlacementDecision, PlacementInput } from '../placement/decision.ts';
+import type { Placement } from '../cluster/placement-of-pod.ts';
+import type { PlacementDecision } from '../placement/decision.ts';
 import type { Rule } from '../placement/rules/rules.ts';
 import { patchPod } from '../placement/patch/patch.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { InvalidObject } from './validate-pod.ts';
-import { kindOf, metadataOf, type Placing } from './workloads.ts';
+import { kindOf, metadataOf, type AdmittedPod } from './workloads.ts';
 
 const faultWarning =
   'archwright: this object could not be understood and was let through without a placement';
@@ -46,9 +47,8 @@ export class Responses {
 
   decided(
     request: AdmissionRequest,
-    { kind, pod, basePath }: Placing,
-    { namespace, pullability }: Pick<PlacementInput, 'namespace' | 'pullability'>,
-    decision: PlacementDecision,
+    { kind, pod, basePath }: AdmittedPod,
+    { decision, input: { namespace, pullability } }: Placement,
   ): AdmissionResponse {
     const { uid } = request;
     this.#count(kind, decision);

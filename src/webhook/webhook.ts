@@ -1,12 +1,13 @@
 /**
  * The admission webhook as a running server: `app.ts` reads a request, `mutate.ts` routes it by kind and
- * operation, `facts-of-pod.ts` finds the facts of its images, `placement/` decides and writes the patch.
+ * operation, `placement-of-pod.ts` looks up its images and decides, `responses.ts` answers with the patch.
  *
- * Start: listen; take the facts that the agents share and the first answers of the cluster's watches; be
- * ready. End: be not ready, give the Service time to notice, drain.
+ * Start: listen, fill the cache with the facts that the agents share, wait for the cluster's watches, be ready.
+ * End: be not ready, give the Service time to notice, drain.
  */
 import type { Fleet } from '../fleet/fleet.ts';
-import type { FactsMemory } from '../images/memory/memory.ts';
+import type { FactsCache } from '../images/cache/cache.ts';
+import type { RequestOf } from '../images/image-request.ts';
 import type { BrokenImages } from '../images/sources/broken-images.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Checks } from '../serving/health.ts';
@@ -33,7 +34,7 @@ export interface WebhookOptions {
   readonly clientCaFile?: string | undefined;
   /** Where reviews are taken. Default: the plain paths. Closed by the caller. */
   readonly paths?: AdmissionPaths | undefined;
-  /** How long an admission waits for images that memory does not know, milliseconds. */
+  /** How long an admission waits for images that the cache does not have, milliseconds. */
   readonly inlineBudgetMs: () => number;
   /** How long pull secrets and service accounts are kept, milliseconds. */
   readonly pullSecretCacheMs: number;
@@ -41,7 +42,8 @@ export interface WebhookOptions {
   readonly policies: Policies;
   /** Resolves when what the policies depend on is known for the first time. */
   readonly policiesReady?: (signal: AbortSignal) => Promise<unknown>;
-  readonly memory: FactsOfPodOptions['memory'] & Pick<FactsMemory, 'learn'>;
+  readonly cache: FactsOfPodOptions['cache'] & Pick<FactsCache, 'learn'>;
+  readonly requestOf: RequestOf;
   readonly fleet?: Fleet | undefined;
   readonly broken?: BrokenImages | undefined;
   readonly cluster?: Cluster | undefined;
@@ -54,6 +56,8 @@ export interface WebhookOptions {
   readonly warmUpMs?: number;
 }
 
+const noLabels: Readonly<Record<string, string>> = {};
+
 /** Agents answer within milliseconds; a fleet that cannot is no reason to start later than this. */
 const defaultWarmUpMs = 3000;
 
@@ -65,36 +69,46 @@ const defaultGraceMs = 15_000;
 
 /** Resolves when it listens. @throws ServingError if it cannot listen, or its TLS files cannot be used */
 export async function startWebhook(options: WebhookOptions) {
-  const { cluster, fleet, memory, log, metrics, clock = systemClock, paths = plainPaths } = options;
+  const { cluster, fleet, cache, requestOf, log, metrics, clock = systemClock, paths = plainPaths } = options;
   const counters = bindCounters(metrics);
   let phase: 'starting' | 'ready' | 'stopping' = 'starting';
   const checks: Checks = {
-    'warm-up': () => (phase === 'starting' ? 'memory is being filled' : undefined),
+    'warm-up': () => (phase === 'starting' ? 'the cache is being filled' : undefined),
     path: () => paths.problem(),
     shutdown: () => (phase === 'stopping' ? 'the webhook is stopping' : undefined),
   };
 
   const { policies, broken } = options;
   const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics, log });
-  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, broken, clock, log });
+  const common = { requestOf, pullSecrets, clock, log };
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, clock, log });
-  const recordSealer = paths.recordKey && sealerFor(paths.recordKey);
   const mutator = new Mutator({
-    factsOfPod,
-    pullableNodes,
-    policies,
-    cluster,
-    nodeClasses: cluster?.nodeClasses(fleet && (() => fleet.nodeReports())),
+    sources: {
+      policies,
+      namespaceLabels: (namespace) => cluster?.namespaceLabels(namespace) ?? noLabels,
+      nodeArchitecture: cluster && ((node) => cluster.nodeArchitecture(node)),
+      nodeClasses: cluster?.nodeClasses(fleet && (() => fleet.nodeReports())),
+      factsOfPod: createFactsOfPod({ ...common, cache, counters, broken }),
+      pullableNodes: fleet && createPullableNodes({ ...common, fleet, nodeHostnames }),
+      clock,
+    },
     counters,
-    recordSealer,
-    clock,
+    recordSealer: paths.recordKey && sealerFor(paths.recordKey),
     log,
   });
   const { inlineBudgetMs, bodyTimeoutMs, clientCaFile } = options;
   const needsCertificate = clientCaFile !== undefined;
-  const common = { mutator, paths, needsCertificate, counters, clock, log };
-  const app = createApp({ ...common, inlineBudgetMs, ready: checks, bodyTimeoutMs });
+  const app = createApp({
+    mutator,
+    paths,
+    needsCertificate,
+    counters,
+    clock,
+    log,
+    inlineBudgetMs,
+    ready: checks,
+    bodyTimeoutMs,
+  });
   const handle = app.callback();
   const server = await startServer({
     listen: options.listen,
@@ -113,13 +127,10 @@ export async function startWebhook(options: WebhookOptions) {
     const orWarn = (ready: Promise<unknown> | undefined, message: string): Promise<unknown> | undefined =>
       ready?.catch((error: unknown) => log.warn({ err: error }, message));
     await Promise.all([
-      orWarn(
-        options.policiesReady?.(patience),
-        'the first answers about custom resources are not there; they count as absent',
-      ),
+      orWarn(options.policiesReady?.(patience), 'custom resources not listed yet; treating them as absent'),
       orWarn(
         cluster?.ready(patience),
-        'the first answers of the API server are not there; namespaces count as unlabeled',
+        'namespaces and nodes not listed yet; treating namespaces as unlabeled',
       ),
       fleet && warmUp(fleet, patience),
     ]);
@@ -127,23 +138,22 @@ export async function startWebhook(options: WebhookOptions) {
   }
 
   /**
-   * Memory takes the facts that the agents share, so that a rollout asks no registry again. Never fails: the
-   * webhook works, slower, with an empty memory too.
+   * Fills the cache with the facts that the agents share, so that a rollout asks no registry again. Never
+   * fails: the webhook works, slower, with an empty cache too.
    */
   async function warmUp(agents: Fleet, signal: AbortSignal): Promise<void> {
     const started = clock.monotonic();
     let learned = 0;
     try {
-      for await (const facts of agents.shared(signal)) {
-        memory.learn(facts);
+      await agents.readShared((facts) => {
+        cache.learn(facts);
         learned += 1;
-        if (signal.aborted) break;
-      }
+      }, signal);
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, 'not all agents could share their image facts');
     }
     const durationMs = Math.round(clock.monotonic() - started);
-    log.info({ learned, durationMs, complete: !signal.aborted }, 'memory is warm');
+    log.info({ learned, durationMs, complete: !signal.aborted }, 'the cache is warm');
   }
 
   return {
@@ -153,7 +163,7 @@ export async function startWebhook(options: WebhookOptions) {
     /** Resolves when it is ready for requests; it answers before that too. */
     ready: becomeReady(),
     /**
-     * Ends without losing a request. Does not close memory, fleet and cluster. `noticeMs`: how long the
+     * Ends without losing a request. Does not close cache, fleet and cluster. `noticeMs`: how long the
      * Service may take to send requests elsewhere. `graceMs`: how long requests under way may take after
      * that.
      */

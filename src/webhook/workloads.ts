@@ -1,9 +1,9 @@
 /** The pod or pod template of an admission request, and the pull secrets that its pods will have. */
+import type { PlacementTarget } from '../cluster/placement-of-pod.ts';
 import type { PullSecretNames } from '../cluster/pull-secrets.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
-import type { AdmissionRequest, KubeObject, Pod, PodTemplate } from '../kube/api/objects.ts';
+import type { AdmissionRequest, KubeObject, PodTemplate } from '../kube/api/objects.ts';
 import { uncheckedRecord } from '../placement/record/read.ts';
-import type { PlacementInput } from '../placement/decision.ts';
 import type { AdmissionKind } from './metrics.ts';
 import { podOf, templateOf } from './validate-pod.ts';
 import { isRecord } from '../names/values.ts';
@@ -28,17 +28,15 @@ function templatePath({ kind: { group, kind } }: AdmissionRequest): readonly str
   return templatePaths[`${group}/${kind}`] ?? [];
 }
 
-/** What is to be decided: the pod itself, or the template of the pods that will come from the object. */
-export interface Placing extends Pick<PlacementInput, 'template' | 'before'> {
+/** The pod of an admission request: the object itself, or the template of the pods that it will make. */
+export interface AdmittedPod extends Pick<PlacementTarget, 'pod' | 'template' | 'before' | 'pullSecrets'> {
   readonly kind: AdmissionKind;
-  readonly pod: Pod | PodTemplate;
-  readonly pullSecrets: PullSecretNames;
   /** JSON pointer to the pod in the object, such as `/spec/template`; empty for a pod. */
   readonly basePath: string;
 }
 
-/** Finds the pod of an object. @throws InvalidObject */
-export function placingOf(request: AdmissionRequest, kind: AdmissionKind): Placing {
+/** @throws InvalidObject */
+export function admittedPodOf(request: AdmissionRequest, kind: AdmissionKind): AdmittedPod {
   const { operation, object, oldObject } = request;
   if (kind === 'Pod') {
     const pod = podOf(object);

@@ -27,7 +27,7 @@ t.test('each digest is applied once, until the tag names another', async (t) => 
     name: 'archwright-drift',
     clock: systemClock,
     log: captureLog().log,
-    memory: { outdate: (image, digest) => void applied.push(`${image} ${digest.at(-1)}`) },
+    cache: { forget: (image, digest) => void applied.push(`${image} ${digest.at(-1)}`) },
   });
   t.teardown(async () => {
     followed.close();

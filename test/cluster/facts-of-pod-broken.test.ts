@@ -2,7 +2,8 @@ import t, { type Test } from 'tap';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { brokenImagesOf } from '../../src/images/sources/broken-images.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { compileOverrides } from '../../src/images/sources/overrides.ts';
 import { facts } from '../support/placement-input.ts';
@@ -11,7 +12,6 @@ import { bindCounters } from '../../src/webhook/metrics.ts';
 import { silentLog } from '../support/captured.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
-const freshUntil = new Date(Date.now() + 60_000).toISOString();
 const platforms = [
   { os: 'linux', architecture: 'amd64' },
   { os: 'linux', architecture: 'arm64' },
@@ -23,17 +23,17 @@ type Note = Parameters<typeof brokenImagesOf>[0][number];
 function factsWith(t: Test, notes: readonly Note[], overrides: Parameters<typeof compileOverrides>[0] = []) {
   const log = silentLog;
   const metrics = createMetrics();
-  const memory = new FactsMemory({
+  const cache = new FactsCache({
     log,
     overrides: compileOverrides(overrides, systemClock),
     source: {
-      lookup: ({ image }) =>
-        Promise.resolve(facts('amd64 arm64', { image, digest, source: 'registry', freshUntil })),
+      lookup: ({ image }) => Promise.resolve(facts('amd64 arm64', { image, digest, source: 'registry' })),
     },
   });
-  t.teardown(() => memory.close());
+  t.teardown(() => cache.close());
   const factsOfPod = createFactsOfPod({
-    memory,
+    cache,
+    requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
     counters: bindCounters(metrics),
     broken: brokenImagesOf(notes, () => 0),
@@ -54,12 +54,8 @@ const note = { digest, architecture: 'arm64', image: 'web', namespaces: ['shop']
 
 t.test("facts omit an image's broken architectures, for pods of the namespace", async (t) => {
   const ask = factsWith(t, [note]);
-  const answer = ask('shop');
-  t.ok(answer instanceof Promise, 'not in memory yet');
-  t.match((await answer).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
-  const known = ask('shop');
-  t.notOk(known instanceof Promise);
-  t.match((await known).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] });
+  for (const when of ['looked up', 'in the cache'])
+    t.match((await ask('shop')).get('web'), { platforms: [platforms[0]], brokenOn: ['arm64'] }, when);
   t.same((await ask('bank')).get('web')?.platforms, platforms);
 });
 

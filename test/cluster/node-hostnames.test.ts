@@ -4,7 +4,8 @@ import { systemClock } from '../../src/async/clock.ts';
 import { createNodeHostnames, pooledNode, type PooledNode } from '../../src/cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { factsOf } from '../fleet/support.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
+import { factsOf } from '../support/facts.ts';
 import { silentLog } from '../support/captured.ts';
 
 const agent = { 'arch.example/agent': 'true' };
@@ -50,23 +51,31 @@ t.test('in a pool with agents of two groups, a node without an agent stays eligi
     b1: node('host-b1', 'b', agent),
     b2: node('host-b2', 'b'),
   });
-  const group = (name: string, ...members: string[]) => ({ name, nodes: members, architectures: ['amd64'] });
+  const group = (name: string, ...members: string[]) => ({
+    fingerprint: name,
+    name,
+    nodes: members,
+    architectures: ['amd64'],
+  });
   const image = 'r.example/a:1';
   const pullableNodes = createPullableNodes({
-    fleet: { pullable: () => ({ able: [group('able', 'a1')], unable: [group('unable', 'a2', 'b1')] }) },
+    fleet: {
+      pullable: () => Promise.resolve({ able: [group('able', 'a1')], unable: [group('unable', 'a2', 'b1')] }),
+    },
+    requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) },
     nodeHostnames: createNodeHostnames(nodes),
     clock: systemClock,
     log: silentLog,
   });
-  const found = await pullableNodes({
+  const request = {
     namespace: 'shop',
-    uses: [{ image, pullPolicy: 'IfNotPresent', usedBy: ['app'], volumeOnly: false }],
+    uses: [{ image, pullPolicy: 'IfNotPresent' as const, usedBy: ['app'], volumeOnly: false }],
     pullSecrets: { names: [] },
     serviceAccount: { namespace: 'shop', name: 'default' },
     budgetMs: 1000,
-    facts: new Map([[image, factsOf(image)]]),
-  });
+  };
+  const found = await pullableNodes(request, new Map([[image, factsOf(image)]]));
   t.same(found.get(image), {
     able: [{ name: 'able', architectures: ['amd64'], hostnames: ['host-a1', 'host-a3'] }],
     unable: [{ name: 'unable', architectures: ['amd64'], hostnames: ['host-a2', 'host-b1', 'host-b2'] }],

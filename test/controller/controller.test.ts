@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
 import type { Feature, Leading } from '../../src/controller/leadership/leading.ts';
-import type { FactsMemory } from '../../src/images/memory/memory.ts';
+import type { FactsCache } from '../../src/images/cache/cache.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -44,7 +45,8 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
       configuration: defaultConfiguration,
       features,
       fleet: undefined,
-      memory: {} as FactsMemory,
+      cache: {} as FactsCache,
+      requestOf: createRequestOf(defaultCacheTimes, false),
       log,
       metrics,
       stop: stop.signal,

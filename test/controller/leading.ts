@@ -3,14 +3,15 @@
  */
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { FactsByImage, FactsOfPod, FactsWanted } from '../../src/cluster/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, FactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/caches/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/caches/caches.ts';
 import { EvictionPace } from '../../src/controller/leadership/eviction-pace.ts';
 import type { Leading } from '../../src/controller/leadership/leading.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
@@ -28,11 +29,11 @@ export interface TestLeadingOptions {
   readonly configuration?: Partial<Configuration> | undefined;
   /** By image as the pod writes it. Other images are unknown. */
   readonly facts?: Readonly<Record<string, ImageFacts>>;
-  /** Facts in memory at the start. */
+  /** Facts in the cache at the start. */
   readonly remembered?: readonly ImageFacts[];
   readonly fleet?: Leading['fleet'];
   /** Closed by the test. Default: one with what is remembered. */
-  readonly memory?: Leading['memory'];
+  readonly cache?: Leading['cache'];
   /** Default: no pod has any. */
   readonly pullSecrets?: Leading['pullSecrets'];
   /** Default: from `facts`. */
@@ -61,16 +62,20 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     namespace: 'archwright',
     ...options.configuration,
   };
-  const memory = new FactsMemory({
+  const cache = new FactsCache({
     source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
     log,
   });
-  for (const facts of options.remembered ?? []) memory.learn(facts);
-  const scripted: FactsOfPod = ({ uses }) => factsByImage(uses, (image) => options.facts?.[image]);
+  for (const facts of options.remembered ?? []) cache.learn(facts);
+  const known = options.facts ?? {};
+  // Facts of a tag answer for its digest too, as in the cache.
+  const byDigest = (image: string) => Object.values(known).find(({ digest }) => image.endsWith(`@${digest}`));
+  const scripted: FactsOfPod = ({ uses }) =>
+    Promise.resolve(factsByImage(uses, (image) => known[image] ?? byDigest(image)));
   t.teardown(async () => {
     ending.abort(new Error('the test has ended'));
     caches.stop();
-    await memory.close();
+    await cache.close();
     client.close();
   });
   await caches.ready(neverAborted);
@@ -84,7 +89,8 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     },
     caches,
     fleet: options.fleet,
-    memory: options.memory ?? memory,
+    cache: options.cache ?? cache,
+    requestOf: createRequestOf(defaultCacheTimes, false),
     factsOfPod: options.factsOfPod ?? scripted,
     pullSecrets: options.pullSecrets ?? {
       mayHave: () => false,
@@ -125,7 +131,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
 
 /** The facts of the known images. */
 export function factsByImage(
-  uses: FactsWanted['uses'],
+  uses: FactsRequest['uses'],
   factsOf: (image: string) => ImageFacts | undefined,
 ): FactsByImage {
   const found = uses.map(({ image }) => [image, factsOf(image)] as const);

@@ -5,7 +5,7 @@ import { text as readText } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { architectureOf, startAgent } from '../../daemon/agent.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { until } from '../support/until.ts';
 import { bodyOf, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
@@ -179,15 +179,15 @@ t.test('stop finishes the requests in flight', async (t) => {
 
 t.test('invalid options fail the start', async (t) => {
   const { pki, agent } = await startTestAgent(t);
-  const memory = new FactsMemory({ source: knowsAll, log: silentLog });
-  t.teardown(() => memory.close());
+  const cache = new FactsCache({ source: knowsAll, log: silentLog });
+  t.teardown(() => cache.close());
   const options = {
     listen: '127.0.0.1:0',
     metricsListen: '127.0.0.1:0',
     tlsDir: pki.serverDir,
     nodeName: 'n',
     version: '1',
-    memory,
+    cache,
     fingerprint: () => 'x',
     node: () => ({}),
     problems: () => [],

@@ -7,15 +7,16 @@ import { text as readText } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { startAgent, type AgentOptions, type RunningAgent } from '../../daemon/agent.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { seriesOf, readableLog, silentLog } from '../support/captured.ts';
-import { createPki, factsOf, type Pki } from '../fleet/support.ts';
+import { factsOf } from '../support/facts.ts';
+import { createPki, type Pki } from '../fleet/support.ts';
 
 export interface TestAgent {
   readonly agent: RunningAgent;
   readonly pki: Pki;
-  readonly memory: AgentOptions['memory'];
+  readonly cache: AgentOptions['cache'];
   readonly lines: () => string;
   readonly metric: (sample: string) => Promise<number>;
   /** Sends a request with the webhook's certificate. */
@@ -63,7 +64,7 @@ export function holding() {
 
 /** The body of a request for these images. */
 export const bodyOf = (...images: string[]) => ({
-  images: images.map((image) => ({ image, pullPolicy: 'IfNotPresent' })),
+  images: images.map((image) => ({ image })),
   deadlineMs: 5000,
 });
 
@@ -77,15 +78,15 @@ export async function startTestAgent(
   const pki = options.pki ?? (await createPki(t));
   const { log, lines } = readableLog();
   const metrics = createMetrics();
-  const ownMemory = new FactsMemory({ source: inspector, log: silentLog });
-  const memory = options.memory ?? ownMemory;
+  const ownCache = new FactsCache({ source: inspector, log: silentLog });
+  const cache = options.cache ?? ownCache;
   const agent = await startAgent({
     listen: '127.0.0.1:0',
     metricsListen: '127.0.0.1:0',
     tlsDir: pki.serverDir,
     nodeName: 'node-1',
     version: '1.2.3',
-    memory,
+    cache,
     fingerprint: () => 'abc',
     node: () => ({ pullMode: 'local', amd64Level: 3 }),
     problems: () => [],
@@ -95,13 +96,13 @@ export async function startTestAgent(
   });
   t.teardown(async () => {
     await agent.stop(0);
-    await ownMemory.close();
+    await ownCache.close();
   });
   const send: TestAgent['send'] = (method, path, more) => sendTo(agent.url, pki, method, path, more);
   return {
     agent,
     pki,
-    memory,
+    cache,
     lines,
     send,
     post: async (body, more = {}) =>

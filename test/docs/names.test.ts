@@ -178,8 +178,8 @@ t.test('the check finds unknown names', async (t) => {
       '`architectures.<arch>.requireNodeLabel`',
       ['architectures.<arch>.requireNodeLabel'],
     ],
-    ['defaults', '`gateWorkers` (64), `maxGateDuration` (5 min), `brokenImageTime` (7 days)', []],
-    ['defaults', '`gateWorkers` (65)', ['`gateWorkers` (65): the default is 64']],
+    ['defaults', '`evictionsPerMinute` (30), `maxGateDuration` (5 min), `brokenImageTime` (7 days)', []],
+    ['defaults', '`evictionsPerMinute` (31)', ['`evictionsPerMinute` (31): the default is 30']],
     ['defaults', '`maxGateDuration` (5 s)', ['`maxGateDuration` (5 s): the default is 300000']],
     [
       'subcommands and flags',

@@ -106,10 +106,10 @@ t.test('every section is linked from the table at the top', async (t) => {
 
 t.test('the check finds unknown quotations', async (t) => {
   const cases: readonly (readonly [text: string, found: readonly string[]])[] = [
-    ['```text\nWarning  ImageUnknown  not known after 300 s, so it may run …\n```', []],
+    ['```text\nWarning  ImageUnknown  Image platforms still unknown after 300 s; falling back to …\n```', []],
     [
-      '```text\nWarning  ImageUnknown  not heard of within … s, so it may run …\n```',
-      ['not heard of within'],
+      '```text\nWarning  ImageUnknown  Image platforms not heard of within … s; falling back to …\n```',
+      ['Image platforms not heard of within'],
     ],
     ['```text\nWarning  ImageUnheard  …\n```', ['ImageUnheard']],
     ['```console\nwords of somebody else\n```', []],

@@ -90,9 +90,11 @@ function counted(t: Test, out: string): void {
       ([, name = '', numbers = '']) => [name, numbers.trim().split(/ +/).map(Number)],
     ),
   );
-  // Eight images, two nested indexes and a missing tag; a HEAD for `Always`, and two before a pod is refused;
-  // the configs of two single manifests.
-  t.same(counts['public.example'], [11, 3, 2, 0, 0, 1]);
+  // Eight images, two nested indexes and a missing tag; the configs of two single manifests.
+  const [manifests, heads = 0, ...others] = counts['public.example'] ?? [];
+  t.strictSame([manifests, ...others], [11, 2, 0, 0, 1]);
+  // One for `Always`, and two before a pod is refused if its images were looked up more than 5 s ago.
+  t.ok(heads >= 1 && heads <= 3, `${heads} HEADs`);
   // The owner of an image depends on its port. The node without a login is refused first, or gets no request.
   t.match(counts['private.example'], [Number, 0, 0, Number, Number, 0]);
   t.match(counts['mirror'], [Number, 0, 0, 0, Number, 0]);

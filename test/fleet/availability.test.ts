@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseSamples, type Sample } from '../../cmd/installation/samples.ts';
-import { createAgentList } from '../../src/fleet/discovery/discovery.ts';
+import { createAgentList } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import { startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

@@ -1,29 +1,21 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
-import { staticDiscovery, type AgentAddress } from '../../src/fleet/discovery/discovery.ts';
+import { staticDiscovery, type AgentAddress } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import { rank } from '../../src/fleet/groups/rendezvous.ts';
+import { Ranking } from '../../src/fleet/rank.ts';
 import type { FactsErrorCode, ImageRequest } from '../../src/images/facts/facts.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { seriesOf, readableLog } from '../support/captured.ts';
-import {
-  connect,
-  createPki,
-  failureOf,
-  requestFor,
-  startScripted,
-  type Script,
-  type ScriptedAgent,
-} from './support.ts';
+import { failureOf, requestFor } from '../support/facts.ts';
+import { connect, createPki, startScripted, type Script, type ScriptedAgent } from './support.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
 export const image = 'registry.example/team/app:1';
 
 export interface SetupOptions {
-  readonly questionTimeoutMs?: number;
-  readonly hedgeMs?: number;
+  readonly lookupTimeoutMs?: number;
   /** Default: one on which no time passes. */
   readonly clock?: Clock;
 }
@@ -32,10 +24,8 @@ export interface SetupOptions {
 export async function setup(t: Test, scripts: readonly Script[], options: SetupOptions = {}) {
   const pki = await createPki(t);
   const started = await Promise.all(scripts.map(() => startScripted(t, pki)));
-  const order = rank(
-    requestFor(image).reference.repository,
-    started.map(({ url }): AgentAddress => ({ url })),
-  );
+  const ranking = new Ranking(started.map(({ url }): AgentAddress => ({ url })));
+  const order = ranking.order(requestFor(image).reference.repository);
   const agents = order.map(({ url }, index) => {
     const agent = started.find((candidate) => candidate.url === url);
     if (!agent) throw new Error('no such agent');
@@ -45,19 +35,18 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const connection = await connect(t, pki, { dialTimeoutMs: 20_000 });
-  const { hedgeMs = 10_000, clock = createFakeClock() } = options;
+  const { clock = createFakeClock(), ...more } = options;
   const fleet = createFleet({
     discovery: staticDiscovery(agents.map(({ url }) => url)),
     connection,
     clock,
     log,
     metrics,
-    responseTime: { floorMs: hedgeMs, capMs: hedgeMs },
-    ...(options.questionTimeoutMs !== undefined && { lookupTimeoutMs: options.questionTimeoutMs }),
+    ...more,
   });
   t.teardown(() => fleet.close());
   // After the warm-up the credential groups are known.
-  for await (const facts of fleet.shared(neverAborted)) t.comment(facts.image);
+  await fleet.readShared(({ image }) => t.comment(image), neverAborted);
   return {
     fleet,
     /** In the order in which a lookup of `image` tries them. */
@@ -68,7 +57,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
       fleet.lookup({ ...requestFor(image), ...request }, { signal }),
     /** The number of requests at each agent. */
     requestCounts: () => requestCountsOf(agents),
-    /** The value of a metric's sample, such as `archwright_fleet_hedges_total`. */
+    /** The value of a metric's sample, such as `archwright_fleet_groups`. */
     metric: async (sample: string): Promise<number> => Number(await seriesOf(metrics, sample)),
   };
 }

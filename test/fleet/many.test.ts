@@ -5,14 +5,15 @@
 import t, { type Test } from 'tap';
 import { startAgent } from '../../daemon/agent.ts';
 import { concurrently } from '../../src/async/concurrently.ts';
-import { staticDiscovery } from '../../src/fleet/discovery/discovery.ts';
+import { staticDiscovery } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { sized } from '../support/exhaustive.ts';
-import { connect, createPki, factsOf, failureOf, requestFor, type Pki } from './support.ts';
+import { factsOf, failureOf, requestFor } from '../support/facts.ts';
+import { connect, createPki, type Pki } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { silentLog } from '../support/captured.ts';
 
@@ -28,7 +29,7 @@ async function startCounting(
   counts: Map<string, number>,
   answer: (image: string) => ImageFacts,
 ): Promise<string> {
-  const memory = new FactsMemory({
+  const cache = new FactsCache({
     log: silentLog,
     source: {
       lookup: async ({ image }) => {
@@ -44,7 +45,7 @@ async function startCounting(
     tlsDir: pki.serverDir,
     nodeName: fingerprint,
     version: '1',
-    memory,
+    cache,
     fingerprint: () => fingerprint,
     node: () => ({}),
     problems: () => [],
@@ -53,12 +54,12 @@ async function startCounting(
   });
   t.teardown(async () => {
     await agent.stop(0);
-    await memory.close();
+    await cache.close();
   });
   return agent.url;
 }
 
-async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): Promise<FactsMemory> {
+async function startWebhookCache(t: Test, pki: Pki, urls: readonly string[]): Promise<FactsCache> {
   const connection = await connect(t, pki, { dialTimeoutMs: 30_000 });
   const fleet = createFleet({
     discovery: staticDiscovery(urls),
@@ -66,21 +67,19 @@ async function startWebhookMemory(t: Test, pki: Pki, urls: readonly string[]): P
     clock: systemClock,
     log: silentLog,
     metrics: createMetrics(),
-    // No hedges and timeouts if the machine is slow.
-    responseTime: { floorMs: 30_000, capMs: 30_000 },
     lookupTimeoutMs: 50_000,
   });
   t.teardown(() => fleet.close());
-  const memory = new FactsMemory({ source: fleet, log: silentLog, lookupTimeoutMs: 55_000 });
-  t.teardown(() => memory.close());
-  for await (const facts of fleet.shared(neverAborted)) memory.learn(facts);
-  return memory;
+  const cache = new FactsCache({ source: fleet, log: silentLog, lookupTimeoutMs: 55_000 });
+  t.teardown(() => cache.close());
+  await fleet.readShared((facts) => cache.learn(facts), neverAborted);
+  return cache;
 }
 
-async function askAll(memories: readonly FactsMemory[]): Promise<readonly ImageFacts[]> {
+async function askAll(caches: readonly FactsCache[]): Promise<readonly ImageFacts[]> {
   const answers = await Promise.all(
-    memories.map((memory) =>
-      concurrently(images, 40, (image) => memory.lookup(requestFor(image), { signal: neverAborted })),
+    caches.map((cache) =>
+      concurrently(images, 40, (image) => cache.get(requestFor(image), { signal: neverAborted })),
     ),
   );
   return answers.flat();
@@ -92,17 +91,17 @@ t.test(`${agents} agents, 3 webhooks, ${count} images: each image is inspected o
   const urls = await Promise.all(
     Array.from({ length: agents }, () => startCounting(t, pki, 'same', counts, (image) => factsOf(image))),
   );
-  const memories = await Promise.all([1, 2, 3].map(() => startWebhookMemory(t, pki, urls)));
-  const answers = await askAll(memories);
+  const caches = await Promise.all([1, 2, 3].map(() => startWebhookCache(t, pki, urls)));
+  const answers = await askAll(caches);
   t.equal(answers.length, 3 * count);
   t.notOk(answers.find((facts) => facts.error));
   t.equal(counts.size, count);
   t.strictSame([...new Set(counts.values())], [1]);
 
   // A webhook that starts later loads the agents' facts and sends no lookup.
-  const late = await startWebhookMemory(t, pki, urls);
+  const late = await startWebhookCache(t, pki, urls);
   t.equal(late.size, count);
-  t.ok(images.every((image) => late.recall(requestFor(image))));
+  t.ok(images.every((image) => late.peek(requestFor(image))));
   t.strictSame([...new Set(counts.values())], [1]);
 });
 
@@ -115,8 +114,8 @@ t.test('two credential groups, one with access: each inspects each image at most
     ),
     ...Array.from({ length: 5 }, () => startCounting(t, pki, 'rich', rich, (image) => factsOf(image))),
   ]);
-  const memories = await Promise.all([1, 2].map(() => startWebhookMemory(t, pki, urls)));
-  const answers = await askAll(memories);
+  const caches = await Promise.all([1, 2].map(() => startWebhookCache(t, pki, urls)));
+  const answers = await askAll(caches);
   t.notOk(answers.find((facts) => facts.error));
   t.equal(rich.size, count);
   t.strictSame([...new Set(rich.values())], [1]);

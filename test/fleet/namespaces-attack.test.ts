@@ -2,8 +2,8 @@
  * Attack: a namespace fills its queue at an agent with slow images, then names an image of another tenant.
  */
 import t from 'tap';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
-import { requestFor, factsOf } from './support.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
+import { requestFor, factsOf } from '../support/facts.ts';
 import { until } from '../support/until.ts';
 import { responding, setup, type Answer } from './fleet-setup.ts';
 import { readableLog } from '../support/captured.ts';
@@ -15,16 +15,11 @@ t.test('an image of another tenant does not wait in the queue of the attacker', 
       : { results: body.images.map(({ image }) => factsOf(image)) };
   const { fleet, agents } = await setup(t, [{ facts: answer }]);
   const { log } = readableLog();
-  const memory = new FactsMemory({
-    source: fleet,
-    log,
-    namespacesShareLookups: false,
-    lookupTimeoutMs: 60_000,
-  });
-  t.teardown(() => memory.close());
+  const cache = new FactsCache({ source: fleet, log, lookupTimeoutMs: 60_000 });
+  t.teardown(() => cache.close());
   const lookup = (namespace: string, image: string) =>
     // Times out before the attacker's lookups end.
-    memory.lookup({ ...requestFor(image), namespace }, { signal: AbortSignal.timeout(40_000) });
+    cache.get(requestFor(image, { namespace }), { signal: AbortSignal.timeout(40_000) });
   const attack: Promise<unknown>[] = [];
   // Each lookup is one request; a namespace has at most 9 in flight.
   for (let index = 1; index <= 9; index += 1) {
@@ -34,6 +29,6 @@ t.test('an image of another tenant does not wait in the queue of the attacker', 
   const target = 'registry.example/shop/app:1';
   attack.push(lookup('attacker', 'registry.example/slow/app-10:1'), lookup('attacker', target));
   t.match(await lookup('shop', target), { image: target, error: undefined });
-  await memory.close();
+  await cache.close();
   await Promise.allSettled(attack);
 });

@@ -4,12 +4,11 @@
  */
 import t, { type Test } from 'tap';
 import { openFleet } from '../../cmd/wiring/fleet.ts';
-import { defaultFreshness } from '../../src/images/memory/freshness.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { pullCredential } from '../images/support.ts';
 import { startKubeStore } from '../support/kube-store.ts';
-import { createPki, requestFor, startScripted } from './support.ts';
+import { pullCredential, requestFor } from '../support/facts.ts';
+import { createPki, startScripted } from './support.ts';
 import { until } from '../support/until.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { silentLog } from '../support/captured.ts';
@@ -42,7 +41,6 @@ async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<str
     agents: ['endpointslices:archwright/agents'],
     agentTlsDir: pki.clientDir,
     client,
-    freshness: defaultFreshness,
     pullSecretNodes: 'pool=trusted',
     log: silentLog,
     metrics: createMetrics(),
@@ -53,7 +51,7 @@ async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<str
   return {
     store,
     lookup: (text: string, secrets = credentials) =>
-      open.fleet.lookup(requestFor(text, secrets), { signal: neverAborted }),
+      open.fleet.lookup({ ...requestFor(text), pullCredentials: secrets }, { signal: neverAborted }),
     /** Nodes whose agents got a request. */
     nodesWithRequests: () => agents.filter(({ agent }) => agent.requests.length > 0).map(({ node }) => node),
     withSecrets: () =>

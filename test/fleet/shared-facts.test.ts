@@ -1,13 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import t, { type Test } from 'tap';
-import { systemClock } from '../../src/async/clock.ts';
-import { createOwnerOf } from '../../src/fleet/groups/rendezvous.ts';
-import { bindFleetMetrics } from '../../src/fleet/metrics.ts';
-import { sharedFacts } from '../../src/fleet/shared-facts.ts';
+import { Ranking } from '../../src/fleet/rank.ts';
+import { streamSharedFacts } from '../../src/fleet/shared-facts.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { defaultFreshness } from '../../src/images/memory/freshness.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { connect, createPki, factsOf, startScripted } from './support.ts';
+import { factsOf } from '../support/facts.ts';
+import { connect, createPki, startScripted } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { readableLog } from '../support/captured.ts';
 
@@ -28,34 +25,20 @@ function lines(factsOfAgent: (owned: Owned) => readonly ImageFacts[]): Known {
 async function start(t: Test, known: readonly Known[]) {
   const pki = await createPki(t);
   const agents = await Promise.all(known.map(() => startScripted(t, pki)));
-  const ownerOf = createOwnerOf(agents);
+  const ranking = new Ranking(agents);
   for (const [index, write] of known.entries()) {
     const agent = agents[index];
     const owned: Owned = (name) => {
       for (let count = 0; ; count += 1)
-        if (ownerOf(`r.example/r${count}/${name}`) === agent) return `r.example/r${count}/${name}:1`;
+        if (ranking.owner(`r.example/r${count}/${name}`) === agent) return `r.example/r${count}/${name}:1`;
     };
     if (agent) agent.script.known = (response) => write(response, owned);
   }
   const { log, lines: logged } = readableLog();
   const connection = await connect(t, pki);
   const rejected: string[] = [];
-  const meters = bindFleetMetrics(createMetrics(), () => ({
-    ready: 0,
-    backedOff: 0,
-    silent: 0,
-    available: 1,
-    groups: 0,
-    repositories: 0,
-  }));
-  const context = {
-    agents,
-    connection,
-    log,
-    clock: systemClock,
-    freshness: defaultFreshness,
-    meters: { ...meters, rejected: (reason: string) => rejected.push(reason) },
-  };
+  const meters = { rejected: (reason: string) => rejected.push(reason) };
+  const context = { agents, connection, log, meters };
   return { agents, context, logged, rejected };
 }
 
@@ -66,7 +49,7 @@ async function read(
 ) {
   const { context, ...started } = await start(t, known);
   const found: ImageFacts[] = [];
-  for await (const facts of sharedFacts({ ...context, signal: neverAborted, ...options })) found.push(facts);
+  await streamSharedFacts({ ...context, signal: neverAborted, ...options }, (facts) => found.push(facts));
   return { ...started, found, names: found.map(({ image }) => nameOf(image)).sort() };
 }
 
@@ -93,31 +76,23 @@ t.test('20 agents with 100 facts each are read completely', async (t) => {
   t.equal(new Set((await read(t, known)).names).size, 2000);
 });
 
-t.test('an image is repeated only with fresher facts', async (t) => {
-  const { found } = await read(t, [
-    lines((owned) => {
-      const [old, fresh] = ['2024', '2025'].map((year) =>
-        factsOf(owned('a'), { freshUntil: `${year}-01-01T00:00:00.000Z` }),
-      ) as [ImageFacts, ImageFacts];
-      return [old, fresh, fresh, old];
-    }),
-  ]);
-  t.strictSame(
-    found.map(({ freshUntil }) => freshUntil.slice(0, 4)),
-    ['2024', '2025'],
-  );
-});
-
-t.test('malformed lines are skipped and counted', async (t) => {
+t.test('malformed lines, and facts of the credentials of a pod, are skipped and counted', async (t) => {
   const { names, logged, rejected } = await read(t, [
     (response, owned) =>
       void response.end(
-        `{}\nno JSON\n${JSON.stringify(factsOf('R:::'))}\n${JSON.stringify(factsOf(owned('a')))}\n`,
+        [
+          '{}',
+          'no JSON',
+          JSON.stringify({ ...factsOf('r'), image: 'R:::' }),
+          JSON.stringify(factsOf(owned('b'), { credentialSource: 'pull-secret' })),
+          JSON.stringify(factsOf(owned('a'))),
+          '',
+        ].join('\n'),
       ),
   ]);
   t.strictSame(names, ['a']);
-  t.match(logged(), /"lines":3/);
-  t.strictSame(rejected, ['invalid', 'invalid', 'invalid']);
+  t.match(logged(), /"lines":4/);
+  t.strictSame(rejected, ['invalid', 'invalid', 'invalid', 'invalid']);
 });
 
 t.test('a failing agent does not affect the others', async (t) => {
@@ -169,19 +144,4 @@ t.test('an abort ends the stream without an error', async (t) => {
   );
   t.ok(found.length <= 1);
   t.equal(logged(), '');
-});
-
-t.test('when the reader stops, the connections close', async (t) => {
-  const gone = Promise.withResolvers<void>();
-  const { context } = await start(t, [
-    (response, owned) => {
-      response.once('close', gone.resolve);
-      response.write(`${JSON.stringify(factsOf(owned('a')))}\n`);
-    },
-  ]);
-  for await (const facts of sharedFacts({ ...context, signal: neverAborted })) {
-    t.equal(nameOf(facts.image), 'a');
-    break;
-  }
-  await gone.promise;
 });

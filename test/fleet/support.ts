@@ -5,16 +5,10 @@ import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
-import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import {
-  openConnection,
-  type AgentConnection,
-  type ConnectionOptions,
-} from '../../src/fleet/agents/connection.ts';
-import type { ImageFacts, ImageRequest } from '../../src/images/facts/facts.ts';
-import { parseReference } from '../../src/images/references/reference.ts';
+import { openConnection, type AgentConnection, type ConnectionOptions } from '../../src/fleet/connection.ts';
 import type { NodeReport } from '../../src/nodes/node-report.ts';
 import { tlsDirectory } from '../serving/support.ts';
+import { factsOf } from '../support/facts.ts';
 import { createCa, type IssueOptions, type TestCa } from '../support/certificates.ts';
 import { listen } from '../support/listen.ts';
 import { silentLog } from '../support/captured.ts';
@@ -40,7 +34,8 @@ export async function createPki(t: Test): Promise<Pki> {
 
 /** A request to an agent. */
 export interface FactsRequest {
-  readonly images: readonly { readonly image: string; readonly pullPolicy: string }[];
+  readonly images: readonly { readonly image: string; readonly maxAgeMs?: number }[];
+  readonly namespace?: string;
   readonly auths?: unknown;
   readonly serviceAccount?: unknown;
   readonly deadlineMs: number;
@@ -147,45 +142,4 @@ export async function connect(
   const connection = await openConnection({ dir: dir ?? pki.clientDir, log: silentLog, ...others });
   t.teardown(() => connection.close());
   return connection;
-}
-
-/** Good facts of an image; the receiver would shorten a `freshUntil` in the future. */
-export function factsOf(image: string, change: Partial<ImageFacts> = {}): ImageFacts {
-  return {
-    image,
-    digest: `sha256:${'a'.repeat(64)}`,
-    mediaType: 'application/vnd.oci.image.index.v1+json',
-    platforms: [
-      { os: 'linux', architecture: 'amd64' },
-      { os: 'linux', architecture: 'arm64', variant: 'v8' },
-    ],
-    source: 'registry',
-    credentialSource: 'anonymous',
-    endpoint: 'registry.example',
-    freshUntil: '2026-01-01T00:00:00.000Z',
-    stale: false,
-    ...change,
-  };
-}
-
-/** Facts of an image that could not be learned. */
-export function failureOf(
-  image: string,
-  code: NonNullable<ImageFacts['error']>['code'],
-  message = code,
-): ImageFacts {
-  return {
-    image,
-    platforms: [],
-    source: 'registry',
-    credentialSource: 'anonymous',
-    endpoint: '',
-    freshUntil: '2026-01-01T00:00:00.000Z',
-    stale: false,
-    error: { code, message },
-  };
-}
-
-export function requestFor(image: string, pullCredentials: readonly MatchedCredential[] = []): ImageRequest {
-  return { image, reference: parseReference(image), pullPolicy: 'IfNotPresent', pullCredentials };
 }

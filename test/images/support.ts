@@ -1,101 +1,44 @@
-/** Shared by the tests of image facts: a clock, requests, facts, and a source that responds when a test wants. */
+/** A cache with a fake clock, and a source that answers when a test wants. */
 import { setImmediate as settled } from 'node:timers/promises';
-import { createHash } from 'node:crypto';
-import type { MatchedCredential } from '../../src/credentials/credential.ts';
+import { FactsCache, type FactsCacheOptions } from '../../src/images/cache/cache.ts';
 import type {
-  FactsErrorCode,
   ImageFacts,
+  ImageFactsSource,
   ImageRequest,
   LookupOptions,
-  ImageFactsSource,
 } from '../../src/images/facts/facts.ts';
-import { FactsMemory, type FactsMemoryOptions } from '../../src/images/memory/memory.ts';
-import { parseReference } from '../../src/images/references/reference.ts';
-import { secret } from '../../src/telemetry/secret.ts';
-import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
 import { recordingLog } from '../support/captured.ts';
+import { confirmedAt, factsOf } from '../support/facts.ts';
+import { createFakeClock, type FakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
 export const minute = 60_000;
 export const hour = 60 * minute;
 export const day = 24 * hour;
 
-/** A clock that starts when the `facts` below are confirmed. No jitter. */
+/** A clock that starts when `factsOf` are confirmed. No jitter. */
 export function clockOfFacts(): FakeClock {
   const clock = createFakeClock(() => 0);
-  clock.setWall(Date.parse('2026-11-21T12:00:00Z'));
+  clock.setWall(Date.parse(confirmedAt));
   return clock;
 }
 
-/** A credential of a pull secret with this id. */
-export function pullCredential(id: string): MatchedCredential {
-  return {
-    credential: { username: id, password: secret(`password of ${id}`) },
-    source: 'pull-secret',
-    key: 'docker.io',
-    origin: `default/${id}`,
-    id,
-  };
-}
-
-export function requestFor(
-  image: string,
-  more: { readonly pullPolicy?: ImageRequest['pullPolicy']; readonly credentials?: readonly string[] } = {},
-): ImageRequest {
-  return {
-    image,
-    reference: parseReference(image),
-    pullPolicy: more.pullPolicy ?? 'IfNotPresent',
-    pullCredentials: (more.credentials ?? []).map(pullCredential),
-  };
-}
-
-export function digestOf(text: string): string {
-  return `sha256:${createHash('sha256').update(text).digest('hex')}`;
-}
-
-/** Facts that a registry has just confirmed. */
-export function facts(image: string, more: Partial<ImageFacts> = {}): ImageFacts {
-  return {
-    image,
-    digest: parseReference(image).digest ?? digestOf(image),
-    mediaType: 'application/vnd.oci.image.index.v1+json',
-    platforms: [
-      { os: 'linux', architecture: 'amd64' },
-      { os: 'linux', architecture: 'arm64' },
-    ],
-    source: 'registry',
-    credentialSource: 'anonymous',
-    endpoint: 'registry-1.docker.io',
-    freshUntil: '2026-11-21T12:15:00.000Z',
-    stale: false,
-    ...more,
-  };
-}
-
-export function failure(image: string, code: FactsErrorCode, retryAfterMs?: number): ImageFacts {
-  const { digest: _, mediaType: __, ...rest } = facts(image);
-  const error = { code, message: `it is ${code}`, ...(retryAfterMs !== undefined && { retryAfterMs }) };
-  return { ...rest, platforms: [], endpoint: '', error };
-}
-
-export interface HeldLookup {
+interface HeldLookup {
   readonly request: ImageRequest;
   readonly options: LookupOptions;
   /** Ends the lookup with these facts. */
-  resolve(facts: ImageFacts): Promise<void>;
-  reject(error: Error): Promise<void>;
+  answer(facts: ImageFacts): Promise<void>;
+  fail(error: Error): Promise<void>;
 }
 
-export interface ManualSource extends ImageFactsSource {
+interface ManualSource extends ImageFactsSource {
   /** All lookups, in order. */
   readonly lookups: HeldLookup[];
-  /** The last lookup. */
   last(): HeldLookup;
 }
 
-/** A source whose lookups end when a test calls `resolve` or `reject`. */
-export function manualSource(): ManualSource {
+/** A source whose lookups end when a test says so. */
+function manualSource(): ManualSource {
   const lookups: HeldLookup[] = [];
   return {
     lookups,
@@ -109,11 +52,11 @@ export function manualSource(): ManualSource {
       lookups.push({
         request,
         options,
-        resolve: (facts) => {
+        answer: (facts) => {
           resolve(facts);
           return settled();
         },
-        reject: (error) => {
+        fail: (error) => {
           reject(error);
           return settled();
         },
@@ -126,49 +69,41 @@ export function manualSource(): ManualSource {
 export { settled };
 
 export interface Bench {
-  readonly memory: FactsMemory;
-  readonly inspector: ManualSource;
-  readonly time: FakeClock;
+  readonly cache: FactsCache;
+  readonly source: ManualSource;
+  readonly clock: FakeClock;
   readonly lines: readonly Record<string, unknown>[];
-  /** Looks up an image; the source responds with these facts. */
-  readonly lookUp: (request: ImageRequest, response: ImageFacts) => Promise<ImageFacts>;
-  /** An hour later: recalls due facts; the source responds to the revalidation. */
-  readonly revalidate: (request: ImageRequest, response: ImageFacts) => Promise<void>;
+  readonly get: (request: ImageRequest) => Promise<ImageFacts>;
+  /** Looks up an image; the source answers with these facts. */
+  readonly lookUp: (request: ImageRequest, answer: ImageFacts) => Promise<ImageFacts>;
 }
 
-/** A bench whose memory has these facts of a request. */
-export async function benchWith(
-  request: ImageRequest,
-  response: ImageFacts = facts(request.image),
-): Promise<Bench> {
-  const made = bench();
-  await made.lookUp(request, response);
-  return made;
-}
-
-/** A memory with a fake clock and a manual source. */
-export function bench(options: Partial<FactsMemoryOptions> = {}): Bench {
-  const inspector = manualSource();
-  const time = clockOfFacts();
+export function bench(options: Partial<FactsCacheOptions> = {}): Bench {
+  const source = manualSource();
+  const clock = clockOfFacts();
   const { log, lines } = recordingLog();
-  const memory = new FactsMemory({ source: inspector, log, clock: time, ...options });
+  const cache = new FactsCache({ source, log, clock, ...options });
+  const get = (request: ImageRequest) => cache.get(request, { signal: neverAborted });
   return {
-    memory,
-    inspector,
-    time,
+    cache,
+    source,
+    clock,
     lines,
-    lookUp: async (request, response) => {
-      const before = inspector.lookups.length;
-      const result = memory.lookup(request, { signal: neverAborted });
+    get,
+    lookUp: async (request, answer) => {
+      const before = source.lookups.length;
+      const result = get(request);
       await settled();
-      if (inspector.lookups.length === before) throw new Error('the memory sent no request');
-      await inspector.last().resolve(response);
+      if (source.lookups.length === before) throw new Error('the cache sent no request');
+      await source.last().answer(answer);
       return result;
     },
-    revalidate: async (request, response) => {
-      await time.advance(hour);
-      memory.recall(request);
-      await inspector.last().resolve(response);
-    },
   };
+}
+
+/** A bench whose cache has these facts of a request. */
+export async function benchWith(request: ImageRequest, answer = factsOf(request.image)): Promise<Bench> {
+  const made = bench();
+  await made.lookUp(request, answer);
+  return made;
 }

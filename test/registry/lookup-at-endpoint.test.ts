@@ -145,9 +145,8 @@ t.test('the content of a reference by sha384 is verified too', async (t) => {
   const sha384 = `sha384:${createHash('sha384').update(content.bytes).digest('hex')}`;
   const other = `sha384:${'0'.repeat(96)}`;
   for (const reference of [sha384, other]) registry.push('library/app', reference, content);
-  const { digest, documents } = await lookUp(client, registry, { reference: sha384 });
+  const { digest } = await lookUp(client, registry, { reference: sha384 });
   t.equal(digest, sha384);
-  t.same(documents, [content.bytes], 'its proof');
   await t.rejects(lookUp(client, registry, { reference: other }), { code: 'digest-mismatch' });
 });
 

@@ -42,8 +42,8 @@ async function attacker(t: Test) {
   });
   return async (image: string) => {
     const reference = parseReference(image);
-    const question = { image, reference, pullPolicy: 'Always', pullCredentials: [] } as const;
-    return (await inspector.lookup(question, { signal: neverAborted })).error;
+    const request = { image, reference, maxAgeMs: 0, pullCredentials: [] };
+    return (await inspector.lookup(request, { signal: neverAborted })).error;
   };
 }
 

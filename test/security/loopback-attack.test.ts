@@ -1,6 +1,6 @@
 /** Attack: an image at a port of the node, to learn from the error or the time whether the port is open. */
 import t from 'tap';
-import { openMemory } from '../../cmd/wiring/image-facts.ts';
+import { openFactsCache, openRequestOf } from '../../cmd/wiring/image-facts.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
@@ -46,16 +46,17 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
     log: silentLog,
   });
   t.teardown(() => inspection.close());
-  const memory = await openMemory({
+  const cache = await openFactsCache({
     configuration,
-    inspector: inspection.inspector,
+    source: inspection.inspector,
     log: silentLog,
     metrics,
   });
-  t.teardown(() => memory.close());
+  t.teardown(() => cache.close());
   const secretsRead: unknown[] = [];
   const factsOfPod = createFactsOfPod({
-    memory,
+    cache,
+    requestOf: openRequestOf(configuration),
     pullSecrets: {
       mayHave: () => true,
       source: (...wanted) => {
@@ -68,15 +69,13 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
     log: silentLog,
   });
   const images = spellings.flatMap((host) => [`${host}:${open}/app`, `${host}:1/app`, `${host}:80/app:v1`]);
-  const found = factsOfPod({
+  const facts = await factsOfPod({
     uses: images.map((image) => ({ image, usedBy: ['c'], pullPolicy: 'Always', volumeOnly: false })),
     namespace: 'tenant',
     pullSecrets: { names: ['regcred'] },
     serviceAccount: undefined,
     budgetMs: 5000,
   });
-  t.notOk(found instanceof Promise, 'an immediate result');
-  const facts = await found;
   for (const image of images) {
     t.match(
       facts.get(image)?.error,

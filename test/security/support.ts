@@ -50,7 +50,7 @@ export async function openNode(t: Test, settings: Readonly<Record<string, string
     lines,
     inspect: (image, more) =>
       inspection.inspector.lookup(
-        { image, reference: parseReference(image), pullPolicy: 'Always', pullCredentials: [], ...more },
+        { image, reference: parseReference(image), maxAgeMs: 0, pullCredentials: [], ...more },
         { signal: neverAborted },
       ),
   };

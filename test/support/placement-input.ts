@@ -37,7 +37,7 @@ export function facts(platforms: string, more: Partial<ImageFacts> = {}): ImageF
     source: 'memory',
     credentialSource: 'anonymous',
     endpoint: 'public.example',
-    freshUntil: '2026-11-21T00:00:00Z',
+    confirmedAt: '2026-11-21T00:00:00Z',
     stale: false,
     ...more,
   };

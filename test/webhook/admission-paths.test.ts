@@ -34,7 +34,7 @@ test('the current and the previous path are accepted, before and after a rotatio
     lines: logged,
   } = await serve(t, {
     paths,
-    inspector: scripted({ 'app:1': ['arm64'] }),
+    source: scripted({ 'app:1': ['arm64'] }),
   });
   const status = async (path: string): Promise<number> => (await post(body, { path })).status;
   t.equal(await status('/mutate'), 404);
@@ -86,7 +86,7 @@ test('with a client CA, only requests of the API server are accepted', async (t)
   t.teardown(() => rm(dir, { recursive: true, force: true }));
   const clientCaFile = join(dir, 'clients.pem');
   await writeFile(clientCaFile, clients.cert);
-  const { webhook, metric } = await serve(t, { clientCaFile, inspector: scripted({ 'app:1': ['arm64'] }) });
+  const { webhook, metric } = await serve(t, { clientCaFile, source: scripted({ 'app:1': ['arm64'] }) });
   const call = (identity: object) =>
     send(`${webhook.url}/mutate`, {
       method: 'POST',

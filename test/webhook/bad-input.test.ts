@@ -141,7 +141,7 @@ test('a client that disconnects early does not affect others', async (t) => {
 });
 
 test('an invalid object is admitted unchanged, with its uid and a warning', async (t) => {
-  const { admit, metric, lines } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const { admit, metric, lines } = await serve(t, { source: scripted({ 'app:1': ['arm64'] }) });
   const spec = pod.spec;
   const cases: [what: string, object: unknown, warning: RegExp][] = [
     ['none', undefined, /object is not an object/],
@@ -216,7 +216,7 @@ function withValue(path: string, value: unknown): unknown {
 }
 
 test('deeply nested objects are admitted', async (t) => {
-  const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const { post } = await serve(t, { source: scripted({ 'app:1': ['arm64'] }) });
   const depth = 100_000;
   const deep = `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`;
   for (const field of ['metadata', 'labels', 'affinity', 'nodeAffinity', 'tolerations', 'x']) {
@@ -235,7 +235,7 @@ test('deeply nested objects are admitted', async (t) => {
 });
 
 test('keys such as `__proto__` have no special meaning', async (t) => {
-  const { post } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const { post } = await serve(t, { source: scripted({ 'app:1': ['arm64'] }) });
   const object = JSON.stringify(pod).replace(
     '"spec":{',
     '"__proto__":{"polluted":1},"spec":{"__proto__":{"nodeName":"n"},"constructor":1,',
@@ -249,19 +249,19 @@ test('keys such as `__proto__` have no special meaning', async (t) => {
 });
 
 test('ten thousand images take no longer than the budget, with a bounded number of lookups', async (t) => {
-  const inspector = scripted({});
-  const { admitPod } = await serve(t, { inspector, inlineBudgetMs: () => 300 });
+  const source = scripted({});
+  const { admitPod } = await serve(t, { source, inlineBudgetMs: () => 300 });
   const images = Array.from({ length: 10_000 }, (_, index) => `registry.example/team/app-${index}:1`);
   const [admitted, ms] = await withUserMs(() => admitPod(images));
   t.ok(admitted.gated);
   t.ok(ms < 5000, `${Math.round(ms)} ms`);
-  t.equal(inspector.lookups.length, 256);
+  t.equal(source.lookups.length, 256);
   t.ok(JSON.stringify(admitted.raw).length < 100_000, 'a bounded response');
 });
 
 test('of thousands of images, the first 1024 are looked at; any further ones are unknown', async (t) => {
-  const { admitPod, memory } = await serve(t, { inspector: scripted({}) });
-  memory.learn(factsOf('docker.io/library/app:1', ['arm64']));
+  const { admitPod, cache } = await serve(t, { source: scripted({}) });
+  cache.learn(factsOf('docker.io/library/app:1', ['arm64']));
   const invalid = Array.from({ length: 1024 }, (_, index) => `NOT-AN-IMAGE-${index}`);
   t.strictSame((await admitPod([...invalid.slice(1), 'app:1'])).required, ['arm64']);
   const further = await admitPod([...invalid, 'app:1']);

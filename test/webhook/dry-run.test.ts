@@ -1,9 +1,9 @@
-/** A dry run is decided from memory, without requests to a registry, an agent or for a Secret. */
+/** A dry run is decided from the cache, without requests to a registry, an agent or for a Secret. */
 import { test } from 'tap';
 import { clusterOf, podOf, scripted, serve, workload } from './support.ts';
 
 test('a dry run causes no lookups, a real request does', async (t) => {
-  const inspector = scripted({ 'app:1': ['arm64'], 'app:2': ['arm64'], 'old:1': ['amd64'] });
+  const source = scripted({ 'app:1': ['arm64'], 'app:2': ['arm64'], 'old:1': ['amd64'] });
   let secrets = 0;
   const cluster = clusterOf({
     nodeArchitecture: () => 'arm64',
@@ -12,7 +12,7 @@ test('a dry run causes no lookups, a real request does', async (t) => {
       return Promise.resolve(undefined);
     },
   });
-  const { admit } = await serve(t, { inspector, cluster });
+  const { admit } = await serve(t, { source, cluster });
   const pod = podOf(['app:1'], { imagePullSecrets: [{ name: 'regcred' }] });
   const running = podOf(['old:1'], { nodeName: 'n' });
   const disjoint = { spec: { template: podOf(['app:1', 'old:1']) } };
@@ -23,12 +23,16 @@ test('a dry run causes no lookups, a real request does', async (t) => {
     { operation: 'UPDATE', object: running, oldObject: podOf(['app:1'], { nodeName: 'n' }) },
   ];
   for (const request of requests) t.equal((await admit({ ...request, dryRun: true })).allowed, true);
-  t.strictSame([inspector.lookups.length, secrets], [0, 0]);
+  t.strictSame([source.lookups.length, secrets], [0, 0]);
 
   t.strictSame((await admit({ object: podOf(['app:1']) })).required, ['arm64']);
-  const lookups = inspector.lookups.length;
-  t.strictSame((await admit({ object: podOf(['app:1']), dryRun: true })).required, ['arm64'], 'from memory');
-  t.equal(inspector.lookups.length, lookups);
+  const lookups = source.lookups.length;
+  t.strictSame(
+    (await admit({ object: podOf(['app:1']), dryRun: true })).required,
+    ['arm64'],
+    'from the cache',
+  );
+  t.equal(source.lookups.length, lookups);
   await admit({ object: pod });
   t.equal(secrets, 0, 'shared facts need no Secret');
   await admit({ object: podOf(['app:2'], { imagePullSecrets: [{ name: 'regcred' }] }) });

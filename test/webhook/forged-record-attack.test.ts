@@ -21,8 +21,8 @@ async function start(t: Test, key = 'K'.repeat(43)) {
   if (key !== '') await writeFile(join(dir, 'record-key'), key);
   const paths = await openAdmissionPaths({ dir, log: recordingLog().log });
   t.teardown(() => paths.close());
-  const inspector = scripted({ 'app:1': ['amd64', 'arm64'], 'app:2': ['arm64'] });
-  const { post } = await serve(t, { paths, inspector });
+  const source = scripted({ 'app:1': ['amd64', 'arm64'], 'app:2': ['arm64'] });
+  const { post } = await serve(t, { paths, source });
   /** The object as it is stored. */
   return async <T extends object>(object: T, more: Readonly<Record<string, unknown>> = {}): Promise<T> => {
     const body = review({ object, ...more });

@@ -5,9 +5,9 @@ import type { WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { factsOf, hanging, passBudget, scripted, serve, uid } from './support.ts';
 
-test('a hanging inspector delays a pod no longer than the budget', async (t) => {
+test('a hanging source delays a pod no longer than the budget', async (t) => {
   const clock = createFakeClock();
-  const { admitPod, metric } = await serve(t, { inspector: hanging, inlineBudgetMs: () => 100, clock });
+  const { admitPod, metric } = await serve(t, { source: hanging, inlineBudgetMs: () => 100, clock });
   const admitting = admitPod(['a:1', 'b:1', 'c:1']);
   await passBudget(t, clock, 100);
   t.ok((await admitting).gated, 'one budget for three images');
@@ -18,13 +18,13 @@ test('a hanging inspector delays a pod no longer than the budget', async (t) => 
 test('the lookup continues beyond the budget, so the next pod finds its result', async (t) => {
   let tell: ((facts: ImageFacts) => void) | undefined;
   let questions = 0;
-  const inspector: ImageFactsSource = {
+  const source: ImageFactsSource = {
     lookup: () => {
       questions += 1;
       return new Promise((resolve) => (tell = resolve));
     },
   };
-  const { admitPod } = await serve(t, { inspector, inlineBudgetMs: () => 20 });
+  const { admitPod } = await serve(t, { source, inlineBudgetMs: () => 20 });
   t.ok((await admitPod(['late:1'])).gated);
   tell?.(factsOf('late:1', ['arm64']));
   t.strictSame((await admitPod(['late:1'])).required, ['arm64']);
@@ -32,19 +32,19 @@ test('the lookup continues beyond the budget, so the next pod finds its result',
 });
 
 test('concurrent pods of an image share one lookup', async (t) => {
-  const inspector = scripted({ 'app:1': ['arm64'] });
-  const { admitPod } = await serve(t, { inspector });
+  const source = scripted({ 'app:1': ['arm64'] });
+  const { admitPod } = await serve(t, { source });
   const all = await Promise.all(Array.from({ length: 30 }, () => admitPod(['app:1'])));
   t.ok(all.every(({ required }) => required?.[0] === 'arm64'));
-  t.equal(inspector.lookups.length, 1);
+  t.equal(source.lookups.length, 1);
 });
 
-/** A memory with a defect. */
-function broken(parts: Partial<WebhookOptions['memory']>): WebhookOptions['memory'] {
+/** A cache with a defect. */
+function broken(parts: Partial<WebhookOptions['cache']>): WebhookOptions['cache'] {
   return {
-    recall: () => undefined,
+    peek: () => undefined,
     lastKnown: () => undefined,
-    lookup: (_question, { signal }) =>
+    get: (_request, { signal }) =>
       new Promise((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
       ),
@@ -55,16 +55,16 @@ function broken(parts: Partial<WebhookOptions['memory']>): WebhookOptions['memor
 }
 
 test('without time for a lookup, old facts are used', async (t) => {
-  const memory = broken({ lastKnown: ({ image }) => factsOf(image, ['s390x'], { stale: true }) });
-  const { admitPod } = await serve(t, { memory, inlineBudgetMs: () => 10 });
+  const cache = broken({ lastKnown: ({ image }) => factsOf(image, ['s390x'], { stale: true }) });
+  const { admitPod } = await serve(t, { cache, inlineBudgetMs: () => 10 });
   const admitted = await admitPod(['a:1']);
   t.strictSame(admitted.required, ['s390x']);
   t.notOk(admitted.gated);
 });
 
 test('an exception in a lookup leaves the image unknown', async (t) => {
-  const memory = broken({ lookup: () => Promise.reject(new Error('injected failure')) });
-  const { admitPod, metric, lines } = await serve(t, { memory });
+  const cache = broken({ get: () => Promise.reject(new Error('injected failure')) });
+  const { admitPod, metric, lines } = await serve(t, { cache });
   const admitted = await admitPod(['a:1']);
   t.ok(admitted.gated);
   t.equal(await metric('archwright_admission_lookup_failures_total'), 1);
@@ -72,20 +72,20 @@ test('an exception in a lookup leaves the image unknown', async (t) => {
 });
 
 test('an exception in the decision admits the pod unchanged, with its uid', async (t) => {
-  const faulty: [what: string, memory: WebhookOptions['memory']][] = [
+  const faulty: [what: string, cache: WebhookOptions['cache']][] = [
     [
       'at once',
       broken({
-        recall: () => {
+        peek: () => {
           throw new Error('injected failure');
         },
       }),
     ],
-    ['while waiting', broken({ lookup: () => Promise.resolve({ platforms: 7 } as unknown as ImageFacts) })],
-    ['in the facts', broken({ recall: ({ image }) => ({ image, platforms: 7 }) as unknown as ImageFacts })],
+    ['while waiting', broken({ get: () => Promise.resolve({ platforms: 7 } as unknown as ImageFacts) })],
+    ['in the facts', broken({ peek: ({ image }) => ({ image, platforms: 7 }) as unknown as ImageFacts })],
   ];
-  for (const [what, memory] of faulty) {
-    const { admitPod, metric } = await serve(t, { memory });
+  for (const [what, cache] of faulty) {
+    const { admitPod, metric } = await serve(t, { cache });
     const admitted = await admitPod(['a:1']);
     t.match(admitted.raw, { uid, allowed: true, warnings: [/let through/] }, what);
     t.notOk('patch' in admitted.raw, what);

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { test } from 'tap';
 import type { Fleet } from '../../src/fleet/fleet.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createCa } from '../support/certificates.ts';
 import { keepAlive, send, writeTls } from '../serving/support.ts';
 import { until } from '../support/until.ts';
@@ -9,15 +9,14 @@ import { ca, clusterOf, factsOf, hanging, podOf, admittedOf, review, scripted, s
 import { recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-function fleetKnowing(known: Fleet['shared']): Fleet {
+function fleetKnowing(readShared: Fleet['readShared']): Fleet {
   return {
-    shared: known,
+    readShared,
     lookup: () => new Promise(() => undefined),
-    pullable: () => ({ able: [], unable: [] }),
+    pullable: () => Promise.resolve({ able: [], unable: [] }),
     isAvailable: () => true,
     nodeReports: () => new Map(),
     credentialProblems: () => new Map(),
-    opinions: () => Promise.resolve([]),
     grouped: () => Promise.resolve(),
     close: () => undefined,
   };
@@ -25,41 +24,44 @@ function fleetKnowing(known: Fleet['shared']): Fleet {
 
 test("it loads the agents' facts before it is ready", async (t) => {
   const { log } = recordingLog();
-  const memory = new FactsMemory({ source: hanging, log });
-  const fleet = fleetKnowing(async function* () {
-    yield factsOf('docker.io/library/warm:1', ['arm64']);
-    yield factsOf('docker.io/library/other:1', ['amd64']);
+  const cache = new FactsCache({ source: hanging, log });
+  const fleet = fleetKnowing((onFacts) => {
+    onFacts(factsOf('docker.io/library/warm:1', ['arm64']));
+    onFacts(factsOf('docker.io/library/other:1', ['amd64']));
+    return Promise.resolve();
   });
-  const { admitPod, lines } = await serve(t, { memory, fleet });
+  const { admitPod, lines } = await serve(t, { cache, fleet });
   t.strictSame((await admitPod(['warm:1'])).required, ['arm64']);
-  t.match(lines, [{}, { msg: 'memory is warm', learned: 2, complete: true }]);
+  t.match(lines, [{}, { msg: 'the cache is warm', learned: 2, complete: true }]);
 });
 
 test('agents that hang or fail delay the start for a bounded time', async (t) => {
-  const cases: [what: string, known: Fleet['shared'], level: string][] = [
+  const cases: [what: string, readShared: Fleet['readShared'], level: string][] = [
     [
       'hang',
-      async function* (signal) {
-        yield factsOf('docker.io/library/warm:1', ['arm64']);
-        await new Promise((_resolve, reject) =>
-          signal.addEventListener('abort', () => reject(signal.reason as Error)),
-        );
+      (onFacts, signal) => {
+        onFacts(factsOf('docker.io/library/warm:1', ['arm64']));
+        return new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
       },
       'info',
     ],
     [
       'fail',
-      async function* () {
-        yield factsOf('docker.io/library/warm:1', ['arm64']);
-        throw new Error('agents are away');
+      (onFacts) => {
+        onFacts(factsOf('docker.io/library/warm:1', ['arm64']));
+        return Promise.reject(new Error('agents are away'));
       },
       'warn',
     ],
   ];
-  for (const [what, known, level] of cases) {
+  for (const [what, readShared, level] of cases) {
     const { log } = recordingLog();
-    const memory = new FactsMemory({ source: hanging, log });
-    const { admitPod, lines, webhook } = await serve(t, { memory, fleet: fleetKnowing(known), warmUpMs: 50 });
+    const cache = new FactsCache({ source: hanging, log });
+    const { admitPod, lines, webhook } = await serve(t, {
+      cache,
+      fleet: fleetKnowing(readShared),
+      warmUpMs: 50,
+    });
     t.strictSame((await admitPod(['warm:1'])).required, ['arm64'], what);
     t.equal(webhook.checks['warm-up']?.(), undefined, what);
     t.equal(
@@ -73,7 +75,7 @@ test('agents that hang or fail delay the start for a bounded time', async (t) =>
 test('if the cluster does not respond at the start, it logs a warning and serves requests', async (t) => {
   const cluster = clusterOf({ ready: () => Promise.reject(new Error('no answer')) });
   const { lines, webhook } = await serve(t, { cluster });
-  t.match(lines.at(-1), { level: 'warn', msg: /namespaces count as unlabeled/ });
+  t.match(lines.at(-1), { level: 'warn', msg: /treating namespaces as unlabeled/ });
   t.equal(webhook.checks['warm-up']?.(), undefined);
 });
 
@@ -81,9 +83,9 @@ test('it is ready after the warm-up and not while stopping', async (t) => {
   let release: (() => void) | undefined;
   const cluster = clusterOf({ ready: () => new Promise((resolve) => (release = resolve)) });
   const { log } = recordingLog();
-  const memory = new FactsMemory({ source: hanging, log });
+  const cache = new FactsCache({ source: hanging, log });
   const clock = createFakeClock();
-  const starting = serve(t, { cluster, memory, clock });
+  const starting = serve(t, { cluster, cache, clock });
   await until(() => release !== undefined, 'the wait for the cluster');
   release?.();
   const { webhook, agent } = await starting;
@@ -103,7 +105,7 @@ test('labels of the namespace apply', async (t) => {
   });
   const { admit, admitPod, metric } = await serve(t, {
     cluster,
-    inspector: scripted({ 'app:1': ['arm64'] }),
+    source: scripted({ 'app:1': ['arm64'] }),
   });
   t.strictSame((await admitPod(['app:1'])).operations, []);
   t.equal(await metric('archwright_admission_skipped_total{reason="disabled-by-namespace"}'), 1);
@@ -111,9 +113,9 @@ test('labels of the namespace apply', async (t) => {
 });
 
 test('no admission is lost when certificates change, or the webhook stops, under load', async (t) => {
-  const inspector = scripted({ 'app:1': ['arm64'] });
+  const source = scripted({ 'app:1': ['arm64'] });
   const clock = createFakeClock();
-  const [first, replica] = [await serve(t, { inspector, clock }), await serve(t, { inspector })];
+  const [first, replica] = [await serve(t, { source, clock }), await serve(t, { source })];
   const next = await createCa('next');
   const trust = `${ca.cert}\n${next.cert}`;
   const ended = new AbortController();
@@ -159,7 +161,7 @@ test('no admission is lost when certificates change, or the webhook stops, under
 });
 
 test('one connection serves many admissions', async (t) => {
-  const { admitPod, agent } = await serve(t, { inspector: scripted({ 'app:1': ['arm64'] }) });
+  const { admitPod, agent } = await serve(t, { source: scripted({ 'app:1': ['arm64'] }) });
   const ports = new Set<number | undefined>();
   agent.on('free', (socket: Socket) => ports.add(socket.localPort));
   for (let turn = 0; turn < 20; turn += 1) await admitPod(['app:1']);

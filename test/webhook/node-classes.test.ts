@@ -38,7 +38,7 @@ async function setup(t: Test, given: Readonly<Record<string, GivenNode>>, script
   const cluster = connectCluster({ client, log: silentLog });
   t.teardown(() => cluster.close());
   const { fleet } = scripts.length === 0 ? { fleet: undefined } : await setupFleet(t, scripts);
-  const served = await serve(t, { inspector: scripted(images), cluster, ...(fleet && { fleet }) });
+  const served = await serve(t, { source: scripted(images), cluster, ...(fleet && { fleet }) });
   const lands = async (image: string): Promise<string> => {
     const { operations, allowed } = await served.admitPod([image]);
     const pod = applied(podOf([image]), (operations ?? []) as readonly Operation[]);

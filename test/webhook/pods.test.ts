@@ -3,14 +3,14 @@ import type { Operation } from '../../src/placement/decision.ts';
 import { applied, defaultPolicy as policy, onArch } from '../support/placement-input.ts';
 import { factsOf, podOf, review, scripted, serve, uid } from './support.ts';
 
-const inspector = scripted({
+const source = scripted({
   'app:1': ['amd64', 'arm64'],
   'sidecar:1': ['arm64', 's390x'],
   'legacy:1': ['amd64'],
 });
 
 test('a pod requires the architectures that all of its images share', async (t) => {
-  const { admitPod, metric } = await serve(t, { inspector });
+  const { admitPod, metric } = await serve(t, { source });
   const admitted = await admitPod(['app:1', 'sidecar:1']);
   t.strictSame(admitted.required, ['arm64']);
   t.match(admitted.raw, { uid, allowed: true, patchType: 'JSONPatch' });
@@ -23,7 +23,7 @@ test('a pod requires the architectures that all of its images share', async (t) 
 });
 
 test('no common architecture is denied with a message for the user', async (t) => {
-  const { admitPod } = await serve(t, { inspector });
+  const { admitPod } = await serve(t, { source });
   const admitted = await admitPod(['legacy:1', 'sidecar:1']);
   t.notOk(admitted.allowed);
   t.match(admitted.raw, { uid, status: { code: 403 } });
@@ -33,7 +33,7 @@ test('no common architecture is denied with a message for the user', async (t) =
 
 test('under `constraints: widen`, a pod that names an architecture is widened, with a warning and a metric', async (t) => {
   const widening = { policyOf: () => ({ ...policy, constraints: 'widen' as const }) };
-  const { admitPod, metric } = await serve(t, { inspector, policies: widening });
+  const { admitPod, metric } = await serve(t, { source, policies: widening });
   const spec = onArch('amd64');
   const admitted = await admitPod(['app:1'], spec);
   t.strictSame(admitted.required, ['amd64', 'arm64']);
@@ -50,21 +50,21 @@ test('under `constraints: widen`, a pod that names an architecture is widened, w
 });
 
 test('a known image causes no lookup and no log line', async (t) => {
-  const inspector = scripted({ 'app:1': ['amd64'] });
-  const { admitPod, lines, metric } = await serve(t, { inspector });
+  const source = scripted({ 'app:1': ['amd64'] });
+  const { admitPod, lines, metric } = await serve(t, { source });
   await admitPod(['app:1']);
   const before = lines.length;
   for (let turn = 0; turn < 20; turn += 1) {
     t.strictSame((await admitPod(['app:1'])).required, ['amd64']);
   }
-  t.equal(inspector.lookups.length, 1);
+  t.equal(source.lookups.length, 1);
   t.equal(lines.length, before, 'no line per request');
   t.equal(await metric('archwright_admission_inline_waits_total{outcome="answered"}'), 1);
   t.equal(await metric('archwright_admission_inline_waits_total{outcome="expired"}'), 0);
 });
 
 test('an unknown image leads to a gate, and known images restrict the pod', async (t) => {
-  const { admitPod, metric } = await serve(t, { inspector });
+  const { admitPod, metric } = await serve(t, { source });
   const admitted = await admitPod(['app:1', 'nowhere:1']);
   t.ok(admitted.gated);
   t.strictSame(admitted.required, ['amd64', 'arm64']);
@@ -74,7 +74,7 @@ test('an unknown image leads to a gate, and known images restrict the pod', asyn
 });
 
 test('an invalid image reference is admitted and counted', async (t) => {
-  const { admitPod, metric } = await serve(t, { inspector });
+  const { admitPod, metric } = await serve(t, { source });
   const admitted = await admitPod(['UPPER/case::', 'app:1']);
   t.ok(admitted.allowed);
   t.notOk(admitted.gated);
@@ -83,8 +83,8 @@ test('an invalid image reference is admitted and counted', async (t) => {
 });
 
 test('skipped pods are counted by reason, without lookups', async (t) => {
-  const inspector = scripted({});
-  const { admit, metric } = await serve(t, { inspector });
+  const source = scripted({});
+  const { admit, metric } = await serve(t, { source });
   const containers = [{ name: 'c', image: 'a:1', imagePullPolicy: 'Never' }];
   const cases: [reason: string, request: Record<string, unknown>][] = [
     ['node-name', { object: podOf(['a:1'], { nodeName: 'n1' }) }],
@@ -96,23 +96,23 @@ test('skipped pods are counted by reason, without lookups', async (t) => {
     t.strictSame(admitted.raw, { uid, allowed: true }, reason);
     t.equal(await metric(`archwright_admission_skipped_total{reason="${reason}"}`), 1);
   }
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
 });
 
 test('images that are never pulled are not looked up', async (t) => {
-  const inspector = scripted({ 'app:1': ['amd64'] });
-  const { admitPod } = await serve(t, { inspector });
+  const source = scripted({ 'app:1': ['amd64'] });
+  const { admitPod } = await serve(t, { source });
   const local = { name: 'local', image: 'local:1', imagePullPolicy: 'Never' };
   const app = { name: 'app', image: 'app:1', imagePullPolicy: 'IfNotPresent' };
   t.strictSame((await admitPod([], { containers: [local, app] })).required, ['amd64']);
   t.strictSame(
-    inspector.lookups.map(({ image }) => image),
+    source.lookups.map(({ image }) => image),
     ['app:1'],
   );
 });
 
 test('reinvocation replaces earlier additions', async (t) => {
-  const { admit } = await serve(t, { inspector });
+  const { admit } = await serve(t, { source });
   const first = podOf(['app:1']);
   const sent = async (object: object): Promise<object> =>
     applied(object, (await admit({ object })).operations as readonly Operation[]);
@@ -128,22 +128,23 @@ test('reinvocation replaces earlier additions', async (t) => {
 
 test('the current policy applies to each request', async (t) => {
   let current = policy;
-  const { admitPod } = await serve(t, { inspector, policies: { policyOf: () => current } });
+  const { admitPod } = await serve(t, { source, policies: { policyOf: () => current } });
   t.strictSame((await admitPod(['app:1'])).required, ['amd64', 'arm64']);
   current = { ...policy, schedulableArchitectures: ['arm64'] };
   t.strictSame((await admitPod(['app:1'])).required, ['arm64']);
 });
 
 test('old facts are used while their registry fails', async (t) => {
-  const { admitPod, memory } = await serve(t, { inspector: scripted({}) });
-  memory.learn(
-    factsOf('docker.io/library/old:1', ['arm64'], { freshUntil: new Date(Date.now() - 1000).toISOString() }),
-  );
+  const error = { code: 'unavailable', message: 'it said 503' } as const;
+  const failing = { lookup: () => Promise.resolve(factsOf('old:1', [], { error })) };
+  const { admitPod, cache } = await serve(t, { source: failing });
+  const confirmedAt = new Date(Date.now() - 8 * 86_400_000).toISOString();
+  cache.learn(factsOf('docker.io/library/old:1', ['arm64'], { source: 'memory', confirmedAt }));
   t.strictSame((await admitPod(['old:1'])).required, ['arm64']);
 });
 
 test('control characters and endless text in a pod do not reach a warning', async (t) => {
-  const { admitPod } = await serve(t, { inspector });
+  const { admitPod } = await serve(t, { source });
   const images = Array.from({ length: 30 }, (_, index) => `nowhere\u001b[31m${index}/${'x'.repeat(400)}:1`);
   const plain = Array.from({ length: 30 }, (_, index) => `nowhere${index}/${'x'.repeat(200)}:1`);
   for (const names of [images, plain]) {
@@ -159,7 +160,7 @@ test('control characters and endless text in a pod do not reach a warning', asyn
 });
 
 test('under the log level debug, there is one line, without the object', async (t) => {
-  const { admit, admitPod, lines } = await serve(t, { inspector, level: 'debug' });
+  const { admit, admitPod, lines } = await serve(t, { source, level: 'debug' });
   await admitPod(['app:1'], { serviceAccountName: 'do-not-print' });
   t.match(lines.at(-1), { level: 'debug', uid, kind: 'Pod', namespace: 'shop', outcome: 'placed' });
   t.notMatch(JSON.stringify(lines), 'do-not-print');

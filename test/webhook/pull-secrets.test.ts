@@ -62,19 +62,19 @@ function counting(secrets: Readonly<Record<string, Secret>>): {
 
 test("a private image is looked up with the pod's pull secret", async (t) => {
   const { cluster, read } = counting({ 'shop/regcred': regcred });
-  const inspector = privateRegistry();
-  const { admit, metric } = await serve(t, { inspector, cluster });
+  const source = privateRegistry();
+  const { admit, metric } = await serve(t, { source, cluster });
   const object = podOf(['private.example/app:1'], { imagePullSecrets: pullSecrets });
   t.strictSame((await admit({ object })).required, ['arm64']);
   t.strictSame((await admit({ object })).required, ['arm64']);
   t.strictSame(read, ['shop/regcred'], 'read once');
-  t.equal(inspector.lookups.length, 1, 'one lookup');
+  t.equal(source.lookups.length, 1, 'one lookup');
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="found"}'), 1);
 });
 
 test('facts learned with a pull secret serve only pods with that credential', async (t) => {
   const { cluster } = counting({ 'shop/regcred': regcred });
-  const { admitPod } = await serve(t, { inspector: privateRegistry(), cluster });
+  const { admitPod } = await serve(t, { source: privateRegistry(), cluster });
   const images = ['private.example/app:1'];
   t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
   const without = await admitPod(images);
@@ -85,8 +85,8 @@ test('facts learned with a pull secret serve only pods with that credential', as
 
 test('no Secret is read for an image with shared facts', async (t) => {
   const { cluster, read } = counting({ 'shop/regcred': regcred });
-  const { admitPod, memory } = await serve(t, { inspector: scripted({}), cluster });
-  memory.learn(factsOf('docker.io/library/app:1', ['amd64']));
+  const { admitPod, cache } = await serve(t, { source: scripted({}), cluster });
+  cache.learn(factsOf('docker.io/library/app:1', ['amd64']));
   t.strictSame((await admitPod(['app:1'], { imagePullSecrets: pullSecrets })).required, ['amd64']);
   t.strictSame(read, []);
 });
@@ -99,11 +99,11 @@ test('missing or unreadable Secrets, and Secrets of another type, are ignored', 
         ? Promise.reject(new Error('the API server is away'))
         : Promise.resolve(name === 'opaque' ? opaque : undefined),
   });
-  const inspector = privateRegistry();
-  const { admitPod, metric } = await serve(t, { inspector, cluster });
+  const source = privateRegistry();
+  const { admitPod, metric } = await serve(t, { source, cluster });
   const imagePullSecrets = [{ name: 'missing' }, { name: 'opaque' }, { name: 'broken' }, { name: '' }, {}];
   t.strictSame((await admitPod(['app:1'], { imagePullSecrets })).required, ['amd64']);
-  t.strictSame(inspector.lookups[0]?.pullCredentials, []);
+  t.strictSame(source.lookups[0]?.pullCredentials, []);
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="missing"}'), 1);
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="failed"}'), 1);
 });
@@ -116,7 +116,7 @@ test('problems of pull secrets lead to a warning for the user who creates the po
     'shop/broken': dockerConfig('{', 'broken'),
   };
   const { cluster, read } = counting(secrets);
-  const { admitPod, lines } = await serve(t, { inspector: privateRegistry(), cluster });
+  const { admitPod, lines } = await serve(t, { source: privateRegistry(), cluster });
   const warningsOf = async (...names: string[]) =>
     (await admitPod(['private.example/app:1'], { imagePullSecrets: names.map((name) => ({ name })) }))
       .warnings;
@@ -177,19 +177,19 @@ test('few names are compared for a suggestion: the newest of the namespace, and 
 
 test('a malformed Secret makes its image unauthorized, because the kubelet would refuse it too', async (t) => {
   const { cluster } = counting({ 'shop/regcred': dockerConfig('{"auths": let-me-in') });
-  const inspector = privateRegistry();
-  const { admitPod, lines } = await serve(t, { inspector, cluster });
+  const source = privateRegistry();
+  const { admitPod, lines } = await serve(t, { source, cluster });
   const admitted = await admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
   t.ok(admitted.allowed);
   t.ok(admitted.gated);
   t.match(admitted.warnings, [/unauthorized: .*check the pull secrets/]);
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
   t.notMatch(JSON.stringify([admitted.raw, lines]), 'let-me-in');
 });
 
 test('a template without pull secrets uses those of its service account', async (t) => {
   const { cluster, read } = counting({ 'shop/regcred': regcred });
-  const { admit } = await serve(t, { inspector: privateRegistry(), cluster });
+  const { admit } = await serve(t, { source: privateRegistry(), cluster });
   const template = (spec: object): object => ({
     spec: { template: { spec: { ...podOf(['private.example/app:1']).spec, ...spec } } },
   });
@@ -212,7 +212,7 @@ test('slow reads of Secrets delay admission no longer than the budget', async (t
   const cluster = clusterOf({ secret: () => new Promise(() => undefined) });
   const clock = createFakeClock();
   const { admitPod, metric } = await serve(t, {
-    inspector: privateRegistry(),
+    source: privateRegistry(),
     cluster,
     inlineBudgetMs: () => 50,
     clock,
@@ -225,7 +225,7 @@ test('slow reads of Secrets delay admission no longer than the budget', async (t
 
 test('of a thousand named Secrets, only a few are read', async (t) => {
   const { cluster, read } = counting({});
-  const { admitPod } = await serve(t, { inspector: privateRegistry(), cluster });
+  const { admitPod } = await serve(t, { source: privateRegistry(), cluster });
   const imagePullSecrets = Array.from({ length: 1000 }, (_, index) => ({ name: `s${index}` }));
   await admitPod(['app:1'], { imagePullSecrets });
   t.equal(read.length, 20);
@@ -255,7 +255,7 @@ test('Secrets are cached without what no pod reads, and in a limited memory', as
         });
       },
     });
-    const { admit } = await serve(t, { inspector: privateRegistry(), cluster });
+    const { admit } = await serve(t, { source: privateRegistry(), cluster });
     for (const pod of pods('private.example/app:1')) await admit({ object: pod });
     t.equal(reads, count, type);
     for (const pod of pods('private.example/app:2')) await admit({ object: pod });

@@ -1,18 +1,13 @@
-import { createFakeClock } from '../support/fake-clock.ts';
-import { setImmediate } from 'node:timers/promises';
 import { test } from 'tap';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
-import type { AdmissionRequest } from '../../src/kube/api/objects.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import type { Operation } from '../../src/placement/decision.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { bindCounters } from '../../src/webhook/metrics.ts';
-import { Mutator } from '../../src/webhook/mutate.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
-import { factsOf, failureOf, type Script } from '../fleet/support.ts';
+import { factsOf, failureOf } from '../support/facts.ts';
+import { type Script } from '../fleet/support.ts';
 import { until } from '../support/until.ts';
 import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
 import { able, budgetMs, image, poor, setup } from './pullable-setup.ts';
-import { clusterOf, podOf, review, serve, workload } from './support.ts';
+import { clusterOf, podOf, serve, workload } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
@@ -158,9 +153,9 @@ test('an image with an override is not looked up', async (t) => {
   const { fleet, agents } = await setupFleet(t, [able, poor]);
   const { log } = recordingLog();
   const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
-  const memory = new FactsMemory({ source: fleet, log, overrides });
+  const cache = new FactsCache({ source: fleet, log, overrides });
   const { admitPod } = await serve(t, {
-    memory,
+    cache,
     fleet,
     policies: { policyOf: () => ({ ...policy, requirePullableNodes: true }) },
   });
@@ -169,31 +164,6 @@ test('an image with an override is not looked up', async (t) => {
     agents.map(({ requests }) => requests.length),
     [0, 0],
   );
-});
-
-test('lookups of facts and of groups share one budget', async (t) => {
-  const clock = createFakeClock();
-  const budgets: number[] = [];
-  const mutator = new Mutator({
-    factsOfPod: async () => {
-      await setImmediate();
-      await clock.advance(120);
-      return new Map([[image, factsOf(image)]]);
-    },
-    pullableNodes: ({ budgetMs }) => {
-      budgets.push(budgetMs);
-      return new Map();
-    },
-    policies: { policyOf: () => ({ ...policy, requirePullableNodes: true }) },
-    cluster: undefined,
-    counters: bindCounters(createMetrics()),
-    clock,
-    log: recordingLog().log,
-  });
-  const { request } = JSON.parse(review({ object: podOf([image]) })) as { request: AdmissionRequest };
-  const { patch } = await mutator.mutate(request, 150);
-  t.ok(patch);
-  t.strictSame(budgets, [30]);
 });
 
 test('an image that is never pulled is not looked up', async (t) => {

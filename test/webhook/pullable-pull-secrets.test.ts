@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { denied, type Answer } from '../fleet/fleet-setup.ts';
-import { factsOf, failureOf } from '../fleet/support.ts';
+import { factsOf, failureOf } from '../support/facts.ts';
 import { able, budgetMs, poor, setup } from './pullable-setup.ts';
 import { until } from '../support/until.ts';
 import { clusterOf } from './support.ts';

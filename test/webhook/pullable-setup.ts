@@ -1,7 +1,7 @@
 /** A webhook with real agents of several credential groups, and the nodes on which its pods land. */
 import { createFakeClock } from '../support/fake-clock.ts';
 import type { Test } from 'tap';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
 import type { Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import type { Operation } from '../../src/placement/decision.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
@@ -41,10 +41,10 @@ export interface Given {
 export async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
   const clock = createFakeClock();
   const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
-  const memory = new FactsMemory({ source: fleet, log: recordingLog().log });
+  const cache = new FactsCache({ source: fleet, log: recordingLog().log });
   const { requirePullableNodes = true } = given;
   const served = await serve(t, {
-    memory,
+    cache,
     fleet,
     clock,
     level: 'debug',

@@ -8,7 +8,7 @@ const running = (images: readonly string[], spec: object = {}): object =>
   podOf(images, { nodeName: 'graviton', ...spec });
 
 test('a new image that the node cannot run leads to a warning', async (t) => {
-  const { admit, metric } = await serve(t, { inspector: scripted(images), cluster });
+  const { admit, metric } = await serve(t, { source: scripted(images), cluster });
   const update = { operation: 'UPDATE', object: running(['app:2']), oldObject: running(['app:1']) };
   const admitted = await admit(update);
   t.ok(admitted.allowed);
@@ -18,7 +18,7 @@ test('a new image that the node cannot run leads to a warning', async (t) => {
 });
 
 test('an ephemeral container that the node cannot run leads to a warning', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const { admit } = await serve(t, { source: scripted(images), cluster });
   const debug = { ephemeralContainers: [{ name: 'debugger', image: 'debug:1' }] };
   const request = { operation: 'UPDATE', subResource: 'ephemeralcontainers', oldObject: running(['app:1']) };
   t.match((await admit({ ...request, object: running(['app:1'], debug) })).warnings, [
@@ -27,8 +27,8 @@ test('an ephemeral container that the node cannot run leads to a warning', async
 });
 
 test('a new pod with a node that cannot run it leads to a warning, unless it has an owner', async (t) => {
-  const inspector = scripted(images);
-  const { admit, metric } = await serve(t, { inspector, cluster });
+  const source = scripted(images);
+  const { admit, metric } = await serve(t, { source, cluster });
   const named = await admit({ object: running(['app:2']) });
   t.ok(named.allowed);
   t.strictSame(named.operations, []);
@@ -38,19 +38,19 @@ test('a new pod with a node that cannot run it leads to a warning, unless it has
   t.match((await admit({ object: podOf(['app:2'], pinned) })).warnings, [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/,
   ]);
-  const before = inspector.lookups.length;
+  const before = source.lookups.length;
   const ownerReferences = [{ kind: 'ReplicaSet', name: 'r', uid: 'u', controller: true }];
   const owned = { name: 'w', ownerReferences };
   const mirror = { name: 'w', annotations: { 'kubernetes.io/config.mirror': 'x' } };
   for (const metadata of [owned, mirror])
     t.strictSame((await admit({ object: { ...running(['app:2', 'debug:1']), metadata } })).warnings, []);
-  t.equal(inspector.lookups.length, before, 'no image was looked up');
+  t.equal(source.lookups.length, before, 'no image was looked up');
   t.strictSame((await admit({ object: running(['app:1']) })).warnings, []);
 });
 
 test('without a new image or a known node, there is no warning and no lookup', async (t) => {
-  const inspector = scripted(images);
-  const { admit } = await serve(t, { inspector, cluster });
+  const source = scripted(images);
+  const { admit } = await serve(t, { source, cluster });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']) };
   const cases: [what: string, request: Record<string, unknown>][] = [
     ['no new image', { ...update, object: running(['app:1']) }],
@@ -58,7 +58,7 @@ test('without a new image or a known node, there is no warning and no lookup', a
     ['no node yet', { ...update, object: podOf(['app:2']) }],
   ];
   for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
   t.strictSame(
     (await admit({ ...update, object: running(['app:1', 'app:1']) })).raw,
     { uid, allowed: true },
@@ -67,10 +67,10 @@ test('without a new image or a known node, there is no warning and no lookup', a
 });
 
 test('skipped and terminating pods lead to no warning and no lookup', async (t) => {
-  const inspector = scripted(images);
+  const source = scripted(images);
   const namespaceLabels = (namespace: string): Record<string, string> =>
     namespace === 'off' ? { 'arch.example/placement': 'disabled' } : {};
-  const { admit } = await serve(t, { inspector, cluster: { ...cluster, namespaceLabels } });
+  const { admit } = await serve(t, { source, cluster: { ...cluster, namespaceLabels } });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']) };
   const metadata = { name: 'web' };
   const object = { ...running(['app:2']), metadata };
@@ -85,18 +85,18 @@ test('skipped and terminating pods lead to no warning and no lookup', async (t) 
   for (const [what, request] of cases) {
     t.strictSame((await admit({ ...update, ...request })).raw, { uid, allowed: true }, what);
   }
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
   t.equal((await admit({ ...update, object })).warnings.length, 1);
 });
 
 test('without a cluster, there is no warning', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images) });
+  const { admit } = await serve(t, { source: scripted(images) });
   const update = { operation: 'UPDATE', oldObject: running(['app:1']), object: running(['app:2']) };
   t.strictSame((await admit(update)).raw, { uid, allowed: true });
 });
 
 test('without an old object, all images are new; an invalid one leads to a warning', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const { admit } = await serve(t, { source: scripted(images), cluster });
   const update = { operation: 'UPDATE', object: running(['app:2']) };
   t.match((await admit({ ...update, oldObject: null })).warnings, [/app:2 cannot run here/]);
   t.match((await admit({ ...update, oldObject: { spec: 1 } })).warnings, [/could not be understood/]);

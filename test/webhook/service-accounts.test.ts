@@ -1,6 +1,7 @@
 /** Image facts that depend on the pod's service account, as the webhook uses them. */
 import { test } from 'tap';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import { factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 /** Knows images only for the account `a` of the namespace `shop`. */
@@ -8,9 +9,9 @@ function forAccountA(): ImageFactsSource & { lookups: ImageRequest[] } {
   const lookups: ImageRequest[] = [];
   return {
     lookups,
-    lookup: (question) => {
-      lookups.push(question);
-      const { image, serviceAccount } = question;
+    lookup: (request) => {
+      lookups.push(request);
+      const { image, serviceAccount } = request;
       const credentialSource = 'service-account' as const;
       if (serviceAccount?.namespace === 'shop' && serviceAccount.name === 'a')
         return Promise.resolve(factsOf(image, ['arm64'], { credentialSource }));
@@ -20,12 +21,15 @@ function forAccountA(): ImageFactsSource & { lookups: ImageRequest[] } {
   };
 }
 
+/** As with `serviceAccountTokens`. */
+const requestOf = createRequestOf(defaultCacheTimes, true);
+
 const pod = (account?: string) =>
   podOf(['app:1'], account === undefined ? {} : { serviceAccountName: account });
 
 test('facts learned with a service account serve only pods of that account', async (t) => {
-  const inspector = forAccountA();
-  const { admit } = await serve(t, { inspector });
+  const source = forAccountA();
+  const { admit } = await serve(t, { source, requestOf });
   const placed = async (account?: string, namespace = 'shop'): Promise<boolean> =>
     (await admit({ object: pod(account), namespace })).required?.join() === 'arm64';
   t.equal(await placed('b'), false);
@@ -34,7 +38,7 @@ test('facts learned with a service account serve only pods of that account', asy
   t.equal(await placed('a', 'other'), false, 'an account of the same name in another namespace');
   t.equal(await placed('a'), true);
   t.same(
-    inspector.lookups.map(
+    source.lookups.map(
       ({ serviceAccount: { namespace, name } = { namespace: '', name: '' } }) => `${namespace}/${name}`,
     ),
     ['shop/b', 'shop/a', 'shop/default', 'other/a'],
@@ -43,18 +47,18 @@ test('facts learned with a service account serve only pods of that account', asy
 });
 
 test('images of a template are looked up with its account', async (t) => {
-  const inspector = forAccountA();
-  const { admit } = await serve(t, { inspector });
+  const source = forAccountA();
+  const { admit } = await serve(t, { source, requestOf });
   const template = (account: string) => ({ spec: { template: { spec: pod(account).spec } } });
   t.strictSame((await admit(workload('DaemonSet', template('a')))).required, ['arm64']);
   t.equal((await admit(workload('DaemonSet', template('b')))).required, undefined);
 });
 
 test('if facts do not depend on accounts, one lookup serves all of them', async (t) => {
-  const inspector = scripted({ 'app:1': ['arm64'] });
-  const { admit } = await serve(t, { inspector });
+  const source = scripted({ 'app:1': ['arm64'] });
+  const { admit } = await serve(t, { source, requestOf });
   for (const account of ['a', 'b', undefined, 'no such/account']) {
     t.strictSame((await admit({ object: pod(account) })).required, ['arm64']);
   }
-  t.equal(inspector.lookups.length, 1);
+  t.equal(source.lookups.length, 1);
 });

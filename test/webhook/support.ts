@@ -1,7 +1,8 @@
-/** For tests of the webhook: a webhook on a socket, a scripted inspector, reviews. */
+/** For tests of the webhook: a webhook on a socket, a scripted source of facts, reviews. */
 import type { Test } from 'tap';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { FactsMemory } from '../../src/images/memory/memory.ts';
+import { FactsCache } from '../../src/images/cache/cache.ts';
+import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';
@@ -27,12 +28,12 @@ export function factsOf(
     digest: `sha256:${'a'.repeat(64)}`,
     source: 'registry',
     endpoint: 'registry.example',
-    freshUntil: new Date(Date.now() + 3_600_000).toISOString(),
+    confirmedAt: new Date().toISOString(),
     ...more,
   });
 }
 
-/** An inspector that knows images by name, and records lookups. */
+/** A source that knows images by name, and records lookups. */
 export function scripted(
   images: Readonly<Record<string, readonly string[] | ImageFacts>>,
 ): ImageFactsSource & {
@@ -41,19 +42,19 @@ export function scripted(
   const lookups: ImageRequest[] = [];
   return {
     lookups,
-    lookup: (question) => {
-      lookups.push(question);
-      const known = images[question.image];
+    lookup: (request) => {
+      lookups.push(request);
+      const known = images[request.image];
       if (known === undefined) {
         const error = { code: 'not-found' as const, message: 'no such image' };
-        return Promise.resolve(factsOf(question.image, [], { error }));
+        return Promise.resolve(factsOf(request.image, [], { error }));
       }
-      return Promise.resolve('platforms' in known ? known : factsOf(question.image, known));
+      return Promise.resolve('platforms' in known ? known : factsOf(request.image, known));
     },
   };
 }
 
-/** An inspector whose lookups hang. */
+/** A source whose lookups hang. */
 export const hanging: ImageFactsSource = { lookup: () => new Promise(() => undefined) };
 
 /** A cluster of plain values. */
@@ -71,17 +72,17 @@ export function clusterOf(parts: Partial<Cluster> & { secrets?: Readonly<Record<
   };
 }
 
-/** A webhook on a free port with TLS, over real memory, stopped after the test. */
+/** A webhook on a free port with TLS, over a real cache, stopped after the test. */
 export async function serve(
   t: Test,
-  options: Partial<WebhookOptions> & { inspector?: ImageFactsSource; level?: 'debug' | 'info' } = {},
+  options: Partial<WebhookOptions> & { source?: ImageFactsSource; level?: 'debug' | 'info' } = {},
 ) {
-  const { inspector = scripted({}), level, ...rest } = options;
+  const { source = scripted({}), level, ...rest } = options;
   const { log, lines } = recordingLog(level);
   const metrics = createMetrics();
-  const ownMemory = new FactsMemory({ source: inspector, log });
-  t.teardown(() => ownMemory.close());
-  const memory = rest.memory ?? ownMemory;
+  const own = new FactsCache({ source, log });
+  t.teardown(() => own.close());
+  const cache = rest.cache ?? own;
   const tlsDir = await tlsDirectory(t, serverPair);
   const webhook = await startWebhook({
     listen: '127.0.0.1:0',
@@ -90,7 +91,8 @@ export async function serve(
     inlineBudgetMs: () => 2000,
     pullSecretCacheMs: 60_000,
     policies: { policyOf: () => policy },
-    memory,
+    cache,
+    requestOf: createRequestOf(defaultCacheTimes, false),
     log,
     metrics,
     ...rest,
@@ -116,7 +118,7 @@ export async function serve(
     admittedOf(await post(review(request), path === undefined ? {} : { path }));
   return {
     webhook,
-    memory,
+    cache,
     metrics,
     lines,
     tlsDir,

@@ -23,7 +23,7 @@ const applying = (object: object, { operations }: Admitted): object =>
   applied(object, operations as readonly Operation[]);
 
 test('the template of a DaemonSet is patched in place', async (t) => {
-  const { admit, metric } = await serve(t, { inspector: scripted(images) });
+  const { admit, metric } = await serve(t, { source: scripted(images) });
   for (const operation of ['CREATE', 'UPDATE']) {
     const admitted = await admit(workload('DaemonSet', withTemplate(['app:1', 'arm:1']), { operation }));
     t.strictSame(admitted.required, ['arm64'], operation);
@@ -34,19 +34,19 @@ test('the template of a DaemonSet is patched in place', async (t) => {
 });
 
 test('a DaemonSet with unknown images gets no gate', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images) });
+  const { admit } = await serve(t, { source: scripted(images) });
   const admitted = await admit(workload('DaemonSet', withTemplate(['nowhere:1', 'arm:1'])));
   t.notOk(admitted.gated);
   t.strictSame(admitted.required, ['arm64'], 'known images restrict it');
 });
 
 test('an update that does not change the template starts no rollout', async (t) => {
-  const inspector = scripted(images);
-  const { admit } = await serve(t, { inspector });
+  const source = scripted(images);
+  const { admit } = await serve(t, { source });
   const before = withTemplate(['arm:1']);
   const labeled = withTemplate(['arm:1'], { metadata: { name: 'w', labels: { team: 'a' } } });
   t.strictSame((await admit(update('DaemonSet', labeled, before))).raw, { uid, allowed: true });
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
   const changed = withTemplate(['arm:1', 'app:1']);
   t.strictSame((await admit(update('DaemonSet', changed, before))).required, ['arm64']);
 });
@@ -54,14 +54,14 @@ test('an update that does not change the template starts no rollout', async (t) 
 test('a DaemonSet with an unknown image gets no fallback, and the next apply corrects it', async (t) => {
   const falling = { ...policy, onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' } as const;
   const policies = { policyOf: () => falling };
-  const away = await serve(t, { inspector: scripted({}), policies });
+  const away = await serve(t, { source: scripted({}), policies });
   const anew = withTemplate(['arm:1']);
   const first = await away.admit(workload('DaemonSet', anew));
   t.strictSame(first.required, undefined);
   const object = applying(anew, first);
   const again = update('DaemonSet', object, object);
   t.strictSame((await away.admit(again)).operations, [], 'still unknown, no rollout');
-  const { admit } = await serve(t, { inspector: scripted(images), policies });
+  const { admit } = await serve(t, { source: scripted(images), policies });
   const corrected = await admit(again);
   t.strictSame(corrected.required, ['arm64']);
   const fixed = applying(object, corrected);
@@ -70,10 +70,10 @@ test('a DaemonSet with an unknown image gets no fallback, and the next apply cor
 });
 
 test('a DaemonSet that is replaced while the registry fails keeps its placement', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images) });
+  const { admit } = await serve(t, { source: scripted(images) });
   const anew = withTemplate(['arm:1']);
   const placed = applying(anew, await admit(workload('DaemonSet', anew)));
-  const away = await serve(t, { inspector: scripted({}) });
+  const away = await serve(t, { source: scripted({}) });
   const change = update('DaemonSet', anew, placed);
   t.strictSame(applying(anew, await away.admit(change)), placed);
   t.strictSame((await away.admit(update('DaemonSet', anew, { spec: {} }))).required, undefined);
@@ -81,19 +81,19 @@ test('a DaemonSet that is replaced while the registry fails keeps its placement'
 });
 
 test('terminating workloads are admitted, whatever their template', async (t) => {
-  const inspector = scripted(images);
-  const { admit } = await serve(t, { inspector });
+  const source = scripted(images);
+  const { admit } = await serve(t, { source });
   const metadata = { name: 'w', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: [] };
   for (const kind of ['DaemonSet', 'Deployment', 'StatefulSet', 'Job']) {
     const leaving = withTemplate(['arm:1', 'intel:1'], { metadata });
     const admitted = await admit(update(kind, leaving, withTemplate(['arm:1'])));
     t.strictSame(admitted.raw, { uid, allowed: true }, kind);
   }
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
 });
 
 test('other workloads are not changed; the user who applies them gets a warning', async (t) => {
-  const { admit, metric } = await serve(t, { inspector: scripted(images) });
+  const { admit, metric } = await serve(t, { source: scripted(images) });
   const bad = ['arm:1', 'intel:1'];
   for (const kind of ['Deployment', 'StatefulSet', 'ReplicaSet', 'Job', 'CronJob']) {
     const make = kind === 'CronJob' ? cronJob : withTemplate;
@@ -107,7 +107,7 @@ test('other workloads are not changed; the user who applies them gets a warning'
 });
 
 test('warnings about its pods reach the user who applies a workload', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images), cluster });
+  const { admit } = await serve(t, { source: scripted(images), cluster });
   const misspelled = { labels: { 'arch.example/preferred': 'aarch64' } };
   const rows: [what: string, template: object, warning: RegExp][] = [
     [
@@ -137,17 +137,17 @@ test('warnings about its pods reach the user who applies a workload', async (t) 
 });
 
 test('a workload with an owner is not checked again', async (t) => {
-  const inspector = scripted(images);
-  const { admit } = await serve(t, { inspector });
+  const source = scripted(images);
+  const { admit } = await serve(t, { source });
   const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name: 'd', uid: 'u', controller: true };
   const owned = withTemplate(['arm:1', 'intel:1'], { metadata: { ownerReferences: [owner] } });
   t.strictSame((await admit(workload('ReplicaSet', owned))).raw, { uid, allowed: true });
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
 });
 
 test('other kinds, operations and subresources are admitted without a decision', async (t) => {
-  const inspector = scripted(images);
-  const { admit, metric } = await serve(t, { inspector });
+  const source = scripted(images);
+  const { admit, metric } = await serve(t, { source });
   const object = podOf(['arm:1']);
   const scaled = { spec: { replicas: 3 } };
   const kindOf = (group: string, kind: string) => ({ group, version: 'v1', kind });
@@ -162,13 +162,13 @@ test('other kinds, operations and subresources are admitted without a decision',
     ['a Deployment of another API group', { kind: kindOf('example.com', 'Deployment'), object }],
   ];
   for (const [what, request] of cases) t.strictSame((await admit(request)).raw, { uid, allowed: true }, what);
-  t.equal(inspector.lookups.length, 0);
+  t.equal(source.lookups.length, 0);
   t.equal(await metric('archwright_admissions_total{kind="Pod",outcome="ignored"}'), 4);
   t.equal(await metric('archwright_admissions_total{kind="other",outcome="ignored"}'), 3);
 });
 
 test('an invalid template is admitted and counted', async (t) => {
-  const { admit, metric } = await serve(t, { inspector: scripted(images) });
+  const { admit, metric } = await serve(t, { source: scripted(images) });
   for (const object of [{}, { spec: {} }, { spec: { template: [] } }, null]) {
     const admitted = await admit(workload('DaemonSet', object));
     t.match(admitted.raw, { uid, allowed: true });
@@ -180,7 +180,7 @@ test('an invalid template is admitted and counted', async (t) => {
 });
 
 test('a DaemonSet without a common architecture is denied', async (t) => {
-  const { admit } = await serve(t, { inspector: scripted(images) });
+  const { admit } = await serve(t, { source: scripted(images) });
   t.match(await admit(workload('DaemonSet', withTemplate(['arm:1', 'intel:1']))), {
     allowed: false,
     message: /no architecture/,

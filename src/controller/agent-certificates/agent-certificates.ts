@@ -10,7 +10,7 @@ import { ignoring } from '../../kube/api/errors.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import type { Counter } from '../../telemetry/metrics.ts';
-import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../fleet/agents/identity.ts';
+import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../fleet/identity.ts';
 import { readAuthorities, trusted } from '../certificates/authorities.ts';
 import { agreedTimeOf, timesOf, validity } from '../certificates/clock-agreement.ts';
 import { issueFor } from '../certificates/issue.ts';

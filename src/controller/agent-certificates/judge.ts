@@ -1,5 +1,5 @@
 /** Whether an agent gets the certificate that it requests. Pure. */
-import { agentNameOn, agentServerName, agentUsages } from '../../fleet/agents/identity.ts';
+import { agentNameOn, agentServerName, agentUsages } from '../../fleet/identity.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { OpenRequest, Requested } from './request.ts';
 

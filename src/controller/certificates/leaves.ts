@@ -1,6 +1,6 @@
 /** The certificates that the authority signs, and their faults. */
 import { isIP } from 'node:net';
-import { agentServerName } from '../../fleet/agents/identity.ts';
+import { agentServerName } from '../../fleet/identity.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { trusted, type Authorities } from './authorities.ts';
 import { hasExpired, isDue, isNotYetValid, type AgreedTime } from './clock-agreement.ts';

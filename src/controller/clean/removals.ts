@@ -5,7 +5,7 @@ import { ifCode, ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { stateOperations } from '../../placement/patch/state.ts';
-import { agentSigner } from '../../fleet/agents/identity.ts';
+import { agentSigner } from '../../fleet/identity.ts';
 import { keys } from '../../names/keys.ts';
 import { labeledLevels } from '../../nodes/amd64-level.ts';
 import { agentLabelPatch, agentLabelValue } from '../agent-nodes/plan.ts';

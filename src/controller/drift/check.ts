@@ -1,6 +1,6 @@
 /**
- * Checks one tag by one HEAD of an agent, with the credentials of a pod that runs it. Platforms of the tag
- * and of the running digests are read only if the tag names another digest than pods run.
+ * Checks one tag, with the credentials of a pod that runs it. The agent that owns its repository confirms the
+ * digest by one HEAD. The platforms of running digests are looked up only if the tag names another digest.
  */
 import { CredentialError } from '../../credentials/credential.ts';
 import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../images/facts/facts.ts';
@@ -38,8 +38,6 @@ interface CheckOptions {
   readonly tag: RunningTag;
   /** The use that gives the credentials. */
   readonly use: TagUse;
-  /** The digest that the tag named at the last check. */
-  readonly lastDigest: string | undefined;
   readonly known: DriftedTag | undefined;
 }
 
@@ -72,26 +70,24 @@ class Check {
   }
 
   async run(): Promise<Checked> {
-    const { leading, use, lastDigest, known } = this.#options;
+    const { leading, use, known } = this.#options;
+    const { cache, configuration } = leading;
     const request = await requestOfPod(leading, use.pod, use.image, this.#signal);
-    const remembered = leading.memory.lastKnown(request);
-    const knownDigest = lastDigest ?? remembered?.digest ?? this.#running.keys().next().value;
+    const remembered = cache.lastKnown(request);
     if (remembered?.source === 'override' || !isPulled(this.#options.tag)) return { kind: 'skipped' };
-    const check = { ...request, pullPolicy: 'Always' } as const;
-    // Without a known digest (the runtime reports none), the tag is read once.
-    const facts = await this.#lookUp(knownDigest === undefined ? check : { ...check, knownDigest });
+    // The check before is older than that, so the agent confirms what it remembers by one HEAD.
+    const maxAgeMs = configuration().driftInterval / 2;
+    const facts = await cache.get({ ...request, maxAgeMs }, { signal: this.#signal });
     const { digest, error, stale } = facts;
     if (digest === undefined || stale || (error && error.code !== 'not-an-image'))
       return { kind: 'failed', code: error?.code ?? 'unavailable' };
     const pulled = [...this.#running.keys()].filter((each) => each !== digest);
     const old = pulled.slice(0, maxCompared);
     if (old.length === 0) return this.#withoutPulled(facts, digest, remembered);
-    if (facts.unchanged && known?.digest === digest) return { kind: 'known', digest, change: known, pulled };
-    const now = facts.unchanged ? await this.#factsOf(request, digest) : facts;
+    if (known?.digest === digest) return { kind: 'known', digest, change: known, pulled };
     // Facts of a tag that constrains nothing have no platforms.
-    if (now === undefined || (now.platforms.length === 0 && !error))
-      return { kind: 'failed', code: 'unavailable' };
-    return this.#known(digest, old, await this.#before(request, old, remembered), now);
+    if (facts.platforms.length === 0 && !error) return { kind: 'failed', code: 'unavailable' };
+    return this.#known(digest, old, await this.#before(request, old, remembered), facts);
   }
 
   /** Pods run what the tag names, or their runtime reports no digest. */
@@ -102,7 +98,7 @@ class Check {
     const isOlder = ({ pod }: TagUse): boolean => pod.createdAt < (known?.since ?? 0);
     if (known?.digest === digest && tag.uses.some(isOlder)) return { ...none, change: known };
     const wasOther = remembered?.digest !== undefined && remembered.digest !== digest;
-    if (!wasOther || remembered.platforms.length === 0 || facts.unchanged) return none;
+    if (!wasOther || remembered.platforms.length === 0) return none;
     const before = { platforms: remembered.platforms, isComplete: true };
     return this.#known(digest, [remembered.digest], before, facts);
   }
@@ -135,12 +131,14 @@ class Check {
 
   async #factsOf(request: ImageRequest, digest: string): Promise<ImageFacts | undefined> {
     const image = `${this.#options.tag.repository}@${digest}`;
-    const facts = await this.#lookUp({ ...request, image, reference: parseReference(image) });
+    const byDigest = {
+      ...request,
+      image,
+      reference: parseReference(image),
+      maxAgeMs: Number.POSITIVE_INFINITY,
+    };
+    const facts = await this.#options.leading.cache.get(byDigest, { signal: this.#signal });
     return facts.error || facts.platforms.length === 0 ? undefined : facts;
-  }
-
-  #lookUp(request: ImageRequest): Promise<ImageFacts> {
-    return this.#options.leading.memory.lookup(request, { signal: this.#signal });
   }
 }
 

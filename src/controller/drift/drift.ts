@@ -32,9 +32,8 @@ export const watchDrift: Feature = (leading) => {
 
 /** Result of the last check of a tag. */
 interface TagState {
-  readonly digest?: string;
   /** Server time, milliseconds. */
-  readonly checkedAt?: number;
+  readonly checkedAt: number;
   /** The credentials of other pods are tried after each refusal. */
   readonly refusals: number;
 }
@@ -85,10 +84,10 @@ export class DriftMonitor {
   }
 
   async #readNotes(): Promise<Map<string, DriftedTag>> {
-    const { signal, memory } = this.#leading;
+    const { signal, cache } = this.#leading;
     const known = await this.#notes.read(signal);
     // This replica did not follow them while another one led.
-    for (const { image, digest } of known) memory.outdate(image, digest);
+    for (const { image, digest } of known) cache.forget(image, digest);
     return new Map(known.map((tag) => [tag.image, tag]));
   }
 
@@ -101,7 +100,7 @@ export class DriftMonitor {
     return tags.filter(({ image }) => {
       if (this.#late.has(image)) return true;
       // Another interval moves the times, and a clock that is set back repeats them.
-      const { checkedAt = Number.NEGATIVE_INFINITY } = this.#states.get(image) ?? {};
+      const checkedAt = this.#states.get(image)?.checkedAt ?? Number.NEGATIVE_INFINITY;
       return Math.abs(until - checkedAt) > intervalMs / 2 && isDue(image, intervalMs, after, until);
     });
   }
@@ -118,14 +117,12 @@ export class DriftMonitor {
   async #check(tag: RunningTag): Promise<void> {
     const leading = this.#leading;
     const known = this.#drifted?.get(tag.image);
-    const { digest: lastDigest = known?.digest, refusals = 0 } = this.#states.get(tag.image) ?? {};
-    const checked = await checkTag({ leading, tag, use: useFor(tag, refusals), lastDigest, known });
+    const { refusals = 0 } = this.#states.get(tag.image) ?? {};
+    const checked = await checkTag({ leading, tag, use: useFor(tag, refusals), known });
     this.#meters.checked(resultOf(checked));
     const isRefused =
       checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
-    const digest = checked.kind === 'known' ? checked.digest : lastDigest;
     this.#states.set(tag.image, {
-      ...(digest !== undefined && { digest }),
       // When it was due: a slow registry must not move the next check.
       checkedAt: this.#checkedUntil,
       refusals: isRefused ? refusals + 1 : refusals,

@@ -4,6 +4,7 @@
  */
 import { isNamespaceName, isObjectName } from '../../credentials/credential.ts';
 import type { PullPolicy } from '../../images/facts/facts.ts';
+import { confirmedMs } from '../../images/image-request.ts';
 import { asObject, InvalidDocument, parseObject, type JsonObject } from '../../http/json.ts';
 import { secret, type Secret } from '../../telemetry/secret.ts';
 
@@ -44,6 +45,8 @@ export interface ImagesRequest {
   readonly pullSecrets: readonly string[];
   readonly serviceAccount: string;
   readonly deadlineMs: number;
+  /** How old facts of tags may be, at least 5 s. Default: as for a pod. */
+  readonly maxAgeMs?: number;
 }
 
 /** The request cannot be used. The message names the field. */
@@ -62,6 +65,7 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
     'pullSecrets',
     'serviceAccount',
     'deadlineMs',
+    'maxAgeMs',
   ]);
   const namespace = text(fields, 'namespace', 63);
   if (!isNamespaceName(namespace)) throw new InvalidRequest('namespace is not a valid namespace name');
@@ -71,6 +75,9 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
   const { deadlineMs } = fields;
   if (typeof deadlineMs !== 'number' || !(deadlineMs > 0))
     throw new InvalidRequest('deadlineMs is not a positive number');
+  const { maxAgeMs } = fields;
+  if (maxAgeMs !== undefined && (typeof maxAgeMs !== 'number' || !(maxAgeMs >= 0)))
+    throw new InvalidRequest('maxAgeMs is not a number of milliseconds');
   const token = text(fields, 'token', maxTokenLength);
   return {
     token: claimsFactsAudience(token) ? secret(token, 'others') : undefined,
@@ -81,6 +88,7 @@ export function parseImagesRequest(body: Uint8Array): ImagesRequest {
     ),
     serviceAccount,
     deadlineMs: Math.min(deadlines.mostMs, Math.max(deadlines.leastMs, deadlineMs)),
+    ...(maxAgeMs !== undefined && { maxAgeMs: Math.max(confirmedMs, maxAgeMs) }),
   };
 }
 

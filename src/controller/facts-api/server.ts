@@ -136,7 +136,7 @@ class FactsServer {
   }
 
   async #lookUp(query: ImagesRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
-    const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs: budgetMs } = query;
+    const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs, maxAgeMs } = query;
     const leave = await this.#lookups.enter(namespace, signal);
     try {
       await this.#rates.of(namespace).take(signal);
@@ -145,7 +145,8 @@ class FactsServer {
         namespace,
         pullSecrets: names.length > 0 ? { names } : { names, serviceAccount },
         serviceAccount: { namespace, name: serviceAccount },
-        budgetMs,
+        budgetMs: deadlineMs,
+        ...(maxAgeMs !== undefined && { maxAgeMs }),
       });
       return [...found.values()];
     } finally {

@@ -1,30 +1,24 @@
 /**
- * Decides for an existing pod, which cannot be denied: without a common architecture it stays pending, even
- * under `deny`. It waits for unknown images under any policy; after its time, the fallback applies.
+ * How a pod that waits behind its gate is decided. It exists already, so it cannot be denied: without a common
+ * architecture it stays pending, even under `deny`. It waits for unknown images under any policy; after its
+ * time the fallback applies. And the leader chooses where a rollout puts it.
  */
-import { factsWanted, type FactsByImage, type FactsWanted } from '../../cluster/facts-of-pod.ts';
+import type { PlacementSources, PlacementTarget } from '../../cluster/placement-of-pod.ts';
 import { createNodeHostnames } from '../../cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../cluster/pullable-nodes.ts';
+import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type { Pod } from '../../kube/api/objects.ts';
-import { decide } from '../../placement/decide.ts';
 import type { ChosenSide, PlacementDecision, PlacementInput } from '../../placement/decision.ts';
-import { imagesOf } from '../../placement/pod/images.ts';
-import { skipReasonOf } from '../../placement/rules/skip.ts';
+import { isUnknown } from '../../placement/rules/images/unknown.ts';
+import type { Rule } from '../../placement/rules/rules.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { contextOf } from '../scope/decided-pod.ts';
-
-export interface WaitingInput extends Omit<PlacementInput, 'facts' | 'pod'> {
-  readonly pod: Pod;
-}
-
-const noFacts: FactsByImage = new Map();
+import type { WaitingReason } from './metrics.ts';
 
 /** A kind that cannot be listed, for example without the right to, must not hold pods. */
 const patienceMs = 10_000;
-/** Groups that get their first request about a repository answer within a second, or count as not known. */
-const pullableMs = 1000;
-/** When the time of thousands of pods is over, a group that does not answer must not hold each of them. */
-const lastPullableMs = 20;
+
+/** The shortest pause, if an agent says that a lookup may be repeated at once. */
+const leastRetryMs = 1000;
 
 /**
  * Waits for what each pod's policy depends on, and for nodes, which decide between several possible terms. A
@@ -34,7 +28,7 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
   const { namespaces, clusterConfigs, podConfigs, rollouts, nodes } = caches;
   return new Promise((resolve) => {
     const cancel = clock.timer(patienceMs, () => {
-      log.warn('namespaces, nodes or custom resources cannot be listed; gated pods are decided without them');
+      log.warn('namespaces, nodes or custom resources not listed in time; deciding gated pods without them');
       resolve();
     });
     const all = [namespaces, clusterConfigs, podConfigs, rollouts, nodes].map((each) => each.ready(signal));
@@ -45,55 +39,59 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
   });
 }
 
-export function inputOf(pod: Pod, leading: Leading): WaitingInput {
-  const { namespace = '' } = pod.metadata ?? {};
-  const seal = leading.recordSealer?.().sealOf('Pod', namespace, pod.metadata);
-  const context = contextOf(leading, namespace, pod.metadata ?? {});
-  return { ...context, pod, waiting: true, ...(seal && { seal }) };
-}
-
-export function wantedOf({ pod, namespace }: WaitingInput, budgetMs: number): FactsWanted {
-  return factsWanted(pod, namespace, imagesOf(pod.spec), budgetMs);
-}
-
-/** The decision for a pod that is skipped and needs no facts; `undefined` for any other. */
-export function skippedOf(input: WaitingInput): PlacementDecision | undefined {
-  return skipReasonOf(input) === undefined ? undefined : decideWaiting(input, noFacts, false);
-}
-
-/** Adds which nodes can pull the images, if the policy requires it. Nodes without an answer stay. */
-export function createPullability({ fleet, clock, log, pullSecrets, caches }: Leading) {
+/** @returns the sources for a pod. `isExpired`: it has waited as long as it may */
+export function createWaitingSources(leading: Leading): (isExpired: boolean) => PlacementSources {
+  const { caches, policies, fleet } = leading;
   const nodeHostnames = createNodeHostnames(caches.nodes);
-  const pullableNodes = fleet && createPullableNodes({ fleet, pullSecrets, nodeHostnames, clock, log });
-  return async (input: WaitingInput, facts: FactsByImage, expired: boolean): Promise<WaitingInput> => {
-    if (!pullableNodes || !input.policy.requirePullableNodes) return input;
-    const budgetMs = expired ? lastPullableMs : pullableMs;
-    const found = await pullableNodes({ ...wantedOf(input, budgetMs), facts });
-    return { ...input, pullability: (image) => found.get(image) };
+  const sources = {
+    ...leading,
+    namespaceLabels: (namespace: string) => caches.namespaces.get('', namespace)?.labels ?? {},
+    pullableNodes: fleet && createPullableNodes({ ...leading, fleet, nodeHostnames }),
   };
-}
-
-/**
- * @param expired whether it has waited as long as it may
- * @param side what was chosen for a pod in a rollout
- * @returns outcome `gated` if it has to wait, or its side has to be chosen; never `denied`
- */
-export function decideWaiting(
-  input: WaitingInput,
-  facts: FactsByImage,
-  expired: boolean,
-  side?: ChosenSide,
-): PlacementDecision {
-  const { policy } = input;
-  const { onNoCommonArchitecture, rollout } = policy;
-  return decide({
-    ...input,
-    facts: (image) => facts.get(image),
-    policy: {
-      ...policy,
-      ...(rollout && side && { rollout: { ...rollout, newPods: side } }),
-      onUnknownImage: expired ? 'fallback' : 'gate',
-      onNoCommonArchitecture: onNoCommonArchitecture === 'deny' ? 'pend' : onNoCommonArchitecture,
+  return (isExpired) => ({
+    ...sources,
+    policies: {
+      policyOf: (subject) => {
+        const policy = policies.policyOf(subject);
+        const { onNoCommonArchitecture } = policy;
+        return {
+          ...policy,
+          onUnknownImage: isExpired ? 'fallback' : 'gate',
+          onNoCommonArchitecture: onNoCommonArchitecture === 'deny' ? 'pend' : onNoCommonArchitecture,
+        };
+      },
     },
   });
+}
+
+export function targetOf(pod: Pod, { recordSealer }: Pick<Leading, 'recordSealer'>): PlacementTarget {
+  const { namespace = '' } = pod.metadata ?? {};
+  const seal = recordSealer?.().sealOf('Pod', namespace, pod.metadata);
+  const pullSecrets = { names: pullSecretNames(pod.spec) };
+  return { pod, namespace, pullSecrets, waiting: true, ...(seal && { seal }) };
+}
+
+/** @param side what was chosen for a pod in a rollout */
+export function withSide(input: PlacementInput, side: ChosenSide | undefined): PlacementInput {
+  const { rollout } = input.policy;
+  if (rollout === undefined || side === undefined) return input;
+  return { ...input, policy: { ...input.policy, rollout: { ...rollout, newPods: side } } };
+}
+
+/** Whether everything is known but where a rollout puts the pod. */
+export function isToChoose({ outcome, reasons: [first] }: PlacementDecision): boolean {
+  return outcome === 'gated' && first?.rule === ('rollout-choose' satisfies Rule);
+}
+
+/** The earliest time for another lookup of an unknown image; Infinity if no answer says it. */
+export function retryMsOf({ images }: PlacementDecision): number {
+  const times = images.filter(isUnknown).flatMap(({ facts }) => facts?.error?.retryAfterMs ?? []);
+  return Math.max(leastRetryMs, Math.min(...times, Number.POSITIVE_INFINITY));
+}
+
+/** The error of the first unknown image; `undefined` while an image has no answer at all. */
+export function reasonOf({ images }: PlacementDecision): WaitingReason | undefined {
+  const unknown = images.filter(isUnknown);
+  const errors = unknown.flatMap(({ facts }) => facts?.error?.code ?? []);
+  return errors.length < unknown.length ? undefined : errors[0];
 }

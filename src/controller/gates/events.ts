@@ -33,7 +33,7 @@ export class GateEvents {
   gated(pod: Pod, decision: PlacementDecision, until: number): boolean {
     if (this.#limiter.tryTake() > 0) return false;
     const why = whyGated(decision);
-    const text = `waits behind the scheduling gate, until ${timeText(until)} at the latest, for images that are not known`;
+    const text = `Scheduling gated until ${timeText(until)} at the latest: image platforms unknown`;
     const hasFailed = decision.images.some(({ facts }) => facts?.error !== undefined);
     this.#record(pod, 'Gated', `${text}: ${why}`, why, hasFailed ? 'Warning' : 'Normal');
     return true;
@@ -47,22 +47,22 @@ export class GateEvents {
   /** The pod's images have changed, and no architecture that was required before can run them. */
   contradiction(pod: Pod, before: readonly string[], now: readonly string[]): void {
     const text =
-      `required ${listOf(before)} when it was created, its images can only run on ${listOf(now)} now; ` +
-      'requirements cannot be removed from a pod: create it again';
+      `Created requiring ${listOf(before)}, but its images now run only on ${listOf(now)}. ` +
+      'Requirements of a pod cannot be removed: recreate it';
     this.#record(pod, 'NoCommonArchitecture', text, text);
   }
 
   imageUnknown(pod: Pod, decision: PlacementDecision, waitedMs: number): void {
     const { required } = decision;
-    const where = required === undefined ? 'on any architecture' : `on ${listOf(required)}`;
+    const fallback = required === undefined ? 'any architecture' : listOf(required);
     const why = whyGated(decision);
     const waited = Math.round(waitedMs / 1000);
-    const text = `not known after ${waited} s, so it may run ${where}: ${why}`;
-    this.#record(pod, 'ImageUnknown', text, `${where}: ${why}`);
+    const text = `Image platforms still unknown after ${waited} s; falling back to ${fallback}: ${why}`;
+    this.#record(pod, 'ImageUnknown', text, `${fallback}: ${why}`);
   }
 
   placementFailed(pod: Pod, why: string): void {
-    const text = 'its architecture could not be required, so it may run anywhere';
+    const text = 'Placement failed; the pod may run on any architecture';
     this.#record(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`, '');
   }
 

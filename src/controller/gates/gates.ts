@@ -1,46 +1,54 @@
 /**
- * Gates: pods that wait because an image was not known at their creation. Each pod is a key, reconciled when
- * it appears or changes, when facts of its images arrive, and at times that follow from its age:
+ * Gates: pods that wait because an image was unknown at their creation. Each pod is a key, reconciled when it
+ * appears or changes, when a failed lookup may be repeated, and at times that follow from its age:
  *
  * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
- * 2. Facts of its images come from memory, or from one lookup for all pods that need them (`lookups.ts`).
- * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Not known: it waits.
+ * 2. Otherwise a worker waits for the facts of its images until the next look. Pods with the same images share
+ *    the lookup (`images/cache`). A thousand pods may wait at the same time, from any namespace.
+ * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Unknown: it waits on.
  * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a
  *    refusal prevents that, only the gate is removed.
  *
  * All state is in memory (`waiting.ts`). Each write is one complete patch, so a new leader finds nothing half
  * done. Waiting pods, and ungated pods that the webhook left pending, get events (`events.ts`).
  */
-import { toConfirm } from '../../cluster/confirm-refusal.ts';
-import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
+import { limited, unlessAborted } from '../../async/wait.ts';
+import {
+  placementInputOf,
+  placementOf,
+  type Placement,
+  type PlacementSources,
+} from '../../cluster/placement-of-pod.ts';
 import { isCode, KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { keyOf } from '../../kube/queue.ts';
+import { decide } from '../../placement/decide.ts';
 import type { ChosenSide, PlacementDecision } from '../../placement/decision.ts';
-import type { Rule } from '../../placement/rules/rules.ts';
+import { imagesOf } from '../../placement/pod/images.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Feature, Leading } from '../leadership/leading.ts';
 import { createReconciler, type Reconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import {
-  createPullability,
-  decideWaiting,
-  inputOf,
+  createWaitingSources,
+  isToChoose,
   policiesKnown,
-  skippedOf,
-  wantedOf,
-  type WaitingInput,
+  reasonOf,
+  retryMsOf,
+  targetOf,
+  withSide,
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { IncompletePods } from './incomplete-pods.ts';
-import { GateLookups, signatureOf } from './lookups.ts';
-import { bindGateMetrics, type GateMeters, type WaitingReason } from './metrics.ts';
+import { bindGateMetrics, type GateMeters } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
 import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
-/** As long as memory gives a lookup. Facts that come later are found at the next look. */
-const lookupMs = 15_000;
-/** For the last lookup, when the time of a pod is over. */
-const lastLookupMs = 1000;
+/** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
+const workers = 1024;
+/** For the last look, when the time of a pod is over. */
+const lastLookMs = 1000;
+/** A look ends within its time; a defect there must not hold a pod. */
+const graceMs = 2000;
 /** A namespace as new as its pod comes by another watch. */
 const namespacePatienceMs = 5000;
 const namespacePauseMs = 250;
@@ -58,12 +66,13 @@ class Gates {
   readonly #leading: Leading;
   readonly #pods: WaitingPods;
   readonly #reconciler: Reconciler;
-  readonly #lookups: GateLookups;
   readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
   readonly #incomplete: IncompletePods;
-  readonly #withPullability: ReturnType<typeof createPullability>;
+  readonly #sourcesOf: (isExpired: boolean) => PlacementSources;
+  /** Looks in progress, by key. They end when the pod changes. */
+  readonly #looks = new Map<string, AbortController>();
 
   constructor(leading: Leading) {
     this.#leading = leading;
@@ -71,19 +80,12 @@ class Gates {
     this.#events = new GateEvents(leading);
     this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
     this.#incomplete = new IncompletePods(leading);
-    this.#withPullability = createPullability(leading);
+    this.#sourcesOf = createWaitingSources(leading);
     this.#reconciler = createReconciler({
       leading,
       reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers: leading.configuration().gateWorkers,
+      workers,
       backOff: { firstMs: 250, mostMs },
-    });
-    this.#lookups = new GateLookups(leading, {
-      onFacts: (key, facts, images) => {
-        this.#pods.get(key)?.update({ answer: { images, facts } });
-        this.#reconciler.add(key);
-      },
-      onTurn: (key) => this.#reconciler.add(key),
     });
     this.#remover = new GateRemover(leading, () => this.#meters.failed('conflict'));
   }
@@ -94,15 +96,19 @@ class Gates {
     caches.waitingPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
       if (object === undefined) this.#pods.forget(key);
-      else this.#reconciler.add(key);
+      this.#lookAgain(key);
     });
     caches.namespaces.onEach(({ name, object, previous }) => {
       if (JSON.stringify(object) === JSON.stringify(previous)) return;
-      for (const { pod } of caches.waitingPods.values(name)) this.#reconciler.add(keyOf(pod));
+      for (const { pod } of caches.waitingPods.values(name)) this.#lookAgain(keyOf(pod));
     });
     await this.#reconciler.run([...caches.waitingPods.values()].map(({ pod }) => keyOf(pod)));
-    this.#lookups.stop();
     this.#meters.close();
+  }
+
+  #lookAgain(key: string): void {
+    this.#looks.get(key)?.abort(new Error('the pod or its namespace has changed'));
+    this.#reconciler.add(key);
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -115,13 +121,18 @@ class Gates {
     const waiting = this.#pods.of(key, cached.pod);
     const isGated = carriesGate(cached.pod);
     if (cached.pod.metadata?.deletionTimestamp !== undefined) return undefined;
-    if (isGated ? waiting.reason === undefined : waiting.isReported || cached.rollout) return undefined;
-    const pod = cached.isIncomplete ? await this.#incomplete.read(cached.pod, signal) : cached.pod;
-    if (pod === undefined) return unlessForgotten;
-    if (typeof pod === 'number') return { requeueAfterMs: pod };
+    if (isGated ? waiting.reason === undefined : waiting.isPendingReported || cached.rollout)
+      return undefined;
+    let { pod } = cached;
+    if (cached.isIncomplete) {
+      const read = await this.#incomplete.read(pod, signal);
+      if (read.kind === 'gone') return unlessForgotten;
+      if (read.kind === 'later') return { requeueAfterMs: read.ms };
+      ({ pod } = read);
+    }
     if (!isGated) {
       // Pending since its creation; the webhook cannot write events.
-      if (waiting.report()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
+      if (waiting.reportPending()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
       return undefined;
     }
     try {
@@ -133,75 +144,73 @@ class Gates {
   }
 
   async #decide(pod: Pod, waiting: WaitingPod, signal: AbortSignal): Promise<ReconcileResult> {
-    const input = inputOf(pod, this.#leading);
-    if (waiting.ageMs < namespacePatienceMs && !this.#leading.caches.namespaces.get('', input.namespace))
+    const { namespace = '' } = pod.metadata ?? {};
+    if (waiting.ageMs < namespacePatienceMs && !this.#leading.caches.namespaces.get('', namespace))
       return { requeueAfterMs: namespacePauseMs };
-    const skipped = skippedOf(input);
-    const expired = this.#isExpired(waiting);
-    const facts = skipped ? new Map<never, never>() : this.#factsFor(input, waiting, expired);
-    if (facts === undefined) {
-      if (waiting.reason === 'new') waiting.update({ reason: 'lookup' });
-      if (!expired && waiting.ageMs >= quietMs && waiting.reported === undefined)
-        this.#report(pod, waiting, decideWaiting(input, this.#remembered(input), expired));
-      // Facts arrive by themselves, unless the pod that started the lookup is gone.
-      return expired ? undefined : this.#nextLook(waiting);
-    }
-    const looked = skipped ? input : await this.#withPullability(input, facts, expired);
-    const first = skipped ?? decideWaiting(looked, facts, expired);
-    const side = isToChoose(first) ? await this.#choose(pod, looked, expired) : undefined;
-    const decision = side ? decideWaiting(looked, facts, expired, side) : first;
+    const isExpired = this.#isExpired(waiting);
+    const sources = this.#sourcesOf(isExpired);
+    const untilNextMs = Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting));
+    const budgetMs = isExpired ? lastLookMs : untilNextMs;
+    const nextAt = waiting.ageMs + budgetMs;
+    if (waiting.reason === 'new') waiting.reason = 'lookup';
+    const placement = await this.#look(pod, sources, budgetMs, signal);
+    if (placement === undefined) return undefined;
+    const { input } = placement;
+    const side = isToChoose(placement.decision) ? await this.#choose(pod, placement, isExpired) : undefined;
+    const decision = side === undefined ? placement.decision : decide(withSide(input, side));
     if (decision.outcome === 'gated') {
-      waiting.update({ reason: reasonOf(decision) });
-      this.#report(pod, waiting, decision);
-      return this.#nextLook(waiting);
+      const reason = reasonOf(decision);
+      waiting.reason = reason ?? waiting.reason;
+      // A lookup that is repeated does not change why the pod waits.
+      const isQuiet = waiting.ageMs < quietMs || waiting.reported !== undefined;
+      if (reason !== undefined || !isQuiet) this.#report(pod, waiting, decision);
+      return { requeueAfterMs: Math.min(nextAt - waiting.ageMs, retryMsOf(decision)) };
     }
-    if (decision.required?.length === 0 && !expired && this.#isToConfirm(input, waiting, facts))
-      return this.#nextLook(waiting);
     const again = (now: Pod): PlacementDecision | undefined => {
-      const { pullability } = looked;
-      const changed = { ...inputOf(now, this.#leading), ...(pullability && { pullability }) };
-      const next = skippedOf(changed) ?? decideWaiting(changed, facts, expired, side);
-      return next.outcome === 'gated' || imagesOf(changed) !== imagesOf(input) ? undefined : next;
+      if (JSON.stringify(imagesOf(now.spec)) !== JSON.stringify(imagesOf(pod.spec))) return undefined;
+      const { facts, pullability } = input;
+      const changed = placementInputOf(targetOf(now, this.#leading), sources, facts);
+      const next = decide(withSide({ ...changed, ...(pullability && { pullability }) }, side));
+      return next.outcome === 'gated' ? undefined : next;
     };
     return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
   }
 
-  /** Expired pods take no part in a rollout. */
-  async #choose(pod: Pod, { policy }: WaitingInput, expired: boolean): Promise<ChosenSide> {
-    const { rollouts } = this.#leading;
-    if (expired || policy.rollout === undefined) return 'Other';
-    return await rollouts.choose(pod, policy.rollout);
+  /** @returns `undefined`: the pod has changed meanwhile, and is in the queue again */
+  async #look(
+    pod: Pod,
+    sources: PlacementSources,
+    budgetMs: number,
+    signal: AbortSignal,
+  ): Promise<Placement | undefined> {
+    const key = keyOf(pod);
+    const changed = new AbortController();
+    const ending = AbortSignal.any([signal, changed.signal]);
+    this.#looks.set(key, changed);
+    try {
+      const look = (within: AbortSignal): Promise<Placement> =>
+        unlessAborted(placementOf(targetOf(pod, this.#leading), sources, { budgetMs }), within);
+      return await limited(budgetMs + graceMs, ending, look, this.#leading.clock.sleep);
+    } catch (error) {
+      if (changed.signal.aborted && !signal.aborted) return undefined;
+      throw error;
+    } finally {
+      this.#looks.delete(key);
+    }
   }
 
-  #remembered(input: WaitingInput): FactsByImage {
-    const found = this.#leading.factsOfPod({ ...wantedOf(input, 0), memoryOnly: true });
-    if (!(found instanceof Promise)) return found;
-    void found.catch(() => undefined);
-    return new Map();
+  /** Expired pods take no part in a rollout. */
+  async #choose(pod: Pod, { input }: Placement, isExpired: boolean): Promise<ChosenSide> {
+    const { rollout } = input.policy;
+    return isExpired || rollout === undefined ? 'Other' : await this.#leading.rollouts.choose(pod, rollout);
   }
 
   /** Records an event on why the pod waits, and again if that changes. */
   #report(pod: Pod, waiting: WaitingPod, decision: PlacementDecision): void {
     const why = whyGated(decision);
-    if (decision.outcome !== 'gated' || waiting.reported === why) return;
+    if (waiting.reported === why) return;
     const until = this.#leading.serverNow() + this.#remainingMs(waiting);
-    if (this.#events.gated(pod, decision, until)) waiting.update({ reported: why });
-  }
-
-  #factsFor(input: WaitingInput, waiting: WaitingPod, expired: boolean): FactsByImage | undefined {
-    return (
-      waiting.takeAnswer(imagesOf(input)) ??
-      this.#lookups.find(keyOf(input.pod), wantedOf(input, expired ? lastLookupMs : lookupMs), expired)
-    );
-  }
-
-  /**
-   * A pod cannot lose requirements, so one more lookup confirms a decision that leaves it pending.
-   * @returns whether the pod has to wait for that
-   */
-  #isToConfirm(input: WaitingInput, waiting: WaitingPod, facts: FactsByImage): boolean {
-    const wanted = waiting.confirm() ? toConfirm(wantedOf(input, lookupMs), facts) : undefined;
-    return wanted !== undefined && this.#lookups.find(keyOf(input.pod), wanted, true) === undefined;
+    if (this.#events.gated(pod, decision, until)) waiting.reported = why;
   }
 
   /** Retries temporary failures. After the pod's time, a defect or a refusal removes only the gate. */
@@ -226,7 +235,7 @@ class Gates {
   #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {
     if (removal.kind === 'changed') return { requeueAfterMs: namespacePauseMs };
     if (removal.kind === 'gone') return unlessForgotten;
-    waiting.ungated();
+    waiting.reason = undefined;
     if (removal.kind === 'gate-only') {
       this.#meters.removed('gate-only', waiting.ageMs);
       this.#events.placementFailed(removal.pod, removal.why);
@@ -239,7 +248,7 @@ class Gates {
     const { outcome, message, required, replaces } = decision;
     this.#meters.removed(outcome, waitedMs);
     if (outcome === 'fallback') this.#events.imageUnknown(pod, decision, waitedMs);
-    if (outcome === 'pending' && waiting.report())
+    if (outcome === 'pending' && waiting.reportPending())
       this.#events.noCommonArchitecture(pod, message ?? describeRecorded(pod));
     const [before, now] = [replaces?.architectures, required];
     if (before?.length && now?.length && !now.some((name) => before.includes(name)))
@@ -259,19 +268,6 @@ class Gates {
   #remainingMs({ ageMs }: WaitingPod): number {
     return this.#leading.configuration().maxGateDuration - ageMs;
   }
-
-  #nextLook(waiting: WaitingPod): ReconcileResult {
-    return { requeueAfterMs: Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting)) };
-  }
-}
-
-/** Whether everything is known but where a rollout puts the pod. */
-function isToChoose({ outcome, reasons: [first] }: PlacementDecision): boolean {
-  return outcome === 'gated' && first?.rule === ('rollout-choose' satisfies Rule);
-}
-
-function imagesOf(input: WaitingInput): string {
-  return signatureOf(wantedOf(input, 0));
 }
 
 /**
@@ -280,9 +276,4 @@ function imagesOf(input: WaitingInput): string {
  */
 function isRefusal({ code, temporary }: KubeError): boolean {
   return !temporary && code !== 'conflict' && code !== 'unauthorized';
-}
-
-function reasonOf({ images }: PlacementDecision): WaitingReason {
-  const [first] = images.flatMap(({ unknown }) => (unknown === undefined ? [] : [unknown]));
-  return (first ?? 'unknown') as WaitingReason;
 }

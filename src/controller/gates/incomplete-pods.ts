@@ -11,30 +11,33 @@ const reads = { perSecond: 2, burst: 10 };
 const readsOfNamespace = { perSecond: 0.5, burst: 5 };
 const maxNamespaces = 5000;
 
+export type PodRead =
+  /** With the fields of a decision. */
+  | { readonly kind: 'waiting'; readonly pod: Pod }
+  /** It does not exist any more, or waits no more. */
+  | { readonly kind: 'gone' }
+  /** Its namespace may read again after `ms`. */
+  | { readonly kind: 'later'; readonly ms: number };
+
 export class IncompletePods {
   readonly #client: Leading['client'];
   readonly #limiter: RateLimiter;
   readonly #limiters: RateLimiters;
 
-  constructor(leading: Pick<Leading, 'client' | 'clock'>) {
-    this.#client = leading.client;
-    this.#limiter = createRateLimiter({ ...reads, clock: leading.clock });
-    this.#limiters = new RateLimiters({ ...readsOfNamespace, clock: leading.clock }, maxNamespaces);
+  constructor({ client, clock }: Pick<Leading, 'client' | 'clock'>) {
+    this.#client = client;
+    this.#limiter = createRateLimiter({ ...reads, clock });
+    this.#limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
   }
 
-  /**
-   * @returns the pod with the fields of a decision; `undefined`: it is gone, or waits no more; milliseconds:
-   * until the next read of its namespace
-   * @throws KubeError
-   */
-  async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<Pod | number | undefined> {
+  /** @throws KubeError */
+  async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<PodRead> {
     const { name = '', namespace = '', uid } = metadata;
     const waitMs = this.#limiters.of(namespace).tryTake() || this.#limiter.tryTake();
-    if (waitMs > 0) return Math.ceil(waitMs);
-    const now = await ignoring(
-      'not-found',
-      this.#client.get<KubeObject>(paths.pods(namespace, name), { signal }),
-    );
-    return now?.metadata?.uid === uid ? now && trimWaitingPod(now, (value) => value)?.pod : undefined;
+    if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) };
+    const reading = this.#client.get<KubeObject>(paths.pods(namespace, name), { signal });
+    const now = await ignoring('not-found', reading);
+    const trimmed = now?.metadata?.uid === uid && now && trimWaitingPod(now, (value) => value);
+    return trimmed ? { kind: 'waiting', pod: trimmed.pod } : { kind: 'gone' };
   }
 }

@@ -3,7 +3,6 @@
  * clock when it is first seen, and then from our monotonic clock, so a clock that is set does not change it.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { hashText } from '../../placement/record/hash.ts';
 import { timeOf } from '../caches/cached.ts';
@@ -16,40 +15,15 @@ const doublings = 4;
 /** So much later at most, for pods that were created at the same time. */
 const spread = 0.2;
 
-/** Facts that a lookup found; `images`: the signature of the images that it was for. */
-interface Answer {
-  readonly images: string;
-  readonly facts: FactsByImage;
-}
-
-type WaitingState =
-  | {
-      readonly kind: 'waiting';
-      readonly reason: WaitingReason;
-      readonly answer: Answer | undefined;
-      /** Its images were looked up once more, because they seem to share no architecture. */
-      readonly isConfirmed: boolean;
-      /** Why it waits, as its last event says; `undefined`: it had none. */
-      readonly reported: string | undefined;
-    }
-  /** The gate is removed; the cache may still show it. */
-  | { readonly kind: 'ungated' }
-  /** Not gated. An event has reported that its images share no architecture. */
-  | { readonly kind: 'reported' };
-
-const newState: WaitingState = {
-  kind: 'waiting',
-  reason: 'new',
-  answer: undefined,
-  isConfirmed: false,
-  reported: undefined,
-};
-
 export class WaitingPod {
   readonly uid: string;
   readonly #bornAt: number;
   readonly #clock: Clock;
-  #state: WaitingState = newState;
+  /** Why it waits; `undefined`: it does not. The cache may still show its gate. */
+  reason: WaitingReason | undefined = 'new';
+  /** Why it waits, as its last event says. */
+  reported: string | undefined;
+  #isPendingReported = false;
 
   constructor(uid: string, ageMs: number, clock: Clock) {
     this.uid = uid;
@@ -61,49 +35,16 @@ export class WaitingPod {
     return this.#clock.monotonic() - this.#bornAt;
   }
 
-  get reason(): WaitingReason | undefined {
-    return this.#state.kind === 'waiting' ? this.#state.reason : undefined;
+  get isPendingReported(): boolean {
+    return this.#isPendingReported;
   }
 
-  /** Why it waits, as its last event says. */
-  get reported(): string | undefined {
-    return this.#state.kind === 'waiting' ? this.#state.reported : undefined;
-  }
-
-  update(
-    changes: { readonly reason: WaitingReason } | { readonly answer: Answer } | { readonly reported: string },
-  ): void {
-    if (this.#state.kind === 'waiting') this.#state = { ...this.#state, ...changes };
-  }
-
-  /** Takes the answer, which is used once, and only for the images that it was for. */
-  takeAnswer(images: string): FactsByImage | undefined {
-    if (this.#state.kind !== 'waiting') return undefined;
-    const { answer } = this.#state;
-    this.#state = { ...this.#state, answer: undefined };
-    return answer?.images === images ? answer.facts : undefined;
-  }
-
-  /** @returns true the first time */
-  confirm(): boolean {
-    if (this.#state.kind !== 'waiting' || this.#state.isConfirmed) return false;
-    this.#state = { ...this.#state, isConfirmed: true };
-    return true;
-  }
-
-  ungated(): void {
-    if (this.#state.kind === 'waiting') this.#state = { kind: 'ungated' };
-  }
-
-  get isReported(): boolean {
-    return this.#state.kind === 'reported';
-  }
-
-  /** Marks the missing common architecture as reported. @returns true the first time */
-  report(): boolean {
-    if (this.#state.kind === 'reported') return false;
-    this.#state = { kind: 'reported' };
-    return true;
+  /** Marks its missing common architecture as reported. @returns true the first time */
+  reportPending(): boolean {
+    const isFirst = !this.#isPendingReported;
+    this.reason = undefined;
+    this.#isPendingReported = true;
+    return isFirst;
   }
 }
 
@@ -128,10 +69,6 @@ export class WaitingPods {
     const waiting = new WaitingPod(uid, ageMs, this.#clock);
     this.#pods.set(key, waiting);
     return waiting;
-  }
-
-  get(key: string): WaitingPod | undefined {
-    return this.#pods.get(key);
   }
 
   forget(key: string): void {

@@ -1,6 +1,7 @@
 /** The environment of every feature while this replica leads. */
 import type { Clock } from '../../async/clock.ts';
-import type { FactsMemory } from '../../images/memory/memory.ts';
+import type { FactsCache } from '../../images/cache/cache.ts';
+import type { RequestOf } from '../../images/image-request.ts';
 import type { CurrentNodeClasses } from '../../cluster/node-classes.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';
@@ -29,7 +30,8 @@ export interface Leading {
   readonly caches: Caches;
   readonly fleet: Fleet | undefined;
   /** Image facts; shared by all features. */
-  readonly memory: Pick<FactsMemory, 'recall' | 'lookup' | 'lastKnown' | 'learn' | 'outdate' | 'levelOf'>;
+  readonly cache: Pick<FactsCache, 'peek' | 'get' | 'lastKnown' | 'learn' | 'forget'>;
+  readonly requestOf: RequestOf;
   /** Facts of the images of one pod, with its pull secrets; waits for up to its `budgetMs`. */
   readonly factsOfPod: FactsOfPod;
   /** Shared, so that a Secret is read once for all features. */

@@ -5,6 +5,7 @@
  */
 import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../images/facts/facts.ts';
+import { confirmedMs } from '../../images/image-request.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -71,18 +72,18 @@ export async function readMisplaced(
 }
 
 /**
- * Confirms by one more lookup, right before an eviction, that the node cannot run the images. The pulled
- * digests decide, whose documents are their proof. Without them, an agent or a registry is queried again.
+ * Confirms right before an eviction that the node cannot run the images. The pulled digests decide. Without
+ * them the tag does, and an older answer about it does not count.
  */
 export async function isConfirmed(
   leading: Leading,
   { pod, architecture, images }: MisplacedPod,
 ): Promise<boolean> {
-  const uses = images.flatMap(({ image }): readonly ImageUse[] => {
+  const uses = images.flatMap(({ image }) => {
     const pulled = pulledReferences(pod, image).map(useOf);
-    return pulled.length > 0 ? pulled : [{ ...useOf(image), pullPolicy: 'Always' }];
+    return pulled.length > 0 ? pulled : [useOf(image)];
   });
-  const facts = await factsOf(leading, pod, uses);
+  const facts = await factsOf(leading, pod, uses, { maxAgeMs: confirmedMs });
   const on = { os: pod.os, architecture, nodes: leading.nodeClasses() };
   return uses.every(({ image }) => lacks(facts.get(image), image, on));
 }

@@ -49,7 +49,7 @@ export async function movableOf(
   // A pod that this rollout did not widen stays so, for example because another webhook insists.
   const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;
   const { [keys.decision]: _, ...annotations } = pod.annotations ?? {};
-  const facts = await factsOf(leading, pod, imagesOf(spec), factsBudgetMs);
+  const facts = await factsOf(leading, pod, imagesOf(spec), { budgetMs: factsBudgetMs });
   const decision = decide({
     ...context,
     pod: {

@@ -1,6 +1,6 @@
 /**
  * Gauges of what runs: how much of a cluster could move to another architecture. Sends no registry requests:
- * image facts come from memory, which learns now and then what the agents have. An image that was pulled
+ * image facts come from the cache, which learns now and then what the agents have. An image that was pulled
  * before archwright was installed, or with a pull secret, is unknown until a pod with it is created.
  */
 import type { ImageFacts } from '../../images/facts/facts.ts';
@@ -86,17 +86,17 @@ class RunningImages {
 
   #factsOf(image: string): ImageFacts | undefined {
     const reference = validReference(image, this.#parse);
-    const how = { pullPolicy: 'IfNotPresent', pullCredentials: [] } as const;
-    return reference && this.#leading.memory.lastKnown({ image, reference, ...how });
+    const ofAnyAge = { maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials: [] };
+    return reference && this.#leading.cache.lastKnown({ image, reference, ...ofAnyAge });
   }
 
-  /** Agents that do not answer are queried again later; memory suffices until then. */
+  /** Agents that do not answer are queried again later; the cache suffices until then. */
   async #learnFromAgents(): Promise<void> {
-    const { fleet, memory, signal, log } = this.#leading;
+    const { fleet, cache, signal, log } = this.#leading;
     if (fleet === undefined) return;
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(lookMs)]);
-      for await (const facts of fleet.shared(limit)) memory.learn(facts);
+      await fleet.readShared((facts) => cache.learn(facts), limit);
     } catch (error) {
       if (signal.aborted) return;
       log.debug({ error: messageOf(error) }, 'the agents did not list their image facts');

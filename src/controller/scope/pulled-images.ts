@@ -1,8 +1,7 @@
-/** Images that a running pod pulled, and lookups of images as it would pull them. */
-import type { FactsByImage } from '../../cluster/facts-of-pod.ts';
+/** Images that a running pod pulled, and their facts with the pod's credentials. */
+import type { FactsByImage, FactsRequest } from '../../cluster/facts-of-pod.ts';
 import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';
-import { parseReference } from '../../images/references/reference.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -10,41 +9,34 @@ import type { Leading } from '../leadership/leading.ts';
 /** No user waits for the answer. */
 const usualBudgetMs = 5_000;
 
-/** @param budgetMs longest wait. Default: 5 s. */
+/** @param limits `budgetMs`: the longest wait. Default: 5 s. */
 export function factsOf(
   { factsOfPod }: Leading,
-  { namespace, pullSecrets, serviceAccountName }: RunningPod,
+  { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
   uses: readonly ImageUse[],
-  budgetMs = usualBudgetMs,
-): FactsByImage | Promise<FactsByImage> {
+  limits: Partial<Pick<FactsRequest, 'budgetMs' | 'maxAgeMs'>> = {},
+): Promise<FactsByImage> {
   const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
-  const names = { names: pullSecrets };
-  return factsOfPod({ uses, namespace, pullSecrets: names, serviceAccount, budgetMs });
+  const pullSecrets = { names };
+  return factsOfPod({ uses, namespace, pullSecrets, serviceAccount, budgetMs: usualBudgetMs, ...limits });
 }
 
 /**
- * A lookup of one image.
+ * The request for one image.
  * @throws InvalidReference
  * @throws CredentialError for a malformed pull secret
  * @throws the reason of `signal` if it aborts first
  */
 export async function requestOfPod(
-  { pullSecrets }: Pick<Leading, 'pullSecrets'>,
+  { pullSecrets, requestOf }: Pick<Leading, 'pullSecrets' | 'requestOf'>,
   { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
   image: string,
   signal: AbortSignal,
 ): Promise<ImageRequest> {
-  const reference = parseReference(image);
-  const source = await pullSecrets.source(namespace, { names }, signal);
   const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
-  return {
-    image,
-    reference,
-    pullPolicy: 'IfNotPresent',
-    pullCredentials: await source.lookup(reference.repository),
-    namespace,
-    ...(serviceAccount && { serviceAccount }),
-  };
+  const request = requestOf(image, 'IfNotPresent', { namespace, serviceAccount });
+  const source = await pullSecrets.source(namespace, { names }, signal);
+  return { ...request, pullCredentials: await source.lookup(request.reference.repository) };
 }
 
 /** A reference by digest, for a lookup of facts. */

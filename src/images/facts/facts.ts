@@ -41,19 +41,15 @@ export interface ImageFacts {
   readonly credentialSource: CredentialSourceName;
   /** Host of the endpoint that answered; empty where none did. */
   readonly endpoint: string;
-  /** RFC 3339. After it the facts are looked up again. */
-  readonly freshUntil: string;
-  /** True where the registry fails and these are older facts. */
+  /** When a registry last confirmed them, RFC 3339. An answer without a request has the time it was given. */
+  readonly confirmedAt: string;
+  /** The last lookup failed; these are older facts. */
   readonly stale: boolean;
-  /** The tag still names the request's `knownDigest`. No platforms were read; never remembered. */
-  readonly unchanged?: true;
   /** Architectures removed for one pod after exec format errors there; never in the API. */
   readonly brokenOn?: readonly string[];
   /** The level of x86-64 that its programs need, beside the variants; never in the API. */
   readonly requiredLevel?: Amd64Level;
   readonly error?: FactsError;
-  /** Base64 of the documents that prove the facts of a digest; only in the agent's API. */
-  readonly documents?: readonly string[];
 }
 
 /** Whether facts depend on the credentials of a pod, so that they are never shared. */
@@ -68,24 +64,19 @@ export interface ImageRequest {
   /** As the pod writes it. */
   readonly image: string;
   readonly reference: Reference;
-  readonly pullPolicy: PullPolicy;
+  /** How old an answer may be, milliseconds; `maxAgeOf` has the usual one. Infinity: any age. */
+  readonly maxAgeMs: number;
   /** Credentials of the pod's pull secrets that match the image's repository, best first. */
   readonly pullCredentials: readonly MatchedCredential[];
   /** The pod's. Namespaces share the places for lookups fairly. */
   readonly namespace?: string;
   /** The pod's, where it is known. Only some nodes have credentials that depend on it. */
   readonly serviceAccount?: ServiceAccountName;
-  /**
-   * The digest that the tag named last, in checks for drift. While the tag still names it, the registry gets
-   * one HEAD and nothing else, and the answer may be `unchanged`. If it names another, facts of other digests
-   * are forgotten.
-   */
-  readonly knownDigest?: string;
 }
 
 export interface LookupOptions {
   readonly signal: AbortSignal;
-  /** Facts to revalidate: where the digest is still the same, they are given back with new freshness. */
+  /** Facts to confirm: if the digest is still the same, they are returned as confirmed now. */
   readonly known?: ImageFacts;
   readonly trace?: (attempt: Attempt) => void;
 }
@@ -98,11 +89,11 @@ export interface ImageFactsSource {
 /** Messages quote names, which may be long; `readFacts` refuses more than 1,024 characters. */
 const maxMessageLength = 1000;
 
-/** Facts with an error; by default from `registry`, as `anonymous`, without an endpoint. */
+/** Facts with an error; by default from `registry`, as `anonymous`, without an endpoint. @param nowMs wall clock */
 export function failedFacts(
   image: string,
   error: FactsError,
-  freshUntilMs: number,
+  nowMs: number,
   origin: Partial<Pick<ImageFacts, 'source' | 'credentialSource' | 'endpoint'>> = {},
 ): ImageFacts {
   return {
@@ -112,7 +103,7 @@ export function failedFacts(
     credentialSource: 'anonymous',
     endpoint: '',
     ...origin,
-    freshUntil: new Date(freshUntilMs).toISOString(),
+    confirmedAt: new Date(nowMs).toISOString(),
     stale: false,
     error: { ...error, message: error.message.slice(0, maxMessageLength) },
   };

@@ -9,7 +9,6 @@ import { asObject, type JsonObject } from '../../http/json.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isSpelling, maxSpellingLength, type FullPlatform } from '../../names/platform.ts';
-import { maxProofBytes } from '../../registry/manifest-lookup.ts';
 import { isDigest } from '../references/grammar.ts';
 
 /** Real indexes list fewer than 30 platforms. More only take memory from other images. */
@@ -21,10 +20,6 @@ export const maxMediaTypeLength = 255;
 /** RFC 1035: 255 characters for a host name; then a port. */
 const maxEndpointLength = 261;
 const maxMessageLength = 1024;
-/** An index, 16 nested ones, and manifest and config of 16 children (`platforms-of-index.ts`). */
-export const maxDocuments = 49;
-/** The most characters that `documents` have. */
-export const maxDocumentsLength = Math.ceil(maxProofBytes / 3) * 4 + 4 * maxDocuments;
 /** RFC 3339 with nanoseconds and an offset has 35. */
 const maxDateLength = 40;
 
@@ -67,24 +62,10 @@ export function readFacts(value: unknown): ImageFacts {
     source: oneOf(fields['source'], 'source', sources),
     credentialSource: oneOf(fields['credentialSource'], 'credentialSource', credentialSourceNames),
     endpoint: text(fields['endpoint'], 'endpoint', maxEndpointLength, isPrintable),
-    freshUntil: date(fields['freshUntil'], 'freshUntil'),
+    confirmedAt: date(fields['confirmedAt'], 'confirmedAt'),
     stale: boolean(fields['stale'], 'stale'),
-    ...(fields['unchanged'] === true && { unchanged: true }),
     ...(error && { error }),
-    ...(fields['documents'] !== undefined && { documents: readDocuments(fields['documents']) }),
   };
-}
-
-/** Texts in base64; what they decode to is checked by their digests (`proof.ts`). */
-function readDocuments(value: unknown): string[] {
-  if (!Array.isArray(value)) throw new InvalidFacts('documents', 'is not a list');
-  if (value.length > maxDocuments) throw new InvalidFacts('documents', `has more than ${maxDocuments} items`);
-  let left = maxDocumentsLength;
-  return value.map((item: unknown) => {
-    const document = text(item, 'documents', left);
-    left -= document.length;
-    return document;
-  });
 }
 
 function readPlatforms(value: unknown): FullPlatform[] {

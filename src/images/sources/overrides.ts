@@ -11,7 +11,6 @@
 import { glob } from '../../names/glob.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { ImageFacts } from '../facts/facts.ts';
-import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
 import type { Platform } from '../../names/platform.ts';
 import { amd64Levels } from '../../nodes/amd64-level.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
@@ -30,14 +29,12 @@ export interface Overrides {
   find(image: string, reference: Reference): ImageFacts | undefined;
   /** The level that programs of an image need on amd64. Absent if no override has a level. */
   readonly levelOf?: ((reference: Reference) => Amd64Level | undefined) | undefined;
-  /** Another value after the overrides have changed, so that answers kept ready are made anew. */
-  readonly version: unknown;
 }
 
 const legacyDomain = 'index.docker.io';
 
 /** Nothing is overridden. */
-export const noOverrides: Overrides = { find: () => undefined, version: undefined };
+export const noOverrides: Overrides = { find: () => undefined };
 
 /** More stars than this in one pattern could take long to match against a name made for it. */
 const maxStars = 8;
@@ -71,7 +68,6 @@ export function compileOverrides(overrides: readonly ImageOverride[], clock: Clo
   const compiled = overrides.map(compile);
   const first = (reference: Reference) => compiled.find((override) => override.matches(reference));
   return {
-    version: compiled,
     ...(compiled.some(({ level }) => level) && { levelOf: (reference) => first(reference)?.level }),
     find: (image, reference) => {
       const platforms = first(reference)?.platforms;
@@ -82,7 +78,7 @@ export function compileOverrides(overrides: readonly ImageOverride[], clock: Clo
           source: 'override',
           credentialSource: 'anonymous',
           endpoint: '',
-          freshUntil: new Date(freshUntil(clock.now(), true, defaultFreshness)).toISOString(),
+          confirmedAt: new Date(clock.now()).toISOString(),
           stale: false,
         }
       );

@@ -10,7 +10,6 @@ import { glob } from '../../names/glob.ts';
 import { namesLoopback } from '../../http/reach/reach.ts';
 import type { Clock } from '../../async/clock.ts';
 import { failedFacts } from '../facts/facts.ts';
-import { defaultFreshness, freshUntil } from '../memory/freshness.ts';
 import type { Reference } from '../references/reference.ts';
 import type { Overrides } from './overrides.ts';
 
@@ -49,7 +48,7 @@ export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock
     const found = reason(reference);
     if (found === undefined) return undefined;
     const error = { code: 'forbidden', message: `not inspected: ${found}` } as const;
-    return failedFacts(image, error, freshUntil(clock.now(), true, defaultFreshness), { source: 'override' });
+    return failedFacts(image, error, clock.now(), { source: 'override' });
   };
 }
 

@@ -11,6 +11,8 @@ import {
 import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/manifest-lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
+import { SingleFlight } from '../../async/single-flight.ts';
+import { platformsOf } from '../../names/platform.ts';
 import {
   failedFacts,
   type FactsError,
@@ -19,29 +21,27 @@ import {
   type ImageFactsSource,
   type LookupOptions,
 } from '../facts/facts.ts';
-import { defaultFreshness, freshUntil, type FreshnessSettings } from '../memory/freshness.ts';
-import { imageOfContent, type ImageContent } from '../facts/proof.ts';
+import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
+import { keyOf, scopedKey, scopeOf } from '../cache/scope.ts';
 import { pullReference } from '../references/reference.ts';
 
 export interface RegistrySourceOptions {
   readonly registry: RegistryClient;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
-  readonly credentials: Pick<CredentialSource, 'lookup' | 'dependsOnServiceAccount'>;
+  readonly credentials: Pick<CredentialSource, 'lookup'>;
   /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
-  /** Called with the documents that prove the facts of a digest; empty if they are too large to be sent. */
-  readonly onDocuments?: (digest: string, documents: readonly Uint8Array[]) => void;
-  readonly freshness?: FreshnessSettings;
   readonly clock?: Clock;
 }
 
 /** It holds nothing that needs to be closed. */
 export function createRegistrySource(options: RegistrySourceOptions): ImageFactsSource {
-  const { registry, credentials } = options;
-  const { freshness = defaultFreshness, clock = systemClock } = options;
+  const { registry, clock = systemClock } = options;
+  /** Pods of several namespaces may need an image at the same time; its registry gets one request. */
+  const lookups = new SingleFlight<ImageFacts>({ abortAbandoned: true });
 
-  async function ask(request: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
+  async function lookUp(request: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
     const { path, object } = pullReference(request.reference);
     const { endpoints, credentials, own } = await accessTo(request, options, signal);
     const lookup = {
@@ -54,32 +54,37 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       ...(trace && { trace }),
     };
     const answer = await registry.lookup(lookup, signal);
-    if (answer.documents) options.onDocuments?.(answer.digest, answer.documents);
-    const until = freshUntil(clock.now(), request.reference.digest !== undefined, freshness);
     return {
       image: request.image,
-      ...imageOf(answer, known),
+      ...contentOf(answer, known),
       source: 'registry',
       credentialSource: creditedTo(answer.credential, own),
       endpoint: answer.endpoint.host,
-      freshUntil: new Date(until).toISOString(),
+      confirmedAt: new Date(clock.now()).toISOString(),
       stale: false,
     };
   }
 
+  async function answer(request: ImageRequest, lookup: LookupOptions): Promise<ImageFacts> {
+    try {
+      return await lookUp(request, lookup);
+    } catch (error) {
+      const failure = failureOf(error);
+      if (failure === undefined) throw error;
+      const endpoint = error instanceof RegistryError ? error.where : '';
+      return failedFacts(request.image, failure, clock.now(), { endpoint });
+    }
+  }
+
   return {
-    lookup: async (request, inspectOptions) => {
+    lookup: async (request, lookup) => {
+      const key = scopedKey(keyOf(request), scopeOf(request));
       try {
-        return await ask(request, inspectOptions);
+        return await lookups.run(key, (signal) => answer(request, { ...lookup, signal }), lookup.signal);
       } catch (error) {
-        const failure = failureOf(error, inspectOptions.signal);
-        if (failure === undefined) throw error;
-        const { repository } = pullReference(request.reference);
-        const isOfAccount = credentials.dependsOnServiceAccount?.(repository) === true;
-        return failedFacts(request.image, failure, clock.now(), {
-          credentialSource: isOfAccount ? 'service-account' : 'anonymous',
-          endpoint: error instanceof RegistryError ? error.where : '',
-        });
+        if (!lookup.signal.aborted) throw error;
+        const timeout = { code: 'timeout', message: 'not answered within the time limit' } as const;
+        return failedFacts(request.image, timeout, clock.now());
       }
     },
   };
@@ -110,26 +115,36 @@ export async function accessTo(
   return { endpoints: allowed, credentials: presented, own };
 }
 
-/** The part of the facts that does not depend on credentials. */
-function imageOf(
-  answer: ManifestResult,
+const notAnImage = {
+  code: 'not-an-image',
+  message:
+    'this is an artifact without platforms (such as a chart, a model or only attestations), no container can run it',
+} as const;
+
+/** The part of the facts that does not depend on credentials. @throws RegistryError */
+function contentOf(
+  { unchanged, digest, mediaType, kind, platforms: written, endpoint: { host } }: ManifestResult,
   known: ImageFacts | undefined,
-): ImageContent & Pick<ImageFacts, 'unchanged'> {
-  if (answer.unchanged) {
-    if (known?.digest !== answer.digest) {
-      const message = 'the registry confirmed a digest that was not requested';
-      throw new RegistryError('digest-mismatch', answer.endpoint.host, message);
-    }
-    const { digest, mediaType, platforms, error, unchanged } = known;
-    return {
-      digest,
-      platforms,
-      ...(mediaType !== undefined && { mediaType }),
-      ...(error && { error }),
-      ...(unchanged && { unchanged }),
-    };
+): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
+  if (unchanged) {
+    if (known?.digest !== digest)
+      throw new RegistryError(
+        'digest-mismatch',
+        host,
+        'the registry confirmed a digest that was not requested',
+      );
+    const { image: _, ...before } = known;
+    return before;
   }
-  return imageOfContent(answer, answer.endpoint.host);
+  const platforms = kind === 'image' ? platformsOf(written) : [];
+  if (platforms.length > maxPlatforms)
+    throw new RegistryError('too-large', host, `the image lists more than ${maxPlatforms} platforms`);
+  return {
+    digest,
+    mediaType: mediaType.slice(0, maxMediaTypeLength),
+    platforms,
+    ...(platforms.length === 0 && kind !== 'bundle' && { error: notAnImage }),
+  };
 }
 
 /** A credential of both pod and node counts as the node's, so that the facts can be shared. */
@@ -142,7 +157,7 @@ export function creditedTo(
 }
 
 /** The error as an answer; `undefined` for a fault of ours. */
-function failureOf(error: unknown, signal: AbortSignal): FactsError | undefined {
+function failureOf(error: unknown): FactsError | undefined {
   if (error instanceof RegistryError) {
     const { code, message, retryAfterMs } = error;
     return { code, message, ...(retryAfterMs !== undefined && { retryAfterMs }) };
@@ -150,6 +165,5 @@ function failureOf(error: unknown, signal: AbortSignal): FactsError | undefined 
   if (error instanceof CredentialError) {
     return { code: 'unauthorized', message: `${error.where}: ${error.message}` };
   }
-  if (signal.aborted) return { code: 'timeout', message: 'not answered within the time limit' };
   return undefined;
 }

@@ -50,10 +50,6 @@ export const controllerSettings = {
     default: 5 * minute,
     help: 'Time limit for a gated pod, from its creation. Then the fallback applies.',
   }),
-  gateWorkers: controller.atStart(integer(1, 1000), {
-    default: 64,
-    help: 'Gated pods that are decided concurrently.',
-  }),
   kubeRequestsPerSecond: controllerAndClean.atStart(integer(1, 10_000), {
     default: 400,
     help: 'Write requests to the API server per second.',

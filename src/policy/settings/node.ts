@@ -20,9 +20,9 @@ export const kubeletSettings = {
   'kubeletConfig.binDir': node.atStart(text('directory'), {
     help: "Directory of the plugins' programs, below `hostRoot`: `--image-credential-provider-bin-dir`.",
   }),
-  serviceAccountTokens: node.atStart(flag, {
+  serviceAccountTokens: settingsOf('agent', 'inspect', 'explain', 'webhook', 'controller').atStart(flag, {
     default: false,
-    help: 'Requests service account tokens for plugins with `tokenAttributes`. Without it, these plugins are left out. Needs far-reaching rights: docs/install/kubelet.md.',
+    help: 'Requests service account tokens for plugins with `tokenAttributes`. Without it, these plugins are left out. Webhook and controller need it too: facts may then depend on the account of a pod. Needs far-reaching rights: docs/install/kubelet.md.',
   }),
   kubeletEnvironment: node.atStart(tableOf(variableName, text('value')), {
     default: {},

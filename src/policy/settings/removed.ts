@@ -2,6 +2,7 @@
 import { didYouMean } from '../../names/suggestion.ts';
 
 const removed: Readonly<Record<string, string>> = {
+  gateWorkers: 'about 1,000 gated pods may wait for lookups at the same time',
   movedPodsName: 'the leader remembers its evictions in memory',
   webhookAbsenceTime:
     'Fail stays Fail; set failurePolicy to Ignore if pods must be created while no webhook answers',

@@ -80,7 +80,7 @@ function start(t: Test, { pki, flags, stateDir }: World, ...more: string[]): Pro
 /** Requests facts of the image for a pod of this account of the namespace `team`, or without an account. */
 async function ask(agent: Agent, { image }: World, account?: string): Promise<ImageFacts> {
   const [facts] = await agent.post({
-    images: [{ image, pullPolicy: 'IfNotPresent' }],
+    images: [{ image }],
     ...(account !== undefined && { serviceAccount: { namespace: 'team', name: account } }),
     deadlineMs: 20_000,
   });

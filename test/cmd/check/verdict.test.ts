@@ -41,10 +41,10 @@ t.test('the message says when to try a registry again', (t) => {
     ['rate-limited', 'm; try again after 2026-11-22T20:15:00Z (in at least 15 min)'],
     'longer pauses are capped',
   );
-  t.strictSame(limit('m'), ['rate-limited', 'm; the registry does not say when to try again']);
+  t.strictSame(limit('m'), ['rate-limited', 'm; try again later']);
   t.strictSame(limit('registry-1.docker.io: 429'), [
     'rate-limited',
-    'registry-1.docker.io: 429; the registry does not say when to try again; Docker Hub counts the requests of 6 hours',
+    'registry-1.docker.io: 429; try again later; Docker Hub counts the requests of 6 hours',
   ]);
   t.end();
 });

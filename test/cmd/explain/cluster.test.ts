@@ -4,7 +4,7 @@ import { multiArch } from '../../support/registry/content.ts';
 import { json } from '../../support/kube-server.ts';
 import { listen } from '../../support/listen.ts';
 import { startTestAgent } from '../../daemon/support.ts';
-import { factsOf } from '../../fleet/support.ts';
+import { factsOf } from '../../support/facts.ts';
 import { run } from '../run.ts';
 import { cluster, explainIn, pod as podOf, rulesOf, shop } from './explaining.ts';
 import { dockerConfig, files, privateApp, pullSecret, type Explained } from '../world.ts';

@@ -1,7 +1,8 @@
 import t, { type Test } from 'tap';
 import type { FactsErrorCode } from '../../../src/images/facts/facts.ts';
 import { startTestAgent } from '../../daemon/support.ts';
-import { createPki, factsOf, failureOf } from '../../fleet/support.ts';
+import { factsOf, failureOf } from '../../support/facts.ts';
+import { createPki } from '../../fleet/support.ts';
 import { containers, pod, rulesOf } from './explaining.ts';
 import { run } from '../run.ts';
 import type { Explained } from '../world.ts';

@@ -26,13 +26,13 @@ t.test("the results equal the agent's", async (t) => {
   });
   t.teardown(() => inspection.close());
   const { post } = await startTestAgent(t, { inspector: inspection.inspector });
-  const request = { images: images.map((image) => ({ image, pullPolicy: 'Always' })), deadlineMs: 5000 };
+  const request = { images: images.map((image) => ({ image, maxAgeMs: 0 })), deadlineMs: 5000 };
   const agent = (await post(request)).json as FactsResponse;
 
   const { code, out } = await run(['inspect', '--output', 'json', ...images]);
   t.equal(code, 1, 'some were not found');
   t.same(Object.keys(JSON.parse(out) as object), ['results']);
-  const undated = (facts: ImageFacts) => ({ ...facts, freshUntil: '' });
+  const undated = (facts: ImageFacts) => ({ ...facts, confirmedAt: '' });
   const inOrder = images.flatMap((image) => agent.results.find((facts) => facts.image === image) ?? []);
   t.strictSame(resultsIn(out).map(undated), inOrder.map(undated), 'in the order of the arguments');
   const codes = resultsIn(out).map(({ error }) => error?.code);

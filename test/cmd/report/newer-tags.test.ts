@@ -254,7 +254,7 @@ t.test('a repository is listed once for each credential', async (t) => {
     const reference = parseReference(`${server.host}/app:1`);
     const found: string[] = [];
     for (const request of requests) {
-      const whole = { image: 'app', reference, pullPolicy: 'IfNotPresent', ...request } as const;
+      const whole = { image: 'app', reference, maxAgeMs: 0, ...request } as const;
       found.push(
         await lists.tags(whole, neverAborted).then(
           () => '',

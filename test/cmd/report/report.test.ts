@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { startTestAgent } from '../../daemon/support.ts';
-import { factsOf } from '../../fleet/support.ts';
+import { factsOf } from '../../support/facts.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';

@@ -6,7 +6,7 @@ import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import t from 'tap';
 import * as x509 from '@peculiar/x509';
-import { maxAgentRequests } from '../../../src/fleet/agents/identity.ts';
+import { maxAgentRequests } from '../../../src/fleet/identity.ts';
 import { until } from '../../support/until.ts';
 import { requestsPath, startWorld, type Token } from './world.ts';
 

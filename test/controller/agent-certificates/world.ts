@@ -4,7 +4,7 @@ import { agentCertificates } from '../../../src/controller/agent-certificates/ag
 import { writeAuthorities } from '../../../src/controller/certificates/authorities.ts';
 import { issueAuthority } from '../../../src/controller/certificates/issue.ts';
 import { createRequest } from '../../../daemon/certificate/signing-request.ts';
-import { agentSigner, agentUsages } from '../../../src/fleet/agents/identity.ts';
+import { agentSigner, agentUsages } from '../../../src/fleet/identity.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { startLeading } from '../leading.ts';
 

@@ -7,7 +7,7 @@ import {
   credentialProblems,
 } from '../../../src/controller/credential-problems/credential-problems.ts';
 import type { SourceProblem } from '../../../src/credentials/credential.ts';
-import { staticDiscovery } from '../../../src/fleet/discovery/discovery.ts';
+import { staticDiscovery } from '../../../src/fleet/discovery.ts';
 import { createFleet, type Fleet } from '../../../src/fleet/fleet.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { systemClock } from '../../../src/async/clock.ts';

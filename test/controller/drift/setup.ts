@@ -1,10 +1,10 @@
-/** Drift with a real registry: pods in an API server with a store, a memory of facts, and a fake clock. */
+/** Drift with a real registry: pods in an API server with a store, a cache of facts, and a fake clock. */
 import type { Test } from 'tap';
 import { createNodeClasses } from '../../../src/cluster/node-classes.ts';
 import type { PullSecrets } from '../../../src/cluster/pull-secrets.ts';
 import { DriftMonitor } from '../../../src/controller/drift/drift.ts';
-import { defaultFreshness } from '../../../src/images/memory/freshness.ts';
-import { FactsMemory } from '../../../src/images/memory/memory.ts';
+import { FactsCache } from '../../../src/images/cache/cache.ts';
+import type { ImageFactsSource } from '../../../src/images/facts/facts.ts';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { captureLog } from '../../support/captured.ts';
@@ -18,11 +18,6 @@ import { startLeading } from '../leading.ts';
 export const hour = 3_600_000;
 /** Longer than the program's minute, to save time. The requests are the same. */
 const roundMs = 10 * 60_000;
-/** A background revalidation would time out when the clock jumps, and so would the next check. */
-const withoutRevalidation = {
-  ...defaultFreshness,
-  revalidateIntervalMs: defaultFreshness.ifNotPresentCacheTimeMs,
-};
 export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
 
 interface SetupOptions {
@@ -55,33 +50,38 @@ export async function setup(t: Test, options: SetupOptions = {}) {
   const registry = await startRegistry(t, options.registry);
   const clock = createFakeClock();
   const client = clientFor(t, { clock });
-  /** One memory stands for the agent's and the controller's. */
-  const newMemory = (): FactsMemory => {
-    const source = createRegistrySource({
+  const caching = (source: ImageFactsSource): FactsCache => {
+    // A refresh in the background would time out when the clock jumps, and so would the next check.
+    const refreshAfterMs = () => Number.POSITIVE_INFINITY;
+    const cache = new FactsCache({ source, log: captureLog().log, clock, refreshAfterMs });
+    t.teardown(() => cache.close());
+    return cache;
+  };
+  /** The cache of the agent, which goes on under the next leader. */
+  const agent = caching(
+    createRegistrySource({
       registry: client,
       endpoints: { endpoints: () => Promise.resolve([endpointOf(registry)]), fingerprint: () => '' },
       credentials: { lookup: () => Promise.resolve([]) },
       mayAskAnonymously: () => true,
       clock,
-    });
-    const memory = new FactsMemory({ source, log: captureLog().log, clock, freshness: withoutRevalidation });
-    t.teardown(() => memory.close());
-    return memory;
-  };
+    }),
+  );
   let test: Awaited<ReturnType<typeof startLeading>> | undefined;
-  let memory = newMemory();
+  const fleet: ImageFactsSource = { lookup: (request, lookup) => agent.get(request, lookup) };
+  let cache = caching(fleet);
   let monitor: DriftMonitor | undefined;
   const settings = { pullSecrets: options.pullSecrets, configuration: options.configuration };
 
-  /** Starts the next leader, in a new process unless it `keeps` the memory. */
+  /** Starts the next leader, in a new process unless it `keeps` the cache. */
   async function lead({ keeps = false } = {}): Promise<void> {
     const over = test?.store;
     test?.depose();
-    if (!keeps) memory = newMemory();
+    if (!keeps) cache = caching(fleet);
     test = await startLeading(t, {
       clock,
       now: clock.now,
-      memory,
+      cache,
       ...(over && { over }),
       ...(settings.pullSecrets && { pullSecrets: settings.pullSecrets }),
       configuration: settings.configuration,
@@ -106,8 +106,8 @@ export async function setup(t: Test, options: SetupOptions = {}) {
     clock,
     store,
     lead,
-    get memory() {
-      return memory;
+    get cache() {
+      return cache;
     },
     get leader() {
       return current().test;

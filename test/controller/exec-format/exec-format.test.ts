@@ -51,7 +51,7 @@ function crash(store: KubeStore, name: string, namespace?: string): void {
 const factsBy =
   (factsOf: (image: string) => ImageFacts | undefined): FactsOfPod =>
   ({ uses }) =>
-    factsByImage(uses, factsOf);
+    Promise.resolve(factsByImage(uses, factsOf));
 
 /** Every manifest claims arm64, the architecture of the node. */
 function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {

@@ -1,13 +1,13 @@
 import { connect } from 'node:tls';
 import t, { type Test } from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
-import type { FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
+import type { FactsRequest } from '../../../src/cluster/facts-of-pod.ts';
 import { startFactsServer } from '../../../src/controller/facts-api/server.ts';
 import { factsAudience, maxBodyBytes } from '../../../src/controller/facts-api/request.ts';
 import { failedFacts } from '../../../src/images/facts/facts.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { scrub } from '../../../src/telemetry/scrub.ts';
-import { factsOf } from '../../fleet/support.ts';
+import { factsOf } from '../../support/facts.ts';
 import { connectedStore } from '../../kube/support.ts';
 import { send } from '../../serving/support.ts';
 import { readableLog } from '../../support/captured.ts';
@@ -27,14 +27,14 @@ const refusal = 'connect ECONNREFUSED 10.0.0.7:5000';
 
 async function server(t: Test, hold: () => Promise<unknown> = () => Promise.resolve()) {
   const { store, client } = await connectedStore(t);
-  const wanted: FactsWanted[] = [];
+  const requests: FactsRequest[] = [];
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const running = await startFactsServer({
     listen: '127.0.0.1:0',
     client,
     factsOfPod: async (of) => {
-      wanted.push(of);
+      requests.push(of);
       await hold();
       const error = { code: 'timeout', message: refusal } as const;
       const failed = (image: string) => failedFacts(image, error, Date.now(), { endpoint: '10.0.0.7:5000' });
@@ -54,18 +54,18 @@ async function server(t: Test, hold: () => Promise<unknown> = () => Promise.reso
       body: typeof body === 'string' ? body : JSON.stringify(body),
     });
   const issue = (user: string): string => store.callers.issue(user, [factsAudience]);
-  return { store, running, wanted, lines, post, metrics, issue };
+  return { store, running, requests, lines, post, metrics, issue };
 }
 
 const messageIn = (text: string): string => (JSON.parse(text) as { message: string }).message;
 
 t.test('a caller with a token of the namespace gets the facts that the controller finds', async (t) => {
-  const { store, wanted, post, issue } = await server(t);
+  const { store, requests, post, issue } = await server(t);
   const token = issue(web);
   const { status, body } = await post(request({ token }));
   t.equal(status, 200);
   t.match(JSON.parse(body), { facts: [{ image: 'private.example.com/app:1' }] });
-  t.match(wanted, [
+  t.match(requests, [
     {
       namespace: 'shop',
       uses: [{ image: 'private.example.com/app:1', pullPolicy: 'IfNotPresent' }],
@@ -75,14 +75,19 @@ t.test('a caller with a token of the namespace gets the facts that the controlle
     },
   ]);
   await post(request({ token, pullSecrets: [] }));
-  t.match(wanted[1]?.pullSecrets, { names: [], serviceAccount: 'web' });
+  t.match(requests[1]?.pullSecrets, { names: [], serviceAccount: 'web' });
+  for (const maxAgeMs of [5000, 0]) await post(request({ token, maxAgeMs }));
+  t.strictSame(
+    requests.map(({ maxAgeMs }) => maxAgeMs),
+    [undefined, undefined, 5000, 5000],
+  );
   const reviews = store.received(/tokenreviews$/);
   t.equal(reviews.length, 1, 'one TokenReview for both requests');
   t.match(reviews[0]?.json, { spec: { audiences: [factsAudience] } });
 });
 
 t.test('callers without a valid token get no facts', async (t) => {
-  const { store, wanted, post, lines, metrics, issue } = await server(t);
+  const { store, requests, post, lines, metrics, issue } = await server(t);
   const forged = (aud: unknown): string =>
     `e30.${Buffer.from(JSON.stringify({ aud, sub: web })).toString('base64url')}.c2ln`;
   const revoked = issue(web);
@@ -107,7 +112,7 @@ t.test('callers without a valid token get no facts', async (t) => {
     t.notMatch(body, /private\.example\.com/, about);
     t.equal(store.received(/tokenreviews$/).length - before, reviewed ? 1 : 0, `${about}: reviewed`);
   }
-  t.same(wanted, [], 'no lookup');
+  t.same(requests, [], 'no lookup');
   t.notMatch(lines(), revoked, 'no token is logged');
   t.match(await metrics.render(), /archwright_controller_facts_requests_total\{outcome="refused"\} 10/);
 });
@@ -148,7 +153,7 @@ t.test('a failed lookup tells a caller no more than a pod would', async (t) => {
 });
 
 t.test('invalid requests are refused', async (t) => {
-  const { post, wanted, issue } = await server(t);
+  const { post, requests, issue } = await server(t);
   const token = issue(web);
   const image = { image: 'a', pullPolicy: 'Always' };
   const times = (length: number, value: unknown) => Array.from({ length }, () => value);
@@ -164,6 +169,7 @@ t.test('invalid requests are refused', async (t) => {
     [request({ token, images: [{ ...image, pullPolicy: 'x' }] }), 400, /pullPolicy is unknown/],
     [request({ token, pullSecrets: times(21, 'a') }), 400, /pullSecrets is not a list/],
     [request({ token, deadlineMs: -1 }), 400, /deadlineMs is not a positive number/],
+    [request({ token, maxAgeMs: '5s' }), 400, /maxAgeMs is not a number of milliseconds/],
     ['x'.repeat(maxBodyBytes + 1), 413, /larger than/],
   ];
   for (const [body, status, message] of rows) {
@@ -173,23 +179,23 @@ t.test('invalid requests are refused', async (t) => {
   }
   t.equal((await post('', '/metrics', 'GET')).status, 404);
   t.equal((await post(request({ token }), '/v1/facts', 'PUT')).status, 404);
-  t.same(wanted, []);
+  t.same(requests, []);
   t.equal((await post(request({ token, deadlineMs: 1e9 }))).status, 200);
-  t.equal(wanted[0]?.budgetMs, 60_000);
+  t.equal(requests[0]?.budgetMs, 60_000);
 });
 
 t.test('a busy namespace does not delay others, and gets 429 beyond its limit', async (t) => {
   const held: (() => void)[] = [];
   const hold = () => new Promise<void>((resolve) => held.push(resolve));
-  const { store, post, wanted, issue } = await server(t, hold);
+  const { store, post, requests, issue } = await server(t, hold);
   const token = issue(web);
   const busy = Array.from({ length: 100 }, () => post(request({ token })));
-  await store.until(() => wanted.length >= 16, 'lookups of the busy namespace');
+  await store.until(() => requests.length >= 16, 'lookups of the busy namespace');
   const first = await Promise.race(busy);
   t.equal(first.status, 429);
   const other = issue('system:serviceaccount:bank:default');
   const answer = post(request({ token: other, namespace: 'bank' }));
-  await store.until(() => wanted.some(({ namespace }) => namespace === 'bank'), 'the other namespace');
+  await store.until(() => requests.some(({ namespace }) => namespace === 'bank'), 'the other namespace');
   const release = setInterval(() => held.splice(0).forEach((go) => go()), 1);
   t.equal((await answer).status, 200);
   const codes = (await Promise.all(busy)).map(({ status }) => status);
@@ -198,10 +204,10 @@ t.test('a busy namespace does not delay others, and gets 429 beyond its limit', 
 });
 
 t.test('if the API server does not respond, the request fails', async (t) => {
-  const { store, post, wanted, lines, issue } = await server(t);
+  const { store, post, requests, lines, issue } = await server(t);
   store.fault(/tokenreviews$/, { status: 500 });
   t.equal((await post(request({ token: issue(web) }))).status, 503);
-  t.same(wanted, []);
+  t.same(requests, []);
   t.match(lines(), /could not be checked/);
 });
 

@@ -25,7 +25,7 @@ t.test('events on the pod and on its Deployment name the image, the reason and t
   const gates = await startGates(t, [pod], { store, time, known });
   await store.until(() => gates.events.length === 2, 'both events');
   const message =
-    'waits behind the scheduling gate, until 2026-11-01T00:05:00Z at the latest, for images that are not known: ' +
+    'Scheduling gated until 2026-11-01T00:05:00Z at the latest: image platforms unknown: ' +
     'private: unauthorized: the registry requires a valid credential; check the pull secrets';
   t.match(gates.events, [
     {

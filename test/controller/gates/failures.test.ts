@@ -117,7 +117,7 @@ t.test('if the placement is refused, only the gate is removed, and an event give
   t.same(gates.pod('web').spec.schedulingGates, [theirs]);
   t.equal(termsOf(gates.pod('web')), undefined);
   t.match(gates.events, [
-    { type: 'Warning', reason: 'PlacementFailed', message: /so it may run anywhere: .*spec\.affinity/u },
+    { type: 'Warning', reason: 'PlacementFailed', message: /may run on any architecture: .*spec\.affinity/u },
   ]);
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 1);
 });
@@ -207,7 +207,7 @@ t.test('an exception for one pod does not stop others; its gate is removed at th
   t.ok(((await gates.series('archwright_gate_failures_total{reason="fault"}')) ?? 0) > 3);
 });
 
-t.test('failed or missing facts do not hold a pod beyond its time limit', async (t) => {
+t.test('a defect of lookups does not hold a pod beyond its time limit', async (t) => {
   const hanging = await startGates(t, [gated('web', ['arm'])], {
     change: (leading) => ({ ...leading, factsOfPod: () => new Promise(() => undefined) }),
   });
@@ -219,10 +219,10 @@ t.test('failed or missing facts do not hold a pod beyond its time limit', async 
   await failing.pass(5.2 * minute);
   await failing.opened(1);
   for (const { events } of [hanging, failing])
-    t.match(events, [
-      { reason: 'Gated', message: /: arm: not inspected yet$/u },
-      { reason: 'ImageUnknown', message: /on any architecture: arm: not inspected yet/u },
-    ]);
+    t.strictSame(
+      events.map(({ reason }) => reason),
+      ['PlacementFailed'],
+    );
 });
 
 t.test('the next leader completes the work of a stopped one, without repetition', async (t) => {

@@ -61,12 +61,24 @@ t.test('an unknown image: the fallback and an event after maxGateDuration', asyn
       type: 'Warning',
       reason: 'ImageUnknown',
       message:
-        /^not known after 300 s, so it may run on amd64: broken: unauthorized: the registry requires a valid credential; check the pull secrets$/u,
+        /^Image platforms still unknown after 300 s; falling back to amd64: broken: unauthorized: the registry requires a valid credential; check the pull secrets$/u,
       about: { kind: 'Pod', namespace: 'shop', name: 'web', uid: 'uid-web' },
     },
   ]);
   t.equal(gates.events.length, 2);
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="fallback"}'), 1);
+});
+
+t.test('a failed lookup is repeated as soon as the failure allows it', async (t) => {
+  const limited = failed('rate-limited');
+  const error = { ...limited.error, code: 'rate-limited', message: '', retryAfterMs: 9000 } as const;
+  const gates = await startGates(t, [gated('web', ['busy'])], { known: { busy: { ...limited, error } } });
+  await gates.pass(8500);
+  t.equal(gates.lookups.length, 1, 'looks in between find the failure in the cache');
+  gates.known = { busy: 'arm64' };
+  await gates.pass(2000);
+  await gates.opened(1);
+  t.equal(gates.lookups.length, 2);
 });
 
 t.test('without a fallback architecture, the known images restrict the pod', async (t) => {
@@ -76,7 +88,8 @@ t.test('without a fallback architecture, the known images restrict the pod', asy
   t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
   t.match(gates.events, [
     { reason: 'Gated', message: /: never: not inspected yet$/u },
-    { reason: 'ImageUnknown', message: /on amd64, arm64: never: not inspected yet/u },
+    { reason: 'Gated', message: /: never: unavailable: the registry cannot be reached/u },
+    { reason: 'ImageUnknown', message: /falling back to amd64, arm64: never: / },
   ]);
 });
 
@@ -245,7 +258,10 @@ t.test('an event reports that the requirement from admission contradicts the cur
   const gates = await startGates(t, [pod], { known: { arm: 'arm64' } });
   await gates.store.until(() => gates.events.length > 0);
   t.match(gates.events, [
-    { reason: 'NoCommonArchitecture', message: /^required amd64 when it was created.*create it again$/u },
+    {
+      reason: 'NoCommonArchitecture',
+      message: /^Created requiring amd64, but its images now run only on arm64.*recreate it$/u,
+    },
   ]);
 });
 
@@ -255,27 +271,14 @@ t.test('before a pod is made to pend, its tags are confirmed', async (t) => {
     ['unchanged', { 'a:1': 'amd64', 'b:1': 'arm64' }, 'no-common-architecture', 'NoCommonArchitecture'],
   ];
   for (const [name, now, required, ...events] of cases) {
-    const confirmed: (readonly string[])[] = [];
-    const gates = await startGates(t, [gated('web', ['a:1', 'b:1']), gated('too', ['a:1', 'b:1'])], {
-      known: { 'a:1': 'amd64', 'b:1': 'arm64' },
-      change: (leading) => ({
-        ...leading,
-        factsOfPod: (wanted) => {
-          if (wanted.uses.every(({ pullPolicy }) => pullPolicy !== 'Always'))
-            return leading.factsOfPod(wanted);
-          confirmed.push(wanted.uses.map(({ image }) => image));
-          return new Promise((resolve) => {
-            setImmediate(() => {
-              gates.known = now;
-              resolve(leading.factsOfPod(wanted));
-            });
-          });
-        },
-      }),
-    });
+    const gates = await startGates(t, [], { known: { 'a:1': 'amd64', 'b:1': 'arm64' } });
+    await gates.time.advance(5001);
+    gates.known = now;
+    for (const pod of ['web', 'too']) gates.store.put(path(pod), gated(pod, ['a:1', 'b:1']));
     await gates.opened(2);
-    for (const pod of ['web', 'too']) t.same(termsOf(gates.pod(pod)), [archIn(required)], name);
-    t.same(confirmed, [['a:1', 'b:1']], 'one lookup for both pods');
-    t.same([...new Set(gates.events.map(({ reason }) => reason))], events, name);
+    for (const pod of ['web', 'too']) t.strictSame(termsOf(gates.pod(pod)), [archIn(required)], name);
+    const images = gates.lookups.map(({ image, maxAgeMs }) => `${image} ${maxAgeMs}`);
+    t.strictSame(images.sort(), ['a:1 5000', 'b:1 5000'], 'one lookup for both pods');
+    t.strictSame([...new Set(gates.events.map(({ reason }) => reason))], events, name);
   }
 });

@@ -1,14 +1,22 @@
-/** The gates feature over an API server with a store. A test provides the facts and advances the clock. */
+/**
+ * The gates feature over an API server with a store, and a real cache of facts. A test answers lookups and
+ * advances the clock.
+ */
 import type { Test } from 'tap';
 import { decideGatedPods } from '../../../src/controller/gates/gates.ts';
-import type { FactsByImage, FactsWanted } from '../../../src/cluster/facts-of-pod.ts';
+import { createFactsOfPod } from '../../../src/cluster/facts-of-pod.ts';
+import { bindFactsCounters } from '../../../src/controller/leadership/metrics.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
+import { FactsCache } from '../../../src/images/cache/cache.ts';
+import type { ImageFacts, ImageRequest } from '../../../src/images/facts/facts.ts';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import type { Configuration } from '../../../src/policy/configuration/configuration.ts';
+import { silentLog } from '../../support/captured.ts';
+import { digestOf } from '../../support/facts.ts';
 import { createFakeClock, type FakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../support/kube-store.ts';
 import { factsFrom, isIn, termOf, type Known } from '../../support/placement-input.ts';
-import { factsByImage, startLeading } from '../leading.ts';
+import { startLeading } from '../leading.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
 export const theirs = { name: 'x.example/theirs' };
@@ -16,6 +24,7 @@ export const createdAt = Date.parse('2026-11-01T00:00:00Z');
 
 export interface GatesSetupOptions {
   readonly configuration?: Partial<Configuration>;
+  /** Cached at the start, as far as they are no failures. */
   readonly known?: Known;
   readonly step?: Leading['step'];
   readonly store?: KubeStore;
@@ -60,33 +69,41 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
       await options.step?.(name);
     },
   });
-  const lookups: FactsWanted[] = [];
-  let waiting: { readonly wanted: FactsWanted; readonly resolve: (facts: FactsByImage) => void }[] = [];
-  /** `undefined` for an image: no facts. */
+  const lookups: ImageRequest[] = [];
+  let held: { readonly image: string; readonly resolve: (facts: ImageFacts) => void }[] = [];
   const setup = { known: options.known ?? {} };
 
-  function factsOf({ uses }: FactsWanted): FactsByImage {
-    return factsByImage(uses, factsFrom(setup.known));
+  function factsOf(image: string): ImageFacts | undefined {
+    const known = factsFrom(setup.known)(image);
+    if (known === undefined) return undefined;
+    const confirmedAt = new Date(time.now()).toISOString();
+    const digest = digestOf(JSON.stringify([image, known.platforms]));
+    return { ...known, image, source: 'registry', confirmedAt, ...(!known.error && { digest }) };
   }
 
-  const change = options.change ?? ((leading: Leading) => leading);
-  const leading = change({
-    ...test.leading,
-    clock: time,
-    factsOfPod: (wanted) => {
-      const found = factsOf(wanted);
-      if (found.size === wanted.uses.length || wanted.memoryOnly) return found;
-      lookups.push(wanted);
-      return new Promise((resolve) => {
-        const entry = { wanted, resolve };
-        waiting.push(entry);
-        time.timer(wanted.budgetMs, () => {
-          waiting = waiting.filter((other) => other !== entry);
-          resolve(factsOf(wanted));
-        });
-      });
+  const cache = new FactsCache({
+    // Lookups of unknown images are held.
+    source: {
+      lookup: (request) => {
+        const { image } = request;
+        lookups.push(request);
+        const facts = factsOf(image);
+        if (facts) return Promise.resolve(facts);
+        return new Promise((resolve) => held.push({ image, resolve }));
+      },
     },
+    clock: time,
+    log: silentLog,
   });
+  t.teardown(() => cache.close());
+  for (const image of Object.keys(setup.known)) {
+    const facts = factsOf(image);
+    if (facts && !facts.error) cache.learn(facts);
+  }
+  const change = options.change ?? ((leading: Leading) => leading);
+  const own = { ...test.leading, cache, clock: time };
+  const counters = bindFactsCounters(own.metrics);
+  const leading = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache, counters }) });
   const ended = decideGatedPods(leading);
   t.teardown(() => {
     test.depose();
@@ -100,7 +117,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
   return {
     ...test,
     time,
-    /** The lookups so far. */
+    /** The lookups at the source so far. */
     lookups,
     /** Facts that lookups return from now on. */
     get known(): Known {
@@ -109,16 +126,19 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     set known(known: Known) {
       setup.known = known;
     },
-    /** Ends the open lookups, or those of an image, with the facts that are known then. */
+    /** Ends the held lookups, or those of an image, if its facts are known now. */
     answer: (image?: string): void => {
-      const isMeant = ({ wanted: { uses } }: (typeof waiting)[number]): boolean =>
-        image === undefined || uses.some((use) => use.image === image);
-      const now = waiting.filter(isMeant);
-      waiting = waiting.filter((entry) => !isMeant(entry));
-      for (const { wanted, resolve } of now) resolve(factsOf(wanted));
+      const now = held;
+      held = [];
+      for (const each of now) {
+        const facts = image === undefined || each.image === image ? factsOf(each.image) : undefined;
+        if (facts) each.resolve(facts);
+        else held.push(each);
+      }
     },
+    /** Lookups that are held. */
     get open(): number {
-      return waiting.length;
+      return held.length;
     },
     pod: podNow,
     isGated: (name: string): boolean =>

@@ -61,7 +61,7 @@ t.test('a cache that can never be listed delays pods for a bounded time', async 
   const gates = await startGates(t, [gated('web', ['arm'])], { known, change: late('podConfigs').change });
   await gates.pass(10_500);
   await gates.opened(1);
-  t.ok(gates.lines.some((line) => line.includes('decided without them')));
+  t.ok(gates.lines.some((line) => line.includes('deciding gated pods without them')));
 });
 
 t.test('facts of images that the pod no longer has do not decide it', async (t) => {

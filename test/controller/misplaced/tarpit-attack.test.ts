@@ -8,11 +8,12 @@ t.test('a pod is evicted despite 300 suspects with hanging lookups', async (t) =
   const answer = Promise.withResolvers<void>();
   let checks = 0;
   const world = await startWorld(t, {
-    factsOfPod: ({ uses, namespace }) => {
-      const facts = factsByImage(uses, factsFrom(known));
-      if (namespace !== 'attacker') return facts;
-      checks += 1;
-      return answer.promise.then(() => facts);
+    factsOfPod: async ({ uses, namespace }) => {
+      if (namespace === 'attacker') {
+        checks += 1;
+        await answer.promise;
+      }
+      return factsByImage(uses, factsFrom(known));
     },
   });
   for (let index = 0; index < 300; index += 1)

@@ -134,7 +134,7 @@ t.test('an exec format error: it rolls back at the first pod', async (t) => {
 
 t.test('an image noted as broken: it rolls back at the first pod', async (t) => {
   let app = healthy;
-  const world = await startWorld(t, {}, { factsOfPod: () => new Map([['app', app]]) });
+  const world = await startWorld(t, {}, { factsOfPod: () => Promise.resolve(new Map([['app', app]])) });
   pods(world, 10, 0);
   await world.reconcile();
   pods(world, 10, 5);

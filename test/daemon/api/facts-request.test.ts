@@ -1,13 +1,13 @@
 import t from 'tap';
 import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
 
-const good = { images: [{ image: 'nginx', pullPolicy: 'Always' }], deadlineMs: 100 };
+const good = { images: [{ image: 'nginx', maxAgeMs: 5000 }], deadlineMs: 100 };
 
 const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(value)));
 
 t.test('valid requests are read', async (t) => {
   t.match(parse(good), good);
-  t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024), pullPolicy: 'Never' }] }).images, {
+  t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024) }] }).images, {
     length: 1,
   });
   t.match(parse({ images: [], deadlineMs: 0.5 }), { images: [], deadlineMs: deadlineLimits.leastMs });
@@ -16,9 +16,11 @@ t.test('valid requests are read', async (t) => {
     parse({ ...good, images: Array.from({ length: maxImages }, () => good.images[0]) }).images.length,
     maxImages,
   );
-  for (const pullPolicy of ['Always', 'IfNotPresent', 'Never']) {
-    t.match(parse({ ...good, images: [{ image: 'x', pullPolicy }] }).images, [{ pullPolicy }]);
-  }
+  const ages = [{ image: 'x', maxAgeMs: 0 }, { image: 'x' }];
+  t.strictSame(parse({ ...good, images: ages }).images, [
+    ages[0],
+    { image: 'x', maxAgeMs: Number.POSITIVE_INFINITY },
+  ]);
   const { pullSecrets } = parse({
     ...good,
     auths: {
@@ -37,7 +39,7 @@ t.test('valid requests are read', async (t) => {
 });
 
 t.test('invalid requests are refused with the field', (t) => {
-  const image = { image: 'nginx', pullPolicy: 'Always' };
+  const image = { image: 'nginx', maxAgeMs: 5000 };
   const cases: [unknown, RegExp][] = [
     [null, /^expected an object$/],
     [[], /^expected an object$/],
@@ -54,8 +56,9 @@ t.test('invalid requests are refused with the field', (t) => {
     [{ ...good, images: ['nginx'] }, /^images\.0: /],
     [{ ...good, images: [image, null] }, /^images\.1: expected an object$/],
     [{ ...good, images: [[image]] }, /^images\.0: /],
-    [{ ...good, images: [image, { image: 'x' }] }, /^images\.1\.pullPolicy: /],
-    [{ ...good, images: [{ ...image, pullPolicy: 'always' }] }, /^images\.0\.pullPolicy: /],
+    [{ ...good, images: [image, { image: 'x', maxAgeMs: '5' }] }, /^images\.1\.maxAgeMs: /],
+    [{ ...good, images: [{ ...image, maxAgeMs: -1 }] }, /^images\.0\.maxAgeMs: /],
+    [{ ...good, images: [{ ...image, maxAgeMs: null }] }, /^images\.0\.maxAgeMs: /],
     [{ ...good, images: [{ ...image, image: '' }] }, /^images\.0\.image: /],
     [{ ...good, images: [{ ...image, image: 7 }] }, /^images\.0\.image: /],
     [{ ...good, images: [{ ...image, image: 'x'.repeat(1025) }] }, /^images\.0\.image: /],
@@ -83,9 +86,11 @@ t.test('invalid requests are refused with the field', (t) => {
     t.throws(() => parse(value), wanted, JSON.stringify(value)?.slice(0, 80));
     t.throws(() => parse(value), { message: /^(?!.*hunter22)/ });
   }
-  const wrongPolicy = { ...good, images: [{ image: 'x', pullPolicy: 'always' }] };
-  const message = /expected one of Always, IfNotPresent, Never/;
-  t.throws(() => parse(wrongPolicy), { where: 'images.0.pullPolicy', message });
+  const wrongAge = { ...good, images: [{ image: 'x', maxAgeMs: 'old' }] };
+  t.throws(() => parse(wrongAge), {
+    where: 'images.0.maxAgeMs',
+    message: /expected a number of milliseconds/,
+  });
   t.throws(() => parse(null), { where: '', message: /object/ });
   t.end();
 });

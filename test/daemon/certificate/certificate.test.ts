@@ -15,7 +15,7 @@ import {
   agentRequestName,
   agentServerName,
   maxAgentRequests,
-} from '../../../src/fleet/agents/identity.ts';
+} from '../../../src/fleet/identity.ts';
 import {
   requestsPath,
   startWorld as startLeader,

@@ -1,7 +1,8 @@
 /** Floods of data: registries with documents of the largest size, and a rogue agent at warm-up. */
 import { Worker } from 'node:worker_threads';
 import t from 'tap';
-import { createPki, factsOf, startScripted } from '../../fleet/support.ts';
+import { factsOf } from '../../support/facts.ts';
+import { createPki, startScripted } from '../../fleet/support.ts';
 import { until } from '../../support/until.ts';
 import { sized } from '../../support/exhaustive.ts';
 import { image, index } from '../../support/registry/content.ts';

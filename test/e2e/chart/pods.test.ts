@@ -204,6 +204,18 @@ t.test('agents have a small semi-space unless NODE_OPTIONS is set', async (t) =>
     );
 });
 
+t.test('webhook and controller know whether agents of any pool request service account tokens', async (t) => {
+  const valueOf = (agent: object, part: string): string | undefined =>
+    podsOf({ agent: { serviceAccountTokenAudiences: ['registry.example.com'], ...agent } })
+      .get(`archwright-${part}`)
+      ?.containers[0]?.env?.find(({ name }) => name === 'ARCHWRIGHT_SERVICE_ACCOUNT_TOKENS')?.value;
+  const pools = [{ name: 'gpu', config: { serviceAccountTokens: true } }, { name: 'others' }];
+  for (const part of ['webhook', 'controller']) {
+    t.equal(valueOf({ pools }, part), 'true', part);
+    t.equal(valueOf({}, part), undefined, part);
+  }
+});
+
 t.test('Helm refuses a second release by a shared object name', async (t) => {
   const releases = [
     ['archwright', 'archwright'],

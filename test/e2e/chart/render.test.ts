@@ -21,7 +21,7 @@ for (const helm of helms) {
     const cases: [object, RegExp][] = [
       [{ onUnknownImage: 'wait' }, /onUnknownImage/],
       [{ maxGateDuration: '5 minutes' }, /maxGateDuration/],
-      [{ gateWorkers: 0 }, /gateWorkers/],
+      [{ evictionsPerMinute: 0 }, /evictionsPerMinute/],
       [{ registryCredentials: { 'ghcr.io': { user: 'a' } } }, /registryCredentials/],
       [{ agent: { pools: [{ nodeSelector: {} }] } }, /name/],
       [{ agent: { pools: [{ name: 'gpu', config: { proxy: [] } }] } }, /proxy/],

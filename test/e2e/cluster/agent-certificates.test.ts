@@ -7,14 +7,14 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { createRequest } from '../../../daemon/certificate/signing-request.ts';
-import { openConnection } from '../../../src/fleet/agents/connection.ts';
+import { openConnection } from '../../../src/fleet/connection.ts';
 import {
   agentNameOn,
   agentRequestName,
   agentSigner,
   agentUsages,
   maxAgentRequests,
-} from '../../../src/fleet/agents/identity.ts';
+} from '../../../src/fleet/identity.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { until } from '../../support/until.ts';
 import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright/archwright.ts';

@@ -11,7 +11,7 @@ import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
 import type { Leading } from '../../../src/controller/leadership/leading.ts';
 import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
-import { openConnection, type AgentConnection } from '../../../src/fleet/agents/connection.ts';
+import { openConnection, type AgentConnection } from '../../../src/fleet/connection.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';

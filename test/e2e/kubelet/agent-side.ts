@@ -45,7 +45,7 @@ export async function openAgentSide(
         {
           image,
           reference,
-          pullPolicy: 'Always',
+          maxAgeMs: 0,
           pullCredentials,
           serviceAccount: { namespace: 'default', name: pod.serviceAccount ?? 'default' },
         },

@@ -1,7 +1,6 @@
 /** Images over the variants of platforms: single manifests, and indexes in every order. */
 import { gzipSync } from 'node:zlib';
 import {
-  descriptor,
   document,
   index,
   manifest,
@@ -145,10 +144,8 @@ function orderedWith(lists: readonly (readonly string[])[]): readonly (readonly 
   );
 }
 
-/** The documents that prove the image's facts, in base64. */
-export function documentsOf(top: Content): readonly string[] {
+/** The manifests and configs of an image, by digest. */
+export function documentsOf(top: Content): ReadonlyMap<string, Buffer> {
   const contents = [top, ...top.children, ...top.blobs, ...top.children.flatMap(({ blobs }) => blobs)];
-  return contents
-    .filter(({ digest }) => digest !== descriptor(layer).digest)
-    .map(({ bytes }) => bytes.toString('base64'));
+  return new Map(contents.map(({ digest, bytes }) => [digest, bytes]));
 }

@@ -15,10 +15,11 @@ import { startTestRegistry, type TestRegistry } from '../../support/registry/ser
 import { prepareNode, startContainerd, type RunningContainerd } from './containerd.ts';
 import { documentsOf, exhaustiveImages, matrixImages, type MatrixImage } from './matrix-images.ts';
 import { concurrently } from '../../../src/async/concurrently.ts';
-import { proveFacts } from '../../../src/images/facts/proof.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
 import type { NodeClass, PullMode } from '../../../src/nodes/node-class.ts';
 import { selectPlatform } from '../../../src/nodes/selection.ts';
+import { readManifest } from '../../../src/registry/manifests/manifest.ts';
+import { contentOf, readConfig } from '../../../src/registry/manifests/platforms-of-index.ts';
 import { seedOfRun } from '../random.ts';
 
 const seed = seedOfRun(1);
@@ -100,18 +101,16 @@ function described(image: MatrixImage, id: string | undefined): string {
   return id === undefined ? 'nothing' : position < 0 ? id : `number ${position}`;
 }
 
-/** As a webhook decides: from the facts that an agent sends. */
+/** As a webhook decides: from the platforms that an agent finds. */
 async function predicted({ top, form, entries }: MatrixImage, node: NodeClass) {
-  const { platforms } = await proveFacts(top.digest, {
-    image: 'matrix',
-    platforms: [],
-    source: 'registry',
-    credentialSource: 'anonymous',
-    endpoint: '',
-    freshUntil: '',
-    stale: false,
-    documents: documentsOf(top),
+  const documents = documentsOf(top);
+  const bytesOf = (digest: string): Buffer => documents.get(digest) ?? Buffer.of();
+  const content = await contentOf(readManifest(top.bytes, undefined), top.digest, {
+    where: 'matrix',
+    manifest: ({ digest, mediaType }) => Promise.resolve(readManifest(bytesOf(digest), mediaType)),
+    config: ({ digest }) => Promise.resolve(readConfig(bytesOf(digest))),
   });
+  const platforms = platformsOf(content.platforms);
   const { verdict, chosen } = selectPlatform(platforms, node, 1, form);
   const key = chosen === undefined ? undefined : JSON.stringify(platforms[chosen]);
   const entry = entries.find(({ named, platform: { os = '', architecture = '', variant = '' } }) => {

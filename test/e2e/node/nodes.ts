@@ -121,7 +121,7 @@ export async function inspectOnNode(options: {
       : [];
     const reference = parseReference(image);
     return await inspection.inspector.lookup(
-      { image, reference, pullPolicy: 'Always', pullCredentials },
+      { image, reference, maxAgeMs: 0, pullCredentials },
       { signal: AbortSignal.timeout(timeoutMs) },
     );
   } finally {

@@ -27,7 +27,7 @@ function sound(file: string, architectures: readonly string[]) {
     source: 'memory',
     credentialSource: 'anonymous',
     endpoint: 'public.example',
-    freshUntil: '2030-01-01T00:00:00.000Z',
+    confirmedAt: '2030-01-01T00:00:00.000Z',
     stale: false,
   });
   const policy = policyFor(defaultConfiguration());

@@ -101,7 +101,7 @@ t.test('broken architectures are removed unless an operating system would have n
     source: 'registry',
     credentialSource: 'anonymous',
     endpoint: 'registry.example',
-    freshUntil: '2030-01-01T00:00:00.000Z',
+    confirmedAt: '2030-01-01T00:00:00.000Z',
     stale: false,
   });
   const both = facts(['linux', 'amd64'], ['linux', 'arm64']);

@@ -1,7 +1,8 @@
 import t from 'tap';
 import { compileOverrides, noOverrides } from '../../../src/images/sources/overrides.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
-import { digestOf, clockOfFacts } from '../support.ts';
+import { digestOf } from '../../support/facts.ts';
+import { clockOfFacts } from '../support.ts';
 
 const clock = clockOfFacts();
 const digest = digestOf('content');
@@ -65,7 +66,7 @@ t.test('an override gives facts of its architectures', async (t) => {
     source: 'override',
     credentialSource: 'anonymous',
     endpoint: '',
-    freshUntil: '2027-11-21T12:00:00.000Z',
+    confirmedAt: '2026-11-21T12:00:00.000Z',
     stale: false,
   });
 });

@@ -22,7 +22,7 @@ t.test('without anonymous requests, only endpoints with their own credential are
       {
         image: 'r.example/team/app:v1',
         reference: parseReference('r.example/team/app:v1'),
-        pullPolicy: 'Always',
+        maxAgeMs: 0,
         pullCredentials: [],
       },
       { signal: neverAborted },

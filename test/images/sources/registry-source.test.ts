@@ -5,8 +5,7 @@ import {
   createRegistrySource,
   type RegistrySourceOptions,
 } from '../../../src/images/sources/registry-source.ts';
-import { FactsMemory } from '../../../src/images/memory/memory.ts';
-import { parseReference } from '../../../src/images/references/reference.ts';
+import { FactsCache } from '../../../src/images/cache/cache.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
 import { clientFor, credential, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import {
@@ -19,9 +18,11 @@ import {
   platformOf,
 } from '../../support/registry/content.ts';
 import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
-import { digestOf, clockOfFacts, hour } from '../support.ts';
+import { digestOf, requestFor } from '../../support/facts.ts';
+import { clockOfFacts, hour } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { recordingLog } from '../../support/captured.ts';
+import { until } from '../../support/until.ts';
 
 interface Node {
   readonly registry: TestRegistry;
@@ -56,13 +57,7 @@ async function start(
       clock: time,
       ...options,
     }),
-    requestFor: (text, more) => ({
-      image: text,
-      reference: parseReference(text),
-      pullPolicy: 'IfNotPresent',
-      pullCredentials: [],
-      ...more,
-    }),
+    requestFor: (text, more) => ({ ...requestFor(text), ...more }),
     inspect: (text, more, known) =>
       node.inspector.lookup(node.requestFor(text, more), { signal: neverAborted, ...(known && { known }) }),
   };
@@ -94,7 +89,7 @@ t.test('an index gives the facts of an image with one GET', async (t) => {
     source: 'registry',
     credentialSource: 'anonymous',
     endpoint: node.registry.host,
-    freshUntil: '2026-11-21T12:15:00.000Z',
+    confirmedAt: '2026-11-21T12:00:00.000Z',
     stale: false,
   });
   t.same(node.registry.counts(), { 'GET manifests': 1 });
@@ -115,7 +110,6 @@ t.test('the request names the digest, else the tag, else latest', async (t) => {
       image: written,
       digest,
       platforms: [{ os: 'linux', architecture: 's390x' }],
-      freshUntil: written.includes('@') ? '2027-11-21T12:00:00.000Z' : '2026-11-21T12:15:00.000Z',
     });
     t.equal(node.registry.requests[0]?.path, `/v2/team/app/manifests/${object}`);
   }
@@ -166,7 +160,7 @@ t.test('known facts are confirmed with one HEAD', async (t) => {
   node.registry.clearRequests();
   await node.time.advance(hour);
   const confirmed = await node.inspect(app, {}, { ...known, source: 'memory', stale: true });
-  t.strictSame(confirmed, { ...known, freshUntil: '2026-11-21T13:15:00.000Z' });
+  t.strictSame(confirmed, { ...known, confirmedAt: '2026-11-21T13:00:00.000Z' });
   t.same(node.registry.counts(), { 'HEAD manifests': 1 });
   node.registry.push('team/app', 'v1', multiArch(['linux/arm64']));
   t.match(await node.inspect(app, {}, known), { platforms: [{ os: 'linux', architecture: 'arm64' }] });
@@ -268,27 +262,31 @@ t.test('unexpected exceptions are thrown', async (t) => {
   await t.rejects(node.inspect(app), { message: 'a mistake' });
 });
 
-t.test('with memory: one GET cold, one HEAD to revalidate, nothing warm', async (t) => {
+t.test('requests of several namespaces at the same time share one GET', async (t) => {
+  const node = await start(t);
+  node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+  const all = ['a', 'b', 'c'].map((namespace) => node.inspect(app, { namespace }));
+  t.equal((await Promise.all(all)).length, 3);
+  t.strictSame(node.registry.counts(), { 'GET manifests': 1 });
+});
+
+t.test('with a cache: one GET cold, one HEAD to refresh, nothing warm', async (t) => {
   const node = await start(t);
   const content = multiArch(['linux/amd64', 'linux/arm64']);
   node.registry.push('team/app', 'v1', content);
-  const memory = new FactsMemory({ source: node.inspector, log: recordingLog().log, clock: node.time });
-  t.teardown(() => memory.close());
+  const cache = new FactsCache({ source: node.inspector, log: recordingLog().log, clock: node.time });
+  t.teardown(() => cache.close());
   const request = node.requestFor(app);
-  const answers = await Promise.all(
-    Array.from({ length: 50 }, () => memory.lookup(request, { signal: neverAborted })),
-  );
+  const get = () => cache.get(request, { signal: neverAborted });
+  const answers = await Promise.all(Array.from({ length: 50 }, get));
   t.ok(answers.every(({ digest }) => digest === content.digest));
-  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(request));
-  t.same(node.registry.counts(), { 'GET manifests': 1 });
+  for (let count = 0; count < 50; count += 1) t.ok(cache.peek(request));
+  t.strictSame(node.registry.counts(), { 'GET manifests': 1 });
   node.registry.clearRequests();
   await node.time.advance(hour);
-  for (let count = 0; count < 50; count += 1) t.ok(memory.recall(request));
+  for (let count = 0; count < 50; count += 1) t.ok(cache.peek(request));
   await node.registry.waitFor(({ method }) => method === 'HEAD');
-  t.match(await memory.lookup({ ...request, pullPolicy: 'Always' }, { signal: neverAborted }), {
-    source: 'registry',
-  });
-  t.match(memory.recall(request), { freshUntil: '2026-11-21T13:15:00.000Z', stale: false });
-  t.same(node.registry.counts(), { 'HEAD manifests': 1 });
-  t.equal(memory.recall(node.requestFor(`corp.example/team/app@${digestOf('other')}`)), undefined);
+  await until(() => cache.peek(request)?.confirmedAt === '2026-11-21T13:00:00.000Z');
+  t.strictSame(node.registry.counts(), { 'HEAD manifests': 1 });
+  t.equal(cache.peek(node.requestFor(`corp.example/team/app@${digestOf('other')}`)), undefined);
 });

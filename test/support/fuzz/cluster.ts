@@ -10,10 +10,10 @@ import {
   maxImages,
   parseImagesRequest,
 } from '../../../src/controller/facts-api/request.ts';
-import { FactsMemory } from '../../../src/images/memory/memory.ts';
-import { NoProof, proveFacts } from '../../../src/images/facts/proof.ts';
+import { FactsCache } from '../../../src/images/cache/cache.ts';
+import { createRequestOf, defaultCacheTimes } from '../../../src/images/image-request.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
-import { digestOf } from '../../../src/registry/manifests/manifest.ts';
+
 import type { Policy } from '../../../src/policy/effective/policy.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createLog } from '../../../src/telemetry/log.ts';
@@ -29,8 +29,8 @@ import type { FuzzTarget } from './target.ts';
 
 const architectures: Readonly<Record<string, string>> = { web: 'amd64 arm64', legacy: 'amd64', artifact: '' };
 
-/** A mutator over real memory, and the internal errors that it caught. */
-function mutatorOverMemory(): { mutator: Mutator; faults: Error[] } {
+/** A mutator over a real cache, and the internal errors that it caught. */
+function mutatorOverCache(): { mutator: Mutator; faults: Error[] } {
   const faults: Error[] = [];
   const destination = new Writable({
     write(chunk: Buffer, _, done) {
@@ -51,27 +51,24 @@ function mutatorOverMemory(): { mutator: Mutator; faults: Error[] } {
     lookup: ({ image }: { image: string }) =>
       Promise.resolve({ ...facts(architectures[image] ?? 'arm64'), image }),
   };
-  const memory = new FactsMemory({ source: inspector, log });
+  const cache = new FactsCache({ source: inspector, log });
+  const requestOf = createRequestOf(defaultCacheTimes, false);
   const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
-  const factsOfPod = createFactsOfPod({ memory, pullSecrets, counters, clock, log });
+  const factsOfPod = createFactsOfPod({ cache, requestOf, pullSecrets, counters, clock, log });
   const policy: Policy = {
     ...defaultPolicy,
     matchNodeLabels: ['zone'],
     tolerations: [{ key: 'arch', operator: 'Equal' as const, effect: 'NoSchedule' as const }],
   };
   const mutator = new Mutator({
-    factsOfPod,
-    pullableNodes: undefined,
-    policies: { policyOf: () => policy },
-    cluster: undefined,
+    sources: { factsOfPod, policies: { policyOf: () => policy }, namespaceLabels: () => ({}), clock },
     counters,
-    clock,
     log,
   });
   return { mutator, faults };
 }
 
-let made: ReturnType<typeof mutatorOverMemory> | undefined;
+let made: ReturnType<typeof mutatorOverCache> | undefined;
 
 const pod =
   '{"metadata":{"generateName":"web-","namespace":"shop","labels":{"zone":"a"},"annotations":{}},"spec":{"containers":[{"name":"a","image":"web"},{"name":"b","image":"legacy"}],"initContainers":[{"name":"i","image":"artifact"}],"volumes":[{"name":"v","image":{"reference":"web"}}],"imagePullSecrets":[{"name":"regcred"}],"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"arch","operator":"Exists"}],"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchExpressions":[{"key":"disk","operator":"In","values":["ssd"]}]}]},"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":1,"preference":{}}]}}}}';
@@ -91,7 +88,7 @@ export const reviews: FuzzTarget = {
     '{ } [ ] , : null "" 0 true "spec": "UPDATE" "ephemeralContainers":[{"image":"new"}] "kubernetes.io/arch" "operator":"Exists"',
   ),
   feed: async (input) => {
-    made ??= mutatorOverMemory();
+    made ??= mutatorOverCache();
     const request = parseReview(input);
     const answer = await made.mutator.mutate(request, 0);
     const fault = made.faults.shift();
@@ -108,7 +105,7 @@ export const reviews: FuzzTarget = {
 export const factsRequests: FuzzTarget = {
   name: 'requests to agents',
   examples: [
-    '{"images":[{"image":"nginx","pullPolicy":"Always"}],"deadlineMs":5000,"auths":{"gcr.io/team":{"username":"u","password":"p"},"quay.io":[{"username":"a","password":"b"}]}}',
+    '{"images":[{"image":"nginx","maxAgeMs":5000}],"deadlineMs":5000,"auths":{"gcr.io/team":{"username":"u","password":"p"},"quay.io":[{"username":"a","password":"b"}]}}',
   ],
   words: ['{', '}', '[', ']', ',', 'null', '""', '"auths":', '"serviceAccount":', '1e999', '"https://a:b/"'],
   feed: async (input) => {
@@ -124,26 +121,12 @@ export const clusterTargets: readonly FuzzTarget[] = [
   {
     name: 'facts on the wire',
     examples: [
-      `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","freshUntil":"2026-11-21T00:00:00Z","stale":false}`,
-      '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","freshUntil":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
+      `{"image":"nginx","digest":"sha256:${'b'.repeat(64)}","mediaType":"application/json","platforms":[{"os":"linux","architecture":"arm64","variant":"v8"}],"source":"registry","credentialSource":"anonymous","endpoint":"registry-1.docker.io","confirmedAt":"2026-11-21T00:00:00Z","stale":false}`,
+      '{"image":"nginx","platforms":[],"source":"memory","credentialSource":"docker-config","endpoint":"","confirmedAt":"2026-11-21T00:00:00Z","stale":true,"error":{"code":"rate-limited","message":"later","retryAfterMs":1000}}',
     ],
     words: words('{ } [ ] , null "" -1 "platforms": "error": "unauthorized" "stale":1'),
     feed: (input) => readFacts(parsed(input)),
     expected: [InvalidFacts, SyntaxError],
-  },
-  {
-    name: 'documents that prove image facts',
-    examples: [
-      `{"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:${'c'.repeat(64)}","size":7,"platform":{"os":"linux","architecture":"arm64"}}]}`,
-      '{"schemaVersion":1,"architecture":"amd64","fsLayers":[]}',
-    ],
-    words: words('{ } [ ] , null "" -1 "manifests": "config": "platform": "size":1'),
-    feed: async (input) => {
-      const digest = digestOf(input);
-      const proven = await proveFacts(digest, facts('s390x', { documents: [input.toString('base64')] }));
-      if (proven.digest !== digest) throw new TypeError('facts of another digest');
-    },
-    expected: [NoProof],
   },
   factsRequests,
   {

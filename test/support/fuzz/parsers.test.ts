@@ -31,8 +31,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/controller/webhook-configuration/webhooks-file.ts readWebhooksFile':
     'reads a file; webhooks files have a target',
   'src/files/directory.ts readDirectory': 'reads files',
-  'src/fleet/agents/connection.ts messageIn':
-    'cuts the message of an error; errors of the API server have a target',
   'src/serving/body.ts readBody': 'runs in a process: the bodies of requests are targets there',
 };
 

@@ -9,8 +9,8 @@ import { UsageError } from '../../../cmd/program/subcommand.ts';
 import { subcommand as explain } from '../../../cmd/explain.ts';
 import { subcommand as webhook } from '../../../cmd/webhook.ts';
 import { parsePattern } from '../../../src/credentials/keyring/key.ts';
-import { staticDiscovery } from '../../../src/fleet/discovery/discovery.ts';
-import { parseDnsName } from '../../../src/fleet/discovery/dns.ts';
+import { staticDiscovery } from '../../../src/fleet/discovery.ts';
+import { parseDnsName } from '../../../src/fleet/dns.ts';
 import { addressKind, isForbiddenAddress } from '../../../src/http/reach/address.ts';
 import { proxyFor, describeProxies, ProxyError } from '../../../src/http/proxy/proxy.ts';
 import {

@@ -15,6 +15,13 @@
 {{- toJson $pools -}}
 {{- end -}}
 
+{{/* `true` if agents of the release or of a pool request service account tokens, so that answers depend on the account; or empty. */}}
+{{- define "archwright.serviceAccountTokens" -}}
+{{- $wanted := index (printf "[%s]" (include "archwright.setting" (dict "root" . "key" "serviceAccountTokens")) | fromJsonArray) 0 -}}
+{{- range .Values.agent.pools }}{{ if dig "config" "serviceAccountTokens" false . }}{{ $wanted = true }}{{ end }}{{ end -}}
+{{- if and .Values.agent.enabled $wanted }}true{{ end -}}
+{{- end -}}
+
 {{/* Host paths of a pool as a JSON list of {path, type}. dict root pool settings */}}
 {{- define "archwright.hostPaths" -}}
 {{- $values := .pool.values -}}

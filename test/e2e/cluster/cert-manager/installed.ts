@@ -7,7 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
-import { openConnection, type AgentConnection } from '../../../../src/fleet/agents/connection.ts';
+import { openConnection, type AgentConnection } from '../../../../src/fleet/connection.ts';
 import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { ServingError } from '../../../../src/serving/error.ts';

@@ -1,0 +1,66 @@
+/**
+ * Rendezvous (highest random weight) hashing, after Thaler and Ravishankar, "A Name-Based Mapping Scheme for
+ * Rendezvous", 1996: each pair of repository and agent has a score, and the agent with the highest score owns
+ * the repository. Every webhook computes the same owner without talking to the others, and when an agent
+ * leaves only what it owned moves.
+ */
+import type { AgentAddress } from './discovery.ts';
+
+interface Candidate {
+  readonly agent: AgentAddress;
+  readonly id: string;
+  readonly hash: number;
+}
+
+/** The order of these agents for each repository (`domain/path`). */
+export class Ranking {
+  readonly #candidates: readonly Candidate[];
+
+  constructor(agents: readonly AgentAddress[]) {
+    this.#candidates = agents.map((agent) => {
+      // The node outlives its agent's address; the URL is used if discovery does not know the node.
+      const id = agent.node ?? agent.url;
+      return { agent, id, hash: hashOf(id) };
+    });
+  }
+
+  /** Agents in the order of lookups: the repository's owner first. */
+  order(repository: string): AgentAddress[] {
+    const key = hashOf(repository);
+    return this.#candidates
+      .map(({ agent, id, hash }) => ({ agent, id, score: mix(key ^ hash) }))
+      .sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1))
+      .map(({ agent }) => agent);
+  }
+
+  /** The first of `order`, without the cost of sorting: the facts of a large cluster are 100,000. */
+  owner(repository: string): AgentAddress | undefined {
+    const key = hashOf(repository);
+    let owner: Candidate | undefined;
+    let highest = -1;
+    for (const candidate of this.#candidates) {
+      const score = mix(key ^ candidate.hash);
+      if (score < highest || (score === highest && owner && owner.id < candidate.id)) continue;
+      owner = candidate;
+      highest = score;
+    }
+    return owner?.agent;
+  }
+}
+
+/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: it only chooses an agent. */
+function hashOf(text: string): number {
+  let state = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    state = Math.imul(state ^ text.charCodeAt(index), 0x01000193);
+  }
+  return state;
+}
+
+/** The finalizer of MurmurHash3: every bit of the input changes half of the bits of the result. */
+function mix(value: number): number {
+  let bits = value;
+  bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  bits = Math.imul(bits ^ (bits >>> 13), 0xc2b2ae35);
+  return (bits ^ (bits >>> 16)) >>> 0;
+}

@@ -1,0 +1,143 @@
+/**
+ * One image in one credential scope: its last good answer, and the failure of the last lookup if that failed.
+ * What a request gets follows from both, and is never stored:
+ *
+ * | entry | state |
+ * | --- | --- |
+ * | known, young enough for the request | `fresh` |
+ * | known, too old, its failure still counts | `stale`: the facts, marked so |
+ * | not known, its failure still counts | `failure` |
+ * | anything else | `unknown`: a lookup is needed |
+ */
+import { backOffMs } from '../../async/back-off.ts';
+import type { Clock } from '../../async/clock.ts';
+import type { FactsError, FactsErrorCode, ImageFacts, ImageRequest } from '../facts/facts.ts';
+import type { LruEntry } from './fair-lru.ts';
+import { compact } from './size.ts';
+
+/** Facts without what all facts have in common. Times are monotonic. */
+export interface Known extends Pick<ImageFacts, 'platforms' | 'credentialSource' | 'endpoint'> {
+  readonly digest: string;
+  readonly mediaType: string | undefined;
+  /** Only `not-an-image`, which holds as long as the digest does. */
+  readonly error: FactsError | undefined;
+  /** When a registry confirmed them; negative for facts from before the process started. */
+  readonly at: number;
+  /** The same as a date. */
+  readonly confirmedAt: string;
+}
+
+export interface Failure {
+  readonly error: FactsError;
+  /** In a row. */
+  readonly attempts: number;
+  readonly retryAt: number;
+}
+
+export interface Entry extends LruEntry<Entry> {
+  readonly known: Known | undefined;
+  readonly failure: Failure | undefined;
+  /** Its tag drifted at this time: older facts do not count. */
+  readonly driftedAt: number;
+}
+
+export function isFresh(
+  { known }: Entry,
+  { maxAgeMs }: Pick<ImageRequest, 'maxAgeMs'>,
+  now: number,
+): boolean {
+  return known !== undefined && now - known.at < maxAgeMs;
+}
+
+/** Whether the last lookup failed so recently that no other is made. */
+export function isFailing({ failure }: Entry, now: number): boolean {
+  return failure !== undefined && now < failure.retryAt;
+}
+
+/** Not found and refused: the image may be pushed, or access be granted, meanwhile. */
+const answerMs = 30_000;
+/** One request per minute and image does not burden a registry, and recovery is noticed soon. */
+const backOff = { firstMs: 1000, mostMs: 60_000 };
+/** An agent's node may be compromised, and a pod should not wait for hours. */
+const longestPauseMs = 15 * 60_000;
+/** A message is for people; more than this is not read. */
+const maxMessageLength = 500;
+
+const answers: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
+  'not-found',
+  'unauthorized',
+  'forbidden',
+  'invalid-reference',
+]);
+
+/** Whether other credentials may succeed: refused, hidden as not found, or limited per account. */
+export function dependsOnCredentials({ code }: FactsError): boolean {
+  return answers.has(code) || code === 'rate-limited';
+}
+
+/**
+ * The failure after another one. The next lookup is made when the source says (`retryAfterMs`; agents always
+ * say it), else after a fixed time for an answer about the image, else by exponential back-off with jitter,
+ * so that images that failed together are not looked up together.
+ */
+export function nextFailure(
+  previous: Failure | undefined,
+  { code, message, hint, retryAfterMs }: FactsError,
+  clock: Pick<Clock, 'monotonic' | 'random'>,
+): Failure {
+  const now = clock.monotonic();
+  const isRepeated = previous !== undefined && now < previous.retryAt + backOff.mostMs;
+  const attempts = isRepeated ? previous.attempts + 1 : 1;
+  const usualMs = answers.has(code) ? answerMs : backOffMs(backOff, attempts, clock.random);
+  const pauseMs = retryAfterMs === undefined ? usualMs : Math.max(retryAfterMs, backOff.firstMs);
+  return {
+    error: {
+      code,
+      message: compact(message.slice(0, maxMessageLength)),
+      ...(hint !== undefined && { hint }),
+    },
+    attempts,
+    retryAt: now + Math.min(longestPauseMs, pauseMs),
+  };
+}
+
+/** Facts from files and agents say when they were confirmed; longer ago is the same as this. */
+const longestAgeMs = 365 * 86_400_000;
+
+/**
+ * What facts tell as long as their digest holds: platforms, or that it is no image.
+ * @param vouchedMs the source promises that they are at most so old. Clocks of nodes differ, so this counts
+ * @returns `undefined` for other failures, and for overrides
+ */
+export function knownOf(
+  { digest, platforms, mediaType, credentialSource, endpoint, error, source, ...facts }: ImageFacts,
+  vouchedMs: number,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
+): Known | undefined {
+  if (digest === undefined || source === 'override' || (error && error.code !== 'not-an-image'))
+    return undefined;
+  const saidMs = clock.now() - Date.parse(facts.confirmedAt);
+  const promisedMs = source === 'registry' ? 0 : Math.min(vouchedMs, longestAgeMs);
+  const mostMs = facts.stale ? longestAgeMs : promisedMs;
+  const ageMs = Number.isNaN(saidMs) ? mostMs : Math.min(mostMs, Math.max(0, saidMs));
+  const at = clock.monotonic() - ageMs;
+  const confirmedAt = new Date(clock.now() - ageMs).toISOString();
+  return { digest, platforms, mediaType, credentialSource, endpoint, error, at, confirmedAt };
+}
+
+/** @param image as the request writes it */
+export function factsOf(known: Known, image: string, stale: boolean): ImageFacts {
+  const { digest, mediaType, platforms, credentialSource, endpoint, error, confirmedAt } = known;
+  return {
+    image,
+    digest,
+    ...(mediaType !== undefined && { mediaType }),
+    platforms,
+    source: 'memory',
+    credentialSource,
+    endpoint,
+    confirmedAt,
+    stale,
+    ...(error && { error }),
+  };
+}

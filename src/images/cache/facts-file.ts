@@ -1,0 +1,124 @@
+/**
+ * The state file of an agent: its shared facts, for the next process. One JSON object in each line, written
+ * beside the file, which it then replaces. A file that cannot be parsed is ignored. It holds no secrets.
+ */
+import { open, rename, rm } from 'node:fs/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { systemClock, type Clock } from '../../async/clock.ts';
+import { FileError, readText } from '../../files/read.ts';
+import type { Log } from '../../telemetry/log.ts';
+import type { ImageFacts } from '../facts/facts.ts';
+import { readFacts } from '../facts/wire.ts';
+
+/** 100,000 facts with the ten platforms of an official image take about 70 MB. */
+const defaultMaxBytes = 96 * 1_048_576;
+/** Changes come in bursts; a crash costs at most this much knowledge. The disk is the node's. */
+const writeDelayMs = 60_000;
+const chunkLength = 65_536;
+/** Lines read before the event loop goes on. */
+const linesPerTurn = 500;
+/** Names of images are public inside the cluster, but not for other users of the machine. */
+const fileMode = 0o600;
+
+export class FactsFile {
+  readonly #path: string;
+  readonly #maxBytes: number;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #facts: () => Iterable<ImageFacts> = () => [];
+  #cancelTimer: (() => void) | undefined;
+  #writing = Promise.resolve();
+
+  constructor(options: {
+    readonly path: string;
+    readonly log: Log;
+    readonly maxBytes?: number;
+    readonly clock?: Clock;
+  }) {
+    this.#path = options.path;
+    this.#log = options.log;
+    this.#maxBytes = options.maxBytes ?? defaultMaxBytes;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** @returns the number of facts; 0 for a file that cannot be used */
+  async load(learn: (facts: ImageFacts) => void): Promise<number> {
+    try {
+      const lines = (await readText(this.#path, { maxBytes: this.#maxBytes })).split('\n');
+      const found: ImageFacts[] = [];
+      for (const line of lines) {
+        if (line !== '') found.push(readFacts(JSON.parse(line)));
+        if (found.length % linesPerTurn === 0) await nextTurn();
+      }
+      for (const facts of found) learn(facts);
+      // What was just read need not be written.
+      this.#cancelTimer?.();
+      this.#cancelTimer = undefined;
+      return found.length;
+    } catch (error) {
+      const isMissing = error instanceof FileError && error.code === 'missing';
+      if (!isMissing) this.#log.warn({ err: error, path: this.#path }, 'the state file is ignored');
+      return 0;
+    }
+  }
+
+  /** Sets what is written: the most important facts first. */
+  keep(facts: () => Iterable<ImageFacts>): void {
+    this.#facts = facts;
+  }
+
+  /** The facts have changed; they are written soon. */
+  changed(): void {
+    this.#cancelTimer ??= this.#clock.timer(writeDelayMs, () => this.#startWrite());
+  }
+
+  /** Writes what is not written yet. */
+  async close(): Promise<void> {
+    this.#cancelTimer?.();
+    if (this.#cancelTimer) this.#startWrite();
+    await this.#writing;
+  }
+
+  #startWrite(): void {
+    this.#cancelTimer = undefined;
+    this.#writing = this.#writing
+      .then(() => this.#write())
+      .catch((error: unknown) => {
+        this.#log.warn({ err: error, path: this.#path }, 'the state file cannot be written');
+      });
+  }
+
+  async #write(): Promise<void> {
+    // Several commands of a person can run at the same time.
+    const temporary = `${this.#path}.${process.pid}.new`;
+    await rm(temporary, { force: true });
+    try {
+      const file = await open(temporary, 'wx', fileMode);
+      try {
+        for (const chunk of chunksOf(this.#facts(), this.#maxBytes)) await file.appendFile(chunk);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await rename(temporary, this.#path);
+    } catch (error) {
+      await rm(temporary, { force: true });
+      throw error;
+    }
+  }
+}
+
+function* chunksOf(all: Iterable<ImageFacts>, maxBytes: number): Generator<string> {
+  let bytes = 0;
+  let chunk = '';
+  for (const facts of all) {
+    const line = `${JSON.stringify(facts)}\n`;
+    bytes += Buffer.byteLength(line);
+    if (bytes > maxBytes) break;
+    chunk += line;
+    if (chunk.length < chunkLength) continue;
+    yield chunk;
+    chunk = '';
+  }
+  yield chunk;
+}

@@ -1,0 +1,172 @@
+/**
+ * Lookups in progress. Requests for the same image, scope, namespace and age share one. Each lookup holds a
+ * place. Neither a namespace nor a registry host can use the places up (`fair-semaphore.ts`), so pods of other
+ * namespaces and images of other registries are looked up at once while one registry keeps its callers waiting.
+ */
+import type { Clock } from '../../async/clock.ts';
+import { FairSemaphore, FairSemaphores, Overloaded, type Leave } from '../../async/fair-semaphore.ts';
+import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
+import { unlessAborted } from '../../async/wait.ts';
+import type { Log } from '../../telemetry/log.ts';
+import {
+  failedFacts,
+  type FactsErrorCode,
+  type ImageFacts,
+  type ImageFactsSource,
+  type ImageRequest,
+  type LookupOptions,
+} from '../facts/facts.ts';
+import type { FactsMetrics } from './metrics.ts';
+import { keyOf, scopeOf } from './scope.ts';
+
+export interface LookupLimits {
+  /** Time limit of waiting for a place and of the lookup, milliseconds. */
+  readonly timeoutMs: number;
+  readonly places: number;
+  /** Places at one registry host. */
+  readonly placesPerHost: number;
+}
+
+interface LookupsOptions {
+  readonly source: ImageFactsSource;
+  readonly limits: LookupLimits;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: FactsMetrics;
+}
+
+/** @param hasWaited whether the answer may be known meanwhile */
+export type Lookup = (signal: AbortSignal, hasWaited: boolean) => Promise<ImageFacts>;
+
+/** Each waiting lookup holds some kilobytes. Two thousand pods of a namespace may wait for new images. */
+const maxWaiting = 8192;
+
+export class Lookups {
+  readonly #source: ImageFactsSource;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #metrics: FactsMetrics;
+  readonly #running: SingleFlight<ImageFacts>;
+  readonly #places: FairSemaphore;
+  readonly #placesOfHosts: FairSemaphores;
+  #isClosed = false;
+
+  constructor(options: LookupsOptions) {
+    const { limits, clock } = options;
+    this.#source = options.source;
+    this.#clock = clock;
+    this.#log = options.log;
+    this.#metrics = options.metrics;
+    this.#running = new SingleFlight({ limit: { ms: limits.timeoutMs, clock } });
+    this.#places = new FairSemaphore({ places: limits.places, maxWaiting });
+    this.#placesOfHosts = new FairSemaphores({ places: limits.placesPerHost, maxWaiting });
+  }
+
+  get size(): number {
+    return this.#running.size;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Joins the lookup of the same request, or waits for a place and starts one. */
+  run(request: ImageRequest, lookup: Lookup): Promise<ImageFacts> {
+    const key = keyOfLookup(request);
+    (this.#running.has(key) ? this.#metrics.joined : this.#metrics.requested).inc();
+    return this.#running.run(key, async (signal) => {
+      let leave: Leave | undefined;
+      try {
+        signal.throwIfAborted();
+        const free = this.#tryEnter(request);
+        leave = free ?? (await this.#enter(request, signal));
+        return await lookup(signal, !free);
+      } catch (error) {
+        return this.#notStarted(request, error);
+      } finally {
+        leave?.();
+      }
+    });
+  }
+
+  /** Starts a lookup for which no pod waits, unless it runs or pods need the places. */
+  runInBackground(request: ImageRequest, lookup: Lookup): void {
+    const key = keyOfLookup(request);
+    if (this.#isClosed || this.#running.has(key)) return;
+    const leave = this.#tryEnter(request);
+    if (!leave) return;
+    this.#metrics.refreshed.inc();
+    void this.#running.run(key, (signal) => lookup(signal, false)).finally(leave);
+  }
+
+  /** The answer of the source. Whatever happens, it is an answer. */
+  async ask(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+    const { image } = request;
+    try {
+      const facts = await unlessAborted(this.#source.lookup(request, options), options.signal);
+      // Warnings and events contain less.
+      if (facts.error) this.#log.info({ image, ...facts.error }, 'an image could not be looked up');
+      return facts;
+    } catch (error) {
+      if (this.#isClosed) return this.#failed(image, 'unavailable', 'the program is ending');
+      if (error instanceof RunTimeout) return this.#failed(image, 'timeout', error.message);
+      // A source answers with an error and does not throw one: this is a fault of ours.
+      this.#log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
+      return this.#failed(image, 'unavailable', 'the lookup of the image failed unexpectedly; see the log');
+    }
+  }
+
+  /** Aborts the lookups that run. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#running.close(new Error('the program is ending'));
+  }
+
+  #tryEnter({ namespace = '', reference }: ImageRequest): Leave | undefined {
+    const leaveHost = this.#placesOfHosts.tryEnter(reference.domain, namespace);
+    const leave = leaveHost && this.#places.tryEnter(namespace);
+    if (leave) return both(leave, leaveHost);
+    leaveHost?.();
+    return undefined;
+  }
+
+  /** Callers wait at a slow host without a place that others need. @throws Overloaded, or the reason */
+  async #enter({ namespace = '', reference }: ImageRequest, signal: AbortSignal): Promise<Leave> {
+    const leaveHost = await this.#placesOfHosts.enter(reference.domain, namespace, signal);
+    try {
+      return both(await this.#places.enter(namespace, signal), leaveHost);
+    } catch (error) {
+      leaveHost();
+      throw error;
+    }
+  }
+
+  /** The cause is neither the image nor its registry, so it is not remembered. */
+  #notStarted({ image }: ImageRequest, error: unknown): ImageFacts {
+    const others = 'other images of this namespace or registry';
+    if (this.#isClosed) return this.#failed(image, 'unavailable', 'the program is ending');
+    if (error instanceof Overloaded) {
+      const message = `too many ${others} are looked up; the next attempt is in a moment`;
+      return this.#failed(image, 'rate-limited', message);
+    }
+    if (!(error instanceof RunTimeout)) throw error;
+    return this.#failed(image, 'timeout', `${error.message}: ${others} came first`);
+  }
+
+  #failed(image: string, code: FactsErrorCode, message: string): ImageFacts {
+    return failedFacts(image, { code, message }, this.#clock.now());
+  }
+}
+
+/** Agents answer from their own caches and have a queue for each namespace, so neither is shared. */
+function keyOfLookup(request: ImageRequest): string {
+  const { namespace = '', maxAgeMs } = request;
+  return [keyOf(request), scopeOf(request), namespace, maxAgeMs].join(' ');
+}
+
+function both(first: Leave, second: Leave): Leave {
+  return () => {
+    first();
+    second();
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * Credential scopes: who may see an entry. Shared facts, which a registry gives anonymously or for a node's
+ * credentials, serve every pod. Everything else serves pods that present the same pull credentials and, if
+ * nodes have credentials for service accounts, have the same account.
+ */
+import type { ImageRequest } from '../facts/facts.ts';
+import { pullReference } from '../references/reference.ts';
+
+export type Scope = string;
+
+export const sharedScope: Scope = '';
+
+/** References and credential ids have no blank and no comma. */
+const separator = ' ';
+
+/** The key of an image in any spelling: `docker.io/library/nginx:1.25`, or its digest, if named. */
+export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
+  return pullReference(reference).text;
+}
+
+export function scopedKey(key: string, scope: Scope): string {
+  return scope === sharedScope ? key : key + separator + scope;
+}
+
+/** The scope of a request. A registry accepts any of its credentials, in any order. */
+export function scopeOf({
+  pullCredentials,
+  serviceAccount: account,
+}: Pick<ImageRequest, 'pullCredentials' | 'serviceAccount'>): Scope {
+  if (pullCredentials.length === 0 && account === undefined) return sharedScope;
+  const ids = [...new Set(pullCredentials.map(({ id }) => id))].sort();
+  // Ids have no colon.
+  if (account !== undefined) ids.push(`service-account:${account.namespace}/${account.name}`);
+  return ids.join(',');
+}
+
+/** The request of a pod without pull secrets and service account; its facts can be shared. */
+export function withoutCredentials(ofPod: ImageRequest): ImageRequest {
+  const { serviceAccount: _, ...request } = ofPod;
+  return { ...request, pullCredentials: [] };
+}

@@ -1,0 +1,55 @@
+/** Requests for image facts on behalf of pods: how old an answer may be, and who asks. */
+import type { ServiceAccountName } from '../credentials/credential.ts';
+import type { ImageRequest, PullPolicy } from './facts/facts.ts';
+import { createReferenceCache, type Reference } from './references/reference.ts';
+
+export interface CacheTimes {
+  /** `ifNotPresentCacheTime`: the node may have pulled the image this long ago. */
+  readonly ifNotPresentCacheTimeMs: number;
+  /** `pullAlwaysCacheTime`; without it, each pod that pulls `Always` causes a lookup. */
+  readonly pullAlwaysCacheTimeMs?: number | undefined;
+}
+
+const day = 86_400_000;
+
+export const defaultCacheTimes: CacheTimes = { ifNotPresentCacheTimeMs: 7 * day };
+
+/**
+ * For facts that refuse a pod or evict one. Controllers create a refused pod again within seconds; a person
+ * needs longer to push an image.
+ */
+export const confirmedMs = 5000;
+
+/** @returns milliseconds; Infinity for a digest, which is immutable */
+export function maxAgeOf(
+  { digest }: Pick<Reference, 'digest'>,
+  pullPolicy: PullPolicy,
+  times: CacheTimes,
+): number {
+  if (digest !== undefined) return Number.POSITIVE_INFINITY;
+  return pullPolicy === 'Always' ? (times.pullAlwaysCacheTimeMs ?? 0) : times.ifNotPresentCacheTimeMs;
+}
+
+/** Who asks. */
+export interface Requester {
+  readonly namespace: string;
+  readonly serviceAccount: ServiceAccountName | undefined;
+}
+
+/** Makes the request for one image of a pod, without pull credentials. @throws InvalidReference */
+export type RequestOf = (image: string, pullPolicy: PullPolicy, requester: Requester) => ImageRequest;
+
+/**
+ * @param times read for each request
+ * @param serviceAccountTokens whether nodes have credentials that depend on the pod's service account. If
+ *   not, pods of all accounts share lookups
+ */
+export function createRequestOf(times: CacheTimes, serviceAccountTokens: boolean): RequestOf {
+  const parse = createReferenceCache();
+  return (image, pullPolicy, { namespace, serviceAccount }) => {
+    const reference = parse(image);
+    const maxAgeMs = maxAgeOf(reference, pullPolicy, times);
+    const request = { image, reference, maxAgeMs, pullCredentials: [], namespace };
+    return serviceAccountTokens && serviceAccount ? { ...request, serviceAccount } : request;
+  };
+}

@@ -1,0 +1,149 @@
+/** What the fleet knows of its agents from their `/v1/info`: groups, reports, problems, availability. */
+import t, { type Test } from 'tap';
+import { createAgentList } from '../../src/fleet/discovery.ts';
+import { createFleet } from '../../src/fleet/fleet.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { seriesOf, silentLog } from '../support/captured.ts';
+import { requestFor } from '../support/facts.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { until } from '../support/until.ts';
+import { connect, createPki, startScripted, type Script } from './support.ts';
+
+const request = requestFor('registry.example/team/app:1');
+const minute = 60_000;
+
+async function setup(t: Test, scripts: readonly Script[], nodes: readonly (string | undefined)[] = []) {
+  const pki = await createPki(t);
+  const agents = await Promise.all(scripts.map((script) => startScripted(t, pki, script)));
+  const discovery = createAgentList();
+  const list = (names = nodes): void => {
+    const listed = agents.map(({ url }, index) => ({ url, node: names[index] }));
+    discovery.set(listed.map(({ url, node }) => (node === undefined ? { url } : { url, node })));
+  };
+  list();
+  const clock = createFakeClock();
+  const metrics = createMetrics();
+  const fleet = createFleet({ discovery, connection: await connect(t, pki), clock, log: silentLog, metrics });
+  t.teardown(() => fleet.close());
+  await fleet.grouped(neverAborted);
+  return {
+    agents,
+    clock,
+    discovery,
+    list,
+    fleet,
+    groups: async () => Number(await seriesOf(metrics, 'archwright_fleet_credential_groups')),
+    /** Each group's nodes and architectures; all agents have every image. */
+    members: async () => {
+      const { able } = await fleet.pullable(request, neverAborted);
+      const groups = able.map(({ name, nodes, architectures }) => ({ name, nodes, architectures }));
+      return groups.sort((a, b) => (a.name < b.name ? -1 : 1));
+    },
+  };
+}
+
+t.test('agents with the same fingerprint form a group, whose nodes discovery knows best', async (t) => {
+  const scripts = [
+    { fingerprint: 'a', node: 'n2', architecture: 'arm64' },
+    { fingerprint: 'a', node: 'n1', architecture: 'amd64' },
+    { fingerprint: 'a' },
+    { fingerprint: 'b', node: 'wrong', architecture: 'amd64' },
+    { info: () => ({}) },
+  ];
+  const { agents, clock, fleet, members, groups } = await setup(t, scripts, [
+    undefined,
+    undefined,
+    undefined,
+    'n3',
+  ]);
+  t.strictSame(await members(), [
+    { name: 'a', nodes: ['n1', 'n2'], architectures: ['amd64', 'arm64'] },
+    { name: 'b', nodes: ['n3'], architectures: ['amd64'] },
+  ]);
+  t.equal(await groups(), 3, 'agents without a fingerprint are one more');
+  if (agents[1]) agents[1].script.fingerprint = 'b';
+  await fleet.grouped(neverAborted);
+  t.strictSame((await members())[0]?.nodes, ['n1', 'n2'], 'asked again after a minute');
+  await clock.advance(minute);
+  await fleet.grouped(neverAborted);
+  t.strictSame(
+    (await members()).map(({ nodes }) => nodes),
+    [['n2'], ['n1', 'n3']],
+  );
+});
+
+t.test('an agent that stops keeps its group; one that leaves has none', async (t) => {
+  const { agents, clock, discovery, fleet, groups } = await setup(t, [
+    { fingerprint: 'a' },
+    { fingerprint: 'b' },
+  ]);
+  await agents[1]?.stop();
+  await clock.advance(minute);
+  await fleet.grouped(neverAborted);
+  t.equal(await groups(), 2);
+  discovery.set(agents.slice(0, 1).map(({ url }) => ({ url })));
+  await fleet.grouped(neverAborted);
+  t.equal(await groups(), 1);
+});
+
+t.test('an agent that gives no information is asked again after five seconds', async (t) => {
+  let answers = 0;
+  const info: Script['info'] = (response) => {
+    answers += 1;
+    return answers < 4
+      ? void response.writeHead(503).end()
+      : { credentialFingerprint: 'a', nodeName: 'n1', node: { amd64Level: 2 } };
+  };
+  const { clock, fleet } = await setup(t, [{ info }]);
+  t.equal(fleet.nodeReports().size, 0);
+  for (let tick = 0; tick < 4 && fleet.nodeReports().size === 0; tick += 1) {
+    await clock.advance(5000);
+    await fleet.grouped(neverAborted);
+  }
+  await until(() => fleet.nodeReports().size === 1);
+});
+
+t.test('reports of agents about their nodes, and credential problems', async (t) => {
+  const problem = {
+    source: 'docker-config',
+    origin: '/var/lib/kubelet/config.json',
+    message: 'is not valid JSON',
+  };
+  const info = () => ({ credentialFingerprint: 'a', nodeName: 'n3', credentialProblems: [problem] });
+  const scripts = [
+    { node: 'n1', report: { pullMode: 'local' } as const },
+    { node: 'n2', report: { amd64Level: 3 } as const },
+    { info },
+  ];
+  const { agents, clock, fleet, discovery } = await setup(t, scripts);
+  const found = () => Object.fromEntries(fleet.nodeReports());
+  t.strictSame(found(), { n1: { pullMode: 'local' }, n2: { amd64Level: 3 } });
+  t.strictSame(Object.fromEntries(fleet.credentialProblems()), { n3: [problem] });
+  const known = fleet.nodeReports();
+  await clock.advance(minute);
+  await fleet.grouped(neverAborted);
+  t.equal(fleet.nodeReports(), known, 'the same object while nothing changes');
+  if (agents[0]) agents[0].script.report = { pullMode: 'transfer' };
+  await clock.advance(minute);
+  await fleet.grouped(neverAborted);
+  t.strictSame(found(), { n1: { pullMode: 'transfer' }, n2: { amd64Level: 3 } });
+  discovery.set(agents.slice(1, 2).map(({ url }) => ({ url })));
+  t.strictSame(found(), { n2: { amd64Level: 3 } }, 'the report of an agent that left is removed');
+});
+
+t.test('attack: an agent cannot report for the node of another agent', async (t) => {
+  const claims = [1, 4].map((amd64Level) => ({ node: 'n1', report: { amd64Level: amd64Level as 1 | 4 } }));
+  const { fleet, list } = await setup(t, claims);
+  t.strictSame([...fleet.nodeReports()], [], 'two claims, and discovery knows no node names');
+  list(['n1', 'n2']);
+  await fleet.grouped(neverAborted);
+  t.strictSame(Object.fromEntries(fleet.nodeReports()), { n1: { amd64Level: 1 }, n2: { amd64Level: 4 } });
+});
+
+t.test('grouped returns when its signal aborts', async (t) => {
+  const { fleet, discovery } = await setup(t, []);
+  discovery.set([{ url: 'https://127.0.0.1:1' }]);
+  await fleet.grouped(AbortSignal.abort());
+  t.pass('without an answer');
+});

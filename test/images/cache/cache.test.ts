@@ -1,0 +1,288 @@
+/** What the model does not hold: callers at the same time, spellings, times of others, bounds, faults. */
+import t from 'tap';
+import type { Attempt } from '../../../src/registry/manifest-lookup.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { createFactsMetrics } from '../../../src/images/cache/metrics.ts';
+import { digestOf, factsOf, failureOf, requestFor } from '../../support/facts.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
+import { bench, benchWith, day, hour, minute, settled } from '../support.ts';
+
+const nginx = requestFor('nginx:1.25');
+const withX = requestFor('nginx:1.25', { credentials: ['x'] });
+
+t.test('requests at the same time share a lookup; each gets the image as it wrote it', async (t) => {
+  const { get, source } = bench();
+  const spellings = ['nginx:1.25', 'docker.io/nginx:1.25', 'docker.io/library/nginx:1.25'];
+  const answers = spellings.map((image) => get(requestFor(image)));
+  await settled();
+  t.equal(source.lookups.length, 1);
+  await source.last().answer(factsOf('nginx:1.25'));
+  t.strictSame(
+    (await Promise.all(answers)).map(({ image, digest }) => ({ image, digest })),
+    spellings.map((image) => ({ image, digest: digestOf('nginx:1.25') })),
+  );
+});
+
+t.test('requests with other credentials, accounts, namespaces or ages make their own lookups', async (t) => {
+  const { get, source } = bench();
+  const account = { namespace: 'team', name: 'a' };
+  const all = [
+    nginx,
+    withX,
+    { ...nginx, serviceAccount: account },
+    { ...nginx, namespace: 'b' },
+    { ...nginx, maxAgeMs: 0 },
+  ];
+  for (const request of [...all, ...all]) void get(request);
+  await settled();
+  t.equal(source.lookups.length, all.length);
+});
+
+t.test('an aborted request leaves its lookup running; the next one finds the answer', async (t) => {
+  const { cache, source } = bench();
+  const controller = new AbortController();
+  const reason = new Error('no time left');
+  const impatient = t.rejects(cache.get(nginx, { signal: controller.signal }), reason);
+  await settled();
+  controller.abort(reason);
+  await impatient;
+  await t.rejects(cache.get(nginx, { signal: controller.signal }), reason, 'an aborted signal starts none');
+  await source.last().answer(factsOf('nginx:1.25'));
+  t.equal(cache.peek(nginx)?.source, 'memory');
+  t.equal(source.lookups.length, 1);
+});
+
+t.test('a lookup has a time limit, even if the source ignores its signal', async (t) => {
+  const { cache, get, source, clock } = bench({ lookupTimeoutMs: 3000 });
+  const answer = get(nginx);
+  await settled();
+  await clock.advance(3000);
+  t.match((await answer).error, { code: 'timeout', message: 'not answered within 3 s' });
+  t.ok(source.last().options.signal.aborted);
+  await source.last().answer(factsOf('nginx:1.25'));
+  t.equal(cache.peek(nginx)?.error?.code, 'timeout', 'a late answer is ignored');
+});
+
+t.test('an exception of the source is logged, answered and backed off', async (t) => {
+  const { cache, get, source, lines } = bench();
+  const answer = get(nginx);
+  await settled();
+  await source.last().fail(new TypeError('undefined is not a function'));
+  t.equal((await answer).error?.code, 'unavailable');
+  t.equal(lines[0]?.['msg'], 'the lookup of an image failed unexpectedly');
+  t.equal(cache.peek(nginx)?.error?.code, 'unavailable');
+});
+
+t.test('only the request that started a lookup gets its trace', async (t) => {
+  const { cache, source } = bench();
+  const traced: string[] = [];
+  const trace = ({ url }: Attempt): number => traced.push(url);
+  for (let n = 0; n < 2; n += 1) void cache.get(nginx, { signal: neverAborted, trace });
+  await settled();
+  const attempt = {
+    method: 'GET',
+    purpose: 'manifest',
+    credential: 'anonymous',
+    status: 200,
+    durationMs: 1,
+  } as const;
+  source.last().options.trace?.({ ...attempt, url: 'https://registry-1.docker.io/v2/' });
+  t.equal(traced.length, 1);
+});
+
+t.test(
+  'a refresh passes the known facts to the source, and the age that an agent may answer with',
+  async (t) => {
+    const { cache, source, clock } = await benchWith(nginx);
+    await clock.advance(hour);
+    cache.peek(withX);
+    cache.peek(nginx);
+    t.equal(source.lookups.length, 2, 'one refresh');
+    const { request, options } = source.last();
+    t.equal(options.known?.digest, digestOf('nginx:1.25'));
+    t.strictSame(request.pullCredentials, [], 'shared facts are confirmed without the credentials of a pod');
+    t.equal(request.maxAgeMs, 7.5 * minute);
+  },
+);
+
+t.test('refreshes use places that are free; lookups of pods come first', async (t) => {
+  const { cache, get, source, clock } = bench({ concurrentLookups: 30, lookupsPerHost: 30 });
+  const images = Array.from({ length: 50 }, (_, index) => requestFor(`app-${index}`));
+  for (const { image } of images) cache.learn(factsOf(image, { source: 'memory' }));
+  await clock.advance(hour);
+  for (const request of images) cache.peek(request);
+  t.equal(source.lookups.length, 10, 'a third of the places');
+  void get(requestFor('new', { namespace: 'other' }));
+  await settled();
+  t.equal(source.last().request.image, 'new');
+});
+
+t.test(
+  'the answer of an agent is as old as the agent says, but no older than the request allows',
+  async (t) => {
+    const { cache, lookUp, clock } = bench();
+    const memory = { source: 'memory' } as const;
+    await lookUp(nginx, factsOf('nginx:1.25', { ...memory, confirmedAt: '2026-11-21T11:50:00Z' }));
+    t.equal(cache.peek(nginx)?.confirmedAt, '2026-11-21T11:50:00.000Z');
+    await clock.advance(minute);
+    const wrongClock = factsOf('nginx:1.25', { ...memory, confirmedAt: '2020-01-01T00:00:00Z' });
+    t.match(await lookUp({ ...nginx, maxAgeMs: 5000 }, wrongClock), { digest: digestOf('nginx:1.25') });
+    t.equal(cache.peek(nginx)?.confirmedAt, '2026-11-21T12:00:55.000Z');
+    const ahead = factsOf('redis', { ...memory, confirmedAt: '2200-01-01T00:00:00Z' });
+    await lookUp(requestFor('redis'), ahead);
+    t.equal(cache.peek(requestFor('redis'))?.confirmedAt, '2026-11-21T12:01:00.000Z');
+  },
+);
+
+t.test('stale facts of an agent are asked for again, as after a failure', async (t) => {
+  const { cache, clock, lookUp } = bench();
+  const stale = factsOf('nginx:1.25', { stale: true, source: 'memory', confirmedAt: '2026-11-10T12:00:00Z' });
+  t.ok((await lookUp(nginx, stale)).stale);
+  t.ok(cache.peek(nginx)?.stale);
+  await clock.advance(minute);
+  t.equal(cache.peek(nginx), undefined);
+  t.equal(cache.lastKnown(nginx)?.stale, true);
+});
+
+t.test('an agent that says when to retry is obeyed, within 15 minutes', async (t) => {
+  for (const [retryAfterMs, pauseMs] of [
+    [20_000, 20_000],
+    [day, 15 * minute],
+    [0, 1000],
+  ] as const) {
+    const { cache, clock } = await benchWith(nginx, failureOf('nginx:1.25', 'unavailable', retryAfterMs));
+    t.equal(cache.peek(nginx)?.error?.retryAfterMs, pauseMs);
+    await clock.advance(pauseMs - 1);
+    t.equal(cache.peek(nginx)?.error?.retryAfterMs, 1);
+    await clock.advance(1);
+    t.equal(cache.peek(nginx), undefined);
+  }
+});
+
+t.test('learned facts: older ones never replace newer ones; others are ignored', async (t) => {
+  const { cache, source } = bench();
+  const memory = { source: 'memory' } as const;
+  cache.learn(factsOf('nginx:1.25', memory));
+  cache.learn(
+    factsOf('nginx:1.25', { ...memory, digest: digestOf('older'), confirmedAt: '2026-11-21T11:59:59Z' }),
+  );
+  t.equal(cache.peek(nginx)?.digest, digestOf('nginx:1.25'));
+  cache.learn(failureOf('redis', 'not-found'));
+  cache.learn({ ...factsOf('busybox', memory), image: 'no such reference!' });
+  cache.learn(factsOf('busybox', { source: 'override' }));
+  cache.learn(factsOf('httpd', { ...memory, credentialSource: 'pull-secret' }));
+  cache.learn(factsOf(`redis@${digestOf('r')}`, { ...memory, digest: digestOf('other') }));
+  cache.learn(factsOf('alpine', { ...memory, confirmedAt: 'tomorrow' }));
+  t.strictSame(
+    [...cache.shared()].map(({ image }) => image),
+    ['docker.io/library/nginx:1.25', 'docker.io/library/alpine:latest'],
+  );
+  t.equal(cache.peek(requestFor('alpine')), undefined, 'a date that cannot be read is long ago');
+  t.equal(source.lookups.length, 0);
+});
+
+t.test('after a tag has drifted, older answers of agents do not count', async (t) => {
+  const { cache, get, lookUp, source, clock } = await benchWith(nginx);
+  const privateFacts = get({ ...withX, maxAgeMs: 0 });
+  await settled();
+  await source.last().answer(failureOf('nginx:1.25', 'unauthorized'));
+  await source.last().answer(factsOf('nginx:1.25', { credentialSource: 'pull-secret' }));
+  await privateFacts;
+  await clock.advance(1000);
+  cache.forget('nginx:1.25', digestOf('new'));
+  for (const request of [nginx, withX]) t.equal(cache.peek(request), undefined, 'in all scopes');
+  await clock.advance(2000);
+  cache.learn(factsOf('nginx:1.25', { source: 'memory' }));
+  t.equal(cache.peek(nginx), undefined);
+  await lookUp(nginx, factsOf('nginx:1.25', { digest: digestOf('new') }));
+  t.equal(source.last().request.maxAgeMs, 2000, 'the agent has to confirm');
+  cache.forget('nginx:1.25', digestOf('new'));
+  t.equal(cache.peek(nginx)?.digest, digestOf('new'), 'facts of that digest stay');
+});
+
+t.test('an answer about another digest than requested is refused', async (t) => {
+  const image = `nginx@${digestOf('wanted')}`;
+  const { cache, lookUp } = bench();
+  t.equal(
+    (await lookUp(requestFor(image), factsOf(image, { digest: digestOf('other') }))).error?.code,
+    'digest-mismatch',
+  );
+  t.equal(cache.lastKnown(requestFor(image)), undefined);
+});
+
+t.test('attack: facts of a secret or an account are dropped if the request had none', async (t) => {
+  for (const credentialSource of ['pull-secret', 'service-account'] as const) {
+    const { cache } = await benchWith(nginx, factsOf('nginx:1.25', { credentialSource }));
+    for (const request of [nginx, withX]) t.equal(cache.lastKnown(request), undefined);
+    t.equal(cache.size, 0);
+  }
+});
+
+t.test('overrides come first, and a new one applies at once', async (t) => {
+  let architectures: readonly string[] | undefined;
+  const find = (image: string) => architectures && factsOf(image, { source: 'override', platforms: [] });
+  const { cache, lookUp } = bench({ overrides: { find } });
+  await lookUp(nginx, factsOf('nginx:1.25'));
+  t.equal(cache.peek(nginx)?.source, 'memory');
+  architectures = [];
+  for (const facts of [cache.peek(nginx), cache.lastKnown(nginx)]) t.equal(facts?.source, 'override');
+});
+
+t.test('a wall clock that is set changes no age', async (t) => {
+  const { cache, clock } = await benchWith(nginx);
+  clock.setWall(clock.now() + 30 * day);
+  t.equal(cache.peek(nginx)?.stale, false);
+  clock.setWall(clock.now() - 60 * day);
+  await clock.advance(8 * day);
+  t.equal(cache.peek(nginx), undefined);
+});
+
+t.test('too many waiting lookups of a namespace are refused, which is not remembered', async (t) => {
+  const { cache, get, source } = bench();
+  const answers = Array.from({ length: 4300 }, (_, index) => get(requestFor(`app-${index}`)));
+  const last = await answers.at(-1);
+  t.equal(last?.error?.code, 'rate-limited');
+  t.ok(source.lookups.length < 200, 'a namespace has a share of the places');
+  t.equal(cache.peek(requestFor('app-4299')), undefined);
+  await cache.close();
+});
+
+t.test('close ends lookups without remembering them, and refuses further ones', async (t) => {
+  const { cache, get, source, clock } = await benchWith(nginx);
+  const redis = requestFor('redis');
+  const waiting = get(redis);
+  await settled();
+  await cache.close();
+  t.match((await waiting).error, { code: 'unavailable', message: 'the program is ending' });
+  t.ok(source.last().options.signal.aborted);
+  t.equal(cache.peek(redis), undefined);
+  t.equal((await get(redis)).error?.code, 'unavailable');
+  await clock.advance(hour);
+  t.equal(cache.peek(nginx)?.stale, false);
+  t.equal(source.lookups.length, 2);
+  t.equal(clock.pending, 0);
+});
+
+t.test('answers, lookups and failures are counted', async (t) => {
+  const registry = createMetrics();
+  const { cache, get, source, lookUp, clock } = bench({ metrics: createFactsMetrics(registry) });
+  const [first, second] = [get(nginx), get(nginx)];
+  await settled();
+  await source.last().answer(factsOf('nginx:1.25'));
+  await Promise.all([first, second]);
+  await lookUp(requestFor('gone'), failureOf('gone', 'not-found'));
+  await clock.advance(hour);
+  cache.peek(nginx);
+  const text = await registry.render();
+  for (const line of [
+    'archwright_facts_cache_answers_total{result="miss"} 3',
+    'archwright_facts_cache_answers_total{result="due"} 1',
+    'archwright_facts_lookups_total{cause="request"} 2',
+    'archwright_facts_lookups_total{cause="joined"} 1',
+    'archwright_facts_lookups_total{cause="refresh"} 1',
+    'archwright_facts_failures_total{code="not-found"} 1',
+    'archwright_facts_lookups_in_flight 1',
+    'archwright_facts_entries 2',
+  ])
+    t.ok(text.includes(`${line}\n`), line);
+});

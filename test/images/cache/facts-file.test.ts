@@ -1,0 +1,167 @@
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { FactsFile } from '../../../src/images/cache/facts-file.ts';
+import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { recordingLog } from '../../support/captured.ts';
+import { digestOf, factsOf, requestFor } from '../../support/facts.ts';
+import { until } from '../../support/until.ts';
+import { bench, clockOfFacts, day, hour, minute } from '../support.ts';
+
+const [a, b, c] = ['a', 'b', 'c'].map((name) => factsOf(`docker.io/library/${name}:1`)) as [
+  ImageFacts,
+  ImageFacts,
+  ImageFacts,
+];
+
+function factsFile(path: string, maxBytes?: number) {
+  const clock = clockOfFacts();
+  const { log, lines } = recordingLog();
+  const file = new FactsFile({ path, log, clock, ...(maxBytes !== undefined && { maxBytes }) });
+  return { file, clock, messages: () => lines.map(({ msg }) => msg) };
+}
+
+async function write(path: string, all: readonly ImageFacts[], maxBytes?: number): Promise<void> {
+  const { file } = factsFile(path, maxBytes);
+  file.keep(() => all);
+  file.changed();
+  await file.close();
+}
+
+async function load(path: string, maxBytes?: number) {
+  const { file, messages } = factsFile(path, maxBytes);
+  const learned: ImageFacts[] = [];
+  t.equal(await file.load((facts) => learned.push(facts)), learned.length);
+  return { learned, messages: messages() };
+}
+
+t.test('facts are read as they were written; others of the machine cannot read them', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  await write(path, [a, b, c]);
+  t.strictSame(await load(path), { learned: [a, b, c], messages: [] });
+  t.equal(statSync(path).mode & 0o777, 0o600);
+  const many = Array.from({ length: 3000 }, (_, index) => factsOf(`app-${index}`));
+  await write(path, many);
+  t.strictSame((await load(path)).learned, many);
+});
+
+t.test('a missing file is fine; any file that cannot be read as facts is ignored as a whole', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  t.strictSame(await load(path), { learned: [], messages: [] });
+  const line = JSON.stringify(a);
+  const { confirmedAt: _, ...undated } = a;
+  for (const text of [
+    '{',
+    `${line}\n{"image":`,
+    `${line}\n[]\n`,
+    `${line}\n${JSON.stringify(undated)}\n`,
+    '\0\0\0',
+  ]) {
+    writeFileSync(path, text);
+    t.strictSame(await load(path), { learned: [], messages: ['the state file is ignored'] }, text.slice(-20));
+  }
+  await write(path, [a]);
+  t.strictSame((await load(path)).learned, [a], 'it is replaced');
+});
+
+t.test('the first facts are written up to the limit; larger files are not read', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const limit = JSON.stringify(a).length * 2 + 10;
+  await write(path, [a, b, c], limit);
+  t.strictSame((await load(path)).learned, [a, b]);
+  t.strictSame((await load(path, 100)).messages, ['the state file is ignored']);
+});
+
+t.test(
+  'changes of a minute are written at once; a failed write is logged, and the next change writes',
+  async (t) => {
+    const dir = t.testdir();
+    const path = join(dir, 'state', 'facts');
+    const { file, clock, messages } = factsFile(path);
+    let all = [a];
+    file.keep(() => all);
+    file.changed();
+    await clock.advance(minute);
+    await until(() => messages().length === 1);
+    t.strictSame(messages(), ['the state file cannot be written']);
+    mkdirSync(join(dir, 'state'));
+    file.changed();
+    file.changed();
+    t.equal(clock.pending, 1);
+    await clock.advance(minute - 1);
+    t.notOk(existsSync(path));
+    await clock.advance(1);
+    all = [a, b];
+    file.changed();
+    await file.close();
+    t.strictSame((await load(path)).learned, [a, b], 'a change during a write is written too');
+    t.equal(clock.pending, 0);
+  },
+);
+
+t.test('on a full disk the old file stays, and the partial new one is removed', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  await write(path, [a]);
+  const { file, messages } = factsFile(path);
+  file.keep(function* () {
+    yield b;
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  });
+  file.changed();
+  await file.close();
+  t.strictSame(messages(), ['the state file cannot be written']);
+  t.strictSame((await load(path)).learned, [a]);
+  t.strictSame(readdirSync(join(path, '..')), ['facts']);
+});
+
+t.test('a partial file of an earlier crash is replaced', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const partial = `${path}.${process.pid}.new`;
+  writeFileSync(partial, 'half a file', { mode: 0o666 });
+  chmodSync(partial, 0o666);
+  await write(path, [a]);
+  t.strictSame((await load(path)).learned, [a]);
+  t.equal(statSync(path).mode & 0o777, 0o600);
+});
+
+t.test('shared facts survive a restart with their age; loading them writes nothing', async (t) => {
+  const path = join(t.testdir(), 'facts');
+  const before = bench({ file: factsFile(path).file });
+  const byDigest = `redis@${digestOf('r')}`;
+  for (const image of ['nginx', byDigest]) await before.lookUp(requestFor(image), factsOf(image));
+  const secret = factsOf('corp.example/app', { credentialSource: 'pull-secret' });
+  await before.lookUp(requestFor('corp.example/app', { credentials: ['x'] }), secret);
+  await before.cache.close();
+  t.notMatch(readFileSync(path, 'utf8'), /corp\.example|password|pull-secret/);
+
+  const { file, clock } = factsFile(path);
+  const after = bench({ file });
+  t.equal(await file.load((facts) => after.cache.learn(facts)), 2);
+  t.equal(clock.pending, 0);
+  await after.clock.advance(15 * minute);
+  t.equal(after.cache.peek(requestFor('nginx'))?.stale, false);
+  t.equal(after.source.lookups.length, 1, 'refreshed 15 minutes after it was confirmed');
+  t.ok(after.cache.peek(requestFor(byDigest)));
+
+  for (const [shiftMs, isKnown] of [
+    [8 * day, false],
+    [-20 * day, true],
+  ] as const) {
+    const later = bench();
+    later.clock.setWall(later.clock.now() + shiftMs);
+    await factsFile(path).file.load((facts) => later.cache.learn(facts));
+    t.equal(later.cache.peek(requestFor('nginx')) !== undefined, isKnown);
+    t.ok(later.cache.lastKnown(requestFor('nginx')));
+    await later.clock.advance(hour);
+    later.cache.peek(requestFor('nginx'));
+    t.equal(later.source.lookups.length, isKnown ? 1 : 0, 'a date ahead of the clock counts as now');
+  }
+});

@@ -1,0 +1,91 @@
+/** Attack: pods of eight namespaces name slow images, to block the lookups of others. */
+import t, { type Test } from 'tap';
+import { FactsCache, type FactsCacheOptions } from '../../../src/images/cache/cache.ts';
+import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
+import type { ImageRequest } from '../../../src/images/facts/facts.ts';
+import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
+import { multiArch } from '../../support/registry/content.ts';
+import { requestFor } from '../../support/facts.ts';
+import { recordingLog } from '../../support/captured.ts';
+
+const domain = 'corp.example';
+const namespaces = Array.from({ length: 8 }, (_, index) => `attacker-${index}`);
+const imagesPerNamespace = 20;
+
+/** The cache of an agent; one registry is the mirror of all. */
+async function start(t: Test, options: Partial<FactsCacheOptions> = {}) {
+  const registry = await startRegistry(t);
+  const source = createRegistrySource({
+    registry: clientFor(t),
+    endpoints: { endpoints: async () => [endpointOf(registry)], fingerprint: () => '' },
+    credentials: { lookup: async () => [] },
+    mayAskAnonymously: () => true,
+  });
+  const { log } = recordingLog();
+  const limits = { concurrentLookups: 128, lookupsPerHost: 32, lookupTimeoutMs: 60_000 };
+  const cache = new FactsCache({ source, log, ...limits, ...options });
+  t.teardown(() => cache.close());
+  const push = (name: string): void => registry.push(name, '1', multiArch(['linux/amd64', 'linux/arm64']));
+  const requestOf = (namespace: string, image: string): ImageRequest => requestFor(image, { namespace });
+  return {
+    registry,
+    cache,
+    push,
+    requestOf,
+    /** Times out before the attacker's lookups end. */
+    lookup: (namespace: string, image: string) =>
+      cache.get(requestOf(namespace, image), { signal: AbortSignal.timeout(40_000) }),
+  };
+}
+
+/** Images of all attackers; the registry holds their answers. */
+const slowImages = (domainOf: (namespace: string) => string) =>
+  namespaces.flatMap((namespace) =>
+    Array.from({ length: imagesPerNamespace }, (_, index) => ({
+      namespace,
+      image: `${domainOf(namespace)}/slow/${namespace}-${index}:1`,
+    })),
+  );
+
+for (const [name, domainOf] of [
+  ['of the same registry', () => domain],
+  ['of registries behind the same mirror', (namespace: string) => `${namespace}.example`],
+] as const) {
+  t.test(`slow images ${name} do not delay other namespaces`, async (t) => {
+    const { registry, push, lookup } = await start(t);
+    registry.faults.add(/slow/, { kind: 'hold' });
+    void Promise.allSettled(slowImages(domainOf).map(({ namespace, image }) => lookup(namespace, image)));
+    await registry.waitFor(() => registry.requests.length >= 16);
+    for (let index = 0; index < 10; index += 1) {
+      push(`shop/app-${index}`);
+      t.equal((await lookup('shop', `${domain}/shop/app-${index}:1`)).error, undefined);
+    }
+  });
+}
+
+t.test('lookups per registry are limited', async (t) => {
+  const { registry, lookup } = await start(t, { lookupsPerHost: 6 });
+  registry.faults.add(/slow/, { kind: 'hold' });
+  void Promise.allSettled(slowImages(() => domain).map(({ namespace, image }) => lookup(namespace, image)));
+  await registry.waitFor(() => registry.requests.length === 6);
+  for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
+  t.equal(registry.requests.length, 6);
+});
+
+t.test('hanging refreshes do not block refreshes and lookups of other namespaces', async (t) => {
+  const { registry, cache, push, requestOf, lookup } = await start(t, { refreshAfterMs: () => 0 });
+  const images = slowImages(() => domain);
+  for (const { namespace, image } of images) {
+    push(`slow/${image.slice(image.lastIndexOf('/') + 1, -2)}`);
+    await lookup(namespace, image);
+  }
+  push('shop/app');
+  await lookup('shop', `${domain}/shop/app:1`);
+  registry.faults.add(/slow/, { kind: 'hold' });
+  const before = registry.requests.length;
+  for (const { namespace, image } of images) cache.peek(requestOf(namespace, image));
+  cache.peek(requestOf('shop', `${domain}/shop/app:1`));
+  await registry.waitFor(() => registry.requests.slice(before).some(({ path }) => path.includes('shop/app')));
+  push('shop/new');
+  t.equal((await lookup('shop', `${domain}/shop/new:1`)).error, undefined);
+});
