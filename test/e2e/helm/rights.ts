@@ -18,6 +18,7 @@ const parts = new Set(['webhook', 'controller', 'clean']);
 
 /** Rights that no request here shows: their situations do not occur, or not in each run. */
 const rare: Readonly<Record<string, string>> = {
+  'clean: delete configmaps': 'no notes of broken images or drifted tags were written',
   'clean: delete reports': 'none were published',
   'clean: create leases': 'no controller has led yet',
   'clean: get pods': 'a pod changed while its gate was removed',
@@ -25,6 +26,7 @@ const rare: Readonly<Record<string, string>> = {
   'controller: approve signers':
     'a check of the API server while an approval is written (plugin CertificateApproval)',
   'controller: sign signers': 'the same for a certificate (plugin CertificateSigning)',
+  'controller: create configmaps': 'the first note of a broken image or a drifted tag',
   'controller: create subjectaccessreviews': 'explain with --as-service-account',
   'controller: get cronjobs': 'explain of a CronJob in a controller pod',
   'controller: create secrets': 'needed by server-side apply, which the audit log has as a patch',
