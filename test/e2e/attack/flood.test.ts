@@ -77,7 +77,8 @@ t.test('a rogue agent cannot flood the warm-up of a webhook', async (t) => {
   const pki = await createPki(t);
   let sent = 0;
   let isCut = false;
-  const [before, after] = `${JSON.stringify(factsOf('r.example/rNUMBER:1'))}\n`.split('NUMBER');
+  const [before, after] =
+    `${JSON.stringify({ ...factsOf('r.example/r:1'), image: 'r.example/rNUMBER:1' })}\n`.split('NUMBER');
   const rogue = await startScripted(t, pki, {
     known: (response) => {
       response.once('close', () => (isCut = true));

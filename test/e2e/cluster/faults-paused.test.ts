@@ -30,8 +30,8 @@ void t.test('a leader that was paused writes nothing when it continues, even if 
   const controllers = new Map<string, Server>();
   const pauseFile = (name: string): string => join(directory, `pause-${name}`);
   for (const name of ['one', 'other']) {
-    // It pauses itself: a stop from outside could fall between the check of the Lease and the write.
-    const env = { PAUSE_AT: 'gates/decided', PAUSE_FILE: pauseFile(name) };
+    // It pauses itself after a write, while many others are decided and wait for their turn.
+    const env = { PAUSE_AT: 'gates/opened', PAUSE_FILE: pauseFile(name) };
     const options = { name, entry: stoppingController, env, settings: slow };
     controllers.set(name, await faultTest.controller(options));
   }
