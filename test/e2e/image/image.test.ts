@@ -139,5 +139,5 @@ function run(program: string, args: readonly string[], cwd = '/'): Output {
 }
 
 function timeless(text: string): string {
-  return text.replaceAll(/"(time|freshUntil)": ?"[^"]*"/g, '"$1":""');
+  return text.replaceAll(/"(time|confirmedAt)": ?"[^"]*"/g, '"$1":""');
 }
