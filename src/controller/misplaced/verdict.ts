@@ -30,7 +30,7 @@ export type Verdict =
   | { readonly kind: 'later'; readonly ms?: number };
 
 /** For pods that wait for other pods of their workload. */
-const waitForOthersMs = 15_000;
+const waitForOthersMs = 5_000;
 /** The cache shows a change by then. */
 export const cacheLagMs = 5_000;
 
