@@ -65,7 +65,7 @@ export class Evictions {
     this.#evicted = new Map([...this.#evicted].filter(([, { at }]) => serverNow() - at < settleMs));
     const evicted = [...this.#evicted.values()].filter(({ workload }) => workload === top.uid);
     const pods = this.#podsOf([owner?.uid ?? '', ...evicted.map((each) => each.owner)]);
-    const since = Math.min(...evicted.map(({ at }) => at));
+    const since = successorsSince(Math.min(...evicted.map(({ at }) => at)));
     const successors = pods.filter(({ ready, createdAt }) => ready && createdAt >= since).length;
     const most = maxUnavailable(Math.max(wanted, pods.length), configuration().misplacedPodsShare);
     return evicted.length - successors < most;
@@ -75,14 +75,18 @@ export class Evictions {
   add({ uid, owner }: RunningPod, cause: Cause, at: number): void {
     this.#evicted.set(uid, { workload: cause.uid, owner: owner?.uid ?? '', at });
     const key = keyOf(cause);
-    // Times in objects are whole seconds.
-    if (!this.#causes.has(key)) this.#causes.set(key, Math.floor((at - marginMs) / 1000) * 1000);
+    if (!this.#causes.has(key)) this.#causes.set(key, successorsSince(at));
   }
 
   #podsOf(owners: readonly string[]): readonly RunningPod[] {
     const pods = [...this.#leading.caches.runningPods.values()];
     return pods.filter(({ owner }) => owners.includes(owner?.uid ?? ''));
   }
+}
+
+/** Times in objects are whole seconds: a successor of the same second seems older than the eviction. */
+function successorsSince(evictedAt: number): number {
+  return Math.floor((evictedAt - marginMs) / 1000) * 1000;
 }
 
 function keyOf({ uid, digests, architecture }: Cause): string {

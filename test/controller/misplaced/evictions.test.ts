@@ -53,6 +53,16 @@ t.test('a pod created in the second of the first eviction is a successor', async
   t.equal(world.events.at(-1)?.reason, 'MisplacedPodAgain');
 });
 
+t.test('a ready successor of the second of the eviction makes room for the next eviction', async (t) => {
+  const world = await withPods(t, 4);
+  await world.afterGrace();
+  t.equal(world.pods().length, 3);
+  const createdAt = Math.floor(world.now() / 1000) * 1000 - 1000;
+  putPod(world.store, 'next', { node: 'amd-1', createdAt, ready: true });
+  await world.after(20_000);
+  t.equal(world.pods().length, 3, 'the next is evicted');
+});
+
 t.test('a successor that never becomes ready delays the others for a bounded time', async (t) => {
   const world = await withPods(t, 4);
   await world.afterGrace();
