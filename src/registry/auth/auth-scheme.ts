@@ -1,7 +1,4 @@
-/** How to authenticate at an endpoint, remembered so that the next request needs no challenge. */
-import { BoundedMap } from '../../async/bounded-map.ts';
-import type { MatchedCredential } from '../../credentials/credential.ts';
-import type { Endpoint } from '../endpoints/endpoint.ts';
+/** How to authenticate for a repository, by the challenge of an endpoint. */
 import {
   InvalidChallenge,
   parseChallenges,
@@ -13,9 +10,7 @@ import { validateRealm } from './realm.ts';
 
 export interface ChallengedRequest {
   readonly url: URL;
-  readonly endpoint: Endpoint;
   readonly repository: string;
-  readonly credential?: MatchedCredential | undefined;
 }
 
 export interface BearerScheme {
@@ -56,63 +51,7 @@ export function authSchemeOf(
   };
 }
 
-/** Image references choose endpoints and repositories, so there could be any number. About 0.5 KiB each. */
-const maxSchemes = 4096;
-
-interface General {
-  readonly scheme: AuthScheme;
-  /** The challenged repository. */
-  readonly repository: string;
-}
-
-/**
- * Schemes by endpoint and repository. One path of a registry may belong to an attacker and name any realm. So
- * a scheme serves another repository only if no credential can reach that realm: for anonymous requests, or
- * if the realm is the registry itself. The first such scheme stays until it fails for another repository, so
- * that an attacker cannot replace one that works.
- */
-export class ChallengeCache {
-  readonly #exact = new BoundedMap<string, AuthScheme>(maxSchemes);
-  readonly #general = new BoundedMap<string, General>(maxSchemes);
-
-  recall(request: ChallengedRequest): AuthScheme | undefined {
-    const exact = this.#exact.get(exactKey(request));
-    if (exact) return exact;
-    const general = this.#general.get(baseOf(request))?.scheme;
-    if (general?.scheme !== 'bearer') return general;
-    if (request.credential && !isSameServer(request.url, general.realm)) return undefined;
-    // Some registries require another scope than the path's; that scope holds for one repository only.
-    return { ...general, scopes: [repositoryScope(request.repository)] };
-  }
-
-  learn(request: ChallengedRequest, scheme: AuthScheme): void {
-    this.#exact.set(exactKey(request), scheme);
-    const base = baseOf(request);
-    const { repository } = request;
-    const teacher = this.#general.peek(base)?.repository ?? repository;
-    if (teacher === repository) this.#general.set(base, { scheme, repository });
-  }
-
-  /** The recalled scheme led to no access. One that was learned from another repository is forgotten. */
-  failed(request: ChallengedRequest): void {
-    if (!this.#exact.has(exactKey(request))) this.#general.delete(baseOf(request));
-  }
-
-  clear(): void {
-    this.#exact.clear();
-    this.#general.clear();
-  }
-}
-
 /** Whether a realm is on the server of the request: same scheme, host and port. */
 export function isSameServer(url: URL, realm: URL): boolean {
   return realm.host === url.host && realm.protocol === url.protocol;
-}
-
-function baseOf({ endpoint, url }: ChallengedRequest): string {
-  return `${url.protocol} ${endpoint.base} ${endpoint.namespace}`;
-}
-
-function exactKey(request: ChallengedRequest): string {
-  return `${baseOf(request)} ${request.repository}`;
 }

@@ -5,13 +5,14 @@
  * A credential is sent only to the endpoint itself or to its validated realm, and only if the endpoint
  * accepts credentials. A host that an endpoint redirected to gets none, whatever it answers.
  */
+import { BoundedMap } from '../../async/bounded-map.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import { endpointReach } from '../../http/reach/reach.ts';
 import { reveal } from '../../telemetry/secret.ts';
 import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
-import { authSchemeOf, ChallengeCache, type AuthScheme } from './auth-scheme.ts';
+import { authSchemeOf, type AuthScheme } from './auth-scheme.ts';
 import { sameScopes } from './challenge.ts';
 import { TokenSource, type AuthParts, type GrantedToken } from './token-source.ts';
 import { basic } from './token.ts';
@@ -27,12 +28,19 @@ interface Authorization {
   readonly granted?: GrantedToken;
 }
 
+/** Image references choose endpoints and repositories, so there could be any number. About 0.5 KiB each. */
+const maxSchemes = 4096;
+
 const none: Authorization = { header: undefined, credentialUsed: false };
 
 export class Authenticator {
   readonly #client: GuardedClient;
   readonly #tokens: TokenSource;
-  readonly #challenges = new ChallengeCache();
+  /**
+   * By endpoint and repository, so that the next request needs no challenge. One path of a registry may belong
+   * to an attacker and name any realm, so the challenge of one repository never counts for another.
+   */
+  readonly #schemes = new BoundedMap<string, AuthScheme>(maxSchemes);
 
   constructor(parts: AuthParts) {
     this.#client = parts.client;
@@ -41,15 +49,15 @@ export class Authenticator {
 
   /** Sends a request, and again with an authorization if challenged. A 401 means it did not suffice. */
   async send(request: EndpointRequest, signal: AbortSignal): Promise<AuthenticatedResponse> {
-    const known = this.#challenges.recall(request);
+    const key = schemeKey(request);
+    const known = this.#schemes.get(key);
     const first = known ? await this.#authorizeFirst(request, known, signal) : none;
     const response = await this.#sendWith(request, first, signal);
     if (response.status !== 401 || response.moved) return response;
     this.#tokens.forget(first.granted);
-    if (known) this.#challenges.failed(request);
     const scheme = authSchemeOf(request, response.headers['www-authenticate'] ?? [], response.remoteAddress);
     if (!scheme) return response;
-    this.#challenges.learn(request, scheme);
+    this.#schemes.set(key, scheme);
     if (!mayHelp(scheme, first)) return response;
     const second = await this.#authorize(request, scheme, signal);
     if (second.header === undefined) return response;
@@ -58,7 +66,7 @@ export class Authenticator {
     return last;
   }
 
-  /** By an earlier scheme. A failing token server must not delay other repositories again. */
+  /** By an earlier scheme, which is forgotten if it fails: the registry may name another token server now. */
   async #authorizeFirst(
     request: EndpointRequest,
     known: AuthScheme,
@@ -67,7 +75,7 @@ export class Authenticator {
     try {
       return await this.#authorize(request, known, signal);
     } catch (error) {
-      this.#challenges.failed(request);
+      this.#schemes.delete(schemeKey(request));
       throw error;
     }
   }
@@ -75,7 +83,7 @@ export class Authenticator {
   /** Forgets tokens and the schemes of endpoints. */
   clear(): void {
     this.#tokens.clear();
-    this.#challenges.clear();
+    this.#schemes.clear();
   }
 
   async #authorize(
@@ -119,6 +127,10 @@ export class Authenticator {
     );
     return { ...response, credentialUsed };
   }
+}
+
+function schemeKey({ endpoint, url, repository }: EndpointRequest): string {
+  return `${url.protocol} ${endpoint.base} ${endpoint.namespace} ${repository}`;
 }
 
 /** Whether this scheme differs from the rejected authorization. A cached token may be revoked. */

@@ -5,8 +5,8 @@
  * - https, or http if the registry itself was requested by http; no user info.
  * - The host may be any host: the registry itself, or one of another domain. containerd has no rule here;
  *   go-containerregistry (`pkg/v1/remote/transport/bearer.go`) also requires the registry's last two labels.
- *   So a registry decides which host receives the credential that it would receive itself. A realm of another
- *   host holds for one repository (`auth-scheme.ts`).
+ *   So a registry decides which host receives the credential that it would receive itself. A realm holds only
+ *   for the repository that named it (`authenticator.ts`).
  * - The address may not be nearer than the registry's own (`isForbiddenAddress`): never metadata, link-local
  *   or unspecified, loopback only from loopback, private only from private or loopback. Literals are checked
  *   here as Node will dial them, so that `https://2130706433/` counts as 127.0.0.1. Names are checked after
