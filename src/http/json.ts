@@ -59,26 +59,40 @@ export function asText(value: unknown): string | undefined {
   return typeof value === 'string' && value.length <= maxTextLength ? value : undefined;
 }
 
-const [quote, backslash, comma, openBrace, closeBrace, openBracket, closeBracket] = Buffer.from('"\\,{}[]');
-
-/** One pass over bytes outside of strings: commas and containers bound the number of values. */
 function checkStructure(bytes: Uint8Array): number {
+  const { values, depth } = sizeOfJson(bytes);
+  if (depth > maxDepth) throw new InvalidDocument(`it nests deeper than ${maxDepth}`);
+  if (values > maxValues) throw new TooManyValues(`it has more than ${maxValues} values`);
+  return values;
+}
+
+export interface JsonSize {
+  readonly values: number;
+  /** Of objects. */
+  readonly keys: number;
+  readonly depth: number;
+}
+
+const [quote, backslash, comma, colon, openBrace, closeBrace, openBracket, closeBracket] =
+  Buffer.from('"\\,:{}[]');
+
+/** Counts what a JSON text has, before it is parsed. One pass over the bytes outside of strings. */
+export function sizeOfJson(bytes: Uint8Array): JsonSize {
   let values = 1;
+  let keys = 0;
   let level = 0;
-  let inString = false;
-  for (let index = 0; index < bytes.length; index += 1) {
-    const byte = bytes[index];
-    if (inString) {
-      if (byte === backslash) index += 1;
-      else if (byte === quote) inString = false;
-    } else if (byte === quote) inString = true;
-    else if (byte === comma) values += 1;
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === quote) {
+      for (at += 1; at < bytes.length && bytes[at] !== quote; at += 1) if (bytes[at] === backslash) at += 1;
+    } else if (byte === comma) values += 1;
+    else if (byte === colon) keys += 1;
     else if (byte === openBrace || byte === openBracket) {
       values += 1;
       level += 1;
+      depth = Math.max(depth, level);
     } else if (byte === closeBrace || byte === closeBracket) level -= 1;
-    if (level > maxDepth) throw new InvalidDocument(`it nests deeper than ${maxDepth}`);
-    if (values > maxValues) throw new TooManyValues(`it has more than ${maxValues} values`);
   }
-  return values;
+  return { values, keys, depth };
 }

@@ -23,8 +23,8 @@ export const maxReviewBytes = 2 * 3 * 1024 * 1024 + 1024 * 1024;
 const defaultBodyTimeoutMs = 10_000;
 
 /**
- * All bodies that are read or being answered. With the objects parsed from them, they have up to three times
- * as many bytes; the rest of the process has 130 MiB, and a pod's limit is 384 MiB.
+ * All bodies that are read or being answered, and the answers. With the objects parsed from them, they have up
+ * to three times as many bytes; the rest of the process has 130 MiB, and a pod's limit is 384 MiB.
  */
 export const maxBodiesBytes = 64 * 1024 * 1024;
 
@@ -114,20 +114,25 @@ class Reviews {
       return this.refuse(ctx, 'content-type', 'the content type must be application/json');
     const { clock, counters, bodyTimeoutMs: timeoutMs = defaultBodyTimeoutMs } = this.#options;
     const share = this.#budget.open();
+    // The answer counts until it is sent: a slow client holds it in memory.
+    ctx.res.once('close', () => share.release());
     try {
       const body = await readBody(ctx.req, { maxBytes: maxReviewBytes, timeoutMs, share });
       const started = clock.monotonic();
-      if (!share.grow(parsedBytes(body)))
-        return this.refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');
-      send(ctx, formatReview(await answer(parseReview(body))));
+      if (!share.grow(parsedBytes(body))) return this.#overloaded(ctx);
+      const text = formatReview(await answer(parseReview(body)));
+      if (!share.grow(text.length)) return this.#overloaded(ctx);
+      send(ctx, text);
       counters.seconds.observe((clock.monotonic() - started) / 1000);
     } catch (error) {
       if (error instanceof BadReview) this.refuse(ctx, error.code, error.message);
       else if (error instanceof BodyError) this.refuse(ctx, reasonOf(error), error.message);
       else throw error;
-    } finally {
-      share.release();
     }
+  }
+
+  #overloaded(ctx: Koa.Context): void {
+    this.refuse(ctx, 'overloaded', 'too many reviews are in progress; try again');
   }
 
   refuse(ctx: Koa.Context, reason: BadRequestReason, message: string): void {

@@ -3,6 +3,7 @@
  * API server refuses an answer with another apiVersion, kind or uid than its request.
  */
 import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts';
+import { sizeOfJson } from '../http/json.ts';
 import { isRecord } from '../names/values.ts';
 
 export type BadReviewCode = 'not-json' | 'not-a-review' | 'too-large';
@@ -41,8 +42,8 @@ export function parseReview(body: Buffer): AdmissionRequest {
   return request as unknown as AdmissionRequest;
 }
 
-/** Smaller bodies cannot have many values. */
-const countedFromBytes = 64 * 1024;
+/** Smaller bodies cannot have many values: at most 700 empty objects. */
+const countedFromBytes = 2048;
 
 /**
  * The largest pod that etcd stores (1.5 MiB) has fewer than 200,000 values, and an update has it twice. A
@@ -57,25 +58,9 @@ const bytesPerKey = 96;
 /** @returns roughly, the memory of the parsed body @throws BadReview `too-large` for too many values */
 export function parsedBytes(body: Buffer): number {
   if (body.length < countedFromBytes) return 0;
-  const { values, keys } = countValues(body);
+  const { values, keys } = sizeOfJson(body);
   if (values > maxValues) throw new BadReview('too-large', `the body has more than ${maxValues} values`);
   return values * bytesPerValue + keys * bytesPerKey;
-}
-
-const [quote, backslash, comma, brace, bracket, colon] = Buffer.from('"\\,{[:');
-
-/** Counts the values and keys of a JSON text by what precedes and follows them. */
-function countValues(body: Buffer): { readonly values: number; readonly keys: number } {
-  let values = 1;
-  let keys = 0;
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at];
-    if (byte === quote) {
-      for (at += 1; at < body.length && body[at] !== quote; at += 1) if (body[at] === backslash) at += 1;
-    } else if (byte === comma || byte === brace || byte === bracket) values += 1;
-    else if (byte === colon) keys += 1;
-  }
-  return { values, keys };
 }
 
 function parseJson(body: Buffer): unknown {

@@ -50,6 +50,9 @@ export function skipped(
   warnings: readonly string[],
 ): PlacementDecision {
   const rule = `skip-${skip}` as const;
+  // Nobody expects this; every other reason is stated in the pod or the policy.
+  const unexpected =
+    skip === 'too-many-terms' ? [`archwright: this pod is not placed: ${describeRule(rule)}`] : [];
   return {
     ...noAdditions,
     outcome: 'skipped',
@@ -57,7 +60,7 @@ export function skipped(
     ...(template === undefined ? {} : { template }),
     os: operatingSystemOf(pod.spec),
     images: [],
-    warnings,
+    warnings: [...warnings, ...unexpected],
     reasons: [reason(rule, describeRule(rule))],
   };
 }

@@ -86,6 +86,10 @@ for (const [name, [{ spec, metadata, more }, skip]] of Object.entries(cases)) {
     } else {
       t.equal(decision.outcome, 'skipped');
       t.equal(decision.reasons[0]?.rule, `skip-${skip}`);
+      const warnings =
+        skip === 'too-many-terms' ? [/^archwright: this pod is not placed: .*500 required/] : [];
+      t.match(decision.warnings, warnings);
+      t.equal(decision.warnings.length, warnings.length);
       t.not(decision.reasons[0]?.message, '');
       t.strictSame(patchPod(pod, decision), []);
     }
