@@ -4,8 +4,12 @@ import type { Clock } from './clock.ts';
 import { unlessAborted } from './wait.ts';
 
 export interface RateLimiter {
-  /** Resolves in the order of the calls, when the caller may go on. @throws the signal's reason */
-  take(signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves in the order of the calls, when the caller may go on.
+   * @param count default: 1; at most the burst
+   * @throws the signal's reason
+   */
+  take(signal: AbortSignal, count?: number): Promise<void>;
   /**
    * Takes tokens and returns 0, or returns the milliseconds until there are enough. Ignores `take`'s queue.
    * @param count default: 1
@@ -43,14 +47,14 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateL
     return 0;
   }
 
-  async function take(signal: AbortSignal): Promise<void> {
+  async function take(signal: AbortSignal, count = 1): Promise<void> {
     signal.throwIfAborted();
     const before = last;
     const turn = Promise.withResolvers<void>();
     last = turn.promise;
     try {
       await unlessAborted(before, signal);
-      for (let ms = tryTake(); ms > 0; ms = tryTake()) await clock.sleep(Math.ceil(ms), signal);
+      for (let ms = tryTake(count); ms > 0; ms = tryTake(count)) await clock.sleep(Math.ceil(ms), signal);
     } finally {
       // A caller that gives up leaves the queue, and the next one still waits for those before it.
       void before.then(turn.resolve);

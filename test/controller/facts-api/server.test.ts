@@ -8,6 +8,7 @@ import { failedFacts } from '../../../src/images/facts/facts.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { scrub } from '../../../src/telemetry/scrub.ts';
 import { factsOf } from '../../support/facts.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
 import { connectedStore } from '../../kube/support.ts';
 import { send } from '../../serving/support.ts';
 import { readableLog } from '../../support/captured.ts';
@@ -25,7 +26,7 @@ const request = (more: object = {}): Record<string, unknown> => ({
 
 const refusal = 'connect ECONNREFUSED 10.0.0.7:5000';
 
-async function server(t: Test, hold: () => Promise<unknown> = () => Promise.resolve()) {
+async function server(t: Test, hold: () => Promise<unknown> = () => Promise.resolve(), clock = systemClock) {
   const { store, client } = await connectedStore(t);
   const requests: FactsRequest[] = [];
   const { log, lines } = readableLog();
@@ -42,7 +43,7 @@ async function server(t: Test, hold: () => Promise<unknown> = () => Promise.reso
         of.uses.map(({ image }) => [image, image.includes('closed') ? failed(image) : factsOf(image)]),
       );
     },
-    clock: systemClock,
+    clock,
     log,
     metrics,
   });
@@ -201,6 +202,25 @@ t.test('a busy namespace does not delay others, and gets 429 beyond its limit', 
   const codes = (await Promise.all(busy)).map(({ status }) => status);
   clearInterval(release);
   t.same(new Set(codes), new Set([200, 429]));
+});
+
+t.test('the images of a namespace count, not its requests', async (t) => {
+  const clock = createFakeClock();
+  const { store, post, requests, issue } = await server(t, undefined, clock);
+  const images = Array.from({ length: 256 }, (_, index) => ({ image: `app:${index}`, pullPolicy: 'Always' }));
+  const [token, other] = [issue(web), issue('system:serviceaccount:bank:default')];
+  const answers = [1, 2, 3].map(() => post(request({ token, images })));
+  await Promise.race(answers);
+  t.equal((await post(request({ token: other, namespace: 'bank' }))).status, 200);
+  await store.until(() => clock.pending > 0, 'the third request waits');
+  t.equal(requests.filter(({ namespace }) => namespace === 'shop').length, 2, '600 images at once');
+  await clock.advance(1000);
+  t.equal(requests.length, 3);
+  await clock.advance(200);
+  t.same(
+    (await Promise.all(answers)).map(({ status }) => status),
+    [200, 200, 200],
+  );
 });
 
 t.test('if the API server does not respond, the request fails', async (t) => {
