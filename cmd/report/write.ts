@@ -135,12 +135,12 @@ function csvLines(lines: readonly (readonly unknown[])[]): string {
 
 /**
  * RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. In
- * many languages a spreadsheet separates cells at semicolons.
+ * many languages a spreadsheet separates cells at semicolons, and reads full-width signs as plain ones.
  */
 function csvCell(value: unknown): string {
   if (typeof value !== 'string') return value === undefined ? '' : JSON.stringify(value);
   // The sign first: at each space, a look behind would read all spaces before it.
-  const text = value.replaceAll(/^(?=[=+\-@\t\r])|(?=[=+\-@])(?<=[;\r\n] *)/g, "'");
+  const text = value.replaceAll(/^(?=[=+\-@＝＋－＠\t\r])|(?=[=+\-@＝＋－＠])(?<=[;\r\n] *)/g, "'");
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

@@ -48,6 +48,8 @@ t.test('a CSV value stays one cell, and is no formula', async (t) => {
     ['a=b', 'a=b'],
     ['x;=HYPERLINK(1);-1', "x;'=HYPERLINK(1);'-1"],
     ['a; =1', "a; '=1"],
+    ['＝1', "'＝1"],
+    ['＋1;－1; ＠1', "'＋1;'－1; '＠1"],
     ['two\n=1', `"two\n'=1"`],
     ['a; b-1', 'a; b-1'],
     [`;${' '.repeat(200_000)}=1`, `;${' '.repeat(200_000)}'=1`],
