@@ -22,8 +22,12 @@ const goal = { withinMs: 1000, share: 0.99 };
 /** Creates the pods of one wave. */
 type Attack = (world: HostileWorld) => Promise<unknown>[];
 
-const pod = (world: HostileWorld, hosts: number, namespace = 'attacker'): Promise<unknown> =>
-  world.create(namespace, world.tarpit.images(imagesPerPod, hosts));
+const pod = (
+  world: HostileWorld,
+  hosts: number,
+  namespace = 'attacker',
+  images = imagesPerPod,
+): Promise<unknown> => world.create(namespace, world.tarpit.images(images, hosts));
 const several = (count: number, make: (index: number) => Promise<unknown>): Promise<unknown>[] =>
   Array.from({ length: count }, (_, index) => make(index));
 
@@ -34,6 +38,12 @@ const attacks: Readonly<Record<string, Attack>> = {
   '20 such pods at once': (world) => several(20, () => pod(world, imagesPerPod)),
   'such a pod in each of 8 namespaces': (world) =>
     several(8, (index) => pod(world, imagesPerPod, `attacker-${index}`)),
+  ...Object.fromEntries(
+    [40, 100, 200].map((count): [string, Attack] => [
+      `a pod with 64 images of 64 registries in each of ${count} namespaces`,
+      (world) => several(count, (index) => pod(world, 64, `attacker-${index}`, 64)),
+    ]),
+  ),
 };
 
 interface Measured {

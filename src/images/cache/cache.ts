@@ -154,8 +154,9 @@ export class FactsCache {
     const reference = validReference(facts.image);
     if (!reference || isOfPod(facts)) return;
     const known = knownOf(facts, Number.POSITIVE_INFINITY, this.#clock);
-    if (known && isOf(known, reference))
-      this.#know({ key: keyOf({ reference }), scope: sharedScope, owner: '' }, known);
+    if (!known || !isOf(known, reference)) return;
+    this.#lookups.proves({ reference }, facts);
+    this.#know({ key: keyOf({ reference }), scope: sharedScope, owner: '' }, known);
   }
 
   /** A tag names this digest now: facts of other digests are forgotten, and older answers do not count. */

@@ -1,7 +1,8 @@
 /**
  * Lookups in progress. Requests for the same image, scope, namespace and age share one. Each lookup holds a
- * place. Neither a namespace nor a registry host can use the places up (`fair-semaphore.ts`), so pods of other
- * namespaces and images of other registries are looked up at once while one registry keeps its callers waiting.
+ * place. Neither a namespace nor a registry host can use the places up (`fair-semaphore.ts`), nor can many of
+ * both together (`proven-hosts.ts`). So pods of other namespaces and images of other registries are looked up at
+ * once while some registries keep their callers waiting.
  */
 import type { Clock } from '../../async/clock.ts';
 import { FairSemaphore, FairSemaphores, Overloaded, type Leave } from '../../async/fair-semaphore.ts';
@@ -17,6 +18,7 @@ import {
   type LookupOptions,
 } from '../facts/facts.ts';
 import type { FactsMetrics } from './metrics.ts';
+import { ProvenHosts } from './proven-hosts.ts';
 import { keyOf, scopeOf } from './scope.ts';
 
 export interface LookupLimits {
@@ -49,6 +51,7 @@ export class Lookups {
   readonly #running: SingleFlight<ImageFacts>;
   readonly #places: FairSemaphore;
   readonly #placesOfHosts: FairSemaphores;
+  readonly #hosts: ProvenHosts;
   #isClosed = false;
 
   constructor(options: LookupsOptions) {
@@ -60,6 +63,7 @@ export class Lookups {
     this.#running = new SingleFlight({ limit: { ms: limits.timeoutMs, clock } });
     this.#places = new FairSemaphore({ places: limits.places, maxWaiting });
     this.#placesOfHosts = new FairSemaphores({ places: limits.placesPerHost, maxWaiting });
+    this.#hosts = new ProvenHosts(limits.places);
   }
 
   get size(): number {
@@ -104,12 +108,17 @@ export class Lookups {
     const { image } = request;
     try {
       const facts = await unlessAborted(this.#source.lookup(request, options), options.signal);
+      this.proves(request, facts);
       // Warnings and events contain less.
       if (facts.error) this.#log.info({ image, ...facts.error }, 'an image could not be looked up');
       return facts;
     } catch (error) {
       if (this.#isClosed) return this.#failed(image, 'unavailable', 'the program is ending');
-      if (error instanceof RunTimeout) return this.#failed(image, 'timeout', error.message);
+      if (error instanceof RunTimeout) {
+        const failed = this.#failed(image, 'timeout', error.message);
+        this.proves(request, failed);
+        return failed;
+      }
       // A source answers with an error and does not throw one: this is a fault of ours.
       this.#log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
       return this.#failed(image, 'unavailable', 'the lookup of the image failed unexpectedly; see the log');
@@ -122,21 +131,38 @@ export class Lookups {
     await this.#running.close(new Error('the program is ending'));
   }
 
-  #tryEnter({ namespace = '', reference }: ImageRequest): Leave | undefined {
-    const leaveHost = this.#placesOfHosts.tryEnter(reference.domain, namespace);
-    const leave = leaveHost && this.#places.tryEnter(namespace);
-    if (leave) return both(leave, leaveHost);
-    leaveHost?.();
-    return undefined;
+  /** Facts that are learned from elsewhere prove their registry host too. */
+  proves({ reference: { domain } }: Pick<ImageRequest, 'reference'>, facts: ImageFacts): void {
+    this.#hosts.record(domain, facts);
+  }
+
+  #tryEnter({ namespace = '', reference: { domain } }: ImageRequest): Leave | undefined {
+    const leaves: Leave[] = [];
+    for (const enter of [
+      () => this.#hosts.tryEnter(domain, namespace),
+      () => this.#placesOfHosts.tryEnter(domain, namespace),
+      () => this.#places.tryEnter(namespace),
+    ]) {
+      const leave = enter();
+      if (!leave) {
+        all(leaves)();
+        return undefined;
+      }
+      leaves.push(leave);
+    }
+    return all(leaves);
   }
 
   /** Callers wait at a slow host without a place that others need. @throws Overloaded, or the reason */
-  async #enter({ namespace = '', reference }: ImageRequest, signal: AbortSignal): Promise<Leave> {
-    const leaveHost = await this.#placesOfHosts.enter(reference.domain, namespace, signal);
+  async #enter({ namespace = '', reference: { domain } }: ImageRequest, signal: AbortSignal): Promise<Leave> {
+    const leaves: Leave[] = [];
     try {
-      return both(await this.#places.enter(namespace, signal), leaveHost);
+      leaves.push(await this.#hosts.enter(domain, namespace, signal));
+      leaves.push(await this.#placesOfHosts.enter(domain, namespace, signal));
+      leaves.push(await this.#places.enter(namespace, signal));
+      return all(leaves);
     } catch (error) {
-      leaveHost();
+      all(leaves)();
       throw error;
     }
   }
@@ -164,9 +190,8 @@ function keyOfLookup(request: ImageRequest): string {
   return [keyOf(request), scopeOf(request), namespace, maxAgeMs].join(' ');
 }
 
-function both(first: Leave, second: Leave): Leave {
+function all(leaves: readonly Leave[]): Leave {
   return () => {
-    first();
-    second();
+    for (const leave of leaves) leave();
   };
 }

@@ -1,4 +1,4 @@
-/** Attack: pods of eight namespaces name slow images, to block the lookups of others. */
+/** Attack: pods of many namespaces name slow images, to block the lookups of others. */
 import t, { type Test } from 'tap';
 import { FactsCache, type FactsCacheOptions } from '../../../src/images/cache/cache.ts';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
@@ -54,8 +54,10 @@ for (const [name, domainOf] of [
   t.test(`slow images ${name} do not delay other namespaces`, async (t) => {
     const { registry, push, lookup } = await start(t);
     registry.faults.add(/slow/, { kind: 'hold' });
+    push('shop/first');
+    await lookup('shop', `${domain}/shop/first:1`);
     void Promise.allSettled(slowImages(domainOf).map(({ namespace, image }) => lookup(namespace, image)));
-    await registry.waitFor(() => registry.requests.length >= 16);
+    await registry.waitFor(() => registry.requests.length >= 1 + namespaces.length);
     for (let index = 0; index < 10; index += 1) {
       push(`shop/app-${index}`);
       t.equal((await lookup('shop', `${domain}/shop/app-${index}:1`)).error, undefined);
@@ -63,8 +65,35 @@ for (const [name, domainOf] of [
   });
 }
 
+t.test('slow images of 200 namespaces and registries leave places for registries that work', async (t) => {
+  const { registry, push, lookup } = await start(t);
+  push('shop/first');
+  await lookup('shop', `${domain}/shop/first:1`);
+  const { promise: event, resolve: answer } = Promise.withResolvers<void>();
+  registry.faults.add(/slow/, { kind: 'after', event });
+  const slow = Array.from({ length: 800 }, (_, index) =>
+    lookup(`attacker-${index % 200}`, `host-${index % 100}.example/slow/app-${index}:1`),
+  );
+  await registry.waitFor(() => registry.requests.length >= 1 + 16);
+  for (let index = 0; index < 10; index += 1) {
+    push(`shop/app-${index}`);
+    t.equal((await lookup('shop', `${domain}/shop/app-${index}:1`)).error, undefined);
+  }
+  t.equal(registry.requests.filter(({ path }) => path.includes('slow')).length, 16, 'they share a few');
+
+  const names = Array.from({ length: 12 }, (_, index) => `new-${index}`);
+  for (const name of names) push(`team/${name}`);
+  const waiting = names.map((name) => lookup('team', `new.example/team/${name}:1`));
+  answer();
+  for (const { error } of await Promise.all(waiting)) t.equal(error, undefined, 'a new registry is proven');
+  await Promise.allSettled(slow);
+});
+
 t.test('lookups per registry are limited', async (t) => {
-  const { registry, lookup } = await start(t, { lookupsPerHost: 6 });
+  const { registry, push, lookup } = await start(t, { lookupsPerHost: 6 });
+  push('shop/first');
+  await lookup('shop', `${domain}/shop/first:1`);
+  registry.clearRequests();
   registry.faults.add(/slow/, { kind: 'hold' });
   void Promise.allSettled(slowImages(() => domain).map(({ namespace, image }) => lookup(namespace, image)));
   await registry.waitFor(() => registry.requests.length === 6);
