@@ -58,6 +58,7 @@ export function decide(input: PlacementInput): PlacementDecision {
       ...placementMistakes(input),
       ...draft.warnings,
       ...ownTermWarnings(now, required),
+      ...labels.warnings,
       ...classes.warnings,
       ...nodes.warnings,
       ...preference.warnings,

@@ -4,6 +4,8 @@ import { isLabelValue } from '../../names/labels.ts';
 import { printable } from '../../names/printable.ts';
 import { own } from '../../names/values.ts';
 import type { Policy } from '../../policy/effective/policy.ts';
+import type { OwnFields } from '../decision.ts';
+import { excludesLabel } from './terms.ts';
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -18,6 +20,28 @@ export function matchedNodeLabels(policy: Policy, podLabels: Labels | null | und
     if (isLabelValue(value)) labels[key] = value;
   }
   return labels;
+}
+
+/**
+ * The labels that a node of the pod's own constraints can have, and those that none can have: with these, the
+ * pod could run nowhere. Architectures are decided with those of the images.
+ */
+export function possibleLabels(
+  wanted: Labels,
+  { nodeSelector, terms }: Pick<OwnFields, 'nodeSelector' | 'terms'>,
+): { readonly matched: Labels; readonly contradicted: Labels } {
+  if (wanted === none) return { matched: none, contradicted: none };
+  const isContradicted = ([key, value]: readonly [string, string]): boolean => {
+    if (isArchitectureKey(key)) return false;
+    const chosen = own(nodeSelector, key);
+    if (chosen !== undefined && chosen !== value) return true;
+    return terms !== undefined && terms.length > 0 && terms.every((term) => excludesLabel(term, key, value));
+  };
+  const entries = Object.entries(wanted);
+  return {
+    matched: Object.fromEntries(entries.filter((entry) => !isContradicted(entry))),
+    contradicted: Object.fromEntries(entries.filter(isContradicted)),
+  };
 }
 
 /** Those that name an architecture. */

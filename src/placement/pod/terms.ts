@@ -86,6 +86,19 @@ export function permits(term: NodeSelectorTerm, architecture: string): boolean {
   return true;
 }
 
+/** Whether a term matches no node with this label. */
+export function excludesLabel({ matchExpressions }: NodeSelectorTerm, label: string, value: string): boolean {
+  return (matchExpressions ?? []).some(({ key, operator, values = [] }) => {
+    if (key !== label) return false;
+    if (operator === 'In') return !values.includes(value);
+    if (operator === 'NotIn') return values.includes(value);
+    if (operator === 'Exists') return false;
+    const [bound = ''] = values;
+    if (operator === 'Gt') return !(Number(value) > Number(bound));
+    return operator === 'DoesNotExist' || !(Number(value) < Number(bound));
+  });
+}
+
 export function permittedBy(terms: Terms | undefined, architecture: string): boolean {
   return terms === undefined || terms.some((term) => permits(term, architecture));
 }

@@ -2,6 +2,7 @@
 import {
   matchedNodeLabels,
   namedArchitectureLabels,
+  possibleLabels,
   withinNamed,
   type Labels,
 } from '../pod/matched-labels.ts';
@@ -29,6 +30,8 @@ export interface RuleInput extends PlacementInput {
   readonly common: readonly string[] | undefined;
   /** Labels of the pod that its node must have, and those of them that name an architecture. */
   readonly matchedLabels: Labels;
+  /** Others, which its own constraints exclude. */
+  readonly contradictedLabels: Labels;
   readonly matchedArchitectures: Labels;
   readonly preferences: readonly Preference[];
 }
@@ -40,19 +43,21 @@ export function ruleInputOf(input: PlacementInput, uses: readonly ImageUse[]): R
   const os = operatingSystemOf(pod.spec);
   const images = verdictsOf(uses, os, input.facts, nodes, schedulable);
   const fit = withinClasses(commonArchitectures(images, schedulable), images, nodes, os);
-  const matchedLabels = matchedNodeLabels(policy, pod.metadata?.labels);
-  const matchedArchitectures = namedArchitectureLabels(matchedLabels);
   const recorded = recordedIn(input) ?? (input.before && recordedIn({ ...input, pod: input.before }));
+  const fields = ownFieldsOf(pod.spec, recorded);
+  const labels = possibleLabels(matchedNodeLabels(policy, pod.metadata?.labels), fields);
+  const matchedArchitectures = namedArchitectureLabels(labels.matched);
   return {
     ...input,
     os,
-    fields: ownFieldsOf(pod.spec, recorded),
+    fields,
     recorded,
     removed: input.waiting ? recordedWidened(input) : undefined,
     images,
     fit,
     common: withinNamed(withinAllowed(fit.architectures, policy), matchedArchitectures),
-    matchedLabels,
+    matchedLabels: labels.matched,
+    contradictedLabels: labels.contradicted,
     matchedArchitectures,
     preferences: preferencesOf(pod.metadata, policy),
   };

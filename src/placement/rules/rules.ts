@@ -48,6 +48,7 @@ export const rules = {
   'unknown-image-recorded': 'An image of a DaemonSet is unknown: the recorded architectures stay required.',
   'require-node-labels': 'Labels that nodes of a required architecture must have.',
   'match-node-labels': 'Labels of the pod that its node must have with the same value.',
+  'match-node-labels-left-out': "Labels of the pod that the pod's own node constraints exclude.",
   'pullable-nodes': 'Nodes that cannot pull one of the images are excluded (`requirePullableNodes`).',
   'pullable-nodes-left-out':
     'Nodes that cannot pull are not excluded: no others remain, they are too many or unknown, or the pod names a node.',

@@ -9,7 +9,11 @@ import type { RuleInput } from '../input.ts';
 import { reason, type Draft } from '../rules.ts';
 
 export function nodeLabelsOf(
-  { policy, matchedLabels }: Pick<RuleInput, 'policy' | 'matchedLabels'>,
+  {
+    policy,
+    matchedLabels,
+    contradictedLabels,
+  }: Pick<RuleInput, 'policy' | 'matchedLabels' | 'contradictedLabels'>,
   // Nodes of the architectures that the pod named itself need no labels.
   { keptArchitectures: kept = [] }: Pick<Draft, 'keptArchitectures'>,
   required: readonly string[] | undefined,
@@ -21,7 +25,15 @@ export function nodeLabelsOf(
   );
   if (Object.keys(matchedLabels).length > 0)
     reasons.push(reason('match-node-labels', describeLabels(matchedLabels)));
-  return { byArchitecture, reasons };
+  const left = describeLabels(contradictedLabels);
+  if (left !== '') reasons.push(reason('match-node-labels-left-out', left));
+  const warnings =
+    left === ''
+      ? []
+      : [
+          `archwright: the pod's own node constraints exclude nodes with ${left} (matchNodeLabels): it is left out`,
+        ];
+  return { byArchitecture, reasons, warnings };
 }
 
 /** Architectures without required labels are omitted. */

@@ -39,7 +39,7 @@ test('matched labels of a pod are required of its node', async (t) => {
 
 test('labels of architectures are required of their nodes', async (t) => {
   const policy = { ...defaultPolicy, architectures: { arm64: rules({ pool: 'arm' }), amd64: rules({}) } };
-  const input = { policy, matchedLabels: {} };
+  const input = { policy, matchedLabels: {}, contradictedLabels: {} };
   const { byArchitecture } = nodeLabelsOf(input, {}, ['amd64', 'arm64', 'constructor']);
   t.strictSame(byArchitecture, { arm64: { pool: 'arm' } });
   t.strictSame(nodeLabelsOf(input, {}, undefined).byArchitecture, {});
@@ -136,6 +136,36 @@ for (const [name, [labels, decided, more = {}]] of Object.entries(cases)) {
     t.strictSame(place({ ...input, pod }).patch, []);
     const required = termsOf(pod)?.[0]?.matchExpressions?.filter(({ key }) => key === archLabel);
     if (archLabel in labels) t.strictSame(required, [archIn(labels[archLabel] ?? '')], 'named once');
+  });
+}
+
+const expressions = (key: string, operator: string, ...values: string[]) =>
+  requiring({ matchExpressions: [{ key, operator, values }] });
+
+for (const [name, spec, isLeftOut] of [
+  ['another value in the nodeSelector', { nodeSelector: { rack: 'r2' } }, true],
+  ['the same value in the nodeSelector', { nodeSelector: { rack: 'r1' } }, false],
+  ['another value in its only term', expressions('rack', 'In', 'r2', 'r3'), true],
+  ['a value that is not in', expressions('rack', 'NotIn', 'r1'), true],
+  ['nodes without the label', expressions('rack', 'DoesNotExist'), true],
+  ['nodes with the label', expressions('rack', 'Exists'), false],
+  ['a number below', expressions('rack', 'Lt', '5'), true],
+  [
+    'another value in one of two terms',
+    requiring(termOf(isIn('rack', 'r2')), termOf(isIn('row', '1'))),
+    false,
+  ],
+  ['other labels', expressions('row', 'In', 'r2'), false],
+] as const) {
+  test(`a matched label beside the pod's own constraint: ${name}`, async (t) => {
+    const labels = { rack: 'r1', row: '1' };
+    const policy = { matchNodeLabels: ['rack'] };
+    const input = inputOf(podOf(['a'], spec as Partial<PodSpec>, { labels }), { a: 'arm64' }, policy);
+    const { decision, pod } = place(input);
+    t.strictSame(decision.nodeLabels, isLeftOut ? {} : { rack: 'r1' });
+    t.match(decision.warnings, isLeftOut ? [/exclude nodes with rack=r1 \(matchNodeLabels\)/] : []);
+    t.equal(decision.warnings.length, isLeftOut ? 1 : 0);
+    t.strictSame(place({ ...input, pod }).patch, [], 'the same decision again');
   });
 }
 
