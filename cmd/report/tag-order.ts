@@ -11,9 +11,13 @@ const form = /^(v?)(\d{1,9}(?:\.\d{1,9}){0,3})((?:[-_.][A-Za-z][\w.-]{0,60})?)$/
 const date = /^20\d\d(?:[01]\d(?:[0-3]\d)?)?$/;
 const prerelease = /[-_.](?:alpha|beta|rc|pre|preview|dev|snapshot|nightly|canary|test)(?![a-z])/i;
 
+/** Each costs a lookup. */
+const maxTags = 3;
+
 /**
  * Tags to look at for a newer one, the smallest step first: the newest with the same minor version, the
- * newest with the same major version, and the newest. Pre-releases count as no version.
+ * newest with the same major version, and the newest. If these are the same, the next newest ones follow: the
+ * newest may lack what an older one has. Pre-releases count as no version.
  * @see https://semver.org
  */
 export function newerTags(tag: string, tags: readonly string[]): readonly string[] {
@@ -30,7 +34,7 @@ export function newerTags(tag: string, tags: readonly string[]): readonly string
       version.numbers.slice(0, same).every((each, index) => each === own.numbers[index]),
     )?.name;
   const found = [newestWith(2), newestWith(1), newestWith(0)].filter((name) => name !== undefined);
-  return [...new Set(found)];
+  return [...new Set([...found, ...newer.map(({ name }) => name)])].slice(0, maxTags);
 }
 
 function versionOf(tag: string): Version | undefined {
