@@ -105,20 +105,22 @@ export class Lookups {
 
   /** The answer of the source. Whatever happens, it is an answer. */
   async ask(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+    const started = this.#clock.monotonic();
+    const facts = await this.#answer(request, options);
+    this.#hosts.record(request.reference.domain, facts, this.#clock.monotonic() - started);
+    return facts;
+  }
+
+  async #answer(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
     const { image } = request;
     try {
       const facts = await unlessAborted(this.#source.lookup(request, options), options.signal);
-      this.proves(request, facts);
       // Warnings and events contain less.
       if (facts.error) this.#log.info({ image, ...facts.error }, 'an image could not be looked up');
       return facts;
     } catch (error) {
       if (this.#isClosed) return this.#failed(image, 'unavailable', 'the program is ending');
-      if (error instanceof RunTimeout) {
-        const failed = this.#failed(image, 'timeout', error.message);
-        this.proves(request, failed);
-        return failed;
-      }
+      if (error instanceof RunTimeout) return this.#failed(image, 'timeout', error.message);
       // A source answers with an error and does not throw one: this is a fault of ours.
       this.#log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
       return this.#failed(image, 'unavailable', 'the lookup of the image failed unexpectedly; see the log');
@@ -131,9 +133,9 @@ export class Lookups {
     await this.#running.close(new Error('the program is ending'));
   }
 
-  /** Facts that are learned from elsewhere prove their registry host too. */
+  /** Facts that come from an agent or a file prove their registry host too. */
   proves({ reference: { domain } }: Pick<ImageRequest, 'reference'>, facts: ImageFacts): void {
-    this.#hosts.record(domain, facts);
+    this.#hosts.record(domain, facts, 0);
   }
 
   #tryEnter({ namespace = '', reference: { domain } }: ImageRequest): Leave | undefined {

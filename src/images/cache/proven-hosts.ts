@@ -5,7 +5,7 @@
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { FairSemaphore, type Leave } from '../../async/fair-semaphore.ts';
-import type { FactsErrorCode, ImageFacts } from '../facts/facts.ts';
+import type { ImageFacts } from '../facts/facts.ts';
 
 /** Image references choose hosts. */
 const maxHosts = 4096;
@@ -14,8 +14,8 @@ const maxPlaces = 16;
 /** Each waiting lookup holds some kilobytes. */
 const maxWaiting = 4096;
 
-/** The host kept its caller waiting, or gave no response. */
-const slow: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>(['timeout', 'unavailable']);
+/** A failure after this time: the host kept its caller waiting. */
+const slowMs = 1000;
 
 const nothing: Leave = () => undefined;
 
@@ -30,9 +30,9 @@ export class ProvenHosts {
     this.#places = new FairSemaphore({ places: Math.min(maxPlaces, Math.ceil(places / 4)), maxWaiting });
   }
 
-  /** The result of a lookup at the host. */
-  record(host: string, { error, stale }: Pick<ImageFacts, 'error' | 'stale'>): void {
-    if (error && slow.has(error.code)) this.#proven.delete(host);
+  /** The result of a lookup at the host. A quick failure tells nothing: other repositories may work. */
+  record(host: string, { error, stale }: Pick<ImageFacts, 'error' | 'stale'>, tookMs: number): void {
+    if (error && tookMs >= slowMs) this.#proven.delete(host);
     if (error || stale) return;
     this.#proven.set(host, true);
     this.#waiting.peek(host)?.abort(new Error('the host is proven'));

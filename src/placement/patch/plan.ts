@@ -96,9 +96,8 @@ export function gatedPlan(
     preferred: changeOf(fields.preferred, wanted.preferred, samePreferred),
     tolerations: { kind: 'append', items: tolerations },
     gate: false,
-    ...(withRecord && !addsNothing(added)
-      ? recordThatFits(pod, decided, added, summary)
-      : { record: undefined, summary }),
+    // Also without additions: people ask why the pod was placed as it was.
+    ...(withRecord ? recordThatFits(pod, decided, added, summary) : { record: undefined, summary }),
   };
 }
 

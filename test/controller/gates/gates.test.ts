@@ -93,6 +93,18 @@ t.test('without a fallback architecture, the known images restrict the pod', asy
   ]);
 });
 
+t.test('a pod that gets no architecture keeps a record that says so', async (t) => {
+  const gates = await startGates(t, [gated('web', ['never'])]);
+  await gates.pass(5.1 * minute);
+  await gates.opened(1);
+  const pod = gates.pod('web');
+  t.equal(termsOf(pod), undefined);
+  t.match(
+    pod.metadata?.annotations?.['arch.example/decision'],
+    /"outcome":"fallback".*"never","unavailable"/,
+  );
+});
+
 t.test('the time limit counts from creation, also under a new leader', async (t) => {
   const time = createFakeClock();
   const store = await newStore(t, time);
