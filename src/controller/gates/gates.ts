@@ -247,7 +247,8 @@ class Gates {
     const { ageMs: waitedMs } = waiting;
     const { outcome, message, required, replaces } = decision;
     this.#meters.removed(outcome, waitedMs);
-    if (outcome === 'fallback') this.#events.imageUnknown(pod, decision, waitedMs);
+    if (outcome === 'fallback' || outcome === 'allowed-unknown')
+      this.#events.imageUnknown(pod, decision, waitedMs);
     if (outcome === 'pending' && waiting.reportPending())
       this.#events.noCommonArchitecture(pod, message ?? describeRecorded(pod));
     const [before, now] = [replaces?.architectures, required];

@@ -101,7 +101,7 @@ t.test('a pod that gets no architecture keeps a record that says so', async (t) 
   t.equal(termsOf(pod), undefined);
   t.match(
     pod.metadata?.annotations?.['arch.example/decision'],
-    /"outcome":"fallback".*"never","unavailable"/,
+    /"outcome":"allowed-unknown".*"never","unavailable"/,
   );
 });
 

@@ -86,7 +86,7 @@ t.test('it changes with the removal of the gate', async (t) => {
   };
   t.equal(summaryIn(waiting({ a: 'arm64' })), 'placed, requires arm64: all images can run there');
   t.equal(summaryIn(waiting({ a: '' })), 'unconstrained: no image constrains the architecture');
-  t.match(summaryIn(waiting({}, { onUnknownImage: 'fallback' })), /^fallback: a: not inspected yet$/);
+  t.match(summaryIn(waiting({}, { onUnknownImage: 'fallback' })), /^allowed-unknown: a: not inspected yet$/);
   t.equal(summaryIn(applied(gated, ungatedPod(gated))), undefined, 'the gate alone is removed');
   const bare: Pod = { ...gated, metadata: {} };
   const { decision } = place(inputOf(bare, { a: 'arm64' }, {}, { waiting: true }));

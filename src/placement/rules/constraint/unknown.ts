@@ -5,7 +5,7 @@
  *   unknown images are `not-an-image` or refused by the configuration, waiting is pointless: the fallback
  *   applies at once, and the node reports the error.
  * - `fallback`: the fallback architecture, if the bound, the schedulable architectures and the pod's own
- *   terms have it; else the bound.
+ *   terms have it; else as `allow`.
  * - `allow`: only the bound.
  * - `deny`: refused; the message names each unknown image and its error.
  *
@@ -41,11 +41,11 @@ export function unknownImage(input: RuleInput): Draft | undefined {
   const isPod = input.template === undefined;
   const gates = isPod && policy.onUnknownImage === 'gate';
   if (isPod && (policy.onUnknownImage === 'fallback' || (gates && !mayBeKnown(images)))) {
-    return draft('fallback', fallbackWithin(input), 'unknown-image-fallback', why, {
-      warnings,
-    });
+    const fallback = fallbackWithin(input);
+    if (fallback !== undefined)
+      return draft('fallback', [fallback], 'unknown-image-fallback', why, { warnings });
   }
-  return gates
+  return gates && mayBeKnown(images)
     ? draft('gated', bound, 'unknown-image-gate', why, { gate: true, warnings })
     : draft('allowed-unknown', bound, 'unknown-image-allow', why, { warnings });
 }
@@ -57,11 +57,12 @@ function mayBeKnown(images: readonly ImageVerdict[]): boolean {
   );
 }
 
-function fallbackWithin({ policy, common: bound, fields }: RuleInput): readonly string[] | undefined {
+/** The fallback architecture, if the bound, the policy and the pod's own terms permit it. */
+function fallbackWithin({ policy, common: bound, fields }: RuleInput): string | undefined {
   const { fallbackArchitecture: fallback, schedulableArchitectures } = policy;
-  if (fallback === undefined || !permittedBy(fields.terms, fallback)) return bound;
-  if (schedulableArchitectures.length > 0 && !schedulableArchitectures.includes(fallback)) return bound;
-  return bound === undefined || bound.includes(fallback) ? [fallback] : bound;
+  if (fallback === undefined || !permittedBy(fields.terms, fallback)) return undefined;
+  if (schedulableArchitectures.length > 0 && !schedulableArchitectures.includes(fallback)) return undefined;
+  return bound === undefined || bound.includes(fallback) ? fallback : undefined;
 }
 
 /** What a record of the same images required, for a DaemonSet with unknown ones. */

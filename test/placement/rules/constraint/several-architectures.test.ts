@@ -61,9 +61,14 @@ const cases: Readonly<Record<string, Case>> = {
     { warning: /excludes all that its images can run on: arm64/u },
   ],
   'an unknown image': [[termOf(both)], 'gated', '=', unknown],
-  'an unknown image and a fallback that is not named': [[termOf(both)], 'fallback', '=', falling('s390x')],
+  'an unknown image and a fallback that is not named': [
+    [termOf(both)],
+    'allowed-unknown',
+    '=',
+    falling('s390x'),
+  ],
   'an unknown image and a fallback that is named': [[termOf(both)], 'fallback arm64', '+', falling('arm64')],
-  'a fallback that the pod excludes': [[termOf(not('arm64'))], 'fallback', '=', falling('arm64')],
+  'a fallback that the pod excludes': [[termOf(not('arm64'))], 'allowed-unknown', '=', falling('arm64')],
 };
 
 const known: Known = { arm: 'arm64', all: 'amd64 arm64 s390x' };

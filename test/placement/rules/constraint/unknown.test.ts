@@ -44,10 +44,14 @@ const cases: Readonly<Record<string, Case>> = {
   'gate after a failure': ['broken', gating, 'gated', unauthorized],
   fallback: ['x', fallbackTo('s390x'), 'fallback s390x'],
   'fallback within the bound': ['x a', fallbackTo('arm64'), 'fallback arm64'],
-  'fallback outside the bound: the bound': ['x a', fallbackTo('s390x'), 'fallback amd64 arm64'],
-  'fallback that is not schedulable: the bound': ['x', { ...fallbackTo('s390x'), ...onAmd }, 'fallback'],
+  'fallback outside the bound: the bound': ['x a', fallbackTo('s390x'), 'allowed-unknown amd64 arm64'],
+  'fallback that is not schedulable: the bound': [
+    'x',
+    { ...fallbackTo('s390x'), ...onAmd },
+    'allowed-unknown',
+  ],
   'fallback that is schedulable': ['x', { ...fallbackTo('amd64'), ...onAmd }, 'fallback amd64'],
-  'fallback without an architecture: the bound': ['x a', falling, 'fallback amd64 arm64'],
+  'fallback without an architecture: the bound': ['x a', falling, 'allowed-unknown amd64 arm64'],
   'gate, with an image that can never be known: the fallback at once': [
     'chart',
     orS390x,
@@ -57,7 +61,7 @@ const cases: Readonly<Record<string, Case>> = {
   'gate, with an image that can never be known: the bound': [
     'chart a',
     gating,
-    'fallback amd64 arm64',
+    'allowed-unknown amd64 arm64',
     notAnImage,
   ],
   'gate, with one of two images that can never be known': ['chart x', gating, 'gated', notAnImage],

@@ -76,7 +76,7 @@ const cases: Readonly<Record<string, Case>> = {
     { policy: { onUnknownImage: 'allow' } },
   ],
   'an allowed fallback': [unauthorized, 'amd64 s390x', 'fallback s390x', fallback('s390x')],
-  'a fallback that is not allowed': [unauthorized, 'amd64', 'fallback amd64', fallback('arm64')],
+  'a fallback that is not allowed': [unauthorized, 'amd64', 'allowed-unknown amd64', fallback('arm64')],
   'a pod keeps its own constraint, without a message about its images': [
     'amd64 arm64',
     'amd64',

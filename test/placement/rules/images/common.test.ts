@@ -54,11 +54,11 @@ const cases: Readonly<Record<string, Case>> = {
   ],
   'an artifact in a container is unknown': [
     { a: 'amd64 arm64', b: failed('not-an-image') },
-    'fallback amd64 arm64',
+    'allowed-unknown amd64 arm64',
   ],
   'an artifact in a volume and a container is unknown': [
     { b: failed('not-an-image') },
-    'fallback',
+    'allowed-unknown',
     volumeB('b'),
   ],
   'an invalid reference is left to the kubelet': [

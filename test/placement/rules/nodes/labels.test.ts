@@ -96,7 +96,7 @@ const cases: Readonly<Record<string, Case>> = {
   'an unknown image': [arm, 'gated arm64', { known: {} }],
   'an unknown image and another fallback': [
     arm,
-    'fallback arm64',
+    'allowed-unknown arm64',
     { known: {}, policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' } },
   ],
   'images that lack the architecture': [
