@@ -9,7 +9,7 @@ import { clusterObjects } from '../src/cluster/cluster.ts';
 import { KubeError } from '../src/kube/api/errors.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe, resultOf } from './explain/describe.ts';
-import { createExplainer, isAdmitted, type Explanation } from './explain/explainer.ts';
+import { createExplainer, isAdmitted, isLookedUp, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
 import { readNodeClasses } from './explain/nodes.ts';
@@ -27,7 +27,7 @@ export const subcommand: Subcommand = {
   description:
     'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, ' +
     '`deploy/web`), as if they were created now: each rule by name, and for each image its ' +
-    'architectures, their source and the credential. For objects in the cluster it first shows the ' +
+    'architectures, their source and the credential. A workload gets the decision of its pods. For objects in the cluster it first shows the ' +
     'decision at their creation. Secrets, service accounts, namespaces and custom resources in the same ' +
     'files count. Everything else comes from the cluster of your kubeconfig, if there is one, including ' +
     'archwright’s settings; archwright’s controller there looks up the images. Exit code: 0 if ' +
@@ -97,7 +97,8 @@ async function run(invocation: Invocation): Promise<number> {
   }
   if (problems.size > 0) return exitCodes.unanswered;
   const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
-  return isAllRight ? exitCodes.success : exitCodes.failure;
+  if (!isAllRight) return exitCodes.failure;
+  return explanations.every(isLookedUp) ? exitCodes.success : exitCodes.unanswered;
 }
 
 /** @returns `undefined` if the cluster of named objects does not respond; for files it is optional */

@@ -5,7 +5,7 @@ import type { ImageVerdict, PlacementDecision, Widened } from '../../src/placeme
 import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
-import { outcomeText, summaryOf as summaryText } from '../../src/placement/record/summary.ts';
+import { outcomeText } from '../../src/placement/record/summary.ts';
 import { describeDetails, isUnknown, warningsAbout } from '../../src/placement/rules/images/unknown.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
 import { cell, counted, nothing, table } from '../program/table.ts';
@@ -26,15 +26,14 @@ export function describe({ subject, outcome }: Explanation, withPatch: boolean):
     const text = `invalid: ${message(outcome.error)}; the webhook would admit it unchanged`;
     return `${title}${indent}${text}\n`;
   }
-  const { decision, patch, patched, basePath, broken, running, pods, nextPods } = outcome;
+  const { decision, patch, patched, basePath, broken, running, pods, isOfPods } = outcome;
   return [
     title,
     table(
       [
         ...nowOf(running),
         ...podsOf(pods),
-        ...summaryOf(decision, running ? undefined : patch.length),
-        ...nextOf(nextPods),
+        ...summaryOf(isOfPods ? 'its pods' : 'decision', decision, running ? undefined : patch.length),
       ],
       indent,
     ),
@@ -64,11 +63,6 @@ function podsOf(pods: readonly RunningNow[]): readonly (readonly string[])[] {
   });
 }
 
-/** As the annotation of these pods will have it. */
-function nextOf(next: PlacementDecision | undefined) {
-  return next === undefined ? [] : [['its pods', cell(summaryText(next))]];
-}
-
 function placeOf({ node, architecture = 'architecture not known' }: RunningNow, withNode = true): string {
   if (node === undefined) return 'on no node yet';
   return withNode ? `on node ${cell(node)} (${cell(architecture)})` : `on ${cell(architecture)}`;
@@ -81,6 +75,7 @@ function recordOf({ outcome, required, widened }: RunningNow): string {
 
 /** @param operations of the patch; `undefined`: the pod runs already, and nothing changes */
 function summaryOf(
+  subject: string,
   decision: PlacementDecision,
   operations: number | undefined,
 ): readonly (readonly string[])[] {
@@ -88,7 +83,7 @@ function summaryOf(
   const change = operations ? `changed by ${counted(operations, 'patch operation')}` : 'unchanged';
   const admitted = outcome === 'denied' ? 'denied' : `${outcome}: admitted, ${change}`;
   const rows: (readonly string[])[] = [
-    operations === undefined ? ['created again', outcome] : ['decision', admitted],
+    operations === undefined ? ['created again', outcome] : [subject, admitted],
   ];
   if (decision.message !== undefined) rows.push(['because', message(decision.message)]);
   if (required !== undefined) rows.push(['requires', requirementOf(decision)]);
@@ -210,20 +205,12 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
   const { kind, namespace, name, place } = subject;
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
   if ('error' in outcome) return { ...head, error: outcome.error };
-  const { decision, patch, patched, broken, running, pods, nextPods } = outcome;
+  const { decision, patch, patched, broken, running, pods } = outcome;
   return {
     ...head,
     ...(running && { running }),
     ...(pods.length > 0 && { pods }),
     ...decisionResult(decision),
-    ...(nextPods && {
-      nextPods: {
-        outcome: nextPods.outcome,
-        ...(nextPods.required && { required: nextPods.required }),
-        ...(nextPods.widened && { widened: nextPods.widened }),
-        ...(nextPods.preferred.length > 0 && { preferred: nextPods.preferred }),
-      },
-    }),
     images: decision.images.map(imageResult),
     ...notesResult(broken),
     rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),

@@ -1,6 +1,6 @@
 /** Explains one object: the webhook's own steps, with time to wait for each image. */
 import jsonPatch from 'fast-json-patch';
-import type { Operation, Outcome, PlacementDecision } from '../../src/placement/decision.ts';
+import type { Operation, Outcome, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { decide } from '../../src/placement/decide.ts';
 import type { OwnerReference, PodSpec } from '../../src/kube/api/objects.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
@@ -45,14 +45,14 @@ export interface Explanation {
         readonly decision: PlacementDecision;
         readonly patch: readonly Operation[];
         readonly patched: JsonObject;
-        /** JSON pointer to the pod in the object; empty for a pod. */
+        /** JSON pointer to the pod in `patched`; empty for a pod. */
         readonly basePath: string;
         /** Notes that hold for the object's images in its namespace. */
         readonly broken: readonly BrokenImage[];
         readonly running?: RunningNow;
         readonly pods: readonly RunningNow[];
-        /** For the template of a workload, which stays as it is: what its next pods get. */
-        readonly nextPods?: PlacementDecision;
+        /** The object is a workload, which stays as it is: all of this is about its next pods. */
+        readonly isOfPods: boolean;
       }
     | { readonly error: string };
 }
@@ -93,10 +93,11 @@ export function createExplainer(
       pullableNodes,
       clock: systemClock,
     };
-    const { decision, input } = await placementOf(target, sources, { budgetMs });
-    const isWorkload = template === 'workload' && decision.outcome !== 'denied';
-    const { template: _, ...ofNextPods } = input;
-    const patch = patchPod(pod, decision, basePath);
+    const { decision: admitted, input } = await placementOf(target, sources, { budgetMs });
+    const isOfPods = template === 'workload';
+    const decision = isOfPods ? decisionOfPods(admitted, input) : admitted;
+    const changed = isOfPods ? { object: pod, basePath: '' } : { object: subject.request.object, basePath };
+    const patch = patchPod(pod, decision, changed.basePath);
     const onNode = runningPodWarnings({
       ...input,
       oldPod: undefined,
@@ -105,11 +106,11 @@ export function createExplainer(
     return {
       decision: { ...decision, warnings: [...decision.warnings, ...onNode] },
       patch,
-      patched: patchedObject(subject.request.object, patch),
-      basePath,
+      patched: patchedObject(changed.object, patch),
+      basePath: changed.basePath,
       broken: brokenAmong(imagesOf(pod.spec), input.facts, namespace),
       ...(isOfCluster(subject, pod) && { running: runningNow(pod, node, nodeArchitecture) }),
-      ...(isWorkload && { nextPods: decide(ofNextPods) }),
+      isOfPods,
       pods: (subject.pods ?? []).map((each) => runningNow(each, each.spec.nodeName, nodeArchitecture)),
     };
   }
@@ -155,6 +156,14 @@ export function createExplainer(
   };
 }
 
+/** A template stays as it is; people ask what its pods get. */
+function decisionOfPods({ reasons }: PlacementDecision, input: PlacementInput): PlacementDecision {
+  const { template: _, ...ofPods } = input;
+  const decision = decide(ofPods);
+  const why = reasons.filter(({ rule }) => rule === 'workload-template');
+  return { ...decision, reasons: [...why, ...decision.reasons] };
+}
+
 /** A rollout counts a pod by its workload, which is the owner of a ReplicaSet if it is a Deployment. */
 function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
   const { group, version } = request.kind;
@@ -186,6 +195,25 @@ function runningNow(
 
 export function isAdmitted({ outcome }: Explanation): boolean {
   return 'decision' in outcome && outcome.decision.outcome !== 'denied';
+}
+
+/** Failures after which a later lookup, or one with another credential, may succeed. */
+const unanswered: ReadonlySet<string> = new Set([
+  'not-found',
+  'unauthorized',
+  'forbidden',
+  'rate-limited',
+  'unavailable',
+  'timeout',
+]);
+
+/** Whether each image was looked up, or the configuration forbids that. */
+export function isLookedUp({ outcome }: Explanation): boolean {
+  if ('error' in outcome) return true;
+  return outcome.decision.images.every(({ unknown, facts }) => {
+    if (unknown === undefined || facts?.source === 'override') return true;
+    return facts?.error !== undefined && !unanswered.has(facts.error.code);
+  });
 }
 
 /**

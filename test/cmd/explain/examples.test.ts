@@ -12,7 +12,7 @@ t.ok(examples.length > 0, 'there are examples');
 for (const file of examples) {
   t.test(file, async (t) => {
     const { code, out, err } = await run(['explain', '-f', file, '-o', 'json', '--inspect-timeout', '2s']);
-    t.equal(code, 0, err);
+    t.ok(code === 0 || code === 3, `${code}: ${err}`);
     const { results } = JSON.parse(out) as { results: Readonly<Record<string, unknown>>[] };
     const objects = parseObjects({ file, text: readFileSync(file, 'utf8') }).map(
       ({ value }) => value as { kind: string },

@@ -60,14 +60,14 @@ t.test('each outcome has its exit code', async (t) => {
       'pending',
       'no-common-architecture-pend',
     ],
-    ['unknown', of(web, gone), [], 0, 'allowed-unknown', 'unknown-image-allow'],
+    ['unknown', of(web, gone), [], 3, 'allowed-unknown', 'unknown-image-allow'],
     ['unknown, denied', of(web, gone), ['--on-unknown-image', 'deny'], 1, 'denied', 'unknown-image-deny'],
-    ['unknown, gated', of(web, gone), ['--on-unknown-image', 'gate'], 0, 'gated', 'unknown-image-gate'],
+    ['unknown, gated', of(web, gone), ['--on-unknown-image', 'gate'], 3, 'gated', 'unknown-image-gate'],
     [
       'unknown, fallback',
       of(web, gone),
       ['--fallback-architecture', 's390x'],
-      0,
+      3,
       'fallback',
       'unknown-image-fallback',
     ],
@@ -102,7 +102,7 @@ t.test('each outcome has its exit code', async (t) => {
     const [explained] = answer.results;
     t.equal(answer.code, code, what);
     t.equal(explained?.outcome, outcome, what);
-    t.equal(explained?.admitted, code === 0, what);
+    t.equal(explained?.admitted, outcome !== 'denied', what);
     t.ok(rulesOf(explained)?.includes(rule), `${what}: ${rulesOf(explained)?.join(' ')}`);
   }
   const { results } = await explain(t, of(old, arm));
@@ -110,7 +110,7 @@ t.test('each outcome has its exit code', async (t) => {
   t.match(results[0]?.message, /arm:1.*arm64/);
 });
 
-t.test('workloads are explained by their templates', async (t) => {
+t.test('workloads are explained by their pods', async (t) => {
   const { host } = await shop(t);
   const template = { metadata: {}, spec: { containers: containers(`${host}/old:1`, `${host}/arm:1`) } };
   const fine = { metadata: {}, spec: { containers: containers(`${host}/web:1`) } };
@@ -124,14 +124,18 @@ t.test('workloads are explained by their templates', async (t) => {
     workload('apps/v1', 'DaemonSet', { template: fine }),
   ].join('\n---\n');
   const { code, results } = await explain(t, text, ['--patch']);
-  t.equal(code, 0, 'workloads lead to a warning, not to a refusal');
+  t.equal(code, 1, 'their pods are refused');
   const found = results.map(({ kind }) => kind);
   t.same(found, [...kinds, 'Job', 'CronJob', 'DaemonSet']);
   for (const explained of results.slice(0, 5)) {
-    t.same(rulesOf(explained), ['workload-template'], explained.kind);
-    t.match(explained.warnings, [/pods of this template cannot be placed/], explained.kind);
+    t.same(rulesOf(explained), ['workload-template', 'no-common-architecture-deny'], explained.kind);
+    t.equal(explained.outcome, 'denied', explained.kind);
     t.same(explained.patch, [], explained.kind);
   }
+  const admitted = await explain(t, workload('apps/v1', 'Deployment', { template: fine }), ['--patch']);
+  t.equal(admitted.code, 0);
+  t.match(admitted.results, [{ outcome: 'placed', required: ['amd64', 'arm64'] }]);
+  t.match(admitted.results[0]?.patch, [{ op: 'add', path: '/spec/affinity' }], 'of a pod');
   const daemonSet = results[5];
   t.equal(daemonSet?.outcome, 'placed');
   t.ok(daemonSet?.patch?.every(({ path }) => path.startsWith('/spec/template/')));
@@ -232,13 +236,14 @@ t.test('constraints: widen, for pods and for a template', async (t) => {
     },
     { outcome: 'own-constraint', rules: [{}, { rule: 'constraint-not-widened' }, {}] },
     {
-      outcome: 'unconstrained',
-      nextPods: { outcome: 'placed', required: ['amd64', 'arm64'], widened: names },
+      outcome: 'placed',
+      required: ['amd64', 'arm64'],
+      widened: names,
       rules: [{ rule: 'workload-template' }, { rule: 'constraint-widened' }],
       warnings: [/is widened to amd64, arm64/],
     },
   ]);
   const { out } = await run(['explain', '-f', file]);
   t.match(out, /requires +amd64, arm64\n +instead of +nodeSelector kubernetes.io\/arch=amd64\n/);
-  t.match(out, /its pods +placed, widened to amd64, arm64: /);
+  t.match(out, /its pods +placed: admitted, changed by/);
 });

@@ -78,12 +78,12 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
     await expectExplain(
       readme,
       ['default', 'pod/by-plugin'],
-      { code: 0, has: [...gated, /unauthorized/] },
+      { code: 3, has: [...gated, /unauthorized/] },
       details,
     );
-    await expectExplain(readme, ['shop', 'pod/web-0'], { code: 0, has: [...gated, hint] }, details);
+    await expectExplain(readme, ['shop', 'pod/web-0'], { code: 3, has: [...gated, hint] }, details);
     const owner = [/pod web-0 on no node yet; decided before: gated/, /its pods +gated/, hint];
-    await expectExplain(readme, ['shop', 'statefulset/web'], { code: 0, has: owner }, details);
+    await expectExplain(readme, ['shop', 'statefulset/web'], { code: 3, has: owner }, details);
     const rows = [
       /default +Pod\/web +1 +placed +amd64 .* yes/,
       /default +Pod\/by-team +1 +gated .* unknown +.*unauthorized/,
