@@ -22,7 +22,7 @@ export function factsOfLine(line: string, url: string): ImageFacts {
 export interface AgentInfo {
   /** Equal for agents whose nodes have the same credential sources. */
   readonly fingerprint: string;
-  /** Name of its node; discovery may know better (`endpointslices.ts`). */
+  /** Name of its node; discovery may know better (`discovery.ts`). */
   readonly node?: string;
   /** `kubernetes.io/arch` of its node. */
   readonly architecture?: string;

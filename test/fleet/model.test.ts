@@ -99,7 +99,7 @@ async function check(given: readonly (readonly [group: string, behavior: Behavio
   const clock = createFakeClock();
   const asked: string[] = [];
   const fleet = createFleet({
-    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {}, close: () => {} },
+    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {} },
     connection: connectionTo(agents, asked),
     clock,
     log: silentLog,
