@@ -2,7 +2,6 @@
  * Finds agents: the EndpointSlices of their Service, or a list of URLs. Only EndpointSlices tell which node an
  * agent runs on.
  */
-import { unlessAborted } from '../async/wait.ts';
 import type { EndpointSlice } from '../kube/api/objects.ts';
 import type { Reflector } from '../kube/watch/reflector.ts';
 import { joinHostPort } from '../names/host-port.ts';
@@ -22,50 +21,22 @@ export interface Discovery {
   readonly onChange: (listener: () => void) => void;
 }
 
-/** Clusters have up to 5,000 nodes ("Considerations for large clusters"); more agents are ignored. */
-const maxAgents = 5000;
-
-/** An empty discovery that `set` fills. Its listeners run only if a list differs from the last one. */
-export function createAgentList(): Discovery & { readonly set: (agents: readonly AgentAddress[]) => void } {
-  const listeners: (() => void)[] = [];
-  const first = Promise.withResolvers<void>();
-  let agents: readonly AgentAddress[] = [];
-  return {
-    set: (found) => {
-      const before = JSON.stringify(agents);
-      agents = found.toSorted((a, b) => (a.url < b.url ? -1 : 1)).slice(0, maxAgents);
-      first.resolve();
-      if (JSON.stringify(agents) !== before) for (const listener of listeners) listener();
-    },
-    current: () => agents,
-    ready: (signal) => unlessAborted(first.promise, signal).catch(() => undefined),
-    onChange: (listener) => void listeners.push(listener),
-  };
-}
-
 /**
  * The agents of `--agents https://a:9443,https://b:9443`. An agent listed twice counts once: it would own twice
  * as much.
  * @param urls as the setting `agents` allows them
  */
 export function staticDiscovery(urls: readonly string[]): Discovery {
-  const agents = createAgentList();
-  const origins = new Set(urls.map((url) => new URL(url).origin));
-  agents.set([...origins].map((url) => ({ url })));
-  return agents;
+  const agents = [...new Set(urls.map((url) => new URL(url).origin))].map((url) => ({ url }));
+  return { current: () => agents, ready: () => Promise.resolve(), onChange: () => undefined };
 }
 
-/** A discovery over a watch of EndpointSlices, which it does not stop. @param portName in the agents' Service */
+/** A discovery over a watch of EndpointSlices. @param portName in the agents' Service */
 export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portName: string): Discovery {
-  const agents = createAgentList();
-  const update = (): void => agents.set(agentsOf(slices.values(), portName));
-  slices.onChange(update);
   return {
-    ...agents,
-    ready: async (signal) => {
-      await slices.ready(signal).catch(() => undefined);
-      if (!signal.aborted) update();
-    },
+    current: () => agentsOf(slices.values(), portName),
+    ready: (signal) => slices.ready(signal).catch(() => undefined),
+    onChange: (listener) => slices.onChange(listener),
   };
 }
 

@@ -1,10 +1,5 @@
 import t from 'tap';
-import {
-  agentsOf,
-  createAgentList,
-  endpointSliceDiscovery,
-  staticDiscovery,
-} from '../../src/fleet/discovery.ts';
+import { agentsOf, endpointSliceDiscovery, staticDiscovery } from '../../src/fleet/discovery.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
 import type { Reflector } from '../../src/kube/watch/reflector.ts';
 import { neverAborted } from '../support/never-aborted.ts';
@@ -14,14 +9,8 @@ t.test('a static list contains each agent once', async (t) => {
   await discovery.ready(neverAborted);
   t.strictSame(
     discovery.current().map(({ url }) => url),
-    ['https://[fd00::1]:1', 'https://a:1', 'https://b:2'],
+    ['https://a:1', 'https://b:2', 'https://[fd00::1]:1'],
   );
-});
-
-t.test('at most 5,000 agents are used', async (t) => {
-  const list = createAgentList();
-  list.set(Array.from({ length: 9000 }, (_, index) => ({ url: `https://a${index}:1` })));
-  t.equal(list.current().length, 5000);
 });
 
 type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
@@ -97,9 +86,8 @@ t.test('discovery follows the watch', async (t) => {
   t.strictSame(discovery.current(), [{ url: 'https://10.0.0.1:9443', node: 'n1' }]);
   slices.push(slice([endpoint('10.0.0.2', 'n2')]));
   watch.change();
-  watch.change();
   t.equal(discovery.current().length, 2);
-  t.equal(changes, 2, 'the first list and one change');
+  t.equal(changes, 1);
 });
 
 t.test('ready returns when its signal aborts', async (t) => {
