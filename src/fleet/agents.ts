@@ -108,7 +108,6 @@ export class Agents {
     return this.#byUrl.get(url)?.problem;
   }
 
-  /** For metrics. */
   counts() {
     const ready = [...this.#byUrl.values()].filter(({ info, problem }) => info && !problem).length;
     return { ready, silent: this.#byUrl.size - ready, groups: this.view.groups.length };

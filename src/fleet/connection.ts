@@ -137,7 +137,7 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
 
   return {
     json: async (url, path, call) => {
-      const json = await readJson(await open(url, path, call), call.maxBytes, url);
+      const json = await jsonOf(await open(url, path, call), call.maxBytes, url);
       if (json !== undefined) return json;
       throw new AgentError('bad-answer', url, 'the agent answered with something that is not JSON');
     },
@@ -188,7 +188,7 @@ function createPool({ cert, key, ca }: TlsMaterial): Agent {
 }
 
 /** The value of the body; `undefined` if it is not JSON. */
-async function readJson(response: OpenResponse, maxBytes: number, url: string): Promise<unknown> {
+async function jsonOf(response: OpenResponse, maxBytes: number, url: string): Promise<unknown> {
   const body = await readBody(response, maxBytes).catch((error: unknown) => fail(url, error));
   return parseJson(body.toString('utf8'));
 }
@@ -196,7 +196,7 @@ async function readJson(response: OpenResponse, maxBytes: number, url: string): 
 /** The error of an answer with another status than 200, with the agent's own description of it. */
 async function statusError(response: OpenResponse, url: string): Promise<AgentError> {
   const { status } = response;
-  const answer = await readJson(response, maxErrorBytes, url);
+  const answer = await jsonOf(response, maxErrorBytes, url);
   const message = asObject(asObject(answer)?.['error'])?.['message'];
   const why = typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
   return new AgentError(codeOf(status), url, `the agent answered ${status}${why}`);

@@ -63,6 +63,8 @@ export class Lookup {
   readonly #request: ImageRequest;
   readonly #signal: AbortSignal;
   readonly #deadline: number;
+  /** The only nodes whose agents may receive the request; `undefined`: all. */
+  readonly #nodes: PullSecretNodes | undefined;
   readonly #failures: string[] = [];
   #requests = 0;
   /** Whether an agent was left out because of `pullSecretNodes`. */
@@ -72,6 +74,7 @@ export class Lookup {
     this.#context = context;
     this.#request = request;
     this.#signal = signal;
+    this.#nodes = request.pullCredentials.length > 0 ? context.pullSecretNodes : undefined;
     this.#deadline = context.clock.monotonic() + context.timeoutMs;
   }
 
@@ -80,9 +83,8 @@ export class Lookup {
    * @param groups agents in the order of requests
    */
   async answer(groups: readonly (readonly AgentAddress[])[]): Promise<ImageFacts | undefined> {
-    const { meters, pullSecretNodes, clock } = this.#context;
-    if (pullSecretNodes && this.#request.pullCredentials.length > 0)
-      await limited(this.#leftMs, this.#signal, pullSecretNodes.ready, clock.sleep);
+    const { meters, clock } = this.#context;
+    if (this.#nodes) await limited(this.#leftMs, this.#signal, this.#nodes.ready, clock.sleep);
     const plan = groups.flatMap((group) => this.#available(group).map((agent) => ({ agent, group })));
     const last = plan.at(-1);
     let best: ImageFacts | undefined;
@@ -114,7 +116,7 @@ export class Lookup {
     if (this.#withheld && this.#requests === 0) {
       const message =
         `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
-        `(${this.#context.pullSecretNodes?.selector}); label such a node, or change the setting`;
+        `(${this.#nodes?.selector}); label such a node, or change the setting`;
       return { code: 'forbidden', message };
     }
     const [shown, more] = [this.#failures.slice(0, maxShown), this.#failures.length - maxShown];
@@ -137,18 +139,13 @@ export class Lookup {
     for (const agent of group) {
       if (available.length === maxPerGroup) break;
       const problem = this.#context.agents.problemOf(agent.url);
-      if (!this.#mayReceiveRequest(agent)) this.#withheld = true;
+      // An agent's claim about its node does not count: without a known node, it gets no pull secrets.
+      const mayReceive = !this.#nodes || (agent.node !== undefined && this.#nodes.has(agent.node));
+      if (!mayReceive) this.#withheld = true;
       else if (problem !== undefined) this.#failures.push(`${nameOf(agent)}: ${problem}`);
       else available.push(agent);
     }
     return available;
-  }
-
-  /** An agent's claim about its node does not count: without a known node, it gets no pull secrets. */
-  #mayReceiveRequest({ node }: AgentAddress): boolean {
-    const { pullSecretNodes } = this.#context;
-    if (pullSecretNodes === undefined || this.#request.pullCredentials.length === 0) return true;
-    return node !== undefined && pullSecretNodes.has(node);
   }
 
   async #ask(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
