@@ -3,8 +3,8 @@
  *
  * A lookup goes to the agent that owns the image's repository (`rank.ts`), so that one agent queries the
  * registry and remembers, however many webhooks there are. If that does not end in facts, other agents are
- * asked (`lookup.ts`): the next one of its credential group, then one of each other group. Agents that fail
- * pause (`agents.ts`). Which groups can pull is remembered (`pullable.ts`).
+ * asked (`lookup.ts`): the next one of its credential group, then one of each other group. Which groups can
+ * pull is remembered (`pullable.ts`).
  */
 import { setMaxListeners } from 'node:events';
 import type { SourceProblem } from '../credentials/credential.ts';
@@ -54,7 +54,7 @@ export function createFleet(options: FleetOptions): Fleet {
   const { discovery, connection, clock, log, pullSecretNodes } = options;
   const { lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
   const ending = new AbortController();
-  const closing = ending.signal;
+  const { signal: closing } = ending;
   setMaxListeners(0, closing);
   const agents = new Agents({ discovery, connection, clock, log, closing });
   const meters = bindFleetMetrics(options.metrics, agents);
