@@ -1,7 +1,4 @@
-/**
- * Finds agents: the EndpointSlices of their Service, or a list of URLs. Only EndpointSlices tell which node an
- * agent runs on.
- */
+/** Finds agents: the EndpointSlices of their Service, which alone tell their nodes, or a list of URLs. */
 import type { EndpointSlice } from '../kube/api/objects.ts';
 import type { Reflector } from '../kube/watch/reflector.ts';
 import { joinHostPort } from '../names/host-port.ts';
