@@ -1,9 +1,7 @@
 /** Opens the fleet of agents: discovery by the setting `agents`, and mutual TLS. */
 import { openConnection } from '../../src/fleet/connection.ts';
 import { agentNameOn, agentServerName } from '../../src/fleet/identity.ts';
-import { dnsDiscovery, parseDnsName } from '../../src/fleet/dns.ts';
-import { endpointSliceDiscovery } from '../../src/fleet/endpointslices.ts';
-import { staticDiscovery, type Discovery } from '../../src/fleet/discovery.ts';
+import { endpointSliceDiscovery, staticDiscovery, type Discovery } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
@@ -52,7 +50,7 @@ export async function openFleet(options: OpenFleetOptions) {
     ready: (signal: AbortSignal) => discovery.ready(signal),
     close: async () => {
       fleet.close();
-      discovery.close();
+      discovery.close?.();
       pullSecretNodes?.close();
       await connection.close();
     },
@@ -98,14 +96,13 @@ function watchPullSecretNodes({ pullSecretNodes: selector, client, log, metrics 
 }
 
 /** Either a list of URLs or one discovery location. */
-function discover(options: OpenFleetOptions): Discovery {
+function discover(options: OpenFleetOptions): Discovery & { readonly close?: () => void } {
   const { agents, client, log, metrics } = options;
   if (agents.every((agent) => agent.startsWith('https://'))) return staticDiscovery(agents);
   const [location, ...more] = agents;
   if (location === undefined || more.length > 0) {
-    throw new UsageError('--agents takes URLs, or one dns: or endpointslices: location');
+    throw new UsageError('--agents takes URLs, or one endpointslices: location');
   }
-  if (location.startsWith('dns:')) return dnsDiscovery({ ...parseDnsName(location), log });
   const [, namespace = '', service = ''] = /^endpointslices:([^/]+)\/(.+)$/.exec(location) ?? [];
   if (client === undefined) {
     throw new UsageError(`${location} requires a cluster: run in a pod or set --kubeconfig`);
@@ -118,13 +115,5 @@ function discover(options: OpenFleetOptions): Discovery {
     log,
     metrics,
   });
-  const portName = 'api';
-  const discovery = endpointSliceDiscovery(slices, portName);
-  return {
-    ...discovery,
-    close: () => {
-      discovery.close();
-      slices.stop();
-    },
-  };
+  return { ...endpointSliceDiscovery(slices, 'api'), close: () => slices.stop() };
 }

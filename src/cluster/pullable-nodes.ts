@@ -5,7 +5,9 @@
  */
 import { ifError } from '../async/if-error.ts';
 import { CredentialError } from '../credentials/credential.ts';
-import type { CredentialGroup, Fleet, PullableGroups } from '../fleet/fleet.ts';
+import type { CredentialGroup } from '../fleet/agents.ts';
+import type { Fleet } from '../fleet/fleet.ts';
+import type { PullableGroups } from '../fleet/pullable.ts';
 import type { RequestOf } from '../images/image-request.ts';
 import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';

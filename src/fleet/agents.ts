@@ -1,17 +1,17 @@
 /**
- * The table of agents: what each one says of itself at `/v1/info`, if it answers, and how long it gets no
- * request after failures.
+ * The table of agents: what each one says of itself at `/v1/info`, and if it answers. An agent that fails gets
+ * no lookups until it answers there again.
  *
  * Agents on nodes with the same credential sources give the same fingerprint and form a credential group: if
  * one group has no access to an image, another may have; another agent of the same group never has. Agents
  * without a known fingerprint form one group, which is a passing state: a group for each would send a denied
  * lookup to every agent of a cluster that just started.
  */
-import { backOffMs } from '../async/back-off.ts';
 import type { Clock } from '../async/clock.ts';
 import { concurrently } from '../async/concurrently.ts';
 import { limited, unlessAborted } from '../async/wait.ts';
 import type { SourceProblem } from '../credentials/credential.ts';
+import { messageOf } from '../names/printable.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
@@ -23,14 +23,9 @@ interface Agent {
   info?: AgentInfo;
   /** Monotonic time at which `/v1/info` is requested again. */
   dueAt: number;
-  /** Whether it answered the last request. */
-  answers: boolean;
-  /** Failed lookups in a row. */
-  failures: number;
-  backedOffUntil: number;
+  /** Why it did not answer its last request. */
+  problem?: string | undefined;
 }
-
-export type AgentState = 'ready' | 'silent' | 'backedOff';
 
 export interface CredentialGroup {
   readonly fingerprint: string;
@@ -56,17 +51,18 @@ export interface AgentsOptions {
   readonly connection: AgentConnection;
   readonly clock: Clock;
   readonly log: Log;
+  /** Ends everything when it aborts. */
+  readonly closing: AbortSignal;
 }
 
-export const unknownGroup = 'unknown';
+const unknownGroup = 'unknown';
 /** Enough of a fingerprint to tell groups apart, and to find one in the agents' answers. */
 const nameLength = 12;
 
-const backOff = { firstMs: 1000, mostMs: 30_000 };
 /** Agents restart within seconds, first ones start within twenty. Unplaced pods are worse than a wait. */
 const patienceMs = 30_000;
 /** How often agents are asked that did not answer, or whose information is old. */
-const tickMs = 5000;
+export const tickMs = 5000;
 /** Credentials of nodes change with rollouts of machines and files: minutes are soon enough. */
 const infoLifetimeMs = 60_000;
 /** In a large cluster the requests are spread out: this much time for each agent, ten requests a second. */
@@ -77,11 +73,9 @@ const maxInfoBytes = 16 * 1024;
 
 export class Agents {
   readonly #options: AgentsOptions;
-  readonly #stopping = new AbortController();
   readonly #byUrl = new Map<string, Agent>();
   #view: View | undefined;
   #round: Promise<void> | undefined;
-  #cancelTick = (): void => undefined;
   /** Monotonic time at which an agent answered last. */
   #answeredAt: number;
   #isAvailable = true;
@@ -100,53 +94,29 @@ export class Agents {
   }
 
   get view(): View {
-    const addresses = this.#options.discovery.current();
-    return (this.#view ??= viewOf(addresses, (url) => this.#byUrl.get(url)?.info));
+    return (this.#view ??= viewOf(this.#options.discovery.current(), this.#byUrl));
   }
 
-  groupOf(url: string): string {
-    return this.#byUrl.get(url)?.info?.fingerprint ?? unknownGroup;
-  }
-
-  /** All agents by group, in the order of lookups in this repository; the owner's group comes first. */
+  /** All agents by fingerprint, in the order of lookups in this repository; the owner's group comes first. */
   byGroup(repository: string): ReadonlyMap<string, readonly AgentAddress[]> {
-    return Map.groupBy(this.view.ranking.order(repository), ({ url }) => this.groupOf(url));
+    const groupOf = ({ url }: AgentAddress) => this.#byUrl.get(url)?.info?.fingerprint ?? unknownGroup;
+    return Map.groupBy(this.view.ranking.order(repository), groupOf);
   }
 
-  stateOf(url: string): AgentState {
-    if (this.backedOffMs(url) > 0) return 'backedOff';
-    return this.#byUrl.get(url)?.answers === true ? 'ready' : 'silent';
+  /** Why an agent gets no lookups. */
+  problemOf(url: string): string | undefined {
+    return this.#byUrl.get(url)?.problem;
   }
 
-  /** Milliseconds until the next request to an agent that failed; 0 for any other. */
-  backedOffMs(url: string): number {
-    return Math.max(0, (this.#byUrl.get(url)?.backedOffUntil ?? 0) - this.#options.clock.monotonic());
+  counts() {
+    const ready = [...this.#byUrl.values()].filter(({ info, problem }) => info && !problem).length;
+    return { ready, silent: this.#byUrl.size - ready, groups: this.view.groups.length };
   }
 
-  /** Numbers of agents by state, and of groups. */
-  counts(): Record<AgentState | 'groups', number> {
-    const urls = [...this.#byUrl.keys()];
-    const groups = new Set(urls.map((url) => this.groupOf(url))).size;
-    const found = { ready: 0, silent: 0, backedOff: 0, groups };
-    for (const url of urls) found[this.stateOf(url)] += 1;
-    return found;
-  }
-
-  /** The agent answered a lookup. */
-  answered(url: string): void {
+  /** The agent did not answer, although it had the time. */
+  failed(url: string, problem: string): void {
     const agent = this.#byUrl.get(url);
-    if (agent)
-      Object.assign(agent, { answers: true, failures: 0, backedOffUntil: 0 } satisfies Partial<Agent>);
-  }
-
-  /** The agent did not answer a lookup, although it had the time. */
-  failed(url: string): void {
-    const agent = this.#byUrl.get(url);
-    // Lookups that were under way together fail together; they are one failure.
-    if (!agent || this.stateOf(url) === 'backedOff') return;
-    agent.answers = false;
-    agent.failures += 1;
-    agent.backedOffUntil = this.#options.clock.monotonic() + backOffMs(backOff, agent.failures);
+    if (agent) Object.assign(agent, { problem, dueAt: 0 } satisfies Agent);
   }
 
   /** Resolves when all agents known now were asked for `/v1/info`, at the latest with `signal`. */
@@ -156,31 +126,26 @@ export class Agents {
     await unlessAborted(asked, signal).catch(() => undefined);
   }
 
-  close(): void {
-    this.#cancelTick();
-    this.#stopping.abort();
-  }
-
   #discover(): void {
     const urls = new Set(this.#options.discovery.current().map(({ url }) => url));
     for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);
-    for (const url of urls)
-      if (!this.#byUrl.has(url))
-        this.#byUrl.set(url, { dueAt: 0, answers: false, failures: 0, backedOffUntil: 0 });
+    for (const url of urls) if (!this.#byUrl.has(url)) this.#byUrl.set(url, { dueAt: 0 });
     this.#view = undefined;
     void this.#askDue();
   }
 
   #tick(): void {
+    const { clock, closing } = this.#options;
+    if (closing.aborted) return;
     this.#updateAvailability();
     void this.#askDue();
-    this.#cancelTick = this.#options.clock.timer(tickMs, () => this.#tick());
+    clock.timer(tickMs, () => this.#tick());
   }
 
   /** One round at a time. */
   #askDue(): Promise<void> {
-    const isDue = ({ answers, dueAt }: Agent) => !answers || dueAt <= this.#options.clock.monotonic();
-    const due = [...this.#byUrl].filter(([, agent]) => isDue(agent));
+    const now = this.#options.clock.monotonic();
+    const due = [...this.#byUrl].filter(([, { dueAt }]) => dueAt <= now);
     return (this.#round ??= concurrently(due, concurrency, ([url, agent]) => this.#ask(url, agent)).then(
       () => {
         this.#round = undefined;
@@ -190,44 +155,43 @@ export class Agents {
   }
 
   async #ask(url: string, agent: Agent): Promise<void> {
-    const { connection, clock, log } = this.#options;
+    const { connection, clock, log, closing } = this.#options;
     const call = (signal: AbortSignal) =>
       connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes });
     try {
-      const info = readAgentInfo(await limited(infoTimeoutMs, this.#stopping.signal, call, clock.sleep));
+      const info = readAgentInfo(await limited(infoTimeoutMs, closing, call, clock.sleep));
       if (info === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
       if (JSON.stringify(info) !== JSON.stringify(agent.info)) this.#view = undefined;
       agent.info = info;
-      agent.answers = true;
+      agent.problem = undefined;
       agent.dueAt = clock.monotonic() + Math.max(infoLifetimeMs, this.#byUrl.size * perAgentMs);
     } catch (error) {
       // Its information stands: an agent that cannot be reached has not changed its node's credentials.
-      agent.answers = false;
-      if (!this.#stopping.signal.aborted)
-        log.debug({ agent: url, err: error }, 'an agent gave no information');
+      const reason = messageOf(error);
+      if (agent.problem === undefined && !closing.aborted)
+        log.info({ agent: url, reason }, 'an agent does not answer');
+      this.failed(url, reason);
     }
   }
 
   #updateAvailability(): void {
     const { clock, log } = this.#options;
-    const agents = [...this.#byUrl.values()].filter(({ answers }) => answers).length;
-    if (agents > 0) {
-      this.#answeredAt = clock.monotonic();
-      if (!this.#isAvailable) log.info({ agents }, 'agents answer again: unknown images gate pods');
-      this.#isAvailable = true;
-    } else if (this.#isAvailable && clock.monotonic() - this.#answeredAt >= patienceMs) {
-      this.#isAvailable = false;
-      log.warn(
-        { agents: this.#byUrl.size, seconds: patienceMs / 1000 },
-        'no agent answers: images that are not in memory are unknown, and gate no pods; see archwright status',
-      );
-    }
+    const now = clock.monotonic();
+    if (this.counts().ready > 0) this.#answeredAt = now;
+    const isAvailable = now - this.#answeredAt < patienceMs;
+    if (isAvailable === this.#isAvailable) return;
+    this.#isAvailable = isAvailable;
+    const found = { agents: this.#byUrl.size };
+    const gone =
+      'no agent answers: images that are not in memory are unknown, and gate no pods; see archwright status';
+    if (isAvailable) log.info(found, 'agents answer again: unknown images gate pods');
+    else log.warn(found, gone);
   }
 }
 
-function viewOf(addresses: readonly AgentAddress[], infoOf: (url: string) => AgentInfo | undefined): View {
+function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, Agent>): View {
   const agents = addresses.flatMap(({ url, node }) => {
-    const info = infoOf(url);
+    const info = byUrl.get(url)?.info;
     return info ? [{ ...info, node: node ?? info.node }] : [];
   });
   const groups = [...Map.groupBy(agents, ({ fingerprint }) => fingerprint)].map(([fingerprint, own]) => ({
@@ -236,17 +200,14 @@ function viewOf(addresses: readonly AgentAddress[], infoOf: (url: string) => Age
     nodes: distinct(own.map(({ node }) => node)),
     architectures: distinct(own.map(({ architecture }) => architecture)),
   }));
-  const byNode = [...Map.groupBy(agents, ({ node }) => node)].flatMap(([node, [agent, ...others]]) =>
-    node === undefined || others.length > 0
-      ? []
-      : [{ node, report: agent?.report, problems: agent?.problems }],
-  );
-  return {
-    ranking: new Ranking(addresses),
-    groups,
-    reports: new Map(byNode.flatMap(({ node, report }) => (report ? [[node, report]] : []))),
-    problems: new Map(byNode.flatMap(({ node, problems }) => (problems ? [[node, problems]] : []))),
-  };
+  const reports = new Map<string, NodeReport>();
+  const problems = new Map<string, readonly SourceProblem[]>();
+  for (const [node, [agent, ...others]] of Map.groupBy(agents, (each) => each.node)) {
+    if (node === undefined || others.length > 0) continue;
+    if (agent?.report) reports.set(node, agent.report);
+    if (agent?.problems) problems.set(node, agent.problems);
+  }
+  return { ranking: new Ranking(addresses), groups, reports, problems };
 }
 
 function distinct(texts: readonly (string | undefined)[]): readonly string[] {

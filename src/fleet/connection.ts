@@ -10,30 +10,28 @@ import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';
 import { readBody, readLines } from '../http/body.ts';
 import { asObject, parseJson } from '../http/json.ts';
-import { openExchange, retirePool, type OpenResponse } from '../http/exchange.ts';
+import { openExchange, retirePool, type ExchangeRequest, type OpenResponse } from '../http/exchange.ts';
 import { messageWithCause, TransportError } from '../http/transport-error.ts';
 import { messageOf } from '../names/printable.ts';
-import { openTlsFiles, type TlsFiles, type TlsFilesOptions } from '../serving/tls-files.ts';
+import { openTlsFiles, type TlsFilesOptions, type TlsMaterial } from '../serving/tls-files.ts';
 import { reveal } from '../telemetry/secret.ts';
 import { agentServerName } from './identity.ts';
 
-/**
- * Why an agent gave no answer:
- * - `unreachable`: no connection: nothing listens, no route, no TLS, or none in time
- * - `lost`: the connection ended before the answer did
- * - `timeout`: no answer within the time there was
- * - `refused`: the agent does not answer this client's certificate
- * - `overloaded`: the agent is overloaded, or reports that it failed
- * - `rejected`: the request is wrong; another agent would reject it too
- * - `bad-answer`: the answer is too large, or does not conform to the API
- */
+/** Why an agent gave no answer. */
 export const agentErrorCodes = [
+  /** No connection, TLS included, or a silent agent: it begins its answer at once, whatever it waits for. */
   'unreachable',
+  /** The connection ended before the answer did. */
   'lost',
+  /** No answer within the time there was. */
   'timeout',
+  /** The agent does not answer this client's certificate. */
   'refused',
+  /** The agent is overloaded, or reports that it failed. */
   'overloaded',
+  /** The request is wrong, for an agent of this version. */
   'rejected',
+  /** The answer is too large, or does not conform to the API. */
   'bad-answer',
 ] as const;
 export type AgentErrorCode = (typeof agentErrorCodes)[number];
@@ -41,7 +39,7 @@ export type AgentErrorCode = (typeof agentErrorCodes)[number];
 export class AgentError extends Error {
   override readonly name = 'AgentError';
   readonly code: AgentErrorCode;
-  /** Whether another agent, or this one later, may answer. */
+  /** Whether this agent may answer the same request later. */
   readonly temporary: boolean;
   /** URL of the agent. */
   readonly where: string;
@@ -69,8 +67,6 @@ export interface Call {
   readonly signal: AbortSignal;
   /** Sent as JSON; the method is then POST. */
   readonly body?: unknown;
-  /** Called when the agent begins to answer: it is alive, whatever comes next. */
-  readonly onResponse?: () => void;
   /** Limit for the body of the response. */
   readonly maxBytes: number;
 }
@@ -80,12 +76,15 @@ export interface ConnectionOptions extends Omit<TlsFilesOptions, 'use' | 'ca'> {
   readonly mayWait?: boolean;
   /** Limit for a connection, TLS included. */
   readonly dialTimeoutMs?: number;
+  /** Limit for the silence of an agent before its answer. */
+  readonly silenceMs?: number;
   /** The name that the agent's certificate must have. Default: `archwright-agent` for every agent. */
   readonly serverNameOf?: (url: string) => string;
 }
 
 /** A handshake takes milliseconds; this allows one lost packet (RFC 6298: first resend after 1 s). */
 const defaultDialTimeoutMs = 2000;
+const defaultSilenceMs = 3000;
 /** Shorter than the agent's 120 s for idle connections, so the agent never closes one first. */
 const idleMs = 60_000;
 /** One connection per request in progress; a new one costs a handshake. Further requests wait. */
@@ -103,9 +102,9 @@ const maxErrorBytes = 8 * 1024;
  * @throws ServingError `tls-files` if the files cannot be used, unless they may appear later
  */
 export async function openConnection(options: ConnectionOptions): Promise<AgentConnection> {
-  const { dialTimeoutMs = defaultDialTimeoutMs, serverNameOf = () => agentServerName, log } = options;
+  const { dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
+  const { serverNameOf = () => agentServerName } = options;
   let opened: ReturnType<typeof openPool> | undefined;
-  let problem = '';
   if (options.mayWait !== true) await (opened = openPool(options));
 
   async function poolFor(url: string): Promise<Agent> {
@@ -113,44 +112,32 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
       return (await (opened ??= openPool(options))).current();
     } catch (error) {
       opened = undefined;
-      if (problem !== messageOf(error))
-        log.info(
-          { problem: messageOf(error) },
-          'agents cannot be queried until the controller writes a certificate',
-        );
-      problem = messageOf(error);
-      throw new AgentError('unreachable', url, 'there is no client certificate for agents yet');
+      const message = `there is no client certificate for agents yet: ${messageOf(error)}`;
+      throw new AgentError('unreachable', url, message);
     }
   }
 
   /** Sends a request. @returns the response with status 200, its body not read yet */
-  async function open(url: string, path: string, { body, signal, onResponse }: Call) {
-    const json = body === undefined ? undefined : JSON.stringify(body);
-    const request = {
-      method: json === undefined ? 'GET' : 'POST',
+  async function open(url: string, path: string, { body, signal }: Call): Promise<OpenResponse> {
+    const request: ExchangeRequest = {
+      method: body === undefined ? 'GET' : 'POST',
       url: new URL(path, url),
-      headers: {
-        accept: 'application/json',
-        ...(json !== undefined && { 'content-type': 'application/json' }),
-      },
-      body: json,
+      headers: { 'content-type': 'application/json' },
+      body: body === undefined ? undefined : JSON.stringify(body),
       pool: await poolFor(url),
       serverName: serverNameOf(url),
-      limits: { dialMs: dialTimeoutMs },
+      limits: { dialMs, headerMs: silenceMs },
       // The agents' API only reads.
       repeatable: true,
-    } as const;
-    const response = await openExchange(request, signal).catch((error: unknown) => {
-      throw agentError(error, url);
-    });
+    };
+    const response = await openExchange(request, signal).catch((error: unknown) => fail(url, error));
     if (response.status !== 200) throw await statusError(response, url);
-    onResponse?.();
     return response;
   }
 
   return {
     json: async (url, path, call) => {
-      const json = parseJson(await readText(await open(url, path, call), url, call.maxBytes));
+      const json = await jsonOf(await open(url, path, call), call.maxBytes, url);
       if (json !== undefined) return json;
       throw new AgentError('bad-answer', url, 'the agent answered with something that is not JSON');
     },
@@ -159,23 +146,20 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
       try {
         yield* readLines(response, { maxLineBytes, maxBytes: call.maxBytes });
       } catch (cause) {
-        throw agentError(cause, url);
+        fail(url, cause);
       }
     },
-    close: async () => {
-      const closing = opened;
-      await (await closing?.catch(() => undefined))?.close();
-    },
+    close: async () => (await opened?.catch(() => undefined))?.close(),
   };
 }
 
 /** A pool that follows the certificate. */
 async function openPool(options: ConnectionOptions) {
   const files = await openTlsFiles({ ...options, use: 'client', ca: true });
-  let pool = createPool(files);
+  let pool = createPool(files.current());
   files.onChange(() => {
     retirePool(pool);
-    pool = createPool(files);
+    pool = createPool(files.current());
   });
   const close = (): Promise<void> => {
     pool.destroy();
@@ -184,8 +168,7 @@ async function openPool(options: ConnectionOptions) {
   return { current: () => pool, close };
 }
 
-function createPool(files: TlsFiles): Agent {
-  const { cert, key, ca } = files.current();
+function createPool({ cert, key, ca }: TlsMaterial): Agent {
   return new Agent({
     keepAlive: true,
     timeout: idleMs,
@@ -204,30 +187,16 @@ function createPool(files: TlsFiles): Agent {
   });
 }
 
-/** Maps a failed exchange. */
-function agentError(cause: unknown, url: string): unknown {
-  if (!(cause instanceof TransportError)) return cause;
-  const { failure, phase, where } = cause;
-  const make = (code: AgentErrorCode, message: string) => new AgentError(code, url, message, { cause });
-  if (failure === 'too-large' || failure === 'encoded') return make('bad-answer', cause.message);
-  if (failure === 'aborted') {
-    const isBody = phase === 'body';
-    return make(
-      'timeout',
-      isBody ? 'the response was not complete in time' : `no response from ${where} in time`,
-    );
-  }
-  if (phase === 'body') return make('lost', 'the connection was lost within the response');
-  const reason = messageWithCause(cause).slice(0, 300);
-  return phase === 'header'
-    ? make('lost', `the connection to ${where} was lost: ${reason}`)
-    : make('unreachable', `${where} cannot be reached: ${reason}`);
+/** The value of the body; `undefined` if it is not JSON. */
+async function jsonOf(response: OpenResponse, maxBytes: number, url: string): Promise<unknown> {
+  const body = await readBody(response, maxBytes).catch((error: unknown) => fail(url, error));
+  return parseJson(body.toString('utf8'));
 }
 
+/** The error of an answer with another status than 200, with the agent's own description of it. */
 async function statusError(response: OpenResponse, url: string): Promise<AgentError> {
   const { status } = response;
-  // The agent's own description of its error.
-  const answer = parseJson(await readText(response, url, maxErrorBytes));
+  const answer = await jsonOf(response, maxErrorBytes, url);
   const message = asObject(asObject(answer)?.['error'])?.['message'];
   const why = typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
   return new AgentError(codeOf(status), url, `the agent answered ${status}${why}`);
@@ -239,10 +208,16 @@ function codeOf(status: number): AgentErrorCode {
   return status >= 400 ? 'rejected' : 'bad-answer';
 }
 
-async function readText(response: OpenResponse, url: string, maxBytes: number): Promise<string> {
-  try {
-    return (await readBody(response, maxBytes)).toString('utf8');
-  } catch (cause) {
-    throw agentError(cause, url);
-  }
+/** @throws AgentError for a failed exchange, and anything else as it is */
+function fail(url: string, cause: unknown): never {
+  if (!(cause instanceof TransportError)) throw cause;
+  const { failure, phase, where } = cause;
+  const make = (code: AgentErrorCode, message: string) => new AgentError(code, url, message, { cause });
+  if (failure === 'too-large' || failure === 'encoded') throw make('bad-answer', cause.message);
+  if (failure === 'aborted') throw make('timeout', `no answer from ${where} in time`);
+  if (phase === 'body') throw make('lost', 'the connection was lost within the response');
+  const reason = messageWithCause(cause).slice(0, 300);
+  throw phase === 'connect' || failure === 'header-timeout'
+    ? make('unreachable', `${where} cannot be reached: ${reason}`)
+    : make('lost', `the connection to ${where} was lost: ${reason}`);
 }

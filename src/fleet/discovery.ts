@@ -1,6 +1,7 @@
-/** Finds agents: a list of URLs, DNS, or EndpointSlices. */
+/** Finds agents: the EndpointSlices of their Service, which alone tell their nodes, or a list of URLs. */
+import type { EndpointSlice } from '../kube/api/objects.ts';
+import type { Reflector } from '../kube/watch/reflector.ts';
 import { joinHostPort } from '../names/host-port.ts';
-import { unlessAborted } from '../async/wait.ts';
 
 export interface AgentAddress {
   /** `https://host:port`. */
@@ -15,69 +16,47 @@ export interface Discovery {
   /** Resolves when the first answer is there, at the latest when `signal` aborts. */
   readonly ready: (signal: AbortSignal) => Promise<void>;
   readonly onChange: (listener: () => void) => void;
-  readonly close: () => void;
 }
 
-/** Clusters have up to 5,000 nodes ("Considerations for large clusters"); more agents are ignored. */
-export const maxAgents = 5000;
+/**
+ * The agents of `--agents https://a:9443,https://b:9443`. An agent listed twice counts once: it would own twice
+ * as much.
+ * @param urls as the setting `agents` allows them
+ */
+export function staticDiscovery(urls: readonly string[]): Discovery {
+  const agents = [...new Set(urls.map((url) => new URL(url).origin))].map((url) => ({ url }));
+  return { current: () => agents, ready: () => Promise.resolve(), onChange: () => undefined };
+}
 
-/** An empty discovery that `set` fills. Its listeners run only if a list differs from the last one. */
-export function createAgentList(): Discovery & { readonly set: (agents: readonly AgentAddress[]) => void } {
-  const listeners = new Set<() => void>();
-  const first = Promise.withResolvers<void>();
-  let agents: readonly AgentAddress[] = [];
+/** A discovery over a watch of EndpointSlices. @param portName in the agents' Service */
+export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portName: string): Discovery {
   return {
-    set: (found) => {
-      const before = JSON.stringify(agents);
-      agents = found.toSorted((a, b) => (a.url < b.url ? -1 : 1)).slice(0, maxAgents);
-      first.resolve();
-      if (JSON.stringify(agents) !== before) for (const listener of listeners) listener();
-    },
-    current: () => agents,
-    ready: (signal) => unlessAborted(first.promise, signal).catch(() => undefined),
-    onChange: (listener) => void listeners.add(listener),
-    close: () => {
-      listeners.clear();
-      first.resolve();
-    },
+    current: () => agentsOf(slices.values(), portName),
+    ready: (signal) => slices.ready(signal).catch(() => undefined),
+    onChange: (listener) => slices.onChange(listener),
   };
 }
 
 /**
- * A discovery that never changes, for `--agents https://a:9443,https://b:9443`. Doubles are left out: an
- * agent listed twice would own twice as much.
- * @throws TypeError where a URL is not `https://host:port`
+ * The agents in these slices. An unset `ready` counts as ready, and addresses of the type FQDN are left out,
+ * as the API defines (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its
+ * agent is in a slice of each family, and while the API server moves endpoints it may be in two slices of
+ * one.
  */
-export function staticDiscovery(urls: readonly string[]): Discovery {
-  const agents = [...new Set(urls.map(parseAgentUrl))].map((url) => ({ url }));
-  return {
-    current: () => agents,
-    ready: () => Promise.resolve(),
-    onChange: () => {},
-    close: () => {},
-  };
-}
-
-/** @param host name or IP address; IPv6 without brackets */
-export function agentUrl(host: string, port: number): string {
-  return `https://${joinHostPort(host, port)}`;
-}
-
-/** Normalizes the URL of an agent: `https`, host and port only. @throws TypeError with the problem */
-function parseAgentUrl(text: string): string {
-  if (text.includes('@')) {
-    throw new TypeError(
-      'the URL of an agent holds no user or password; agents know their clients by certificate',
-    );
+export function agentsOf(slices: Iterable<EndpointSlice>, portName: string): AgentAddress[] {
+  const byNode = new Map<string, AgentAddress>();
+  const byFamily = [...slices].sort((a, b) => ((a.addressType ?? '') < (b.addressType ?? '') ? -1 : 1));
+  for (const slice of byFamily) {
+    if (slice.addressType !== 'IPv4' && slice.addressType !== 'IPv6') continue;
+    const port = slice.ports?.find((entry) => entry.name === portName)?.port;
+    if (port === undefined) continue;
+    for (const { addresses, nodeName, conditions } of slice.endpoints ?? []) {
+      const [address] = addresses;
+      if (address === undefined || conditions?.ready === false) continue;
+      const url = `https://${joinHostPort(address, port)}`;
+      const key = nodeName ?? url;
+      if (!byNode.has(key)) byNode.set(key, { url, ...(nodeName !== undefined && { node: nodeName }) });
+    }
   }
-  const url = URL.parse(text.trim());
-  const shown = JSON.stringify(text.trim().slice(0, 200));
-  if (!url) throw new TypeError(`${shown} is not a URL; write https://host:port`);
-  if (url.protocol !== 'https:') {
-    throw new TypeError(`${shown}: agents are reached over https only; write https://host:port`);
-  }
-  if (url.pathname !== '/' || url.search !== '' || url.hash !== '') {
-    throw new TypeError(`${shown} has more than a host and a port; write https://host:port`);
-  }
-  return url.origin;
+  return [...byNode.values()];
 }

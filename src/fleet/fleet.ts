@@ -3,41 +3,23 @@
  *
  * A lookup goes to the agent that owns the image's repository (`rank.ts`), so that one agent queries the
  * registry and remembers, however many webhooks there are. If that does not end in facts, other agents are
- * asked (`lookup.ts`): the next one of its credential group, then one of each other group. Agents that fail
- * are backed off (`agents.ts`). Which groups can pull is remembered (`pullable.ts`).
+ * asked (`lookup.ts`): the next one of its credential group, then one of each other group. Which groups can
+ * pull is remembered (`pullable.ts`).
  */
-import type { Clock } from '../async/clock.ts';
+import { setMaxListeners } from 'node:events';
 import type { SourceProblem } from '../credentials/credential.ts';
-import {
-  failedFacts,
-  noAgentsHint,
-  type ImageFacts,
-  type ImageFactsSource,
-  type ImageRequest,
-} from '../images/facts/facts.ts';
+import type { ImageFacts, ImageFactsSource, ImageRequest } from '../images/facts/facts.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
-import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { Agents, type CredentialGroup } from './agents.ts';
-import { Batches } from './batches.ts';
-import type { AgentConnection } from './connection.ts';
-import type { Discovery } from './discovery.ts';
-import { Lookup, type LookupContext, type PullSecretNodes } from './lookup.ts';
+import { Agents, type AgentsOptions } from './agents.ts';
+import { createAsk } from './ask.ts';
+import { Lookup, type PullSecretNodes } from './lookup.ts';
 import { bindFleetMetrics } from './metrics.ts';
-import { Pullability } from './pullable.ts';
+import { createPullable, type PullableGroups } from './pullable.ts';
 import { streamSharedFacts } from './shared-facts.ts';
 
-export type { CredentialGroup } from './agents.ts';
-
-/** Which groups can pull an image, as far as it is known; with fewer than two groups both lists are empty. */
-export interface PullableGroups {
-  readonly able: readonly CredentialGroup[];
-  /** Refused by the registry, or without a way to it. */
-  readonly unable: readonly CredentialGroup[];
-}
-
 export interface Fleet extends ImageFactsSource {
-  /** What is known when `signal` aborts. Missing and due results are looked up, and looking them up goes on. */
+  /** What is known when `signal` aborts. Checks of other groups go on after that. */
   pullable(request: ImageRequest, signal: AbortSignal): Promise<PullableGroups>;
   /** False if no agent has answered for some time, so that no pod should wait for one. */
   isAvailable(): boolean;
@@ -55,12 +37,8 @@ export interface Fleet extends ImageFactsSource {
   close(): void;
 }
 
-export interface FleetOptions {
-  /** The caller closes it, and `connection`. */
-  readonly discovery: Discovery;
-  readonly connection: AgentConnection;
-  readonly clock: Clock;
-  readonly log: Log;
+/** The caller closes `connection`. */
+export interface FleetOptions extends Omit<AgentsOptions, 'closing'> {
   readonly metrics: Metrics;
   /** Nodes that may receive pull secrets. Default: all. */
   readonly pullSecretNodes?: PullSecretNodes | undefined;
@@ -73,34 +51,23 @@ const defaultLookupTimeoutMs = 14_000;
 
 /** Makes a fleet; it queries the agents for their credential groups until it is closed. */
 export function createFleet(options: FleetOptions): Fleet {
-  const { discovery, connection, clock, log, lookupTimeoutMs = defaultLookupTimeoutMs } = options;
-  const agents = new Agents({ discovery, connection, clock, log });
-  const meters = bindFleetMetrics(options.metrics, () => ({
-    ...agents.counts(),
-    available: agents.isAvailable ? 1 : 0,
-    repositories: pullability.repositories,
-  }));
-  const context: LookupContext = {
-    agents,
-    batches: new Batches(connection, clock),
-    meters,
-    pullSecretNodes: options.pullSecretNodes,
-    clock,
-    log,
-    timeoutMs: lookupTimeoutMs,
-    onAnswer: (request, agent, facts) => pullability.note(request, agent, facts),
-  };
-  const pullability = new Pullability(context);
+  const { discovery, connection, clock, log, pullSecretNodes } = options;
+  const { lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
+  const ending = new AbortController();
+  const { signal: closing } = ending;
+  setMaxListeners(0, closing);
+  const agents = new Agents({ discovery, connection, clock, log, closing });
+  const meters = bindFleetMetrics(options.metrics, agents);
+  const ask = createAsk(connection, clock);
+  const context = { agents, ask, meters, pullSecretNodes, clock, log, timeoutMs };
 
   return {
     lookup: async (request, { signal }) => {
+      const lookup = new Lookup(context, request, signal);
       const groups = [...agents.byGroup(request.reference.repository).values()];
-      if (groups.length > 0) return new Lookup(context, request, signal).run(groups);
-      meters.lookup('unanswered');
-      const error = { code: 'unavailable', message: noAgentsHint, hint: noAgentsHint } as const;
-      return failedFacts(request.image, error, clock.now());
+      return (await lookup.answer(groups)) ?? lookup.unanswered();
     },
-    pullable: (request, signal) => pullability.groups(request, signal),
+    pullable: createPullable(context, closing),
     isAvailable: () => agents.isAvailable,
     nodeReports: () => agents.view.reports,
     credentialProblems: () => agents.view.problems,
@@ -110,9 +77,6 @@ export function createFleet(options: FleetOptions): Fleet {
       await streamSharedFacts({ agents: discovery.current(), connection, meters, log, signal }, onFacts);
       await agents.ready(signal);
     },
-    close: () => {
-      pullability.close();
-      agents.close();
-    },
+    close: () => ending.abort(),
   };
 }

@@ -4,16 +4,22 @@
  * time that is left. Another group follows if the registry refuses the first one or cannot be reached from
  * there: other nodes may have other credentials and another network.
  *
- * A lookup costs a bounded number of requests and a bounded time, and always ends in facts: without an answer,
- * they hold an error that lists the agents and their failures.
+ * A lookup costs a bounded number of requests and a bounded time. Without an answer, its error lists the agents
+ * and their failures.
  */
 import type { Clock } from '../async/clock.ts';
-import { limited, unlessAborted } from '../async/wait.ts';
-import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
+import { limited } from '../async/wait.ts';
+import {
+  failedFacts,
+  noAgentsHint,
+  type FactsError,
+  type ImageFacts,
+  type ImageRequest,
+} from '../images/facts/facts.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Agents } from './agents.ts';
-import type { Batches } from './batches.ts';
+import { tickMs, type Agents } from './agents.ts';
+import type { Ask } from './ask.ts';
 import { AgentError, type AgentErrorCode } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
 import type { FleetMeters } from './metrics.ts';
@@ -29,7 +35,7 @@ export interface PullSecretNodes {
 
 export interface LookupContext {
   readonly agents: Agents;
-  readonly batches: Batches;
+  readonly ask: Ask;
   readonly meters: FleetMeters;
   /** Default: all nodes. */
   readonly pullSecretNodes?: PullSecretNodes | undefined;
@@ -37,8 +43,6 @@ export interface LookupContext {
   readonly log: Log;
   /** Limit of one lookup, milliseconds. */
   readonly timeoutMs: number;
-  /** Called with every answer of an agent, failures of its registry included. */
-  readonly onAnswer: (request: ImageRequest, agent: AgentAddress, facts: ImageFacts) => void;
 }
 
 /** If the owner and the next agent fail, a third is unlikely to help within the time. */
@@ -50,149 +54,133 @@ const leastMs = 300;
 /** The message goes into events, and a cluster may have thousands of agents. */
 const maxShown = 5;
 
-/** Codes after which another node may have access. */
-const askElsewhere: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'unavailable']);
 /** Failures of the agent rather than of the request. */
-const backOffCodes: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', 'refused', 'overloaded']);
+const agentFails: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', 'refused', 'overloaded']);
 
-/** It starts when it is made. */
+/** Its time runs from when it is made. */
 export class Lookup {
   readonly #context: LookupContext;
   readonly #request: ImageRequest;
   readonly #signal: AbortSignal;
   readonly #deadline: number;
+  /** The only nodes whose agents may receive the request; `undefined`: all. */
+  readonly #nodes: PullSecretNodes | undefined;
   readonly #failures: string[] = [];
   #requests = 0;
   /** Whether an agent was left out because of `pullSecretNodes`. */
   #withheld = false;
-  /** Milliseconds until the first agent that is backed off gets requests again. */
-  #soonestMs = Number.POSITIVE_INFINITY;
-  /** The answer of an agent whose registry was too slow. */
-  #late: ImageFacts | undefined;
 
   constructor(context: LookupContext, request: ImageRequest, signal: AbortSignal) {
     this.#context = context;
     this.#request = request;
     this.#signal = signal;
+    this.#nodes = request.pullCredentials.length > 0 ? context.pullSecretNodes : undefined;
     this.#deadline = context.clock.monotonic() + context.timeoutMs;
   }
 
-  /** @param groups agents in the order of requests */
-  async run(groups: readonly (readonly AgentAddress[])[]): Promise<ImageFacts> {
-    const { meters, pullSecretNodes, clock } = this.#context;
-    if (pullSecretNodes && this.#request.pullCredentials.length > 0)
-      await limited(this.#leftMs, this.#signal, pullSecretNodes.ready, clock.sleep);
-    const available = groups.map((group) => this.#available(group)).filter(({ length }) => length > 0);
-    let refusal: ImageFacts | undefined;
-    for (const [index, agents] of available.entries()) {
-      if (refusal) meters.passOn();
-      const facts = await this.#askGroup(agents, index === available.length - 1);
-      if (facts && !askElsewhere.has(facts.error?.code ?? '')) {
-        meters.lookup('answered');
-        return facts;
-      }
-      // A refusal is more informative than a registry that a node cannot reach; among equals the first stands.
-      if (refusal === undefined || refusal.error?.code === 'unavailable') refusal = facts ?? refusal;
+  /**
+   * The best answer of an agent; `undefined` if none has answered.
+   * @param groups agents in the order of requests
+   */
+  async answer(groups: readonly (readonly AgentAddress[])[]): Promise<ImageFacts | undefined> {
+    const { meters, clock } = this.#context;
+    if (this.#nodes) await limited(this.#leftMs, this.#signal, this.#nodes.ready, clock.sleep);
+    const plan = groups.flatMap((group) => this.#available(group).map((agent) => ({ agent, group })));
+    const last = plan.at(-1);
+    let best: ImageFacts | undefined;
+    let refusedGroup: unknown;
+    for (const { agent, group } of plan) {
+      if (group === refusedGroup) continue;
+      const leftMs = this.#leftMs;
+      if (this.#requests === maxRequests || leftMs < (this.#requests > 0 ? leastMs : 1)) break;
+      this.#requests += 1;
+      const facts = await this.#ask(agent, agent === last?.agent ? leftMs : leftMs / 2);
+      const worth = worthOf(facts);
+      if (worth > worthOf(best)) best = facts;
+      if (worth === final) break;
+      // The other agent of the group has the same credentials. After a timeout, it may be faster.
+      if (worth < unreachable) continue;
+      refusedGroup = group;
+      if (group !== last?.group) meters.passOn();
     }
-    meters.lookup(refusal ? 'answered' : 'unanswered');
-    return refusal ?? this.#unanswered();
+    meters.lookup(best ? 'answered' : 'unanswered');
+    return best;
+  }
+
+  /** The facts if no agent has answered. */
+  unanswered(): ImageFacts {
+    return failedFacts(this.#request.image, this.#error(), this.#context.clock.now());
+  }
+
+  #error(): FactsError {
+    if (this.#withheld && this.#requests === 0) {
+      const message =
+        `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
+        `(${this.#nodes?.selector}); label such a node, or change the setting`;
+      return { code: 'forbidden', message };
+    }
+    const [shown, more] = [this.#failures.slice(0, maxShown), this.#failures.length - maxShown];
+    const reasons = `${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+    if (this.#leftMs < leastMs) return { code: 'timeout', message: `no agent answered in time: ${reasons}` };
+    if (this.#failures.length === 0)
+      return { code: 'unavailable', message: noAgentsHint, hint: noAgentsHint };
+    const hint = 'no agent answered; see archwright status';
+    const message = `no agent answered: ${reasons}`;
+    return { code: 'unavailable', message, hint, ...(this.#requests === 0 && { retryAfterMs: tickMs }) };
   }
 
   get #leftMs(): number {
     return this.#signal.aborted ? 0 : this.#deadline - this.#context.clock.monotonic();
   }
 
-  /** The first agents of a group. Those that did not answer their last request come last. */
+  /** The first agents of a group that may get this request. */
   #available(group: readonly AgentAddress[]): readonly AgentAddress[] {
-    const { agents } = this.#context;
-    const [answering, others]: [AgentAddress[], AgentAddress[]] = [[], []];
+    const available: AgentAddress[] = [];
     for (const agent of group) {
-      if (answering.length === maxPerGroup) break;
-      const backedOffMs = agents.backedOffMs(agent.url);
-      if (!this.#mayReceiveRequest(agent)) this.#withheld = true;
-      else if (backedOffMs > 0) {
-        this.#soonestMs = Math.min(this.#soonestMs, backedOffMs);
-        this.#failures.push(`${nameOf(agent)}: backed off after failures`);
-      } else (agents.stateOf(agent.url) === 'ready' ? answering : others).push(agent);
+      if (available.length === maxPerGroup) break;
+      const problem = this.#context.agents.problemOf(agent.url);
+      // An agent's claim about its node does not count: without a known node, it gets no pull secrets.
+      const mayReceive = !this.#nodes || (agent.node !== undefined && this.#nodes.has(agent.node));
+      if (!mayReceive) this.#withheld = true;
+      else if (problem !== undefined) this.#failures.push(`${nameOf(agent)}: ${problem}`);
+      else available.push(agent);
     }
-    return [...answering, ...others].slice(0, maxPerGroup);
-  }
-
-  /** An agent's claim about its node does not count: without a known node, it gets no pull secrets. */
-  #mayReceiveRequest({ node }: AgentAddress): boolean {
-    const { pullSecretNodes } = this.#context;
-    if (pullSecretNodes === undefined || this.#request.pullCredentials.length === 0) return true;
-    return node !== undefined && pullSecretNodes.has(node);
-  }
-
-  /** @param isLast no group follows, which would need time, too */
-  async #askGroup(agents: readonly AgentAddress[], isLast: boolean): Promise<ImageFacts | undefined> {
-    for (const [index, agent] of agents.entries()) {
-      const leftMs = this.#leftMs;
-      if (this.#requests === maxRequests || leftMs < (this.#requests > 0 ? leastMs : 1)) break;
-      this.#requests += 1;
-      const facts = await this.#ask(agent, isLast && index === agents.length - 1 ? leftMs : leftMs / 2);
-      if (facts && facts.error?.code !== 'timeout') return facts;
-      // The registry was too slow for this agent; another agent may find it faster.
-      this.#late = facts ?? this.#late;
-    }
-    return undefined;
+    return available;
   }
 
   async #ask(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
-    const { agents, batches, clock, log, meters, onAnswer } = this.#context;
+    const { agents, ask, clock, log, meters } = this.#context;
     const started = clock.monotonic();
-    const asking = batches.lookup(agent.url, this.#request, started + limitMs);
     try {
-      const wait = (signal: AbortSignal) => unlessAborted(asking, signal);
-      const facts = await limited(limitMs, this.#signal, wait, clock.sleep);
-      agents.answered(agent.url);
+      const facts = await ask(agent.url, this.#request, limitMs, this.#signal);
       meters.answered(clock.monotonic() - started);
       meters.attempt('answered');
-      onAnswer(this.#request, agent, facts);
       return facts;
     } catch (error) {
-      const known =
-        error instanceof AgentError ? error : new AgentError('timeout', agent.url, messageOf(error));
-      const { code, message, temporary } = known;
-      this.#failures.push(`${nameOf(agent)}: ${this.#signal.aborted ? 'no answer yet' : message}`);
-      meters.attempt(this.#signal.aborted ? 'abandoned' : code);
-      if (this.#signal.aborted) return undefined;
-      if (backOffCodes.has(code)) agents.failed(agent.url);
-      log.warn({ agent: agent.url, node: agent.node, code, reason: message }, 'an agent gave no answer');
-      // The other agents of the group would reject the request too.
-      return temporary ? undefined : this.#failure({ code: 'unavailable', message });
+      const code = error instanceof AgentError ? error.code : 'timeout';
+      const isAbandoned = this.#signal.aborted;
+      const reason = isAbandoned ? 'no answer yet' : messageOf(error);
+      this.#failures.push(`${nameOf(agent)}: ${reason}`);
+      meters.attempt(isAbandoned ? 'abandoned' : code);
+      if (isAbandoned) return undefined;
+      if (agentFails.has(code)) agents.failed(agent.url, reason);
+      log.warn({ agent: agent.url, node: agent.node, code, reason }, 'an agent gave no answer');
+      return undefined;
     }
-  }
-
-  /** The facts if no group answered. */
-  #unanswered(): ImageFacts {
-    if (this.#late) return this.#late;
-    if (this.#withheld && this.#requests === 0) {
-      const { selector = '' } = this.#context.pullSecretNodes ?? {};
-      const message =
-        `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
-        `(${selector}); label such a node, or change the setting`;
-      return this.#failure({ code: 'forbidden', message });
-    }
-    const [shown, more] = [this.#failures.slice(0, maxShown), this.#failures.length - maxShown];
-    const reasons = `${shown.join('; ') || 'no request was sent'}${more > 0 ? `; and ${more} more` : ''}`;
-    if (this.#leftMs < leastMs)
-      return this.#failure({ code: 'timeout', message: `no agent answered in time: ${reasons}` });
-    const mayRetry = this.#requests === 0 && Number.isFinite(this.#soonestMs);
-    return this.#failure({
-      code: 'unavailable',
-      message: `no agent answered: ${reasons}`,
-      hint: 'no agent answered; see archwright status',
-      ...(mayRetry && { retryAfterMs: Math.ceil(this.#soonestMs) }),
-    });
-  }
-
-  #failure(error: FactsError): ImageFacts {
-    return failedFacts(this.#request.image, error, this.#context.clock.now());
   }
 }
 
 function nameOf(agent: AgentAddress): string {
   return agent.node ?? new URL(agent.url).host;
+}
+
+/** Worth of answers after which another node may have a better one, and of all others. */
+const [late, unreachable, refused, final] = [1, 2, 3, 4];
+
+function worthOf(facts: ImageFacts | undefined): number {
+  if (facts === undefined) return 0;
+  const code = facts.error?.code;
+  if (code === 'unauthorized' || code === 'forbidden') return refused;
+  if (code === 'unavailable') return unreachable;
+  return code === 'timeout' ? late : final;
 }

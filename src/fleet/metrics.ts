@@ -1,16 +1,17 @@
 /** Metrics of the agents as the webhook and the controller see them. */
 import { counter, counts, gauge, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
+import type { Agents } from './agents.ts';
 import { agentErrorCodes } from './connection.ts';
 
 const lookupOutcomes = ['answered', 'unanswered'] as const;
 const attemptOutcomes = ['answered', 'abandoned', ...agentErrorCodes] as const;
 
 /** What the answers of a credential group show. `unknown`: neither that it can pull nor that it cannot. */
-export const pullResults = ['able', 'refused', 'unreachable', 'unknown'] as const;
+const pullResults = ['able', 'refused', 'unreachable', 'unknown'] as const;
 export type PullResult = (typeof pullResults)[number];
 
 /** Why facts of an agent are not used. */
-export const rejectReasons = ['invalid', 'not-owner'] as const;
+const rejectReasons = ['invalid', 'not-owner'] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
 const specs = {
@@ -36,8 +37,8 @@ const specs = {
   ),
   agents: gauge(
     'archwright_fleet_agents',
-    'Agents. `silent`: the credential group of the agent is unknown.',
-    { state: ['ready', 'backed-off', 'silent'] },
+    'Agents. `silent`: it did not answer its last request, or was not asked yet.',
+    { state: ['ready', 'silent'] },
   ),
   available: gauge(
     'archwright_fleet_available',
@@ -49,34 +50,23 @@ const specs = {
     'Checks if the nodes of a credential group can pull. `unreachable`: the registry does not answer.',
     { outcome: pullResults },
   ),
-  repositories: gauge('archwright_fleet_pullability_repositories', 'Repositories with known pullability.'),
 } satisfies Record<string, MetricSpec>;
 
 /** Every metric of this folder, for the documentation. */
 export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
 
-const gaugeNames = ['ready', 'backedOff', 'silent', 'available', 'groups', 'repositories'] as const;
-
 export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
-/** Binds the metrics. @param current called before each scrape */
-export function bindFleetMetrics(
-  metrics: Metrics,
-  current: () => Record<(typeof gaugeNames)[number], number>,
-) {
+/** Binds the metrics. */
+export function bindFleetMetrics(metrics: Metrics, agents: Pick<Agents, 'counts' | 'isAvailable'>) {
   const passedOn = metrics.counter(specs.passedOn);
   const answerSeconds = metrics.histogram(specs.answerSeconds);
-  const gauges = {
-    ready: metrics.gauge(specs.agents, { state: 'ready' }),
-    backedOff: metrics.gauge(specs.agents, { state: 'backed-off' }),
-    silent: metrics.gauge(specs.agents, { state: 'silent' }),
-    available: metrics.gauge(specs.available),
-    groups: metrics.gauge(specs.groups),
-    repositories: metrics.gauge(specs.repositories),
-  };
   metrics.beforeScrape(() => {
-    const values = current();
-    for (const name of gaugeNames) gauges[name].set(values[name]);
+    const { ready, silent, groups } = agents.counts();
+    metrics.gauge(specs.agents, { state: 'ready' }).set(ready);
+    metrics.gauge(specs.agents, { state: 'silent' }).set(silent);
+    metrics.gauge(specs.available).set(agents.isAvailable ? 1 : 0);
+    metrics.gauge(specs.groups).set(groups);
   });
   return {
     lookup: counts(metrics, specs.lookups, 'outcome', lookupOutcomes),

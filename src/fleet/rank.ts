@@ -6,45 +6,37 @@
  */
 import type { AgentAddress } from './discovery.ts';
 
-interface Candidate {
-  readonly agent: AgentAddress;
-  readonly id: string;
-  readonly hash: number;
-}
-
 /** The order of these agents for each repository (`domain/path`). */
 export class Ranking {
-  readonly #candidates: readonly Candidate[];
+  readonly #candidates: readonly { readonly agent: AgentAddress; readonly hash: number }[];
 
   constructor(agents: readonly AgentAddress[]) {
-    this.#candidates = agents.map((agent) => {
-      // The node outlives its agent's address; the URL is used if discovery does not know the node.
-      const id = agent.node ?? agent.url;
-      return { agent, id, hash: hashOf(id) };
-    });
+    // The node outlives its agent's address; the URL is used if discovery does not know the node.
+    const idOf = ({ node, url }: AgentAddress): string => node ?? url;
+    this.#candidates = agents
+      .toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
+      .map((agent) => ({ agent, hash: hashOf(idOf(agent)) }));
   }
 
   /** Agents in the order of lookups: the repository's owner first. */
   order(repository: string): AgentAddress[] {
     const key = hashOf(repository);
     return this.#candidates
-      .map(({ agent, id, hash }) => ({ agent, id, score: mix(key ^ hash) }))
-      .sort((a, b) => b.score - a.score || (a.id < b.id ? -1 : 1))
+      .map(({ agent, hash }) => ({ agent, score: mix(key ^ hash) }))
+      .sort((a, b) => b.score - a.score)
       .map(({ agent }) => agent);
   }
 
   /** The first of `order`, without the cost of sorting: the facts of a large cluster are 100,000. */
   owner(repository: string): AgentAddress | undefined {
     const key = hashOf(repository);
-    let owner: Candidate | undefined;
+    let owner: AgentAddress | undefined;
     let highest = -1;
-    for (const candidate of this.#candidates) {
-      const score = mix(key ^ candidate.hash);
-      if (score < highest || (score === highest && owner && owner.id < candidate.id)) continue;
-      owner = candidate;
-      highest = score;
+    for (const { agent, hash } of this.#candidates) {
+      const score = mix(key ^ hash);
+      if (score > highest) [owner, highest] = [agent, score];
     }
-    return owner?.agent;
+    return owner;
   }
 }
 

@@ -4,14 +4,15 @@
  */
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../async/concurrently.ts';
+import { parseJson } from '../http/json.ts';
 import { isOfPod, type ImageFacts } from '../images/facts/facts.ts';
+import { InvalidFacts, readFacts } from '../images/facts/wire.ts';
 import { validReference } from '../images/references/reference.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
-import { AgentError, type AgentConnection } from './connection.ts';
+import type { AgentConnection } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
-import { factsOfLine } from './info.ts';
-import { rejectReasons, type FleetMeters, type RejectReason } from './metrics.ts';
+import type { FleetMeters, RejectReason } from './metrics.ts';
 import { Ranking } from './rank.ts';
 
 /** A few hundred bytes for 100,000 images, twice: repositories move when nodes come and go. */
@@ -19,18 +20,11 @@ const defaultMaxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
 const concurrency = 8;
 
-/** Log lines by the reason why facts are ignored. */
-const rejections: Readonly<Record<RejectReason, string>> = {
-  invalid: 'an agent sent invalid image facts; they are ignored',
-  'not-owner':
-    'an agent sent facts of images that other agents own, as is usual while agents come and go; they are ignored',
-};
-
 export interface SharedFactsOptions {
+  readonly log: Log;
   readonly agents: readonly AgentAddress[];
   readonly connection: AgentConnection;
   readonly meters: Pick<FleetMeters, 'rejected'>;
-  readonly log: Log;
   readonly signal: AbortSignal;
   /** All agents together may send this many. */
   readonly maxBytes?: number | undefined;
@@ -48,24 +42,16 @@ export async function streamSharedFacts(
   const ranking = new Ranking(agents);
   let budget = maxBytes;
 
-  /** The facts in a line, or why they are rejected. */
-  function accept(line: string, { url }: AgentAddress): ImageFacts | RejectReason {
-    const facts = validFacts(line, url);
-    const reference = facts && validReference(facts.image);
-    if (!reference || isOfPod(facts)) return 'invalid';
-    return ranking.owner(reference.repository)?.url === url ? facts : 'not-owner';
-  }
-
   await concurrently(agents, concurrency, async (agent) => {
-    const rejected = { invalid: 0, 'not-owner': 0 };
+    let rejected = 0;
     try {
       for await (const line of connection.lines(agent.url, '/v1/facts', { signal, maxBytes: budget })) {
         budget -= Buffer.byteLength(line) + 1;
         if (budget <= 0 || signal.aborted) break;
-        const facts = accept(line, agent);
+        const facts = accepted(line, agent, ranking);
         if (typeof facts === 'object') onFacts(facts);
         else {
-          rejected[facts] += 1;
+          rejected += 1;
           meters.rejected(facts);
         }
       }
@@ -74,18 +60,23 @@ export async function streamSharedFacts(
       if (!signal.aborted)
         log.warn({ agent: agent.url, reason }, 'an agent did not send all its image facts');
     }
-    for (const reason of rejectReasons)
-      if (rejected[reason] > 0) log.warn({ agent: agent.url, lines: rejected[reason] }, rejections[reason]);
+    // The latter is usual while agents come and go.
+    const message = 'an agent sent image facts that are invalid, or that other agents own; they are ignored';
+    if (rejected > 0) log.warn({ agent: agent.url, lines: rejected }, message);
   });
   if (budget <= 0)
     log.warn('the agents have more image facts than fit; the others are looked up when they are needed');
 }
 
-function validFacts(line: string, url: string): ImageFacts | undefined {
+/** The facts in a line, or why they are rejected. */
+function accepted(line: string, { url }: AgentAddress, ranking: Ranking): ImageFacts | RejectReason {
   try {
-    return factsOfLine(line, url);
+    const facts = readFacts(parseJson(line));
+    const reference = validReference(facts.image);
+    if (!reference || isOfPod(facts)) return 'invalid';
+    return ranking.owner(reference.repository)?.url === url ? facts : 'not-owner';
   } catch (error) {
-    if (error instanceof AgentError) return undefined;
+    if (error instanceof InvalidFacts) return 'invalid';
     throw error;
   }
 }

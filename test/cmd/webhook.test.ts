@@ -5,13 +5,16 @@ import { main } from '../../cmd/program/main.ts';
 import { createPki } from '../fleet/support.ts';
 import { send } from '../serving/support.ts';
 import { until } from '../support/until.ts';
+import { files, kubeconfig } from './world.ts';
 
 t.test('before it has found agents, it listens but is not ready', async (t) => {
   const { serverDir, clientDir } = await createPki(t);
   const stop = new AbortController();
   let log = '';
   const args = ['webhook', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
-  args.push('--tls-dir', serverDir, '--agents', 'dns:agents.invalid:9443', '--agent-tls-dir', clientDir);
+  args.push('--tls-dir', serverDir, '--agents', 'endpointslices:a/b', '--agent-tls-dir', clientDir);
+  // Nothing listens there.
+  args.push('--kubeconfig', files(t, { config: kubeconfig('https://127.0.0.1:1') }).config);
   const ended = main([...args, '--warm-up-time', '10m'], {
     io: { env: {}, stdin: Readable.from(['']), out: () => undefined, err: (text) => (log += text) },
     stop: stop.signal,

@@ -2,14 +2,13 @@
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseSamples, type Sample } from '../../cmd/installation/samples.ts';
-import { createAgentList } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import { startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { send } from '../serving/support.ts';
 import { seriesOf, recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { connect, createPki, startScripted } from './support.ts';
+import { connect, createAgentList, createPki, startScripted } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
 async function setup(t: Test) {
@@ -27,7 +26,10 @@ async function setup(t: Test) {
     fleet,
     log,
     metrics,
-    logged: () => lines.map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
+    logged: () =>
+      lines
+        .filter(({ agents }) => agents !== undefined)
+        .map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
     metric: (sample: string) => seriesOf(metrics, sample),
   };
 }

@@ -1,40 +1,97 @@
 import t from 'tap';
-import { staticDiscovery } from '../../src/fleet/discovery.ts';
+import { agentsOf, endpointSliceDiscovery, staticDiscovery } from '../../src/fleet/discovery.ts';
+import type { EndpointSlice } from '../../src/kube/api/objects.ts';
+import type { Reflector } from '../../src/kube/watch/reflector.ts';
+import { neverAborted } from '../support/never-aborted.ts';
 
 t.test('a static list contains each agent once', async (t) => {
-  const discovery = staticDiscovery(['https://a:1', 'https://b:2/', 'https://A:1']);
+  const discovery = staticDiscovery(['https://a:1', 'https://b:2', 'https://A:1', 'https://[fd00::1]:1']);
+  await discovery.ready(neverAborted);
+  t.strictSame(
+    discovery.current().map(({ url }) => url),
+    ['https://a:1', 'https://b:2', 'https://[fd00::1]:1'],
+  );
+});
+
+type Endpoint = NonNullable<EndpointSlice['endpoints']>[number];
+
+function slice(endpoints: Endpoint[], change: Partial<EndpointSlice> = {}): EndpointSlice {
+  return { addressType: 'IPv4', endpoints, ports: [{ name: 'api', port: 9443 }], ...change };
+}
+
+function endpoint(address: string, nodeName?: string, conditions?: Endpoint['conditions']): Endpoint {
+  return {
+    addresses: [address],
+    ...(nodeName !== undefined && { nodeName }),
+    ...(conditions && { conditions }),
+  };
+}
+
+const v4 = { url: 'https://10.0.0.1:9443' };
+const v6 = { url: 'https://[fd00::1]:9443' };
+const ipv6: Partial<EndpointSlice> = { addressType: 'IPv6' };
+
+t.test('ready endpoints with the port are agents', async (t) => {
+  const cases: [string, EndpointSlice[], ReturnType<typeof agentsOf>][] = [
+    ['none', [], []],
+    ['ready', [slice([endpoint('10.0.0.1', 'n1', { ready: true })])], [{ ...v4, node: 'n1' }]],
+    ['unset is ready', [slice([endpoint('10.0.0.1', 'n1', {})])], [{ ...v4, node: 'n1' }]],
+    ['no conditions', [slice([endpoint('10.0.0.1')])], [v4]],
+    ['not ready', [slice([endpoint('10.0.0.1', 'n1', { ready: false, serving: true })])], []],
+    ['without an address', [slice([{ addresses: [] }])], []],
+    ['no such port', [slice([endpoint('10.0.0.1')], { ports: [{ name: 'metrics', port: 1 }] })], []],
+    ['a port without number', [slice([endpoint('10.0.0.1')], { ports: [{ name: 'api' }] })], []],
+    ['without ports', [{ addressType: 'IPv4', endpoints: [endpoint('10.0.0.1')] }], []],
+    ['of a Service without pods', [{ addressType: 'IPv4', endpoints: null, ports: null }], []],
+    ['without endpoints', [{ addressType: 'IPv4', ports: [{ name: 'api', port: 1 }] }], []],
+    ['names', [slice([endpoint('agent.example')], { addressType: 'FQDN' })], []],
+    ['IPv6', [slice([endpoint('fd00::1', 'n1')], ipv6)], [{ ...v6, node: 'n1' }]],
+    [
+      'a node with both families counts once',
+      [slice([endpoint('fd00::1', 'n1')], ipv6), slice([endpoint('10.0.0.1', 'n1')])],
+      [{ ...v4, node: 'n1' }],
+    ],
+    ['an endpoint in two slices', [slice([endpoint('10.0.0.1')]), slice([endpoint('10.0.0.1')])], [v4]],
+  ];
+  for (const [name, slices, agents] of cases) t.strictSame(agentsOf(slices, 'api'), agents, name);
+});
+
+function reflector(slices: EndpointSlice[]): Reflector<EndpointSlice> & { change(): void } {
+  const listeners: (() => void)[] = [];
+  return {
+    get: () => undefined,
+    values: () => slices,
+    ready: (signal) => (signal.aborted ? Promise.reject(new Error('aborted')) : Promise.resolve()),
+    onChange: (listener) => void listeners.push(listener),
+    onEach: () => undefined,
+    size: slices.length,
+    refused: 0,
+    health: () => ({ synced: true, watching: true }),
+    stop: () => {},
+    change: () => {
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+t.test('discovery follows the watch', async (t) => {
+  const slices = [slice([endpoint('10.0.0.1', 'n1')])];
+  const watch = reflector(slices);
+  const discovery = endpointSliceDiscovery(watch, 'api');
+  let changes = 0;
+  discovery.onChange(() => {
+    changes += 1;
+  });
+  await discovery.ready(neverAborted);
+  t.strictSame(discovery.current(), [{ url: 'https://10.0.0.1:9443', node: 'n1' }]);
+  slices.push(slice([endpoint('10.0.0.2', 'n2')]));
+  watch.change();
+  t.equal(discovery.current().length, 2);
+  t.equal(changes, 1);
+});
+
+t.test('ready returns when its signal aborts', async (t) => {
+  const discovery = endpointSliceDiscovery(reflector([]), 'api');
   await discovery.ready(AbortSignal.abort());
-  t.strictSame(discovery.current(), [{ url: 'https://a:1' }, { url: 'https://b:2' }]);
-  discovery.onChange(() => t.fail('it never changes'));
-  discovery.close();
-});
-
-t.test('valid URLs are normalized', async (t) => {
-  for (const [text, url] of [
-    ['https://agent.example:9443', 'https://agent.example:9443'],
-    [' https://10.0.0.1:9443/ ', 'https://10.0.0.1:9443'],
-    ['HTTPS://Agent.Example:9443', 'https://agent.example:9443'],
-    ['https://[fd00::1]:9443', 'https://[fd00::1]:9443'],
-    ['https://agent.example', 'https://agent.example'],
-  ] as const) {
-    t.strictSame(staticDiscovery([text]).current(), [{ url }]);
-  }
-});
-
-t.test('other URLs are refused with the reason, without their password', async (t) => {
-  for (const [text, why] of [
-    ['', /is not a URL/],
-    ['agent:9443', /over https only/],
-    ['10.0.0.1:9443', /is not a URL/],
-    ['http://agent:9443', /over https only/],
-    ['https://agent:9443/v1', /more than a host and a port/],
-    ['https://agent:9443?x=1', /more than a host and a port/],
-    ['https://agent:9443#x', /more than a host and a port/],
-    ['https://agent:99999', /is not a URL/],
-    ['https://user:hunter22@agent:9443', /no user or password/],
-    ['http://user:hunter22@agent', /no user or password/],
-    ['https://user:hunter22@ho st', /^(?!.*hunter22)/],
-  ] as const) {
-    t.throws(() => staticDiscovery(['https://a:1', text]), { name: 'TypeError', message: why }, text);
-  }
+  t.strictSame(discovery.current(), []);
 });

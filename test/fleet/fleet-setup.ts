@@ -18,6 +18,8 @@ export interface SetupOptions {
   readonly lookupTimeoutMs?: number;
   /** Default: one on which no time passes. */
   readonly clock?: Clock;
+  /** Of the connection. */
+  readonly silenceMs?: number;
 }
 
 /** A fleet with one agent per script, in the order in which a lookup of `image` tries them. */
@@ -34,8 +36,8 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
   });
   const { log, lines } = readableLog();
   const metrics = createMetrics();
-  const connection = await connect(t, pki, { dialTimeoutMs: 20_000 });
-  const { clock = createFakeClock(), ...more } = options;
+  const { clock = createFakeClock(), silenceMs = 20_000, ...more } = options;
+  const connection = await connect(t, pki, { dialTimeoutMs: 20_000, silenceMs });
   const fleet = createFleet({
     discovery: staticDiscovery(agents.map(({ url }) => url)),
     connection,

@@ -1,14 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { createAgentList } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
-import { connect, createPki, startScripted, type Script, type ScriptedAgent } from './support.ts';
+import { connect, createAgentList, createPki, startScripted, type ScriptedAgent } from './support.ts';
 import { cut, denied, image, setup, type Answer } from './fleet-setup.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { readableLog } from '../support/captured.ts';
@@ -40,24 +39,8 @@ t.test('a denied lookup goes to one agent of each other credential group', async
     t.strictSame(requestCounts(), [1, 0, 1, 0, 1], code);
     t.equal(await metric('archwright_fleet_passed_on_total'), 2);
     t.equal(await metric('archwright_fleet_credential_groups'), 3);
-    t.equal(
-      await metric('archwright_fleet_agents{state="backed-off"}'),
-      0,
-      'a denial is no fault of the agent',
-    );
+    t.equal(await metric('archwright_fleet_agents{state="ready"}'), 5, 'a denial is no fault of the agent');
   }
-});
-
-t.test('all agents without a fingerprint form one group', async (t) => {
-  const info: NonNullable<Script['info']> = (response) => void response.writeHead(500).end();
-  const { lookup, requestCounts } = await setup(t, [
-    { facts: denied('forbidden'), info },
-    { info },
-    { info: () => ({ credentialFingerprint: '' }) },
-    { fingerprint: 'known' },
-  ]);
-  t.strictSame(await lookup(), factsOf(image));
-  t.strictSame(requestCounts(), [1, 0, 0, 1]);
 });
 
 t.test('without agents, a lookup fails with a hint', async (t) => {
@@ -80,7 +63,7 @@ t.test('pull credentials are sent to the agent, and are neither logged nor retur
   };
   const leaky: Answer = (body, response) =>
     void response.writeHead(400).end(JSON.stringify({ error: { message: JSON.stringify(body) } }));
-  const { agents, lines, lookup } = await setup(t, [{ facts: leaky }, {}]);
+  const { agents, lines, lookup } = await setup(t, [{ facts: leaky }]);
   const facts = await lookup({ pullCredentials: [matched] });
   t.strictSame(agents[0]?.requests[0]?.auths, { 'registry.example/team': { username: 'ann', password } });
   t.notMatch(lines(), new RegExp(password));
@@ -133,7 +116,7 @@ t.test('lookups succeed while agents join and leave', async (t) => {
   delete agent.script.facts;
   change(agents[1]);
   change(agent);
-  t.match(await lookup(), { error: undefined }, 'an agent that comes back is not backed off');
+  t.match(await lookup(), { error: undefined }, 'an agent that comes back is asked');
   await agent.stop();
   change(agent, agents[1]);
   t.match(await lookup(), { error: undefined });

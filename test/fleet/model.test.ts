@@ -2,12 +2,14 @@
  * Lookups through random fleets beside a reference model: the answer, which agents are asked in which order, and
  * that it ends in time.
  */
+import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import t from 'tap';
 import { AgentError, type AgentConnection } from '../../src/fleet/connection.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import { Ranking } from '../../src/fleet/rank.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
+import type { Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { silentLog } from '../support/captured.ts';
 import { sized } from '../support/exhaustive.ts';
@@ -44,8 +46,7 @@ function expected(ranked: readonly ModelAgent[]): { code: string; asked: string[
   const groups = [...Map.groupBy(ranked, ({ group }) => group).values()].map((agents) => agents.slice(0, 2));
   const asked: string[] = [];
   let tookMs = 0;
-  let refusal: string | undefined;
-  let isLate = false;
+  let answer: string | undefined;
   for (const [index, agents] of groups.entries()) {
     for (const [place, { url, behavior }] of agents.entries()) {
       const leftMs = timeoutMs - tookMs;
@@ -54,38 +55,37 @@ function expected(ranked: readonly ModelAgent[]): { code: string; asked: string[
       const isLast = index === groups.length - 1 && place === agents.length - 1;
       const limitMs = isLast ? leftMs : leftMs / 2;
       if (behavior === 'lost') continue;
-      if (behavior === 'silent') tookMs += Math.min(3000, Math.floor(limitMs - 100));
+      if (behavior === 'silent') tookMs += Math.min(3000, limitMs);
       else if (behavior === 'slow') tookMs += limitMs;
-      else if (behavior === 'timeout') isLate = true;
+      else if (behavior === 'timeout') answer ??= behavior;
       else if (behavior === 'unauthorized' || behavior === 'forbidden' || behavior === 'unavailable') {
-        if (refusal === undefined || refusal === 'unavailable') refusal = behavior;
+        const isBetter = answer === undefined || answer === 'timeout';
+        if (isBetter || (answer === 'unavailable' && behavior !== 'unavailable')) answer = behavior;
         break;
       } else return { code: behavior, asked, tookMs };
     }
   }
-  const unanswered = isLate || timeoutMs - tookMs < 300 ? 'timeout' : 'unavailable';
-  return { code: refusal ?? unanswered, asked, tookMs };
+  return { code: answer ?? (timeoutMs - tookMs < 300 ? 'timeout' : 'unavailable'), asked, tookMs };
 }
 
 /** Agents in this process, so that thousands of fleets take seconds. */
-function connectionTo(agents: readonly ModelAgent[], asked: string[]): AgentConnection {
+function connectionTo(agents: readonly ModelAgent[], asked: string[], clock: Clock): AgentConnection {
   const agentAt = (url: string) => agents.find((agent) => agent.url === url);
-  const forever = (signal: AbortSignal, url: string): Promise<never> =>
-    new Promise((_, reject) => {
-      signal.addEventListener('abort', () => reject(new AgentError('timeout', url, 'aborted')));
-    });
   return {
-    json: (url) => Promise.resolve({ credentialFingerprint: agentAt(url)?.group }),
-    lines: async function* (url, _, { signal, onResponse }) {
+    json: async (url, path, { signal }) => {
+      if (path === '/v1/info') return { credentialFingerprint: agentAt(url)?.group };
       asked.push(url);
       const behavior = agentAt(url)?.behavior ?? 'lost';
+      const late = () => Promise.reject(new AgentError('timeout', url, 'aborted'));
       if (behavior === 'lost') throw new AgentError('lost', url, 'lost');
-      if (behavior === 'silent') await forever(signal, url);
-      onResponse?.();
-      if (behavior === 'slow') await forever(signal, url);
-      const facts = behavior === 'facts' ? factsOf(image) : failureOf(image, behavior as FactsErrorCode);
-      yield JSON.stringify(facts);
+      if (behavior === 'slow') await clock.sleep(1e9, signal).catch(late);
+      if (behavior === 'silent') {
+        await clock.sleep(3000, signal).catch(late);
+        throw new AgentError('unreachable', url, 'silent');
+      }
+      return behavior === 'facts' ? factsOf(image) : failureOf(image, behavior as FactsErrorCode);
     },
+    lines: () => Readable.from([]),
     close: () => Promise.resolve(),
   };
 }
@@ -99,8 +99,8 @@ async function check(given: readonly (readonly [group: string, behavior: Behavio
   const clock = createFakeClock();
   const asked: string[] = [];
   const fleet = createFleet({
-    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {}, close: () => {} },
-    connection: connectionTo(agents, asked),
+    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {} },
+    connection: connectionTo(agents, asked, clock),
     clock,
     log: silentLog,
     metrics: createMetrics(),

@@ -6,6 +6,7 @@ import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
 import { openConnection, type AgentConnection, type ConnectionOptions } from '../../src/fleet/connection.ts';
+import type { AgentAddress, Discovery } from '../../src/fleet/discovery.ts';
 import type { NodeReport } from '../../src/nodes/node-report.ts';
 import { tlsDirectory } from '../serving/support.ts';
 import { factsOf } from '../support/facts.ts';
@@ -142,4 +143,19 @@ export async function connect(
   const connection = await openConnection({ dir: dir ?? pki.clientDir, log: silentLog, ...others });
   t.teardown(() => connection.close());
   return connection;
+}
+
+/** A discovery that a test fills. */
+export function createAgentList(): Discovery & { readonly set: (agents: readonly AgentAddress[]) => void } {
+  const listeners: (() => void)[] = [];
+  let agents: readonly AgentAddress[] = [];
+  return {
+    set: (found) => {
+      agents = found;
+      for (const listener of listeners) listener();
+    },
+    current: () => agents,
+    ready: () => Promise.resolve(),
+    onChange: (listener) => void listeners.push(listener),
+  };
 }

@@ -39,10 +39,7 @@ test('pull secrets decide which nodes are excluded', async (t) => {
     const scripts = [able, poor].map((script) => ({ ...script, facts: bySecret }));
     const { lands, agents } = await setup(t, scripts, { cluster: clusterOf({ secrets }) });
     t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-poor', 'node-new']);
-    t.strictSame(
-      agents.map(({ requests }) => requests.map(({ auths }) => auths !== undefined)),
-      [[true], [true]],
-    );
+    for (const { requests } of agents) t.ok(requests.every(({ auths }) => auths !== undefined));
   });
   await t.test('a node that cannot reach the registry is excluded despite the pull secret', async (t) => {
     const scripts = [

@@ -77,7 +77,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightAgentsUnhealthy',
-    expr: '(max(archwright_fleet_agents{state="backed-off"}) + max(archwright_fleet_agents{state="silent"})) / (max(archwright_fleet_agents{state="ready"}) + max(archwright_fleet_agents{state="backed-off"}) + max(archwright_fleet_agents{state="silent"})) > 0.2',
+    expr: 'max(archwright_fleet_agents{state="silent"}) / (max(archwright_fleet_agents{state="ready"}) + max(archwright_fleet_agents{state="silent"})) > 0.2',
     for: '15m',
     severity: 'warning',
     summary: 'More than a fifth of the agents do not answer.',

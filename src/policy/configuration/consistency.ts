@@ -38,7 +38,7 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     found.push({ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` });
   }
   const mixedAgents = agents.length > 1 && !agents.every((agent) => agent.startsWith('https://'));
-  check(mixedAgents, ['agents'], 'must be URLs only, or a single dns: or endpointslices: location');
+  check(mixedAgents, ['agents'], 'must be URLs only, or a single endpointslices: location');
   found.push(...incompletePlugins(configuration));
   if (part === 'agent') found.push(...relativePlugins(configuration));
   if (part === 'webhook' || part === 'explain' || part === 'controller') {

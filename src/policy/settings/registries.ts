@@ -71,7 +71,7 @@ export const registrySettings = {
     help: 'How long a pull secret is cached.',
   }),
   pullSecretNodes: agentClients.atStart(text('label selector', selector), {
-    help: 'Selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. Agents by URL or `dns:` then receive none. Default: all nodes.',
+    help: 'Selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. Agents by URL then receive none. Default: all nodes.',
   }),
   maxRequestsPerRegistry: registries.atStart(integer(1, 1000), {
     // Registries and their proxies throttle clients with many connections.

@@ -40,7 +40,7 @@ export const servingSettings = {
   }),
   agents: agentClients.atStart(listOf(agentsLocation), {
     default: [],
-    help: 'Locations of agents: one `https://HOST:PORT` per agent, one `dns:NAME:PORT`, or one `endpointslices:NAMESPACE/SERVICE` with a port named `api`. Empty: the webhook inspects images itself.',
+    help: 'Locations of agents: one `https://HOST:PORT` per agent, or one `endpointslices:NAMESPACE/SERVICE` with a port named `api`. Empty: the webhook inspects images itself.',
   }),
   agentAuthorityDir: agent.atStart(text('directory'), {
     help: 'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests its certificate from the cluster and writes it to `tlsDir`.',

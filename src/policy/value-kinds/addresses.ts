@@ -96,15 +96,13 @@ export const registryGlob = text('registry glob', {
 });
 
 const namedHost = new RegExp(`^${host}$`);
-const namedPort = new RegExp(`^${hostName()}${port}$`);
 
-const agentForms = 'https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE';
+const agentForms = 'https://HOST:PORT or endpointslices:NAMESPACE/SERVICE';
 
 export const agentsLocation = text('location of agents', (value) => {
   const [scheme, rest] = split(value, ':');
   const sound =
     (scheme === 'https' && rest.startsWith('//') && namedHost.test(rest.slice(2))) ||
-    (scheme === 'dns' && namedPort.test(rest)) ||
     (scheme === 'endpointslices' && /^[a-z0-9][-a-z0-9]{0,62}\/[a-z0-9][-a-z0-9]{0,62}$/.test(rest));
   return sound ? undefined : `must be ${agentForms}, not ${shown(value)}`;
 });

@@ -36,14 +36,7 @@ function pageOf(part: string, state: ReplicaState): Promise<string> {
   metrics.info(configurationInfo)({ hash: state.hash });
   if (part === 'controller') metrics.gauge(leadingLevel).set(state.leads === true ? 1 : 0);
   const { readyAgents: ready = 1, silentAgents: silent = 0 } = state;
-  bindFleetMetrics(metrics, () => ({
-    ready,
-    backedOff: 0,
-    silent,
-    available: ready > 0 ? 1 : 0,
-    groups: 1,
-    repositories: 0,
-  }));
+  bindFleetMetrics(metrics, { counts: () => ({ ready, silent, groups: 1 }), isAvailable: ready > 0 });
   state.more?.(metrics);
   return metrics.render();
 }

@@ -1,6 +1,7 @@
 /** Nodes that cannot pull an image are excluded when a gate is removed, if `requirePullableNodes` is set. */
 import t from 'tap';
-import type { CredentialGroup, Fleet } from '../../../src/fleet/fleet.ts';
+import type { CredentialGroup } from '../../../src/fleet/agents.ts';
+import type { Fleet } from '../../../src/fleet/fleet.ts';
 import { classify } from '../../../src/nodes/classify.ts';
 import { groupByClass } from '../../../src/nodes/node-classes.ts';
 import { isIn, notIn, termOf } from '../../support/placement-input.ts';

@@ -106,7 +106,7 @@ key = 1
     'a.toml:19: extra is not a known setting',
     'ARCHWRIGHT_LISTN: is not a known variable; did you mean ARCHWRIGHT_LISTEN?',
     'ARCHWRIGHT_DRAIN_TIME: drainTime must be a duration such as 7d, 1h30m or 500ms, not "soon"',
-    '--agents: agents[1] must be https://HOST:PORT, dns:NAME:PORT or endpointslices:NAMESPACE/SERVICE, not "b"',
+    '--agents: agents[1] must be https://HOST:PORT or endpointslices:NAMESPACE/SERVICE, not "b"',
   ]);
 });
 

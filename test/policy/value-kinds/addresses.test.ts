@@ -45,11 +45,12 @@ const cases: [string, Kind<unknown>, string[], string[]][] = [
       'https://10.0.0.1:9443',
       'https://[::1]:9443',
       'https://agent.example',
-      'dns:agents.archwright.svc:9443',
       'endpointslices:archwright/agent',
     ],
     [
-      ...'http://a:1 https://a:1/ https://u:p@a:1 https:a:1 dns:a dns://a:1'.split(' '),
+      ...'http://a:1 https://a:1/ https://u:p@a:1 https:a:1 dns:a:1 https://a:1?x=1 https://a:1#x https://a:99999'.split(
+        ' ',
+      ),
       ...'endpointslices:agent endpointslices:a/b/c endpointslices:A/b agents https://'.split(' '),
     ],
   ],

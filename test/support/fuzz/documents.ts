@@ -110,7 +110,7 @@ export const documentTargets: readonly FuzzTarget[] = [
     share: 4,
     examples: [
       'schedulableArchitectures = ["amd64"]\n[architectures.arm64]\ntaintsToTolerate = [{ key = "arch", effect = "NoSchedule" }]\n[[imageOverrides]]\nmatch = "a"\narchitectures = ["arm64"]\n',
-      'logLevel = "debug"\nlisten = ":8443"\ninlineBudget = "2s"\nmemoryBytes = "64Mi"\nagents = ["dns:agents:9443"]\n[proxies]\n"docker.io" = "proxy.corp"\n',
+      'logLevel = "debug"\nlisten = ":8443"\ninlineBudget = "2s"\nmemoryBytes = "64Mi"\nagents = ["endpointslices:a/b"]\n[proxies]\n"docker.io" = "proxy.corp"\n',
     ],
     words: words('[ ] [[ ]] " \' = { } 0x 1_000 inf 1979-05-27 listen', '\n', ' = '),
     feed: (input) => {

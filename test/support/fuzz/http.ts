@@ -5,15 +5,16 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/async/clock.ts';
-import { AgentError } from '../../../src/fleet/connection.ts';
-import { factsOfLine, readAgentInfo } from '../../../src/fleet/info.ts';
+import { readAgentInfo } from '../../../src/fleet/info.ts';
 import { readBody, readLines } from '../../../src/http/body.ts';
 import { createHttpClient } from '../../../src/http/client.ts';
 import { openExchange } from '../../../src/http/exchange.ts';
 import { retryAfter } from '../../../src/http/headers.ts';
 import { endpointReach } from '../../../src/http/reach/reach.ts';
 import { TransportError } from '../../../src/http/transport-error.ts';
+import { parseJson } from '../../../src/http/json.ts';
 import { FactsFile } from '../../../src/images/cache/facts-file.ts';
+import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { followRedirects } from '../../../src/registry/net/redirect.ts';
@@ -136,7 +137,7 @@ export const httpTargets: readonly FuzzTarget[] = [
     words: words('{ } [ ] , null "digest": "confirmedAt":"9999-12-31T23:59:59Z"', '\n'),
     feed: async (input) => {
       for (const line of input.toString('utf8').split('\n')) {
-        await unlessRefused([AgentError], () => factsOfLine(line, 'https://a:1'));
+        await unlessRefused([InvalidFacts], () => readFacts(parseJson(line)));
       }
       readAgentInfo(JSON.parse(input.toString('utf8')));
     },

@@ -6,7 +6,7 @@ import { listAndWatch } from '../../../src/kube/watch/list-watch.ts';
 import { recordOf } from '../../../src/kube/election/lease-lock.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createServiceAccountTokens } from '../../../daemon/kubelet/provider/service-account.ts';
-import { agentsOf } from '../../../src/fleet/endpointslices.ts';
+import { agentsOf } from '../../../src/fleet/discovery.ts';
 import { createPullSecretSource, pullSecretPart } from '../../../src/credentials/sources/pull-secrets.ts';
 import { CredentialError } from '../../../src/credentials/credential.ts';
 import { trimNode, trimRunningPod } from '../../../src/controller/caches/cached.ts';

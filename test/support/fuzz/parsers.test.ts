@@ -31,6 +31,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'src/controller/webhook-configuration/webhooks-file.ts readWebhooksFile':
     'reads a file; webhooks files have a target',
   'src/files/directory.ts readDirectory': 'reads files',
+  'src/fleet/connection.ts jsonOf': 'facts and the information of an agent have targets',
   'src/serving/body.ts readBody': 'runs in a process: the bodies of requests are targets there',
 };
 
