@@ -160,7 +160,7 @@ for (const [name, spec, isLeftOut] of [
   test(`a matched label beside the pod's own constraint: ${name}`, async (t) => {
     const labels = { rack: 'r1', row: '1' };
     const policy = { matchNodeLabels: ['rack'] };
-    const input = inputOf(podOf(['a'], spec as Partial<PodSpec>, { labels }), { a: 'arm64' }, policy);
+    const input = inputOf(podOf(['a'], spec, { labels }), { a: 'arm64' }, policy);
     const { decision, pod } = place(input);
     t.strictSame(decision.nodeLabels, isLeftOut ? {} : { rack: 'r1' });
     t.match(decision.warnings, isLeftOut ? [/exclude nodes with rack=r1 \(matchNodeLabels\)/] : []);
