@@ -178,10 +178,12 @@ async function openExplainer(
   };
 }
 
-/** Whether an image is unknown, without a hint that names the cause. */
+/** Whether an image is unknown for a reason that is not shown. The text that is public has no endpoint. */
 function lacksDetail({ outcome }: Explanation): boolean {
   if ('error' in outcome) return false;
-  return outcome.decision.images.some(({ facts }) => facts?.error && facts.error.hint === undefined);
+  return outcome.decision.images.some(
+    ({ facts }) => facts?.error && facts.error.hint === undefined && facts.endpoint === '',
+  );
 }
 
 function write(

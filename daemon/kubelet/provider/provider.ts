@@ -7,6 +7,8 @@ import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import { SingleFlight } from '../../../src/async/single-flight.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
+import type { Credential } from '../../../src/credentials/credential.ts';
+import { reveal } from '../../../src/telemetry/secret.ts';
 import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
 import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
 import { PluginError } from '../run/plugin-error.ts';
@@ -48,6 +50,8 @@ export class Provider {
   readonly #cache: CredentialCache;
   readonly #runs = new SingleFlight<ProviderResponse>({ abortAbandoned: true });
   readonly #backOff: PluginBackOff;
+  /** The last response, if it had a login without user name or password. */
+  #emptyLogin: Failure | undefined;
 
   constructor(options: ProviderOptions) {
     this.config = options.config;
@@ -83,7 +87,7 @@ export class Provider {
 
   /** The latest failure without a later success. */
   lastFailure(): Failure | undefined {
-    return this.#backOff.latest();
+    return this.#backOff.latest() ?? this.#emptyLogin;
   }
 
   async #credentials(
@@ -146,6 +150,9 @@ export class Provider {
         throw new PluginError('bad-response', this.config.name, message);
       }
       this.#backOff.succeeded(key);
+      const isEmpty = [...response.auth.values()].some(isEmptyLogin);
+      const error = new PluginError('bad-response', this.config.name, emptyLogin);
+      this.#emptyLogin = isEmpty ? { image, error } : undefined;
       return response;
     } catch (error) {
       if (error instanceof PluginError && error.code !== 'stopped') this.#failed(key, image, error);
@@ -157,6 +164,15 @@ export class Provider {
     this.#backOff.failed(key, { image, error });
     this.#options.onFailure?.({ image, error });
   }
+}
+
+/** Plugins of clouds read such variables. */
+const emptyLogin =
+  'the plugin returned a login without user name or password; it may lack variables of the kubelet: see ' +
+  'agent.readKubeletEnvironment and kubeletEnvironment';
+
+function isEmptyLogin({ username, password }: Credential): boolean {
+  return username === '' || reveal(password) === '';
 }
 
 function without(reason: string): Provision {

@@ -82,7 +82,7 @@ export function dependsOnCredentials({ code }: FactsError): boolean {
  */
 export function nextFailure(
   previous: Failure | undefined,
-  { code, message, hint, retryAfterMs }: FactsError,
+  { code, message, hint, cause, retryAfterMs }: FactsError,
   clock: Pick<Clock, 'monotonic' | 'random'>,
 ): Failure {
   const now = clock.monotonic();
@@ -95,6 +95,7 @@ export function nextFailure(
       code,
       message: compact(message.slice(0, maxMessageLength)),
       ...(hint !== undefined && { hint }),
+      ...(cause && { cause }),
     },
     attempts,
     retryAt: now + Math.min(longestPauseMs, pauseMs),

@@ -19,6 +19,8 @@ export interface FactsError {
   readonly code: FactsErrorCode;
   readonly message: string;
   readonly retryAfterMs?: number;
+  /** Refused, and a credential plugin of the node has a problem. */
+  readonly cause?: 'plugin';
   /** For authors of pods: wrong pull secrets, or no agent that answers. Never sent by agents. */
   readonly hint?: string;
 }

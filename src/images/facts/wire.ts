@@ -100,11 +100,12 @@ function readPlatforms(value: unknown): FullPlatform[] {
 }
 
 function readError(value: unknown): FactsError {
-  const { code, message, retryAfterMs } = object(value, 'error');
+  const { code, message, retryAfterMs, cause } = object(value, 'error');
   return {
     code: oneOf(code, 'error.code', factsErrorCodes),
     message: text(message, 'error.message', maxMessageLength),
     ...(retryAfterMs !== undefined && { retryAfterMs: duration(retryAfterMs, 'error.retryAfterMs') }),
+    ...(cause === 'plugin' && { cause }),
   };
 }
 

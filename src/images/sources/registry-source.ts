@@ -29,7 +29,7 @@ export interface RegistrySourceOptions {
   readonly registry: RegistryClient;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
-  readonly credentials: Pick<CredentialSource, 'lookup'>;
+  readonly credentials: Pick<CredentialSource, 'lookup'> & Partial<Pick<CredentialSource, 'problems'>>;
   /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
   readonly clock?: Clock;
@@ -72,7 +72,11 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       const failure = failureOf(error);
       if (failure === undefined) throw error;
       const endpoint = error instanceof RegistryError ? error.where : '';
-      return failedFacts(request.image, failure, clock.now(), { endpoint });
+      const isRefused = failure.code === 'unauthorized' || failure.code === 'forbidden';
+      const problems = isRefused ? (options.credentials.problems?.() ?? []) : [];
+      const isOfPlugin = problems.some(({ source: of }) => of === 'credential-provider');
+      const explained = isOfPlugin ? ({ ...failure, cause: 'plugin' } as const) : failure;
+      return failedFacts(request.image, explained, clock.now(), { endpoint });
     }
   }
 

@@ -258,21 +258,28 @@ t.test('without the permission to list ConfigMaps, archwright is found by its us
   );
 });
 
-t.test('if an image is unknown, the command that shows the message of its registry is printed', async (t) => {
+t.test('who may read the Secrets of a namespace sees what the registry answered', async (t) => {
   const { store, private_, ask } = await shop(t);
   putPod(store, 'web', private_.host, { imagePullSecrets: [] });
   const command =
-    'kubectl -n archwright exec deployment/archwright-controller -- archwright explain -n shop pod web\n';
+    'kubectl -n archwright exec deployment/archwright-controller -- archwright explain -n shop pod other\n';
   const { out } = await ask('explain', 'pod', 'web');
   t.match(out, /^Pod shop\/web \(pod\/web in shop\)\n/);
-  t.match(out, `unauthorized: the registry requires a valid credential; check the pull secrets\n`);
-  t.ok(out.endsWith(`\nWhat the registry answered: ${command}`), out);
+  t.match(out, /unauthorized: 127[^\n]*: 401 for web without a credential: give the pod a pull secret/);
+  t.notMatch(out, /What the registry answered/);
   putPod(store, 'web', private_.host, { imagePullSecrets: [{ name: 'regcrad' }] });
   const named = await ask('explain', 'pod', 'web');
   t.match(named.out, /pull secret shop\/regcrad: there is no such Secret/);
   t.notMatch(named.out, /What the registry answered/, 'the cause is known');
   const local = await ask('explain', 'pod', 'web', '--local');
   t.notMatch(local.out, /What the registry answered/);
+
+  // A failure to connect would reveal open ports.
+  private_.faults.add(/./, { kind: 'drop' });
+  putPod(store, 'other', private_.host, { containers: [{ name: 'x', image: `${private_.host}/other:1` }] });
+  const lost = await ask('explain', 'pod', 'other');
+  t.match(lost.out, /unavailable: the registry cannot be reached or used now/);
+  t.ok(lost.out.endsWith(`\nWhat the registry answered: ${command}`), lost.out);
 });
 
 t.test('Secrets in files stay on this machine', async (t) => {

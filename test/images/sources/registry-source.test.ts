@@ -238,6 +238,16 @@ t.test('a credential source that fails on the node fails the lookup', async (t) 
   t.equal(node.registry.requests.length, 0);
 });
 
+t.test('a refusal says if a plugin of the node has a problem', async (t) => {
+  for (const source of ['credential-provider', 'docker-config'] as const) {
+    const problems = () => [{ source, origin: 'x', message: 'y' }];
+    const node = await start(t, { auth: basic }, { credentials: { lookup: async () => [], problems } });
+    const { error } = await node.inspect(app);
+    t.match(error, { code: 'unauthorized' });
+    t.equal(error?.cause, source === 'credential-provider' ? 'plugin' : undefined);
+  }
+});
+
 t.test('an abort ends the lookup with a timeout and closes the socket', async (t) => {
   const node = await start(t);
   const controller = new AbortController();

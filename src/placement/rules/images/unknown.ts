@@ -16,7 +16,10 @@ export function describeUnknown(images: readonly ImageVerdict[]): string {
  */
 const publicTexts: ReadonlyMap<string, string> = new Map([
   ['not-found', 'the registry has no such image; check the name and the tag'],
-  ['unauthorized', 'the registry requires a valid credential; check the pull secrets'],
+  [
+    'unauthorized',
+    'the registry requires a valid credential: a pull secret of the pod, or a credential of the nodes',
+  ],
   [
     'forbidden',
     'the registry refuses access, or archwright may not inspect images there; ask an administrator',
@@ -27,15 +30,25 @@ const publicTexts: ReadonlyMap<string, string> = new Map([
   ['too-large', 'its manifest or config is too large'],
 ]);
 
+/** The pull secrets may be right. */
+const pluginText =
+  'the registry requires a valid credential, and a credential plugin of the nodes has a problem; ask an administrator (archwright status)';
+
+/** Of these the registry answered, so their messages reveal no port. They can name files of a node. */
+const answered: ReadonlySet<string> = new Set(['unauthorized', 'not-found', 'rate-limited']);
+
 /** A closed port is unavailable, and a port behind a firewall times out: both have one name. */
 export function publicCode(code: string): string {
   return code === 'timeout' ? 'unavailable' : code;
 }
 
-/** Facts as people who create pods may see them: of a failed lookup neither the message nor the endpoint. */
+/**
+ * Facts as people may see them who may read the Secrets of the pod's namespace: what a registry answered with
+ * the credentials, and of other failures neither the message nor the endpoint.
+ */
 export function publicFacts(facts: ImageFacts): ImageFacts {
   const { image, error } = facts;
-  if (error === undefined) return facts;
+  if (error === undefined || (answered.has(error.code) && facts.source !== 'override')) return facts;
   const message = publicText({ image, unknown: error.code, facts });
   // Every code that `publicCode` returns is one of these.
   const code = publicCode(error.code) as FactsErrorCode;
@@ -48,8 +61,9 @@ function publicText({ unknown, facts }: Pick<ImageVerdict, 'image' | 'unknown' |
   const { code, message } = facts?.error ?? { code: unknown ?? 'unknown', message: '' };
   const isHarmless = facts?.source === 'override' || code === 'invalid-reference';
   if (isHarmless) return message;
-  const text = publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used';
-  const hint = facts?.error?.hint;
+  const { hint, cause } = facts?.error ?? {};
+  const text =
+    cause === 'plugin' ? pluginText : (publicTexts.get(publicCode(code)) ?? 'its manifest cannot be used');
   if (hint === undefined) return text;
   // Then no registry was asked.
   return code === 'unavailable' ? hint : `${hint} (${text})`;

@@ -68,6 +68,23 @@ t.test('an unknown cacheKeyType is an error', async (t) => {
   }
 });
 
+t.test('a login without user name or password is a problem until the next good one', async (t) => {
+  for (const [username, password] of [
+    ['', ''],
+    ['u', ''],
+    ['', 'pass'],
+  ] as const) {
+    const logins = [new Map([['r.example', { username, password: secret(password) }]]), auth];
+    const execute: Execute = () =>
+      Promise.resolve({ cacheKeyType: 'Image', auth: logins.shift() ?? auth, cacheDurationMs: 0 });
+    const { made } = provider({}, { execute });
+    t.equal((await made.provide('r.example/a')).auth.size, 1, 'as the kubelet would use it');
+    t.match(made.lastFailure(), { image: 'r.example/a', error: { message: /agent.readKubeletEnvironment/ } });
+    await made.provide('r.example/a');
+    t.equal(made.lastFailure(), undefined);
+  }
+});
+
 t.test('a plugin runs only for matching images', async (t) => {
   const { made, requested } = provider({});
   for (const image of ['s.example/a', 'r.example:443/a', 'x.r.example/a', '%broken%/a']) {

@@ -100,8 +100,16 @@ test('`deny` names each unknown image and the reason', async (t) => {
   const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
   t.equal(
     message,
-    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry requires a valid credential; check the pull secrets',
+    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential of the nodes',
   );
+});
+
+test('no message names pull secrets if a plugin of the nodes has a problem', async (t) => {
+  const facts = failed('unauthorized', '401 for team/app');
+  const byPlugin = { ...facts, error: { code: 'unauthorized', message: '401', cause: 'plugin' } } as const;
+  const { message } = decide(inputOf(podOf(['x']), { x: byPlugin }, { onUnknownImage: 'deny' }));
+  t.match(message, /x: unauthorized: .*a credential plugin of the nodes has a problem; ask an administrator/);
+  t.notMatch(message, /pull secret/);
 });
 
 test('connection failures have one text in admission responses, and all details in `explain`', (t) => {
