@@ -67,6 +67,14 @@ t.test('short secrets are not removed', async (t) => {
   t.equal(scrub('two errors occurred'), 'two [secret] occurred');
 });
 
+t.test('a password that is a word of our own texts does not betray itself', async (t) => {
+  secret('secret');
+  secret('Registry');
+  t.equal(scrub('pull secret shop/login of the Registry'), 'pull secret shop/login of the Registry');
+  const header = Buffer.from('ann:secret').toString('base64');
+  t.equal(scrub(`Basic ${header}`), 'Basic YW5uOn[secret]A==');
+});
+
 t.test('a lone surrogate does not throw', async (t) => {
   secret('surrogate\uD800');
   t.equal(scrub('<surrogate\uD800>'), '<[secret]>');
