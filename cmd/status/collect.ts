@@ -10,6 +10,7 @@ import { configurationHashOf, isAbout, leads } from '../installation/problems.ts
 import { poolOf } from '../installation/replicas.ts';
 import type { Samples } from '../installation/samples.ts';
 import { carriesGate } from '../../src/controller/caches/waiting-pods.ts';
+import { idOfEvent } from '../../src/controller/credential-problems/credential-problems.ts';
 import type { WebhookConfiguration } from '../../src/controller/webhook-configuration/ca-bundle.ts';
 import type { ConfigMap, KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
@@ -160,12 +161,12 @@ function credentialProblemsOf(
   now: number,
 ): readonly string[] | undefined {
   // The events of problems that are solved stay for an hour.
-  if (leader?.value('archwright_credential_problems') === 0) return [];
+  const ids = leader?.label('archwright_credential_problems_info', 'ids')?.split(' ');
   if (unread.some((each) => /^(?:events|DaemonSets):/.test(each))) return undefined;
   const current = warnings.filter(
     (event) =>
       event.reason === 'CredentialProblem' &&
-      now - event.at < currentEventMs &&
+      (ids?.includes(idOfEvent(event.message)) ?? now - event.at < currentEventMs) &&
       daemonSets.some((each) => isAbout(event, each)),
   );
   return [...new Set(current.map(({ message }) => message))];

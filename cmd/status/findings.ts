@@ -24,7 +24,7 @@ export function findingsOf(
   problems: readonly Problem[],
   now: number,
 ): readonly string[] {
-  const { namespace, webhooks, certificates, gated, taints, misplacedPods, credentialProblems } = status;
+  const { namespace, certificates, gated, taints, misplacedPods, credentialProblems } = status;
   const mayList = !status.unread.some((each) => each.startsWith('pods:'));
   const { replicas, deployments, daemonSets } = installation;
   if (mayList && replicas.length + deployments.length + daemonSets.length === 0)
@@ -39,7 +39,7 @@ export function findingsOf(
     ...problems.map((problem) => `${describeProblem(problem)}; ${consequence}`),
     ...configurationProblems(installation),
     ...agentFindings(installation),
-    ...webhookFindings(webhooks.state),
+    ...webhookFindings(status),
     ...soon.map(({ replica, use, expires }) => {
       const text = `${replica}: its ${use} certificate`;
       if (Date.parse(expires) > now) return `${text} expires at ${expires}`;
@@ -60,12 +60,24 @@ export function findingsOf(
   ];
 }
 
-function webhookFindings(state: string | undefined): readonly string[] {
-  if (state === undefined || state === 'in-force') return [];
+function webhookFindings({ webhooks, replicas }: Omit<Status, 'findings'>): readonly string[] {
+  const { state, registered, failurePolicies } = webhooks;
+  const all = replicas.filter(({ part }) => part === 'webhook');
+  const effect = failurePolicies.includes('Fail') ? 'new pods are refused' : 'new pods get no placement';
+  const none = all.length > 0 && !all.some(({ ready }) => ready) ? [`no webhook is ready: ${effect}`] : [];
   // The controller never creates it.
   if (state === 'missing')
-    return ['the MutatingWebhookConfiguration was deleted, so pods get no placement: run helm upgrade'];
-  return [`the webhook configuration is not in force: ${state}; see the log of the leader`];
+    return [
+      ...none,
+      'the MutatingWebhookConfiguration was deleted, so pods get no placement: run helm upgrade',
+    ];
+  if (registered === 0)
+    return [
+      ...none,
+      'the MutatingWebhookConfiguration has no webhooks, so new pods get no placement: the leader adds them; see its log',
+    ];
+  if (state === undefined || state === 'in-force') return none;
+  return [...none, `the webhook configuration is not in force: ${state}; see the log of the leader`];
 }
 
 /** Agents that are not ready count even if others answer. */

@@ -53,6 +53,12 @@ export const credentialProblemsNow = gauge(
   'Credentials that nodes do not use now; at most 20. Events of the agents’ DaemonSet name them.',
 );
 
+export const credentialProblemsInfo = gauge(
+  'archwright_credential_problems_info',
+  'Always 1. `ids`: hashes of these problems, by which `archwright status` finds their events.',
+  { ids: [] },
+);
+
 const factsRequestOutcomes = ['answered', 'refused', 'invalid', 'overloaded', 'failed'] as const;
 export type FactsRequestOutcome = (typeof factsRequestOutcomes)[number];
 
@@ -73,6 +79,7 @@ export const controllerMetrics: readonly MetricSpec[] = [
   ...misplacedMetrics,
   ...rolloutMetrics,
   credentialProblemsNow,
+  credentialProblemsInfo,
   execFormatErrors,
   brokenImages,
   cpuLevelErrors,

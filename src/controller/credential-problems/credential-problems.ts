@@ -11,7 +11,8 @@ import type { Feature, Leading } from '../leadership/leading.ts';
 import { reconcileAll } from '../reconcile/reconciler.ts';
 import { Repeats } from '../scope/repeats.ts';
 import { isDaemon, referenceOf } from '../scope/workload.ts';
-import { credentialProblemsNow } from '../metrics.ts';
+import { credentialProblemsInfo, credentialProblemsNow } from '../metrics.ts';
+import { hashText } from '../../placement/record/hash.ts';
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;
@@ -19,6 +20,18 @@ const resyncMs = 15_000;
 const maxReported = 20;
 /** The API server limits the whole message to 1024 bytes. */
 const maxNodesBytes = 200;
+
+const notUsed = ': credentials are not used: ';
+
+/** The identity of the problem that an event is about, whatever its nodes are. */
+export function idOfEvent(message: string): string {
+  return idOf(message.slice(message.indexOf(notUsed) + notUsed.length));
+}
+
+/** The API server cuts messages of events. */
+function idOf(text: string): string {
+  return hashText([text.slice(0, 200)]);
+}
 
 interface Report {
   readonly daemonSet: OwnerReference;
@@ -34,11 +47,13 @@ export const credentialProblems: Feature = (leading) => {
 export class CredentialProblems {
   readonly #leading: Leading;
   readonly #count: Gauge;
+  readonly #setInfo: (labels: { readonly ids: string }) => void;
   readonly #repeats: Repeats;
 
   constructor(leading: Leading) {
     this.#leading = leading;
     this.#count = leading.metrics.gauge(credentialProblemsNow);
+    this.#setInfo = leading.metrics.info(credentialProblemsInfo);
     this.#repeats = new Repeats(leading.clock);
   }
 
@@ -47,11 +62,12 @@ export class CredentialProblems {
     const reports = [...this.#reports(fleet?.credentialProblems())].slice(0, maxReported);
     for (const { daemonSet, problem, nodes } of this.#repeats.due(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
-      const message = `${names}: credentials are not used: ${describeProblem(problem)}`;
+      const message = `${names}${notUsed}${describeProblem(problem)}`;
       const about = referenceOf(namespace, daemonSet);
       events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
     }
     this.#count.set(reports.length);
+    this.#setInfo({ ids: reports.map(([, { problem }]) => idOf(describeProblem(problem))).join(' ') });
   }
 
   #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {

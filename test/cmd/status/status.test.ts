@@ -1,7 +1,8 @@
 /** `archwright status` on a healthy installation, and on one with problems. */
 import t, { type Test } from 'tap';
 import type { Status } from '../../../cmd/status/status.ts';
-import { controllerMetrics } from '../../../src/controller/metrics.ts';
+import { idOfEvent } from '../../../src/controller/credential-problems/credential-problems.ts';
+import { controllerMetrics, credentialProblemsInfo } from '../../../src/controller/metrics.ts';
 import { servingMetrics } from '../../../src/serving/metrics.ts';
 import type { Metrics } from '../../../src/telemetry/metrics.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
@@ -158,12 +159,17 @@ t.test('problems are listed, and set the exit code', async (t) => {
     t.match(out, expected);
   t.equal((await json()).findings.length, 8);
   const { more } = leader;
-  leader.more = (metrics) => {
-    more?.(metrics);
-    set(metrics, 'archwright_credential_problems', 0);
-  };
-  await refresh();
-  t.match(await json(), { credentialProblems: [] }, 'solved, although the event still exists');
+  for (const [ids, problems] of [
+    ['', []],
+    [`other ${idOfEvent(message)}`, [message]],
+  ] as const) {
+    leader.more = (metrics) => {
+      more?.(metrics);
+      metrics.info(credentialProblemsInfo)({ ids });
+    };
+    await refresh();
+    t.strictSame((await json()).credentialProblems, problems, 'the event exists even if it is solved');
+  }
 });
 
 t.test('containers that end, and expired certificates', async (t) => {
@@ -225,6 +231,7 @@ t.test('another container of a replica that keeps it from starting', async (t) =
   t.same((await json()).findings, [
     'archwright-webhook-a: container vault: CrashLoopBackOff (last exit code 2): see its log',
     'archwright-webhook-b: container mesh: CrashLoopBackOff (last exit code 2): see its log',
+    'no webhook is ready: new pods get no placement',
   ]);
 });
 
@@ -256,6 +263,21 @@ t.test('a deleted webhook configuration', async (t) => {
   leader.more = (metrics) => set(metrics, 'archwright_webhook_configuration', 1, { state: 'missing' });
   await refresh();
   t.match(await json(), { code: 1, findings: [/was deleted, so pods get no placement: run helm upgrade$/] });
+});
+
+t.test('without a ready webhook, or one that is registered, new pods get no placement', async (t) => {
+  const { store, json } = await setup(t);
+  store.put(webhooks, { webhooks: [] });
+  t.match((await json()).findings, [/has no webhooks, so new pods get no placement: the leader adds them/]);
+  for (const [failurePolicy, effect] of [
+    ['Ignore', 'get no placement'],
+    ['Fail', 'are refused'],
+  ] as const) {
+    store.put(webhooks, { webhooks: [{ failurePolicy }] });
+    for (const name of ['archwright-webhook-a', 'archwright-webhook-b'])
+      putPod(store, name, 'webhook', { status: { conditions: [{ type: 'Ready', status: 'False' }] } });
+    t.ok((await json()).findings.includes(`no webhook is ready: new pods ${effect}`));
+  }
 });
 
 t.test('Deployments without pods, and why', async (t) => {
