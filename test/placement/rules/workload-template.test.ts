@@ -138,7 +138,7 @@ test('a DaemonSet without a common architecture is refused', async (t) => {
   t.strictSame(patch, []);
 });
 
-test('other workloads stay unchanged, with a warning if their images have no common architecture', async (t) => {
+test('other workloads stay unchanged, with a warning if their images have no common architecture, or are unknown', async (t) => {
   const look = (pod: Pod, policy: Partial<Policy> = {}) => {
     const decision = decide(inputOf(pod, known, policy, { template: 'workload' }));
     t.strictSame(patchPod(pod, decision, '/spec/template'), []);
@@ -147,7 +147,8 @@ test('other workloads stay unchanged, with a warning if their images have no com
     return decision.warnings;
   };
   t.strictSame(look(podOf(['a', 'b'])), []);
-  t.strictSame(look(podOf(['x', 'broken'])), []);
+  t.match(look(podOf(['x', 'broken'])), [/^archwright: image broken: unavailable: /u]);
+  t.equal(look(podOf(['x', 'broken'])).length, 1, 'x is not inspected yet');
   t.match(look(podOf(['b', 'c'])), [/pods of this template cannot be placed: .*b has arm64; c has amd64/u]);
   t.match(look(podOf(['b', 'c', 'x'])), [/cannot be placed/u]);
   t.match(look(podOf(['b']), { schedulableArchitectures: ['amd64'] }), [/schedulable ones \(amd64\)/u]);

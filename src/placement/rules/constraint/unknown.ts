@@ -31,13 +31,14 @@ export function unknownImage(input: RuleInput): Draft | undefined {
     return draft('placed', before, 'unknown-image-recorded', text);
   }
   const why = describeDetails(images);
+  const warnings = warningsAbout(images);
   // The pods of the template are decided when they are created. The image may be pushed until then.
-  if (input.template === 'workload') return draft('allowed-unknown', bound, 'unknown-image-allow', why);
+  if (input.template === 'workload')
+    return draft('allowed-unknown', bound, 'unknown-image-allow', why, { warnings });
   if (policy.onUnknownImage === 'deny') {
     const message = `images could not be inspected: ${describeUnknown(images)}`;
     return draft('denied', bound, 'unknown-image-deny', `images could not be inspected: ${why}`, { message });
   }
-  const warnings = warningsAbout(images);
   const isPod = input.template === undefined;
   const gates = isPod && policy.onUnknownImage === 'gate';
   if (isPod && (policy.onUnknownImage === 'fallback' || (gates && !mayBeKnown(images)))) {
