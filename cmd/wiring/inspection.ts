@@ -53,6 +53,8 @@ export interface InspectionOptions {
   readonly stop?: AbortSignal | undefined;
 }
 
+const forPeople = 'log in by docker login, set --docker-config-file, or give the pod a pull secret';
+
 export interface OpenSource {
   readonly source: LiveCredentialSource;
   /** Directory or files, for messages. */
@@ -82,6 +84,7 @@ export async function openInspection(options: InspectionOptions) {
     registry,
     endpoints,
     credentials,
+    missingCredential: options.dockerConfigs === 'user' ? forPeople : undefined,
     mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
   };
   return {

@@ -96,7 +96,8 @@ async function firstSuccess<Result>(
             const message = `${endpoint.host}: no response for ${lookup.repository} in time`;
             throw new RegistryError('timeout', endpoint.host, message, { cause });
           }
-          const about = { host: endpoint.host, repository: lookup.repository, credential: offered };
+          const { repository, missingCredential } = lookup;
+          const about = { host: endpoint.host, repository, credential: offered, missingCredential };
           const error = registryError(cause, about, clock.now());
           if (!isUnreachable(error)) answered.add(endpoint.host);
           // A table in hosts.toml often repeats the origin with its CA. Then the origin has answered.

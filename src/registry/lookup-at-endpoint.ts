@@ -69,7 +69,8 @@ class EndpointLookup implements ContentReader {
     this.#visit = visit;
     this.#parts = parts;
     this.#signal = signal;
-    this.#about = { host: endpoint.host, repository: lookup.repository, credential };
+    const { repository, missingCredential } = lookup;
+    this.#about = { host: endpoint.host, repository, credential, missingCredential };
   }
 
   async run(): Promise<ManifestResult> {

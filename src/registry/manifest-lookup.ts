@@ -19,6 +19,8 @@ export interface ManifestLookup {
   readonly namespace?: string | undefined;
   /** Tried in order, as by the kubelet, until one succeeds. Empty: one anonymous attempt. */
   readonly credentials: readonly MatchedCredential[];
+  /** What to do without a credential, for messages. Default: for the node of a cluster. */
+  readonly missingCredential?: string | undefined;
   /** The digest known so far. If a HEAD still returns it, the result is `unchanged`. */
   readonly knownDigest?: string;
   /** Called for each request, for `inspect --verbose` and the demo. */

@@ -16,6 +16,7 @@ export interface Circumstances {
   readonly host: string;
   readonly repository: string;
   readonly credential: MatchedCredential | undefined;
+  readonly missingCredential?: string | undefined;
   /** Whether the request carried no credential although there is one. */
   readonly isUnsent?: boolean;
 }
@@ -24,6 +25,8 @@ export interface Circumstances {
 export function credentialLabel(credential: MatchedCredential | undefined): string {
   return credential ? `${credential.source} ${credential.key} (${credential.origin})` : 'anonymous';
 }
+
+const forNodes = 'give the pod a pull secret, or the node a credential';
 
 const advice: ReadonlyMap<RegistryErrorCode, string> = new Map([
   ['not-found', 'check the name and the tag'],
@@ -60,12 +63,15 @@ function withCredential({ credential, isUnsent }: Circumstances): string {
     : 'without a credential';
 }
 
-function adviceFor(code: RegistryErrorCode, { credential, isUnsent }: Circumstances): string {
+function adviceFor(
+  code: RegistryErrorCode,
+  { credential, isUnsent, missingCredential = forNodes }: Circumstances,
+): string {
   if (credential && isUnsent && (code === 'unauthorized' || code === 'forbidden')) {
     return `the credential ${credentialLabel(credential)} was not sent: ${whyUnsent(credential)}`;
   }
   if (code === 'unauthorized') {
-    return credential ? 'ask for a new password' : 'give the pod a pull secret, or the node a credential';
+    return credential ? 'ask for a new password' : missingCredential;
   }
   if (code === 'forbidden') {
     return credential ? 'ask for access to the repository' : 'the registry refuses anonymous access';

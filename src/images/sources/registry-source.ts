@@ -32,6 +32,8 @@ export interface RegistrySourceOptions {
   readonly credentials: Pick<CredentialSource, 'lookup'> & Partial<Pick<CredentialSource, 'problems'>>;
   /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
+  /** What to do without a credential, for messages. */
+  readonly missingCredential?: string | undefined;
   readonly clock?: Clock;
 }
 
@@ -50,6 +52,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       endpoints,
       credentials,
       namespace: request.namespace,
+      missingCredential: options.missingCredential,
       ...(known?.digest !== undefined && { knownDigest: known.digest }),
       ...(trace && { trace }),
     };
