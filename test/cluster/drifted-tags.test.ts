@@ -9,7 +9,7 @@ import { startKubeStore } from '../support/kube-store.ts';
 const path = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
 
 t.test('each digest is applied once, until the tag names another', async (t) => {
-  const store = await startKubeStore();
+  const store = await startKubeStore({ isPlain: true });
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
   const applied: string[] = [];
   const note = (tags: Readonly<Record<string, string>>): void => {

@@ -88,7 +88,7 @@ export function kubeconfig(server: string, namespace = 'shop'): string {
 
 /** An API server with a store, and the path of a kubeconfig for it. */
 export async function storeWithConfig(t: Test, options: KubeStoreOptions = {}) {
-  const store = await startKubeStore(options);
+  const store = await startKubeStore({ isPlain: true, ...options });
   t.teardown(() => store.close());
   return { store, config: files(t, { config: kubeconfig(store.access.server) }).config };
 }

@@ -48,7 +48,7 @@ export interface TestLeadingOptions {
 
 export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   const { clock = systemClock, now = clock.now } = options;
-  const store = options.over ?? (await startKubeStore({ now }));
+  const store = options.over ?? (await startKubeStore({ now, isPlain: true }));
   if (!options.over) t.teardown(() => store.close());
   const { log, lines } = captureLog('debug');
   const metrics = createMetrics();

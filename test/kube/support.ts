@@ -15,9 +15,9 @@ export function connect(
 
 export async function connectedStore(
   t: Test,
-  { now, ...options }: Partial<KubeClientOptions> & KubeStoreOptions = {},
+  { now, isPlain = true, ...options }: Partial<KubeClientOptions> & KubeStoreOptions = {},
 ): Promise<{ readonly store: KubeStore; readonly client: KubeClient }> {
-  const store = await startKubeStore(now && { now });
+  const store = await startKubeStore({ isPlain, ...(now && { now }) });
   t.teardown(() => store.close());
   return { store, client: connect(t, { access: store.access, timeoutMs: 5_000, ...options }) };
 }

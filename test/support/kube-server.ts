@@ -1,8 +1,6 @@
-/**
- * HTTPS servers in place of an API server: a listener for test doubles, and a server with scripted responses.
- */
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:https';
+/** Servers in place of an API server: a listener for test doubles, and a server with scripted responses. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { KubeAccess } from '../../src/kube/api/access.ts';
 import { secret } from '../../src/telemetry/secret.ts';
@@ -19,6 +17,11 @@ export interface KubeRequest {
   readonly body: string;
 }
 
+export interface ListenOptions {
+  /** HTTP. For tests of features: handshakes cost more than most of them. Default: HTTPS. */
+  readonly isPlain?: boolean;
+}
+
 /**
  * Listens on a free port of loopback.
  * @param namespace of the access
@@ -27,11 +30,12 @@ export interface KubeRequest {
 export async function listenAsKube(
   namespace: string,
   receive: (request: KubeRequest, response: ServerResponse) => void,
+  { isPlain = false }: ListenOptions = {},
 ) {
   const { ca, pair } = await sharedServer({ cn: 'kubernetes', ip: ['127.0.0.1'] });
   const sockets = new Set<Socket>();
   let connections = 0;
-  const server = createServer(pair, (incoming: IncomingMessage, response: ServerResponse) => {
+  const listener = (incoming: IncomingMessage, response: ServerResponse): void => {
     let body = '';
     incoming.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
     incoming.on('end', () => {
@@ -41,7 +45,8 @@ export async function listenAsKube(
       const method = incoming.method ?? '';
       receive({ method, path, query, authorization, contentType, accept, body }, response);
     });
-  });
+  };
+  const server = isPlain ? createServer(listener) : createTlsServer(pair, listener);
   server.on('connection', (socket: Socket) => {
     connections++;
     sockets.add(socket);
@@ -54,7 +59,7 @@ export async function listenAsKube(
   }
 
   const access: KubeAccess = {
-    server: `https://127.0.0.1:${port}`,
+    server: `${isPlain ? 'http' : 'https'}://127.0.0.1:${port}`,
     namespace,
     description: 'test',
     now: () => Promise.resolve({ tls: { ca: ca.cert }, authorization: secret('Bearer of-the-test') }),
@@ -97,7 +102,7 @@ export function eventsThenEnd(...list: unknown[]): KubeAnswer {
   };
 }
 
-export async function startKubeServer() {
+export async function startKubeServer(options: ListenOptions = {}) {
   const scripts = new Map<string, KubeAnswer[]>();
   const requests: KubeRequest[] = [];
   const waiting: { readonly path: string; readonly count: number; readonly resolve: () => void }[] = [];
@@ -119,7 +124,7 @@ export async function startKubeServer() {
     return requests.filter((request) => keyOf(request) === path).length;
   }
 
-  const listener = await listenAsKube('default', handle);
+  const listener = await listenAsKube('default', handle, options);
   return {
     access: listener.access,
     requests,

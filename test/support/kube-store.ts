@@ -1,12 +1,12 @@
 /**
- * An HTTPS server that behaves like an API server with a store: any path under `/api/v1` and `/apis`, lists
+ * A server that behaves like an API server with a store: any path under `/api/v1` and `/apis`, lists
  * in pages, selectors, watches, patches, preconditions, finalizers, status, evictions and logs. It does not
  * validate objects: rules of a kind (such as allowed changes of a gated pod) need a real server. Tests add
  * faults. `requests` has every request.
  */
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
-import { listenAsKube } from './kube-server.ts';
+import { listenAsKube, type KubeRequest, type ListenOptions } from './kube-server.ts';
 import { CallersOfStore } from './kube-store/callers.ts';
 import { Faults, matches, type Fault, type Match, type StoreRequest } from './kube-store/faults.ts';
 import { Objects, type StoredObject } from './kube-store/objects.ts';
@@ -28,7 +28,7 @@ export interface EvictionAnswer {
 
 export type KubeStore = Awaited<ReturnType<typeof startKubeStore>>;
 
-export interface KubeStoreOptions {
+export interface KubeStoreOptions extends ListenOptions {
   /** The server's wall clock in milliseconds, used for its `Date` headers too. */
   readonly now?: () => number;
   /** Whether deleted pods with a node stay until `remove`, with a `deletionTimestamp`. Default: false. */
@@ -37,6 +37,9 @@ export interface KubeStoreOptions {
 
 /** Client and server share this event loop. A new connection with one request takes about twenty turns. */
 const quietTurns = 80;
+
+/** Of a list, in characters. */
+const partLength = 64 * 1024;
 
 export async function startKubeStore(options: KubeStoreOptions = {}) {
   const now = options.now ?? (() => Date.now());
@@ -118,7 +121,7 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     else response.end(isText ? body : JSON.stringify(body));
   }
 
-  const listener = await listenAsKube('archwright', (received, response) => {
+  function receive(received: KubeRequest, response: ServerResponse): void {
     response.setHeader('date', new Date(now()).toUTCString());
     const request: StoreRequest = {
       ...received,
@@ -127,7 +130,8 @@ export async function startKubeStore(options: KubeStoreOptions = {}) {
     };
     requests.push(request);
     void handle(request, response);
-  });
+  }
+  const listener = await listenAsKube('archwright', receive, options);
 
   return {
     access: listener.access,
@@ -186,18 +190,17 @@ function isList(body: unknown): body is ListBody {
   return typeof body === 'object' && body !== null && 'kind' in body && body.kind === 'List';
 }
 
-/**
- * Writes object by object, because a page of large ones exceeds V8's string limit. The reader may disconnect.
- */
+/** Writes in parts, because a page of large objects exceeds V8's string limit. The reader may disconnect. */
 async function sendList({ items, ...list }: ListBody, response: ServerResponse): Promise<void> {
-  const start = JSON.stringify(list).slice(0, -1);
-  response.write(`${start},"items":[`);
+  let text = `${JSON.stringify(list).slice(0, -1)},"items":[`;
   for (const [index, item] of items.entries()) {
+    text += (index === 0 ? '' : ',') + JSON.stringify(item);
+    if (text.length < partLength) continue;
     if (response.destroyed) return;
-    const comma = index === 0 ? '' : ',';
-    if (!response.write(comma + JSON.stringify(item))) await setImmediate();
+    if (!response.write(text)) await setImmediate();
+    text = '';
   }
-  response.end(']}');
+  response.end(`${text}]}`);
 }
 
 function withRetryAfter(answer: Answer, seconds: number | undefined): Answer {

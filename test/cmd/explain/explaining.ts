@@ -20,7 +20,7 @@ export async function explain(
 }
 
 export async function cluster(t: Test): Promise<KubeServer> {
-  const server = await startKubeServer();
+  const server = await startKubeServer({ isPlain: true });
   t.teardown(() => server.close());
   return server;
 }

@@ -73,7 +73,10 @@ t.test('errors say what to do', async (t) => {
   t.match(lines[3], /not-an-image$/);
   t.match(lines[4], /invalid-reference$/);
   const [, ...errors] = lines.slice(5);
-  t.match(errors[0], /unauthorized: .*without a credential: log in by docker login, set --docker-config-file/);
+  t.match(
+    errors[0],
+    /unauthorized: .*without a credential: log in by docker login, set --docker-config-file/,
+  );
   t.match(errors[1], /not-found: .*check the name and the tag/);
   t.match(errors[2], /not-an-image: .*artifact without platforms/);
   t.match(errors[3], /invalid-reference: .*lowercase/);

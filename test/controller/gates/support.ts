@@ -48,7 +48,7 @@ export function gated(name: string, images: readonly string[], spec: object = {}
 }
 
 export async function newStore(t: Test, time: FakeClock): Promise<KubeStore> {
-  const store = await startKubeStore({ now: () => time.now() });
+  const store = await startKubeStore({ isPlain: true, now: () => time.now() });
   t.teardown(() => store.close());
   store.put('/api/v1/namespaces/shop', { metadata: { name: 'shop', labels: {} } });
   return store;

@@ -14,7 +14,7 @@ import { listen } from '../../support/listen.ts';
 const nodes = '/api/v1/nodes';
 
 async function start(t: Test, options: Parameters<typeof connectedStore>[1] = {}) {
-  const { store, client } = await connectedStore(t, options);
+  const { store, client } = await connectedStore(t, { isPlain: false, ...options });
   store.put(`${nodes}/n`, {});
   return { store, client, get: (signal = neverAborted) => client.get(`${nodes}/n`, { signal }) };
 }
@@ -230,7 +230,7 @@ void t.test('an intermediate CA is trusted as it is configured', async (t) => {
 });
 
 void t.test('unusable certificates are an error that names the server; renewed ones work', async (t) => {
-  const { store } = await connectedStore(t);
+  const { store } = await connectedStore(t, { isPlain: false });
   const good = await store.access.now();
   let tls: AccessNow['tls'] = { ...good.tls, cert: 'no certificate', key: 'no key' };
   const access: KubeAccess = { ...store.access, now: () => Promise.resolve({ ...good, tls }) };
