@@ -163,7 +163,7 @@ class Gates {
       waiting.reason = reason ?? waiting.reason;
       // A lookup that is repeated does not change why the pod waits.
       const isQuiet = waiting.ageMs < quietMs || waiting.reported !== undefined;
-      if (reason !== undefined || !isQuiet) this.#report(pod, waiting, decision);
+      if (reason !== undefined || !isQuiet) await this.#report(pod, waiting, decision, signal);
       return { requeueAfterMs: Math.min(nextAt - waiting.ageMs, retryMsOf(decision)) };
     }
     const again = (now: Pod): PlacementDecision | undefined => {
@@ -205,12 +205,19 @@ class Gates {
     return isExpired || rollout === undefined ? 'Other' : await this.#leading.rollouts.choose(pod, rollout);
   }
 
-  /** Records an event on why the pod waits, and again if that changes. */
-  #report(pod: Pod, waiting: WaitingPod, decision: PlacementDecision): void {
+  /** Says why the pod waits by an event and its annotation, and again if that changes. */
+  async #report(
+    pod: Pod,
+    waiting: WaitingPod,
+    decision: PlacementDecision,
+    signal: AbortSignal,
+  ): Promise<void> {
     const why = whyGated(decision);
     if (waiting.reported === why) return;
     const until = this.#leading.serverNow() + this.#remainingMs(waiting);
-    if (this.#events.gated(pod, decision, until)) waiting.reported = why;
+    if (!this.#events.gated(pod, decision, until)) return;
+    waiting.reported = why;
+    await this.#remover.showSummary(pod, decision, signal);
   }
 
   /** Retries temporary failures. After the pod's time, a defect or a refusal removes only the gate. */

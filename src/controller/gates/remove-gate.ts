@@ -4,10 +4,12 @@
  */
 import { ignoring, isCode } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
+import { keys } from '../../names/keys.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { PlacementDecision } from '../../placement/decision.ts';
 import type { NodesOf } from '../../placement/patch/narrow-terms.ts';
 import { patchGatedPod, ungatedPod } from '../../placement/patch/patch.ts';
+import { summaryOf } from '../../placement/record/summary.ts';
 import type { Caches } from '../caches/caches.ts';
 import { carriesGate } from '../caches/waiting-pods.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -72,6 +74,20 @@ export class GateRemover {
         current = { pod: now, decision: next };
       }
     }
+  }
+
+  /**
+   * Renews the annotation that says why the pod waits. It is for people only, so a refusal is ignored.
+   * @throws KubeError if there is no answer
+   */
+  async showSummary(pod: Pod, decision: PlacementDecision, signal: AbortSignal): Promise<void> {
+    const { uid, annotations = {} } = pod.metadata ?? {};
+    const summary = summaryOf(decision);
+    // Without room for it, the webhook has left it out.
+    if (annotations[keys.summary] === undefined || annotations[keys.summary] === summary) return;
+    const body = { metadata: { uid, annotations: { [keys.summary]: summary } } };
+    const patched = this.#leading.client.patch(pathOf(pod), { type: 'merge', body }, { signal });
+    await ignoring(['not-found', 'conflict', 'invalid', 'forbidden'], patched);
   }
 
   /** Removes the gate and changes nothing else. @throws KubeError */
