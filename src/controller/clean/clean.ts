@@ -15,8 +15,10 @@
  */
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
-import type { Node } from '../../kube/api/objects.ts';
+import type { KubeObject, Node } from '../../kube/api/objects.ts';
+import { paths } from '../../kube/api/paths.ts';
 import { keys } from '../../names/keys.ts';
+import { recordedKeys } from '../taints/known-keys.ts';
 import { taintPatch } from '../taints/own-taint.ts';
 import { takeLease } from './lease.ts';
 import {
@@ -50,7 +52,10 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
   let complete = false;
   try {
     await stopGating(run, lease?.deposedMs ?? 0);
-    await run.step('taints', () => removeTaints(run, (node) => taintPatch(node, undefined, [taintKey])));
+    await run.step('taints', async () => {
+      const recorded = recordedKeys(await run.read<KubeObject>(paths.leases(options.namespace, leaseName)));
+      return removeTaints(run, (node) => taintPatch(node, undefined, [taintKey, ...recorded]));
+    });
     await run.step('agent nodes', () => removeAgentLabels(run));
     await run.step('CPU levels', () => removeLevelLabels(run));
     await run.step('agent certificates', () => removeAgentRequests(run));

@@ -1,7 +1,9 @@
 /**
  * Which taints of a node are ours, and the patch that adds or removes one. The patch also records our taint's
- * key in an annotation, so a taint with the same key from a cloud provider or a person stays. Taints with our
- * prefix and the node's architecture as value are ours even if a kubelet set them (`--register-with-taints`).
+ * key in an annotation, so a taint with the same key from a cloud provider or a person stays. The annotation
+ * alone proves nothing: a kubelet can write it. So only taints with a key of ours and an architecture as value
+ * are ours. Those with our prefix and the node's architecture are ours even if a kubelet set them
+ * (`--register-with-taints`).
  *
  * `spec.taints` is one atomic list to every kind of patch but a JSON patch, which names its items by
  * position. So the version of the node guards the patch.
@@ -10,6 +12,7 @@ import { architectureOf } from '../../nodes/classify.ts';
 import { guardedPatch } from '../../kube/api/change.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import type { Node, Taint } from '../../kube/api/objects.ts';
+import { knownArchitectures } from '../../names/architecture.ts';
 import { own } from '../../names/values.ts';
 import { taintAnnotation, type CachedNode } from '../caches/cached.ts';
 
@@ -26,16 +29,18 @@ export function hasRightTaint(taints: readonly Taint[], wanted: Taint): boolean 
   return first !== undefined && others.length === 0 && sameTaint(first, wanted);
 }
 
-/** Our taints on a node, wanted or not. @param keys of the settings; only those with our prefix count */
+/** Our taints on a node, wanted or not. @param keys of our taints (`known-keys.ts`) */
 export function ownTaints(
   { ownTaintKey, architecture, taints }: Pick<CachedNode, 'ownTaintKey' | 'architecture' | 'taints'>,
   keys: readonly string[],
 ): readonly Taint[] {
   return taints.filter((taint) => {
-    if (taint.effect !== effect) return false;
-    if (taint.key === ownTaintKey) return true;
-    const isOurKey = taint.key.startsWith(ownPrefix) && keys.includes(taint.key);
-    return isOurKey && architecture !== undefined && taint.value === architecture;
+    const { key, value = '' } = taint;
+    if (taint.effect !== effect || value === '') return false;
+    const hasPrefix = key.startsWith(ownPrefix);
+    const isArchitecture = value === architecture || knownArchitectures.has(value);
+    if (key === ownTaintKey) return isArchitecture && (hasPrefix || keys.includes(key));
+    return hasPrefix && keys.includes(key) && value === architecture;
   });
 }
 

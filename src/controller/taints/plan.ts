@@ -48,7 +48,12 @@ export function wantedTaint(
   return taintFor(taintKey, architecture);
 }
 
-export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings): NodesPlan {
+/** @param keys of our taints (`known-keys.ts`) */
+export function planNodes(
+  nodes: Iterable<CachedNode>,
+  settings: TaintSettings,
+  keys: readonly string[],
+): NodesPlan {
   const found = new Map<string, Growing>();
   const clear: CachedNode[] = [];
   for (const node of nodes) {
@@ -56,7 +61,7 @@ export function planNodes(nodes: Iterable<CachedNode>, settings: TaintSettings):
     if (taint === undefined) {
       // A new node reports its architecture in a moment.
       if (node.architecture === undefined && settings.taintArchitectures.length > 0) continue;
-      if (node.ownTaintKey !== undefined || ownTaints(node, [settings.taintKey]).length > 0) clear.push(node);
+      if (node.ownTaintKey !== undefined || ownTaints(node, keys).length > 0) clear.push(node);
       continue;
     }
     const architecture = node.architecture ?? '';

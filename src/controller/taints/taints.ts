@@ -21,6 +21,7 @@ import { createSkippedPods } from '../scope/skipped-pods.ts';
 import { tolerates } from '../scope/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
+import { knownKeys } from './known-keys.ts';
 import { taintGauges, type TaintGauges } from './metrics.ts';
 import { taintPatch } from './own-taint.ts';
 import {
@@ -68,6 +69,7 @@ export class TaintReconciler {
   readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   #isSkipped: (pod: RunningPod) => boolean = () => true;
   #podsWaiting = new Map<string, number>();
+  #keys: { readonly of: string; readonly keys: readonly string[] } | undefined;
 
   constructor(leading: Leading) {
     this.#leading = leading;
@@ -81,7 +83,7 @@ export class TaintReconciler {
   async reconcileNodes(): Promise<void> {
     const { caches, configuration } = this.#leading;
     const settings = configuration();
-    const plan = planNodes(caches.nodes.values(), settings);
+    const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
     const waiting = plan.architectures.reduce((sum, each) => sum + each.waiting.length, 0);
     this.#gauges.waiting.set(waiting);
     this.#gauges.tainted.set(plan.architectures.reduce((sum, each) => sum + each.nodes.size, 0) - waiting);
@@ -92,7 +94,7 @@ export class TaintReconciler {
   async reconcilePods(): Promise<void> {
     const { caches, configuration } = this.#leading;
     const settings = configuration();
-    const plan = planNodes(caches.nodes.values(), settings);
+    const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
     if (chosen.size > 0) this.#isSkipped = await this.#skippedPods();
     this.#showPodsWaiting([...this.#podsWaiting].filter(([architecture]) => chosen.has(architecture)));
@@ -114,6 +116,17 @@ export class TaintReconciler {
     this.#events.record([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
     for (const [reason, gauge] of this.#gauges.blockers)
       gauge.set(blockers.filter((each) => each.reason === reason).length);
+  }
+
+  /** Read once for each change of the settings: only the leader writes them. */
+  async #keysOf(settings: TaintSettings): Promise<readonly string[]> {
+    const { client, namespace, configuration, signal } = this.#leading;
+    const of = `${settings.taintKey} ${settings.taintArchitectures.length > 0}`;
+    if (this.#keys?.of !== of) {
+      const path = paths.leases(namespace, configuration().leaseName);
+      this.#keys = { of, keys: await knownKeys(client, path, settings, signal) };
+    }
+    return this.#keys.keys;
   }
 
   #showPodsWaiting(counts: Iterable<readonly [string, number]>): void {
@@ -153,11 +166,12 @@ export class TaintReconciler {
       wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
   ): Promise<number> {
     const { client, signal, step } = this.#leading;
+    const keys = await this.#keysOf(settings);
     const change = async ({ name }: CachedNode): Promise<boolean> => {
       const isChanged = await changeObject<Node>(
         client,
         paths.nodes(name),
-        (node) => taintPatch(node, wanted(node), [settings.taintKey]),
+        (node) => taintPatch(node, wanted(node), keys),
         { signal },
       );
       if (isChanged) await step('taints/node');

@@ -69,11 +69,13 @@ const wantedCases: readonly Case[] = [
     'another key than before: the same patch removes the old taint',
     nodeWith([old, foreign], 'old'),
     recorded(foreign, arm),
+    [key, 'old'],
   ],
   [
     'another key, with a taint that another writer added: it is not ours',
     nodeWith([old, arm], 'old'),
     unrecorded(arm),
+    [key, 'old'],
   ],
 ];
 const unwantedCases: readonly Case[] = [
@@ -83,6 +85,17 @@ const unwantedCases: readonly Case[] = [
     'not wanted, recorded with a foreign key; another effect is not ours',
     nodeWith([{ ...old, effect: 'NoExecute' }, old], 'old'),
     unrecorded({ ...old, effect: 'NoExecute' }),
+    [key, 'old'],
+  ],
+  [
+    "attack: the node's annotation names a taint of another program",
+    nodeWith([old, foreign, arm], 'dedicated'),
+    unrecorded(old, foreign),
+  ],
+  [
+    "attack: it names a key of ours, with another program's value",
+    nodeWith([{ ...arm, value: 'quarantine' }], key),
+    unrecorded({ ...arm, value: 'quarantine' }),
   ],
   ['not wanted, our prefix and the architecture', nodeWith([arm]), unrecorded()],
   ['not wanted, our prefix, another value', nodeWith([{ ...arm, value: 'blue' }])],
@@ -127,9 +140,9 @@ t.test('other annotations of the node stay', async (t) => {
 });
 
 t.test('on a node of unknown architecture, only a recorded taint is ours', async (t) => {
-  const taints = [arm, { key: 'k', value: '', effect: 'NoSchedule' }];
-  t.same(ownTaints({ ownTaintKey: undefined, architecture: undefined, taints }, [key]), []);
-  t.same(ownTaints({ ownTaintKey: 'k', architecture: undefined, taints }, [key]), [taints[1]]);
+  const taints = [arm, { ...arm, key: 'k' }];
+  t.same(ownTaints({ ownTaintKey: undefined, architecture: undefined, taints }, [key, 'k']), []);
+  t.same(ownTaints({ ownTaintKey: 'k', architecture: undefined, taints }, [key, 'k']), [taints[1]]);
 });
 
 t.test('a correct taint is the only one of its key', async (t) => {

@@ -331,6 +331,30 @@ t.test('taints are removed on demand; another key replaces the old one in one pa
   t.equal(world.steps.at(-1), 'taints/cleared');
 });
 
+t.test('after a second change of the key, the Lease says which taints are ours', async (t) => {
+  const world = await startWorld(t, { configuration: { taintKey: 'example.com/first' } });
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leading.namespace}/leases/${world.leading.configuration().leaseName}`;
+  world.store.put(lease, { metadata: { name: 'lease' } });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);
+  world.configure({ taintKey: 'example.com/second' });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/second')]);
+  t.match(world.store.get(lease), {
+    metadata: { annotations: { 'arch.example/taint-keys': 'example.com/second,example.com/first' } },
+  });
+});
+
+t.test("attack: a node's annotation makes archwright remove no other taint", async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: [] } });
+  const dedicated = { key: 'dedicated', value: 'arm64', effect: 'NoSchedule' };
+  const annotations = { 'arch.example/taint': 'dedicated' };
+  putNode(world.store, 'arm-1', 'arm64', { taints: [dedicated], annotations });
+  await world.reconcileNodes();
+  t.same(world.taints('arm-1'), [dedicated]);
+  t.equal(world.record('arm-1'), undefined);
+});
+
 t.test('a new key with a taint of another writer replaces ours', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
