@@ -48,7 +48,7 @@ export function describeRollout(rollout: StoredRollout, now: number): string {
     ],
     ...(retryAt === undefined ? [] : [['retry', inTime(retryAt, now)]]),
   ];
-  const head = ['WORKLOAD', 'PODS', 'MOVED', 'READY', 'WANTED', 'BLOCKED'];
+  const head = ['WORKLOAD', 'PODS', 'MOVED', 'READY', 'WANTED', 'REASON'];
   const rows = workloads.map(({ name: workload, pods, moved: there, ready, wanted, blocked }) => [
     cell(workload),
     ...[pods, there, ready, wanted].map(String),

@@ -41,7 +41,7 @@ t.test('it shows a rollout with its workloads', async (t) => {
       'moved    [#########.....................] 3 of 10',
       'message  moves 50% of the pods to arm64',
       '',
-      'WORKLOAD        PODS  MOVED  READY  WANTED  BLOCKED',
+      'WORKLOAD        PODS  MOVED  READY  WANTED  REASON',
       'Deployment/api  4     0      0      0       api:1: no arm64',
       'Deployment/web  6     3      2      3       -',
       '',

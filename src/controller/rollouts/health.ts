@@ -1,7 +1,8 @@
 /**
  * Compares a workload's pods on the architecture of a rollout with those on others at the same time. A pod is
- * unhealthy if it restarts too often, is not ready in time, or took much longer. Only pods of one version are
- * compared: a bad release is not a bad architecture. Exec format errors and missing CPU levels count at once.
+ * unhealthy if it restarts too often, is not ready in time, or took much longer. Every pod counts, also one that
+ * was there before; only its earlier restarts and start do not. Only pods of one version are compared: a bad
+ * release is not a bad architecture. Exec format errors and missing CPU levels count at once.
  */
 import type { Rollout } from '../../policy/resources/rollout.ts';
 import { formatDuration } from '../../names/duration.ts';
@@ -33,8 +34,8 @@ export interface HealthInput {
 
 /** @returns `undefined`: the architecture does no harm so far */
 export function verdictOf(input: HealthInput): Verdict | undefined {
-  const { workload, rollout, since, now, broken } = input;
-  const targets = workload.pods.filter(({ isTarget, createdAt }) => isTarget && createdAt >= since);
+  const { workload, rollout, now, broken } = input;
+  const targets = workload.pods.filter(({ isTarget }) => isTarget);
   const crashed = targets.find(({ running }) => running && suspectsOf(running).length > 0);
   const failed = targets.find(({ running }) => running && suspectsOf(running).some(({ failure }) => failure));
   if (failed || (crashed && broken)) {

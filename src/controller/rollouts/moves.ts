@@ -4,8 +4,7 @@ import type { PodWithStatus } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import { isReady } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
-import { evict, maxUnavailable } from '../misplaced/evictions.ts';
-import type { MoveOutcome } from './metrics.ts';
+import { evict, maxUnavailable, type Eviction } from '../misplaced/evictions.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 
 /**
@@ -32,6 +31,13 @@ export function podsToRebalance(
   return surplus.slice(0, Math.min(Math.abs(targets - wanted), roomIn(workload, percent)));
 }
 
+/** Why no ready pod may go now; `undefined`: one may. */
+export function fullBecause(workload: RolledWorkload, percent: number): string | undefined {
+  if (roomIn(workload, percent) > 0) return undefined;
+  const unready = workload.pods.filter(({ ready }) => !ready).length;
+  return `misplacedPodsShare allows no eviction: ${unready} of its pods are not ready, ${workload.going} are being deleted`;
+}
+
 /** How many ready pods may go now. */
 function roomIn({ pods, going }: RolledWorkload, percent: number): number {
   const disrupted = going + pods.filter(({ ready }) => !ready).length;
@@ -41,18 +47,17 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
 /**
  * Reads the pod first: the API server charges an eviction to the PodDisruptionBudget for two minutes, even if
  * the precondition fails because the cache was late (kubernetes pkg/registry/core/pod/storage/eviction.go).
- * @returns `undefined`: it changed, so it is looked at again
  */
-export async function move(leading: Leading, pod: RolledPod): Promise<MoveOutcome | undefined> {
+export async function move(leading: Leading, pod: RolledPod): Promise<Eviction> {
   const { namespace, name, uid } = pod;
   const { client, signal } = leading;
   const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
   const { metadata, status } = (await ignoring('not-found', read)) ?? {};
   if (metadata?.uid !== uid || metadata.deletionTimestamp !== undefined || isReady(status) !== pod.ready)
-    return undefined;
+    return { outcome: 'changed' };
   await leading.step('rollouts/before-eviction');
   const eviction = await evict({ metadata, spec: { containers: [] } }, leading);
   if ('why' in eviction)
     leading.log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
-  return eviction.outcome === 'changed' ? undefined : eviction.outcome;
+  return eviction;
 }

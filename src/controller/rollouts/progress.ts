@@ -2,8 +2,8 @@
  * The steps of a rollout, as one pure function from the last progress and the current pods to the next
  * progress. The status holds all of it, so a new leader goes on from there.
  *
- * A step's pause begins when its pods are there and as ready as the others. Then the next step follows. If
- * the architecture's pods are worse than the others, or a person aborts it, new pods avoid it at once.
+ * A step's pause begins when its pods are there and as ready as the others. The next step follows if they still
+ * are. If the architecture's pods are worse than the others, or a person aborts it, new pods avoid it at once.
  */
 import { timeText } from '../../kube/events/event.ts';
 import { unknownArchitecture } from '../../names/architecture.ts';
@@ -28,18 +28,18 @@ export interface Progress {
   /** When it was rolled back or aborted. */
   readonly endedAt: number | undefined;
   readonly message: string;
+  /** What holds the step, as the message says too. */
+  readonly held?: string | undefined;
 }
 
 export interface Observed {
   readonly now: number;
   /** Whether a node has the architecture, or can have it. */
   readonly hasNodes: boolean;
-  /** Workloads that can be moved. */
-  readonly movable: number;
-  /** Why there is no workload; `undefined`: there are some. */
-  readonly missing: string | undefined;
-  /** Whether the pods of this step are there, and as ready as the others. */
-  readonly isReached: boolean;
+  /** Why no workload can be moved; `undefined`: some can. */
+  readonly blocked: string | undefined;
+  /** What the step waits for; `undefined`: its pods are there, and as ready as the others. */
+  readonly held: string | undefined;
   readonly verdict: Verdict | undefined;
 }
 
@@ -80,7 +80,7 @@ function begin(now: number, attempt: number): Progress {
 
 function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
   const { steps, architecture, pauseMs, paused } = rollout;
-  const { now, hasNodes, movable, missing, isReached } = seen;
+  const { now, hasNodes, blocked, held } = seen;
   const last = steps.length - 1;
   const step = Math.min(before.step, last);
   const [current, next] = [steps[step] ?? { percent: 100 }, steps[step + 1]];
@@ -90,30 +90,23 @@ function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
     const message = `no node has ${architecture}, and schedulableArchitectures does not name it: pods are placed as without the rollout${mistake === undefined ? '' : `; ${mistake}`}`;
     return { ...before, step, phase: 'Waiting', newPods: undefined, message };
   }
-  const onward = { ...before, step, newPods: 'Choose' as const };
+  const onward = { ...before, step, newPods: 'Choose' as const, held: undefined };
   if (before.phase === 'Complete' && next === undefined) return { ...onward, newPods: atEnd(rollout) };
-  if (movable === 0) {
-    const message = missing ?? 'none of its workloads can be moved';
-    return { ...onward, phase: 'Waiting', message };
-  }
-  const reachedAt = before.reachedAt ?? (isReached ? now : undefined);
+  if (blocked !== undefined) return { ...onward, phase: 'Waiting', message: blocked };
+  const reachedAt = before.reachedAt ?? (held === undefined ? now : undefined);
   const reached = { ...onward, reachedAt };
   if (paused) return { ...reached, phase: 'Paused', message: `paused at ${share}` };
-  if (reachedAt === undefined) {
-    const hint = rollout.rebalance ? '' : '; pods are chosen when they are created';
-    return {
-      ...reached,
-      phase: 'Progressing',
-      message: `moves ${share} of the pods to ${architecture}${hint}`,
-    };
-  }
-  if (now - reachedAt < pauseMs) {
+  if (reachedAt !== undefined && now - reachedAt < pauseMs) {
     const then = next === undefined ? 'it is complete' : `${formatStep(next)} follow`;
     return {
       ...reached,
       phase: 'Progressing',
       message: `${share} are there; at ${timeText(reachedAt + pauseMs)} ${then}`,
     };
+  }
+  if (held !== undefined) {
+    const message = `moves ${share} of the pods to ${architecture}; waits: ${held}`;
+    return { ...reached, phase: 'Progressing', message, held };
   }
   if (next === undefined) {
     const message = `${share} of the pods are on ${architecture}`;

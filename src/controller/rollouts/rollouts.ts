@@ -1,6 +1,6 @@
 /**
  * Follows `ArchitectureRollout`s, one key each. Changes of the rollout and of its namespace's pods cause at
- * most one reconcile a second: count pods (`pods.ts`), find blocked ones (`seen.ts`, `blocked.ts`), compare
+ * most one reconcile a second: count pods (`pods.ts`), find what holds them (`seen.ts`, `blocked.ts`), compare
  * (`health.ts`), step (`progress.ts`), find names without pods (`missing.ts`), write the status (`status.ts`), move pods (`moves.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
@@ -15,12 +15,14 @@ import { applyStatus } from '../own-objects.ts';
 import { createReconciler, type ReconcileResult } from '../reconcile/reconciler.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { missingIn } from './missing.ts';
-import { bindRolloutMetrics, type MoveOutcome, type RolloutMeters } from './metrics.ts';
+import type { Eviction } from '../misplaced/evictions.ts';
+import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
-import { move, podsToRebalance, podsToReturn } from './moves.ts';
+import { printable } from '../../names/printable.ts';
+import { fullBecause, move, podsToRebalance, podsToReturn } from './moves.ts';
 import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
 import { progressOf, type Phase, type Progress } from './progress.ts';
-import { isReached, lookAt, statusOf, type Seen } from './seen.ts';
+import { heldBy, lookAt, statusOf, type Seen } from './seen.ts';
 import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
 import { KnownVolumes } from './volumes.ts';
 
@@ -33,6 +35,8 @@ const restMs = 60_000;
 /** A workload is not rebalanced endlessly if its pods return to where they were. */
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
 const maxRemembered = 5000;
+/** A step that takes longer is worth an event. */
+const heldMs = 60_000;
 
 export const followRollouts: Feature = async (leading) => {
   const { caches, signal, configuration, log } = leading;
@@ -72,6 +76,12 @@ function isFresh({ phase, endedAt = 0 }: Progress, now: number): boolean {
   return phase === 'RolledBack' && now - endedAt < unreportedMs;
 }
 
+interface Held {
+  /** `undefined`: it is not held. */
+  readonly since?: number | undefined;
+  readonly isTold: boolean;
+}
+
 export class RolloutReconciler {
   readonly #leading: Leading;
   readonly #meters: RolloutMeters;
@@ -81,6 +91,10 @@ export class RolloutReconciler {
   readonly #restarts = new Map<string, { readonly since: number; readonly first: Map<string, number> }>();
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
+  /** Why evictions of a workload were refused. */
+  readonly #delays = new BoundedMap<string, string>(maxRemembered);
+  /** Since when the step is held, and whether an event said so, by key of the rollout. */
+  readonly #held = new Map<string, Held & { readonly step: string }>();
   /** When an eviction was refused last, by uid of the pod and by workload. */
   readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
   readonly #volumes: KnownVolumes;
@@ -109,6 +123,7 @@ export class RolloutReconciler {
     this.#followed.delete(key);
     if (object === undefined || object.metadata?.deletionTimestamp !== undefined) {
       this.#restarts.delete(key);
+      this.#held.delete(key);
       return undefined;
     }
     const { rollout, problems } = readRollout(object);
@@ -137,19 +152,31 @@ export class RolloutReconciler {
     const workloads = seen.map(({ workload }) => workload);
     const missing = missingIn(rollout, workloads, older, caches);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
+    const holds = new Map(
+      seen.map((each) => [
+        each,
+        heldBy(
+          each,
+          rollout.rebalance ? this.#delayOf(rollout, each) : 'pods are chosen when they are created',
+        ),
+      ]),
+    );
     const progress = progressOf(rollout, before, {
       now,
       verdict,
       hasNodes: this.#hasNodes(rollout.architecture),
-      movable: seen.filter(({ blocked }) => blocked === undefined).length,
-      missing: seen.length === 0 ? missing.message : undefined,
-      isReached: seen.every(isReached),
+      blocked: blockedBy(seen, missing.message),
+      held: firstOf(seen, (each) => holds.get(each)),
     });
-    const statuses = [...seen.map(statusOf), ...missing.workloads];
+    const held = (each: Seen): string | undefined =>
+      progress.newPods === 'Other' ? this.#remaining(rollout, each) : holds.get(each);
+    const statuses = [...seen.map((each) => statusOf(each, held(each))), ...missing.workloads];
     const written = rolloutStatus(rollout, progress, statuses, object, now);
     await this.#write(object, written);
     const isNew = progress.phase !== before?.phase || progress.step !== before.step;
-    if (before && (isNew || (isFirstLook && isFresh(progress, now)))) this.#report(object, progress, verdict);
+    const isNews = before !== undefined || progress.phase === 'Waiting';
+    if (isNews && (isNew || (isFirstLook && isFresh(progress, now)))) this.#report(object, progress, verdict);
+    this.#reportHeld(object, progress, now);
     await this.#order(rollout, progress, seen);
     const nextMs = await this.#move(rollout, progress, seen);
     const isOver = progress.phase === 'Complete' && !rollout.rebalance;
@@ -195,14 +222,44 @@ export class RolloutReconciler {
   }
 
   #report(object: KubeObject, { phase, message }: Progress, verdict?: Verdict): void {
-    const { events, log } = this.#leading;
-    const { name = '', namespace, uid } = object.metadata ?? {};
     const isRolledBack = phase === 'RolledBack';
     if (isRolledBack && verdict) this.#meters.rolledBack(verdict.reason);
+    this.#record(object, isRolledBack ? 'Warning' : 'Normal', eventReasons[phase], message);
+  }
+
+  /** Once for each step. */
+  #reportHeld(object: KubeObject, { attempt, step, held, message }: Progress, now: number): void {
+    const key = keyOf(object);
+    const id = `${attempt}/${step}`;
+    const known = this.#held.get(key);
+    const before: Held = known?.step === id ? known : { isTold: false };
+    const since = held === undefined ? undefined : (before.since ?? now);
+    const isNews = since !== undefined && !before.isTold && now - since >= heldMs;
+    this.#held.set(key, { step: id, since, isTold: before.isTold || isNews });
+    if (isNews) this.#record(object, 'Normal', 'RolloutHeld', message);
+  }
+
+  #record(object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
+    const { events, log } = this.#leading;
+    const { name = '', namespace, uid } = object.metadata ?? {};
     const about = { apiVersion: resourceApiVersion, kind: rolloutKind, namespace, name, uid };
-    const type = isRolledBack ? 'Warning' : 'Normal';
-    events.record(about, { type, reason: eventReasons[phase], message });
-    log.info({ namespace, rollout: name, phase, message }, 'a rollout progresses');
+    events.record(about, { type, reason, message });
+    log.info({ namespace, rollout: name, reason, message }, 'a rollout progresses');
+  }
+
+  /** Why pods of a workload are not evicted now. */
+  #delayOf({ namespace }: Rollout, { workload }: Seen): string {
+    return (
+      fullBecause(workload, this.#leading.configuration().misplacedPodsShare) ??
+      this.#delays.peek(`${namespace}/${workload.name}`) ??
+      'they are being evicted within evictionsPerMinute'
+    );
+  }
+
+  /** Which pods are still to be moved back. */
+  #remaining(rollout: Rollout, each: Seen): string | undefined {
+    const count = each.workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved).length;
+    return count === 0 ? undefined : `${count} pods are to be moved back; ${this.#delayOf(rollout, each)}`;
   }
 
   /** Prepares scale-downs. */
@@ -217,7 +274,10 @@ export class RolloutReconciler {
   async #move(rollout: Rollout, { phase, newPods }: Progress, seen: readonly Seen[]): Promise<number> {
     const percent = this.#leading.configuration().misplacedPodsShare;
     if (phase === 'RolledBack' || phase === 'Aborted') {
-      for (const { workload } of seen) await this.#moveEach(podsToReturn(workload, percent));
+      for (const { workload } of seen) {
+        const key = `${rollout.namespace}/${workload.name}`;
+        await this.#moveEach(podsToReturn(workload, percent), key);
+      }
       return lookMs;
     }
     if (!rollout.rebalance || newPods === undefined) return lookMs;
@@ -234,13 +294,16 @@ export class RolloutReconciler {
   async #rebalance({ workload, wanted, possible }: Seen, key: string, percent: number): Promise<number> {
     const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
     for (const pod of podsToRebalance({ ...workload, pods }, possible, wanted, percent)) {
-      if (this.#movesOf(key).count >= pods.length * movesOfPod.most) break;
+      if (this.#movesOf(key).count >= pods.length * movesOfPod.most) {
+        this.#delays.set(key, 'its pods were moved often in this hour, and new ones came back');
+        break;
+      }
       const waitMs = this.#leading.evictionPace.tryTake(pod.namespace);
       if (waitMs > 0) return waitMs;
-      const outcome = await this.#moveOne(pod);
+      const outcome = await this.#moveOne(pod, key);
       const { since, count } = this.#movesOf(key);
       if (outcome === 'evicted') this.#moves.set(key, { since, count: count + 1 });
-      else if (outcome) this.#refusedAt.set(key, this.#leading.clock.monotonic());
+      else if (outcome !== 'changed') this.#refusedAt.set(key, this.#leading.clock.monotonic());
     }
     return 0;
   }
@@ -259,17 +322,37 @@ export class RolloutReconciler {
   }
 
   /** Those of one workload, which usually have one budget: after a refusal, the others wait too. */
-  async #moveEach(pods: readonly RolledPod[]): Promise<void> {
+  async #moveEach(pods: readonly RolledPod[], key: string): Promise<void> {
     for (const pod of this.#refusedLast(pods, ({ uid }) => uid))
-      if ((await this.#moveOne(pod)) === 'held') break;
+      if ((await this.#moveOne(pod, key)) === 'held') break;
   }
 
-  /** @returns `undefined`: the pod changed, so it is looked at again */
-  async #moveOne(pod: RolledPod): Promise<MoveOutcome | undefined> {
-    const outcome = await move(this.#leading, pod);
-    if (outcome === undefined) return undefined;
+  /** @param key of its workload */
+  async #moveOne(pod: RolledPod, key: string): Promise<Eviction['outcome']> {
+    const eviction = await move(this.#leading, pod);
+    const { outcome } = eviction;
+    if (outcome === 'changed') return outcome;
     this.#meters.moved(outcome);
-    if (outcome !== 'evicted') this.#refusedAt.set(pod.uid, this.#leading.clock.monotonic());
+    if ('why' in eviction) {
+      this.#refusedAt.set(pod.uid, this.#leading.clock.monotonic());
+      this.#delays.set(key, printable(eviction.why, 300));
+    } else this.#delays.delete(key);
     return outcome;
   }
+}
+
+/** Why no workload can be moved; `undefined`: some can. @param missing why there is none */
+function blockedBy(seen: readonly Seen[], missing: string): string | undefined {
+  if (seen.length === 0) return missing;
+  if (seen.some(({ blocked }) => blocked === undefined)) return undefined;
+  return `none of its workloads can be moved: ${firstOf(seen, ({ blocked }) => blocked)}`;
+}
+
+/** The first workload with a reason, and how many others have one. */
+function firstOf(seen: readonly Seen[], reasonOf: (each: Seen) => string | undefined): string | undefined {
+  const [first, ...others] = seen.flatMap((each) => {
+    const reason = reasonOf(each);
+    return reason === undefined ? [] : [`${each.workload.name}: ${reason}`];
+  });
+  return first === undefined || others.length === 0 ? first : `${first}; and ${others.length} others`;
 }

@@ -1,6 +1,7 @@
 /** A rollout's workloads: their pods, how many the architecture should have, and what prevents that. */
 import { concurrently } from '../../async/concurrently.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { printable } from '../../names/printable.ts';
 import { wantedPods, type Rollout } from '../../policy/resources/rollout.ts';
 import type { RunningPod } from '../caches/cached.ts';
 import type { Leading } from '../leadership/leading.ts';
@@ -79,21 +80,33 @@ async function possibleOf(
   return possible;
 }
 
-/** As many pods as wanted are on the architecture, and as many of them are ready as of the others. */
-export function isReached({ workload: { pods }, wanted, blocked }: Seen): boolean {
-  if (blocked !== undefined) return true;
+/**
+ * What the step waits for in a workload.
+ * @param delay why pods that are not there are not moved now
+ * @returns `undefined`: enough pods are on the architecture, and as many of them are ready as of the others
+ */
+export function heldBy({ workload: { pods }, wanted, blocked }: Seen, delay: string): string | undefined {
+  if (blocked !== undefined) return undefined;
   const targets = pods.filter(({ isTarget }) => isTarget);
   const others = pods.filter(({ isTarget }) => !isTarget);
   const least = wanted > 1 && wanted < pods.length ? 1 : 0;
   const missing = Math.max(least, Math.floor(pods.length * slack));
   const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
+  const enough = wanted - missing;
+  if (targets.length < enough) return `${targets.length} of ${wanted} pods are there; ${delay}`;
   const ready = targets.filter((pod) => pod.ready).length;
-  return targets.length >= wanted - missing && ready >= Math.floor((wanted - missing) * readyOthers);
+  const enoughReady = Math.ceil(enough * readyOthers);
+  if (ready >= enoughReady) return undefined;
+  const waiting = targets.find((pod) => !pod.ready);
+  const why = waiting?.running ? 'is not ready' : 'has no node';
+  return `${ready} of ${targets.length} pods there are ready, the step needs ${enoughReady}: ${printable(waiting?.name ?? '', 100)} ${why}`;
 }
 
-export function statusOf({ workload: { name, pods }, wanted, blocked }: Seen): WorkloadStatus {
+/** @param held what holds its pods; `undefined`: nothing */
+export function statusOf({ workload: { name, pods }, wanted, ...seen }: Seen, held?: string): WorkloadStatus {
   const targets = pods.filter(({ isTarget }) => isTarget);
   const ready = targets.filter((pod) => pod.ready).length;
+  const blocked = seen.blocked ?? held;
   const counts = { name, pods: pods.length, moved: targets.length, ready, wanted };
   return { ...counts, ...(blocked !== undefined && { blocked }) };
 }

@@ -22,6 +22,7 @@ export interface WorkloadStatus {
   readonly ready: number;
   /** Target of this step. */
   readonly wanted: number;
+  /** Why it cannot be moved, or what holds its pods. */
   readonly blocked?: string;
 }
 
@@ -118,12 +119,17 @@ function shareOf({ steps }: Rollout, { phase, step }: Progress): string {
   return formatStep(steps[step] ?? { percent: 100 });
 }
 
-function findingsOf({ phase }: Progress, message: string): readonly Finding[] {
+function findingsOf({ phase, held }: Progress, message: string): readonly Finding[] {
   const isEnded = phase === 'RolledBack' || phase === 'Aborted';
   const isMoving = phase === 'Progressing' || phase === 'Paused';
   return [
     { type: 'Available', status: 'True', reason: 'InForce', message: '' },
-    { type: 'Progressing', status: isMoving ? 'True' : 'False', reason: phase, message },
+    {
+      type: 'Progressing',
+      status: isMoving ? 'True' : 'False',
+      reason: held === undefined ? phase : 'Held',
+      message,
+    },
     {
       type: 'Degraded',
       status: isEnded ? 'True' : 'False',

@@ -138,9 +138,10 @@ const rows: Readonly<
     100,
     [target(3, { took: 90 }), other(3, { created: -900, took: 1 })],
   ],
-  'pods from before the attempt do not count': [
+  'pods from before the attempt count too': [
     60,
-    [target(3, { ...crashing, created: -5 }), other(1, fine)],
+    [target(2, { created: -900 }), other(8, fine)],
+    /^web: 2 of 2 pods on arm64 are unhealthy, of the others 0 of 8: p-0-0 is not ready for 16m$/,
   ],
   'an exec format error of one of many': [
     60,

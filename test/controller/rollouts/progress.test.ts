@@ -21,9 +21,8 @@ function read(spec: object = {}): Rollout {
 const usual: Observed = {
   now: start,
   hasNodes: true,
-  movable: 1,
-  missing: undefined,
-  isReached: false,
+  blocked: undefined,
+  held: 'web: 0 of 1 pods are there',
   verdict: undefined,
 };
 const unhealthy = { reason: 'Unhealthy', message: 'three are bad' } as const;
@@ -41,23 +40,25 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
   'a step follows a pause after the share is reached': [
     [{}, 'Progressing Choose 0 1'],
     [{ now: start + 60 * minute }, 'Progressing Choose 0 1'],
-    [{ now: start + 61 * minute, isReached: true }, 'Progressing Choose 0 1'],
-    [{ now: start + 70 * minute, isReached: true }, 'Progressing Choose 0 1'],
-    // A scale-up does not restart the pause.
-    [{ now: start + 71 * minute }, 'Progressing Choose 1 1'],
-    [{ now: start + 90 * minute, isReached: true }, 'Progressing Choose 1 1'],
-    [{ now: start + 100 * minute, isReached: true }, 'Progressing Choose 2 1'],
-    [{ now: start + 101 * minute, isReached: true }, 'Progressing Choose 2 1'],
-    [{ now: start + 111 * minute, isReached: true }, 'Complete Target 2 1'],
-    [{ now: start + 112 * minute, verdict: unhealthy }, 'Complete Target 2 1'],
+    [{ now: start + 61 * minute, held: undefined }, 'Progressing Choose 0 1'],
+    [{ now: start + 70 * minute, held: undefined }, 'Progressing Choose 0 1'],
+    [{ now: start + 71 * minute }, 'Progressing Choose 0 1'],
+    // Unready pods delay the step, but do not restart the pause.
+    [{ now: start + 72 * minute, held: undefined }, 'Progressing Choose 1 1'],
+    [{ now: start + 90 * minute, held: undefined }, 'Progressing Choose 1 1'],
+    [{ now: start + 100 * minute, held: undefined }, 'Progressing Choose 2 1'],
+    [{ now: start + 101 * minute, held: undefined }, 'Progressing Choose 2 1'],
+    [{ now: start + 111 * minute }, 'Progressing Choose 2 1'],
+    [{ now: start + 112 * minute, held: undefined }, 'Complete Target 2 1'],
+    [{ now: start + 113 * minute, verdict: unhealthy }, 'Complete Target 2 1'],
   ],
   'the last step may be less than all': [
-    [{ spec: { steps: ['20%'], pause: '0s' }, isReached: true }, 'Complete Choose 0 1'],
+    [{ spec: { steps: ['20%'], pause: '0s' }, held: undefined }, 'Complete Choose 0 1'],
   ],
   'a rollback is immediate, and is not followed by an attempt without a reason': [
     [{}, 'Progressing Choose 0 1'],
     [{ verdict: unhealthy }, 'RolledBack Other 0 1'],
-    [{ now: start + 1e9, isReached: true }, 'RolledBack Other 0 1'],
+    [{ now: start + 1e9, held: undefined }, 'RolledBack Other 0 1'],
   ],
   'a new attempt after retryAfter': [
     [{}, 'Progressing Choose 0 1'],
@@ -72,9 +73,9 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
     [{ spec: { resumedAt: '2026-11-01T00:01:30Z' }, now: start + 2 * minute }, 'Progressing Choose 0 2'],
   ],
   'a paused rollout stays at its step, and still rolls back': [
-    [{ spec: { paused: true }, isReached: true }, 'Paused Choose 0 1'],
-    [{ spec: { paused: true }, isReached: true, now: start + 1e9 }, 'Paused Choose 0 1'],
-    [{ isReached: true, now: start + 1e9 }, 'Progressing Choose 1 1'],
+    [{ spec: { paused: true }, held: undefined }, 'Paused Choose 0 1'],
+    [{ spec: { paused: true }, held: undefined, now: start + 1e9 }, 'Paused Choose 0 1'],
+    [{ held: undefined, now: start + 1e9 }, 'Progressing Choose 1 1'],
     [{ spec: { paused: true }, verdict: unhealthy }, 'RolledBack Other 1 1'],
   ],
   'aborted, then resumed': [
@@ -86,16 +87,15 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
   'without a node of the architecture no pod is affected': [
     [{ hasNodes: false }, 'Waiting - 0 1'],
     [{}, 'Progressing Choose 0 1'],
-    [{ hasNodes: false, isReached: true }, 'Waiting - 0 1'],
+    [{ hasNodes: false, held: undefined }, 'Waiting - 0 1'],
   ],
   'without a workload that can be moved it waits': [
-    [{ movable: 0, isReached: true }, 'Waiting Choose 0 1'],
-    [{ movable: 0, missing: 'it has no pods so far', isReached: true }, 'Waiting Choose 0 1'],
-    [{ isReached: true }, 'Progressing Choose 0 1'],
+    [{ blocked: 'it has no pods so far', held: undefined }, 'Waiting Choose 0 1'],
+    [{ held: undefined }, 'Progressing Choose 0 1'],
   ],
   'removed steps': [
-    [{ spec: { pause: '0s' }, isReached: true }, 'Progressing Choose 1 1'],
-    [{ spec: { pause: '0s' }, isReached: true }, 'Progressing Choose 2 1'],
+    [{ spec: { pause: '0s' }, held: undefined }, 'Progressing Choose 1 1'],
+    [{ spec: { pause: '0s' }, held: undefined }, 'Progressing Choose 2 1'],
     [{ spec: { steps: ['5%'] } }, 'Progressing Choose 0 1'],
   ],
 };

@@ -7,6 +7,7 @@ import { until } from '../../support/until.ts';
 import { evictions, rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
 
 const onArm = { node: 'arm-1', side: 'Target' } as const;
+const notThere = '0 of 1 pods are there; pods are chosen when they are created';
 const healthy = facts('amd64 arm64', { image: 'app', digest });
 
 /** Adds pods `amd-…` and `arm-…`. */
@@ -26,11 +27,11 @@ t.test('the first reconcile decides where new pods go', async (t) => {
     attempt: 1,
     pods: 10,
     moved: 0,
-    message: 'moves 10% of the pods to arm64; pods are chosen when they are created',
-    workloads: [{ name: 'Deployment/web', pods: 10, moved: 0, ready: 0, wanted: 1 }],
+    message: `moves 10% of the pods to arm64; waits: Deployment/web: ${notThere}`,
+    workloads: [{ name: 'Deployment/web', pods: 10, moved: 0, ready: 0, wanted: 1, blocked: notThere }],
     conditions: [
       { type: 'Available', status: 'True' },
-      { type: 'Progressing', status: 'True', reason: 'Progressing' },
+      { type: 'Progressing', status: 'True', reason: 'Held' },
       { type: 'Degraded', status: 'False' },
     ],
   });
@@ -119,6 +120,67 @@ t.test('three crashing pods: it rolls back at once, and evicts them', async (t) 
   await world.reconcile();
   t.equal(world.evicted().length, 5, 'then the ready pods');
   t.equal(world.status().attempt, 1);
+});
+
+t.test('pods that were on the architecture before, and are not ready, cause a rollback', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 8, 0);
+  for (const name of ['old-0', 'old-1']) world.pod(name, { node: 'arm-1', ready: false, age: 900 });
+  await world.reconcile();
+  t.match(await world.reconcile(), { phase: 'RolledBack', message: /2 of 2 pods on arm64 are unhealthy/ });
+});
+
+t.test(
+  'readiness is checked again before a step; what holds it is in the status and one event',
+  async (t) => {
+    const world = await startWorld(t, { steps: ['50%', '100%'] });
+    pods(world, 4, 0);
+    await world.reconcile();
+    pods(world, 4, 4);
+    t.match(await world.reconcile(), { message: /^50% are there/ });
+    await world.clock.advance(50_000);
+    for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false });
+    await world.clock.advance(10_000);
+    const blocked = '2 of 4 pods there are ready, the step needs 3: arm-0 is not ready';
+    const message = `moves 50% of the pods to arm64; waits: Deployment/web: ${blocked}`;
+    t.match(await world.reconcile(), {
+      phase: 'Progressing',
+      step: 0,
+      message,
+      workloads: [{ blocked }],
+      conditions: [{}, { type: 'Progressing', reason: 'Held', message }, {}],
+    });
+    const held = () => world.events.filter(({ reason }) => reason === 'RolloutHeld');
+    t.same(held(), [], 'not before a minute');
+    for (let count = 0; count < 3; count += 1) {
+      await world.clock.advance(60_000);
+      await world.reconcile();
+    }
+    t.match(held(), [{ message }]);
+    t.equal(held().length, 1, 'once');
+    pods(world, 4, 4);
+    t.match(await world.reconcile(), { step: 1 });
+  },
+);
+
+t.test('the status says why running pods are not moved', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'], rebalance: true });
+  const { store } = world;
+  const why = async (): Promise<string | undefined> => {
+    await world.reconcile();
+    return (await world.reconcile()).workloads[0]?.blocked;
+  };
+  pods(world, 4, 0);
+  store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods', times: 1 });
+  t.match(await why(), /^0 of 2 pods are there; .*the budget web needs 4 pods/);
+  await world.clock.advance(60_000);
+  t.equal(await why(), '0 of 2 pods are there; they are being evicted within evictionsPerMinute');
+  world.pod('amd-0', { side: 'Other', ready: false });
+  t.match(await why(), /misplacedPodsShare allows no eviction: 1 of its pods are not ready/);
+  for (const name of ['arm-0', 'arm-1']) world.pod(name, onArm);
+  store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods' });
+  world.change({ aborted: true });
+  t.match(await why(), /^2 pods are to be moved back; .*1 of its pods are not ready/);
 });
 
 t.test('an exec format error: it rolls back at the first pod', async (t) => {
@@ -258,7 +320,7 @@ t.test('workloads that cannot be moved are reported, and do not block the rest',
   world.pod('d', { replicaSet: 'd-1', image: 'new' });
   t.match(await world.reconcile(), {
     phase: 'Waiting',
-    message: 'none of its workloads can be moved',
+    message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 4 others',
     workloads: [
       { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
       { name: 'Deployment/b', wanted: 0, blocked: named },
