@@ -11,10 +11,17 @@ import { openInspection } from './wiring/inspection.ts';
 import { openFactsCache } from './wiring/image-facts.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
 import { startup, untilStopped } from './program/context.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { choice, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { programVersion } from './program/version.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  check: toggle('Shows what an agent with these settings finds on this node, and exits.'),
+  output: choice(['list', 'json'], 'Output format of `--check`.', { short: 'o' }),
+};
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
     'Inspects images for the webhook and the controller, with the credentials and the network of its ' +
@@ -22,19 +29,10 @@ export const subcommand: Subcommand = {
     'and `ca.crt`. With `--agent-authority-dir` the directory may be empty. Exit code of `--check`: 0 if ' +
     'everything can be used, 1 if something is left out, 2 for wrong usage.',
   settings: 'agent',
-  flags: {
-    check: {
-      help: 'Shows what an agent with these settings finds on this node, and exits.',
-    },
-    output: {
-      value: 'list|json',
-      short: 'o',
-      help: 'Output format of `--check`. Default: list.',
-    },
-  },
+  flags,
   run: async (invocation) => {
-    if (invocation.flags.has('check')) return untilStopped(checkNode)(invocation);
-    if (invocation.flags.has('output')) throw new UsageError('--output needs --check');
+    if (invocation.flags.check) return untilStopped(checkNode)(invocation);
+    if (invocation.given.has('output')) throw new UsageError('--output needs --check');
     return run(invocation);
   },
 };

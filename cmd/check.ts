@@ -3,8 +3,6 @@
  * cluster, asks each registry once for each image, and has an exit code for each kind of result.
  */
 import { systemClock } from '../src/async/clock.ts';
-import { unknownArchitecture } from '../src/names/architecture.ts';
-import { byName } from '../src/names/values.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { readInputs } from './check/inputs.ts';
 import { asJunit } from './check/junit.ts';
@@ -16,10 +14,23 @@ import { asJson, asTable, type Checked } from './check/write.ts';
 import { parseDocuments, readText } from './objects/documents.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
 import { createProgress } from './program/progress.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { architectures, choice, list } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  require: architectures('Architectures that every image must have. Can be repeated.', 'arm64', {
+    short: 'r',
+  }),
+  allowList: list('FILE', 'Images that may lack an architecture, in TOML. Can be repeated.'),
+  output: choice(['table', 'json', 'junit', 'sarif'], 'Output format.', { short: 'o' }),
+  ...cacheFlags,
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS] FILE|DIRECTORY|-…',
   description:
     'Checks whether the images in manifests have an architecture: `helm template … | archwright check ' +
@@ -27,23 +38,13 @@ export const subcommand: Subcommand = {
     'credentials as `inspect`, and caches answers between runs. Exit code: 0 if all images have it, 1 if ' +
     'an image lacks it or does not exist, 2 for wrong usage or input, 3 if a registry did not answer.',
   settings: 'inspect',
-  flags: {
-    require: {
-      value: 'ARCHITECTURE,…',
-      short: 'r',
-      help: 'Architectures that every image must have. Can be repeated. Default: arm64.',
-    },
-    'allow-list': { value: 'FILE', help: 'Images that may lack an architecture, in TOML. Can be repeated.' },
-    output: { value: 'table|json|junit|sarif', short: 'o', help: 'Output format. Default: table.' },
-    ...cacheFlags,
-  },
+  flags,
   run: untilStopped(run),
 };
 
-async function run(invocation: Invocation): Promise<number> {
+async function run(invocation: Call): Promise<number> {
   const { io, flags, positionals } = invocation;
-  const output = choiceOf(invocation, 'output', ['table', 'json', 'junit', 'sarif']);
-  const architectures = architecturesIn(flags.get('require') ?? ['arm64']);
+  const { output, require: architectures } = flags;
   if (positionals.length === 0) throw new UsageError('name files or directories, or - for standard input');
   const note = (message: string): void => io.err(`archwright: note: ${message}\n`);
   const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
@@ -64,18 +65,9 @@ async function run(invocation: Invocation): Promise<number> {
   return found.has('unknown') ? exitCodes.unanswered : exitCodes.success;
 }
 
-function architecturesIn(values: readonly string[]): readonly string[] {
-  const names = values.flatMap((value) => value.split(',')).map((name) => name.trim());
-  for (const name of names) {
-    const mistake = unknownArchitecture(name);
-    if (mistake !== undefined) throw new UsageError(`--require: ${mistake}`);
-  }
-  return [...new Set(names)].sort(byName);
-}
-
-async function allowEntries({ flags, io }: Invocation): Promise<ReturnType<typeof parseAllowList>> {
+async function allowEntries({ flags, io }: Call): Promise<ReturnType<typeof parseAllowList>> {
   const entries: ReturnType<typeof parseAllowList>[number][] = [];
-  for (const path of flags.get('allow-list') ?? []) {
+  for (const path of flags.allowList) {
     const { text, file } = await readText(path, io.stdin);
     entries.push(...parseAllowList(text, file));
   }
@@ -106,7 +98,11 @@ async function readPods(
   return found;
 }
 
-async function lookUp(invocation: Invocation, pods: readonly CheckedPod[], architectures: readonly string[]) {
+async function lookUp(
+  invocation: Invocation<typeof cacheFlags>,
+  pods: readonly CheckedPod[],
+  architectures: readonly string[],
+) {
   const { io, stop } = invocation;
   await using opened = new AsyncDisposableStack();
   const { cache, requestOf } = await openCachedLookups(invocation, await openCliContext(invocation), opened);

@@ -2,7 +2,6 @@
 import { clean, cleanOtherProgram, otherPrograms } from '../src/controller/clean/clean.ts';
 import type { CleanReport } from '../src/controller/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
-import { didYouMean } from '../src/names/suggestion.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
 import { ignoring, KubeError } from '../src/kube/api/errors.ts';
@@ -11,10 +10,26 @@ import { findNamespace } from './wiring/own-namespace.ts';
 import { listReleases } from './wiring/release.ts';
 import { openCliContext, openReleaseContext, type CliContext } from './program/context.ts';
 import { stoppedCode } from './program/signals.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { choice, optionalChoice, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { nothing, table } from './program/table.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  dryRun: toggle('Shows what would be changed, deleted or restarted.'),
+  restartPods: toggle(
+    'At the end, restarts Deployments and StatefulSets whose pods have archwright’s tolerations, as `kubectl rollout restart` does.',
+  ),
+  program: optionalChoice(
+    Object.keys(otherPrograms),
+    'Removes the gates of `multiarch-tuning-operator` or the taints of `archaware-controller`, after you have removed that program.',
+  ),
+  output: choice(['table', 'json'], 'Output format.', { short: 'o' }),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
     'Removes everything that archwright added to a cluster, and nothing else: the webhook configuration, ' +
@@ -23,23 +38,13 @@ export const subcommand: Subcommand = {
     'code: 0 if nothing is left, 1 if something could not be removed, 2 for wrong usage, 3 if the ' +
     'cluster does not answer.',
   settings: 'clean',
-  flags: {
-    'dry-run': { help: 'Shows what would be changed, deleted or restarted.' },
-    'restart-pods': {
-      help: 'At the end, restarts Deployments and StatefulSets whose pods have archwright’s tolerations, as `kubectl rollout restart` does.',
-    },
-    program: {
-      value: 'NAME',
-      help: 'Removes the gates of `multiarch-tuning-operator` or the taints of `archaware-controller`, after you have removed that program.',
-    },
-    output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
-  },
+  flags,
   run,
 };
 
-async function run(invocation: Invocation): Promise<number> {
-  const { io, flags, stop } = invocation;
-  const output = choiceOf(invocation, 'output', ['table', 'json']);
+async function run(invocation: Call): Promise<number> {
+  const { io, stop } = invocation;
+  const { dryRun, restartPods, output } = invocation.flags;
   const other = otherProgramOf(invocation);
   const own = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
@@ -53,7 +58,6 @@ async function run(invocation: Invocation): Promise<number> {
   if (!found) return exitCodes.unanswered;
   const { configuration, namespace } = found;
   const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = configuration;
-  const dryRun = flags.has('dry-run');
   progress(`${access.description}, namespace ${namespace}${dryRun ? ', dry run' : ''}`);
   try {
     const options = {
@@ -62,7 +66,7 @@ async function run(invocation: Invocation): Promise<number> {
       namespace,
       configuration,
       dryRun,
-      restartPods: flags.has('restart-pods'),
+      restartPods,
       progress,
       signal: stop,
       clock: systemClock,
@@ -101,15 +105,12 @@ async function settingsIn(
   );
 }
 
-function otherProgramOf({ flags }: Invocation): (typeof otherPrograms)[string] | undefined {
-  const name = flags.get('program')?.at(-1);
-  if (name === undefined) return undefined;
-  const known = Object.keys(otherPrograms);
-  const program = Object.hasOwn(otherPrograms, name) ? otherPrograms[name] : undefined;
-  if (program === undefined)
-    throw new UsageError(`--program must be ${known.join(' or ')}${didYouMean(name, known)}`);
-  if (flags.has('restart-pods')) throw new UsageError('--restart-pods cannot be combined with --program');
-  return program;
+function otherProgramOf({
+  flags: { program, restartPods },
+}: Call): (typeof otherPrograms)[string] | undefined {
+  if (program === undefined) return undefined;
+  if (restartPods) throw new UsageError('--restart-pods cannot be combined with --program');
+  return otherPrograms[program];
 }
 
 function describe({ steps, dryRun, complete }: CleanReport): string {

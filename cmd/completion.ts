@@ -1,17 +1,17 @@
 /**
- * `archwright completion`: a script that completes subcommands and flags in a shell. It holds all words
+ * `archwright completion`: a script that completes subcommands, flags and their values in a shell. It holds all words
  * itself, because starting the program at each press of a key would be slow. If no word fits, the shell
  * completes files.
  */
 import { didYouMean } from '../src/names/suggestion.ts';
-import { flagName } from '../src/policy/settings/setting.ts';
-import { settingsOf } from './program/flags.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { describeFlags, describeSettings } from './program/flags.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 
 export const subcommand: Subcommand = {
   usage: 'bash|zsh|fish|kubectl',
   description:
-    'Prints a script that completes subcommands and flags. Use `source <(archwright completion bash)`, ' +
+    'Prints a script that completes subcommands, flags and their values. Use `source <(archwright completion bash)`, ' +
     'the same for zsh, and `archwright completion fish | source`. For `kubectl archwright`, `archwright ' +
     'completion kubectl` prints an executable `kubectl_complete-archwright` for the PATH.',
   settings: 'none',
@@ -44,8 +44,15 @@ interface Word {
   readonly help: string;
 }
 
+interface CompletedFlag extends Word {
+  /** All ways to write it. */
+  readonly words: readonly string[];
+  /** Every possible value, if there are few. */
+  readonly values: readonly string[];
+}
+
 interface CompletedSubcommand extends Word {
-  readonly flags: readonly Word[];
+  readonly flags: readonly CompletedFlag[];
   /** Words that are no flags, such as the shells of `completion`. */
   readonly words: readonly string[];
 }
@@ -62,16 +69,14 @@ export async function vocabularyOf(entries: Invocation['subcommands']): Promise<
   );
 }
 
-function flagsOf(subcommand: Subcommand): readonly Word[] {
-  const own = Object.entries(subcommand.flags).map(([name, { help }]) => ({ word: `--${name}`, help }));
-  const settings = Object.entries(settingsOf(subcommand)).flatMap(([key, { kind, help }]) => {
-    const name = flagName(key);
-    const flag = { word: `--${name}`, help };
-    return kind.isSwitch ? [flag, { word: `--no-${name}`, help }] : [flag];
-  });
-  const config =
-    subcommand.settings === 'none' ? [] : [{ word: '--config', help: 'The configuration, in TOML.' }];
-  return [...own, ...config, { word: '--help', help: 'Prints help.' }, ...settings];
+function flagsOf(subcommand: Subcommand): readonly CompletedFlag[] {
+  const own = describeFlags(subcommand).map((flag) => ({ ...flag, word: flag.words.at(-1) ?? '' }));
+  const settings = describeSettings(subcommand).flatMap((flag) =>
+    flag.words
+      .filter((word, index) => index === 0 || word.startsWith('--no-'))
+      .map((word) => ({ ...flag, word })),
+  );
+  return [...own, ...settings];
 }
 
 /** The first words of a usage such as `check [FLAGS] [FILE] | print [FLAGS] [FILE]`. */
@@ -82,15 +87,24 @@ function wordsOf({ usage }: Subcommand): readonly string[] {
 
 /** For `source <(archwright completion bash)`. */
 export function bashScript(vocabulary: Vocabulary): string {
-  const { names, cases } = plainWords(vocabulary);
+  const { names, cases, values } = plainWords(vocabulary);
   return `# bash completion for archwright
 _archwright() {
-  local current=\${COMP_WORDS[COMP_CWORD]} words
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} words
+  # Bash splits --flag=value at the equals sign.
+  if [ "$current" = = ]; then
+    current=
+  elif [ "$previous" = = ]; then
+    previous=\${COMP_WORDS[COMP_CWORD-2]}
+  fi
   if [ "$COMP_CWORD" -eq 1 ]; then
     words='${names}'
   else
     case \${COMP_WORDS[1]} in
 ${cases}
+    esac
+    case "\${COMP_WORDS[1]} $previous" in
+${values}
     esac
   fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
@@ -105,6 +119,7 @@ export function zshScript(vocabulary: Vocabulary): string {
     const plain = words.map((each) => ({ word: each, help: '' }));
     return `    ${word}) items=(${zshItems([...plain, ...flags])}) ;;`;
   });
+  const values = valueCases(vocabulary, (all) => `items=(${all.map(zshQuoted).join(' ')})`);
   const help = { word: '--help', help: 'Prints help.' };
   const version = { word: '--version', help: 'Prints the version.' };
   return `#compdef archwright kubectl-archwright
@@ -116,6 +131,9 @@ _archwright() {
   else
     case $words[2] in
 ${cases.join('\n')}
+    esac
+    case "$words[2] $words[CURRENT-1]" in
+${values}
     esac
   fi
   _describe archwright items || _files
@@ -133,10 +151,15 @@ export function fishScript(vocabulary: Vocabulary): string {
     const when = `-n ${fishQuoted(`__fish_seen_subcommand_from ${word}`)}`;
     return [
       ...words.map((each) => `complete -c archwright ${when} -a ${each}`),
-      ...flags.map(
-        (flag) =>
-          `complete -c archwright ${when} -l ${flag.word.slice(2)} -d ${fishQuoted(firstSentence(flag.help))}`,
-      ),
+      ...flags.map(({ word: flag, words: all, help, values }) => {
+        const short = all.find((each) => /^-\w$/.test(each));
+        const options = [
+          `-l ${flag.slice(2)}`,
+          ...(short === undefined ? [] : [`-s ${short.slice(1)}`]),
+          ...(values.length === 0 ? [] : [`-x -a ${fishQuoted(values.join(' '))}`]),
+        ];
+        return `complete -c archwright ${when} ${options.join(' ')} -d ${fishQuoted(firstSentence(help))}`;
+      }),
     ];
   });
   return `# fish completion for archwright\n${[...first, ...rest].join('\n')}\n`;
@@ -147,10 +170,10 @@ export function fishScript(vocabulary: Vocabulary): string {
  * archwright`. The format is that of kubectl's library: one word per line, then `:0`, which allows files.
  */
 export function kubectlScript(vocabulary: Vocabulary): string {
-  const { names, cases } = plainWords(vocabulary);
+  const { names, cases, values } = plainWords(vocabulary);
   return `#!/bin/sh
 # kubectl completion for archwright
-words=
+words= last= previous=
 if [ $# -le 1 ]; then
   words='${names}'
 else
@@ -158,7 +181,10 @@ else
 ${cases}
   esac
 fi
-for last in "$@"; do :; done
+for word in "$@"; do previous=$last last=$word; done
+case "$1 $previous" in
+${values}
+esac
 for word in $words; do
   case $word in "$last"*) printf '%s\\n' "$word" ;; esac
 done
@@ -166,14 +192,31 @@ echo :0
 `;
 }
 
-/** The first words of a command line, and a shell's cases that set `words` for each subcommand. */
-function plainWords(vocabulary: Vocabulary): { readonly names: string; readonly cases: string } {
+/** The first words of a command line, and a shell's cases that set `words` for each subcommand and value. */
+function plainWords(vocabulary: Vocabulary) {
   const cases = vocabulary.map(({ word, flags, words }) => {
     const all = [...words, ...flags.map((flag) => flag.word)].join(' ');
     return `    ${word}) words='${all}' ;;`;
   });
   const names = [...vocabulary.map(({ word }) => word), '--help', '--version'].join(' ');
-  return { names, cases: cases.join('\n') };
+  return {
+    names,
+    cases: cases.join('\n'),
+    values: valueCases(vocabulary, (all) => `words='${all.join(' ')}'`),
+  };
+}
+
+/** A shell's cases for a subcommand and a flag with known values. @param assign sets them as suggestions */
+function valueCases(vocabulary: Vocabulary, assign: (values: readonly string[]) => string): string {
+  const cases = vocabulary.flatMap(({ word, flags }) =>
+    flags
+      .filter(({ values }) => values.length > 0)
+      .map(({ words, values }) => {
+        const patterns = words.map((flag) => `'${word} ${flag}'`).join('|');
+        return `    ${patterns}) ${assign(values)} ;;`;
+      }),
+  );
+  return cases.join('\n');
 }
 
 function zshItems(words: readonly Word[]): string {

@@ -12,30 +12,36 @@ import { formatToml } from '../src/policy/configuration/toml.ts';
 import { unknownArchitecture } from '../src/names/architecture.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { readStandardInput, standardInput } from './objects/documents.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { choice } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 
 const actions = ['check', 'print'] as const;
 
-export const subcommand: Subcommand = {
+const flags = {
+  output: choice(['toml', 'json'], 'Output format of `print`.', { short: 'o' }),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE]',
   description:
     '`check` lists all errors of a configuration file, including the environment and flags; the exit ' +
     'code is 1 if there are any. `print` shows every setting and its source, as a configuration file. ' +
     'With `-`, both read standard input.',
   settings: 'all',
-  flags: {
-    output: { value: 'toml|json', short: 'o', help: 'Output format of `print`. Default: toml.' },
-  },
+  flags,
   run,
 };
 
-async function run(invocation: Invocation): Promise<number> {
+async function run(invocation: Call): Promise<number> {
   const [action, file, ...more] = invocation.positionals;
   const sources = sourcesOf(invocation, file ?? invocation.sources.file);
   if (more.length > 0) throw new UsageError(`takes one file, but also got ${more.join(', ')}`);
   if (action === 'print') return print(invocation, sources);
   if (action === 'check') {
-    if (invocation.flags.has('output')) throw new UsageError('--output belongs to print');
+    if (invocation.given.has('output')) throw new UsageError('--output belongs to print');
     return check(invocation, sources);
   }
   if (action === undefined) throw new UsageError(`name what to do: ${actions.join(', ')}`);
@@ -94,12 +100,11 @@ function refusals(configuration: Configuration): readonly string[] {
   );
 }
 
-async function print(invocation: Invocation, sources: Invocation['sources']): Promise<number> {
-  const output = choiceOf(invocation, 'output', ['toml', 'json']);
+async function print(invocation: Call, sources: Invocation['sources']): Promise<number> {
   const loaded = await loadConfiguration(sources);
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
   const lines = describe(loaded.configuration, loaded.origins);
-  invocation.io.out(output === 'json' ? asJson(lines) : asToml(lines));
+  invocation.io.out(invocation.flags.output === 'json' ? asJson(lines) : asToml(lines));
   return exitCodes.success;
 }
 

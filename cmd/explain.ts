@@ -19,10 +19,26 @@ import { clusterFlags, openClusterContext, type ClusterContext } from './explain
 import { createPodContext } from './explain/context.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped } from './program/context.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { choice, list, text, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { cell } from './program/table.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  ...clusterFlags,
+  filename: list('FILE', 'YAML or JSON with objects; `-`: standard input. Can be repeated.', { short: 'f' }),
+  namespace: text(
+    'NAME',
+    'Namespace of named objects, and of objects in files without a namespace. Default: that of the kubeconfig context.',
+    { short: 'n' },
+  ),
+  output: choice(['table', 'json', 'yaml'], 'Output format.', { short: 'o' }),
+  patch: toggle('Adds the webhook’s JSON patch and the result.'),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS] [-f FILE…] [KIND/NAME… | KIND NAME…]',
   description:
     'Shows the decision for pods and workloads in files (`-f`) or in the cluster (`pod/web-0`, ' +
@@ -34,23 +50,7 @@ export const subcommand: Subcommand = {
     'everything would be admitted, 1 if something would be denied or is invalid, 2 for wrong usage, 3 if ' +
     'an object could not be read or images could not be looked up.',
   settings: 'explain',
-  flags: {
-    ...clusterFlags,
-    filename: {
-      value: 'FILE',
-      short: 'f',
-      help: 'YAML or JSON with objects; `-`: standard input. Can be repeated.',
-    },
-    namespace: {
-      value: 'NAME',
-      short: 'n',
-      help: 'Namespace of named objects, and of objects in files without a namespace. Default: that of the kubeconfig context.',
-    },
-    output: { value: 'table|json|yaml', short: 'o', help: 'Output format. Default: table.' },
-    patch: {
-      help: 'Adds the webhook’s JSON patch and the result.',
-    },
-  },
+  flags,
   run: untilStopped(run),
 };
 
@@ -59,9 +59,9 @@ const concurrentObjects = 8;
 /** archwright's Lease and records, which few people may read. Any other object gets a warning. */
 const ofArchwright = /\/(?:leases|configmaps)$/;
 
-async function run(invocation: Invocation): Promise<number> {
-  const { io, flags, stop } = invocation;
-  const output = choiceOf(invocation, 'output', ['table', 'json', 'yaml']);
+async function run(invocation: Call): Promise<number> {
+  const { io, stop } = invocation;
+  const { output, patch } = invocation.flags;
   const named = parseNamedObjects(invocation.positionals);
   const inFiles = await readObjects(invocation, named.length > 0);
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
@@ -89,7 +89,7 @@ async function run(invocation: Invocation): Promise<number> {
     opened,
   );
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
-  io.out(write(explanations, lookups, output, flags.has('patch')));
+  io.out(write(explanations, lookups, output, patch));
   const isTerse = insideCluster !== undefined && explanations.some(lacksDetail);
   if (output === 'table' && isTerse && named.length > 0) {
     const objects = invocation.positionals.join(' ');
@@ -103,7 +103,7 @@ async function run(invocation: Invocation): Promise<number> {
 
 /** @returns `undefined` if the cluster of named objects does not respond; for files it is optional */
 async function openCluster(
-  invocation: Invocation,
+  invocation: Call,
   isNamed: boolean,
   opened: AsyncDisposableStack,
 ): Promise<ClusterContext | undefined> {
@@ -117,15 +117,15 @@ async function openCluster(
 }
 
 /** In a pod there is no context of a person: the pod's own namespace would be meant by mistake. */
-function namespaceOf({ flags }: Invocation, kubernetes: Kubernetes | undefined, isNamed: boolean): string {
-  const given = flags.get('namespace')?.at(-1);
+function namespaceOf({ flags }: Call, kubernetes: Kubernetes | undefined, isNamed: boolean): string {
+  const given = flags.namespace;
   if (given === undefined && isNamed && kubernetes?.podNamespace !== undefined)
     throw new UsageError('set the namespace of the objects by -n: a pod has no kubeconfig context');
   return given ?? kubernetes?.access.namespace ?? 'default';
 }
 
-async function readObjects({ flags, io }: Invocation, areNamed: boolean): Promise<readonly FoundObject[]> {
-  const files = flags.get('filename') ?? [];
+async function readObjects({ flags, io }: Call, areNamed: boolean): Promise<readonly FoundObject[]> {
+  const files = flags.filename;
   if (files.length === 0 && !areNamed)
     throw new UsageError(
       'name a file (-f FILE, or -f - for standard input) or an object of the cluster (pod/web-0)',
@@ -142,7 +142,7 @@ function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => v
 }
 
 interface ExplainerOptions {
-  readonly invocation: Invocation;
+  readonly invocation: Call;
   readonly clusterContext: ClusterContext;
   readonly input: Input;
   readonly warn: (message: string) => void;

@@ -4,10 +4,28 @@ import { inspectImages } from './inspect/inspect-images.ts';
 import { describeAttempts, describeResults, describeSources } from './inspect/output.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
-import { serviceAccountIn } from './program/service-account.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { choice, list, objectName, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  output: choice(['table', 'json'], 'Output format; `json` is the format of the agent API.', { short: 'o' }),
+  pullSecret: list(
+    'FILE',
+    'Pull secrets, tried first: YAML, JSON, docker `config.json` or `.dockercfg`; `-`: standard input. Can be repeated.',
+  ),
+  serviceAccount: objectName(
+    'Inspects as for pods of this account; with `--service-account-tokens`, plugins get its token.',
+  ),
+  verbose: toggle(
+    'Shows each credential source, each request and its response; with `json` on standard error.',
+    { short: 'v' },
+  ),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS] IMAGE…',
   description:
     'Shows the platforms of each image, the endpoint that answered and the credential that was used. ' +
@@ -16,36 +34,16 @@ export const subcommand: Subcommand = {
     'otherwise also your own docker login). Exit code: 0 if every image was found, 1 if some were not, 2 ' +
     'for wrong usage, 3 if a registry did not answer.',
   settings: 'inspect',
-  flags: {
-    output: {
-      value: 'table|json',
-      short: 'o',
-      help: 'Output format; `json` is the format of the agent API. Default: table.',
-    },
-    'pull-secret': {
-      value: 'FILE',
-      help: 'Pull secrets, tried first: YAML, JSON, docker `config.json` or `.dockercfg`; `-`: standard input. Can be repeated.',
-    },
-    'service-account': {
-      value: 'NAMESPACE/NAME',
-      help: 'Inspects as for pods of this account; with `--service-account-tokens`, plugins get its token.',
-    },
-    verbose: {
-      short: 'v',
-      help: 'Shows each credential source, each request and its response; with `json` on standard error.',
-    },
-  },
+  flags,
   run: untilStopped(run),
 };
 
-async function run(invocation: Invocation): Promise<number> {
+async function run(invocation: Call): Promise<number> {
   const { positionals, flags, io, stop } = invocation;
   if (positionals.length === 0) throw new UsageError('name at least one image');
-  const output = choiceOf(invocation, 'output', ['table', 'json']);
+  const { output, pullSecret: secretFiles, serviceAccount, verbose } = flags;
   const context = await openCliContext(invocation);
-  const secretFiles = flags.get('pull-secret') ?? [];
   const pullSecrets = secretFiles.length === 0 ? undefined : await readPullSecrets(secretFiles, io.stdin);
-  const serviceAccount = serviceAccountIn(flags, 'service-account');
   const request = {
     images: positionals.map((image) => ({ image, maxAgeMs: 0 })),
     ...(serviceAccount && { serviceAccount }),
@@ -53,7 +51,7 @@ async function run(invocation: Invocation): Promise<number> {
   };
   const { results, attempts, sources } = await inspectImages(context, io.env, request, stop);
   io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
-  if (flags.has('verbose')) {
+  if (verbose) {
     const ofPod = pullSecrets && {
       name: pullSecrets.name,
       place: secretFiles.join(', '),

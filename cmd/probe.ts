@@ -4,41 +4,43 @@ import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Pod } from '../src/kube/api/objects.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { keys } from '../src/names/keys.ts';
-import { formatDuration, parseDuration } from '../src/names/duration.ts';
+import { formatDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
 import { openCliContext } from './program/context.ts';
-import { exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { duration, text, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { paths } from '../src/kube/api/paths.ts';
 import { createScrape } from './installation/scrape.ts';
 import { settled } from './probe/settled.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  podNamespace: text('NAMESPACE', 'Namespace of the pod.', { default: 'default' }),
+  image: text('IMAGE', 'Image of the pod.', { default: 'registry.k8s.io/pause:3.10' }),
+  installation: toggle(
+    'For the chart: also waits until the configuration is in force everywhere and agents answer.',
+  ),
+  timeout: duration('Time limit.', '30s'),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
     'Checks whether the API server calls the webhook, by a server-side dry run of a pod. Exit code: 0 if it was called, 1 if not in time, 2 for wrong usage, 3 if the API server refuses the pod or does not answer.',
   settings: 'probe',
-  flags: {
-    'pod-namespace': { value: 'NAMESPACE', help: 'Namespace of the pod. Default: default.' },
-    image: { value: 'IMAGE', help: 'Image of the pod. Default: registry.k8s.io/pause:3.10.' },
-    installation: {
-      help: 'For the chart: also waits until the configuration is in force everywhere and agents answer.',
-    },
-    timeout: { value: 'DURATION', help: 'Time limit. Default: 30s.' },
-  },
+  flags,
   run,
 };
 
 /** Between two tries. An API server needs about a second to follow a changed webhook configuration. */
 const pauseMs = 2000;
 
-async function run(invocation: Invocation): Promise<number> {
+async function run(invocation: Call): Promise<number> {
   const { flags, io, stop: signal } = invocation;
-  const namespace = flags.get('pod-namespace')?.at(-1) ?? 'default';
-  const timeout = flags.get('timeout')?.at(-1) ?? '30s';
-  const timeoutMs = parseDuration(timeout);
-  if (timeoutMs === undefined)
-    throw new UsageError(`--timeout must be a duration such as 30s, not ${timeout}`);
+  const { podNamespace: namespace, image, timeout: timeoutMs, installation } = flags;
   const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   const kubernetes = await requireCluster(configuration, invocation, opened);
@@ -46,13 +48,12 @@ async function run(invocation: Invocation): Promise<number> {
   const progress = (line: string): void => io.err(`archwright probe: ${line}\n`);
   const clock = systemClock;
   const deadline = clock.monotonic() + timeoutMs;
-  const image = flags.get('image')?.at(-1) ?? 'registry.k8s.io/pause:3.10';
   const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress });
   if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
   else if (answer.isFinal) progress(answer.what);
   else progress(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
   if (!answer.isCalled) return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
-  if (!flags.has('installation')) return exitCodes.success;
+  if (!installation) return exitCodes.success;
   const problems = await installationProblems(invocation, kubernetes, configuration, deadline, progress);
   if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
   else progress(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);

@@ -3,17 +3,17 @@
  * workload or by image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
 import { KubeError } from '../src/kube/api/errors.ts';
-import { unknownArchitecture } from '../src/names/architecture.ts';
-import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
-import { cacheFlags } from './wiring/cached-lookups.ts';
+import { openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped } from './program/context.ts';
+import { flags, type ReportCall } from './report/flags.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { pageOutput, type PageOutput } from './report/page-output.ts';
-import { asCsv, asJson, asTable, reportOf, type By } from './report/write.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { asCsv, asJson, asTable, reportOf } from './report/write.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import type { Subcommand } from './program/subcommand.ts';
 
-export const subcommand: Subcommand = {
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
     'Shows which pods of a cluster could run on an architecture, and what blocks the rest: by workload ' +
@@ -22,62 +22,23 @@ export const subcommand: Subcommand = {
     'without `--publish`. Exit code: 0 if every image is known or the report is published, 1 if not, 2 ' +
     'for wrong usage, 3 if the cluster does not respond or images could not be looked up.',
   settings: 'explain',
-  flags: {
-    ...clusterFlags,
-    architecture: { value: 'NAME', short: 'a', help: 'Target architecture. Default: arm64.' },
-    by: { value: 'workload|image', help: 'Rows of a table or CSV. Default: workload.' },
-    namespace: {
-      value: 'NAME',
-      short: 'n',
-      help: 'Only pods of this namespace. Can be repeated. Default: all namespaces.',
-    },
-    output: { value: 'table|csv|json', short: 'o', help: 'Output format. Default: table.' },
-    html: {
-      value: 'FILE',
-      help: 'Writes the report as one page for a browser. `-`: standard output.',
-    },
-    publish: {
-      help: 'Writes the report and the page into a ConfigMap of archwright’s namespace, and OpenReports objects if the cluster has their definitions.',
-    },
-    prices: { value: 'FILE', help: 'Prices of node types, for the savings in the page and in JSON.' },
-    'newer-tags': {
-      help: 'Looks for newer tags that have the architecture, for at most 50 images, from this machine.',
-    },
-    ...cacheFlags,
-  },
+  flags,
   run: untilStopped(run),
 };
 
-interface Wanted {
-  readonly architecture: string;
-  readonly by: By;
-  readonly output: 'table' | 'csv' | 'json';
-  readonly page: PageOutput | undefined;
-}
-
-/** @throws UsageError */
-async function wantedOf(invocation: Invocation): Promise<Wanted> {
-  const output = choiceOf(invocation, 'output', ['table', 'csv', 'json']);
-  const by = choiceOf(invocation, 'by', ['workload', 'image']);
-  const architecture = invocation.flags.get('architecture')?.at(-1) ?? 'arm64';
-  const mistake = unknownArchitecture(architecture);
-  if (mistake !== undefined) throw new UsageError(`--architecture: ${mistake}`);
-  return { architecture, by, output, page: await pageOutput(invocation) };
-}
-
-async function run(invocation: Invocation): Promise<number> {
+async function run(invocation: ReportCall): Promise<number> {
   const { io, flags, stop } = invocation;
-  const wanted = await wantedOf(invocation);
+  const page = await pageOutput(invocation);
   await using opened = new AsyncDisposableStack();
   try {
     const clusterContext = await openClusterContext(invocation, 'needed', opened);
     const { kubernetes } = clusterContext;
     if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
-    return await reportPods(invocation, wanted, { ...clusterContext, kubernetes }, opened);
+    return await reportPods(invocation, page, { ...clusterContext, kubernetes }, opened);
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;
     const hint =
-      error.code === 'forbidden' && !flags.has('publish')
+      error.code === 'forbidden' && !flags.publish
         ? '; use --namespace to select namespaces that you may read'
         : '';
     io.err(`archwright report: ${error.message}${hint}\n`);
@@ -87,14 +48,15 @@ async function run(invocation: Invocation): Promise<number> {
 
 /** @throws KubeError */
 async function reportPods(
-  invocation: Invocation,
-  { architecture, by, output, page }: Wanted,
+  invocation: ReportCall,
+  page: PageOutput | undefined,
   clusterContext: ClusterContext & { readonly kubernetes: Kubernetes },
   opened: AsyncDisposableStack,
 ): Promise<number> {
-  const { io, flags } = invocation;
+  const { io } = invocation;
+  const { architecture, by, output, publish, namespace: namespaces } = invocation.flags;
   const { context, kubernetes } = clusterContext;
-  const publishing = flags.has('publish') ? await import('./report/publish/publish.ts') : undefined;
+  const publishing = publish ? await import('./report/publish/publish.ts') : undefined;
   publishing?.placeOf(context);
   const onNode = await page?.prices();
   const { isComplete, ...judged } = await judgedPods(
@@ -104,7 +66,6 @@ async function reportPods(
     opened,
   );
   const { pods, lookups } = judged;
-  const namespaces = flags.get('namespace') ?? [];
   if (pods.length === 0 && namespaces.length > 0)
     io.err(`archwright: warning: there are no pods in ${namespaces.join(', ')}\n`);
   const extras = (await page?.extras({ ...judged, architecture }, clusterContext)) ?? {};

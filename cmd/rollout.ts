@@ -6,35 +6,12 @@ import { didYouMean } from '../src/names/suggestion.ts';
 import { rolloutKind, rolloutsPath } from '../src/policy/resources/rollout.ts';
 import { scrub } from '../src/telemetry/scrub.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
-import { choiceOf, exitCodes, UsageError, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes, UsageError } from './program/exit.ts';
+import { choice, text, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { describeRollout, describeRollouts, isSeen, type StoredRollout } from './rollout/describe.ts';
 import { showAgain } from './program/watch.ts';
 import { requireCluster } from './wiring/kubernetes.ts';
-
-export const subcommand: Subcommand = {
-  usage: 'status|pause|resume|abort [FLAGS] [NAME]',
-  description:
-    '`status` shows the rollouts of a namespace, or one rollout with its workloads and what blocks them. ' +
-    '`pause` stays at the current step. `resume` continues, also after a rollback or an abort. `abort` ' +
-    'moves all pods back. Exit code: 0, or 1 if the rollout was rolled back or aborted, or does not ' +
-    'exist, 2 for wrong usage, 3 if the cluster does not answer.',
-  settings: 'status',
-  flags: {
-    namespace: {
-      value: 'NAME',
-      short: 'n',
-      help: 'Namespace of the rollout. Default: the namespace of the kubeconfig context.',
-    },
-    watch: {
-      short: 'w',
-      help: 'Updates the output every two seconds, until the rollout is complete, rolled back or aborted.',
-    },
-    output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
-  },
-  run: untilStopped(run),
-};
-
-const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
 
 /** What each word changes in the spec. */
 const changes: Readonly<Record<string, (now: number) => object>> = {
@@ -44,18 +21,45 @@ const changes: Readonly<Record<string, (now: number) => object>> = {
 };
 const actions = ['status', ...Object.keys(changes)];
 
-async function run(invocation: Invocation): Promise<number> {
+const flags = {
+  namespace: text('NAME', 'Namespace of the rollout. Default: the namespace of the kubeconfig context.', {
+    short: 'n',
+  }),
+  watch: toggle(
+    'Updates the output every two seconds, until the rollout is complete, rolled back or aborted.',
+    { short: 'w' },
+  ),
+  output: choice(['table', 'json'], 'Output format.', { short: 'o' }),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
+  usage: `${actions.join('|')} [FLAGS] [NAME]`,
+  description:
+    '`status` shows the rollouts of a namespace, or one rollout with its workloads and what blocks them. ' +
+    '`pause` stays at the current step. `resume` continues, also after a rollback or an abort. `abort` ' +
+    'moves all pods back. Exit code: 0, or 1 if the rollout was rolled back or aborted, or does not ' +
+    'exist, 2 for wrong usage, 3 if the cluster does not answer.',
+  settings: 'status',
+  flags,
+  run: untilStopped(run),
+};
+
+const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
+
+async function run(invocation: Call): Promise<number> {
   const { io, positionals, stop: signal } = invocation;
   const [action, name, ...more] = positionals;
   if (action === undefined || !actions.includes(action))
     throw new UsageError(`name one of ${actions.join(', ')}${action ? didYouMean(action, actions) : ''}`);
   if (more.length > 0) throw new UsageError(`takes one rollout, not ${more.join(', ')} too`);
   if (action !== 'status' && name === undefined) throw new UsageError(`name the rollout to ${action}`);
-  const isJson = choiceOf(invocation, 'output', ['table', 'json']) === 'json';
+  const isJson = invocation.flags.output === 'json';
   const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   const { client, access } = await requireCluster(configuration, invocation, opened);
-  const namespace = invocation.flags.get('namespace')?.at(-1) ?? access.namespace;
+  const namespace = invocation.flags.namespace ?? access.namespace;
   try {
     const change = changes[action];
     if (change && name !== undefined) {
@@ -100,7 +104,7 @@ interface Shown {
 }
 
 async function show(
-  invocation: Invocation,
+  invocation: Call,
   client: KubeClient,
   { namespace, name, isJson }: Shown,
 ): Promise<number> {

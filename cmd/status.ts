@@ -7,10 +7,20 @@ import { describeStatus } from './status/describe.ts';
 import { requireCluster } from './wiring/kubernetes.ts';
 import { findNamespace } from './wiring/own-namespace.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
-import { choiceOf, exitCodes, type Invocation, type Subcommand } from './program/subcommand.ts';
+import { exitCodes } from './program/exit.ts';
+import { choice, text, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { showAgain, type Look } from './program/watch.ts';
 
-export const subcommand: Subcommand = {
+const flags = {
+  namespace: text('NAME', 'Namespace of archwright. Default: the one that is found.', { short: 'n' }),
+  watch: toggle('Updates the output every two seconds, until you stop it.', { short: 'w' }),
+  output: choice(['table', 'json'], 'Output format.', { short: 'o' }),
+};
+
+type Call = Invocation<typeof flags>;
+
+export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
   description:
     'Shows whether archwright works as configured: replicas, leader, versions and configuration; ' +
@@ -19,21 +29,12 @@ export const subcommand: Subcommand = {
     'the metrics of replicas through the API server, and lists what it could not read. Exit code: 0 if ' +
     'there is nothing to look at, 1 if there is, 2 for wrong usage, 3 if the cluster does not answer.',
   settings: 'status',
-  flags: {
-    namespace: {
-      value: 'NAME',
-      short: 'n',
-      help: 'Namespace of archwright. Default: the one that is found.',
-    },
-    watch: { short: 'w', help: 'Updates the output every two seconds, until you stop it.' },
-    output: { value: 'table|json', short: 'o', help: 'Output format. Default: table.' },
-  },
+  flags,
   run: untilStopped(run),
 };
 
-async function run(invocation: Invocation): Promise<number> {
+async function run(invocation: Call): Promise<number> {
   const { stop: signal } = invocation;
-  const output = choiceOf(invocation, 'output', ['table', 'json']);
   const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
   const kubernetes = await requireCluster(configuration, invocation, opened);
@@ -42,11 +43,11 @@ async function run(invocation: Invocation): Promise<number> {
 
   async function look(): Promise<Look> {
     try {
-      const given = invocation.flags.get('namespace')?.at(-1) ?? configuration.namespace;
+      const given = invocation.flags.namespace ?? configuration.namespace;
       const namespace = given ?? (await findNamespace(kubernetes, configuration, signal));
       const status = await collectStatus({ client, namespace, scrape, signal });
       const text =
-        output === 'json'
+        invocation.flags.output === 'json'
           ? `${JSON.stringify(status, undefined, 2)}\n`
           : describeStatus(status, client.serverNow());
       return { text, code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure };

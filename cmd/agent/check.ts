@@ -15,17 +15,18 @@ import { printable } from '../../src/names/printable.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { openInspection } from '../wiring/inspection.ts';
 import { createPlainLog, openCliContext } from '../program/context.ts';
-import { choiceOf, exitCodes, type Invocation } from '../program/subcommand.ts';
+import { exitCodes } from '../program/exit.ts';
+import type { Flag } from '../program/flag.ts';
+import type { Invocation } from '../program/subcommand.ts';
 
 interface CheckedSource {
   readonly source: string;
   readonly parts: readonly SourcePart[];
 }
 
-export async function checkNode(invocation: Invocation): Promise<number> {
-  const output = choiceOf(invocation, 'output', ['list', 'json']);
+export async function checkNode(invocation: Invocation<{ output: Flag<'list' | 'json'> }>): Promise<number> {
   const { configuration } = await openCliContext(invocation);
-  const { io } = invocation;
+  const { io, flags } = invocation;
   await using opened = new AsyncDisposableStack();
   const inspection = await openInspection({
     configuration: () => configuration,
@@ -43,7 +44,7 @@ export async function checkNode(invocation: Invocation): Promise<number> {
   checked.push(...notConfigured.filter(({ source }) => !configured.has(source)));
   checked.push(...(await describeNode(configuration, io.env, inspection.proxies?.describe() ?? [])));
   const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
-  io.out(scrub(output === 'json' ? asJson(checked, understood) : asList(checked)));
+  io.out(scrub(flags.output === 'json' ? asJson(checked, understood) : asList(checked)));
   return understood ? exitCodes.success : exitCodes.failure;
 }
 

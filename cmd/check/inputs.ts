@@ -4,7 +4,7 @@ import { lstat, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FileError, fileError, listDirectory } from '../../src/files/read.ts';
 import { readText, type NamedText } from '../objects/documents.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 
 export interface Input extends NamedText {
   /** Found in a directory, where other files than manifests are usual. */

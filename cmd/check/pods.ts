@@ -12,7 +12,7 @@ import { admittedPodOf, kindOf } from '../../src/webhook/workloads.ts';
 import { creationOf } from '../explain/input.ts';
 import { listItems, type FoundDocument } from '../objects/documents.ts';
 import type { Steps } from '../objects/places.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 import { cell } from '../program/table.ts';
 import { chosenBy } from '../report/verdict.ts';
 

@@ -5,8 +5,9 @@
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import { openCliContext, openReleaseContext, type CliContext } from '../program/context.ts';
-import { serviceAccountIn } from '../program/service-account.ts';
-import { UsageError, type Invocation } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
+import { objectName, toggle } from '../program/flag.ts';
+import type { Invocation } from '../program/subcommand.ts';
 import { openKubernetes, withOwnNamespace, type Kubernetes } from '../wiring/kubernetes.ts';
 import { findRelease, namedRelease, type Release } from '../wiring/release.ts';
 
@@ -21,18 +22,14 @@ export interface ClusterContext {
 
 /** Flags of the subcommands that use this. */
 export const clusterFlags = {
-  local: {
-    help: 'Looks up images from this machine with your credentials, not through the cluster’s controller.',
-  },
-  'as-service-account': {
-    value: 'NAMESPACE/NAME',
-    help: 'Account that authenticates to the controller; it must be allowed to create `imagefacts.arch.example`. Default: `default` in each pod’s namespace.',
-  },
-  release: {
-    value: 'NAMESPACE/NAME',
-    help: 'archwright’s ConfigMap in the cluster. Default: the one that is found.',
-  },
-} as const;
+  local: toggle(
+    'Looks up images from this machine with your credentials, not through the cluster’s controller.',
+  ),
+  asServiceAccount: objectName(
+    'Account that authenticates to the controller; it must be allowed to create `imagefacts.arch.example`. Default: `default` in each pod’s namespace.',
+  ),
+  release: objectName('archwright’s ConfigMap in the cluster. Default: the one that is found.'),
+};
 
 /**
  * @param need `optional`: a cluster that cannot be used is ignored with a warning
@@ -40,7 +37,7 @@ export const clusterFlags = {
  * @throws UsageError, ConfigurationError; KubeError if a needed cluster does not respond
  */
 export async function openClusterContext(
-  invocation: Invocation,
+  invocation: Invocation<typeof clusterFlags>,
   need: 'needed' | 'optional',
   opened: AsyncDisposableStack,
 ): Promise<ClusterContext> {
@@ -48,14 +45,14 @@ export async function openClusterContext(
   const own = await openCliContext(invocation);
   const { configuration } = own;
   const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
-  const lookupsBy = configuration.agents.length > 0 && !flags.has('local') ? 'agents' : 'machine';
+  const lookupsBy = configuration.agents.length > 0 && !flags.local ? 'agents' : 'machine';
   const kubernetes = await connect(invocation, own, need, warn);
   const without = { context: own, kubernetes, release: undefined, lookupsBy } as const;
   if (!kubernetes) return without;
   const { client } = kubernetes;
   opened.defer(() => client.close());
   const local = { ...own, configuration: withOwnNamespace(() => configuration, kubernetes)() };
-  const named = serviceAccountIn(flags, 'release');
+  const named = flags.release;
   if (!named && isOwnPod(invocation, own, kubernetes)) return { ...without, context: local };
   try {
     const release = named
@@ -63,7 +60,7 @@ export async function openClusterContext(
       : await findRelease(client, configuration.namespace, stop);
     if (!release) return { ...without, context: local };
     const context = await openReleaseContext(invocation, own, release);
-    const isOfCluster = lookupsBy === 'machine' && !flags.has('local');
+    const isOfCluster = lookupsBy === 'machine' && !flags.local;
     return { context, kubernetes, release, lookupsBy: isOfCluster ? 'controller' : lookupsBy };
   } catch (error) {
     if (!(error instanceof KubeError) || stop.aborted) throw error;

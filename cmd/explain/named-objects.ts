@@ -9,7 +9,7 @@ import type { Pod } from '../../src/kube/api/objects.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { isRecord } from '../../src/names/values.ts';
 import { texts, type FoundObject } from '../objects/documents.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 
 /** As in `kubectl api-resources`. */
 const resources = [

@@ -19,9 +19,8 @@ import { ClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import type { Release } from '../wiring/release.ts';
-import { serviceAccountIn } from '../program/service-account.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import type { ClusterContext } from './cluster-context.ts';
+import type { ClusterContext, clusterFlags } from './cluster-context.ts';
 import type { PodContext } from './context.ts';
 
 const discoveryMs = 5000;
@@ -53,7 +52,7 @@ export interface PodFacts {
 }
 
 interface Options {
-  readonly invocation: Invocation;
+  readonly invocation: Invocation<typeof clusterFlags>;
   readonly clusterContext: ClusterContext;
   readonly podContext: PodContext;
   /** Called with the reason if images could not be looked up. */
@@ -96,7 +95,7 @@ function factsOfCluster(
 ) {
   const client = kubernetes.another(budgetMs + waitingMs);
   opened.defer(() => client.close());
-  const serviceAccount = serviceAccountIn(flags, 'as-service-account');
+  const { asServiceAccount: serviceAccount } = flags;
   const { factsOfPod } = new ClusterFacts({ client, release, serviceAccount, onProblem, stop });
   const lookups = `through ${factsService(release)}, with the credentials of its agents and of the pods`;
   // The messages of registries stay in the cluster, unless an account may read them.

@@ -9,7 +9,7 @@ import type { Secret } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { isSecret, parseObjects, readText, storedSecret, type NamedText } from '../objects/documents.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 
 const types = { config: 'kubernetes.io/dockerconfigjson', legacy: 'kubernetes.io/dockercfg' } as const;
 const keys = { config: '.dockerconfigjson', legacy: '.dockercfg' } as const;

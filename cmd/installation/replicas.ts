@@ -4,7 +4,7 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { ContainerStatus, KubeObject, PodWithStatus } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
-import { exitCodes } from '../program/subcommand.ts';
+import { exitCodes } from '../program/exit.ts';
 import { partOfArchwright } from '../wiring/release.ts';
 
 export const parts = ['webhook', 'controller', 'agent'] as const;

@@ -7,7 +7,7 @@ import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Pod, Secret } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 import { yamlOffset, type Steps } from './places.ts';
 
 /** Seven times what an API server takes as one object. */

@@ -1,9 +1,22 @@
-/** Parses flags: settings, the subcommand's own flags, `--config` and `--help`. */
+/** Parses and describes flags: settings, the subcommand's own flags, `--config` and `--help`. */
 import { parseArgs } from 'node:util';
+import { formatToml } from '../../src/policy/configuration/toml.ts';
 import { hintAboutUnknown } from '../../src/policy/settings/removed.ts';
-import { flagName, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
+import { flagName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
-import { UsageError, type Subcommand } from './subcommand.ts';
+import { UsageError } from './exit.ts';
+import { text, toggle, type Flag } from './flag.ts';
+import type { Subcommand } from './subcommand.ts';
+
+/** Flags of every subcommand. */
+const common = {
+  config: text('FILE', 'The configuration, in TOML.'),
+  help: toggle('Prints this text.', { short: 'h' }),
+};
+
+function commonOf({ settings: part }: Pick<Subcommand, 'settings'>): Partial<typeof common> {
+  return part === 'none' ? { help: common.help } : common;
+}
 
 /**
  * The settings that a subcommand takes as flags, by TOML key. If the subcommand has its own flag of that
@@ -16,16 +29,66 @@ export function settingsOf({
   if (part === 'none') return {};
   return Object.fromEntries(
     Object.entries(settings as Settings).filter(
-      ([key, { parts }]) => (part === 'all' || parts.includes(part)) && !Object.hasOwn(flags, flagName(key)),
+      ([key, { parts }]) => (part === 'all' || parts.includes(part)) && !Object.hasOwn(flags, key),
     ),
   );
 }
 
-interface Flag {
+/** A flag for people: in help, completion and the reference page. */
+export interface DescribedFlag {
+  /** With dashes. */
+  readonly words: readonly string[];
+  /** All of them with the placeholder of the value: `-o, --output table|json`. */
+  readonly title: string;
+  readonly help: string;
+  /** Every possible value, if there are few. */
+  readonly values: readonly string[];
+}
+
+/** @param which the subcommand's own flags alone, or those of every subcommand too */
+export function describeFlags(
+  subcommand: Subcommand,
+  which: 'own' | 'all' = 'all',
+): readonly DescribedFlag[] {
+  const all = { ...subcommand.flags, ...(which === 'all' && commonOf(subcommand)) };
+  return Object.entries(all).map(([key, { short, placeholder, help, values = [] }]) => {
+    const words = [...(short === undefined ? [] : [`-${short}`]), `--${flagName(key)}`];
+    return { words, title: titleOf(words, placeholder), help, values };
+  });
+}
+
+export function describeSettings(subcommand: Subcommand): readonly DescribedFlag[] {
+  return Object.entries(settingsOf(subcommand)).map(([key, setting]) => {
+    const { kind, help, shortFlag } = setting;
+    const name = flagName(key);
+    const others = kind.isSwitch ? [`--no-${name}`] : shortFlag === undefined ? [] : [`--${shortFlag}`];
+    const words = [`--${name}`, ...others];
+    const { enum: values } = kind.schema;
+    return {
+      words,
+      title: titleOf(words, kind.isSwitch ? undefined : kind.placeholder),
+      help: `${help}${defaultOf(setting)}`,
+      values: Array.isArray(values) ? values.map(String) : [],
+    };
+  });
+}
+
+function titleOf(words: readonly string[], placeholder: string | undefined): string {
+  return `${words.join(', ')}${placeholder === undefined ? '' : ` ${placeholder}`}`;
+}
+
+function defaultOf(setting: Setting<unknown>): string {
+  const preset = written(setting, setting.default);
+  const isEmpty = preset === undefined || (typeof preset === 'object' && Object.keys(preset).length === 0);
+  return isEmpty ? '' : ` Default: ${formatToml(preset)}.`;
+}
+
+interface ParsedFlag {
+  /** Key of the setting, or of the own flag. */
+  readonly key: string;
   readonly isSwitch: boolean;
-  readonly short?: string;
-  /** TOML key and setting, if it is one. */
-  readonly setting?: readonly [key: string, setting: Setting<unknown>];
+  readonly short?: string | undefined;
+  readonly setting?: Setting<unknown>;
 }
 
 /**
@@ -34,8 +97,8 @@ interface Flag {
  * @throws UsageError for an unknown flag, a missing value or an unexpected value
  */
 export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
-  const flags = flagsOf(subcommand);
-  const options = [...flags].map(([name, { isSwitch, short }]) => {
+  const known = flagsOf(subcommand);
+  const options = [...known].map(([name, { isSwitch, short }]) => {
     const type: 'boolean' | 'string' = isSwitch ? 'boolean' : 'string';
     return [name, { type, ...(short !== undefined && { short }) }] as const;
   });
@@ -46,46 +109,54 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
     allowPositionals: true,
     tokens: true,
   });
-  const own = new Map<string, string[]>();
+  const texts = new Map<string, string[]>();
   const given: Record<string, string> = {};
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
-    const positive = token.name.startsWith('no-') ? flags.get(token.name.slice(3)) : undefined;
+    const positive = token.name.startsWith('no-') ? known.get(token.name.slice(3)) : undefined;
     const isNegated = positive?.isSwitch === true && positive.setting !== undefined;
-    const flag = isNegated ? positive : flags.get(token.name);
+    const flag = isNegated ? positive : known.get(token.name);
     if (!flag) {
-      const known = [...flags.keys()].map((name) => `--${name}`);
-      const hint = hintAboutUnknown(token.rawName, known, (key) => `--${flagName(key)}`);
+      const names = [...known.keys()].map((name) => `--${name}`);
+      const hint = hintAboutUnknown(token.rawName, names, (key) => `--${flagName(key)}`);
       throw new UsageError(`unknown flag ${token.rawName}${hint}`);
     }
     const value = valueOf(token, flag.isSwitch);
-    if (flag.setting) {
-      const [key, { kind }] = flag.setting;
+    const { key, setting } = flag;
+    if (setting) {
       const before = given[key];
       if (flag.isSwitch) given[key] = String(!isNegated);
       // Repeated flags add to a list. For other kinds the last one counts.
-      else given[key] = kind.isList && before !== undefined ? `${before},${value}` : value;
-    } else own.set(token.name, [...(own.get(token.name) ?? []), value]);
+      else given[key] = setting.kind.isList && before !== undefined ? `${before},${value}` : value;
+    } else texts.set(key, [...(texts.get(key) ?? []), value]);
   }
-  const config = own.get('config')?.at(-1);
-  const help = own.has('help');
-  for (const name of ['config', 'help']) own.delete(name);
-  const positionals = tokens.flatMap((token) => (token.kind === 'positional' ? [token.value] : []));
-  return { help, positionals, own, settings: given, config };
+  const read = <T>(key: string, flag: Flag<T>): T => flag.read(texts.get(key) ?? [], `--${flagName(key)}`);
+  const help = read('help', common.help);
+  const { flags } = subcommand;
+  return {
+    help,
+    positionals: tokens.flatMap((token) => (token.kind === 'positional' ? [token.value] : [])),
+    // Other mistakes do not count if the person asks for help.
+    own: help ? {} : Object.fromEntries(Object.entries(flags).map(([key, flag]) => [key, read(key, flag)])),
+    given: new Set([...texts.keys()].filter((key) => Object.hasOwn(flags, key))),
+    settings: given,
+    config: read('config', common.config),
+  };
 }
 
-function flagsOf(subcommand: Subcommand): ReadonlyMap<string, Flag> {
-  const flags = new Map<string, Flag>();
+function flagsOf(subcommand: Subcommand): ReadonlyMap<string, ParsedFlag> {
+  const known = new Map<string, ParsedFlag>();
   for (const [key, setting] of Object.entries(settingsOf(subcommand))) {
-    const flag: Flag = { isSwitch: setting.kind.isSwitch === true, setting: [key, setting] };
-    flags.set(flagName(key), flag);
-    if (setting.shortFlag !== undefined) flags.set(setting.shortFlag, flag);
+    const flag: ParsedFlag = { key, isSwitch: setting.kind.isSwitch === true, setting };
+    known.set(flagName(key), flag);
+    if (setting.shortFlag !== undefined) known.set(setting.shortFlag, flag);
   }
-  if (subcommand.settings !== 'none') flags.set('config', { isSwitch: false });
-  for (const [name, { value, short }] of Object.entries(subcommand.flags)) {
-    flags.set(name, { isSwitch: value === undefined, ...(short !== undefined && { short }) });
-  }
-  return flags.set('help', { isSwitch: true, short: 'h' });
+  for (const [key, { placeholder, short }] of Object.entries({
+    ...commonOf(subcommand),
+    ...subcommand.flags,
+  }))
+    known.set(flagName(key), { key, isSwitch: placeholder === undefined, short });
+  return known;
 }
 
 interface OptionToken {

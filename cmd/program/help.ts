@@ -1,8 +1,6 @@
 /** The texts of `--help` and `archwright help`, made from the descriptions of settings and flags. */
-import { formatToml } from '../../src/policy/configuration/toml.ts';
-import { flagName, written, type Setting } from '../../src/policy/settings/setting.ts';
-import { settingsOf } from './flags.ts';
-import type { Invocation, OwnFlag, Subcommand } from './subcommand.ts';
+import { describeFlags, describeSettings, type DescribedFlag } from './flags.ts';
+import type { Invocation, Subcommand } from './subcommand.ts';
 
 /** Maximum line width. */
 const width = 100;
@@ -31,15 +29,11 @@ export function subcommandHelp(
   subcommand: Subcommand,
   settings: 'described' | 'named' = 'named',
 ): string {
-  const own = Object.entries(subcommand.flags).map(([flag, description]) => ownFlag(flag, description));
-  const known = Object.entries(settingsOf(subcommand));
-  const described = [
-    'Settings (flags override the environment and the file):',
-    ...known.flatMap((each) => settingFlag(...each)),
-  ];
+  const known = describeSettings(subcommand);
+  const described = ['Settings (flags override the environment and the file):', ...known.flatMap(flagLines)];
   const named = [
     `Settings, which are flags too (\`archwright help ${name}\` describes them):`,
-    ...wrap(known.map(([key]) => `--${flagName(key)}`).join(' '), 2),
+    ...wrap(known.flatMap(({ words }) => words.slice(0, 1)).join(' '), 2),
   ];
   return [
     `Usage: archwright ${name} ${subcommand.usage}`,
@@ -47,30 +41,13 @@ export function subcommandHelp(
     ...wrap(subcommand.description, 0),
     '',
     'Flags:',
-    ...own.flat(),
-    ...(subcommand.settings === 'none' ? [] : flagLines('--config FILE', 'The configuration, in TOML.')),
-    ...flagLines('-h, --help', 'Prints this text.'),
+    ...describeFlags(subcommand).flatMap(flagLines),
     ...(known.length === 0 ? [] : ['', ...(settings === 'named' ? named : described)]),
     '',
   ].join('\n');
 }
 
-function ownFlag(name: string, { short, value, help }: OwnFlag): string[] {
-  const title = `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`;
-  return flagLines(title, help);
-}
-
-function settingFlag(key: string, setting: Setting<unknown>): string[] {
-  const { kind, help, shortFlag } = setting;
-  const name = flagName(key);
-  const names = [`--${name}`, ...(shortFlag === undefined ? [] : [`--${shortFlag}`])].join(', ');
-  const title = kind.isSwitch ? `--${name}, --no-${name}` : `${names} ${kind.placeholder}`;
-  const preset = written(setting, setting.default);
-  const isEmpty = preset === undefined || (typeof preset === 'object' && Object.keys(preset).length === 0);
-  return flagLines(title, isEmpty ? help : `${help} Default: ${formatToml(preset)}.`);
-}
-
-function flagLines(title: string, help: string): string[] {
+function flagLines({ title, help }: DescribedFlag): readonly string[] {
   return [`  ${title}`, ...wrap(help, indent)];
 }
 

@@ -4,7 +4,8 @@ import { ConfigurationError, describeProblem } from '../../src/policy/configurat
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
-import { exitCodes, UsageError, type Entry, type Invocation, type Streams } from './subcommand.ts';
+import { exitCodes, UsageError } from './exit.ts';
+import type { Entry, Invocation, Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';
 import { messageOf } from '../../src/names/printable.ts';
@@ -74,6 +75,7 @@ async function run(
   return subcommand.run({
     positionals,
     flags: flags.own,
+    given: flags.given,
     sources: { file, env: io.env, flags: flags.settings, part },
     io,
     stop,

@@ -2,7 +2,7 @@
 import { isRecord } from '../../src/names/values.ts';
 import { locate } from '../../src/policy/configuration/toml-positions.ts';
 import { parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
-import { UsageError } from './subcommand.ts';
+import { UsageError } from './exit.ts';
 
 export type TomlTable = Readonly<Record<string, unknown>>;
 

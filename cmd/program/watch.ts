@@ -1,6 +1,7 @@
 /** `--watch`: a result that is shown again, in place on a terminal. */
 import { systemClock } from '../../src/async/clock.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
+import type { Flag } from './flag.ts';
 import type { Invocation } from './subcommand.ts';
 
 const watchMs = 2000;
@@ -17,10 +18,10 @@ export interface Look {
 
 /** Shows once, or with `--watch` until it is over. @returns the exit code */
 export async function showAgain(
-  { flags, io, stop }: Pick<Invocation, 'flags' | 'io' | 'stop'>,
+  { flags, io, stop }: Pick<Invocation<{ watch: Flag<boolean> }>, 'flags' | 'io' | 'stop'>,
   look: () => Promise<Look>,
 ): Promise<number> {
-  const isWatched = flags.has('watch');
+  const isWatched = flags.watch;
   for (;;) {
     const { text, problem = '', code, isOver = false } = await look();
     io.out(scrub(isWatched && io.isTerminal === true ? `${clearScreen}${text}` : text));

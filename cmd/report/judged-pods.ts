@@ -10,7 +10,7 @@ import { createPodContext } from '../explain/context.ts';
 import { sortObjects } from '../explain/input.ts';
 import { openPodFacts, type PodFacts } from '../explain/pod-facts.ts';
 import { createProgress, type Progress } from '../program/progress.ts';
-import type { Invocation } from '../program/subcommand.ts';
+import type { ReportCall } from './flags.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import { blockersOf } from './blockers.ts';
 import { readDrift, type DriftOf } from './drift.ts';
@@ -46,7 +46,7 @@ export interface JudgedPods {
  * @throws KubeError
  */
 export async function judgedPods(
-  invocation: Invocation,
+  invocation: ReportCall,
   clusterContext: ClusterContext & { readonly kubernetes: Kubernetes },
   { architecture, onNode }: Wanted,
   opened: AsyncDisposableStack,
@@ -84,14 +84,14 @@ interface ReadPods {
 
 /** @throws KubeError */
 async function readPods(
-  { flags, io, stop }: Invocation,
+  { flags, io, stop }: ReportCall,
   {
     client,
     onNode,
     progress,
   }: Pick<Wanted, 'onNode'> & { readonly client: KubeClient; readonly progress: Progress },
 ): Promise<ReadPods> {
-  const namespaces = [...new Set(flags.get('namespace'))];
+  const namespaces = [...new Set(flags.namespace)];
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
     listPods(client, namespaces, stop, (count) => {

@@ -8,7 +8,9 @@ import { dirname } from 'node:path';
 import { decodeUtf8, FileError, readBounded, writeProblem } from '../../src/files/read.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
-import { UsageError, type Invocation } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
+import type { ReportCall } from './flags.ts';
+import { flagName } from '../../src/policy/settings/setting.ts';
 import { programVersion } from '../program/version.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
@@ -23,22 +25,22 @@ const maxPriceBytes = 1024 * 1024;
  * are looked up.
  * @throws UsageError
  */
-export async function pageOutput({ flags, io, stop }: Invocation): Promise<PageOutput | undefined> {
-  const path = flags.get('html')?.at(-1);
-  const prices = flags.get('prices')?.at(-1);
-  const isPage = path !== undefined || flags.has('publish');
-  const isJson = flags.get('output')?.at(-1) === 'json';
-  const alone = ['prices', 'newer-tags'].find((name) => !isPage && !isJson && flags.has(name));
-  if (alone !== undefined) throw new UsageError(`--${alone} needs --html, --publish or --output json`);
+export async function pageOutput({ flags, given, io, stop }: ReportCall): Promise<PageOutput | undefined> {
+  const { html: path, prices, publish, output } = flags;
+  const isPage = path !== undefined || publish;
+  const isJson = output === 'json';
+  const alone = ['prices', 'newerTags'].find((name) => !isPage && !isJson && given.has(name));
+  if (alone !== undefined)
+    throw new UsageError(`--${flagName(alone)} needs --html, --publish or --output json`);
   if (!isPage && !isJson) return undefined;
-  const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => flags.has(name));
+  const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => given.has(name));
   if (isPage && other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
   if (path !== undefined && path !== '-')
     await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));
   return new PageOutput({ path, isPage, flags, io, stop, list: await priceList(prices) });
 }
 
-type Options = Pick<Invocation, 'flags' | 'io' | 'stop'> & {
+type Options = Pick<ReportCall, 'flags' | 'io' | 'stop'> & {
   /** Absent for `--publish`. */
   readonly path: string | undefined;
   /** False for JSON. */
@@ -71,7 +73,7 @@ export class PageOutput {
     clusterContext: ClusterContext,
   ): Promise<ReportExtras> {
     const { flags } = this.#options;
-    const newerTags = flags.has('newer-tags')
+    const newerTags = flags.newerTags
       ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, clusterContext, judged)
       : undefined;
     const money = this.#book?.money(judged.architecture);
@@ -83,7 +85,7 @@ export class PageOutput {
     extras: ReportExtras,
   ): Promise<string> {
     const { reportPage } = await import('./page/page.ts');
-    const namespaces = [...new Set(this.#options.flags.get('namespace'))];
+    const namespaces = [...new Set(this.#options.flags.namespace)];
     return reportPage({ ...report, ...extras, namespaces, version: programVersion.version });
   }
 

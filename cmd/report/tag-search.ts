@@ -2,14 +2,14 @@
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { ClusterContext } from '../explain/cluster-context.ts';
 import { createProgress } from '../program/progress.ts';
-import type { Invocation } from '../program/subcommand.ts';
+import type { ReportCall } from './flags.ts';
 import { openCachedLookups } from '../wiring/cached-lookups.ts';
 import { findNewerTags, type NewerTags } from './newer-tags.ts';
 import type { JudgedPod } from './rows.ts';
 import { TagLists } from './tag-lists.ts';
 
 export async function searchNewerTags(
-  invocation: Pick<Invocation, 'flags' | 'io' | 'stop'>,
+  invocation: Pick<ReportCall, 'flags' | 'io' | 'stop'>,
   { context }: Pick<ClusterContext, 'context'>,
   judged: {
     readonly pods: readonly JudgedPod[];

@@ -3,6 +3,7 @@ import { mkdir } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { writeProblem } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
+import { toggle } from '../program/flag.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { homeDirectory } from './home.ts';
@@ -10,8 +11,8 @@ import { openFactsCache, openRequestOf } from './image-facts.ts';
 import { openInspection } from './inspection.ts';
 
 export const cacheFlags = {
-  'no-cache': { help: 'Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.' },
-} as const;
+  noCache: toggle('Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.'),
+};
 
 /** Then a tag is compared with its registry, by a request that registries do not count. Digests stay. */
 const tagCacheMs = 3_600_000;
@@ -23,7 +24,7 @@ const maxCacheBytes = 16 * 1_048_576;
  * @returns `tags` are not cached
  */
 export async function openCachedLookups(
-  { flags, io, stop }: Pick<Invocation, 'flags' | 'io' | 'stop'>,
+  { flags, io, stop }: Pick<Invocation<typeof cacheFlags>, 'flags' | 'io' | 'stop'>,
   { configuration, dockerConfigs, log, metrics }: CliContext,
   opened: AsyncDisposableStack,
 ) {
@@ -36,7 +37,7 @@ export async function openCachedLookups(
   const current = (): Configuration => settings;
   const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
   opened.defer(() => inspection.close());
-  const stateDir = flags.has('no-cache') ? undefined : await cacheDirectory(io);
+  const stateDir = flags.noCache ? undefined : await cacheDirectory(io);
   const { inspector, tags } = inspection;
   const source = inspector;
   const cache = await openFactsCache({ configuration: current, source, stateDir, log, metrics });

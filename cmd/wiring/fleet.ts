@@ -10,7 +10,7 @@ import { systemClock } from '../../src/async/clock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
 export interface OpenFleetOptions

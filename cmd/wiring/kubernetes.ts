@@ -4,7 +4,8 @@ import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts'
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { UsageError, type Invocation, type Streams } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
+import type { Invocation, Streams } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
 import { derived } from './derived.ts';
 

@@ -2,7 +2,7 @@
 import { namespacesOfLease } from '../../src/controller/clean/lease.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 import type { Kubernetes } from './kubernetes.ts';
 import { listReleases, usualName } from './release.ts';
 

@@ -4,7 +4,7 @@ import { ignoring, isCode, type KubeError } from '../../src/kube/api/errors.ts';
 import type { ConfigMap } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { UsageError } from '../program/subcommand.ts';
+import { UsageError } from '../program/exit.ts';
 
 export interface Release {
   readonly namespace: string;

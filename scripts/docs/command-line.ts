@@ -1,5 +1,6 @@
 /** The page `docs/reference/command-line.md`: each subcommand with its own flags. */
-import type { OwnFlag, Subcommand } from '../../cmd/program/subcommand.ts';
+import { describeFlags } from '../../cmd/program/flags.ts';
+import type { Subcommand } from '../../cmd/program/subcommand.ts';
 import { subcommands } from '../../cmd/program/subcommands.ts';
 import { code } from './markdown.ts';
 
@@ -41,7 +42,7 @@ export async function commandLinePage(): Promise<string> {
   );
   const firstOf = new Map<string, string>();
   for (const { name, subcommand } of entries)
-    for (const { help } of Object.values(subcommand.flags)) if (!firstOf.has(help)) firstOf.set(help, name);
+    for (const { help } of describeFlags(subcommand, 'own')) if (!firstOf.has(help)) firstOf.set(help, name);
   return [introduction, ...entries.map((entry) => section(entry, firstOf))].join('\n');
 }
 
@@ -50,10 +51,9 @@ const longHelp = 60;
 
 /** @param firstOf the first subcommand with each help text */
 function section({ name, summary, subcommand }: Entry, firstOf: ReadonlyMap<string, string>): string {
-  const flags = Object.entries(subcommand.flags).map(([flag, described]) => {
-    const { help } = described;
+  const flags = describeFlags(subcommand, 'own').map(({ title, help }) => {
     const first = firstOf.get(help) ?? name;
-    return `- ${titleOf(flag, described)}: ${first === name || help.length < longHelp ? help : `as in [${first}](#archwright-${first}).`}`;
+    return `- ${code(title)}: ${first === name || help.length < longHelp ? help : `as in [${first}](#archwright-${first}).`}`;
   });
   const guide = guides[name];
   return [
@@ -62,10 +62,4 @@ function section({ name, summary, subcommand }: Entry, firstOf: ReadonlyMap<stri
     `${guide === undefined ? subcommand.description : `${summary[0]?.toUpperCase()}${summary.slice(1)}: ${guide}.`}\n`,
     ...(flags.length === 0 ? [] : [`${flags.join('\n')}\n`]),
   ].join('\n');
-}
-
-function titleOf(name: string, { short, value }: OwnFlag): string {
-  return code(
-    `${short === undefined ? '' : `-${short}, `}--${name}${value === undefined ? '' : ` ${value}`}`,
-  );
 }

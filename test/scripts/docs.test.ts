@@ -8,7 +8,7 @@ import { settingsPage } from '../../scripts/docs/settings.ts';
 import { table } from '../../scripts/docs/markdown.ts';
 import { metricGroups, metricsPage } from '../../scripts/docs/metrics.ts';
 import { pages, run } from '../../scripts/docs/main.ts';
-import { variableName } from '../../src/policy/settings/setting.ts';
+import { flagName, variableName } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 
 const metrics = metricGroups.flatMap(({ metrics }) => metrics);
@@ -52,7 +52,7 @@ t.test('the command line page has every flag that is not a setting once', async 
     const { subcommand } = await entry.load();
     const section = page.split(`\n## archwright ${name}\n`)[1]?.split('\n## ')[0] ?? '';
     const listed = [...section.matchAll(/^- `(?:-\w, )?--([a-z-]+)/gm)].map(([, flag]) => flag);
-    t.same(listed, Object.keys(subcommand.flags), name);
+    t.strictSame(listed, Object.keys(subcommand.flags).map(flagName), name);
     t.ok(section.includes(subcommand.description) || section.includes(': ['), name);
   }
 });

@@ -15,7 +15,7 @@
  */
 import { unknownArchitecture } from '../../../src/names/architecture.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
-import { UsageError } from '../../program/subcommand.ts';
+import { UsageError } from '../../program/exit.ts';
 import { readTomlTables, type TomlTable, type WrongTable } from '../../program/toml-file.ts';
 
 export type CapacityType = 'on-demand' | 'spot';

@@ -4,7 +4,8 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { applied, isOwn } from '../../../src/controller/own-objects.ts';
 import type { CliContext } from '../../program/context.ts';
-import { exitCodes, UsageError, type Invocation } from '../../program/subcommand.ts';
+import { exitCodes, UsageError } from '../../program/exit.ts';
+import type { ReportCall } from '../flags.ts';
 import type { Kubernetes } from '../../wiring/kubernetes.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Report } from '../write.ts';
@@ -34,7 +35,7 @@ export function placeOf({ configuration }: CliContext): {
  * @throws KubeError if the ConfigMap cannot be written
  */
 export async function publishReport(
-  { io, flags, stop }: Invocation,
+  { io, flags, stop }: ReportCall,
   context: CliContext,
   { client }: Kubernetes,
   published: Published,
@@ -47,7 +48,7 @@ export async function publishReport(
     say(`ConfigMap ${namespace}/${name} was not made by archwright; delete it, or set reportName`);
     return exitCodes.failure;
   }
-  const namespaces = [...new Set(flags.get('namespace'))];
+  const namespaces = [...new Set(flags.namespace)];
   const { object, leftOut } = await configMapOf({ ...published, namespace, name, namespaces });
   await client.patch(path, applied(object), { signal: stop });
   say(`ConfigMap ${namespace}/${name} written`);

@@ -32,6 +32,18 @@ t.test('bash completes subcommands, words and flags', async (t) => {
     [['webhook', '--no-tolerate'], ['--no-tolerate-architecture-taint']],
     [['webhook', '--kubelet-config'], []],
     [['nonsense', '--x'], []],
+    [
+      ['report', '--output', ''],
+      ['table', 'csv', 'json'],
+    ],
+    [['report', '-o', 'c'], ['csv']],
+    [['report', '--output', '=', 'j'], ['json']],
+    [
+      ['report', '--by', '='],
+      ['workload', 'image'],
+    ],
+    [['webhook', '--log-level', 'd'], ['debug']],
+    [['report', '--html', 'x'], []],
   ];
   for (const [words, offered] of cases) t.same(complete(out, ...words), offered, words.join(' '));
   t.same(complete(out, ''), [...Object.keys(subcommands), '--help', '--version']);
@@ -50,6 +62,15 @@ t.test('zsh and fish have every subcommand and flag, with correct quotes', async
     );
     t.same(missing, [], word);
   }
+  const ofOutput = vocabulary
+    .find(({ word }) => word === 'explain')
+    ?.flags.filter(({ values }) => values.includes('yaml'));
+  t.strictSame(
+    ofOutput?.map(({ words }) => words),
+    [['-o', '--output']],
+  );
+  t.match(zsh, "'explain -o'|'explain --output') items=('table' 'json' 'yaml') ;;");
+  t.match(fish, "from explain' -l output -s o -x -a 'table json yaml' -d ");
   const awkward = [{ word: 'it', help: "isn't \\ easy. Never", flags: [], words: [] }];
   t.match(zshScript(awkward), "'it:isn'\\''t \\ easy'");
   t.match(fishScript(awkward), "-d 'isn\\'t \\\\ easy'");
@@ -65,6 +86,8 @@ t.test('kubectl completes subcommands, words and flags', async (t) => {
   t.same(completeKubectl('explain', '--filen'), ['--filename', ':0']);
   t.same(completeKubectl('explain', 'pod/x', '--filen'), ['--filename', ':0']);
   t.same(completeKubectl('config', 'ch'), ['check', ':0']);
+  t.same(completeKubectl('explain', '-o', ''), ['table', 'json', 'yaml', ':0']);
+  t.same(completeKubectl('explain', '--output', 'y'), ['yaml', ':0']);
   t.same(completeKubectl('nonsense', '--x'), [':0']);
   t.same(completeKubectl('explain', '$(false)*'), [':0'], 'input is not executed');
   t.same(completeKubectl(''), [...Object.keys(subcommands), '--help', '--version', ':0']);

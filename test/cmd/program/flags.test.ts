@@ -1,5 +1,6 @@
 import t from 'tap';
 import { parseFlags, settingsOf } from '../../../cmd/program/flags.ts';
+import { list, text, toggle } from '../../../cmd/program/flag.ts';
 import type { Subcommand } from '../../../cmd/program/subcommand.ts';
 
 const subcommand: Subcommand = {
@@ -7,18 +8,19 @@ const subcommand: Subcommand = {
   description: '',
   settings: 'all',
   flags: {
-    output: { help: 'How.', value: 'FORMAT', short: 'o' },
-    verbose: { help: 'More.', short: 'v' },
+    output: list('FORMAT', 'How.', { short: 'o' }),
+    verbose: toggle('More.', { short: 'v' }),
   },
   run: () => Promise.resolve(0),
 };
 
 function parse(...args: string[]) {
-  const { own, ...rest } = parseFlags(subcommand, args);
-  return { ...rest, own: Object.fromEntries(own) };
+  const { given: _, ...parsed } = parseFlags(subcommand, args);
+  return parsed;
 }
 
-const nothing = { help: false, positionals: [], own: {}, settings: {} };
+const own = { output: [] as string[], verbose: false };
+const nothing = { help: false, positionals: [], own, settings: {}, config: undefined };
 
 t.test('flags are parsed in each form', async (t) => {
   const cases: [string[], object][] = [
@@ -39,16 +41,17 @@ t.test('flags are parsed in each form', async (t) => {
     [['--tolerate-architecture-taint'], { settings: { tolerateArchitectureTaint: 'true' } }],
     [['--no-tolerate-architecture-taint'], { settings: { tolerateArchitectureTaint: 'false' } }],
     [['--config', 'f'], { config: 'f' }],
-    [['-o', 'json', '-v'], { own: { output: ['json'], verbose: [''] } }],
-    [['-ojson'], { own: { output: ['json'] } }],
-    [['-vo', 'json', '--output=b'], { own: { output: ['json', 'b'], verbose: [''] } }],
-    [['--output', '-'], { own: { output: ['-'] } }],
-    [['--output=-x'], { own: { output: ['-x'] } }],
-    [['a', '-', '--verbose', 'b'], { positionals: ['a', '-', 'b'], own: { verbose: [''] } }],
+    [['-o', 'json', '-v'], { own: { output: ['json'], verbose: true } }],
+    [['-ojson'], { own: { ...own, output: ['json'] } }],
+    [['-vo', 'json', '--output=b'], { own: { output: ['json', 'b'], verbose: true } }],
+    [['--output', '-'], { own: { ...own, output: ['-'] } }],
+    [['--output=-x'], { own: { ...own, output: ['-x'] } }],
+    [['a', '-', '--verbose', 'b'], { positionals: ['a', '-', 'b'], own: { ...own, verbose: true } }],
     [['--', '--verbose', '-x'], { positionals: ['--verbose', '-x'] }],
-    [['-h'], { help: true }],
+    [['-h'], { help: true, own: {} }],
   ];
-  for (const [args, expected] of cases) t.same(parse(...args), { ...nothing, ...expected }, args.join(' '));
+  for (const [args, expected] of cases)
+    t.strictSame(parse(...args), { ...nothing, ...expected }, args.join(' '));
 });
 
 t.test('wrong usage is an error that names a fix', async (t) => {
@@ -80,7 +83,7 @@ t.test('each part accepts its settings as flags', async (t) => {
   t.notOk('stateDir' in settingsOf({ settings: 'webhook' }));
   t.ok('stateDir' in settingsOf({ settings: 'all' }));
   t.same(settingsOf({ settings: 'none' }), {});
-  const flags = { namespace: { value: 'NAME', help: '' } };
+  const flags = { namespace: text('NAME', '') };
   t.notOk('namespace' in settingsOf({ settings: 'explain', flags }), 'its own flag has this name');
   t.ok('namespace' in settingsOf({ settings: 'explain' }));
   const none = { ...subcommand, settings: 'none' as const };

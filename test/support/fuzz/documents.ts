@@ -5,7 +5,7 @@ import { podsIn } from '../../../cmd/check/pods.ts';
 import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
-import { UsageError } from '../../../cmd/program/subcommand.ts';
+import { UsageError } from '../../../cmd/program/exit.ts';
 import {
   parseWebhooks,
   webhookNamesOf,

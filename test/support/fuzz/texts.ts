@@ -5,7 +5,7 @@ import { glob } from '../../../daemon/containerd/config/glob.ts';
 import { InvalidConfig } from '../../../daemon/containerd/config/toml.ts';
 import { parseNamedObjects } from '../../../cmd/explain/named-objects.ts';
 import { parseFlags } from '../../../cmd/program/flags.ts';
-import { UsageError } from '../../../cmd/program/subcommand.ts';
+import { UsageError } from '../../../cmd/program/exit.ts';
 import { subcommand as explain } from '../../../cmd/explain.ts';
 import { subcommand as webhook } from '../../../cmd/webhook.ts';
 import { parsePattern } from '../../../src/credentials/keyring/key.ts';
