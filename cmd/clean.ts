@@ -1,6 +1,6 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
-import { clean, cleanOtherProgram, otherPrograms } from '../src/controller/clean/clean.ts';
-import type { CleanReport } from '../src/controller/clean/report.ts';
+import { clean, cleanOtherProgram, otherPrograms } from '../src/clean/clean.ts';
+import type { CleanReport } from '../src/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { scrub } from '../src/telemetry/scrub.ts';

@@ -2,7 +2,7 @@
  * The policies that would apply now: custom resources of the files before those of the cluster, and whether a
  * controller leads.
  */
-import { isCleanHolder } from '../../src/controller/clean/lease.ts';
+import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { recordOf } from '../../src/kube/election/lease-lock.ts';

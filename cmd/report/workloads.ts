@@ -6,7 +6,7 @@ import {
   isOfPlacedTemplate,
   ownersPath,
   workloadOf,
-} from '../../src/controller/scope/workload.ts';
+} from '../../src/controller/pods/workload.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode } from '../../src/kube/api/errors.ts';
 import type { KubeObject, OwnerReference, PodTemplate } from '../../src/kube/api/objects.ts';

@@ -1,5 +1,5 @@
 /** Rollouts as text: a line for each, or one of them with its workloads. */
-import type { RolloutStatus } from '../../src/controller/rollouts/status.ts';
+import type { RolloutStatus } from '../../src/controller/features/rollouts/status.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { formatDuration } from '../../src/names/duration.ts';
 import { printable } from '../../src/names/printable.ts';

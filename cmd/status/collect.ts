@@ -9,9 +9,9 @@ import {
 import { configurationHashOf, isAbout, leads } from '../installation/problems.ts';
 import { poolOf } from '../installation/replicas.ts';
 import type { Samples } from '../installation/samples.ts';
-import { carriesGate } from '../../src/controller/caches/waiting-pods.ts';
-import { idOfEvent } from '../../src/controller/credential-problems/credential-problems.ts';
-import type { WebhookConfiguration } from '../../src/controller/webhook-configuration/ca-bundle.ts';
+import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
+import { idOfEvent } from '../../src/controller/features/credential-problems/credential-problems.ts';
+import type { WebhookConfiguration } from '../../src/controller/state/ca-bundle.ts';
 import type { ConfigMap, KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';

@@ -1,7 +1,7 @@
 /**
  * Image facts that the controller looks up, with the credentials of its agents. Requests go through the API
  * server's proxy of Services. The controller does not see the user's credentials: each request has a token of
- * a service account, which no other program accepts (`src/controller/facts-api/callers.ts`).
+ * a service account, which no other program accepts (`src/facts-api/callers.ts`).
  */
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import { systemClock } from '../../src/async/clock.ts';
@@ -14,7 +14,7 @@ import {
   maxImages,
   maxPullSecrets,
   maxSecretName,
-} from '../../src/controller/facts-api/request.ts';
+} from '../../src/facts-api/request.ts';
 import type { ServiceAccountName } from '../../src/credentials/credential.ts';
 import { asObject } from '../../src/http/json.ts';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';

@@ -3,7 +3,7 @@
  * answer. The log level follows `ClusterPodPlacementConfig/cluster`.
  */
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
-import { isCleanHolder } from '../../src/controller/clean/lease.ts';
+import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';

@@ -1,5 +1,5 @@
 /** archwright's namespace, for a person who names none. */
-import { namespacesOfLease } from '../../src/controller/clean/lease.ts';
+import { namespacesOfLease } from '../../src/clean/lease.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { UsageError } from '../program/exit.ts';

@@ -5,7 +5,7 @@ import { clusterMetrics } from '../../src/cluster/metrics.ts';
 import { sourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { features } from '../../src/controller/features.ts';
-import { leadingMetrics } from '../../src/controller/leadership/metrics.ts';
+import { leadingMetrics } from '../../src/controller/lead/metrics.ts';
 import { controllerMetrics } from '../../src/controller/metrics.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
 import { factsMetricSpecs } from '../../src/images/cache/metrics.ts';

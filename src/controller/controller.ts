@@ -1,10 +1,10 @@
 /**
- * The controller does what cannot be done at admission. Replicas elect a leader by a Lease (`candidacy.ts`).
+ * The controller does what cannot be done at admission. Replicas elect a leader by a Lease (`lead/candidacy.ts`).
  * The leader runs the features of `features.ts`: one folder and one function each, until its signal aborts.
  *
- * Features share caches (`caches.ts`), an event recorder, and a client that refuses writes after leadership
- * is lost, but no other state: the next leader continues anywhere. Each runs on `reconcile/reconciler.ts`.
- * `supervise.ts` restarts one that fails. `clean/` removes everything from the cluster.
+ * Features share caches (`state/caches.ts`), an event recorder, and a client that refuses writes after leadership
+ * is lost, but no other state: the next leader continues anywhere. Each runs on `lead/reconciler.ts`.
+ * `lead/supervise.ts` restarts one that fails.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
@@ -28,21 +28,21 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { passingMetrics } from '../telemetry/passing-metrics.ts';
 import type { RunningServer } from '../serving/server.ts';
-import { startCaches } from './caches/caches.ts';
-import { startFactsServer } from './facts-api/server.ts';
-import { runCandidacy } from './leadership/candidacy.ts';
+import { startCaches } from './state/caches.ts';
+import { startFactsServer } from '../facts-api/server.ts';
+import { runCandidacy } from './lead/candidacy.ts';
 import {
   bindFactsCounters,
   featureFailures,
   featureReconciles,
   leadingLevel,
   type ReconcileOutcome,
-} from './leadership/metrics.ts';
-import { EvictionPace } from './leadership/eviction-pace.ts';
-import type { Feature, Leading } from './leadership/leading.ts';
-import { supervise } from './reconcile/supervise.ts';
-import { RolloutShares } from './rollouts/shares.ts';
-import { permitsVolumes } from './rollouts/volumes.ts';
+} from './lead/metrics.ts';
+import { EvictionPace } from './write/eviction-pace.ts';
+import type { Feature, Leading } from './lead/leading.ts';
+import { supervise } from './lead/supervise.ts';
+import { RolloutShares } from './features/rollouts/shares.ts';
+import { permitsVolumes } from './features/rollouts/volumes.ts';
 
 export interface ControllerOptions {
   readonly client: KubeClient;

@@ -1,19 +1,21 @@
 /** Metrics of the controller. A feature with several has its own file. */
+import { countedArchitectures } from '../names/architecture.ts';
 import { counter, gauge, type MetricSpec } from '../telemetry/metrics.ts';
-import { cachedObjects, largeObjects } from './caches/caches.ts';
-import { driftMetrics } from './drift/metrics.ts';
-import { gateMetrics } from './gates/metrics.ts';
-import { certificateMetrics } from './certificates/metrics.ts';
-import { misplacedMetrics } from './misplaced/metrics.ts';
-import { rolloutMetrics } from './rollouts/metrics.ts';
-import { architectures, runningImagesMetrics } from './running-images/metrics.ts';
-import { taintMetrics } from './taints/metrics.ts';
-import { webhookConfigurationMetrics } from './webhook-configuration/metrics.ts';
+import { cachedObjects, largeObjects } from './state/caches.ts';
+import { factsRequests } from '../facts-api/server.ts';
+import { driftMetrics } from './features/drift/metrics.ts';
+import { gateMetrics } from './features/gates/metrics.ts';
+import { certificateMetrics } from './features/certificates/metrics.ts';
+import { misplacedMetrics } from './features/misplaced/metrics.ts';
+import { rolloutMetrics } from './features/rollouts/metrics.ts';
+import { runningImagesMetrics } from './features/running-images/metrics.ts';
+import { taintMetrics } from './features/taints/metrics.ts';
+import { webhookConfigurationMetrics } from './features/webhook-configuration/metrics.ts';
 
 export const execFormatErrors = counter(
   'archwright_exec_format_errors_total',
   'Containers that ended with an exec format error, by the node’s architecture.',
-  { architecture: architectures },
+  { architecture: countedArchitectures },
 );
 
 /** Every amd64 CPU has level 1. */
@@ -57,15 +59,6 @@ export const credentialProblemsInfo = gauge(
   'archwright_credential_problems_info',
   'Always 1. `ids`: hashes of these problems, by which `archwright status` finds their events.',
   { ids: [] },
-);
-
-const factsRequestOutcomes = ['answered', 'refused', 'invalid', 'overloaded', 'failed'] as const;
-export type FactsRequestOutcome = (typeof factsRequestOutcomes)[number];
-
-export const factsRequests = counter(
-  'archwright_controller_facts_requests_total',
-  'Requests of `explain` and `report`. `refused`: the caller is unknown or has no right.',
-  { outcome: factsRequestOutcomes },
 );
 
 export const controllerMetrics: readonly MetricSpec[] = [

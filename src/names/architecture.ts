@@ -62,3 +62,16 @@ export function isBytecode(name: string): boolean {
 export function isArchitectureKey(key: string): boolean {
   return key === keys.architectureLabel || key === keys.betaArchitectureLabel;
 }
+
+/** Values of the label `architecture` of metrics; others count as `other`. A closed list bounds the number of series. */
+export const countedArchitectures = [
+  '386',
+  'amd64',
+  'arm',
+  'arm64',
+  'loong64',
+  'ppc64le',
+  'riscv64',
+  's390x',
+  'other',
+] as const;

@@ -203,7 +203,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'replicasets get list',
       'replicationcontrollers get list',
       'statefulsets get list',
-      // src/controller/facts-api/callers.ts
+      // src/facts-api/callers.ts
       'imagefacts create',
       // cmd/report/publish/open-reports.ts
       'reports:archwright-report create delete list patch',

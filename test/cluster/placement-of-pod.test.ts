@@ -8,7 +8,7 @@ import { createFactsOfPod, type FactsRequest } from '../../src/cluster/facts-of-
 import { placementOf, type PlacementSources } from '../../src/cluster/placement-of-pod.ts';
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { carriesGate } from '../../src/controller/caches/waiting-pods.ts';
+import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
@@ -17,7 +17,7 @@ import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import { Mutator } from '../../src/webhook/mutate.ts';
-import { gate, path, startGates } from '../controller/gates/support.ts';
+import { gate, path, startGates } from '../controller/features/gates/support.ts';
 import { inputs, knownImages, nodes } from '../support/arbitrary-pods.ts';
 import { silentLog } from '../support/captured.ts';
 import { sized } from '../support/exhaustive.ts';

@@ -19,7 +19,7 @@ import {
   secretNames,
   settled,
   type World,
-} from '../controller/certificates/world.ts';
+} from '../controller/features/certificates/world.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
 const secretName = secretNames['controller-client'];

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
-import type { Feature, Leading } from '../../src/controller/leadership/leading.ts';
+import type { Feature, Leading } from '../../src/controller/lead/leading.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';

@@ -83,6 +83,10 @@ t.test('the rules find forbidden imports', async (t) => {
     ['src/webhook/mutate.ts', 'src/fleet/fleet.ts', false, undefined],
     ['src/webhook/mutate.ts', 'src/controller/gates.ts', false, /webhook may import/],
     ['src/webhook/mutate.ts', 'cmd/program/flags.ts', true, /webhook may import/],
+    ['src/controller/features/gates/a.ts', 'src/controller/features/gates/b.ts', false, undefined],
+    ['src/controller/features.ts', 'src/controller/features/gates/b.ts', false, undefined],
+    ['src/controller/features/gates/a.ts', 'src/controller/features/taints/b.ts', true, /each other/],
+    ['src/controller/write/a.ts', 'src/controller/features/taints/b.ts', true, /only their list/],
     ['src/fleet/fleet.ts', 'src/webhook/mutate.ts', false, /fleet may import images, policy/],
     ['src/images/cache/cache.ts', 'src/registry/client.ts', false, undefined],
     [

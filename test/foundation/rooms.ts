@@ -2,18 +2,21 @@
 import type { Import } from './sources.ts';
 
 /** Rooms that every room may import. Each may import the ones before it in this list. */
-const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube', 'nodes'];
+const plain = ['names', 'telemetry', 'async', 'files', 'http', 'serving', 'kube', 'nodes', 'certificates'];
 
 /** Pure rooms: `placement` may import values from them too. */
 const pure = new Set(['names', 'nodes']);
 
 /**
- * Rooms that each room may import besides the plain ones and itself. `cmd → webhook, controller, daemon →
- * cluster → fleet → images, policy → registry → credentials`: a room may import the rooms to its right.
+ * Rooms that each room may import besides the plain ones and itself. `cmd → clean → webhook, controller,
+ * daemon → facts-api → cluster → fleet → images, policy → registry → credentials`: a room may import the
+ * rooms to its right.
  */
 const chain: readonly (readonly string[])[] = [
   ['cmd'],
+  ['clean'],
   ['webhook', 'controller', 'daemon'],
+  ['facts-api'],
   ['cluster'],
   ['placement', 'fleet'],
   ['images', 'policy'],
@@ -36,6 +39,9 @@ export function brokenRule(from: string, { target, typeOnly }: Import): string |
   }
   const room = roomOf(from);
   const other = roomOf(target);
+  const feature = featureOf(target);
+  if (feature !== undefined && feature !== featureOf(from) && !mayImportFeatures(from))
+    return 'features of the controller do not import each other, and only their list imports them';
   if (room === other) return undefined;
   if (room === 'placement') {
     return typeOnly || pure.has(other)
@@ -64,4 +70,14 @@ export function brokenRule(from: string, { target, typeOnly }: Import): string |
 function placeOf(room: string): number | undefined {
   const place = chain.findIndex((rooms) => rooms.includes(room));
   return place < 0 ? undefined : place;
+}
+
+/** The feature of the controller that a file is of. */
+function featureOf(path: string): string | undefined {
+  return /^src\/controller\/features\/([^/]+)\//.exec(path)?.[1];
+}
+
+/** The files right in `src/controller/` list and start the features. Other rooms may read what they define. */
+function mayImportFeatures(path: string): boolean {
+  return !/^src\/controller\/[^/]+\//.test(path);
 }

@@ -4,8 +4,7 @@ import t from 'tap';
 import { killedAt } from '../e2e/cluster/faults/steps.ts';
 import { root } from './sources.ts';
 
-/** Not the progress messages of `archwright clean`. */
-const files = globSync('src/controller/**/*.ts', { cwd: root, exclude: ['src/controller/clean/**'] });
+const files = globSync('src/controller/**/*.ts', { cwd: root });
 
 /** The text of a call of `step` as a pattern: placeholders match names. */
 function patternOf(argument: string): RegExp {

@@ -1,7 +1,7 @@
 /** The ConfigMap of a published report: totals as text; the report and the page compressed. */
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { namedLabels } from '../../../src/controller/own-objects.ts';
+import { namedLabels } from '../../../src/controller/write/own-objects.ts';
 import { programVersion } from '../../program/version.ts';
 import { bytes } from '../amounts.ts';
 import { asJson, jsonTotals, type Report } from '../write.ts';

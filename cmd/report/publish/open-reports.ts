@@ -4,7 +4,7 @@
  * @see https://github.com/openreports/reports-api, apis/openreports.io/v1alpha1/report_types.go
  */
 import { concurrently } from '../../../src/async/concurrently.ts';
-import { applied, isOwn, namedLabels, openReports } from '../../../src/controller/own-objects.ts';
+import { applied, isOwn, namedLabels, openReports } from '../../../src/controller/write/own-objects.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { ignoring, isCode, KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';

@@ -2,7 +2,7 @@
 import { ignoring } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
-import { applied, isOwn } from '../../../src/controller/own-objects.ts';
+import { applied, isOwn } from '../../../src/controller/write/own-objects.ts';
 import type { CliContext } from '../../program/context.ts';
 import { exitCodes, UsageError } from '../../program/exit.ts';
 import type { ReportCall } from '../flags.ts';

@@ -7,7 +7,7 @@ import { defaultConfiguration } from '../../../src/policy/configuration/configur
 import type { Configuration } from '../../../src/policy/settings/all.ts';
 import { openAdmissionPaths } from '../../../src/webhook/admission-paths.ts';
 import { connect } from '../../kube/support.ts';
-import { createWorld, namespace, type World } from '../../controller/certificates/world.ts';
+import { createWorld, namespace, type World } from '../../controller/features/certificates/world.ts';
 import { captureLog } from '../../support/captured.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 

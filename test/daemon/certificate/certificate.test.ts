@@ -6,7 +6,7 @@ import t, { type Test } from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createKubeClient } from '../../../src/kube/api/client.ts';
 import { loadTlsMaterial } from '../../../src/serving/tls-files.ts';
-import { issueAuthority, issueLeaf } from '../../../src/controller/certificates/issue.ts';
+import { issueAuthority, issueLeaf } from '../../../src/certificates/issue.ts';
 import { AgentCertificate } from '../../../daemon/certificate/certificate.ts';
 import { renewalOf } from '../../../daemon/certificate/renewal.ts';
 import { alerts } from '../../../scripts/docs/chart/alerts.ts';
@@ -21,7 +21,7 @@ import {
   startWorld as startLeader,
   userOf,
   type Token,
-} from '../../controller/agent-certificates/world.ts';
+} from '../../controller/features/agent-certificates/world.ts';
 import { until } from '../../support/until.ts';
 import { readableLog } from '../../support/captured.ts';
 import { neverAborted } from '../../support/never-aborted.ts';

@@ -1,6 +1,6 @@
 /** archwright with the API server of the oldest supported Kubernetes, which calls the chart's webhooks. */
 import t from 'tap';
-import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import type { ResourceStatus } from '../../../src/controller/write/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { keys } from '../../../src/names/keys.ts';
 import { termsOf } from '../../support/placement-input.ts';

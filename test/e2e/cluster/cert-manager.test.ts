@@ -1,7 +1,7 @@
 /** With cert-manager, no pod or request fails while certificates are lost, renewed and replaced. */
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { isIssuedBy, sameCertificates } from '../../../src/controller/certificates/pem.ts';
+import { isIssuedBy, sameCertificates } from '../../../src/certificates/pem.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { ownNamespace } from './archwright/archwright.ts';
 import { ownAddress } from './control-plane/ports.ts';

@@ -1,7 +1,7 @@
 /** Custom resources in force, and their status. `e2e:chart` tests schemas. */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import type { ResourceStatus } from '../../../src/controller/write/conditions.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import { installDefinitions } from './control-plane/definitions.ts';

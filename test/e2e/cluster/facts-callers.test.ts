@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
-import { factsAudience } from '../../../src/controller/facts-api/request.ts';
+import { factsAudience } from '../../../src/facts-api/request.ts';
 import { ownNamespace, runArchwright } from './archwright/archwright.ts';
 import { clientOf, patience, type Cluster } from './harness.ts';
 import { podOf } from './control-plane/pods.ts';

@@ -1,6 +1,6 @@
 /** Dependencies are absent: all agents, the webhook, every controller. Pods still run. */
 import t from 'tap';
-import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
+import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
 import { ownNamespace, startAgent, startWebhook, type Server } from './archwright/archwright.ts';
 import { isGated, podOf } from './control-plane/pods.ts';
 import { startFaultTest } from './faults/setup.ts';

@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { readWebhooksFile } from '../../../src/controller/webhook-configuration/webhooks-file.ts';
+import { readWebhooksFile } from '../../../src/controller/state/webhooks-file.ts';
 import { createRandom, seedOfRun } from '../random.ts';
 import {
   ownNamespace,

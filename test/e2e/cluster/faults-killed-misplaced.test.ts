@@ -1,6 +1,6 @@
 /** Controllers are killed while they reconcile custom resources and evict pods (once per leader, within budget). */
 import t from 'tap';
-import type { ResourceStatus } from '../../../src/controller/resources/conditions.ts';
+import type { ResourceStatus } from '../../../src/controller/write/conditions.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfigsPath } from '../../../src/policy/resources/placement.ts';
 import { clusterConfig } from '../../policy/resources/objects.ts';

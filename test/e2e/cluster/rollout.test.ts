@@ -4,7 +4,7 @@
  */
 import { connect, createServer } from 'node:net';
 import t, { type Test } from 'tap';
-import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
+import type { RolloutStatus } from '../../../src/controller/features/rollouts/status.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { podConfig } from '../../policy/resources/objects.ts';
 import { listen } from '../../support/listen.ts';

@@ -5,12 +5,12 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
-import { certificates } from '../../../src/controller/certificates/certificates.ts';
-import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
-import type { Leading } from '../../../src/controller/leadership/leading.ts';
-import type { WebhookConfiguration } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { webhookConfiguration } from '../../../src/controller/webhook-configuration/webhook-configuration.ts';
+import { readAuthorities } from '../../../src/certificates/authorities.ts';
+import { certificates } from '../../../src/controller/features/certificates/certificates.ts';
+import { readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
+import type { Leading } from '../../../src/controller/lead/leading.ts';
+import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
+import { webhookConfiguration } from '../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import { openConnection, type AgentConnection } from '../../../src/fleet/connection.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { systemClock } from '../../../src/async/clock.ts';

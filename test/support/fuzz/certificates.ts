@@ -1,14 +1,10 @@
 /** Certificates and keys in Secrets and webhook configurations. */
 import { isDeepStrictEqual } from 'node:util';
-import { readAuthorities } from '../../../src/controller/certificates/authorities.ts';
-import { readLeaf } from '../../../src/controller/certificates/leaves.ts';
-import {
-  readCertificates,
-  readPrivateKey,
-  writeCertificates,
-} from '../../../src/controller/certificates/pem.ts';
-import { readCaBundle, writeCaBundle } from '../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { readRequest, trimRequest } from '../../../src/controller/agent-certificates/request.ts';
+import { readAuthorities } from '../../../src/certificates/authorities.ts';
+import { readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
+import { readCertificates, readPrivateKey, writeCertificates } from '../../../src/certificates/pem.ts';
+import { readCaBundle, writeCaBundle } from '../../../src/controller/state/ca-bundle.ts';
+import { readRequest, trimRequest } from '../../../src/controller/features/agent-certificates/request.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { object, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';

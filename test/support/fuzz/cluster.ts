@@ -9,7 +9,7 @@ import {
   InvalidRequest,
   maxImages,
   parseImagesRequest,
-} from '../../../src/controller/facts-api/request.ts';
+} from '../../../src/facts-api/request.ts';
 import { FactsCache } from '../../../src/images/cache/cache.ts';
 import { createRequestOf, defaultCacheTimes } from '../../../src/images/image-request.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';

@@ -6,10 +6,7 @@ import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { UsageError } from '../../../cmd/program/exit.ts';
-import {
-  parseWebhooks,
-  webhookNamesOf,
-} from '../../../src/controller/webhook-configuration/webhooks-file.ts';
+import { parseWebhooks, webhookNamesOf } from '../../../src/controller/state/webhooks-file.ts';
 import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
 import { formatKey, formatToml } from '../../../src/policy/configuration/toml.ts';
 import { settings } from '../../../src/policy/settings/all.ts';

@@ -2,8 +2,12 @@
 import { isDeepStrictEqual } from 'node:util';
 import { readDrift } from '../../../cmd/report/drift.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import { invalidStatus, readProgress, rolloutStatus } from '../../../src/controller/rollouts/status.ts';
-import { failureIn } from '../../../src/controller/exec-format/suspects.ts';
+import {
+  invalidStatus,
+  readProgress,
+  rolloutStatus,
+} from '../../../src/controller/features/rollouts/status.ts';
+import { failureIn } from '../../../src/controller/pods/suspects.ts';
 import { formatBroken, keyOfBroken, parseBroken } from '../../../src/images/sources/broken-images.ts';
 import { formatDrifted, keyOfDrifted, parseDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { recordedIn, uncheckedRecord } from '../../../src/placement/record/read.ts';

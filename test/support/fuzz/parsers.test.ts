@@ -25,11 +25,10 @@ const exceptions: Readonly<Record<string, string>> = {
   'daemon/containerd/node.ts readNodeConfig': 'reads files; config.toml has a target',
   'daemon/kubelet/config/read-config.ts readSetup': 'reads files; CredentialProviderConfig has a target',
   'daemon/kubelet/config/read-config.ts readConfig': 'reads files; CredentialProviderConfig has a target',
-  'src/controller/misplaced/misplaced-pod.ts readMisplaced':
+  'src/controller/features/misplaced/misplaced-pod.ts readMisplaced':
     'gets objects from the API server; parses nothing',
-  'src/controller/webhook-configuration/ca-bundle.ts readCaBundles': 'calls readCaBundle, which has a target',
-  'src/controller/webhook-configuration/webhooks-file.ts readWebhooksFile':
-    'reads a file; webhooks files have a target',
+  'src/controller/state/ca-bundle.ts readCaBundles': 'calls readCaBundle, which has a target',
+  'src/controller/state/webhooks-file.ts readWebhooksFile': 'reads a file; webhooks files have a target',
   'src/files/directory.ts readDirectory': 'reads files',
   'src/fleet/connection.ts jsonOf': 'facts and the information of an agent have targets',
   'src/serving/body.ts readBody': 'runs in a process: the bodies of requests are targets there',

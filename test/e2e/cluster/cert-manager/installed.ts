@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
 import { openConnection, type AgentConnection } from '../../../../src/fleet/connection.ts';
-import { readCertificates, type Certificate } from '../../../../src/controller/certificates/pem.ts';
+import { readCertificates, type Certificate } from '../../../../src/certificates/pem.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
 import {

@@ -1,11 +1,8 @@
 /** Waits for the effects of issued certificates: servers present them, and clients trust them. */
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import { sameCertificates } from '../../../../src/controller/certificates/pem.ts';
-import {
-  readCaBundles,
-  type WebhookConfiguration,
-} from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
+import { sameCertificates } from '../../../../src/certificates/pem.ts';
+import { readCaBundles, type WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
 import { ownNamespace } from '../archwright/archwright.ts';
 import { clientSecrets, leaves, type Installed } from './installed.ts';
 import { renew } from './program.ts';

@@ -1,5 +1,5 @@
 /** The steps of the controller's operations. These tests kill a leader at each of them. */
-import { leafNames } from '../../../../src/controller/certificates/leaves.ts';
+import { leafNames } from '../../../../src/controller/features/certificates/leaves.ts';
 
 /** Steps in order, by operation. `test/foundation/steps.test.ts` compares them with the sources. */
 export const killedAt = {

@@ -4,24 +4,17 @@ import {
   trusted,
   type Authorities,
   type Remains,
-} from '../../../../src/controller/certificates/authorities.ts';
+} from '../../../../src/certificates/authorities.ts';
 import {
   leafNames,
   leafSpecs,
   readLeaf,
   type LeafName,
-} from '../../../../src/controller/certificates/leaves.ts';
-import {
-  isIssuedBy,
-  sameCertificates,
-  type Certificate,
-} from '../../../../src/controller/certificates/pem.ts';
-import {
-  readCaBundle,
-  type WebhookConfiguration,
-} from '../../../../src/controller/webhook-configuration/ca-bundle.ts';
-import { isSame } from '../../../../src/controller/webhook-configuration/write.ts';
-import type { Webhook } from '../../../../src/controller/webhook-configuration/webhooks-file.ts';
+} from '../../../../src/controller/features/certificates/leaves.ts';
+import { isIssuedBy, sameCertificates, type Certificate } from '../../../../src/certificates/pem.ts';
+import { readCaBundle, type WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
+import { isSame } from '../../../../src/controller/features/webhook-configuration/write.ts';
+import type { Webhook } from '../../../../src/controller/state/webhooks-file.ts';
 import type { KubeClient } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { Secret } from '../../../../src/kube/api/objects.ts';

@@ -1,0 +1,92 @@
+/**
+ * The Lease during `archwright clean`: taken at once, even from a leader, and renewed until the end. A leader
+ * stops at its next renewal, or within the Lease's duration; until then, clean looks for its writes again.
+ */
+import { randomBytes } from 'node:crypto';
+import type { KubeClient } from '../kube/api/client.ts';
+import { ignoring, KubeError } from '../kube/api/errors.ts';
+import type { KubeObject } from '../kube/api/objects.ts';
+import { paths } from '../kube/api/paths.ts';
+import { LeaseLock, recordOf, type LeaseRecord } from '../kube/election/lease-lock.ts';
+import { Term } from '../kube/election/term.ts';
+import type { Page } from '../kube/api/pages.ts';
+import { cleanHolder } from '../controller/lead/candidacy.ts';
+import type { CleanRun } from './run.ts';
+
+/** As client-go, whatever the controllers' settings are. */
+const times = { leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryPeriodMs: 2000 };
+
+/** For the last request, which is sent even after a stop. */
+const endTimeoutMs = 5000;
+
+/** More installations than a cluster has. */
+const maxNamespaces = 10;
+
+/**
+ * The namespaces that have a Lease of this name: for a user outside of the cluster without a namespace.
+ * @returns `undefined`: Leases may not be listed
+ * @throws KubeError for any other reason
+ */
+export async function namespacesOfLease(
+  client: KubeClient,
+  leaseName: string,
+  signal: AbortSignal,
+): Promise<readonly string[] | undefined> {
+  const query = { fieldSelector: `metadata.name=${leaseName}`, limit: maxNamespaces };
+  const page = await ignoring('forbidden', client.get<Page<KubeObject>>(paths.leases(), { signal, query }));
+  return page && (page.items ?? []).flatMap(({ metadata }) => metadata?.namespace ?? []);
+}
+
+export interface CleanLease {
+  /**
+   * For how long the last holder may still write, milliseconds; 0: there was none. An interrupted run counts
+   * too: it may have deposed a leader a moment ago.
+   */
+  readonly deposedMs: number;
+  /** Aborts when another process takes the Lease, or when it cannot be renewed in time. */
+  readonly signal: AbortSignal;
+  /** Stops renewing. A deleted Lease tells controllers that the cluster is clean; a released one is free. */
+  end(how: 'delete' | 'release'): Promise<void>;
+}
+
+/** @returns `undefined` in a dry run, and if there is no namespace for a Lease or no right to take it */
+export async function takeLease(run: CleanRun, name: string): Promise<CleanLease | undefined> {
+  const { namespace, client, clock, dryRun, progress } = run.options;
+  const where = `Lease ${namespace}/${name}`;
+  const found = await run.read<KubeObject>(paths.leases(namespace, name));
+  const holder = found ? recordOf(found).holder : '';
+  if (holder !== '') progress(`${where} is held by ${holder}`);
+  if (dryRun) return undefined;
+
+  const identity = cleanHolder + randomBytes(4).toString('hex');
+  const lock = new LeaseLock({ ...times, client, namespace, name, clock, identity });
+  const log = { warn: (_: unknown, message?: unknown) => progress(`${where}: ${String(message)}`) };
+  const newTerm = (): Term => new Term({ ...times, lock, name, clock, log, stop: run.signal });
+  let term = newTerm();
+  let before: LeaseRecord | undefined;
+  // The lock's client is not limited like other writes: the Lease must not wait for them.
+  await run.change('lease', where, async (_, signal) => {
+    term = newTerm();
+    before = await lock.seize(signal);
+  });
+  if (lock.holder() !== identity) return undefined;
+  const keeping = term.keep();
+  const over = new AbortController();
+  const message = `${where} was taken by another process, or expired; run archwright clean again`;
+  term.signal.addEventListener('abort', () => {
+    over.abort(run.signal.aborted ? run.signal.reason : new Error(message));
+  });
+  return {
+    deposedMs: before?.holder ? before.durationMs : 0,
+    signal: over.signal,
+    end: async (how) => {
+      term.end();
+      await keeping;
+      if (!term.isOurs()) return;
+      // Without an answer, the Lease expires by itself.
+      await lock[how](AbortSignal.timeout(endTimeoutMs)).catch((error: unknown) => {
+        if (!(error instanceof KubeError)) throw error;
+      });
+    },
+  };
+}

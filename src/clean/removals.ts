@@ -1,0 +1,184 @@
+/** The steps of `archwright clean`. Each throws KubeError if its objects cannot be read. */
+import { guardedPatch } from '../kube/api/change.ts';
+import type { Patch } from '../kube/api/client.ts';
+import { ifCode, ignoring } from '../kube/api/errors.ts';
+import type { KubeObject, Node, Pod } from '../kube/api/objects.ts';
+import { paths } from '../kube/api/paths.ts';
+import { stateOperations } from '../placement/patch/state.ts';
+import { agentSigner } from '../fleet/identity.ts';
+import { keys } from '../names/keys.ts';
+import { labeledLevels } from '../nodes/amd64-level.ts';
+import { agentLabelPatch, agentLabelValue } from '../controller/features/node-labels/agent-nodes-plan.ts';
+import { levelLabelPatch } from '../controller/features/node-labels/amd64-levels.ts';
+import { isOwn, openReports, ownSecrets, type OwnObject } from '../controller/write/own-objects.ts';
+import type { WebhookConfiguration } from '../controller/state/ca-bundle.ts';
+import { reasonOf, type Change, type CleanRun } from './run.ts';
+
+/** Names of webhooks are domain names; all of ours are below this one. */
+const ourDomain = '.arch.example';
+
+export const webhooksStep = 'webhook configuration';
+
+/**
+ * Removes the webhook configuration; no pod gets a gate or a placement after that. If the settings name one,
+ * all of it is ours. Otherwise our webhooks are recognized by name, and the others stay.
+ */
+export async function removeWebhooks(run: CleanRun): Promise<void> {
+  const { webhookConfiguration: named } = run.options.configuration;
+  if (named !== undefined) {
+    const what = `MutatingWebhookConfiguration ${named}`;
+    const path = paths.mutatingWebhookConfigurations(named);
+    if (await mayExist(run, path))
+      await run.change(webhooksStep, what, (client, signal) => client.delete(path, { signal }), 'delete');
+    return;
+  }
+  for await (const found of run.list<WebhookConfiguration>(paths.mutatingWebhookConfigurations())) {
+    const { ours, others } = sorted(found);
+    if (ours.length === 0) continue;
+    const { name = '' } = found.metadata ?? {};
+    const what = `MutatingWebhookConfiguration ${name}`;
+    await removeOurs(run, name, others === 0 ? what : `our webhooks in ${what}`);
+  }
+}
+
+/** The right to delete it by name may come without the right to read it. */
+async function mayExist(run: CleanRun, path: string): Promise<boolean> {
+  return (await run.read(path).catch(ifCode('forbidden', () => true))) !== undefined;
+}
+
+/** Deletes the whole object if it has no other webhooks by then. */
+async function removeOurs(run: CleanRun, name: string, what: string): Promise<void> {
+  const path = paths.mutatingWebhookConfigurations(name);
+  const remove: Change = async (client, signal) => {
+    const found = await client.get<WebhookConfiguration>(path, { signal });
+    const { uid = '', resourceVersion = '' } = found.metadata ?? {};
+    const { ours, others } = sorted(found);
+    if (ours.length === 0) return;
+    const operations = ours.map((index) => ({ op: 'remove', path: `/webhooks/${index}` }));
+    if (others === 0) await client.delete(path, { signal, uid, resourceVersion });
+    else await client.patch(path, guardedPatch(found, operations), { signal });
+  };
+  await run.change(webhooksStep, what, remove, 'delete');
+}
+
+/** Positions of our webhooks, last first, because a removal moves later ones; and the number of others. */
+function sorted({ webhooks = [] }: WebhookConfiguration) {
+  const ours = webhooks.flatMap(({ name }, index) => (name.endsWith(ourDomain) ? [index] : [])).reverse();
+  return { ours, others: webhooks.length - ours.length };
+}
+
+/**
+ * Removes a scheduling gate from every pod that has it now. Other gates and the pod's placement stay.
+ * @returns how many were removed
+ */
+export function removeGates(run: CleanRun, gate: string): Promise<number> {
+  return run.patchEach<Pod>(
+    {
+      step: 'gates',
+      // A pod with a node has no gates: the API server refuses to bind one that has.
+      objects: run.list(paths.pods(), { fieldSelector: 'spec.nodeName=' }),
+      pathOf: ({ namespace, name }) => paths.pods(namespace, name),
+      what: ({ namespace, name }) => `pod ${namespace}/${name}`,
+    },
+    (pod) => {
+      const index = pod.spec.schedulingGates?.findIndex(({ name }) => name === gate) ?? -1;
+      if (index < 0) return undefined;
+      const label = gate === keys.gate ? stateOperations(pod, {}, false) : [];
+      return guardedPatch(pod, [{ op: 'remove', path: `/spec/schedulingGates/${index}` }, ...label]);
+    },
+  );
+}
+
+/** @param patchOf `undefined`: nothing of ours is on the node */
+function patchNodes(
+  run: CleanRun,
+  { step, what, labelSelector }: { readonly step: string; readonly what: string; labelSelector?: string },
+  patchOf: (node: Node) => Patch | undefined,
+): Promise<number> {
+  const objects = run.list<Node>(paths.nodes(), labelSelector === undefined ? {} : { labelSelector });
+  const pathOf = ({ name }: { readonly name: string }): string => paths.nodes(name);
+  return run.patchEach({ step, objects, pathOf, what: ({ name }) => `${what} of node ${name}` }, patchOf);
+}
+
+/** @param patchOf removes the taints from a node; `undefined`: it has none of them */
+export function removeTaints(run: CleanRun, patchOf: (node: Node) => Patch | undefined): Promise<number> {
+  return patchNodes(run, { step: 'taints', what: 'taint' }, patchOf);
+}
+
+/** Agents of a DaemonSet that selects the label end. A value of a person's own stays. */
+export function removeAgentLabels(run: CleanRun): Promise<number> {
+  const labelSelector = `${keys.agentNode}=${agentLabelValue}`;
+  return patchNodes(run, { step: 'agent nodes', what: 'label', labelSelector }, ({ metadata }) =>
+    metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
+  );
+}
+
+export function removeLevelLabels(run: CleanRun): Promise<number> {
+  const selection = { step: 'CPU levels', what: 'CPU level', labelSelector: keys.amd64Level };
+  return patchNodes(run, selection, ({ metadata }) =>
+    labeledLevels(metadata?.labels ?? {}).own === undefined ? undefined : levelLabelPatch(undefined),
+  );
+}
+
+/** The API server would remove them an hour after they were answered. */
+export async function removeAgentRequests(run: CleanRun): Promise<void> {
+  const fieldSelector = `spec.signerName=${agentSigner}`;
+  for await (const { metadata } of run.list<KubeObject>(paths.certificateSigningRequests(), {
+    fieldSelector,
+  })) {
+    const name = metadata?.name ?? '';
+    const remove: Change = (client, signal) =>
+      client.delete(paths.certificateSigningRequests(name), { signal });
+    await run.change('agent certificates', `CertificateSigningRequest ${name}`, remove, 'delete');
+  }
+}
+
+const ownObjectsStep = 'own objects';
+
+/** Deletes our objects. The certificates stay while API servers may still call the webhook. */
+export async function removeOwnObjects(run: CleanRun): Promise<void> {
+  if (run.tallies.hasFailed(webhooksStep)) {
+    run.tallies.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');
+    return;
+  }
+  const { namespace, configuration } = run.options;
+  const { brokenImagesName, driftName, reportName } = configuration;
+  const configMaps = [brokenImagesName, driftName, reportName].map((name) => {
+    return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
+  });
+  for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);
+  await removeReports(run, configuration.reportName);
+}
+
+/** A cluster may have no OpenReports, and a person no right to them. */
+async function removeReports(run: CleanRun, name: string): Promise<void> {
+  const removing = async (): Promise<void> => {
+    for await (const found of run.list<KubeObject>(openReports(), {
+      fieldSelector: `metadata.name=${name}`,
+    })) {
+      const { namespace = '', uid = '' } = found.metadata ?? {};
+      const path = openReports(namespace, name);
+      const remove: Change = (client, signal) => client.delete(path, { signal, uid });
+      if (isOwn(found)) await run.change(ownObjectsStep, `Report ${namespace}/${name}`, remove, 'delete');
+    }
+  };
+  await ignoring(['not-found', 'forbidden'], removing());
+}
+
+/** One unreadable object does not stop the others. An object of the same name without our label stays. */
+async function removeOwn(run: CleanRun, { kind, namespace, name, path }: OwnObject): Promise<void> {
+  const what = `${kind} ${namespace}/${name}`;
+  let found: KubeObject | undefined;
+  try {
+    found = await run.read<KubeObject>(path);
+  } catch (error) {
+    run.tallies.fail(ownObjectsStep, what, reasonOf(run.failureOf(error)));
+  }
+  if (!found) return;
+  const { uid = '' } = found.metadata ?? {};
+  if (!isOwn(found)) {
+    run.tallies.note(ownObjectsStep, `${what} stays: it was not made by archwright`);
+    return;
+  }
+  await run.change(ownObjectsStep, what, (client, signal) => client.delete(path, { signal, uid }), 'delete');
+}

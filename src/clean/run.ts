@@ -1,0 +1,229 @@
+/**
+ * Shared by all steps: paged lists, rate-limited changes with a few tries each, and counts. A failure ends
+ * the work on one object, an unreadable list ends the step, and only the program's end ends the run.
+ */
+import jsonPatch, { type Operation } from 'fast-json-patch';
+import type { Clock } from '../async/clock.ts';
+import type { RateLimiter } from '../async/rate-limiter.ts';
+import type { GetOptions, KubeClient, Patch } from '../kube/api/client.ts';
+import type { Query } from '../kube/api/transport.ts';
+import { ignoring, isCode, KubeError } from '../kube/api/errors.ts';
+import { fencedClient } from '../kube/api/fenced.ts';
+import type { KubeObject } from '../kube/api/objects.ts';
+import { objectsOf } from '../kube/api/pages.ts';
+import type { Configuration } from '../policy/configuration/configuration.ts';
+import { Tallies, type Action } from './report.ts';
+
+export interface CleanOptions {
+  readonly client: KubeClient;
+  readonly limiter: RateLimiter;
+  readonly namespace: string;
+  readonly configuration: Configuration;
+  readonly dryRun: boolean;
+  readonly restartPods: boolean;
+  /** Takes a line for the waiting user. */
+  readonly progress: (line: string) => void;
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+}
+
+/** Changes one object. After a conflict it is called again and should read the object again. */
+export type Change = (client: KubeClient, signal: AbortSignal) => Promise<void>;
+
+/** `undefined`: nothing to change. */
+type PatchOf<T> = (object: T) => Patch | undefined;
+
+interface Targets<T> {
+  readonly step: string;
+  readonly objects: AsyncIterable<T>;
+  readonly pathOf: (of: Name) => string;
+  /** Names the change in the report. */
+  readonly what: (of: Name) => string;
+}
+
+interface Name {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** The limiter keeps the rate; parallel workers hide the time of each request. */
+const workers = 16;
+const tries = 6;
+const backoff = { firstMs: 500, mostMs: 30_000 };
+/** How often a list is started again that expired on the server (410) before its last page was read. */
+const restarts = 3;
+
+export class CleanRun {
+  readonly options: CleanOptions;
+  readonly signal: AbortSignal;
+  readonly tallies: Tallies;
+  /** Writes wait for the limiter. */
+  readonly #writer: KubeClient;
+
+  constructor(
+    options: CleanOptions,
+    signal = options.signal,
+    tallies = new Tallies(options.dryRun, options.progress),
+  ) {
+    this.options = options;
+    this.signal = signal;
+    this.tallies = tallies;
+    const { client, limiter } = options;
+    this.#writer = fencedClient({ client, leading: signal, limiter });
+  }
+
+  /** The same run, which this signal ends too. */
+  until(signal: AbortSignal | undefined): CleanRun {
+    return signal ? new CleanRun(this.options, AbortSignal.any([this.signal, signal]), this.tallies) : this;
+  }
+
+  /** @returns `undefined`: the step failed as a whole */
+  async step<T>(name: string, run: () => Promise<T>): Promise<T | undefined> {
+    const before = this.tallies.countOf(name);
+    try {
+      this.signal.throwIfAborted();
+      const result = await run();
+      this.tallies.ended(name, before);
+      return result;
+    } catch (error) {
+      const failure = this.failureOf(error);
+      this.tallies.break(name, failure.where, reasonOf(failure));
+      return undefined;
+    }
+  }
+
+  /** @throws the signal's reason if it aborted, and any error that is not a KubeError */
+  failureOf(error: unknown): KubeError {
+    this.signal.throwIfAborted();
+    if (!(error instanceof KubeError)) throw error;
+    return error;
+  }
+
+  async *list<T extends KubeObject>(path: string, query: Query = {}): AsyncGenerator<T, void> {
+    const { signal } = this;
+    const { client } = this.options;
+    const patient = {
+      get: <P>(at: string, options: GetOptions) => this.#persistently(() => client.get<P>(at, options)),
+    };
+    for (let restarted = 0; ; restarted += 1) {
+      try {
+        yield* objectsOf<T>(patient, path, { signal, query });
+        return;
+      } catch (error) {
+        if (!isCode(error, 'gone') || restarted === restarts) throw error;
+      }
+    }
+  }
+
+  /** @returns `undefined`: it does not exist */
+  async read<T>(path: string): Promise<T | undefined> {
+    const { signal } = this;
+    const { client } = this.options;
+    return ignoring(
+      'not-found',
+      this.#persistently(() => client.get<T>(path, { signal })),
+    );
+  }
+
+  /**
+   * Changes one object; in a dry run only reports it. An object that no longer exists is done.
+   * @returns whether it is done; otherwise the report has the reason
+   */
+  async change(step: string, what: string, change: Change, action: Action = 'change'): Promise<boolean> {
+    try {
+      if (!this.options.dryRun) await this.#persistently(() => change(this.#writer, this.signal));
+    } catch (error) {
+      const failure = this.failureOf(error);
+      if (failure.code !== 'not-found') {
+        this.tallies.fail(step, what, reasonOf(failure));
+        return false;
+      }
+    }
+    this.tallies.done(step, what, action);
+    return true;
+  }
+
+  /**
+   * Changes objects by guarded patches, several at a time.
+   * @returns how many are done
+   * @throws KubeError if they cannot be listed
+   */
+  async patchEach<T extends KubeObject>(targets: Targets<T>, patchOf: PatchOf<T>): Promise<number> {
+    let done = 0;
+    const iterator = targets.objects[Symbol.asyncIterator]();
+    // An async generator queues the calls of `next`, so the list has one reader at a time.
+    const worker = async (): Promise<void> => {
+      for (let next = await iterator.next(); next.done !== true; next = await iterator.next())
+        if (await this.#patch(targets, next.value, patchOf)) done += 1;
+    };
+    const ends = await Promise.allSettled(Array.from({ length: this.options.dryRun ? 1 : workers }, worker));
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed) throw failed.reason;
+    return done;
+  }
+
+  async #patch<T extends KubeObject>(
+    { step, pathOf, what: nameOf }: Targets<T>,
+    listed: T,
+    patchOf: PatchOf<T>,
+  ): Promise<boolean> {
+    const first = patchOf(listed);
+    if (first === undefined) return false;
+    const { namespace = '', name = '' } = listed.metadata ?? {};
+    const [path, what] = [pathOf({ namespace, name }), nameOf({ namespace, name })];
+    const problem = this.options.dryRun ? problemOf(first, listed, patchOf) : undefined;
+    if (problem !== undefined) {
+      this.tallies.fail(step, what, problem);
+      return false;
+    }
+    let object: T | undefined = listed;
+    return this.change(step, what, async (client, signal) => {
+      const patch = patchOf((object ??= await client.get<T>(path, { signal })));
+      object = undefined;
+      try {
+        if (patch) await client.patch(path, patch, { signal });
+      } catch (error) {
+        // A JSON patch that removes an item may fail before the API server compares the version.
+        if (!isCode(error, 'invalid')) throw error;
+        throw new KubeError('conflict', error.where, error.message, { cause: error });
+      }
+    });
+  }
+
+  /** Retries temporary errors with back-off, and conflicts at once. An expired page (410) stays expired. */
+  async #persistently<T>(run: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt += 1) {
+      this.signal.throwIfAborted();
+      try {
+        return await run();
+      } catch (error) {
+        this.signal.throwIfAborted();
+        const canRetry = error instanceof KubeError && (error.temporary || error.code === 'conflict');
+        if (!canRetry || error.code === 'gone' || attempt === tries) throw error;
+        if (error.code === 'conflict') continue;
+        const pauseMs = Math.max(backoff.firstMs * 2 ** (attempt - 1), error.retryAfterMs ?? 0);
+        await this.options.clock.sleep(Math.min(pauseMs, backoff.mostMs), this.signal);
+      }
+    }
+  }
+}
+
+/**
+ * A dry run applies each JSON patch to a copy of the object. Other patches count as successful.
+ * @returns why the change would fail or leave something behind; `undefined`: it would succeed
+ */
+function problemOf<T extends object>(patch: Patch, object: T, patchOf: PatchOf<T>): string | undefined {
+  if (patch.type !== 'json') return undefined;
+  try {
+    const operations = structuredClone(patch.body) as Operation[];
+    const { newDocument } = jsonPatch.applyPatch(structuredClone(object), operations, true);
+    return patchOf(newDocument) === undefined ? undefined : 'the patch would leave something behind';
+  } catch (error) {
+    return `the patch would not apply: ${error instanceof Error ? error.name : String(error)}`;
+  }
+}
+
+/** The API server's message, without the method and path before it. */
+export function reasonOf({ where, message }: KubeError): string {
+  return message.startsWith(`${where}: `) ? message.slice(where.length + 2) : message;
+}

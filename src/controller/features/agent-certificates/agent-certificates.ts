@@ -1,0 +1,145 @@
+/**
+ * Signs the agents' certificates if certificates are built in. Each agent makes its own key and requests a
+ * certificate for its node by a CertificateSigningRequest. The leader approves it if the agent's token is
+ * bound to that node (`judge.ts`). The requests hold all state. The API server removes them after an hour
+ * (pkg/controller/certificates/cleaner).
+ */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import { RateLimiters } from '../../../async/rate-limiter.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts';
+import type { Counter } from '../../../telemetry/metrics.ts';
+import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../../fleet/identity.ts';
+import { readAuthorities, signerOf, trusted } from '../../../certificates/authorities.ts';
+import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agreement.ts';
+import { issueFor } from '../../../certificates/issue.ts';
+import { writeCertificates } from '../../../certificates/pem.ts';
+import { Secrets } from '../../write/secrets.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import { judge } from './judge.ts';
+import { agentCertificatesTotal, type AgentCertificateResult } from '../../metrics.ts';
+import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
+
+/** Renewed after two thirds. A stolen key works this long, and only as the agent of its own node. */
+const mostLifeMs = 7 * 24 * 60 * 60_000;
+/** For the caches, and for the authority of a new cluster. */
+const againMs = 1000;
+/** More than the agents of a large cluster that start together. */
+const maxSeen = 1000;
+/** Answers for one node: its agent makes one request for each of its pods, and one in five days. */
+const answers = { perSecond: maxAgentRequests / 3600, burst: maxAgentRequests };
+/** The nodes are those of tokens, so an agent cannot choose one. */
+const maxNodes = 10_000;
+
+export const agentCertificates: Feature = async (leading) => {
+  const { client, namespace, clock, log, caches, signal, configuration } = leading;
+  const { agents, certificates, agentServiceAccount } = configuration();
+  // Without agents, the chart grants no right to their requests.
+  if (agents.length === 0 || certificates !== 'builtin') return;
+  const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
+  const requests = startReflector<OpenRequest>({
+    client,
+    path: paths.certificateSigningRequests(),
+    fieldSelector: `spec.signerName=${agentSigner}`,
+    trim: (object) => trimRequest(object, account),
+    log,
+    clock,
+  });
+  const work = new AgentCertificates(leading, requests);
+  const reconciler = createReconciler({ leading, reconcile: (name) => work.reconcile(name) });
+  requests.onEach(({ name, object }) => {
+    if (object) reconciler.add(name);
+  });
+  await caches.ready(signal).catch(() => undefined);
+  await reconciler.run([]);
+  requests.stop();
+};
+
+export class AgentCertificates {
+  readonly #leading: Leading;
+  readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
+  readonly #secrets: Secrets;
+  /** By name. A request changes when it is approved, before its certificate is there. */
+  readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
+  /** By node. */
+  readonly #limiters: RateLimiters;
+  readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
+
+  constructor(leading: Leading, requests: Pick<Reflector<OpenRequest>, 'get'>) {
+    const { metrics, clock } = leading;
+    const counter = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
+    this.#leading = leading;
+    this.#requests = requests;
+    this.#secrets = new Secrets(leading);
+    this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
+    this.#results = { issued: counter('issued'), refused: counter('refused') };
+  }
+
+  /** @throws KubeError */
+  async reconcile(name: string): Promise<ReconcileResult> {
+    const { namespace, caches, serverNow, log } = this.#leading;
+    const request = this.#requests.get('', name);
+    if (request === undefined || this.#seen.peek(name) === 'signed') return undefined;
+    const waitMs = this.#admit(name, request.nodes[0] ?? '');
+    if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
+    const requested = await readRequest(request.text);
+    const podOf = (pod: string) => caches.runningPods.get(namespace, pod);
+    const verdict = judge(request, requested, podOf, serverNow());
+    if (verdict.kind === 'wait') return { requeueAfterMs: againMs };
+    if (verdict.kind === 'refuse') {
+      const { why } = verdict;
+      await this.#answer(name, 'Denied', 'Refused', why);
+      this.#results.refused.inc();
+      log.warn(
+        { request: name, nodes: request.nodes, why },
+        "an agent's request for a certificate was refused",
+      );
+      return undefined;
+    }
+    return requested && (await this.#sign(request, requested, verdict.node));
+  }
+
+  /** @returns 0, or how long the node has had its answers for now, milliseconds */
+  #admit(name: string, node: string): number {
+    if (this.#seen.peek(name)) return 0;
+    const waitMs = this.#limiters.of(node).tryTake();
+    if (waitMs === 0) this.#seen.set(name, 'admitted');
+    return waitMs;
+  }
+
+  async #sign(request: OpenRequest, { publicKey }: Requested, node: string): Promise<ReconcileResult> {
+    const { configuration, serverNow, clock, client, signal, log } = this.#leading;
+    const { name } = request;
+    const secret = await this.#secrets.read(configuration().caSecret);
+    const authorities = readAuthorities(secret?.texts ?? {});
+    if (authorities.newest === undefined) return { requeueAfterMs: againMs };
+    const times = timesOf(configuration());
+    const time = agreedTimeOf(serverNow(), clock.now(), times);
+    const signer = signerOf(authorities, time);
+    const life = validity(time, Math.min(mostLifeMs, times.certificateMs), signer.certificate);
+    // The second name is for clients that find agents by URL or DNS, and for scrapes of metrics.
+    const names = [agentNameOn(node), agentServerName];
+    const subject = { commonName: agentServerName, names, usage: 'server' } as const;
+    const pem = await issueFor(publicKey, signer, subject, life);
+    if (!request.isApproved) await this.#answer(name, 'Approved', 'OwnNode', `the token is of node ${node}`);
+    // With the CAs: the first agents of a cluster start before the Secret that has them.
+    const chain = `${pem.trim()}\n${writeCertificates(trusted(authorities))}`;
+    const body = { status: { certificate: Buffer.from(chain).toString('base64') } };
+    const path = `${paths.certificateSigningRequests(name)}/status`;
+    await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
+    this.#seen.set(name, 'signed');
+    this.#results.issued.inc();
+    log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
+    return undefined;
+  }
+
+  async #answer(name: string, type: string, reason: string, message: string): Promise<void> {
+    const { client, signal } = this.#leading;
+    const conditions = [{ type, status: 'True', reason, message }];
+    const path = `${paths.certificateSigningRequests(name)}/approval`;
+    const patch = { type: 'merge', body: { status: { conditions } } } as const;
+    await ignoring('not-found', client.patch(path, patch, { signal }));
+  }
+}

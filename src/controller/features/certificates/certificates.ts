@@ -1,0 +1,59 @@
+/**
+ * The built-in certificates: the cluster's authority, serving certificates of webhook and agents, and client
+ * certificates by which agents recognize webhook and controller. All state is in Secrets.
+ *
+ * - `rotation-plan.ts`: the plan, from the content of the Secrets and the API server's time.
+ * - `reconcile.ts`: carries the plan out, one write at a time.
+ * - `authorities.ts`, `leaves.ts`: the content of the Secrets; what is wrong with a certificate.
+ * - `issue.ts` issues certificates. `secrets.ts` reads and writes Secrets.
+ *
+ * The next leader can continue between any two writes. Watches report deleted, damaged or replaced Secrets.
+ */
+import { paths } from '../../../kube/api/paths.ts';
+import { watchNamed } from '../../../kube/watch/reflector.ts';
+import type { Feature } from '../../lead/leading.ts';
+import { createReconciler, createWritePause } from '../../lead/reconciler.ts';
+import { timesOf, type Times } from '../../../certificates/clock-agreement.ts';
+import { leafSpecs } from './leaves.ts';
+import { showExpiry } from './metrics.ts';
+import { CertificateReconciler } from './reconcile.ts';
+
+/** Rechecks everything, whatever the watches report: the wall clock may have jumped. */
+const intervalMs = 10 * 60_000;
+const key = 'certificates';
+
+/**
+ * Issues and rotates certificates while this replica leads, if `certificates` is `builtin`.
+ * @param times instead of those that follow from the settings; for tests
+ */
+export function certificates(times?: Times): Feature {
+  return async (leading) => {
+    const { client, namespace, clock, log } = leading;
+    const configuration = leading.configuration();
+    if (configuration.certificates !== 'builtin') return;
+    const expiry = showExpiry(leading);
+    const pauseAfterWrite = createWritePause(clock);
+    const work = new CertificateReconciler(leading, times ?? timesOf(configuration));
+    const reconciler = createReconciler({
+      leading,
+      inRounds: true,
+      reconcile: async (_, stopping) => {
+        const { found, wrote, nextMs } = await work.reconcile();
+        expiry.show(found);
+        if (wrote) await pauseAfterWrite(stopping);
+        return { requeueAfterMs: Math.min(nextMs, intervalMs) };
+      },
+    });
+    const names = [
+      configuration.caSecret,
+      ...leafSpecs(configuration, []).map(({ secretName }) => secretName),
+    ];
+    // Not a cache: keys of Secrets are not kept in memory.
+    const path = paths.secrets(namespace);
+    const common = { client, path, log, clock, trim: () => true, onChange: () => reconciler.add(key) };
+    const watches = names.map((name) => watchNamed({ ...common, name }));
+    await reconciler.run([key]);
+    for (const watch of watches) watch.stop();
+    expiry.end();
+  };
+}

@@ -1,0 +1,237 @@
+/** Reads all Secrets and makes the changes of `rotation-plan.ts`, until nothing is left to do. */
+import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import type { Configuration } from '../../../policy/configuration/configuration.ts';
+import { reveal } from '../../../telemetry/secret.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { readCaBundles, type WebhookConfiguration } from '../../state/ca-bundle.ts';
+import { readWebhooksFile, webhookNamesOf, type Webhook } from '../../state/webhooks-file.ts';
+import {
+  readAuthorities,
+  trusted,
+  writeAuthorities,
+  type Authorities,
+} from '../../../certificates/authorities.ts';
+import {
+  agreedTimeOf,
+  validity,
+  type AgreedTime,
+  type Times,
+} from '../../../certificates/clock-agreement.ts';
+import { issueAuthority, issueLeaf } from '../../../certificates/issue.ts';
+import { leafSpecs, readLeaf, type Leaf } from './leaves.ts';
+import { countIssues } from './metrics.ts';
+import { writeCertificates } from '../../../certificates/pem.ts';
+import {
+  isAnnounced,
+  isReplaced,
+  nextDue,
+  planAuthorities,
+  planLeaf,
+  type AuthorityChange,
+  type Found,
+  type LeafWork,
+} from './rotation-plan.ts';
+import { Secrets, type FoundSecret } from '../../write/secrets.ts';
+import { messageOf } from '../../../names/printable.ts';
+
+interface State extends Found {
+  readonly ca: FoundSecret | undefined;
+}
+
+/** A new authority changes every Secret, in five rounds. More rounds mean that another writer does too. */
+const maxRounds = 12;
+/** Looks at the Secrets while the plan waits. */
+const looksPerSettling = 4;
+const minPauseMs = 50;
+
+export class CertificateReconciler {
+  readonly #leading: Leading;
+  readonly #times: Times;
+  /** As at the start: the watches are for these names. */
+  readonly #names: Pick<Configuration, 'caSecret' | 'webhookConfiguration'>;
+  readonly #secrets: Secrets;
+  readonly #issued: ReturnType<typeof countIssues>;
+  /** Since when each awaited condition is true without a break. Another newest authority is a break. */
+  readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
+  #lastProblem = '';
+
+  constructor(leading: Leading, times: Times) {
+    this.#leading = leading;
+    this.#times = times;
+    this.#names = leading.configuration();
+    this.#secrets = new Secrets(leading);
+    this.#issued = countIssues(leading);
+  }
+
+  /** @returns `nextMs`: when to look again, milliseconds from now. @throws KubeError */
+  async reconcile() {
+    let wrote = false;
+    for (let count = 0; count < maxRounds; count += 1) {
+      const found = await this.#read();
+      try {
+        if (!(await this.#change(found))) return { found, wrote, nextMs: nextMsOf(found) };
+      } catch (error) {
+        if (!isOvertaken(error)) throw error;
+      }
+      wrote = true;
+    }
+    const message = 'another writer changes the Secrets of certificates again and again: stop it';
+    throw new KubeError('conflict', this.#names.caSecret, message);
+  }
+
+  async #read(): Promise<State> {
+    const specs = leafSpecs(this.#leading.configuration(), await this.#webhookNames());
+    // In this order, so that no leaf is newer than the authorities that it is compared with.
+    const ca = await this.#secrets.read(this.#names.caSecret);
+    const leaves: Leaf[] = [];
+    for (const spec of specs) {
+      const secret = await this.#secrets.read(spec.secretName);
+      leaves.push({ ...spec, ...readLeaf(secret?.texts), resourceVersion: secret?.resourceVersion });
+    }
+    const authorities = readAuthorities(ca?.texts ?? {});
+    const isAnnouncing = authorities.newest !== undefined && authorities.phase === 'announcing';
+    const caBundles = isAnnouncing ? await this.#caBundles() : [];
+    return { authorities, leaves, caBundles, ca, time: this.#timeNow() };
+  }
+
+  /** @returns none: they are unknown, and the webhook's certificate is not issued */
+  async #webhookNames(): Promise<readonly string[]> {
+    const { configuration, log } = this.#leading;
+    const { webhookNames, webhooksFile } = configuration();
+    if (webhookNames.length > 0 || webhooksFile === undefined) return webhookNames;
+    const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
+      const problem = messageOf(error);
+      if (problem !== this.#lastProblem)
+        log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
+      this.#lastProblem = problem;
+      return [];
+    });
+    return webhookNamesOf(webhooks);
+  }
+
+  #timeNow(): AgreedTime {
+    const { serverNow, clock } = this.#leading;
+    return agreedTimeOf(serverNow(), clock.now(), this.#times);
+  }
+
+  async #caBundles(): Promise<Found['caBundles']> {
+    const { client, signal, log } = this.#leading;
+    const { webhookConfiguration: name } = this.#names;
+    if (name === undefined) return [];
+    const path = paths.mutatingWebhookConfigurations(name);
+    try {
+      const found = await ignoring('not-found', client.get<WebhookConfiguration>(path, { signal }));
+      return found ? readCaBundles(found) : [];
+    } catch (error) {
+      if (!isCode(error, 'forbidden')) throw error;
+      log.warn({ name }, 'the webhook configuration cannot be read, so the new authority has to wait');
+      return [undefined];
+    }
+  }
+
+  /** Carries the plan out. @returns whether there was anything to do */
+  async #change(found: State): Promise<boolean> {
+    const { authorities } = found;
+    const announcedMs = this.#observe('announced', isAnnounced(found), found);
+    const replacedMs = this.#observe('replaced', isReplaced(found), found);
+    const change = planAuthorities(found, announcedMs, replacedMs);
+    if (change) {
+      await this.#changeAuthorities(change, found);
+      return true;
+    }
+    if (authorities.newest === undefined) throw new TypeError('no authority and no plan to make one');
+    return await this.#changeLeaves(authorities, found);
+  }
+
+  /** @returns for how long it has been true, milliseconds; -1: it is not true */
+  #observe(what: string, isTrue: boolean, { authorities }: Found): number {
+    const now = this.#leading.clock.monotonic();
+    const authority = authorities.newest?.certificate.id;
+    const since = this.#since.get(what);
+    const at = since !== undefined && since.authority === authority ? since.at : now;
+    if (isTrue && authority !== undefined) this.#since.set(what, { authority, at });
+    else this.#since.delete(what);
+    return this.#since.has(what) ? now - at : -1;
+  }
+
+  async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
+    const { log, step } = this.#leading;
+    const { caSecret } = this.#names;
+    const next: Authorities =
+      change.kind === 'issue'
+        ? { newest: await issueAuthority(validity(time, time.caMs)), ...change.keep }
+        : change.next;
+    let secret = ca;
+    if (secret === undefined) {
+      secret = await this.#secrets.prepare(caSecret);
+      await step('certificates/prepared');
+      // Another writer was faster: its content counts.
+      if (Object.keys(secret.texts).length > 0) return;
+    }
+    await this.#secrets.change(caSecret, secret.resourceVersion, writeAuthorities(next));
+    if (change.kind === 'issue') this.#issued('ca', change.reason);
+    const fields = {
+      change: change.kind,
+      phase: next.phase,
+      previous: next.previous.length,
+      expires: new Date(next.newest.certificate.to).toISOString(),
+      ...(change.kind === 'issue' && { reason: change.reason }),
+    };
+    log.info(fields, 'the certificate authorities changed');
+    await step(`certificates/authority-${change.kind}`);
+  }
+
+  /** One Secret that cannot be written does not stop the others. */
+  async #changeLeaves(authorities: Authorities, { leaves, time }: State): Promise<boolean> {
+    let worked = false;
+    let failure: KubeError | undefined;
+    for (const leaf of leaves) {
+      const work = planLeaf(leaf, authorities, time);
+      if (!work) continue;
+      try {
+        await this.#changeLeaf(work, leaf, authorities);
+        worked = true;
+      } catch (error) {
+        if (this.#leading.signal.aborted || !(error instanceof KubeError)) throw error;
+        if (isOvertaken(error)) worked = true;
+        else failure ??= error;
+      }
+    }
+    if (failure !== undefined) throw failure;
+    return worked;
+  }
+
+  async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
+    const { log, step } = this.#leading;
+    const { name, secretName, subject, resourceVersion } = leaf;
+    const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
+    if (work.kind === 'bundle') {
+      if (resourceVersion !== undefined) await this.#secrets.change(secretName, resourceVersion, bundle);
+      log.info({ certificate: name }, 'the authorities beside a certificate were written');
+    } else if (subject !== undefined) {
+      const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
+      const life = validity(this.#timeNow(), this.#times.certificateMs, signer.certificate);
+      const { certificate, key } = await issueLeaf(signer, subject, life);
+      const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
+      if (resourceVersion === undefined) await this.#secrets.create(secretName, 'kubernetes.io/tls', texts);
+      else await this.#secrets.change(secretName, resourceVersion, texts);
+      this.#issued(name, work.reason);
+      const expires = new Date(certificate.to).toISOString();
+      log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
+    }
+    await step(`certificates/${work.kind}-${name}`);
+  }
+}
+
+function nextMsOf(found: Found): number {
+  const { authorities, time } = found;
+  const isSettling = authorities.newest !== undefined && authorities.previous.length > 0;
+  const settling = isSettling ? time.settleMs / looksPerSettling : Infinity;
+  return Math.max(minPauseMs, Math.min(nextDue(found) - time.now, settling));
+}
+
+/** The object changed or went away between reading and writing: look again. */
+function isOvertaken(error: unknown): boolean {
+  return isCode(error, 'conflict', 'not-found');
+}

@@ -1,0 +1,95 @@
+/**
+ * Reports on the agents' DaemonSets which credentials their nodes do not use, and why: a missing, misnamed or
+ * malformed file, or a failing plugin. Nodes with one problem share an event, repeated while it lasts.
+ */
+import { describeProblem } from '../../../credentials/problems.ts';
+import type { SourceProblem } from '../../../credentials/credential.ts';
+import type { OwnerReference } from '../../../kube/api/objects.ts';
+import { listed } from '../../../names/printable.ts';
+import type { Gauge } from '../../../telemetry/metrics.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { reconcileAll } from '../../lead/reconciler.ts';
+import { Repeats } from '../../report/repeats.ts';
+import { isDaemon, referenceOf } from '../../pods/workload.ts';
+import { credentialProblemsInfo, credentialProblemsNow } from '../../metrics.ts';
+import { hashText } from '../../../placement/record/hash.ts';
+
+/** Agents report about once a minute. */
+const resyncMs = 15_000;
+/** The first ones are enough. */
+const maxReported = 20;
+/** The API server limits the whole message to 1024 bytes. */
+const maxNodesBytes = 200;
+
+const notUsed = ': credentials are not used: ';
+
+/** The identity of the problem that an event is about, whatever its nodes are. */
+export function idOfEvent(message: string): string {
+  return idOf(message.slice(message.indexOf(notUsed) + notUsed.length));
+}
+
+/** The API server cuts messages of events. */
+function idOf(text: string): string {
+  return hashText([text.slice(0, 200)]);
+}
+
+interface Report {
+  readonly daemonSet: OwnerReference;
+  readonly problem: SourceProblem;
+  readonly nodes: string[];
+}
+
+export const credentialProblems: Feature = (leading) => {
+  const problems = new CredentialProblems(leading);
+  return reconcileAll(leading, async () => problems.reconcile(), resyncMs);
+};
+
+export class CredentialProblems {
+  readonly #leading: Leading;
+  readonly #count: Gauge;
+  readonly #setInfo: (labels: { readonly ids: string }) => void;
+  readonly #repeats: Repeats;
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    this.#count = leading.metrics.gauge(credentialProblemsNow);
+    this.#setInfo = leading.metrics.info(credentialProblemsInfo);
+    this.#repeats = new Repeats(leading.clock);
+  }
+
+  reconcile(): void {
+    const { namespace, events, fleet } = this.#leading;
+    const reports = [...this.#reports(fleet?.credentialProblems())].slice(0, maxReported);
+    for (const { daemonSet, problem, nodes } of this.#repeats.due(reports)) {
+      const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
+      const message = `${names}${notUsed}${describeProblem(problem)}`;
+      const about = referenceOf(namespace, daemonSet);
+      events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
+    }
+    this.#count.set(reports.length);
+    this.#setInfo({ ids: reports.map(([, { problem }]) => idOf(describeProblem(problem))).join(' ') });
+  }
+
+  #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {
+    const reports = new Map<string, Report>();
+    if (byNode.size === 0) return reports;
+    for (const { node, owner } of this.#agents()) {
+      for (const problem of byNode.get(node) ?? []) {
+        const id = JSON.stringify([owner.uid, problem]);
+        const report = reports.get(id) ?? { daemonSet: owner, problem, nodes: [] };
+        report.nodes.push(node);
+        reports.set(id, report);
+      }
+    }
+    return reports;
+  }
+
+  /** The agents' pods. Others in the namespace have other service accounts. */
+  #agents() {
+    const { namespace, caches, configuration } = this.#leading;
+    const { agentServiceAccount } = configuration();
+    return [...caches.runningPods.values(namespace)]
+      .filter(({ serviceAccountName }) => serviceAccountName === agentServiceAccount)
+      .filter(isDaemon);
+  }
+}

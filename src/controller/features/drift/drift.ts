@@ -1,0 +1,180 @@
+/**
+ * Drift: a tag that pods run was pushed again and lost or gained an architecture. The next rollout fails, or
+ * could use other nodes. Each tag is checked once per `driftInterval` (`check.ts`), at a time that follows
+ * from its name (`tags.ts`). Workloads get events about losses (`events.ts`); gauges and notes have both.
+ * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
+ */
+import { inTurn } from '../../../async/in-turn.ts';
+import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
+import { createReferenceCache } from '../../../images/references/reference.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { reconcileAll, type ReconcileResult } from '../../lead/reconciler.ts';
+import { checkTag, type Checked } from './check.ts';
+import { reportLost } from './events.ts';
+import { DriftMeters } from './metrics.ts';
+import { DriftNotes } from './notes.ts';
+import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type RunningTag } from './tags.ts';
+
+/** One HEAD in two seconds at the default interval. A large cluster runs a few thousand tags. */
+const maxTags = 10_000;
+/** One namespace has three of them, so registries that never answer keep no other namespace waiting. */
+const concurrentChecks = 8;
+/** The rest waits for the next round, in turn with the tags that are due by then. */
+const checksMs = 60_000;
+/** A round looks at every running pod. Shorter intervals have at least so many rounds. */
+const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
+
+export const watchDrift: Feature = (leading) => {
+  const monitor = new DriftMonitor(leading);
+  // Not before the caches are complete: without pods, all notes would be removed.
+  return reconcileAll(leading, () => monitor.reconcile());
+};
+
+/** Result of the last check of a tag. */
+interface TagState {
+  /** Server time, milliseconds. */
+  readonly checkedAt: number;
+  /** The credentials of other pods are tried after each refusal. */
+  readonly refusals: number;
+}
+
+export class DriftMonitor {
+  readonly #leading: Leading;
+  readonly #notes: DriftNotes;
+  readonly #meters: DriftMeters;
+  readonly #parse = createReferenceCache();
+  /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
+  #drifted: Map<string, DriftedTag> | undefined;
+  readonly #states = new Map<string, TagState>();
+  /** Due since an earlier round. */
+  #late: ReadonlySet<string> = new Set();
+  /** Server time, milliseconds. The last leader did the checks before. */
+  #checkedUntil: number;
+
+  constructor(leading: Leading) {
+    const { client, namespace, metrics, configuration, serverNow } = leading;
+    this.#leading = leading;
+    this.#notes = new DriftNotes({ client, namespace, name: configuration().driftName });
+    this.#meters = new DriftMeters(metrics);
+    this.#checkedUntil = serverNow();
+  }
+
+  /** @throws KubeError */
+  async reconcile(): Promise<ReconcileResult> {
+    const { signal, caches, configuration } = this.#leading;
+    const { driftInterval: intervalMs } = configuration();
+    const drifted = (this.#drifted ??= await this.#readNotes());
+    const tags =
+      intervalMs === 0
+        ? new Map<string, RunningTag>()
+        : runningTags(caches.runningPods.values(), this.#parse);
+    this.#forget(tags);
+    const items = [...tags].map(([key, item]) => ({ key, namespaces: namespacesOf(item), item }));
+    const chosen = fairShare(items, maxTags);
+    await this.#checkAll(this.#due(chosen, intervalMs));
+    this.#meters.show([...drifted.values()], { checked: chosen.length, leftOut: tags.size - chosen.length });
+    const notes = [...drifted].flatMap(([image, each]) => {
+      const tag = tags.get(image);
+      return tag ? [{ drifted: each, namespaces: namespacesOf(tag) }] : [];
+    });
+    await this.#notes.write(notes, signal);
+    const { mostMs, leastMs, perInterval } = round;
+    const pauseMs = intervalMs === 0 ? mostMs : intervalMs / perInterval;
+    return { requeueAfterMs: Math.min(mostMs, Math.max(leastMs, pauseMs)) };
+  }
+
+  async #readNotes(): Promise<Map<string, DriftedTag>> {
+    const { signal, cache } = this.#leading;
+    const known = await this.#notes.read(signal);
+    // This replica did not follow them while another one led.
+    for (const { image, digest } of known) cache.forget(image, digest);
+    return new Map(known.map((tag) => [tag.image, tag]));
+  }
+
+  /** The tags that became due since the last round. */
+  #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
+    const until = this.#leading.serverNow();
+    // A clock that was ahead is set back.
+    const after = Math.min(this.#checkedUntil, until);
+    this.#checkedUntil = until;
+    return tags.filter(({ image }) => {
+      if (this.#late.has(image)) return true;
+      // Another interval moves the times, and a clock that is set back repeats them.
+      const checkedAt = this.#states.get(image)?.checkedAt ?? Number.NEGATIVE_INFINITY;
+      return Math.abs(until - checkedAt) > intervalMs / 2 && isDue(image, intervalMs, after, until);
+    });
+  }
+
+  async #checkAll(due: readonly RunningTag[]): Promise<void> {
+    const { clock } = this.#leading;
+    const until = clock.monotonic() + checksMs;
+    const mayStart = (): boolean => clock.monotonic() < until;
+    const owned = due.map((item) => ({ item, owners: namespacesOf(item) }));
+    const late = await inTurn(owned, { places: concurrentChecks, mayStart }, (tag) => this.#check(tag));
+    this.#late = new Set(late.map(({ image }) => image));
+  }
+
+  async #check(tag: RunningTag): Promise<void> {
+    const leading = this.#leading;
+    const known = this.#drifted?.get(tag.image);
+    const { refusals = 0 } = this.#states.get(tag.image) ?? {};
+    const checked = await checkTag({ leading, tag, use: useFor(tag, refusals), known });
+    this.#meters.checked(resultOf(checked));
+    const isRefused =
+      checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
+    this.#states.set(tag.image, {
+      // When it was due: a slow registry must not move the next check.
+      checkedAt: this.#checkedUntil,
+      refusals: isRefused ? refusals + 1 : refusals,
+    });
+    if (checked.kind === 'known') await this.#note(tag, checked, known);
+  }
+
+  async #note(
+    tag: RunningTag,
+    { digest, change, pulled }: Checked & { kind: 'known' },
+    known: DriftedTag | undefined,
+  ): Promise<void> {
+    if (change === undefined) return void this.#drifted?.delete(tag.image);
+    const { lost, gained } = change;
+    const since = known?.digest === digest ? known.since : this.#leading.serverNow();
+    const drifted = { image: tag.image, digest, lost, gained, since };
+    this.#drifted?.set(tag.image, drifted);
+    if (lost.length > 0) await reportLost(this.#leading, tag, drifted, pulled);
+    else if (known?.digest !== digest)
+      this.#leading.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
+  }
+
+  /** Forgets tags that no pod uses, and drift that ended because all pods run what the tag names. */
+  #forget(tags: ReadonlyMap<string, RunningTag>): void {
+    for (const image of this.#states.keys()) if (!tags.has(image)) this.#states.delete(image);
+    const { nodes } = this.#leading.caches;
+    for (const [image, { digest }] of this.#drifted ?? []) {
+      const tag = tags.get(image);
+      const running = tag && [...runningDigests(tag, nodes).keys()];
+      const hasEnded =
+        running === undefined || (running.length > 0 && running.every((each) => each === digest));
+      if (hasEnded) this.#drifted?.delete(image);
+    }
+  }
+}
+
+/** Pods of one tag may have different credentials. */
+function useFor({ uses }: RunningTag, refusals: number): RunningTag['uses'][number] {
+  const byCredentials = new Map(
+    uses.map((use) => {
+      const { namespace, pullSecrets, serviceAccountName } = use.pod;
+      return [JSON.stringify([namespace, pullSecrets, serviceAccountName]), use];
+    }),
+  );
+  const keys = [...byCredentials.keys()].sort();
+  const use = byCredentials.get(keys[refusals % keys.length] ?? '');
+  if (use === undefined) throw new TypeError('a tag of running pods is used by none');
+  return use;
+}
+
+function resultOf(checked: Checked): string {
+  if (checked.kind === 'failed') return checked.code;
+  if (checked.kind === 'skipped') return 'skipped';
+  return checked.pulled.length === 0 ? 'same' : 'changed';
+}

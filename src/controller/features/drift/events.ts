@@ -1,0 +1,60 @@
+/** Events about tags that lost an architecture: one per workload, image and `driftInterval`. */
+import { ifError } from '../../../async/if-error.ts';
+import { FairQueue } from '../../../async/fair-queue.ts';
+import { describeDrift, type DriftedTag } from '../../../images/sources/drifted-tags.ts';
+import { KubeError } from '../../../kube/api/errors.ts';
+import type { ObjectReference } from '../../../kube/events/event.ts';
+import { maxImageBytes, printable } from '../../../names/printable.ts';
+import type { RunningPod } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { podReference, referenceOf, workloadOf } from '../../pods/workload.ts';
+import type { RunningTag } from './tags.ts';
+
+/** Owners read for one tag, in turn from each namespace. Metric and report always name the tag. */
+const maxOwners = 100;
+
+/** @param pulled digests that pods run */
+export async function reportLost(
+  leading: Leading,
+  tag: RunningTag,
+  drifted: DriftedTag,
+  pulled: readonly string[],
+): Promise<void> {
+  const message = messageOf(drifted, pulled);
+  const reported = new Set<string | undefined>();
+  for (const pod of somePods(tag)) {
+    const about = await subjectOf(leading, pod);
+    if (about === undefined || reported.has(about.uid)) continue;
+    reported.add(about.uid);
+    leading.events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
+  }
+  const { image, digest, lost } = drifted;
+  leading.log.warn({ image, digest, lost, workloads: reported.size }, 'a tag of running pods lost platforms');
+}
+
+/** One pod of each owner. */
+function somePods({ uses }: RunningTag): readonly RunningPod[] {
+  const byOwner = new Map(uses.map(({ pod }) => [pod.owner?.uid ?? pod.uid, pod]));
+  const queue = new FairQueue<RunningPod>();
+  for (const pod of byOwner.values()) queue.add(pod.namespace, pod);
+  return queue.takeMost(maxOwners);
+}
+
+/** The workload of a pod, or the pod itself; `undefined`: it is going. */
+async function subjectOf(leading: Leading, pod: RunningPod): Promise<ObjectReference | undefined> {
+  const { namespace, owner } = pod;
+  // Static pods belong to their node.
+  if (owner === undefined || owner.kind === 'Node') return podReference(pod);
+  const instead = ifError(KubeError, () => ({ top: referenceOf(namespace, owner) }));
+  return (await workloadOf(namespace, owner, leading).catch(instead))?.top;
+}
+
+function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {
+  const { image, digest } = drifted;
+  const was = pulled[0] === undefined ? '' : `; pods run ${pulled[0]}`;
+  return (
+    `Image ${printable(image, maxImageBytes)} ${printable(describeDrift(drifted), 300)}: its tag was pushed again and names ` +
+    `${digest} now${was}. Running pods go on; new ones are not placed on nodes that the image lost. Push the tag with all ` +
+    'platforms, or use the digest that runs.'
+  );
+}

@@ -1,0 +1,102 @@
+/** The tags of running pods, and when each is checked. */
+import { createHash } from 'node:crypto';
+import { FairQueue } from '../../../async/fair-queue.ts';
+import { pullReference, validReference, type Reference } from '../../../images/references/reference.ts';
+import { pullPolicyOf } from '../../../placement/pod/images.ts';
+import { hasEnded, type RunningPod } from '../../state/cached.ts';
+import type { Caches } from '../../state/caches.ts';
+import { pulledReferences } from '../../pods/pulled-images.ts';
+
+export interface RunningTag {
+  /** Normalized, such as `docker.io/library/nginx:1.29`. */
+  readonly image: string;
+  readonly repository: string;
+  readonly uses: readonly TagUse[];
+}
+
+export interface TagUse {
+  readonly pod: RunningPod;
+  /** As the pod writes it. */
+  readonly image: string;
+}
+
+/** By normalized image. Without images by digest, images that are never pulled, and pods that have ended. */
+export function runningTags(
+  pods: Iterable<RunningPod>,
+  parse: (image: string) => Reference,
+): ReadonlyMap<string, RunningTag> {
+  const found = new Map<string, { image: string; repository: string; uses: TagUse[] }>();
+  for (const pod of pods) {
+    if (pod.deleting || hasEnded(pod)) continue;
+    for (const written of new Set(pod.images.filter(isPulled).map(({ image }) => image))) {
+      const reference = tagOf(written, parse);
+      if (reference === undefined) continue;
+      const { text: image, repository } = reference;
+      const tag = found.get(image) ?? { image, repository, uses: [] };
+      tag.uses.push({ pod, image: written });
+      found.set(image, tag);
+    }
+  }
+  return found;
+}
+
+function isPulled({ image, pullPolicy }: RunningPod['images'][number]): boolean {
+  return pullPolicyOf(image, pullPolicy) !== 'Never';
+}
+
+function tagOf(image: string, parse: (image: string) => Reference) {
+  const reference = validReference(image, parse);
+  return reference && reference.digest === undefined ? pullReference(reference) : undefined;
+}
+
+/**
+ * Pods of a tag by the digest that their nodes pulled, the digest of most pods first. CRI-O reports the
+ * digest of one platform's manifest in place of the index's, which says nothing about the tag.
+ */
+export function runningDigests(
+  { uses }: RunningTag,
+  nodes: Pick<Caches['nodes'], 'get'>,
+): ReadonlyMap<string, readonly RunningPod[]> {
+  const pulled = uses.flatMap(({ pod, image }) =>
+    nodes.get('', pod.node)?.classified?.class.runtime?.name === 'cri-o'
+      ? []
+      : pulledReferences(pod, image).map((reference) => ({ pod, digest: digestIn(reference) })),
+  );
+  const groups = [...Map.groupBy(pulled, ({ digest }) => digest)];
+  groups.sort(([, a], [, b]) => b.length - a.length);
+  return new Map(groups.map(([digest, all]) => [digest, all.map(({ pod }) => pod)]));
+}
+
+function digestIn(reference: string): string {
+  return reference.slice(reference.indexOf('@') + 1);
+}
+
+/** Some of many, taken in turn from each namespace; the same ones each time. */
+export function fairShare<T>(
+  items: readonly { readonly key: string; readonly namespaces: readonly string[]; readonly item: T }[],
+  most: number,
+): readonly T[] {
+  if (items.length <= most) return items.map(({ item }) => item);
+  const queue = new FairQueue<T>();
+  const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  for (const { namespaces, item } of sorted) for (const namespace of namespaces) queue.add(namespace, item);
+  const chosen = new Set<T>();
+  for (let next = queue.take(); next !== undefined && chosen.size < most; next = queue.take())
+    chosen.add(next);
+  return [...chosen];
+}
+
+export function namespacesOf({ uses }: RunningTag): readonly string[] {
+  return [...new Set(uses.map(({ pod }) => pod.namespace))];
+}
+
+/**
+ * Whether the tag's check is due within (after, until]. Each tag has one time per interval, which follows
+ * from its name: checks are spread, and the next leader neither repeats one nor needs the last one.
+ * @param after server time, milliseconds
+ */
+export function isDue(image: string, intervalMs: number, after: number, until: number): boolean {
+  const share = createHash('sha256').update(image).digest().readUInt32BE(0) / 2 ** 32;
+  const periods = (time: number): number => Math.floor(time / intervalMs - share);
+  return periods(until) > periods(after);
+}

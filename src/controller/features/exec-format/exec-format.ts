@@ -1,0 +1,234 @@
+/**
+ * Exec format errors: manifest and binaries of an image can differ. `suspects.ts` finds containers that may
+ * have failed for that; their log decides. If the manifest names the node's architecture (`blame.ts`),
+ * `broken-notes.ts` notes the image for the namespace: decisions avoid the architecture until the note
+ * expires. Missing x86-64 levels (`cpu-level.ts`) are noted alike: decisions require the level.
+ */
+import { backOffMs } from '../../../async/back-off.ts';
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
+import { isCode, KubeError } from '../../../kube/api/errors.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { isArchitecture } from '../../../names/architecture.ts';
+import type { Amd64Level } from '../../../nodes/node-class.ts';
+import type { CachedNode, RunningPod } from '../../state/cached.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { brokenImages, cpuLevelErrors, execFormatErrors, imagesWithLevel } from '../../metrics.ts';
+import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import { PodEvents } from '../../report/pod-events.ts';
+import { createSkippedPods } from '../../pods/skipped-pods.ts';
+import { isDaemon } from '../../pods/workload.ts';
+import { blameOf, describeBlame } from './blame.ts';
+import { BrokenNotes, type Noted } from './broken-notes.ts';
+import { describeLevel, levelOfNode, neededLevel } from './cpu-level.ts';
+import { failureIn, suspectsOf, type Failure, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
+
+/**
+ * A kubelet reads logs from disk, and the API server stores notes: crashing pods must not cause many of
+ * these. Termination messages need no log, but anyone who runs a pod writes them.
+ */
+const checks = { perSecond: 1, burst: 10 };
+/** Some pods of one broken image are enough. Six a minute leave room for ten busy namespaces. */
+const checksOfNamespace = { perSecond: 0.1, burst: 5 };
+const maxNamespaces = 5000;
+/** An exec format error is the only line of its log; a missing CPU level is in one of the last. */
+const maxLogBytes = 8192;
+const logLines = 10;
+const logTimeoutMs = 5000;
+/** A container is checked again after this time. */
+const checkAgainMs = 10 * 60_000;
+const maxRemembered = 5000;
+const pruneIntervalMs = 60 * 60_000;
+/** For an unknown node, half a minute altogether: pods and nodes come by different watches, in any order. */
+const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
+
+/** Not a pod: its key has no slash. */
+const pruneKey = 'prune';
+
+export const watchExecFormatErrors: Feature = async (leading) => {
+  const { signal, caches } = leading;
+  const monitor = new ExecFormatMonitor(leading);
+  const reconciler = createReconciler({
+    leading,
+    workers: 2,
+    reconcile: (key) => (key === pruneKey ? monitor.prune() : monitor.check(key)),
+  });
+  // Without the nodes, the architecture of a pod is unknown.
+  await caches.ready(signal).catch(() => undefined);
+  caches.runningPods.onEach(({ namespace, name, object }) => {
+    const key = `${namespace}/${name}`;
+    monitor.changed(key);
+    if (object && suspectsOf(object).length > 0) reconciler.add(key);
+  });
+  const suspects = [...caches.runningPods.values()].filter((pod) => suspectsOf(pod).length > 0);
+  await reconciler.run([pruneKey, ...suspects.map((pod) => `${pod.namespace}/${pod.name}`)]);
+};
+
+/** Where a pod runs. */
+interface Place {
+  readonly node: CachedNode;
+  readonly architecture: string;
+}
+
+class ExecFormatMonitor {
+  readonly #leading: Leading;
+  readonly #notes: BrokenNotes;
+  readonly #events: PodEvents;
+  readonly #limiter: RateLimiter;
+  readonly #limiters: RateLimiters;
+  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
+  readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
+  /** How often a pod without a known node was checked, by key. */
+  readonly #nodeChecks = new Map<string, number>();
+  #hasWarned = false;
+
+  constructor(leading: Leading) {
+    const { client, namespace, clock, configuration } = leading;
+    this.#leading = leading;
+    this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
+    this.#events = new PodEvents(leading);
+    this.#limiter = createRateLimiter({ ...checks, clock });
+    this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
+    this.#skippedPods = createSkippedPods(leading);
+  }
+
+  async prune(): Promise<ReconcileResult> {
+    const { serverNow, signal, metrics } = this.#leading;
+    const notes = await this.#notes.prune(serverNow(), signal);
+    const levels = notes.filter(({ level }) => level !== undefined).length;
+    metrics.gauge(brokenImages).set(notes.length - levels);
+    metrics.gauge(imagesWithLevel).set(levels);
+    return { requeueAfterMs: pruneIntervalMs };
+  }
+
+  /** The pod changed, so its node is waited for again. */
+  changed(key: string): void {
+    this.#nodeChecks.delete(key);
+  }
+
+  async check(key: string): Promise<ReconcileResult> {
+    const { caches, configuration } = this.#leading;
+    const [namespace = '', name = ''] = key.split('/');
+    const isEnabled = configuration().execFormatErrorMonitor;
+    const pod = isEnabled ? caches.runningPods.get(namespace, name) : undefined;
+    const node = pod && caches.nodes.get('', pod.node);
+    if (pod && !node) return this.#waitForNode(key);
+    this.#nodeChecks.delete(key);
+    const architecture = node?.architecture ?? '';
+    return pod && node && isArchitecture(architecture)
+      ? await this.#checkPod(pod, { node, architecture })
+      : undefined;
+  }
+
+  /** A node that does not come is gone. Its pods are checked again when they change. */
+  #waitForNode(key: string): ReconcileResult {
+    const checks = (this.#nodeChecks.get(key) ?? 0) + 1;
+    if (checks > nodeWait.checks) return undefined;
+    this.#nodeChecks.set(key, checks);
+    return { requeueAfterMs: backOffMs(nodeWait, checks) };
+  }
+
+  /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */
+  async #checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
+    const { clock } = this.#leading;
+    // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
+    if (!isDaemon(pod) && (await this.#skippedPods())(pod)) return undefined;
+    for (const suspect of suspectsOf(pod)) {
+      const key = `${pod.uid}/${suspect.container}`;
+      const checkedAt = this.#checkedAt.get(key);
+      if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
+      const waitMs = this.#limiters.of(pod.namespace).tryTake() || this.#limiter.tryTake();
+      if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
+      const failure = suspect.failure ?? failureIn(await this.#logOf(pod, suspect));
+      const noted = failure && (await this.#report(pod, suspect, failure, place));
+      this.#checkedAt.set(key, clock.monotonic());
+      if (noted === 'new') await this.prune();
+    }
+    return undefined;
+  }
+
+  /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */
+  async #logOf(pod: RunningPod, { container, previous }: Suspect): Promise<string | undefined> {
+    const { client, signal, log } = this.#leading;
+    const path = `${paths.pods(pod.namespace, pod.name)}/log`;
+    const query = { container, limitBytes: maxLogBytes, tailLines: logLines, ...(previous && { previous }) };
+    try {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(logTimeoutMs)]);
+      return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isCode(error, 'forbidden') && !this.#hasWarned) {
+        this.#hasWarned = true;
+        // The custom resource can enable the monitor although the chart gave no right to read logs.
+        log.warn(
+          { error: error.message },
+          'logs of pods may not be read: most exec format errors are not found',
+        );
+      }
+      const code = error instanceof KubeError ? error.code : 'timeout';
+      log.debug({ path, container, code }, 'the log of a crashing container could not be read');
+      return undefined;
+    }
+  }
+
+  #report(pod: RunningPod, suspect: Suspect, failure: Failure, place: Place): Promise<Noted | undefined> {
+    return failure.kind === 'cpu-level'
+      ? this.#reportLevel(pod, suspect, failure.missed, place)
+      : this.#reportBroken(pod, suspect, place);
+  }
+
+  /** Reports on pod and workload which level the image needs, and notes it. */
+  async #reportLevel(
+    pod: RunningPod,
+    suspect: Suspect,
+    missed: MissedLevel,
+    { node, architecture }: Place,
+  ): Promise<Noted | undefined> {
+    const { metrics } = this.#leading;
+    const ofNode = levelOfNode(this.#leading, node);
+    const level = neededLevel(missed, ofNode);
+    if (architecture !== 'amd64' || level === undefined) return undefined;
+    const noted = await this.#note(pod, suspect, architecture, level);
+    metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
+    const message = describeLevel({ pod, suspect, level, ofNode });
+    const subject = [suspect.digest, level].join(' ');
+    this.#events.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
+    return noted;
+  }
+
+  /** Reports the cause on pod and workload, and notes the image if it is the cause. */
+  async #reportBroken(
+    pod: RunningPod,
+    suspect: Suspect,
+    { architecture }: Place,
+  ): Promise<Noted | undefined> {
+    const { metrics } = this.#leading;
+    const blame = await blameOf(this.#leading, pod, suspect, architecture);
+    const noted = blame.kind === 'image' ? await this.#note(pod, suspect, architecture) : undefined;
+    metrics.counter(execFormatErrors, { architecture }).inc();
+    const message = describeBlame({ pod, suspect, architecture, blame });
+    const subject = [suspect.digest, architecture, blame.kind].join(' ');
+    this.#events.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
+    return noted;
+  }
+
+  async #note(
+    { namespace }: RunningPod,
+    { image, digest }: Suspect,
+    architecture: string,
+    level?: Amd64Level,
+  ): Promise<Noted> {
+    const { signal, log, configuration, serverNow } = this.#leading;
+    const until = serverNow() + configuration().brokenImageTime;
+    const noted = await this.#notes.add(
+      { digest, architecture, ...(level && { level }), image, namespace, until },
+      signal,
+    );
+    if (noted === 'new')
+      log.warn(
+        { image, digest, architecture, ...(level && { level }), namespace },
+        level === undefined ? 'an image is broken on an architecture' : 'an image needs a level of x86-64',
+      );
+    return noted;
+  }
+}

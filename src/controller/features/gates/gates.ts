@@ -1,0 +1,287 @@
+/**
+ * Gates: pods that wait because an image was unknown at their creation. Each pod is a key, reconciled when it
+ * appears or changes, when a failed lookup may be repeated, and at times that follow from its age:
+ *
+ * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
+ * 2. Otherwise a worker waits for the facts of its images until the next look. Pods with the same images share
+ *    the lookup (`images/cache`). A thousand pods may wait at the same time, from any namespace.
+ * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Unknown: it waits on.
+ * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a
+ *    refusal prevents that, only the gate is removed.
+ *
+ * All state is in memory (`waiting.ts`). Each write is one complete patch, so a new leader finds nothing half
+ * done. Waiting pods, and ungated pods that the webhook left pending, get events (`events.ts`).
+ */
+import { limited, unlessAborted } from '../../../async/wait.ts';
+import {
+  placementInputOf,
+  placementOf,
+  type Placement,
+  type PlacementSources,
+} from '../../../cluster/placement-of-pod.ts';
+import { isCode, KubeError } from '../../../kube/api/errors.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
+import { keyOf } from '../../../kube/queue.ts';
+import { decide } from '../../../placement/decide.ts';
+import type { ChosenSide, PlacementDecision } from '../../../placement/decision.ts';
+import { imagesOf } from '../../../placement/pod/images.ts';
+import { carriesGate } from '../../state/waiting-pods.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { createReconciler, type Reconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import {
+  createWaitingSources,
+  isToChoose,
+  policiesKnown,
+  reasonOf,
+  retryMsOf,
+  targetOf,
+  withSide,
+} from './decide-waiting.ts';
+import { describeRecorded, GateEvents, whyGated } from './events.ts';
+import { IncompletePods } from './incomplete-pods.ts';
+import { bindGateMetrics, type GateMeters } from './metrics.ts';
+import { GateRemover, type Removal } from './remove-gate.ts';
+import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
+
+/** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
+const workers = 1024;
+/** For the last look, when the time of a pod is over. */
+const lastLookMs = 1000;
+/** A look ends within its time; a defect there must not hold a pod. */
+const graceMs = 2000;
+/** A namespace as new as its pod comes by another watch. */
+const namespacePatienceMs = 5000;
+const namespacePauseMs = 250;
+/** The first answer usually comes sooner, and a pod that waits no longer needs no event. */
+const quietMs = 2000;
+/** This long after its time, a pod that keeps changing loses its gate without a placement. */
+const conflictsMs = 15_000;
+
+/** The cache forgets a pod that is gone. If it does not, a proxy answered 404, and the pod still waits. */
+const unlessForgotten: ReconcileResult = { requeueAfterMs: mostMs };
+
+export const decideGatedPods: Feature = (leading) => new Gates(leading).run();
+
+class Gates {
+  readonly #leading: Leading;
+  readonly #pods: WaitingPods;
+  readonly #reconciler: Reconciler;
+  readonly #remover: GateRemover;
+  readonly #events: GateEvents;
+  readonly #meters: GateMeters;
+  readonly #incomplete: IncompletePods;
+  readonly #sourcesOf: (isExpired: boolean) => PlacementSources;
+  /** Looks in progress, by key. They end when the pod changes. */
+  readonly #looks = new Map<string, AbortController>();
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    this.#pods = new WaitingPods(leading);
+    this.#events = new GateEvents(leading);
+    this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
+    this.#incomplete = new IncompletePods(leading);
+    this.#sourcesOf = createWaitingSources(leading);
+    this.#reconciler = createReconciler({
+      leading,
+      reconcile: (key, signal) => this.#reconcile(key, signal),
+      workers,
+      backOff: { firstMs: 250, mostMs },
+    });
+    this.#remover = new GateRemover(leading, () => this.#meters.failed('conflict'));
+  }
+
+  async run(): Promise<void> {
+    const { caches } = this.#leading;
+    await policiesKnown(this.#leading);
+    caches.waitingPods.onEach(({ namespace, name, object }) => {
+      const key = `${namespace}/${name}`;
+      if (object === undefined) this.#pods.forget(key);
+      this.#lookAgain(key);
+    });
+    caches.namespaces.onEach(({ name, object, previous }) => {
+      if (JSON.stringify(object) === JSON.stringify(previous)) return;
+      for (const { pod } of caches.waitingPods.values(name)) this.#lookAgain(keyOf(pod));
+    });
+    await this.#reconciler.run([...caches.waitingPods.values()].map(({ pod }) => keyOf(pod)));
+    this.#meters.close();
+  }
+
+  #lookAgain(key: string): void {
+    this.#looks.get(key)?.abort(new Error('the pod or its namespace has changed'));
+    this.#reconciler.add(key);
+  }
+
+  async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+    const [namespace = '', name = ''] = key.split('/');
+    const cached = this.#leading.caches.waitingPods.get(namespace, name);
+    if (cached === undefined) {
+      this.#pods.forget(key);
+      return undefined;
+    }
+    const waiting = this.#pods.of(key, cached.pod);
+    const isGated = carriesGate(cached.pod);
+    if (cached.pod.metadata?.deletionTimestamp !== undefined) return undefined;
+    if (isGated ? waiting.reason === undefined : waiting.isPendingReported || cached.rollout)
+      return undefined;
+    let { pod } = cached;
+    if (cached.isIncomplete) {
+      const read = await this.#incomplete.read(pod, signal);
+      if (read.kind === 'gone') return unlessForgotten;
+      if (read.kind === 'later') return { requeueAfterMs: read.ms };
+      ({ pod } = read);
+    }
+    if (!isGated) {
+      // Pending since its creation; the webhook cannot write events.
+      if (waiting.reportPending()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
+      return undefined;
+    }
+    try {
+      return await this.#decide(pod, waiting, signal);
+    } catch (error) {
+      if (signal.aborted || isCode(error, 'not-leading')) throw error;
+      return await this.#afterFailure(error, pod, waiting, signal);
+    }
+  }
+
+  async #decide(pod: Pod, waiting: WaitingPod, signal: AbortSignal): Promise<ReconcileResult> {
+    const { namespace = '' } = pod.metadata ?? {};
+    if (waiting.ageMs < namespacePatienceMs && !this.#leading.caches.namespaces.get('', namespace))
+      return { requeueAfterMs: namespacePauseMs };
+    const isExpired = this.#isExpired(waiting);
+    const sources = this.#sourcesOf(isExpired);
+    const untilNextMs = Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting));
+    const budgetMs = isExpired ? lastLookMs : untilNextMs;
+    const nextAt = waiting.ageMs + budgetMs;
+    if (waiting.reason === 'new') waiting.reason = 'lookup';
+    const placement = await this.#look(pod, sources, budgetMs, signal);
+    if (placement === undefined) return undefined;
+    const { input } = placement;
+    const side = isToChoose(placement.decision) ? await this.#choose(pod, placement, isExpired) : undefined;
+    const decision = side === undefined ? placement.decision : decide(withSide(input, side));
+    if (decision.outcome === 'gated') {
+      const reason = reasonOf(decision);
+      waiting.reason = reason ?? waiting.reason;
+      // A lookup that is repeated does not change why the pod waits.
+      const isQuiet = waiting.ageMs < quietMs || waiting.reported !== undefined;
+      if (reason !== undefined || !isQuiet) await this.#report(pod, waiting, decision, signal);
+      return { requeueAfterMs: Math.min(nextAt - waiting.ageMs, retryMsOf(decision)) };
+    }
+    const again = (now: Pod): PlacementDecision | undefined => {
+      if (JSON.stringify(imagesOf(now.spec)) !== JSON.stringify(imagesOf(pod.spec))) return undefined;
+      const { facts, pullability } = input;
+      const changed = placementInputOf(targetOf(now, this.#leading), sources, facts);
+      const next = decide(withSide({ ...changed, ...(pullability && { pullability }) }, side));
+      return next.outcome === 'gated' ? undefined : next;
+    };
+    return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
+  }
+
+  /** @returns `undefined`: the pod has changed meanwhile, and is in the queue again */
+  async #look(
+    pod: Pod,
+    sources: PlacementSources,
+    budgetMs: number,
+    signal: AbortSignal,
+  ): Promise<Placement | undefined> {
+    const key = keyOf(pod);
+    const changed = new AbortController();
+    const ending = AbortSignal.any([signal, changed.signal]);
+    this.#looks.set(key, changed);
+    try {
+      const look = (within: AbortSignal): Promise<Placement> =>
+        unlessAborted(placementOf(targetOf(pod, this.#leading), sources, { budgetMs }), within);
+      return await limited(budgetMs + graceMs, ending, look, this.#leading.clock.sleep);
+    } catch (error) {
+      if (changed.signal.aborted && !signal.aborted) return undefined;
+      throw error;
+    } finally {
+      this.#looks.delete(key);
+    }
+  }
+
+  /** Expired pods take no part in a rollout. */
+  async #choose(pod: Pod, { input }: Placement, isExpired: boolean): Promise<ChosenSide> {
+    const { rollout } = input.policy;
+    return isExpired || rollout === undefined ? 'Other' : await this.#leading.rollouts.choose(pod, rollout);
+  }
+
+  /** Says why the pod waits by an event and its annotation, and again if that changes. */
+  async #report(
+    pod: Pod,
+    waiting: WaitingPod,
+    decision: PlacementDecision,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const why = whyGated(decision);
+    if (waiting.reported === why) return;
+    const until = this.#leading.serverNow() + this.#remainingMs(waiting);
+    if (!this.#events.gated(pod, decision, until)) return;
+    waiting.reported = why;
+    await this.#remover.showSummary(pod, decision, signal);
+  }
+
+  /** Retries temporary failures. After the pod's time, a defect or a refusal removes only the gate. */
+  async #afterFailure(
+    error: unknown,
+    pod: Pod,
+    waiting: WaitingPod,
+    signal: AbortSignal,
+  ): Promise<ReconcileResult> {
+    if (error instanceof KubeError) {
+      this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
+      if (!this.#isExpired(waiting) || !this.#isLasting(error, waiting)) throw error;
+      return this.#finish(waiting, await this.#remover.removeOnly(pod, error.message, signal));
+    }
+    this.#meters.failed('fault');
+    this.#leading.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
+    if (!this.#isExpired(waiting)) throw error;
+    const why = 'archwright failed; see its log';
+    return this.#finish(waiting, await this.#remover.removeOnly(pod, why, signal));
+  }
+
+  #finish(waiting: WaitingPod, removal: Removal): ReconcileResult {
+    if (removal.kind === 'changed') return { requeueAfterMs: namespacePauseMs };
+    if (removal.kind === 'gone') return unlessForgotten;
+    waiting.reason = undefined;
+    if (removal.kind === 'gate-only') {
+      this.#meters.removed('gate-only', waiting.ageMs);
+      this.#events.placementFailed(removal.pod, removal.why);
+    } else if (removal.kind === 'placed') this.#placed(waiting, removal.pod, removal.decision);
+    return undefined;
+  }
+
+  #placed(waiting: WaitingPod, pod: Pod, decision: PlacementDecision): void {
+    const { ageMs: waitedMs } = waiting;
+    const { outcome, message, required, replaces } = decision;
+    this.#meters.removed(outcome, waitedMs);
+    if (outcome === 'fallback' || outcome === 'allowed-unknown')
+      this.#events.imageUnknown(pod, decision, waitedMs);
+    if (outcome === 'pending' && waiting.reportPending())
+      this.#events.noCommonArchitecture(pod, message ?? describeRecorded(pod));
+    const [before, now] = [replaces?.architectures, required];
+    if (before?.length && now?.length && !now.some((name) => before.includes(name)))
+      this.#events.contradiction(pod, before, now);
+    this.#leading.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
+  }
+
+  /** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */
+  #isLasting(error: KubeError, waiting: WaitingPod): boolean {
+    return error.code === 'conflict' ? this.#remainingMs(waiting) <= -conflictsMs : isRefusal(error);
+  }
+
+  #isExpired(waiting: WaitingPod): boolean {
+    return this.#remainingMs(waiting) <= 0;
+  }
+
+  #remainingMs({ ageMs }: WaitingPod): number {
+    return this.#leading.configuration().maxGateDuration - ageMs;
+  }
+}
+
+/**
+ * Whether the API server understood the patch and refuses it. Other admission webhooks and policies choose
+ * the status of their refusals; the API server's default is 400.
+ */
+function isRefusal({ code, temporary }: KubeError): boolean {
+  return !temporary && code !== 'conflict' && code !== 'unauthorized';
+}

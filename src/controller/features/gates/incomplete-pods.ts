@@ -1,0 +1,43 @@
+/** Reads waiting pods that the cache has no room for, each time they are decided. */
+import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
+import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { trimWaitingPod } from '../../state/waiting-pods.ts';
+import type { Leading } from '../../lead/leading.ts';
+
+/** A pod with 60,000 labels takes 150 ms to read. */
+const reads = { perSecond: 2, burst: 10 };
+const readsOfNamespace = { perSecond: 0.5, burst: 5 };
+const maxNamespaces = 5000;
+
+export type PodRead =
+  /** With the fields of a decision. */
+  | { readonly kind: 'waiting'; readonly pod: Pod }
+  /** It does not exist any more, or waits no more. */
+  | { readonly kind: 'gone' }
+  /** Its namespace may read again after `ms`. */
+  | { readonly kind: 'later'; readonly ms: number };
+
+export class IncompletePods {
+  readonly #client: Leading['client'];
+  readonly #limiter: RateLimiter;
+  readonly #limiters: RateLimiters;
+
+  constructor({ client, clock }: Pick<Leading, 'client' | 'clock'>) {
+    this.#client = client;
+    this.#limiter = createRateLimiter({ ...reads, clock });
+    this.#limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
+  }
+
+  /** @throws KubeError */
+  async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<PodRead> {
+    const { name = '', namespace = '', uid } = metadata;
+    const waitMs = this.#limiters.of(namespace).tryTake() || this.#limiter.tryTake();
+    if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) };
+    const reading = this.#client.get<KubeObject>(paths.pods(namespace, name), { signal });
+    const now = await ignoring('not-found', reading);
+    const trimmed = now?.metadata?.uid === uid && now && trimWaitingPod(now, (value) => value);
+    return trimmed ? { kind: 'waiting', pod: trimmed.pod } : { kind: 'gone' };
+  }
+}

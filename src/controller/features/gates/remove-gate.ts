@@ -1,0 +1,153 @@
+/**
+ * Removes a pod's scheduling gate and sets its placement in one patch. If the API server refuses the
+ * placement, only the gate is removed: an event reports a pod that may run anywhere, but a gated pod is lost.
+ */
+import { ignoring, isCode } from '../../../kube/api/errors.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
+import { keys } from '../../../names/keys.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import type { PlacementDecision } from '../../../placement/decision.ts';
+import type { NodesOf } from '../../../placement/patch/narrow-terms.ts';
+import { patchGatedPod, ungatedPod } from '../../../placement/patch/patch.ts';
+import { summaryOf } from '../../../placement/record/summary.ts';
+import type { Caches } from '../../state/caches.ts';
+import { carriesGate } from '../../state/waiting-pods.ts';
+import type { Leading } from '../../lead/leading.ts';
+
+/** `placed`: as decided. `gate-only`: no placement. `gone`: nothing to do. `changed`: decide again later. */
+export type Removal =
+  | { readonly kind: 'placed'; readonly pod: Pod; readonly decision: PlacementDecision }
+  | { readonly kind: 'gate-only'; readonly pod: Pod; readonly why: string }
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'changed' };
+
+/** The error if annotations exceed 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
+const noRoomForRecord = 'metadata.annotations: Too long';
+
+/** Other writers change a gated pod once or twice, not in a circle. */
+const maxTries = 4;
+
+export class GateRemover {
+  readonly #leading: Leading;
+  readonly #nodesOf: NodesOf;
+  readonly #onConflict: () => void;
+
+  /** @param onConflict called for each try that failed and is followed by another one */
+  constructor(leading: Leading, onConflict: () => void) {
+    this.#leading = leading;
+    this.#nodesOf = nodeCounts(leading.caches.nodes);
+    this.#onConflict = onConflict;
+  }
+
+  /**
+   * Sets the placement and removes the gate.
+   * @param again decides the pod as it is now; `undefined`: it has to wait
+   * @throws KubeError if trying again later can help
+   */
+  async place(
+    pod: Pod,
+    decision: PlacementDecision,
+    again: (pod: Pod) => PlacementDecision | undefined,
+    signal: AbortSignal,
+  ): Promise<Removal> {
+    let current = { pod, decision };
+    let withRecord = true;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const options = { nodesOf: this.#nodesOf, withRecord };
+        await this.#patch(current.pod, patchGatedPod(current.pod, current.decision, options), signal);
+        return { kind: 'placed', ...current };
+      } catch (error) {
+        const isInvalid = isCode(error, 'invalid');
+        if (isInvalid && withRecord && error.message.includes(noRoomForRecord)) {
+          withRecord = false;
+          continue;
+        }
+        if (isInvalid && error.namesFields) return this.removeOnly(current.pod, error.message, signal);
+        const now = await this.#afterFailure(error, current.pod, tries, signal);
+        if (now === undefined) return { kind: 'gone' };
+        // A patch that does not fit the very pod it was made for never will.
+        const isSame = now.metadata?.resourceVersion === current.pod.metadata?.resourceVersion;
+        if (isInvalid && isSame) return this.removeOnly(now, error.message, signal);
+        const next = again(now);
+        if (next === undefined) return { kind: 'changed' };
+        current = { pod: now, decision: next };
+      }
+    }
+  }
+
+  /**
+   * Renews the annotation that says why the pod waits. It is for people only, so a refusal is ignored.
+   * @throws KubeError if there is no answer
+   */
+  async showSummary(pod: Pod, decision: PlacementDecision, signal: AbortSignal): Promise<void> {
+    const { uid, annotations = {} } = pod.metadata ?? {};
+    const summary = summaryOf(decision);
+    // Without room for it, the webhook has left it out.
+    if (annotations[keys.summary] === undefined || annotations[keys.summary] === summary) return;
+    const body = { metadata: { uid, annotations: { [keys.summary]: summary } } };
+    const patched = this.#leading.client.patch(pathOf(pod), { type: 'merge', body }, { signal });
+    await ignoring(['not-found', 'conflict', 'invalid', 'forbidden'], patched);
+  }
+
+  /** Removes the gate and changes nothing else. @throws KubeError */
+  async removeOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Removal> {
+    let current = pod;
+    for (let tries = 1; ; tries += 1) {
+      try {
+        await this.#patch(current, ungatedPod(current), signal);
+        return { kind: 'gate-only', pod: current, why };
+      } catch (error) {
+        const now = await this.#afterFailure(error, current, tries, signal);
+        if (now === undefined) return { kind: 'gone' };
+        current = now;
+      }
+    }
+  }
+
+  async #patch(pod: Pod, body: readonly object[], signal: AbortSignal): Promise<void> {
+    const { client, step } = this.#leading;
+    await step('gates/decided');
+    await client.patch(pathOf(pod), { type: 'json', body }, { signal });
+    await step('gates/opened');
+  }
+
+  /** The pod for the next try; `undefined`: nothing left to do. @throws the error if no try can help */
+  async #afterFailure(
+    error: unknown,
+    pod: Pod,
+    tries: number,
+    signal: AbortSignal,
+  ): Promise<Pod | undefined> {
+    // A proxy or an admission webhook may answer 404 for a pod that exists; its gate would stay for ever.
+    if (isCode(error, 'not-found')) {
+      if ((await this.#reread(pod, signal)) !== undefined) throw error;
+      return undefined;
+    }
+    if (!isCode(error, 'conflict', 'invalid') || tries === maxTries) throw error;
+    this.#onConflict();
+    return await this.#reread(pod, signal);
+  }
+
+  /** The current pod; `undefined`: gone, replaced by another one of its name, or without our gate. */
+  async #reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
+    const now = await ignoring('not-found', this.#leading.client.get<Pod>(pathOf(pod), { signal }));
+    return now && now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;
+  }
+}
+
+function pathOf({ metadata = {} }: Pod): string {
+  return paths.pods(metadata.namespace ?? '', metadata.name ?? '');
+}
+
+/** The number of nodes of an architecture; counted again only after nodes have changed. */
+function nodeCounts(nodes: Caches['nodes']): NodesOf {
+  let groups: Map<string | undefined, unknown[]> | undefined;
+  nodes.onChange(() => {
+    groups = undefined;
+  });
+  return (wanted) => {
+    groups ??= Map.groupBy(nodes.values(), ({ architecture }) => architecture);
+    return groups.get(wanted)?.length ?? 0;
+  };
+}

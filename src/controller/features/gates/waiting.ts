@@ -1,0 +1,100 @@
+/**
+ * The waiting pods, in memory only: a new leader finds them again. A pod's age comes from the API server's
+ * clock when it is first seen, and then from our monotonic clock, so a clock that is set does not change it.
+ */
+import type { Clock } from '../../../async/clock.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
+import { hashText } from '../../../placement/record/hash.ts';
+import { timeOf } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
+
+export const mostMs = 15_000;
+const firstLookMs = 1000;
+const doublings = 4;
+/** So much later at most, for pods that were created at the same time. */
+const spread = 0.2;
+
+export class WaitingPod {
+  readonly uid: string;
+  readonly #bornAt: number;
+  readonly #clock: Clock;
+  /** Why it waits; `undefined`: it does not. The cache may still show its gate. */
+  reason: WaitingReason | undefined = 'new';
+  /** Why it waits, as its last event says. */
+  reported: string | undefined;
+  #isPendingReported = false;
+
+  constructor(uid: string, ageMs: number, clock: Clock) {
+    this.uid = uid;
+    this.#clock = clock;
+    this.#bornAt = clock.monotonic() - ageMs;
+  }
+
+  get ageMs(): number {
+    return this.#clock.monotonic() - this.#bornAt;
+  }
+
+  get isPendingReported(): boolean {
+    return this.#isPendingReported;
+  }
+
+  /** Marks its missing common architecture as reported. @returns true the first time */
+  reportPending(): boolean {
+    const isFirst = !this.#isPendingReported;
+    this.reason = undefined;
+    this.#isPendingReported = true;
+    return isFirst;
+  }
+}
+
+export class WaitingPods {
+  readonly #clock: Clock;
+  readonly #serverNow: () => number;
+  readonly #pods = new Map<string, WaitingPod>();
+
+  constructor({ clock, serverNow }: Pick<Leading, 'clock' | 'serverNow'>) {
+    this.#clock = clock;
+    this.#serverNow = serverNow;
+  }
+
+  /** The entry of a pod, made if there is none. A pod of the same name with another UID is another pod. */
+  of(key: string, { metadata }: Pod): WaitingPod {
+    const uid = metadata?.uid ?? '';
+    const known = this.#pods.get(key);
+    if (known?.uid === uid) return known;
+    const createdAt = timeOf(metadata?.creationTimestamp);
+    // A time that is missing or in the future is now.
+    const ageMs = createdAt === 0 ? 0 : Math.max(0, this.#serverNow() - createdAt);
+    const waiting = new WaitingPod(uid, ageMs, this.#clock);
+    this.#pods.set(key, waiting);
+    return waiting;
+  }
+
+  forget(key: string): void {
+    this.#pods.delete(key);
+  }
+
+  groups(): ReadonlyMap<string, readonly WaitingPod[]> {
+    return Map.groupBy(this.#pods.values(), ({ ageMs, reason }) => `${bucketOf(ageMs)} ${reason}`);
+  }
+}
+
+function bucketOf(ageMs: number): AgeBucket {
+  for (const [name, bound] of Object.entries(ageBuckets)) if (ageMs < bound) return name as AgeBucket;
+  return 'older';
+}
+
+/**
+ * Milliseconds until the next look at a pod: 1, 2, 4, 8 and 16 s after its creation, then every 15 s, spread
+ * by its UID. Looks follow from its age alone, so a new leader goes on where the last one was.
+ */
+export function nextLookMs(ageMs: number, uid: string): number {
+  const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);
+  for (let doubling = 0; doubling <= doublings; doubling += 1) {
+    const at = firstLookMs * 2 ** doubling * offset;
+    if (at > ageMs) return at - ageMs;
+  }
+  const last = firstLookMs * 2 ** doublings * offset;
+  return mostMs - ((ageMs - last) % mostMs);
+}

@@ -1,0 +1,160 @@
+/**
+ * Finds the images of a suspect that certainly cannot run on its node: their facts are fresh and without
+ * error; no container of theirs runs there (emulator, wrong manifest); and the facts are about the pulled
+ * digest. If the tag was pushed again since, the facts of the pulled digest decide.
+ */
+import type { FactsByImage } from '../../../cluster/facts-of-pod.ts';
+import type { ImageFacts } from '../../../images/facts/facts.ts';
+import { confirmedMs } from '../../../images/image-request.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { isArchitecture } from '../../../names/architecture.ts';
+import type { NodeClasses } from '../../../nodes/node-classes.ts';
+import { pullPolicyOf, type ImageUse } from '../../../placement/pod/images.ts';
+import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
+import { trimRunningPod, type RunningContainer, type RunningPod } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import {
+  byDigest,
+  factsOf,
+  pulledReferences,
+  useOf,
+  usesImage,
+  withoutScheme,
+} from '../../pods/pulled-images.ts';
+import { isSuspect } from './suspects.ts';
+
+export interface ImageWithoutArchitecture {
+  readonly image: string;
+  /** Digest of the facts; the image as it is written if they have none. */
+  readonly digest: string;
+  /** For the pod's operating system. */
+  readonly architectures: readonly string[];
+  /** Pulled references by digest, if the facts are about another one. */
+  readonly pulled: readonly string[];
+}
+
+export interface MisplacedPod {
+  readonly pod: RunningPod;
+  /** Architecture of the node. */
+  readonly architecture: string;
+  /** Its images that the node cannot run. */
+  readonly images: readonly ImageWithoutArchitecture[];
+  readonly facts: FactsByImage;
+}
+
+/** @returns `undefined`: not misplaced, or not certain */
+export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise<MisplacedPod | undefined> {
+  const architecture = leading.caches.nodes.get('', pod.node)?.architecture;
+  if (architecture === undefined || !isArchitecture(architecture)) return undefined;
+  const facts = await factsOf(leading, pod, usesOf(pod));
+  const images: ImageWithoutArchitecture[] = [];
+  const nodes = leading.nodeClasses();
+  for (const image of imagesWithoutArchitecture(pod, architecture, facts, nodes)) {
+    const pulled = image.pulled.length === 0 ? facts : await factsOf(leading, pod, image.pulled.map(useOf));
+    const on = { os: pod.os, architecture, nodes };
+    if (isMissingInPulled(image, pulled, on)) images.push(image);
+  }
+  return images.length === 0 ? undefined : { pod, architecture, images, facts };
+}
+
+/** Reads the pod again; `undefined`: gone, or not misplaced for the same reason now. @throws KubeError */
+export async function readMisplaced(
+  { client, signal, nodeClasses }: Leading,
+  { pod, architecture, images, facts }: MisplacedPod,
+): Promise<Pod | undefined> {
+  const now = await ignoring('not-found', client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal }));
+  const trimmed = now && trimRunningPod(now, (value) => value);
+  if (trimmed?.uid !== pod.uid || trimmed.node !== pod.node || !isSuspect(trimmed)) return undefined;
+  const isSame = (image: ImageWithoutArchitecture): boolean =>
+    images.some(
+      (each) => each.image === image.image && JSON.stringify(each.pulled) === JSON.stringify(image.pulled),
+    );
+  const nodes = nodeClasses();
+  const isStill = imagesWithoutArchitecture(trimmed, architecture, facts, nodes).some(
+    (image) => isSame(image) || isMissingInPulled(image, facts, { os: trimmed.os, architecture, nodes }),
+  );
+  return isStill ? now : undefined;
+}
+
+/**
+ * Confirms right before an eviction that the node cannot run the images. The pulled digests decide. Without
+ * them the tag does, and an older answer about it does not count.
+ */
+export async function isConfirmed(
+  leading: Leading,
+  { pod, architecture, images }: MisplacedPod,
+): Promise<boolean> {
+  const uses = images.flatMap(({ image }) => {
+    const pulled = pulledReferences(pod, image).map(useOf);
+    return pulled.length > 0 ? pulled : [useOf(image)];
+  });
+  const facts = await factsOf(leading, pod, uses, { maxAgeMs: confirmedMs });
+  const on = { os: pod.os, architecture, nodes: leading.nodeClasses() };
+  return uses.every(({ image }) => lacks(facts.get(image), image, on));
+}
+
+/** The pod's images, for a lookup of facts. */
+function usesOf({ images }: RunningPod): readonly ImageUse[] {
+  return images.map(({ image, pullPolicy, usedBy }) => ({
+    image,
+    usedBy: [usedBy],
+    pullPolicy: pullPolicyOf(image, pullPolicy),
+    volumeOnly: false,
+  }));
+}
+
+function imagesWithoutArchitecture(
+  pod: RunningPod,
+  architecture: string,
+  facts: FactsByImage,
+  nodes: NodeClasses | undefined,
+): readonly ImageWithoutArchitecture[] {
+  const found = new Map<string, ImageWithoutArchitecture>();
+  const verdicts = verdictsOf(usesOf(pod), pod.os, (each) => facts.get(each), nodes);
+  for (const { image, usedBy, architectures, facts: known } of verdicts) {
+    if (architectures === undefined || architectures.includes(architecture) || found.has(image)) continue;
+    if (known === undefined || !isCertain(known)) continue;
+    const statuses = pod.containers.filter(({ name }) => usedBy.includes(name));
+    if (pod.containers.some((container) => usesImage(pod, container, image) && runs(container))) continue;
+    const { digest = image } = known;
+    const pulled = statuses.flatMap(({ imageID }) => pulledInstead(imageID, known));
+    found.set(image, { image, digest, architectures, pulled });
+  }
+  return [...found.values()];
+}
+
+/** Whether the pulled images lack the architecture too. */
+function isMissingInPulled({ pulled }: ImageWithoutArchitecture, facts: FactsByImage, on: On): boolean {
+  return pulled.every((reference) => lacks(facts.get(reference), reference, on));
+}
+
+interface On {
+  readonly os: string;
+  readonly architecture: string;
+  readonly nodes: NodeClasses | undefined;
+}
+
+/** Whether the image certainly lacks the architecture. */
+function lacks(facts: ImageFacts | undefined, reference: string, { os, architecture, nodes }: On): boolean {
+  if (facts === undefined || !isCertain(facts)) return false;
+  const [verdict] = verdictsOf([useOf(reference)], os, () => facts, nodes);
+  return verdict?.architectures !== undefined && !verdict.architectures.includes(architecture);
+}
+
+function isCertain({ error, stale }: ImageFacts): boolean {
+  return error === undefined && !stale;
+}
+
+/** The node could start it: it runs, or ended well. A container that waits or failed has a reason. */
+function runs({ ready, running, reason, imageID }: RunningContainer): boolean {
+  return ready || running || reason === 'Completed' || (reason === undefined && imageID !== '');
+}
+
+/** An image ID without a digest was imported: no registry has facts about it. */
+function pulledInstead(imageID: string, { digest }: ImageFacts): readonly string[] {
+  if (imageID === '' || digest === undefined) return [];
+  const reference = withoutScheme(imageID);
+  return byDigest.test(reference) && reference.endsWith(`@${digest}`) ? [] : [reference];
+}

@@ -1,0 +1,191 @@
+/**
+ * Misplaced pods: not ready, on a node with an architecture that their images lack. They were created without
+ * the webhook, or a tag was pushed again without an architecture. Their owners never replace them. A run:
+ *
+ * 1. `suspects.ts`: pods that had time to become ready but are not, with an owner that would replace them.
+ * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
+ * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere
+ *    (`replacement.ts`), its Job would fail by the eviction (`job.ts`), or pods of the workload were evicted
+ *    for the same cause or are too many (`evictions.ts`).
+ * 4. `evictions.ts`: the eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
+ */
+import { FairQueue } from '../../../async/fair-queue.ts';
+import { inTurn } from '../../../async/in-turn.ts';
+import { KubeError } from '../../../kube/api/errors.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
+import type { RunningPod } from '../../state/cached.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { reconcileAll } from '../../lead/reconciler.ts';
+import { isOfPlacedTemplate } from '../../pods/workload.ts';
+import { createSkippedPods } from '../../pods/skipped-pods.ts';
+import { MisplacedEvents } from './events.ts';
+import { evict, Evictions } from '../../write/evictions.ts';
+import { misplacedCounts, type MisplacedCounts } from './metrics.ts';
+import { isConfirmed, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
+import { isSuspect, Suspects } from './suspects.ts';
+import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
+
+const intervalMs = 5_000;
+/** One namespace has three of them. */
+const factsWorkers = 8;
+/** Limits of one run, for current data. Namespaces take turns; the next run takes what is left. */
+const most = { checked: 200, checksMs: 30_000, handled: 20, handlingMs: 60_000 };
+/** No namespace has such a name. */
+const paceOwner = 'misplaced pods';
+/** As often as rollouts: who does not ask for a while gives up its share. */
+const askAgainMs = 5_000;
+/** An API server that refuses so many evictions in a row refuses all. */
+const maxFailed = 5;
+
+type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
+
+export const misplacedPods: Feature = (leading) => {
+  const work = new MisplacedReconciler(leading);
+  return reconcileAll(leading, async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }));
+};
+
+export class MisplacedReconciler {
+  readonly #leading: Leading;
+  readonly #suspects: Suspects;
+  readonly #counts: MisplacedCounts;
+  readonly #events: MisplacedEvents;
+  readonly #evictions: Evictions;
+  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
+  /** Uids of the pods that are misplaced now. */
+  #known = new Set<string>();
+  /** Evictions that failed in a row. */
+  #failed = 0;
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    this.#suspects = new Suspects(leading);
+    this.#counts = misplacedCounts(leading.metrics);
+    this.#events = new MisplacedEvents(leading);
+    this.#evictions = new Evictions(leading);
+    this.#skippedPods = createSkippedPods(leading);
+  }
+
+  /** @returns whether more is due at once. @throws KubeError; Error if the API server refuses evictions */
+  async reconcile(): Promise<boolean> {
+    const { caches, configuration } = this.#leading;
+    if (configuration().misplacedPods === 'off') {
+      this.#counts.pods.set(0);
+      return false;
+    }
+    const due = this.#suspects.due(caches.runningPods.values());
+    const { misplaced, isComplete } = await this.#check(
+      inTurnOf(due, ({ namespace }) => namespace, most.checked),
+    );
+    const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
+    this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
+    this.#counts.pods.set(this.#known.size);
+    const handled = await this.#handleInTurn(misplaced);
+    this.#counts.pods.set(this.#known.size);
+    return due.length > most.checked || !isComplete || misplaced.length > handled;
+  }
+
+  async #check(due: readonly RunningPod[]) {
+    const { signal, clock } = this.#leading;
+    const isSkipped = due.length > 0 ? await this.#skippedPods() : () => true;
+    const misplaced: MisplacedPod[] = [];
+    const until = clock.monotonic() + most.checksMs;
+    const options = { places: factsWorkers, mayStart: () => clock.monotonic() < until };
+    const owned = due.map((item) => ({ item, owners: [item.namespace] }));
+    const left = await inTurn(owned, options, async (pod) => {
+      signal.throwIfAborted();
+      // For a pod of a DaemonSet, the template decides.
+      const found =
+        !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
+      if (found) {
+        this.#known.add(pod.uid);
+        misplaced.push(found);
+      } else {
+        this.#known.delete(pod.uid);
+        this.#suspects.later(pod);
+      }
+    });
+    return { misplaced, isComplete: left.length === 0 };
+  }
+
+  /** @returns how many */
+  async #handleInTurn(misplaced: readonly MisplacedPod[]): Promise<number> {
+    const { clock } = this.#leading;
+    const until = clock.monotonic() + most.handlingMs;
+    let handled = 0;
+    for (const each of inTurnOf(misplaced, ({ pod }) => pod.namespace, most.handled)) {
+      await this.#handle(each);
+      handled += 1;
+      if (clock.monotonic() >= until) break;
+    }
+    return handled;
+  }
+
+  /** An error of one pod, for example of its own selector, must not stop the others. */
+  async #handle(misplaced: MisplacedPod): Promise<void> {
+    const { signal, log } = this.#leading;
+    try {
+      const verdict = await verdictOf(this.#leading, misplaced, this.#evictions);
+      await this.#carryOut(misplaced, verdict);
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.temporary || signal.aborted) throw error;
+      const { namespace, name } = misplaced.pod;
+      log.warn({ namespace, pod: name, error: error.message }, 'a misplaced pod could not be evicted');
+      this.#suspects.later(misplaced.pod);
+    }
+  }
+
+  async #carryOut(misplaced: MisplacedPod, verdict: Verdict): Promise<void> {
+    const { pod } = misplaced;
+    if (verdict.kind === 'evict') return await this.#evictInTurn(misplaced, verdict);
+    if (verdict.kind === 'skipped') this.#known.delete(pod.uid);
+    if (verdict.kind === 'report') {
+      const { report, workload } = verdict;
+      if (this.#events.record(report, misplaced, workload?.top)) this.#counts.handled(report);
+    }
+    this.#suspects.later(pod, verdict.kind === 'later' ? verdict.ms : undefined);
+  }
+
+  /**
+   * Waits for the rate limit, then confirms the facts and reads the pod again: a precondition that fails would
+   * be charged to the PodDisruptionBudget (`../rollouts/moves.ts`).
+   */
+  async #evictInTurn(misplaced: MisplacedPod, verdict: EvictVerdict): Promise<void> {
+    const { signal, clock, evictionPace } = this.#leading;
+    for (let ms = evictionPace.tryTake(paceOwner); ms > 0; ms = evictionPace.tryTake(paceOwner))
+      await clock.sleep(Math.min(ms, askAgainMs), signal);
+    if (!(await isConfirmed(this.#leading, misplaced))) {
+      this.#suspects.later(misplaced.pod);
+      return;
+    }
+    const pod = await readMisplaced(this.#leading, misplaced);
+    if (pod === undefined) this.#suspects.later(misplaced.pod, cacheLagMs);
+    else await this.#evict(misplaced, pod, verdict);
+  }
+
+  async #evict(misplaced: MisplacedPod, now: Pod, { workload, cause }: EvictVerdict): Promise<void> {
+    const { log, step, serverNow } = this.#leading;
+    const { pod } = misplaced;
+    const at = serverNow();
+    const eviction = await evict(now, this.#leading);
+    const { outcome } = eviction;
+    if (outcome !== 'changed') this.#counts.handled(outcome);
+    this.#suspects.later(pod, 'why' in eviction ? undefined : cacheLagMs);
+    if (outcome === 'evicted') {
+      this.#evictions.add(pod, cause, at);
+      this.#events.record('evicted', misplaced, workload.top);
+      await step('misplaced/evicted');
+    } else if (outcome === 'held') this.#events.record('held', misplaced, workload.top, eviction.why);
+    else if (outcome === 'failed')
+      log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
+    if (outcome !== 'changed') this.#failed = outcome === 'failed' ? this.#failed + 1 : 0;
+    if (this.#failed < maxFailed || !('why' in eviction)) return;
+    this.#failed = 0;
+    throw new Error(`the API server refuses evictions: ${eviction.why}`);
+  }
+}
+
+function inTurnOf<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
+  const queue = new FairQueue<T>();
+  for (const item of items) queue.add(namespaceOf(item), item);
+  return queue.takeMost(count);
+}

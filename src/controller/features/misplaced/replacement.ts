@@ -1,0 +1,109 @@
+/** Whether a pod's successor would get a node that can run it: the webhook's decision for a new pod. */
+import type { FactsByImage } from '../../../cluster/facts-of-pod.ts';
+import type { Pod, PodTemplate } from '../../../kube/api/objects.ts';
+import { decide } from '../../../placement/decide.ts';
+import type { PlacementDecision, PlacementInput } from '../../../placement/decision.ts';
+import { ownArchitecturesOf } from '../../../placement/rules/constraint/own.ts';
+import { expressionGroups } from '../../../placement/patch/additions.ts';
+import type { CachedNode } from '../../state/cached.ts';
+import { selectorsOf, letsIn, takesPods } from '../../pods/chosen-nodes.ts';
+
+export type Replacement =
+  /** On an architecture that can run it. */
+  | {
+      readonly kind: 'placed';
+      /** Possible nodes: ready, and their taints let it in. */
+      readonly nodes: ReadonlySet<string>;
+      /** Label selectors if the pod, or the policy, chooses among nodes; one has to fit as well. */
+      readonly selectors: readonly string[] | undefined;
+    }
+  /**
+   * `skipped`: placement is disabled, or the pod constrains its architecture. `no-architecture`: none has all
+   * images. `no-node`: no node of such an architecture takes pods now. `unsure`: it may land here again.
+   */
+  | { readonly kind: 'skipped' | 'no-architecture' | 'no-node' | 'unsure' };
+
+export interface ReplacementContext extends Pick<
+  PlacementInput,
+  'namespace' | 'namespaceLabels' | 'policy' | 'nodes'
+> {
+  readonly facts: FactsByImage;
+}
+
+/** @param architecture of the node where the pod is */
+export function replacementOf(
+  pod: Pod,
+  { facts, ...context }: ReplacementContext,
+  architecture: string,
+  allNodes: Iterable<CachedNode>,
+): Replacement {
+  const { nodeName: _, ...spec } = pod.spec;
+  const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
+  const { outcome } = decision;
+  // A widened pod did not choose its architectures: its successor keeps to the names that are put back.
+  const named = decision.replaces?.widened && decision.own && ownArchitecturesOf(decision.own);
+  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return { kind: 'skipped' };
+  const required = outcome === 'own-constraint' ? named?.architectures : decision.required;
+  if (outcome === 'denied' || outcome === 'pending') return { kind: 'no-architecture' };
+  if (required === undefined || required.length === 0 || required.includes(architecture))
+    return { kind: 'unsure' };
+  const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
+  const nodes = new Set<string>();
+  for (const node of allNodes) {
+    const isExcluded = node.hostname !== undefined && decision.excludedNodes.includes(node.hostname);
+    const isRight = node.architecture !== undefined && required.includes(node.architecture) && !isExcluded;
+    if (isRight && node.os === decision.os && takesPods(node) && letsIn(node, tolerations))
+      nodes.add(node.name);
+  }
+  if (nodes.size === 0) return { kind: 'no-node' };
+  return { kind: 'placed', nodes, selectors: chosenBy(decision) };
+}
+
+/** The choice of pod and policy among nodes; `undefined`: any node. */
+function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
+  const { nodeSelector = {}, terms } = decision.own ?? {};
+  const required = { ...decision.nodeLabels, ...decision.nodeLabelsByArchitecture };
+  const isFreeOfLabels = Object.keys(required).length === 0 && decision.amd64Level === undefined;
+  const groups = isFreeOfLabels ? undefined : expressionGroups(decision, false);
+  const isFree = terms === undefined && groups === undefined && Object.keys(nodeSelector).length === 0;
+  return isFree ? undefined : selectorsOf({ nodeSelector, terms }, groups);
+}
+
+/**
+ * The report about a DaemonSet with a pod on a node that cannot run it. Its next pod comes to the same node,
+ * so its pods are never evicted. The webhook places a template when it is applied; one applied without the
+ * webhook makes pods for every new node. Placing it restarts all of its pods, so a person decides that.
+ * @returns `unplaced`: applied again, it avoids such nodes; `undefined`: skipped, rolling out, or uncertain
+ */
+export function daemonVerdict(
+  template: PodTemplate,
+  { facts, ...context }: ReplacementContext,
+  architecture: string,
+): 'unplaced' | 'no-architecture' | undefined {
+  const { outcome, required, replaces } = decide({
+    ...context,
+    pod: template,
+    template: 'DaemonSet',
+    facts: (image) => facts.get(image),
+  });
+  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
+  if (outcome !== 'placed' || required === undefined || required.includes(architecture)) return undefined;
+  const isPlaced = replaces?.architectures !== undefined && !replaces.architectures.includes(architecture);
+  return isPlaced ? undefined : 'unplaced';
+}
+
+/**
+ * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is
+ * unknown, so the pod is decided without its node.
+ */
+export function pinnedVerdict(
+  { metadata, spec }: Pod,
+  context: ReplacementContext,
+  architecture: string,
+): 'pinned' | 'no-architecture' | undefined {
+  const { labels, annotations } = metadata ?? {};
+  const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
+  const template = { metadata: { labels, annotations }, spec: withoutNode };
+  const verdict = daemonVerdict(template, context, architecture);
+  return verdict === 'unplaced' ? 'pinned' : verdict;
+}

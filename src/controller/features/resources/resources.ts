@@ -1,0 +1,109 @@
+/**
+ * Custom resources: their status says whether they are in force. The leader's log level follows
+ * `ClusterPodPlacementConfig/cluster`. Keys: the cluster's object, and each namespace, because its objects can
+ * conflict. A status is written by server-side apply, and only if it changes.
+ */
+import { createYielder } from '../../../async/yield-to-event-loop.ts';
+import type { KubeObject } from '../../../kube/api/objects.ts';
+import {
+  clusterConfigKind,
+  clusterConfigsPath,
+  podConfigKind,
+  podConfigsPath,
+} from '../../../policy/resources/placement.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { applyStatus } from '../../write/own-objects.ts';
+import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import { statusFor, type Finding, type ResourceStatus } from '../../write/conditions.ts';
+import { validateClusterConfig, validatePodConfigs } from './validation.ts';
+
+interface Resource extends KubeObject {
+  readonly status?: ResourceStatus;
+}
+
+const clusterKey = 'cluster';
+const configurationKey = 'configuration';
+
+/** The configuration is polled. It only affects the status, so a delay does no harm. */
+const configurationIntervalMs = 10_000;
+
+export const customResources: Feature = async (leading) => {
+  const { signal, caches, configuration } = leading;
+  const work = new ResourceReconciler(leading);
+  let current = configuration();
+
+  const allKeys = (): readonly string[] => [
+    clusterKey,
+    ...[...caches.podConfigs.values()].map(({ metadata }) => namespaceKey(metadata?.namespace ?? '')),
+  ];
+  function reconcileConfiguration(): ReconcileResult {
+    if (configuration() !== current) {
+      current = configuration();
+      for (const key of allKeys()) reconciler.add(key);
+    }
+    return { requeueAfterMs: configurationIntervalMs };
+  }
+
+  const reconciler = createReconciler({
+    leading,
+    workers: 2,
+    reconcile: async (key) => {
+      if (key === configurationKey) return reconcileConfiguration();
+      return await (key === clusterKey ? work.reconcileCluster() : work.reconcileNamespace(namespaceOf(key)));
+    },
+  });
+  caches.clusterConfigs.onEach(() => reconciler.add(clusterKey));
+  caches.podConfigs.onEach(({ namespace }) => reconciler.add(namespaceKey(namespace)));
+  await caches.ready(signal).catch(() => undefined);
+  await reconciler.run([...allKeys(), configurationKey]);
+};
+
+const namespaceKey = (namespace: string): string => `${podConfigKind}/${namespace}`;
+const namespaceOf = (key: string): string => key.slice(key.indexOf('/') + 1);
+
+class ResourceReconciler {
+  readonly #leading: Leading;
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+  }
+
+  async reconcileCluster(): Promise<ReconcileResult> {
+    const { log, configuration, caches } = this.#leading;
+    log.level = configuration().logLevel;
+    for (const object of caches.clusterConfigs.values()) {
+      const path = clusterConfigsPath(object.metadata?.name ?? '');
+      const findings = validateClusterConfig(object, configuration().schedulableArchitectures);
+      await this.#writeStatus({ object, kind: clusterConfigKind, path, findings });
+    }
+    return undefined;
+  }
+
+  async reconcileNamespace(namespace: string): Promise<ReconcileResult> {
+    const { caches, configuration, signal } = this.#leading;
+    const objects = [...caches.podConfigs.values(namespace)];
+    const turn = createYielder(signal);
+    const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, turn);
+    for (const object of objects) {
+      await turn();
+      const { name = '' } = object.metadata ?? {};
+      const path = podConfigsPath(namespace, name);
+      await this.#writeStatus({ object, kind: podConfigKind, path, findings: findings.get(name) ?? [] });
+    }
+    return undefined;
+  }
+
+  async #writeStatus(target: {
+    readonly object: Resource;
+    readonly kind: string;
+    readonly path: string;
+    readonly findings: readonly Finding[];
+  }): Promise<void> {
+    const { serverNow, step } = this.#leading;
+    const { object, findings } = target;
+    const status = statusFor(findings, object.metadata?.generation, object.status, serverNow());
+    if (status === undefined) return;
+    await applyStatus(this.#leading, target, status);
+    await step('resources/status-written');
+  }
+}

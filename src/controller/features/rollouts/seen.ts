@@ -1,0 +1,112 @@
+/** A rollout's workloads: their pods, how many the architecture should have, and what prevents that. */
+import { concurrently } from '../../../async/concurrently.ts';
+import type { KubeObject } from '../../../kube/api/objects.ts';
+import { printable } from '../../../names/printable.ts';
+import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
+import type { RunningPod } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { movableOf, type Movable } from './blocked.ts';
+import { isInSome, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
+import type { Progress } from './progress.ts';
+import type { WorkloadStatus } from './status.ts';
+import type { KnownVolumes } from './volumes.ts';
+
+/** Five percent of the pods are within the share, and one pod if not all are wanted. */
+const slack = 0.05;
+/** Each volume costs up to three requests to the API server. */
+const workers = 16;
+
+export interface Seen extends Movable {
+  readonly workload: RolledWorkload;
+  readonly wanted: number;
+  /** Pods on the architecture, or with successors that can be there: at most as many as the step wants. */
+  readonly possible: ReadonlySet<RolledPod>;
+}
+
+export interface LookOptions {
+  /** The older rollouts of the namespace: each pod is in one. */
+  readonly older: readonly KubeObject[];
+  readonly volumes: KnownVolumes;
+  readonly leading: Leading;
+}
+
+/** @throws KubeError */
+export async function lookAt(
+  rollout: Rollout,
+  before: Progress | undefined,
+  { older, volumes, leading }: LookOptions,
+): Promise<readonly Seen[]> {
+  const { architecture, steps } = rollout;
+  const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
+  const workloads = workloadsOf(rollout, leading.caches, isInSome(older));
+  // All at once, so that images that are not known cost one wait. Memory limits the lookups under way.
+  const all = await Promise.all(
+    workloads.map(async (workload) => {
+      const newest = newestOf(workload);
+      const movable = newest ? await movableOf(leading, newest, rollout, before?.startedAt) : {};
+      return { workload, movable };
+    }),
+  );
+  return concurrently(all, workers, async ({ workload, movable }): Promise<Seen> => {
+    const { pods } = workload;
+    const ofStep = wantedPods(step, pods.length);
+    const isOpen = movable.blocked === undefined;
+    const possible = await possibleOf(isOpen ? pods : [], ofStep, architecture, volumes);
+    const isElsewhere = isOpen && possible.size === 0 && pods.length > 0;
+    const wanted = Math.min(ofStep, possible.size);
+    const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
+    return { workload, wanted, possible, ...movable, ...blocked };
+  });
+}
+
+function newestOf({ pods }: RolledWorkload): RunningPod | undefined {
+  return pods
+    .flatMap(({ running }) => running ?? [])
+    .reduce<RunningPod | undefined>((a, b) => (a && a.createdAt >= b.createdAt ? a : b), undefined);
+}
+
+/** Reads no more volumes than are needed for `wanted` pods. */
+async function possibleOf(
+  pods: readonly RolledPod[],
+  wanted: number,
+  architecture: string,
+  volumes: KnownVolumes,
+): Promise<ReadonlySet<RolledPod>> {
+  const possible = new Set(pods.filter(({ isTarget, running }) => isTarget || !running));
+  for (const pod of pods) {
+    if (possible.size >= Math.max(1, wanted)) break;
+    if (pod.running && (await volumes.permit(pod.running, architecture))) possible.add(pod);
+  }
+  return possible;
+}
+
+/**
+ * What the step waits for in a workload.
+ * @param delay why pods that are not there are not moved now
+ * @returns `undefined`: enough pods are on the architecture, and as many of them are ready as of the others
+ */
+export function heldBy({ workload: { pods }, wanted, blocked }: Seen, delay: string): string | undefined {
+  if (blocked !== undefined) return undefined;
+  const targets = pods.filter(({ isTarget }) => isTarget);
+  const others = pods.filter(({ isTarget }) => !isTarget);
+  const least = wanted > 1 && wanted < pods.length ? 1 : 0;
+  const missing = Math.max(least, Math.floor(pods.length * slack));
+  const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
+  const enough = wanted - missing;
+  if (targets.length < enough) return `${targets.length} of ${wanted} pods are there; ${delay}`;
+  const ready = targets.filter((pod) => pod.ready).length;
+  const enoughReady = Math.ceil(enough * readyOthers);
+  if (ready >= enoughReady) return undefined;
+  const waiting = targets.find((pod) => !pod.ready);
+  const why = waiting?.running ? 'is not ready' : 'has no node';
+  return `${ready} of ${targets.length} pods there are ready, the step needs ${enoughReady}: ${printable(waiting?.name ?? '', 100)} ${why}`;
+}
+
+/** @param held what holds its pods; `undefined`: nothing */
+export function statusOf({ workload: { name, pods }, wanted, ...seen }: Seen, held?: string): WorkloadStatus {
+  const targets = pods.filter(({ isTarget }) => isTarget);
+  const ready = targets.filter((pod) => pod.ready).length;
+  const blocked = seen.blocked ?? held;
+  const counts = { name, pods: pods.length, moved: targets.length, ready, wanted };
+  return { ...counts, ...(blocked !== undefined && { blocked }) };
+}

@@ -1,0 +1,123 @@
+/**
+ * Chooses for each new pod of a rollout whether it goes to the architecture. Only the leader chooses, while
+ * the pod is gated: webhooks that counted alone would each move a pod where one is wanted.
+ *
+ * It counts pods of one ReplicaSet or StatefulSet: old pods of a rolling update do not count for new ones.
+ */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import type { Clock } from '../../../async/clock.ts';
+import type { Pod } from '../../../kube/api/objects.ts';
+import type { ChosenSide } from '../../../placement/decision.ts';
+import type { RolloutPolicy } from '../../../policy/effective/policy.ts';
+import { readRollout, wantedPods } from '../../../policy/resources/rollout.ts';
+import type { Caches } from '../../state/caches.ts';
+import { controllerOf } from '../../pods/workload.ts';
+import { podsIn } from './pods.ts';
+import { readProgress } from './status.ts';
+
+export interface SharesOptions {
+  readonly caches: Caches;
+  readonly clock: Clock;
+  /** Whether the volumes of a pod can be used on an architecture. */
+  readonly permitsVolumes: (pod: Pod, architecture: string) => Promise<boolean>;
+}
+
+/** Thousands of pods of one burst must not count all pods of the cluster thousands of times. */
+const countedMs = 200;
+/** The caches show a chosen pod within a second; one that they never show was deleted. */
+const rememberedMs = 30_000;
+/** Pods without and with a node are two watches. */
+const betweenWatchesMs = 1000;
+/** Pods of one burst. */
+const maxRemembered = 20_000;
+
+interface Chosen {
+  /** Uid. */
+  readonly owner: string;
+  readonly isTarget: boolean;
+  readonly at: number;
+  /** From then on a count without it means that it is gone. */
+  countedFrom?: number;
+}
+
+interface Counted {
+  readonly at: number;
+  readonly uids: ReadonlySet<string>;
+  /** By uid of the owner. */
+  readonly owners: ReadonlyMap<string, { readonly total: number; readonly targets: number }>;
+}
+
+export class RolloutShares {
+  readonly #options: SharesOptions;
+  /** By uid of the pod: choices that the caches do not show yet. */
+  readonly #chosen = new BoundedMap<string, Chosen>(maxRemembered);
+  /** By namespace and architecture. */
+  readonly #counted = new BoundedMap<string, Counted>(1000);
+
+  constructor(options: SharesOptions) {
+    this.#options = options;
+    const { runningPods, waitingPods } = options.caches;
+    runningPods.onEach(({ object, previous }) => this.#seen((object ?? previous)?.uid, 0));
+    waitingPods.onEach(({ object, previous }) => {
+      if (object === undefined) this.#seen(previous?.pod.metadata?.uid, betweenWatchesMs);
+    });
+  }
+
+  #seen(uid = '', afterMs: number): void {
+    const chosen = this.#chosen.peek(uid);
+    if (chosen) chosen.countedFrom ??= this.#options.clock.monotonic() + afterMs;
+  }
+
+  /** The same answer for the same pod. @throws KubeError if its volumes cannot be read */
+  async choose(pod: Pod, { name, architecture }: RolloutPolicy): Promise<ChosenSide> {
+    const { namespace = '', uid = '' } = pod.metadata ?? {};
+    const owner = controllerOf(pod);
+    const object = this.#options.caches.rollouts.get(namespace, name);
+    const { rollout } = object ? readRollout(object) : {};
+    const progress = object && readProgress(object);
+    const step = rollout?.steps[progress?.step ?? 0];
+    if (owner === undefined || step === undefined) return 'Other';
+    // Nothing is awaited between the count and the choice.
+    const isPossible = await this.#options.permitsVolumes(pod, architecture);
+    const known = this.#chosen.get(uid);
+    if (known) return known.isTarget ? 'Target' : 'Other';
+    const { total, targets } = this.#countOf(namespace, owner.uid, architecture);
+    const isTarget = isPossible && targets < wantedPods(step, total + 1);
+    this.#chosen.set(uid, { owner: owner.uid, isTarget, at: this.#options.clock.monotonic() });
+    return isTarget ? 'Target' : 'Other';
+  }
+
+  #countOf(namespace: string, ownerUid: string, architecture: string) {
+    const now = this.#options.clock.monotonic();
+    const { at: countedAt, uids, owners } = this.#count(namespace, architecture, now);
+    let { total, targets } = owners.get(ownerUid) ?? { total: 0, targets: 0 };
+    for (const [uid, { owner, isTarget, at, countedFrom = Infinity }] of this.#chosen) {
+      if (countedAt > countedFrom || now - at > rememberedMs) this.#chosen.delete(uid);
+      else if (owner === ownerUid && !uids.has(uid)) {
+        total += 1;
+        if (isTarget) targets += 1;
+      }
+    }
+    return { total, targets };
+  }
+
+  #count(namespace: string, architecture: string, now: number): Counted {
+    const key = `${namespace}/${architecture}`;
+    const last = this.#counted.get(key);
+    if (last && now - last.at < countedMs) return last;
+    const uids = new Set<string>();
+    const owners = new Map<string, { total: number; targets: number }>();
+    for (const { deleting, record, pod, architecture: of } of podsIn(namespace, this.#options.caches)) {
+      const { uid, owner } = pod;
+      uids.add(uid);
+      if (deleting) continue;
+      const count = owners.get(owner.uid) ?? { total: 0, targets: 0 };
+      owners.set(owner.uid, count);
+      count.total += 1;
+      if (pod.running ? of === architecture : record?.side === 'Target') count.targets += 1;
+    }
+    const counted = { at: now, uids, owners };
+    this.#counted.set(key, counted);
+    return counted;
+  }
+}

@@ -1,0 +1,140 @@
+/** The status of a rollout: how far it is, what runs where, and what cannot be moved. */
+import { isDeepStrictEqual } from 'node:util';
+import type { KubeObject } from '../../../kube/api/objects.ts';
+import { timeText } from '../../../kube/events/event.ts';
+import { isRecord } from '../../../names/values.ts';
+import { printable } from '../../../names/printable.ts';
+import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
+import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
+import { timeOf } from '../../state/cached.ts';
+import { conditionsFor, type Condition, type Finding } from '../../write/conditions.ts';
+import { phases, retryAt, type Phase, type Progress } from './progress.ts';
+
+/** Enough for a namespace, and a status of 30 KB. */
+const maxWorkloads = 100;
+
+export interface WorkloadStatus {
+  /** `Deployment/web` */
+  readonly name: string;
+  readonly pods: number;
+  /** Pods on the architecture, and how many of them are ready. */
+  readonly moved: number;
+  readonly ready: number;
+  /** Target of this step. */
+  readonly wanted: number;
+  /** Why it cannot be moved, or what holds its pods. */
+  readonly blocked?: string;
+}
+
+export interface RolloutStatus {
+  readonly observedGeneration?: number;
+  readonly phase: Phase;
+  readonly newPods?: NewPods;
+  readonly message: string;
+  readonly step: number;
+  readonly share: string;
+  readonly attempt: number;
+  readonly startedAt: string;
+  readonly reachedAt?: string;
+  readonly endedAt?: string;
+  readonly retryAt?: string;
+  readonly pods: number;
+  readonly moved: number;
+  readonly workloads: readonly WorkloadStatus[];
+  readonly conditions: readonly Condition[];
+}
+
+/** `undefined`: it has not begun. Only the controller may write it, so a wrong field counts as none. */
+export function readProgress(object: KubeObject & { readonly status?: unknown }): Progress | undefined {
+  const { status } = object;
+  if (!isRecord(status)) return undefined;
+  const phase = phases.find((each) => each === status['phase']);
+  const numberOf = (key: string): number => (typeof status[key] === 'number' ? status[key] : 0);
+  const at = (key: string): number | undefined => {
+    const text = status[key];
+    return timeOf(typeof text === 'string' ? text : undefined) || undefined;
+  };
+  const startedAt = at('startedAt');
+  if (phase === undefined || startedAt === undefined) return undefined;
+  return {
+    phase,
+    newPods: newPodsValues.find((each) => each === status['newPods']),
+    step: numberOf('step'),
+    attempt: numberOf('attempt'),
+    startedAt,
+    reachedAt: at('reachedAt'),
+    endedAt: at('endedAt'),
+    message: typeof status['message'] === 'string' ? status['message'] : '',
+  };
+}
+
+/** @returns `undefined`: the object has this status already */
+export function rolloutStatus(
+  rollout: Rollout,
+  progress: Progress,
+  workloads: readonly WorkloadStatus[],
+  object: KubeObject & { readonly status?: unknown },
+  now: number,
+): RolloutStatus | undefined {
+  const present = (isRecord(object.status) ? object.status : undefined) as RolloutStatus | undefined;
+  const { phase, newPods, step, attempt, startedAt, reachedAt, endedAt } = progress;
+  const generation = object.metadata?.generation;
+  const message = printable(progress.message, 1024);
+  const retry = retryAt(rollout, progress);
+  const wanted: RolloutStatus = {
+    ...(generation !== undefined && { observedGeneration: generation }),
+    phase,
+    ...(newPods && { newPods }),
+    message,
+    step,
+    share: shareOf(rollout, progress),
+    attempt,
+    startedAt: timeText(startedAt),
+    ...(reachedAt !== undefined && { reachedAt: timeText(reachedAt) }),
+    ...(endedAt !== undefined && { endedAt: timeText(endedAt) }),
+    ...(retry !== undefined && { retryAt: timeText(retry) }),
+    pods: workloads.reduce((sum, { pods }) => sum + pods, 0),
+    moved: workloads.reduce((sum, { moved }) => sum + moved, 0),
+    workloads: workloads.slice(0, maxWorkloads),
+    conditions: conditionsFor(findingsOf(progress, message), generation, present?.conditions, now),
+  };
+  return isDeepStrictEqual(wanted, present) ? undefined : wanted;
+}
+
+export function invalidStatus(
+  problems: readonly string[],
+  object: KubeObject & { readonly status?: unknown },
+  now: number,
+): object | undefined {
+  const present = (isRecord(object.status) ? object.status : undefined) as RolloutStatus | undefined;
+  const message = printable(`it is left out: ${problems.join('; ')}`, 1024);
+  const finding: Finding = { type: 'Available', status: 'False', reason: 'Invalid', message };
+  const conditions = conditionsFor([finding], object.metadata?.generation, present?.conditions, now);
+  const wanted = { message, conditions };
+  return isDeepStrictEqual(wanted, present) ? undefined : wanted;
+}
+
+function shareOf({ steps }: Rollout, { phase, step }: Progress): string {
+  if (phase === 'RolledBack' || phase === 'Aborted') return '0%';
+  return formatStep(steps[step] ?? { percent: 100 });
+}
+
+function findingsOf({ phase, held }: Progress, message: string): readonly Finding[] {
+  const isEnded = phase === 'RolledBack' || phase === 'Aborted';
+  const isMoving = phase === 'Progressing' || phase === 'Paused';
+  return [
+    { type: 'Available', status: 'True', reason: 'InForce', message: '' },
+    {
+      type: 'Progressing',
+      status: isMoving ? 'True' : 'False',
+      reason: held === undefined ? phase : 'Held',
+      message,
+    },
+    {
+      type: 'Degraded',
+      status: isEnded ? 'True' : 'False',
+      reason: isEnded ? phase : 'AsWritten',
+      message: isEnded ? message : '',
+    },
+  ];
+}

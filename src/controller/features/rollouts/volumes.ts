@@ -1,0 +1,110 @@
+/** Whether a pod's volumes can attach on an architecture: a zonal disk needs such a node in its zone. */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import type { Clock } from '../../../async/clock.ts';
+import { isCode } from '../../../kube/api/errors.ts';
+import type { KubeObject, NodeSelectorTerm, Pod } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import type { Caches } from '../../state/caches.ts';
+import { claimsOf, type RunningPod } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { hasChosenNode, selectorsOf, takesPods } from '../../pods/chosen-nodes.ts';
+
+interface Claim extends KubeObject {
+  readonly spec?: { readonly volumeName?: string };
+}
+
+interface Volume extends KubeObject {
+  readonly spec?: {
+    readonly nodeAffinity?: {
+      readonly required?: { readonly nodeSelectorTerms?: readonly NodeSelectorTerm[] };
+    };
+  };
+}
+
+type Reader = Pick<Leading, 'client' | 'signal'> & { readonly caches: Pick<Caches, 'nodes'> };
+
+/** Rollouts look every few seconds, and each claim costs three requests. */
+const rememberedMs = 10 * 60_000;
+const maxRemembered = 5000;
+
+/** Whether the volumes of pods that run let their successors run on an architecture. */
+export class KnownVolumes {
+  readonly #reader: Reader & { readonly clock: Clock };
+  readonly #known = new BoundedMap<string, { readonly at: number; readonly permits: boolean }>(maxRemembered);
+
+  constructor(reader: Reader & { readonly clock: Clock }) {
+    this.#reader = reader;
+  }
+
+  /** @throws KubeError if there is no answer */
+  async permit({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) {
+    if (!areReal(claims)) return false;
+    for (const claim of claims) if (!(await this.#permitClaim(namespace, claim, architecture))) return false;
+    return true;
+  }
+
+  async #permitClaim(namespace: string, claim: string, architecture: string): Promise<boolean> {
+    const key = [namespace, architecture, claim].join('/');
+    const now = this.#reader.clock.monotonic();
+    const known = this.#known.get(key);
+    if (known && now - known.at < rememberedMs) return known.permits;
+    const permits = await permitsClaims(namespace, [claim], architecture, this.#reader);
+    this.#known.set(key, { at: now, permits });
+    return permits;
+  }
+}
+
+/** @throws KubeError if there is no answer */
+export function permitsVolumes(pod: Pod, architecture: string, reader: Reader): Promise<boolean> {
+  return permitsClaims(pod.metadata?.namespace ?? '', claimsOf(pod.spec), architecture, reader);
+}
+
+/**
+ * More disks than a node takes (GCE: 127, Azure: 64). A pod can name ten thousand claims of three requests
+ * each, with names of any length (kubernetes `validatePersistentClaimVolumeSource`).
+ */
+const maxClaims = 128;
+const maxNameLength = 253;
+
+function areReal(claims: readonly string[]): boolean {
+  return claims.length <= maxClaims && claims.every(({ length }) => length <= maxNameLength);
+}
+
+/** A claim without a volume gets one where the pod runs. */
+async function permitsClaims(
+  namespace: string,
+  claims: readonly string[],
+  architecture: string,
+  reader: Reader,
+): Promise<boolean> {
+  if (claims.length === 0) return true;
+  if (!areReal(claims)) return false;
+  const nodes = [...reader.caches.nodes.values()].filter(
+    (node) => node.architecture === architecture && takesPods(node),
+  );
+  const names = new Set(nodes.map(({ name }) => name));
+  for (const claim of claims) if (!(await isAttachable(namespace, claim, names, reader))) return false;
+  return true;
+}
+
+async function isAttachable(
+  namespace: string,
+  claimName: string,
+  nodes: ReadonlySet<string>,
+  { client, signal }: Reader,
+): Promise<boolean> {
+  try {
+    const claim = await client.get<Claim>(paths.persistentVolumeClaims(namespace, claimName), { signal });
+    const volumeName = claim.spec?.volumeName;
+    if (!volumeName) return true;
+    const volume = await client.get<Volume>(paths.persistentVolumes(volumeName), { signal });
+    const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms;
+    if (terms === undefined) return true;
+    return await hasChosenNode(nodes, selectorsOf({ nodeSelector: {}, terms }), { client, signal });
+  } catch (error) {
+    // The claim comes later, or the right to read it was not given.
+    if (isCode(error, 'not-found')) return true;
+    if (isCode(error, 'forbidden')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Gauges of what runs: how much of a cluster could move to another architecture. Sends no registry requests:
+ * image facts come from the cache, which learns now and then what the agents have. An image that was pulled
+ * before archwright was installed, or with a pull secret, is unknown until a pod with it is created.
+ */
+import type { ImageFacts } from '../../../images/facts/facts.ts';
+import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
+import { countedArchitectures } from '../../../names/architecture.ts';
+import type { Gauge, Metrics } from '../../../telemetry/metrics.ts';
+import type { Feature, Leading } from '../../lead/leading.ts';
+import { reconcileAll } from '../../lead/reconciler.ts';
+import { runningImages, runningImagesUnknown, runningPods, systems, variants } from './metrics.ts';
+import { messageOf } from '../../../names/printable.ts';
+
+const resyncMs = 60_000;
+/** The agents are queried in one of so many rounds. */
+const roundsPerLook = 10;
+const lookMs = 30_000;
+
+type Platform = ImageFacts['platforms'][number];
+
+export const countRunningImages: Feature = async (leading) => {
+  const counter = new RunningImages(leading);
+  // Not before the caches are complete: without their nodes, pods would count for a wrong architecture.
+  await reconcileAll(leading, () => counter.reconcile(), resyncMs);
+  counter.clear();
+};
+
+class RunningImages {
+  readonly #leading: Leading;
+  readonly #parse = createReferenceCache();
+  readonly #images: ReadonlyMap<string, Gauge>;
+  readonly #unknown: Gauge;
+  readonly #pods: ReadonlyMap<string, Gauge>;
+  #round = 0;
+
+  constructor(leading: Leading) {
+    const { metrics } = leading;
+    this.#leading = leading;
+    this.#images = imageGauges(metrics);
+    this.#unknown = metrics.gauge(runningImagesUnknown);
+    this.#pods = new Map(
+      countedArchitectures.map((architecture) => [
+        architecture,
+        metrics.gauge(runningPods, { architecture }),
+      ]),
+    );
+  }
+
+  async reconcile(): Promise<void> {
+    if (!this.#leading.configuration().runningImagesMetric) return;
+    this.#show();
+    if (this.#round++ % roundsPerLook === 0) {
+      await this.#learnFromAgents();
+      this.#show();
+    }
+  }
+
+  /** The next leader counts; two replicas must not both show the same pods. */
+  clear(): void {
+    for (const gauge of [...this.#images.values(), ...this.#pods.values(), this.#unknown]) gauge.set(0);
+  }
+
+  #show(): void {
+    const { runningPods: all, nodes } = this.#leading.caches;
+    const running = [...all.values()].filter(({ phase }) => phase === 'Running');
+    const architectureOf = (node: string): string => nodes.get('', node)?.architecture ?? 'other';
+    showCounts(
+      this.#pods,
+      Map.groupBy(running, ({ node }) => listed(architectureOf(node), countedArchitectures)),
+    );
+    const images = new Set(running.flatMap((pod) => pod.images.map(({ image }) => image)));
+    const facts = [...images].map((image) => this.#factsOf(image));
+    const known = facts.filter((each) => each !== undefined);
+    // An image counts once for a platform.
+    const platforms = known.flatMap((each) => [...new Set(each.platforms.map(keyOf))]);
+    showCounts(
+      this.#images,
+      Map.groupBy(platforms, (key) => key),
+    );
+    this.#unknown.set(facts.length - known.length);
+  }
+
+  #factsOf(image: string): ImageFacts | undefined {
+    const reference = validReference(image, this.#parse);
+    const ofAnyAge = { maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials: [] };
+    return reference && this.#leading.cache.lastKnown({ image, reference, ...ofAnyAge });
+  }
+
+  /** Agents that do not answer are queried again later; the cache suffices until then. */
+  async #learnFromAgents(): Promise<void> {
+    const { fleet, cache, signal, log } = this.#leading;
+    if (fleet === undefined) return;
+    try {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(lookMs)]);
+      await fleet.readShared((facts) => cache.learn(facts), limit);
+    } catch (error) {
+      if (signal.aborted) return;
+      log.debug({ error: messageOf(error) }, 'the agents did not list their image facts');
+    }
+  }
+}
+
+function imageGauges(metrics: Metrics): ReadonlyMap<string, Gauge> {
+  const platforms = systems.flatMap((os) =>
+    countedArchitectures.flatMap((architecture) =>
+      variants.map((variant) => ({ os, architecture, variant })),
+    ),
+  );
+  return new Map(platforms.map((each) => [keyOf(each), metrics.gauge(runningImages, each)]));
+}
+
+function keyOf({ os, architecture, variant }: Platform): string {
+  return `${listed(os, systems)}/${listed(architecture, countedArchitectures)}/${listed(variant || 'none', variants)}`;
+}
+
+function listed(value: string, values: readonly string[]): string {
+  return values.includes(value) ? value : 'other';
+}
+
+function showCounts(
+  gauges: ReadonlyMap<string, Gauge>,
+  groups: ReadonlyMap<string, readonly unknown[]>,
+): void {
+  for (const [key, gauge] of gauges) gauge.set(groups.get(key)?.length ?? 0);
+}

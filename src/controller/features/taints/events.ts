@@ -1,0 +1,89 @@
+/** Reports blocked taints and refused tolerations: an event and a log line, repeated while they last. */
+import type { ObjectReference } from '../../../kube/events/event.ts';
+import type { Taint } from '../../../kube/api/objects.ts';
+import { printable } from '../../../names/printable.ts';
+import type { RunningPod } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { Repeats } from '../../report/repeats.ts';
+import { daemonSetApiVersion, podReference, referenceOf } from '../../pods/workload.ts';
+import type { BlockingDaemonSet } from './blockers.ts';
+
+export type Blocker =
+  | {
+      readonly reason: 'pods';
+      readonly taint: Taint;
+      readonly pod: RunningPod;
+      readonly why: string;
+      /** Whether nodes have the taint already, so that it does not wait for the pod. */
+      readonly established: boolean;
+    }
+  | { readonly reason: 'daemonsets'; readonly taint: Taint; readonly daemonSet: BlockingDaemonSet }
+  | { readonly reason: 'no-other-node'; readonly taint: Taint; readonly pod: RunningPod };
+
+export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
+
+/** The first ones are enough. */
+const maxReported = 50;
+
+export class TaintEvents {
+  readonly #leading: Leading;
+  readonly #repeats: Repeats;
+
+  constructor(leading: Leading) {
+    this.#leading = leading;
+    this.#repeats = new Repeats(leading.clock);
+  }
+
+  record(blockers: readonly Blocker[]): void {
+    const troubles = blockers.slice(0, maxReported).map((blocker) => {
+      const about = objectOf(blocker);
+      const { key, value = '' } = blocker.taint;
+      return [`${blocker.reason} ${about.uid ?? ''} ${key} ${value}`, { blocker, about }] as const;
+    });
+    for (const { blocker, about } of this.#repeats.due(troubles)) this.#report(blocker, about);
+  }
+
+  #report(blocker: Blocker, about: ObjectReference): void {
+    const { events, log } = this.#leading;
+    const message = messageOf(blocker);
+    const isBlocked = blocker.reason !== 'pods' || !blocker.established;
+    const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';
+    events.record(about, { type: 'Warning', reason, message });
+    const { kind, namespace, name } = about;
+    const what = isBlocked ? 'a taint is blocked' : 'a pod could not be given the toleration of a taint';
+    log.warn({ kind, namespace, name, reason: blocker.reason, message }, what);
+  }
+}
+
+function objectOf(blocker: Blocker): ObjectReference {
+  if (blocker.reason === 'daemonsets')
+    return referenceOf(blocker.daemonSet.namespace, blocker.daemonSet.owner);
+  return podReference(blocker.pod);
+}
+
+function messageOf(blocker: Blocker): string {
+  const { key, value = '', effect } = blocker.taint;
+  const blocked = `The nodes of ${value} do not get their taint ${key}=${value}:${effect}`;
+  if (blocker.reason === 'pods') {
+    const advice = 'Delete it, or label it arch.example/placement=disabled.';
+    const why = `this pod could not be given the toleration: ${printable(blocker.why, 300)}`;
+    if (!blocker.established) return `${blocked}: ${why}. ${advice}`;
+    return (
+      `The nodes of ${value} have their taint ${key}=${value}:${effect}, but ${why}. It goes on running, but autoscalers and ` +
+      `deschedulers may find it in the wrong place. ${advice}`
+    );
+  }
+  if (blocker.reason === 'daemonsets') {
+    const message = `${blocked}: this DaemonSet runs there and does not tolerate it, so no new pod of it would start there.`;
+    if (blocker.daemonSet.owner.apiVersion !== daemonSetApiVersion)
+      return `${message} Add the toleration to its template.`;
+    return (
+      `${message} Restart it (kubectl rollout restart), then archwright adds the toleration. ` +
+      'If archwright skips the namespace, add the toleration yourself.'
+    );
+  }
+  return (
+    `${blocked}: archwright skips this pod, so its successor would not tolerate the taint, and no other node would take it. ` +
+    "Add the toleration to its workload's template, or leave an architecture without taint."
+  );
+}

@@ -1,0 +1,99 @@
+/** Compares webhook configuration, file, Secret and webhooks, and makes at most one change. */
+import type { LiveContent } from '../../../files/live.ts';
+import { ignoring, isCode } from '../../../kube/api/errors.ts';
+import type { Secret } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import type { Leading } from '../../lead/leading.ts';
+import { readCaBundle, type WebhookConfiguration } from '../../state/ca-bundle.ts';
+import { decideWebhooks } from './decide.ts';
+import type { Endpoints } from './endpoints.ts';
+import { showState } from './metrics.ts';
+import { withToken, type PathSecret } from './path-secret.ts';
+import { createProbe } from './probes.ts';
+import type { Webhook } from '../../state/webhooks-file.ts';
+import { Writer } from './write.ts';
+import { messageOf } from '../../../names/printable.ts';
+
+/** Pauses for changes that no watch reports. */
+const pauses = {
+  settled: 5 * 60_000,
+  /** A webhook does not answer, or an old authority or path is still in use. */
+  unsettled: 2000,
+};
+
+interface WebhookConfigurationParts {
+  readonly name: string;
+  /** Path of the Secret of the webhook's certificate, with the authorities for `caBundle`. */
+  readonly secretPath: string;
+  readonly file: LiveContent<readonly Webhook[]>;
+  readonly endpoints: Endpoints;
+  /** Makes the path unguessable; `undefined`: the paths are those of the file. */
+  readonly pathSecret: PathSecret | undefined;
+}
+
+export class WebhookConfigurationReconciler {
+  readonly #leading: Leading;
+  readonly #parts: WebhookConfigurationParts;
+  readonly #writer: Writer;
+  readonly #show: ReturnType<typeof showState>;
+
+  constructor(leading: Leading, parts: WebhookConfigurationParts) {
+    this.#leading = leading;
+    this.#parts = parts;
+    this.#writer = new Writer(leading, parts.name);
+    this.#show = showState(leading, parts.name);
+  }
+
+  /** @returns whether anything had to be written, and when to look again, milliseconds from now */
+  async reconcile(signal: AbortSignal): Promise<{ readonly wrote: boolean; readonly nextMs: number }> {
+    try {
+      return await this.#reconcile(signal);
+    } catch (error) {
+      // After a conflict, the retry reads the object again.
+      if (!signal.aborted && !isCode(error, 'conflict')) this.#show('failed', { problem: messageOf(error) });
+      throw error;
+    }
+  }
+
+  async #reconcile(signal: AbortSignal) {
+    const unchanged = { wrote: false, nextMs: pauses.settled };
+    const { name, secretPath, file, endpoints, pathSecret } = this.#parts;
+    const path = paths.mutatingWebhookConfigurations(name);
+    const found = await this.#find<WebhookConfiguration>(path, signal);
+    const actual = found?.webhooks ?? [];
+    // First: webhooks start when the Secret is there.
+    const secretPart = await pathSecret?.reconcile(actual);
+    if (found === undefined) {
+      this.#show('missing');
+      return unchanged;
+    }
+    const inFile = file.current();
+    if (inFile === undefined) {
+      this.#show('no-file', { problem: file.problem()?.message });
+      return unchanged;
+    }
+    const wanted = secretPart ? inFile.map((each) => withToken(each, secretPart.token)) : inFile;
+    const secret = await this.#find<Secret>(secretPath, signal);
+    const bundle = readCaBundle(secret?.data?.['ca.crt']);
+    if (bundle === undefined) {
+      this.#show('no-authority');
+      return unchanged;
+    }
+    endpoints.keep(wanted.map(({ clientConfig }) => clientConfig));
+    const probe = createProbe(endpoints, bundle, signal);
+    const decided = await decideWebhooks({ wanted, actual, bundle, probe, now: this.#leading.serverNow() });
+    // An aborted probe has no result.
+    signal.throwIfAborted();
+    const wrote = await this.#writer.write(found, decided.webhooks);
+    const { waiting, reason, extra, moving } = decided;
+    if (waiting.length > 0) this.#show('waiting', { webhooks: waiting, reason });
+    else this.#show('in-force');
+
+    const pauseMs = waiting.length > 0 || extra || moving ? pauses.unsettled : pauses.settled;
+    return { wrote, nextMs: Math.min(pauseMs, secretPart?.nextMs ?? Infinity) };
+  }
+
+  #find<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
+    return ignoring('not-found', this.#leading.client.get<T>(path, { signal }));
+  }
+}

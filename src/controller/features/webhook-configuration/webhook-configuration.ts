@@ -1,0 +1,74 @@
+/**
+ * Keeps the MutatingWebhookConfiguration up to date while this replica leads: its webhooks follow the file,
+ * once they answer; its `caBundle` follows the Secret of the webhook's certificate. Only the chart creates
+ * the object (empty) and removes it.
+ *
+ * - `webhooks-file.ts`: the wanted webhooks. `ca-bundle.ts`: the authorities that the API server trusts.
+ * - `endpoints.ts`, `probes.ts`: where the webhooks are, and whether they answer.
+ * - `path-secret.ts`: the part of the path by which the webhook recognizes the API server.
+ * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all, one change at most.
+ *
+ * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
+ */
+import { dirname } from 'node:path';
+import { liveContent } from '../../../files/live.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { watchNamed } from '../../../kube/watch/reflector.ts';
+import type { Feature } from '../../lead/leading.ts';
+import { createReconciler, createWritePause } from '../../lead/reconciler.ts';
+import { Endpoints } from './endpoints.ts';
+import { PathSecret } from './path-secret.ts';
+import { WebhookConfigurationReconciler } from './reconcile.ts';
+import { readWebhooksFile } from '../../state/webhooks-file.ts';
+
+const key = 'webhook-configuration';
+
+/**
+ * Keeps the configuration while this replica leads, if the settings name one.
+ * @param pollMs how often the file is read again, whatever its directory reports
+ */
+export function webhookConfiguration(pollMs?: number): Feature {
+  return async (leading) => {
+    const { client, namespace, clock, log, configuration } = leading;
+    const { webhookConfiguration: name, webhooksFile, webhookTlsSecret, webhookPathSecret } = configuration();
+    if (name === undefined || webhooksFile === undefined) return;
+    const pauseAfterWrite = createWritePause(clock);
+    const reconciler = createReconciler({
+      leading,
+      inRounds: true,
+      reconcile: async (_, stopping) => {
+        const { wrote, nextMs } = await work.reconcile(stopping);
+        if (wrote) await pauseAfterWrite(stopping);
+        return { requeueAfterMs: nextMs };
+      },
+    });
+    const onChange = (): void => reconciler.add(key);
+    const file = await liveContent({
+      dirs: [dirname(webhooksFile)],
+      read: () => readWebhooksFile(webhooksFile),
+      fingerprint: (webhooks) => JSON.stringify(webhooks),
+      onChange,
+      onProblem: ({ message }) =>
+        log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
+      pollMs,
+      log,
+    });
+    const common = { client, log, clock, onChange };
+    const endpoints = new Endpoints(common);
+    const secretPath = paths.secrets(namespace, webhookTlsSecret);
+    const pathSecret =
+      webhookPathSecret === undefined ? undefined : new PathSecret(leading, webhookPathSecret);
+    const parts = { name, secretPath, file, endpoints, pathSecret };
+    const work = new WebhookConfigurationReconciler(leading, parts);
+    const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
+    const trim = (): true => true;
+    const watches = [
+      watchNamed({ ...common, trim, path: paths.mutatingWebhookConfigurations(), name }),
+      ...secrets.map((each) => watchNamed({ ...common, trim, path: paths.secrets(namespace), name: each })),
+    ];
+    await reconciler.run([key]);
+    for (const each of watches) each.stop();
+    endpoints.keep([]);
+    await file.close();
+  };
+}

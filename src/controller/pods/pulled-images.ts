@@ -1,0 +1,65 @@
+/** Images that a running pod pulled, and their facts with the pod's credentials. */
+import type { FactsByImage, FactsRequest } from '../../cluster/facts-of-pod.ts';
+import { serviceAccountOf } from '../../credentials/credential.ts';
+import type { ImageRequest } from '../../images/facts/facts.ts';
+import type { ImageUse } from '../../placement/pod/images.ts';
+import type { RunningContainer, RunningPod } from '../state/cached.ts';
+import type { Leading } from '../lead/leading.ts';
+
+/** No user waits for the answer. */
+const usualBudgetMs = 5_000;
+
+/** @param limits `budgetMs`: the longest wait. Default: 5 s. */
+export function factsOf(
+  { factsOfPod }: Leading,
+  { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
+  uses: readonly ImageUse[],
+  limits: Partial<Pick<FactsRequest, 'budgetMs' | 'maxAgeMs'>> = {},
+): Promise<FactsByImage> {
+  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
+  const pullSecrets = { names };
+  return factsOfPod({ uses, namespace, pullSecrets, serviceAccount, budgetMs: usualBudgetMs, ...limits });
+}
+
+/**
+ * The request for one image.
+ * @throws InvalidReference
+ * @throws CredentialError for a malformed pull secret
+ * @throws the reason of `signal` if it aborts first
+ */
+export async function requestOfPod(
+  { pullSecrets, requestOf }: Pick<Leading, 'pullSecrets' | 'requestOf'>,
+  { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
+  image: string,
+  signal: AbortSignal,
+): Promise<ImageRequest> {
+  const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
+  const request = requestOf(image, 'IfNotPresent', { namespace, serviceAccount });
+  const source = await pullSecrets.source(namespace, { names }, signal);
+  return { ...request, pullCredentials: await source.lookup(request.reference.repository) };
+}
+
+/** A reference by digest, for a lookup of facts. */
+export function useOf(reference: string): ImageUse {
+  return { image: reference, usedBy: [], pullPolicy: 'IfNotPresent', volumeOnly: false };
+}
+
+/** Whether a container of the pod has this image, as the pod writes it. */
+export function usesImage({ images }: RunningPod, { name }: RunningContainer, image: string): boolean {
+  return images.some((each) => each.usedBy === name && each.image === image);
+}
+
+/** References by digest that the containers with an image pulled. */
+export function pulledReferences(pod: RunningPod, image: string): readonly string[] {
+  const references = pod.containers
+    .filter((container) => usesImage(pod, container, image))
+    .map(({ imageID }) => withoutScheme(imageID));
+  return [...new Set(references.filter((reference) => byDigest.test(reference)))];
+}
+
+export const byDigest = /@sha256:[0-9a-f]{64}$/u;
+
+/** Some runtimes write `docker-pullable://` in front. */
+export function withoutScheme(imageID: string): string {
+  return imageID.replace(/^[a-z-]+:\/\//u, '');
+}

@@ -1,0 +1,205 @@
+/** Cached fields of nodes, namespaces, and pods with a node. */
+import { architectureOf, classify } from '../../nodes/classify.ts';
+import { pooledNode } from '../../cluster/node-hostnames.ts';
+import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
+import type {
+  ContainerStatus,
+  KubeObject,
+  Node,
+  ObjectMeta,
+  OwnerReference,
+  PodSpec,
+  PodWithStatus,
+  Taint,
+  WithConditions,
+} from '../../kube/api/objects.ts';
+import { keys } from '../../names/keys.ts';
+import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
+import { controllerOf } from '../pods/workload.ts';
+import type { Share } from './sharing.ts';
+
+export type CachedNode = Readonly<ReturnType<typeof trimNode>>;
+export type CachedNamespace = Readonly<ReturnType<typeof trimNamespace>>;
+export type RunningPod = Readonly<NonNullable<ReturnType<typeof trimRunningPod>>>;
+export type RunningContainer = Readonly<ReturnType<typeof containerOf>>;
+/** How a pod chooses among nodes: one of the terms of its required affinity has to match. */
+export type NodeChoice = NonNullable<ReturnType<typeof choiceOf>>;
+
+/** Node annotation: the key of our taint. */
+export const taintAnnotation = 'arch.example/taint';
+
+/** Ours, the kubelet's mark of a mirror pod, and the deletion cost. Others hold whole manifests. */
+const kept =
+  /^arch\.example\/|^kubernetes\.io\/config\.mirror$|^controller\.kubernetes\.io\/pod-deletion-cost$/u;
+
+/** A longer record counts as absent. */
+const maxAnnotationLength = 32_768;
+
+/** The annotations that decisions look at; `undefined` if there are none. */
+export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectMeta['annotations'] {
+  const entries = Object.entries(annotations ?? {}).filter(
+    ([key, value]) => kept.test(key) && value.length <= maxAnnotationLength,
+  );
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+/** An RFC 3339 time of the API server's clock, in milliseconds since 1970; 0 if missing or invalid. */
+export function timeOf(text: string | undefined): number {
+  return Date.parse(text ?? '') || 0;
+}
+
+export function isReady(status: WithConditions | undefined): boolean {
+  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
+}
+
+function changeOf(status: WithConditions | undefined, condition: string): number {
+  return timeOf(status?.conditions?.find(({ type }) => type === condition)?.lastTransitionTime);
+}
+
+export function trimNode(object: KubeObject, share: Share) {
+  const node = object as Node & { readonly status?: WithConditions };
+  const { metadata = {}, spec, status } = node;
+  const { labels = {} } = metadata;
+  return {
+    name: share(metadata.name ?? ''),
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    architecture: share(architectureOf(node)),
+    classified: classify(node),
+    os: share(status?.nodeInfo?.operatingSystem || labels['kubernetes.io/os']),
+    ...pooledNode(labels, share),
+    taints: share<readonly Taint[]>(
+      (spec?.taints ?? []).map(({ key, value, effect }) =>
+        value === undefined ? { key, effect } : { key, value, effect },
+      ),
+    ),
+    ownTaintKey: share(metadata.annotations?.[taintAnnotation]),
+    ready: isReady(status),
+    readyChangedAt: changeOf(status, 'Ready'),
+    unschedulable: spec?.unschedulable ?? false,
+    deleting: metadata.deletionTimestamp !== undefined,
+    agentLabel: share(labels[keys.agentNode]),
+    createdAt: timeOf(metadata.creationTimestamp),
+  };
+}
+
+export function trimNamespace({ metadata = {} }: KubeObject) {
+  const { name = '', labels = {}, deletionTimestamp } = metadata;
+  return { name, labels, deleting: deletionTimestamp !== undefined };
+}
+
+/** A custom resource. */
+export function trimConfig(object: KubeObject & { readonly spec?: unknown; readonly status?: unknown }) {
+  const { name, namespace, uid, generation, ...metadata } = object.metadata ?? {};
+  const { resourceVersion, creationTimestamp, deletionTimestamp, finalizers } = metadata;
+  return {
+    metadata: {
+      name,
+      namespace,
+      uid,
+      generation,
+      resourceVersion,
+      creationTimestamp,
+      deletionTimestamp,
+      finalizers,
+    },
+    spec: object.spec,
+    status: object.status,
+  } as KubeObject;
+}
+
+/** Kept of a termination message: an exec format error is in its first line. */
+const maxMessageBytes = 256;
+
+/** @returns `undefined` for a pod without a node */
+export function trimRunningPod(object: KubeObject, share: Share) {
+  const { metadata = {}, spec, status } = object as PodWithStatus;
+  if (!spec?.nodeName) return undefined;
+  const owner = controllerOf(object);
+  return {
+    namespace: share(metadata.namespace ?? ''),
+    name: metadata.name ?? '',
+    uid: metadata.uid ?? '',
+    resourceVersion: metadata.resourceVersion ?? '',
+    node: share(spec.nodeName),
+    os: share(operatingSystemOf(spec)),
+    phase: share(status?.phase ?? 'Unknown'),
+    ready: isReady(status),
+    readyChangedAt: changeOf(status, 'Ready'),
+    scheduledAt: changeOf(status, 'PodScheduled'),
+    deleting: metadata.deletionTimestamp !== undefined,
+    createdAt: timeOf(metadata.creationTimestamp),
+    labels: share(metadata.labels),
+    annotations: share(keptAnnotations(metadata.annotations)),
+    owner: share(owner && ownerOf(owner)),
+    serviceAccountName: share(spec.serviceAccountName),
+    pullSecrets: share(pullSecretNames(spec)),
+    images: share(imagesIn(spec)),
+    claims: share(claimsOf(spec)),
+    containers: share(
+      [
+        ...(status?.initContainerStatuses ?? []),
+        ...(status?.containerStatuses ?? []),
+        ...(status?.ephemeralContainerStatuses ?? []),
+      ].map(containerOf),
+    ),
+    tolerations: share(spec.tolerations ?? []),
+    nodeChoice: share(choiceOf(spec)),
+  };
+}
+
+export function hasEnded({ phase }: Pick<RunningPod, 'phase'>): boolean {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
+/** @returns `undefined` if any node will do */
+function choiceOf({ nodeSelector = {}, affinity }: Partial<PodSpec>) {
+  const terms = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  return terms === undefined && Object.keys(nodeSelector).length === 0 ? undefined : { nodeSelector, terms };
+}
+
+function ownerOf({ apiVersion, kind, name, uid }: OwnerReference): OwnerReference {
+  return { apiVersion, kind, name, uid, controller: true };
+}
+
+export function claimsOf({ volumes = [] }: PodSpec): readonly string[] {
+  return volumes.flatMap(({ persistentVolumeClaim: claim }) => claim?.claimName ?? []);
+}
+
+/** Image and pull policy of each container, init container and image volume, as the spec writes them. */
+function imagesIn({ initContainers = [], containers, volumes = [] }: PodSpec) {
+  const uses = [
+    ...[...initContainers, ...(containers ?? [])].map(({ name, image, imagePullPolicy: pullPolicy }) => {
+      return { image, pullPolicy, usedBy: name };
+    }),
+    ...volumes.map(({ name, image }) => {
+      return { image: image?.reference, pullPolicy: image?.pullPolicy, usedBy: name };
+    }),
+  ];
+  return uses.flatMap(({ image, ...rest }) => (image ? [{ image, ...rest }] : []));
+}
+
+/** `state` says why a container waits; `lastState` says how it ended before. */
+function containerOf(status: ContainerStatus) {
+  const { state, lastState } = status;
+  const ended = state?.terminated ?? lastState?.terminated;
+  return {
+    name: status.name,
+    image: status.image ?? '',
+    imageID: status.imageID ?? '',
+    ready: status.ready ?? false,
+    running: state?.running !== undefined,
+    restartCount: status.restartCount ?? 0,
+    reason: state?.waiting?.reason ?? ended?.reason,
+    exitCode: ended?.exitCode,
+    message: firstBytes(ended?.message),
+  };
+}
+
+/** Cut at a whole character; a termination message has up to 4 KiB. */
+function firstBytes(text: string | undefined): string | undefined {
+  if (text === undefined || text === '' || Buffer.byteLength(text) <= maxMessageBytes)
+    return text || undefined;
+  const cut = Buffer.from(text.slice(0, maxMessageBytes)).subarray(0, maxMessageBytes);
+  return new TextDecoder().decode(cut, { stream: true });
+}

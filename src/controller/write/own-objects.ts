@@ -1,0 +1,90 @@
+/**
+ * Objects that the controller and `report --publish` create, besides Lease and events. `archwright clean`
+ * removes them. Helm never adopts them, because they lack its labels and annotations.
+ */
+import type { Patch } from '../../kube/api/client.ts';
+import { ignoring } from '../../kube/api/errors.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
+import { namespacedPath, paths } from '../../kube/api/paths.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import { resourceApiVersion } from '../../policy/resources/placement.ts';
+import type { Leading } from '../lead/leading.ts';
+
+export interface OwnObject {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly path: string;
+}
+
+/** On every object that archwright creates. Objects without it belong to others and stay. */
+export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
+/** On ConfigMaps and reports, which people look for by the name of the program. */
+export const namedLabels = { 'app.kubernetes.io/name': 'archwright', ...ownLabels } as const;
+
+export function isOwn({ metadata }: KubeObject): boolean {
+  return Object.entries(ownLabels).every(([key, value]) => metadata?.labels?.[key] === value);
+}
+
+/** Reports of OpenReports, which may not be installed. */
+export const openReports = namespacedPath('openreports.io/v1alpha1', 'reports');
+
+/**
+ * Applies the status of a custom resource (server-side), if it still exists.
+ * @param follows whether the status follows from the one before: an object that changed since is a conflict
+ * @throws KubeError
+ */
+export async function applyStatus(
+  { client, signal }: Pick<Leading, 'client' | 'signal'>,
+  { kind, path, object }: { readonly kind: string; readonly path: string; readonly object: KubeObject },
+  status: object,
+  { follows = false } = {},
+): Promise<void> {
+  const { name, namespace, uid, resourceVersion } = object.metadata ?? {};
+  // With the uid, an object that was created again under this name does not get the old one's status.
+  const metadata = { name, namespace, uid, ...(follows && { resourceVersion }) };
+  const body = { apiVersion: resourceApiVersion, kind, metadata, status };
+  await ignoring('not-found', client.patch(`${path}/status`, applied(body), { signal }));
+}
+
+/** Field manager of everything that the controller applies. */
+export const fieldManager = 'archwright-controller';
+
+/** Server-side apply: a Role can allow it for one name, and it writes nothing if nothing has changed. */
+export function applied(body: object): Patch {
+  return { type: 'apply', body, fieldManager };
+}
+
+/** The Secrets with the webhook's path and the built-in certificates. @param namespace archwright's own */
+export function ownSecrets(
+  configuration: Pick<
+    Configuration,
+    | 'certificates'
+    | 'caSecret'
+    | 'webhookTlsSecret'
+    | 'agentTlsSecret'
+    | 'webhookClientTlsSecret'
+    | 'controllerClientTlsSecret'
+    | 'webhookPathSecret'
+  >,
+  namespace: string,
+): readonly OwnObject[] {
+  const { webhookPathSecret } = configuration;
+  const ofPath = webhookPathSecret === undefined ? [] : [webhookPathSecret];
+  const names = [
+    ...ofPath,
+    ...(configuration.certificates === 'builtin' ? certificateSecrets(configuration) : []),
+  ];
+  return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
+}
+
+function certificateSecrets(configuration: Parameters<typeof ownSecrets>[0]): readonly string[] {
+  return [
+    configuration.webhookTlsSecret,
+    configuration.agentTlsSecret,
+    configuration.webhookClientTlsSecret,
+    configuration.controllerClientTlsSecret,
+    // Last: while it exists, a later run can recognize the rest of an interrupted one.
+    configuration.caSecret,
+  ];
+}

@@ -1,0 +1,151 @@
+/**
+ * Checks callers of the facts API. The API server's proxy forwards no credential, so a request has a service
+ * account's token for the audience `arch.example/facts`. The API server checks it (TokenReview).
+ *
+ * - In the service account's own namespace, the token is enough. Its owner may create tokens or pods there. A
+ *   created pod would show as much: archwright would place it, and the kubelet would pull its images. The
+ *   caller gets the same texts about failed lookups as pods' events.
+ * - In another namespace, the service account needs the right to create `imagefacts.arch.example` there
+ *   (SubjectAccessReview). No API serves that resource. The caller gets the messages of failed lookups too.
+ */
+import { createHash } from 'node:crypto';
+import { FairSemaphore } from '../async/fair-semaphore.ts';
+import { LoadingCache } from '../async/loading-cache.ts';
+import type { Clock } from '../async/clock.ts';
+import { unlessAborted } from '../async/wait.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import { paths } from '../kube/api/paths.ts';
+import { reveal, type Secret } from '../telemetry/secret.ts';
+import { factsAudience } from './request.ts';
+
+/** Unknown caller, or no right to the namespace. Without details, because anyone can send a request. */
+export class Refused extends Error {
+  override readonly name = 'Refused';
+  readonly code = 'forbidden';
+  readonly temporary = false;
+}
+
+/** `TokenReview` of authentication.k8s.io/v1, not yet validated. */
+interface TokenReview {
+  readonly status?: {
+    readonly authenticated?: boolean;
+    readonly audiences?: readonly string[];
+    readonly user?: User;
+  };
+}
+
+interface User {
+  readonly username?: string;
+  readonly uid?: string;
+  readonly groups?: readonly string[];
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** `SubjectAccessReview` of authorization.k8s.io/v1. */
+interface AccessReview {
+  readonly status?: { readonly allowed?: boolean };
+}
+
+const serviceAccountUser = /^system:serviceaccount:([a-z0-9-]+):[a-z0-9.-]+$/;
+
+/** A report sends one request for each kind of pod. A removed right or service account counts after this. */
+const keepMs = 30_000;
+const maxKept = 1000;
+/** Waiting and the review, which the API server answers from memory. */
+const reviewMs = 5000;
+/** Token reviews at a time, fair by address: strangers in one pod do not keep others waiting. */
+const reviews = { places: 8, maxWaiting: 256 };
+
+export interface Caller {
+  readonly username: string;
+  readonly seesDetails: boolean;
+}
+
+export class Callers {
+  readonly #client: KubeClient;
+  readonly #clock: Clock;
+  readonly #reviews = new FairSemaphore(reviews);
+  /** By hash of the token. */
+  readonly #users: LoadingCache<User>;
+  /** By user and namespace. */
+  readonly #allowed: LoadingCache<void>;
+
+  constructor({ client, clock }: { readonly client: KubeClient; readonly clock: Clock }) {
+    this.#client = client;
+    this.#clock = clock;
+    this.#users = new LoadingCache({ clock, maxEntries: maxKept });
+    this.#allowed = new LoadingCache({ clock, maxEntries: maxKept });
+  }
+
+  /**
+   * @param peer address of the connection
+   * @returns `seesDetails`: the caller has an explicit right
+   * @throws Refused; Overloaded; KubeError if the API server does not answer
+   */
+  async check(
+    token: Secret | undefined,
+    namespace: string,
+    peer: string,
+    signal: AbortSignal,
+  ): Promise<Caller> {
+    if (token === undefined) throw new Refused('the token is not for archwright');
+    const key = createHash('sha256').update(reveal(token)).digest('base64');
+    const user = await unlessAborted(
+      this.#users.get(key, () => this.#kept(peer, (limit) => this.#userOf(token, limit))),
+      signal,
+    );
+    const { username = '' } = user;
+    if (serviceAccountUser.exec(username)?.[1] === namespace) return { username, seesDetails: false };
+    const pair = JSON.stringify([key, namespace]);
+    await unlessAborted(
+      this.#allowed.get(pair, () => this.#kept(peer, (limit) => this.#allow(user, namespace, limit))),
+      signal,
+    );
+    return { username, seesDetails: true };
+  }
+
+  /** Failures are not kept, so strangers take no room. */
+  async #kept<T>(peer: string, review: (signal: AbortSignal) => Promise<T>) {
+    const limit = AbortSignal.timeout(reviewMs);
+    const leave = await this.#reviews.enter(peer, limit);
+    try {
+      const value = await review(limit);
+      return { value, expiresAt: this.#clock.monotonic() + keepMs };
+    } finally {
+      leave();
+    }
+  }
+
+  async #userOf(token: Secret, signal: AbortSignal): Promise<User> {
+    const review = {
+      apiVersion: 'authentication.k8s.io/v1',
+      kind: 'TokenReview',
+      spec: { token: reveal(token), audiences: [factsAudience] },
+    };
+    const { status = {} } = await this.#client.create<TokenReview>(paths.tokenReviews(), review, { signal });
+    const { authenticated, audiences = [], user = {} } = status;
+    // An authenticator that knows no audiences returns none: its tokens are for the API server.
+    if (authenticated !== true || !audiences.includes(factsAudience))
+      throw new Refused('the token is not valid');
+    if (!serviceAccountUser.test(user.username ?? ''))
+      throw new Refused('the token is of no service account');
+    return user;
+  }
+
+  async #allow(
+    { username, uid, groups, extra }: User,
+    namespace: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const resourceAttributes = { namespace, verb: 'create', group: 'arch.example', resource: 'imagefacts' };
+    const review = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SubjectAccessReview',
+      spec: { user: username, uid, groups, extra, resourceAttributes },
+    };
+    const path = paths.subjectAccessReviews();
+    const { status } = await this.#client.create<AccessReview>(path, review, { signal });
+    if (status?.allowed !== true)
+      throw new Refused(`${username} has no right to create imagefacts.arch.example in ${namespace}`);
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * The controller's server for remote `explain` and `report`: each request gets the image facts of one pod, as
+ * the controller finds them with the agents' credentials. Every replica serves it. Callers come through the
+ * API server's Service proxy, or directly from any pod, so each request is checked (`callers.ts`).
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { FairSemaphore, Overloaded } from '../async/fair-semaphore.ts';
+import type { Clock } from '../async/clock.ts';
+import { RateLimiters } from '../async/rate-limiter.ts';
+import type { FactsOfPod } from '../cluster/facts-of-pod.ts';
+import type { ImageFacts } from '../images/facts/facts.ts';
+import type { KubeClient } from '../kube/api/client.ts';
+import { KubeError } from '../kube/api/errors.ts';
+import { publicFacts } from '../placement/rules/images/unknown.ts';
+import { BodyError, readBody } from '../serving/body.ts';
+import { BodyBudget } from '../serving/body-budget.ts';
+import { startServer, type RunningServer, type ServerPair } from '../serving/server.ts';
+import type { Log } from '../telemetry/log.ts';
+import { counter, type Metrics } from '../telemetry/metrics.ts';
+import { issueAuthority, issueLeaf } from '../certificates/issue.ts';
+import { Callers, Refused } from './callers.ts';
+import {
+  factsPath,
+  InvalidRequest,
+  maxBodyBytes,
+  parseImagesRequest,
+  type ImagesRequest,
+} from './request.ts';
+
+const factsRequestOutcomes = ['answered', 'refused', 'invalid', 'overloaded', 'failed'] as const;
+type FactsRequestOutcome = (typeof factsRequestOutcomes)[number];
+
+export const factsRequests = counter(
+  'archwright_controller_facts_requests_total',
+  'Requests of `explain` and `report`. `refused`: the caller is unknown or has no right.',
+  { outcome: factsRequestOutcomes },
+);
+
+export interface FactsServerOptions {
+  readonly listen: string;
+  readonly client: KubeClient;
+  readonly factsOfPod: FactsOfPod;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** A report has 16 requests in flight. A busy namespace gets a third of the places; agents are fair too. */
+const lookups = { places: 48, maxWaiting: 192 };
+/** Images of one namespace. A report of 5,000 kinds of pods with three known images each takes 100 s. */
+const rate = { perSecond: 150, burst: 600 };
+const maxRates = 1000;
+/** Bodies of all requests in flight. */
+const maxBodies = 8 * 1024 * 1024;
+/** Longer than any request waits and takes. */
+const requestLimitMs = 90_000;
+const bodyTimeoutMs = 10_000;
+/** The API server opens one per request in flight. Strangers may connect too; each takes 50 KiB. */
+const maxConnections = 256;
+
+interface Answer {
+  readonly outcome: FactsRequestOutcome;
+  readonly status: number;
+  readonly body: object;
+}
+
+/** @throws ServingError if the address cannot be used */
+export async function startFactsServer(options: FactsServerOptions): Promise<RunningServer> {
+  const { listen, log } = options;
+  const server = new FactsServer(options);
+  return startServer({
+    listen,
+    pair: await ephemeralPair(options.clock),
+    log,
+    limits: { maxConnections, stalledMs: requestLimitMs },
+    handler: (request, response) => void server.handle(request, response),
+  });
+}
+
+/** Longer than any process runs. */
+const validMs = 10 * 365 * 86_400_000;
+
+/**
+ * Only this process has this certificate. The API server's proxy verifies none of pods and Services
+ * (kubernetes pkg/controlplane/apiserver, `proxyTLSClientConfig`). TLS keeps tokens from passive listeners.
+ */
+async function ephemeralPair(clock: Pick<Clock, 'now'>): Promise<ServerPair> {
+  const validity = { from: clock.now() - 86_400_000, to: clock.now() + validMs };
+  const authority = await issueAuthority(validity);
+  const name = 'archwright-controller';
+  const { certificate, key } = await issueLeaf(
+    authority,
+    { commonName: name, names: [name], usage: 'server' },
+    validity,
+  );
+  return { cert: certificate.pem, key };
+}
+
+class FactsServer {
+  readonly #options: FactsServerOptions;
+  readonly #callers: Callers;
+  readonly #lookups = new FairSemaphore(lookups);
+  readonly #rates: RateLimiters;
+  readonly #bodies = new BodyBudget(maxBodies);
+
+  constructor(options: FactsServerOptions) {
+    this.#options = options;
+    this.#callers = new Callers(options);
+    this.#rates = new RateLimiters({ ...rate, clock: options.clock }, maxRates);
+  }
+
+  async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the client disconnected')));
+    const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(requestLimitMs)]);
+    const { outcome, status, body } = await this.#answer(request, signal);
+    this.#options.metrics.counter(factsRequests, { outcome }).inc();
+    const text = JSON.stringify(body);
+    if (!response.destroyed)
+      response
+        .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+        .end(text);
+  }
+
+  async #answer(request: IncomingMessage, signal: AbortSignal): Promise<Answer> {
+    if (request.url !== factsPath || request.method !== 'POST')
+      return failure('invalid', 404, `there is only POST ${factsPath}`);
+    const share = this.#bodies.open();
+    try {
+      const bytes = await readBody(request, { maxBytes: maxBodyBytes, timeoutMs: bodyTimeoutMs, share });
+      const query = parseImagesRequest(bytes);
+      const peer = request.socket.remoteAddress ?? '';
+      const caller = await this.#callers.check(query.token, query.namespace, peer, signal);
+      const found = await this.#lookUp(query, signal);
+      const facts = caller.seesDetails ? found : found.map(publicFacts);
+      const { username } = caller;
+      this.#options.log.debug({ caller: username, namespace: query.namespace }, 'image facts were sent');
+      return { outcome: 'answered', status: 200, body: { facts } };
+    } catch (error) {
+      return this.#failureOf(error, signal);
+    } finally {
+      share.release();
+    }
+  }
+
+  async #lookUp(query: ImagesRequest, signal: AbortSignal): Promise<readonly ImageFacts[]> {
+    const { namespace, images, pullSecrets: names, serviceAccount, deadlineMs, maxAgeMs } = query;
+    const leave = await this.#lookups.enter(namespace, signal);
+    try {
+      await this.#rates.of(namespace).take(signal, Math.max(1, images.length));
+      const found = await this.#options.factsOfPod({
+        uses: images.map((image) => ({ ...image, usedBy: [], volumeOnly: false })),
+        namespace,
+        pullSecrets: names.length > 0 ? { names } : { names, serviceAccount },
+        serviceAccount: { namespace, name: serviceAccount },
+        budgetMs: deadlineMs,
+        ...(maxAgeMs !== undefined && { maxAgeMs }),
+      });
+      return [...found.values()];
+    } finally {
+      leave();
+    }
+  }
+
+  #failureOf(error: unknown, signal: AbortSignal): Answer {
+    if (error instanceof Refused) {
+      this.#options.log.debug({ reason: error.message }, 'a caller was refused');
+      return failure('refused', 403, `archwright: ${error.message}`);
+    }
+    if (error instanceof InvalidRequest) return failure('invalid', 400, `archwright: ${error.message}`);
+    if (error instanceof BodyError) {
+      const status = error.code === 'too-large' ? 413 : error.code === 'overloaded' ? 429 : 408;
+      return failure(status === 429 ? 'overloaded' : 'invalid', status, `archwright: ${error.message}`);
+    }
+    if (error instanceof Overloaded) return failure('overloaded', 429, `archwright: ${error.message}`);
+    if (signal.aborted) return failure('failed', 503, 'archwright: the request took too long');
+    if (error instanceof KubeError)
+      this.#options.log.warn({ err: error }, 'the caller of a request for image facts could not be checked');
+    else this.#options.log.error({ err: error }, 'a request for image facts failed unexpectedly');
+    return failure(
+      'failed',
+      503,
+      'archwright: the caller could not be checked, or the lookup failed; see the log of the controller',
+    );
+  }
+}
+
+/** As the API server writes errors: its clients show the message. */
+function failure(outcome: FactsRequestOutcome, code: number, message: string): Answer {
+  const body = { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Failure', message, code };
+  return { outcome, status: code, body };
+}

@@ -1,0 +1,234 @@
+/** Removals of each kind of object, of archwright and of other programs. */
+import t from 'tap';
+import { cleanOtherProgram, otherPrograms } from '../../src/clean/clean.ts';
+import type { CleanReport } from '../../src/clean/report.ts';
+import { CleanRun } from '../../src/clean/run.ts';
+import { guardedPatch } from '../../src/kube/api/change.ts';
+import type { Patch } from '../../src/kube/api/client.ts';
+import { done, gatesOf, podPath, stepIn, world, type World } from './support.ts';
+
+const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
+const taint = (key: string, value = 'arm64') => ({ key, value, effect: 'NoSchedule' });
+
+t.test('our webhooks are removed from webhook configurations', async (t) => {
+  const { store, clean } = await world(t);
+  const put = (name: string, ...names: string[]) =>
+    store.put(`${configurations}/${name}`, { webhooks: names.map((each) => ({ name: each })) });
+  const namesIn = (name: string) => {
+    const found = store.get(`${configurations}/${name}`) as { webhooks?: { name: string }[] } | undefined;
+    return found?.webhooks?.map((each) => each.name);
+  };
+  put('named');
+  put('all-ours', 'a.arch.example', 'b.arch.example');
+  put('mixed', 'a.arch.example', 'x.other.example', 'b.arch.example', 'arch.example.other');
+  put('others', 'x.other.example');
+  put('empty');
+
+  await clean({}, { webhookConfiguration: 'named' });
+  t.equal(namesIn('named'), undefined);
+  t.ok(namesIn('all-ours'), 'another configuration stays');
+  put('named');
+  store.fault(`GET ${configurations}/named`, { status: 403 });
+  const blind = await clean({}, { webhookConfiguration: 'named' });
+  t.equal(blind.complete, true, 'the right to delete is enough');
+  t.equal(namesIn('named'), undefined);
+
+  t.equal(done(await clean())['webhook configuration'], 2);
+  t.equal(namesIn('all-ours'), undefined);
+  t.same(namesIn('mixed'), ['x.other.example', 'arch.example.other']);
+  t.ok(namesIn('others'));
+  t.ok(namesIn('empty'));
+
+  put('all-ours', 'a.arch.example');
+  store.fault(`DELETE ${configurations}/all-ours`, {
+    times: 1,
+    before: () => void put('all-ours', 'a.arch.example', 'x.other.example'),
+  });
+  t.match(stepIn(await clean(), 'webhook configuration'), { done: 1, failures: [] });
+  t.same(namesIn('all-ours'), ['x.other.example'], 'a webhook that is added meanwhile stays');
+});
+
+for (const [step, label, ours, theirs] of [
+  ['agent nodes', 'arch.example/agent', 'true', 'false'],
+  ['CPU levels', 'arch.example/amd64-level', 'v3', 'fast'],
+] as const) {
+  t.test(`the label ${label} is removed from nodes, but not with another writer's value`, async (t) => {
+    const { store, clean } = await world(t);
+    store.put('/api/v1/nodes/n1', { metadata: { labels: { [label]: ours, mine: 'yes' } } });
+    store.put('/api/v1/nodes/n2', { metadata: { labels: { [label]: theirs } } });
+    store.put('/api/v1/nodes/n3', {});
+    t.equal(done(await clean({ dryRun: true }))[step], 1);
+    t.equal(done(await clean())[step], 1);
+    t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
+    t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { [label]: theirs });
+  });
+}
+
+t.test('certificate requests of agents are removed', async (t) => {
+  const { store, clean } = await world(t);
+  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests/archwright-agent-x';
+  store.put(path, { spec: { signerName: 'arch.example/agent' } });
+  t.equal(done(await clean({ dryRun: true }))['agent certificates'], 1);
+  t.ok(store.get(path));
+  t.equal(done(await clean())['agent certificates'], 1);
+  t.equal(store.get(path), undefined);
+});
+
+t.test('our taints are removed', async (t) => {
+  const { store, clean } = await world(t);
+  const spec = { taints: [taint('other.example/x'), taint('arch.example/architecture')] };
+  const metadata = { annotations: { 'arch.example/taint': 'arch.example/architecture' } };
+  store.put('/api/v1/nodes/n1', { metadata, spec });
+  store.put('/api/v1/nodes/n2', { metadata, spec });
+  store.put('/api/v1/nodes/n3', { spec: { taints: [taint('other.example/x')] } });
+  const dry = await clean({ dryRun: true });
+  t.equal(done(dry)['taints'], 2);
+  store.fault('PATCH /api/v1/nodes/n2', { status: 403, message: 'no right to patch' });
+  t.match(stepIn(await clean(), 'taints'), {
+    done: 1,
+    failures: [{ what: 'node n2', why: /no right to patch/ }],
+  });
+  t.same(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other.example/x')] });
+});
+
+t.test('objects that the controller created are removed', async (t) => {
+  const { store, clean } = await world(t);
+  const base = '/api/v1/namespaces/archwright';
+  const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
+  store.put(`${base}/secrets/archwright-ca`, ours);
+  store.put(`${base}/secrets/archwright-agent-tls`, { metadata: { labels: { other: 'x' } } });
+  store.put(`${base}/secrets/mine`, ours);
+  store.put(`${base}/secrets/archwright-webhook-client-tls`, ours);
+  store.put(`${base}/configmaps/archwright-broken-images`, ours);
+  store.fault(`GET ${base}/secrets/archwright-webhook-tls`, { status: 403 });
+  t.match(stepIn(await clean(), 'own objects'), {
+    done: 3,
+    failures: [{ what: 'Secret archwright/archwright-webhook-tls', why: /403/ }],
+    notes: [/archwright-agent-tls stays/],
+  });
+  const secrets = store.list(`${base}/secrets`).map(({ metadata }) => metadata.name);
+  t.same(secrets, ['archwright-agent-tls', 'mine'], "other programs' objects stay");
+  t.same(store.list(`${base}/configmaps`), []);
+});
+
+t.test('published reports are removed', async (t) => {
+  const { store, clean } = await world(t);
+  const ours = { metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } } };
+  const reports = (namespace: string): string =>
+    `/apis/openreports.io/v1alpha1/namespaces/${namespace}/reports/`;
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright-report', ours);
+  for (const namespace of ['shop', 'bank']) store.put(`${reports(namespace)}archwright-report`, ours);
+  store.put(`${reports('shop')}other`, ours);
+  store.put(`${reports('mine')}archwright-report`, { metadata: { labels: { other: 'x' } } });
+  t.match(stepIn(await clean(), 'own objects'), { done: 3, failures: [] });
+  const left = store
+    .list('/apis/openreports.io/v1alpha1/reports')
+    .map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
+  t.same(left, ['mine/archwright-report', 'shop/other']);
+  for (const status of [403, 404]) {
+    const cleaned = await world(t);
+    cleaned.store.fault(/ \/apis\/openreports/, { status });
+    t.equal((await cleaned.clean()).complete, true, `${status}: nothing to remove`);
+  }
+});
+
+t.test('an object that is replaced before its deletion stays', async (t) => {
+  const { store, clean } = await world(t);
+  const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
+  const labels = { 'app.kubernetes.io/managed-by': 'archwright-controller' };
+  store.put(path, { metadata: { uid: 'ours', labels } });
+  store.fault(`DELETE ${path}`, {
+    times: 1,
+    before: () => void store.put(path, { metadata: { uid: 'theirs' } }),
+  });
+  await clean();
+  t.match(store.get(path), { metadata: { uid: 'theirs' } });
+  t.equal((await clean()).complete, true, 'and the next run does not mistake it for ours');
+});
+
+const theirGate = 'multiarch.openshift.io/scheduling-gate';
+const ourGate = 'arch.example/scheduling-gate';
+
+/** A cluster with leftovers of other programs, beside our gates. */
+async function leftovers(t: Parameters<typeof world>[0]): Promise<World> {
+  const here = await world(t);
+  const put = (name: string, ...gates: string[]) =>
+    here.store.put(podPath(name), {
+      spec: { containers: [], schedulingGates: gates.map((gate) => ({ name: gate })) },
+    });
+  put('theirs', theirGate);
+  put('both', ourGate, theirGate);
+  put('ours', ourGate);
+  here.store.put('/api/v1/nodes/n1', { spec: { taints: [taint('supported-arch'), taint('other')] } });
+  return here;
+}
+
+function cleanOf({ clean }: World, program: string, dryRun = false): Promise<CleanReport> {
+  const left = otherPrograms[program];
+  if (!left) throw new TypeError(program);
+  return clean({ dryRun }, {}, (options) => cleanOtherProgram(options, left));
+}
+
+t.test('it removes the gates of the multiarch-tuning-operator, and nothing else', async (t) => {
+  const here = await leftovers(t);
+  const { store } = here;
+  const dry = await cleanOf(here, 'multiarch-tuning-operator', true);
+  t.match(dry, { dryRun: true, steps: [{ step: 'gates', done: 2 }] });
+  t.same(store.writes(), []);
+  const end = store.fault(/^PATCH .*pods\/theirs$/, { status: 403, message: 'pods is forbidden' });
+  t.match(await cleanOf(here, 'multiarch-tuning-operator'), {
+    complete: false,
+    steps: [{ step: 'gates', done: 1, failures: [{ what: 'pod shop/theirs', why: /forbidden/ }] }],
+  });
+  end();
+  t.match(await cleanOf(here, 'multiarch-tuning-operator'), {
+    complete: true,
+    steps: [{ step: 'gates', done: 1, failures: [] }],
+  });
+  t.same(gatesOf(store, 'theirs'), []);
+  t.same(gatesOf(store, 'both'), [ourGate]);
+  t.same(gatesOf(store, 'ours'), [ourGate]);
+  t.same(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('supported-arch'), taint('other')] });
+});
+
+t.test('it removes the taints of archaware-controller, and nothing else', async (t) => {
+  const here = await leftovers(t);
+  t.match(await cleanOf(here, 'archaware-controller'), {
+    complete: true,
+    steps: [{ step: 'taints', done: 1 }],
+  });
+  t.same(here.store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other')] });
+  t.same(gatesOf(here.store, 'both'), [ourGate, theirGate]);
+});
+
+t.test('a dry run reports a JSON patch that would fail or leave something behind', async (t) => {
+  const { options } = await world(t);
+  interface Listed {
+    readonly metadata: { readonly resourceVersion: string };
+    readonly gates: readonly string[];
+  }
+  const listed = (...gates: string[]): Listed => ({ metadata: { resourceVersion: '1' }, gates });
+  const removing = (index: number) => (read: Listed) =>
+    guardedPatch(read, [{ op: 'remove', path: `/gates/${index}` }]);
+  const unversioned = { gates: ['ours'] } as unknown as Listed;
+  const cases: [string, Listed, (read: Listed) => Patch, RegExp | undefined][] = [
+    ['it leaves nothing behind', listed('other', 'ours'), removing(1), undefined],
+    ['it removes something else', listed('other', 'ours'), removing(0), /would leave something behind/],
+    ['it does not apply', listed('ours'), removing(7), /would not apply/],
+    ['the object has no version', unversioned, removing(0), /would not apply/],
+    ['a merge patch is not applied', listed('ours'), () => ({ type: 'merge', body: {} }), undefined],
+  ];
+  for (const [what, object, patchOf, why] of cases) {
+    const before = structuredClone(object);
+    const run = new CleanRun({ ...options, dryRun: true });
+    const objects = (async function* () {
+      yield* await Promise.resolve([object, listed('other')]);
+    })();
+    const targets = { step: 'gates', objects, pathOf: () => '/x', what: () => 'x' };
+    await run.patchEach(targets, (read) => (read.gates.includes('ours') ? patchOf(read) : undefined));
+    t.match(run.tallies.report().steps, [
+      why ? { done: 0, failures: [{ what: 'x', why }] } : { done: 1, failures: [] },
+    ]);
+    t.same(object, before, `${what}: the object is not changed`);
+  }
+});

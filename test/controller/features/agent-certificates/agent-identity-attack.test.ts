@@ -1,0 +1,149 @@
+/**
+ * Attack: with its own agent's token, a node requests a certificate of another node's agent, or of another
+ * role.
+ */
+import 'reflect-metadata';
+import { X509Certificate } from 'node:crypto';
+import t from 'tap';
+import * as x509 from '@peculiar/x509';
+import { maxAgentRequests } from '../../../../src/fleet/identity.ts';
+import { until } from '../../../support/until.ts';
+import { requestsPath, startWorld, type Token } from './world.ts';
+
+const counter = 'archwright_agent_certificate_requests_total';
+const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+
+interface Wanted {
+  readonly subject?: string;
+  readonly names?: readonly x509.JsonGeneralName[];
+  readonly extensions?: readonly x509.Extension[];
+  readonly algorithm?: typeof p256;
+}
+
+async function requestWith(wanted: Wanted): Promise<string> {
+  const { subject = 'CN=archwright-agent', names = [{ type: 'dns', value: 'n1.archwright-agent' }] } = wanted;
+  const { algorithm = p256, extensions = [] } = wanted;
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: subject,
+    keys: await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify']),
+    signingAlgorithm: algorithm,
+    extensions: [new x509.SubjectAlternativeNameExtension([...names]), ...extensions],
+  });
+  return request.toString('pem');
+}
+
+/** A request for these DNS names. */
+const naming = (...names: string[]): Promise<string> =>
+  requestWith({ names: names.map((value) => ({ type: 'dns', value })) });
+
+t.test('an agent gets a certificate for its node and nothing else', async (t) => {
+  const world = await startWorld(t);
+  const { certificate = '', denied } = await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
+  t.equal(denied, undefined);
+  const made = new X509Certificate(certificate);
+  t.equal(made.subject, 'CN=archwright-agent');
+  t.equal(made.subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
+  t.same(made.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+  t.notOk(made.ca);
+  t.ok(made.verify(world.authority.certificate.x509.publicKey));
+  t.ok(made.validToDate.getTime() <= world.authority.certificate.to);
+  await until(async () => (await world.series(`${counter}{result="issued"}`)) === 1);
+});
+
+t.test('requests for anything else are denied', async (t) => {
+  const world = await startWorld(t);
+  const name = { type: 'dns', value: 'n1.archwright-agent' } as const;
+  const address = { type: 'ip', value: '10.0.0.1' } as const;
+  const own = world.requestFor('n1');
+  const usages = ['digital signature', 'client auth'];
+  const p384 = { ...p256, namedCurve: 'P-384' };
+  const authority = [new x509.BasicConstraintsExtension(true)];
+  const cases: [what: string, request: string, why: RegExp, more?: object, token?: Token][] = [
+    ['the name of another node', world.requestFor('n2'), /the token is of node n1/],
+    ['the name shared by all agents', await naming('archwright-agent'), /of node n1/],
+    ['two names', await naming('n1.archwright-agent', 'n2.archwright-agent'), /of node n1/],
+    ['a wildcard', await naming('*.archwright-agent'), /of node n1/],
+    ['an address beside its name', await requestWith({ names: [name, address] }), /of node n1/],
+    ['the role of the webhook', await requestWith({ subject: 'CN=archwright-webhook' }), /subject must be/],
+    ['an authority', await requestWith({ extensions: authority }), /of node n1/],
+    ['a client certificate', own, /only these usages/, { usages }],
+    ['more usages', own, /only these usages/, { usages: [...usages, 'server auth'] }],
+    ['a key on another curve', await requestWith({ algorithm: p384 }), /P-256/],
+    ['a body that is no certificate request', 'x', /unreadable/],
+    ['a token without a node', own, /not bound/, {}, { node: undefined }],
+  ];
+  for (const [what, request, why, more, token = { node: 'n1' }] of cases) {
+    const { certificate, denied } = await world.answer(world.put(token, request, more));
+    t.equal(certificate, undefined, what);
+    t.match(denied, why, what);
+  }
+  await until(async () => (await world.series(`${counter}{result="refused"}`)) === cases.length);
+});
+
+t.test('a request signed by a key other than its own is denied', async (t) => {
+  const world = await startWorld(t);
+  const der = Buffer.from(x509.PemConverter.decodeFirst(world.requestFor('n1')));
+  der[der.length - 1] = (der.at(-1) ?? 0) ^ 1;
+  const { denied } = await world.answer(
+    world.put({ node: 'n1' }, x509.PemConverter.encode(der, 'CERTIFICATE REQUEST')),
+  );
+  t.match(denied, /not signed by a key/);
+});
+
+t.test('requests of other accounts stay unanswered', async (t) => {
+  const world = await startWorld(t);
+  for (const username of ['system:serviceaccount:shop:archwright-agent', 'system:node:n1', 'mallory'])
+    world.put({ node: 'n1', username }, world.requestFor('n1'));
+  await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
+  for (const other of ['csr-1', 'csr-2', 'csr-3']) t.same(world.statusOf(other), {});
+});
+
+t.test("the token's pod must run on the node", async (t) => {
+  const world = await startWorld(t);
+  const late = world.put({ node: 'n3' }, world.requestFor('n3'));
+  const creationTimestamp = new Date(Date.now() - 60_000).toISOString();
+  for (const token of [
+    { node: 'n1', pod: 'agent-on-n2' },
+    { node: 'n1', uid: 'uid-of-an-earlier-pod' },
+    { node: 'n9' },
+  ]) {
+    const name = world.put(token, world.requestFor(token.node));
+    const stored = world.store.get(`${requestsPath}/${name}`);
+    const metadata = { ...stored?.metadata, creationTimestamp };
+    world.store.put(`${requestsPath}/${name}`, { ...stored, metadata });
+    t.match((await world.answer(name)).denied, /does not run on node/);
+  }
+  t.same(world.statusOf(late), {}, 'a new pod may not be in the cache yet');
+  world.putAgent('n3');
+  t.ok((await world.answer(late)).certificate);
+});
+
+t.test('a node that keeps requesting certificates gets few, and does not delay others', async (t) => {
+  const world = await startWorld(t);
+  const text = world.requestFor('n1');
+  const flood = Array.from({ length: 200 }, () => world.put({ node: 'n1' }, text));
+  const other = world.put({ node: 'n2' }, world.requestFor('n2'));
+  const isAnswered = (name: string): boolean => Object.keys(world.statusOf(name)).length > 0;
+  for (const count of [8, 16, 24, maxAgentRequests])
+    await world.store.until(() => flood.filter(isAnswered).length >= count, `${count} answers`);
+  t.ok((await world.answer(other)).certificate);
+  t.equal(flood.filter(isAnswered).length, maxAgentRequests);
+  await until(async () => (await world.series(`${counter}{result="issued"}`)) === maxAgentRequests + 1);
+});
+
+t.test('without a CA, agents wait for their certificates', async (t) => {
+  const world = await startWorld(t);
+  const path = '/api/v1/namespaces/archwright/secrets/archwright-ca';
+  world.store.remove(path);
+  const name = world.put({ node: 'n1' }, world.requestFor('n1'));
+  await world.store.until(() => world.store.received(`GET ${path}`).length > 0, 'the leader');
+  t.same(world.statusOf(name), {});
+  world.putAuthority();
+  t.ok((await world.answer(name)).certificate);
+});
+
+t.test('without agents, the controller reads no certificate requests, which it may not read', async (t) => {
+  const world = await startWorld(t, { agents: [] });
+  await world.running;
+  t.same(world.store.received(`GET ${requestsPath}`), []);
+});

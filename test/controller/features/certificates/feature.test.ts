@@ -1,0 +1,103 @@
+/** The feature as the leader runs it, with watches and metrics. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { certificates } from '../../../../src/controller/features/certificates/certificates.ts';
+import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
+import { ownLabels, ownSecrets } from '../../../../src/controller/write/own-objects.ts';
+import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
+import type { Configuration } from '../../../../src/policy/settings/all.ts';
+import { seriesOf } from '../../../support/captured.ts';
+import { until } from '../../../support/until.ts';
+import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
+
+function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
+  const ending = new AbortController();
+  const leading = world.leading({ signal: ending.signal, configuration });
+  const running = certificates(times)(leading);
+  const end = async (): Promise<void> => {
+    ending.abort(new Error('deposed'));
+    await running;
+  };
+  t.teardown(end);
+  const expiry = () => value('archwright_certificate_expires_in_seconds{certificate="ca"}');
+  const value = async (series: string) => Number(await seriesOf(leading.metrics, series));
+  return { end, value, expiry };
+}
+
+const isComplete = (world: World, what: string): Promise<void> =>
+  world.store.until(() => picture(world) === 'A signing: A/A A/A A/A A/A', what);
+
+t.test('it issues certificates, repairs deleted ones, and stops on request', async (t) => {
+  const world = await createWorld(t);
+  const { end, value, expiry } = start(t, world);
+  await isComplete(world, 'every Secret exists');
+  await world.store.until(() => world.store.watches() === 5, 'every Secret is watched');
+  for (const name of leafNames) {
+    world.remove(name);
+    await isComplete(world, `${name} exists again`);
+  }
+  t.equal(await value('archwright_certificates_issued_total{certificate="agent",reason="missing"}'), 2);
+  t.equal(await value('archwright_certificates_issued_total{certificate="ca",reason="missing"}'), 1);
+  await isComplete(world, 'at rest');
+  // The first reconcile may still be running; it sets the metric at its end.
+  await until(async () => !Number.isNaN(await expiry()), 'the metric of the CA');
+  t.equal(await expiry(), times.caMs / 1000);
+  world.advance(minute);
+  t.equal(await expiry(), times.caMs / 1000 - 60);
+  await end();
+  await world.store.until(() => world.store.watches() === 0, 'watches end');
+  t.ok(Number.isNaN(await expiry()), 'no value without leadership');
+  t.notMatch(world.log.join(''), 'PRIVATE');
+});
+
+t.test('clean removes the Secrets, which carry our label', async (t) => {
+  const world = await createWorld(t);
+  const { end } = start(t, world);
+  await isComplete(world, 'every Secret exists');
+  await end();
+  const own = ownSecrets(defaultConfiguration(), namespace);
+  t.equal(own.length, 5);
+  for (const { path } of own) t.match(world.store.get(path), { metadata: { labels: ownLabels } }, path);
+  t.equal(own.at(-1)?.name, 'archwright-ca');
+  t.same(ownSecrets({ ...defaultConfiguration(), certificates: 'external' }, namespace), []);
+});
+
+t.test('the DNS names of the webhook come from the webhooks file', async (t) => {
+  const world = await createWorld(t);
+  const file = join(t.testdir(), 'webhooks.yaml');
+  const { end } = start(t, world, { webhookNames: [], webhooksFile: file });
+  await world.store.until(
+    () => world.texts('controller-client') !== undefined,
+    'the other certificates need no names',
+  );
+  t.equal(world.texts('webhook'), undefined);
+  const problem = 'the names of the webhook are not known';
+  await world.store.until(() => world.log.join('').includes(problem), 'the log line');
+  await end();
+  writeFileSync(file, 'webhooks: [{ name: a, clientConfig: { service: { namespace: ns, name: hook } } }]');
+  const next = start(t, world, { webhookNames: [], webhooksFile: file });
+  await world.store.until(() => world.texts('webhook') !== undefined, 'now they are known');
+  await next.end();
+  const { certificate } = readLeaf(world.texts('webhook'));
+  t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
+});
+
+t.test('it retries while the API server fails', async (t) => {
+  const world = await createWorld(t);
+  const ends = [
+    world.store.fault(/^GET .*secrets\/archwright-ca/, { status: 500, times: 2 }),
+    world.store.fault(/^PATCH .*archwright-agent-tls/, { status: 429, retryAfter: 1, times: 2 }),
+    world.store.fault(/^PATCH .*archwright-ca/, { status: 409, times: 1 }),
+  ];
+  start(t, world);
+  await isComplete(world, 'in the end, every Secret exists');
+  for (const each of ends) each();
+  t.match(world.log.join(''), 'failed; trying again');
+});
+
+t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {
+  const world = await createWorld(t);
+  await certificates()(world.leading({ configuration: { certificates: 'external' } }));
+  t.equal(world.store.requests.length, 0);
+});

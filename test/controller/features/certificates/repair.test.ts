@@ -1,0 +1,232 @@
+/** Repairs after foreign writes and clock jumps, without breaking a connection that could go on. */
+import { generateKeyPairSync } from 'node:crypto';
+import t, { type Test } from 'tap';
+import { backdateMs, issueAuthority, issueLeaf, type Pair } from '../../../../src/certificates/issue.ts';
+import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
+import { isIssuedBy, readCertificates } from '../../../../src/certificates/pem.ts';
+import { reveal, secret } from '../../../../src/telemetry/secret.ts';
+import { isExhaustive } from '../../../support/exhaustive.ts';
+import { hour, minute, picture, times, webhookNames, type World, settled, announced } from './world.ts';
+
+const whole = 'A signing: A/A A/A A/A A/A';
+
+function life(world: World, ms: number) {
+  return { from: world.now() - backdateMs, to: world.now() + ms };
+}
+
+const pairTexts = ({ certificate, key }: Pair) => ({ 'tls.crt': certificate.pem, 'tls.key': reveal(key) });
+const garbage = 'not a certificate';
+const brokenPem = '-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n';
+
+t.test('a certificate that another writer changed is repaired', async (t) => {
+  const world = await settled(t);
+  const stranger = await issueAuthority(life(world, hour));
+  const own = { commonName: 'archwright-agent', names: ['archwright-agent'], usage: 'server' } as const;
+  const foreign = await issueLeaf(stranger, own, life(world, hour));
+  const good = world.texts('agent') ?? {};
+  const other = world.texts('webhook') ?? {};
+  const foreignPair = pairTexts(foreign);
+  const strangerCa = stranger.certificate.pem;
+  const { 'tls.crt': goodPem = '', 'ca.crt': goodCa = '' } = good;
+  const unreadable = ['agent unreadable'];
+  const cases: [string, Record<string, string> | undefined, string[]][] = [
+    ['deleted', undefined, ['agent missing']],
+    ['emptied', {}, unreadable],
+    ['garbage', { ...good, 'tls.crt': garbage }, unreadable],
+    ['a broken certificate', { ...good, 'tls.crt': brokenPem }, unreadable],
+    [
+      'a broken certificate after a good one',
+      { ...good, 'tls.crt': `${goodPem}-----BEGIN CERT` },
+      unreadable,
+    ],
+    ['another key', { ...good, 'tls.key': other['tls.key'] ?? '' }, unreadable],
+    ['no key', { 'tls.crt': goodPem, 'ca.crt': goodCa }, unreadable],
+    ['signed by a foreign authority', { ...good, ...foreignPair }, ['agent foreign']],
+    [
+      'signed by a foreign authority in the bundle',
+      { ...foreignPair, 'ca.crt': strangerCa },
+      ['agent foreign'],
+    ],
+    ["the webhook's", { ...other }, ['agent names']],
+    ['no authorities', { ...good, 'ca.crt': '' }, []],
+    ['other authorities', { ...good, 'ca.crt': strangerCa }, []],
+    ['one authority too many', { ...good, 'ca.crt': goodCa + strangerCa }, []],
+    ['something besides', { ...good, note: 'mine' }, []],
+  ];
+  for (const [what, texts, issued] of cases) {
+    if (texts === undefined) world.remove('agent');
+    else world.put('agent', texts);
+    await world.leader()();
+    t.same(world.issued(), issued, what);
+    t.equal(picture(world), whole, what);
+    if (texts?.['note']) t.equal(world.texts('agent')?.['note'], 'mine', 'a foreign key stays');
+    if (texts && issued.length === 0) t.equal(world.texts('agent')?.['tls.crt'], texts['tls.crt'], what);
+  }
+});
+
+t.test('a certificate whose names differ from the settings is replaced', async (t) => {
+  const world = await settled(t);
+  const ca = world.texts('ca') ?? {};
+  const [certificate] = readCertificates(ca['ca.crt']) ?? [];
+  if (certificate === undefined) throw new Error('no authority');
+  const signer = { certificate, key: secret(ca['ca.key'] ?? '') };
+  const server = { commonName: 'archwright-webhook', names: webhookNames, usage: 'server' } as const;
+  const subjects = [
+    { ...server, names: [...webhookNames, 'more.example'] },
+    { ...server, names: webhookNames.slice(1) },
+    { ...server, names: ['archwright-webhook.archwright.svc', '127.0.0.2'] },
+    { ...server, names: ['*.archwright.svc', '127.0.0.1'] },
+    { ...server, usage: 'client' as const },
+    { ...server, commonName: 'archwright-controller' },
+  ];
+  for (const subject of subjects) {
+    const leaf = await issueLeaf(signer, subject, life(world, times.certificateMs));
+    world.put('webhook', { ...pairTexts(leaf), 'ca.crt': ca['ca.crt'] ?? '' });
+    await world.leader()();
+    t.same(world.issued(), ['webhook names'], JSON.stringify(subject));
+  }
+});
+
+t.test('after the loss of the CA Secret, its certificates are still trusted', async (t) => {
+  const good = (await settled(t)).texts('ca') ?? {};
+  t.ok(good['ca.key']);
+  const cases: [string, (texts: Record<string, string>) => Record<string, string> | undefined, string][] = [
+    ['deleted', () => undefined, 'ca missing'],
+    ['emptied', () => ({}), 'ca missing'],
+    ['garbage', (texts) => ({ ...texts, 'ca.crt': garbage }), 'ca unreadable'],
+    ['without its key', (texts) => ({ ...texts, 'ca.key': '' }), 'ca unreadable'],
+    ['with another key', (texts) => ({ ...texts, 'ca.key': good['ca.key'] ?? '' }), 'ca unreadable'],
+  ];
+  for (const [what, change, issued] of cases) {
+    const world = await settled(t);
+    const changed = change({ ...world.texts('ca') });
+    if (changed === undefined) world.remove('ca');
+    else world.put('ca', changed);
+    const lead = world.leader();
+    await lead();
+    t.same(world.issued(), [issued], what);
+    t.equal(picture(world), 'AB announcing: A/AB A/AB A/AB A/AB', `${what}: the old CA is still trusted`);
+
+    world.remove('agent');
+    await lead();
+    t.equal(picture(world), 'AB announcing: A/AB B/AB A/AB A/AB', what);
+    world.advance(times.settleMs);
+    await lead();
+    t.equal(picture(world), 'AB signing: B/AB B/AB B/AB B/AB', what);
+    world.advance(times.settleMs);
+    await lead();
+    t.equal(picture(world), 'B signing: B/B B/B B/B B/B', what);
+  }
+});
+
+t.test('the CA Secret is lost during a rotation', async (t) => {
+  const { world, lead } = await announced(t);
+  t.equal(picture(world), 'AB announcing+key: A/AB A/AB A/AB A/AB');
+  world.put('ca', { ...world.texts('ca'), 'ca.key': garbage });
+  await lead();
+  const signsOn = 'BAC announcing+key: A/ABC A/ABC A/ABC A/ABC';
+  t.equal(picture(world), signsOn, 'the old CA still signs, beside the next one');
+  world.advance(times.settleMs);
+  await lead();
+  world.advance(times.settleMs);
+  await lead();
+  t.equal(picture(world), 'C signing: C/C C/C C/C C/C');
+});
+
+t.test('if all Secrets are deleted at once, all of them are issued anew', async (t) => {
+  const world = await settled(t);
+  for (const name of [...leafNames, 'ca'] as const) world.remove(name);
+  await world.leader()();
+  t.equal(picture(world), 'B signing: B/B B/B B/B B/B');
+});
+
+/** `npm test` tries every second one. */
+const jumps = (
+  [
+    ['an hour ahead', hour],
+    ['past the certificates', times.certificateMs + minute],
+    ['past the life of the authority', times.caMs + hour],
+    ['past twice its life', 2 * times.caMs],
+    ['a year ahead', 365 * 24 * hour],
+    ['back by a minute', -minute],
+    ['back by more than the tolerance', -hour],
+    ['back by a year', -365 * 24 * hour],
+  ] as [string, number][]
+).filter((_, index) => isExhaustive || index % 2 === 1);
+
+async function settles(t: Test, world: World, lead: () => Promise<unknown>, what: string): Promise<void> {
+  for (let count = 0; count < 4; count += 1) {
+    world.advance(times.settleMs);
+    await lead();
+  }
+  t.match(picture(world), /^(.) signing: \1\/\1 \1\/\1 \1\/\1 \1\/\1$/, `${what}, and back`);
+}
+
+t.test('all clocks jump together', async (t) => {
+  for (const [what, ms] of jumps) {
+    const world = await settled(t);
+    const lead = world.leader();
+    for (const by of [ms, -ms]) {
+      world.jump(by);
+      world.jumpOwn(by);
+      await lead();
+      const { wrote, nextMs } = await lead();
+      t.notOk(wrote, `${what}: it settles`);
+      t.ok(nextMs > 0);
+      for (const name of leafNames) {
+        const { certificate } = readLeaf(world.texts(name));
+        const isValid = certificate && certificate.from <= world.now() && world.now() < certificate.to;
+        t.ok(isValid, `${what}: ${name} is valid`);
+      }
+    }
+    await settles(t, world, lead, what);
+  }
+});
+
+t.test('if one clock jumps, machines with correct clocks can still connect', async (t) => {
+  for (const [what, ms] of jumps) {
+    for (const clock of ['jump', 'jumpOwn'] as const) {
+      const world = await settled(t);
+      const old = readLeaf(world.texts('agent')).bundle ?? [];
+      const right = world.now();
+      world[clock](ms);
+      const lead = world.leader();
+      await lead();
+      t.notOk((await lead()).wrote, `${clock} ${what}: it settles`);
+      for (const name of leafNames) {
+        const { certificate } = readLeaf(world.texts(name));
+        if (certificate === undefined) throw new Error('no certificate');
+        const isTrusted = old.some((each) => isIssuedBy(certificate, each));
+        t.ok(isTrusted, `${clock} ${what}: the old bundle trusts ${name}`);
+        const isValid = certificate.from <= right || ms > times.certificateMs;
+        t.ok(isValid, `${clock} ${what}: ${name} is valid by the correct clock`);
+      }
+      world[clock](-ms);
+      await settles(t, world, lead, `${clock} ${what}`);
+    }
+  }
+});
+
+t.test('certificates that live longer than the settings allow are replaced', async (t) => {
+  const world = await settled(t);
+  const long = await issueAuthority(life(world, 10 * times.caMs));
+  const subject = { commonName: 'archwright-webhook', names: [], usage: 'client' } as const;
+  const leaf = await issueLeaf(long, subject, life(world, 9 * times.caMs));
+  world.put('ca', { 'ca.crt': long.certificate.pem, 'ca.key': reveal(long.key) });
+  world.put('webhook-client', { ...pairTexts(leaf), 'ca.crt': long.certificate.pem });
+  await world.leader()();
+  t.ok(world.issued().includes('ca due'));
+  t.match(picture(world), /announcing\+key/);
+});
+
+t.test('a CA key on a curve other than P-256 is replaced', async (t) => {
+  const world = await settled(t);
+  const { privateKey } = generateKeyPairSync('ec', {
+    namedCurve: 'P-384',
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+  });
+  world.put('ca', { ...world.texts('ca'), 'ca.key': privateKey });
+  await world.leader()();
+  t.same(world.issued(), ['ca unreadable']);
+});

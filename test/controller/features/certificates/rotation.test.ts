@@ -1,0 +1,147 @@
+import t from 'tap';
+import { leafNames } from '../../../../src/controller/features/certificates/leaves.ts';
+import { readAuthorities } from '../../../../src/certificates/authorities.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
+import {
+  announced,
+  createWorld,
+  hour,
+  minute,
+  picture,
+  rotationMs,
+  setWebhookBundle,
+  settled,
+  times,
+  type World,
+} from './world.ts';
+
+/** Reconciles as often as the leader would. */
+async function pass(world: World, lead: ReturnType<World['leader']>, ms: number): Promise<string> {
+  const end = world.monotonic() + ms;
+  for (;;) {
+    const { nextMs } = await lead();
+    const rest = end - world.monotonic();
+    if (rest <= 0) return picture(world);
+    world.advance(Math.min(nextMs, rest));
+  }
+}
+
+/** Every certificate, with the reason why it was issued. */
+const leavesWith = (reason: string): string[] => leafNames.map((name) => `${name} ${reason}`);
+
+t.test('a new cluster gets a CA and certificates', async (t) => {
+  const world = await createWorld(t);
+  t.equal(picture(world), 'nothing');
+  const lead = world.leader();
+  const { wrote, nextMs } = await lead();
+  t.ok(wrote);
+  t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
+  t.same(world.issued(), ['ca missing', ...leavesWith('missing')]);
+  t.equal(nextMs, (times.certificateMs * 2) / 3, 'the next reconcile is when the first certificate is due');
+
+  t.match(world.store.get('/api/v1/namespaces/archwright/secrets/archwright-agent-tls'), {
+    type: 'kubernetes.io/tls',
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
+  });
+  t.match(world.store.get('/api/v1/namespaces/archwright/secrets/archwright-ca'), { type: 'Opaque' });
+
+  const writes = world.store.writes().length;
+  t.notOk((await lead()).wrote, 'a second reconcile writes nothing');
+  t.notOk((await world.leader()()).wrote, 'another leader writes nothing');
+  t.equal(world.store.writes().length, writes);
+});
+
+t.test('the rotation of the CA, step by step', async (t) => {
+  const world = await settled(t);
+  const lead = world.leader();
+  await pass(world, lead, (times.caMs * 2) / 3 - minute);
+  t.equal(picture(world), 'A signing: A/A A/A A/A A/A', 'no change until two thirds of its life');
+  t.ok(world.issued().every((each) => each.endsWith(' due')));
+  const announcing = 'AB announcing+key: A/AB A/AB A/AB A/AB';
+  t.equal(await pass(world, lead, 2 * minute), announcing, 'both are trusted');
+  t.same(world.issued(), ['ca due']);
+  t.equal(await pass(world, lead, times.settleMs - 2 * minute), announcing);
+  const signs = 'AB signing: B/AB B/AB B/AB B/AB';
+  t.equal(await pass(world, lead, 3 * minute), signs, 'the new one signs, and the old key is gone');
+  t.same(world.issued(), leavesWith('authority'));
+  t.equal(await pass(world, lead, times.settleMs - 4 * minute), signs);
+  t.equal(await pass(world, lead, 5 * minute), 'B signing: B/B B/B B/B B/B', 'only the new one is trusted');
+  t.same(world.texts('ca')?.['previous.crt'], undefined);
+  t.same(world.texts('ca')?.['previous.key'], undefined);
+});
+
+t.test('each certificate is renewed after two thirds of its life', async (t) => {
+  const world = await settled(t);
+  const lead = world.leader();
+  const before = world.texts('agent');
+  world.advance((times.certificateMs * 2) / 3 - 2000);
+  t.notOk((await lead()).wrote);
+  world.advance(4000);
+  await lead();
+  t.same(world.issued(), leavesWith('due'));
+  t.not(world.texts('agent')?.['tls.key'], before?.['tls.key'], 'with a new key');
+  t.equal(world.texts('agent')?.['ca.crt'], before?.['ca.crt']);
+});
+
+t.test('a new leader continues the wait of the previous one', async (t) => {
+  const { world } = await announced(t);
+  for (let count = 0; count < 5; count += 1) {
+    world.advance(times.settleMs - 1000);
+    // Each leader reconciles once.
+    await world.leader()();
+    t.match(picture(world), /^AB announcing\+key/);
+  }
+  const lead = world.leader();
+  await lead();
+  world.advance(times.settleMs);
+  await lead();
+  t.match(picture(world), /^AB signing/);
+});
+
+t.test('a clock jump does not shorten the wait', async (t) => {
+  const { world, lead } = await announced(t);
+  for (const ms of [0, hour, -hour]) {
+    world.jump(ms);
+    await lead();
+    t.match(picture(world), /^AB announcing\+key/);
+  }
+});
+
+t.test('the rotation waits until caBundle has the new CA', async (t) => {
+  const name = 'archwright';
+  const world = await settled(t);
+  const lead = world.leader({ webhookConfiguration: name });
+  const old = world.texts('webhook')?.['ca.crt'];
+  setWebhookBundle(world, name, old, undefined);
+  world.advance(rotationMs);
+  t.match(await pass(world, lead, 3 * times.settleMs), /^AB announcing\+key/, 'it waits for caBundle');
+  const both = world.texts('webhook')?.['ca.crt'];
+  setWebhookBundle(world, name, both, old);
+  t.match(await pass(world, lead, 3 * times.settleMs), /^AB announcing\+key/, 'for each');
+  setWebhookBundle(world, name, both, both);
+  t.match(await pass(world, lead, times.settleMs - minute), /^AB announcing\+key/);
+  t.match(await pass(world, lead, 2 * minute), /^AB signing/);
+
+  world.advance((times.caMs * 2) / 3);
+  const end = world.store.fault(/GET .*mutatingwebhookconfigurations/, { status: 403 });
+  t.match(await pass(world, lead, 2 * times.settleMs), /^BC announcing\+key/, 'unreadable: it waits too');
+  end();
+  world.store.remove(paths.mutatingWebhookConfigurations(name));
+  t.match(await pass(world, lead, times.settleMs + minute), /^BC signing/, 'nothing to wait for');
+});
+
+t.test('a bundle damaged during the announcement restarts the wait', async (t) => {
+  const { world, lead } = await announced(t);
+  const old = readAuthorities(world.texts('ca') ?? {}).previous[0]?.pem ?? '';
+  world.advance(times.settleMs - minute);
+  await lead();
+  world.put('agent', { ...world.texts('agent'), 'ca.crt': old });
+  await lead();
+  t.match(picture(world), /^AB announcing\+key: A\/AB A\/AB A\/AB A\/AB/, 'the bundle is repaired');
+  world.advance(2 * minute);
+  await lead();
+  t.match(picture(world), /^AB announcing\+key/);
+  world.advance(times.settleMs);
+  await lead();
+  t.match(picture(world), /^AB signing/);
+});

@@ -1,0 +1,148 @@
+/** Events on the agents' DaemonSet report credentials that nodes do not use. Agent and fleet are real. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import {
+  CredentialProblems,
+  credentialProblems,
+} from '../../../../src/controller/features/credential-problems/credential-problems.ts';
+import type { SourceProblem } from '../../../../src/credentials/credential.ts';
+import { staticDiscovery } from '../../../../src/fleet/discovery.ts';
+import { createFleet, type Fleet } from '../../../../src/fleet/fleet.ts';
+import { createMetrics } from '../../../../src/telemetry/metrics.ts';
+import { systemClock } from '../../../../src/async/clock.ts';
+import { agentArgs, startAgent } from '../../../cmd/agent/agent.ts';
+import { files } from '../../../cmd/world.ts';
+import { connect, createPki } from '../../../fleet/support.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import { controllerRef } from '../../objects.ts';
+import { startLeading, type TestLeading } from '../../leading.ts';
+import { silentLog } from '../../../support/captured.ts';
+import { neverAborted } from '../../../support/never-aborted.ts';
+
+const agentServiceAccount = 'archwright-agent';
+const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
+
+function putPod(
+  { store }: TestLeading,
+  node: string,
+  more: object = {},
+  owner = agentsOf('archwright-agent'),
+): void {
+  store.put(`/api/v1/namespaces/archwright/pods/${owner.name}-${node}`, {
+    metadata: { namespace: 'archwright', name: `${owner.name}-${node}`, ownerReferences: [owner] },
+    spec: { nodeName: node, serviceAccountName: agentServiceAccount, containers: [], ...more },
+  });
+}
+
+t.test('missing and unusable files of an agent are reported', async (t) => {
+  const { directory } = files(t, {
+    'creds/127.0.0.1_5000.toml': 'user = "u"\nsecret = "hunter22"\n',
+    'host/etc/kubernetes/plugins.yaml': '',
+    'host/var/lib/kubelet/config.json': '{"auths": "hunter22"',
+  });
+  const stateDir = join(directory, 'state');
+  mkdirSync(stateDir);
+  writeFileSync(join(directory, 'registry.pem'), '');
+  const pki = await createPki(t);
+  const agent = await startAgent(t, pki, [
+    ...agentArgs(pki, stateDir),
+    '--node-name=worker-1',
+    `--host-root=${join(directory, 'host')}`,
+    `--creds-dir=${join(directory, 'creds')}`,
+    '--kubelet-config-config=/etc/kubernetes/plugin.yaml',
+    '--kubelet-config-bin-dir=/bin',
+  ]);
+  const url = agent.lines().find(({ api }) => api !== undefined)?.api ?? '';
+  const fleet = createFleet({
+    discovery: staticDiscovery([url]),
+    connection: await connect(t, pki),
+    clock: systemClock,
+    log: silentLog,
+    metrics: createMetrics(),
+  });
+  t.teardown(() => fleet.close());
+  await fleet.grouped(neverAborted);
+
+  const test = await startLeading(t, { configuration: { agentServiceAccount }, fleet });
+  putPod(test, 'worker-1');
+  await test.settled();
+  const ended = credentialProblems(test.leading);
+  await test.store.until(() => test.events.length >= 3);
+  test.depose();
+  await ended;
+  const { controller: _, ...daemonSet } = agentsOf('archwright-agent');
+  const about = { ...daemonSet, namespace: 'archwright' };
+  for (const event of test.events) t.match(event, { about, type: 'Warning', reason: 'CredentialProblem' });
+  t.strictSame(test.events.map(({ message }) => message.replaceAll(directory, '')).sort(), [
+    'worker-1: credentials are not used: /creds/127.0.0.1_5000.toml: 127.0.0.1_5000.toml is the registry 127.0.0.1_5000; with a port it must be named 127.0.0.1_5000_.toml',
+    'worker-1: credentials are not used: /etc/kubernetes/plugin.yaml: unable to access path "/etc/kubernetes/plugin.yaml": there is no such file',
+    'worker-1: credentials are not used: /var/lib/kubelet/config.json: is not valid JSON',
+  ]);
+  const log = agent.lines().filter(({ msg }) => /credential/.test(msg));
+  t.equal(log.length, 3, 'the agent logs each');
+  t.notMatch(JSON.stringify([test.events, agent.log()]), /hunter22/);
+});
+
+const problem = (origin: string): SourceProblem => ({
+  source: 'docker-config',
+  origin,
+  message: 'is not valid JSON',
+});
+
+async function scripted(t: Test) {
+  const clock = createFakeClock();
+  const byNode = new Map<string, readonly SourceProblem[]>();
+  const fleet = { credentialProblems: () => byNode } as unknown as Fleet;
+  const test = await startLeading(t, { configuration: { agentServiceAccount }, fleet, clock });
+  const problems = new CredentialProblems(test.leading);
+  return { ...test, test, clock, byNode, problems };
+}
+
+t.test('nodes of a DaemonSet with the same problem share an event, repeated every half hour', async (t) => {
+  const { test, clock, byNode, problems, events, settled } = await scripted(t);
+  for (const node of ['n2', 'n1']) putPod(test, node);
+  putPod(test, 'n3', {}, agentsOf('archwright-agent-cloud'));
+  putPod(test, 'n1', { serviceAccountName: 'other' }, agentsOf('other'));
+  await settled();
+  problems.reconcile();
+  t.strictSame(events, []);
+  for (const node of ['n1', 'n2', 'n3', 'gone']) byNode.set(node, [problem('/a')]);
+  byNode.set('n1', [problem('/a'), problem('/b')]);
+  problems.reconcile();
+  const newEvents = () => events.splice(0).map(({ about, message }) => `${about.name} ${message}`);
+  const first = [
+    'archwright-agent n1; n2: credentials are not used: /a: is not valid JSON',
+    'archwright-agent n1: credentials are not used: /b: is not valid JSON',
+    'archwright-agent-cloud n3: credentials are not used: /a: is not valid JSON',
+  ];
+  t.strictSame(newEvents().sort(), first.sort());
+  t.equal(await test.series('archwright_credential_problems'), 3);
+  problems.reconcile();
+  await clock.advance(29 * 60_000);
+  problems.reconcile();
+  t.strictSame(newEvents(), [], 'not repeated yet');
+  await clock.advance(60_000);
+  byNode.delete('n3');
+  problems.reconcile();
+  t.strictSame(newEvents().sort(), first.slice(0, 2).sort());
+  byNode.clear();
+  problems.reconcile();
+  t.equal(await test.series('archwright_credential_problems'), 0);
+  byNode.set('n1', [problem('/a')]);
+  problems.reconcile();
+  t.equal(newEvents().length, 1, 'at once if the problem returns');
+});
+
+t.test('many problems lead to few events', async (t) => {
+  const { test, byNode, problems, events, settled } = await scripted(t);
+  for (let n = 0; n < 60; n += 1) {
+    putPod(test, `worker-${n}`);
+    byNode.set(`worker-${n}`, [problem('/same'), problem(`/own-${n}`)]);
+  }
+  await settled();
+  problems.reconcile();
+  t.equal(events.length, 20);
+  for (const { message } of events) t.ok(message.length < 1024);
+  t.match(events[0]?.message, /^worker-0; worker-1; .*; and \d+ more: credentials/);
+});

@@ -1,0 +1,206 @@
+import t from 'tap';
+import { requestFor } from '../../../support/facts.ts';
+import { hour, setup, withPlatforms, type DriftSetup } from './setup.ts';
+import { neverAborted } from '../../../support/never-aborted.ts';
+
+const both = 'linux/amd64 linux/arm64';
+
+/** The architectures that the leader's cache returns for a new pod. */
+function platformsAt({ cache }: DriftSetup, image: string): readonly string[] | undefined {
+  const found = cache.peek(requestFor(image));
+  return found?.platforms.map(({ architecture }) => architecture);
+}
+
+t.test('in 24 hours, each tag costs one GET and three HEADs, spread evenly', async (t) => {
+  const test = await setup(t);
+  const tags = 120;
+  for (let index = 0; index < tags; index += 1) {
+    const repository = `shop/app-${index}`;
+    const pulled = test.push(repository, withPlatforms(both, repository));
+    test.pod(`a-${index}`, repository, { pulled });
+    test.pod(`b-${index}`, repository, { pulled, namespace: 'bank', node: 'b' });
+  }
+  const byHour: number[] = [];
+  for (let passed = 0; passed < 24; passed += 1) {
+    const before = test.counts();
+    await test.advance(hour);
+    const { head, get } = test.counts();
+    byHour.push(head + get - before.head - before.get);
+  }
+  t.strictSame(test.counts(), { head: 3 * tags, get: tags });
+  t.ok(Math.max(...byHour) < 45, `the busiest hour has ${Math.max(...byHour)} of ${4 * tags}`);
+  t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), tags);
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), 4 * tags);
+  t.same(test.store.writes(), [], 'nothing is written');
+});
+
+t.test('a new leader every three hours does not repeat requests', async (t) => {
+  const test = await setup(t);
+  for (let index = 0; index < 30; index += 1) {
+    const repository = `shop/app-${index}`;
+    test.pod(`pod-${index}`, repository, { pulled: test.push(repository, withPlatforms(both, repository)) });
+  }
+  for (let passed = 0; passed < 24; passed += 3) {
+    await test.advance(3 * hour);
+    await test.lead();
+  }
+  t.strictSame(test.counts(), { head: 3 * 30, get: 30 });
+});
+
+t.test('after an API server with a wrong clock has answered, checks go on', async (t) => {
+  const test = await setup(t);
+  test.pod('pod', 'shop/app', { pulled: test.push('shop/app', withPlatforms(both)) });
+  await test.advance(24 * hour);
+  t.strictSame(test.counts(), { head: 3, get: 1 });
+  const time = test.clock.now();
+  test.clock.setWall(time + 365 * 24 * hour);
+  await test.reconcile();
+  test.clock.setWall(time);
+  // For half an interval, the cache answers from the check a year ahead.
+  await test.advance(3 * hour);
+  test.registry.clearRequests();
+  await test.advance(24 * hour);
+  t.equal(test.counts().head, 4);
+});
+
+t.test('a lost architecture leads to an event, a metric and a note; the next pod avoids it', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms(both));
+  test.pod('web-1', 'shop/web', { pulled, owner: 'web' });
+  test.pod('web-2', 'shop/web', { pulled, owner: 'web', node: 'b' });
+  test.pod('cart', 'shop/web', { pulled, owner: 'cart', namespace: 'bank' });
+  test.pod('bare', 'shop/web', { pulled });
+  const image = test.image('shop/web');
+  await test.cache.get(requestFor(image), { signal: neverAborted });
+  test.registry.clearRequests();
+  await test.advance(6 * hour);
+  t.equal(test.counts().get, 0, 'the agent has its facts');
+  t.same(test.leader.events, []);
+
+  const now = test.push('shop/web', withPlatforms('linux/amd64', 'second'));
+  t.same(platformsAt(test, image), ['amd64', 'arm64'], 'not noticed yet');
+  test.registry.clearRequests();
+  await test.advance(6 * hour);
+  t.same(test.counts(), { head: 1, get: 1 });
+  t.same(platformsAt(test, image), ['amd64'], 'the next pod is placed by the new image');
+  const about = test.leader.events.map((each) => `${each.about.kind}/${each.about.name}`);
+  t.same(about.sort(), ['Deployment/cart', 'Deployment/web', 'Pod/bare'], 'one event per workload');
+  const [event] = test.leader.events;
+  t.match(event, {
+    type: 'Warning',
+    reason: 'ImageLostArchitecture',
+    message: /shop\/web:1 lost arm64: .*pushed again/,
+  });
+  t.ok(event?.message.includes(now.digest) && event.message.includes(pulled.digest));
+  t.match(test.notes(), [{ image, digest: now.digest, lost: ['linux/arm64'], gained: [] }]);
+  const lost = () => test.leader.series('archwright_drifted_tags{change="lost",architecture="arm64"}');
+  t.equal(await lost(), 1);
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="changed"}'), 1);
+
+  await test.lead();
+  await test.reconcile();
+  t.equal(await lost(), 1, 'the next leader reads the notes');
+  t.same(test.leader.events, []);
+  test.registry.clearRequests();
+  await test.advance(6 * hour);
+  t.same(test.counts(), { head: 1, get: 0 });
+  t.equal(test.leader.events.length, 3, 'the events are repeated in each interval');
+
+  for (const name of ['web-1', 'web-2', 'bare']) test.store.remove(`/api/v1/namespaces/shop/pods/${name}`);
+  test.pod('cart', 'shop/web', { pulled: now, owner: 'cart', namespace: 'bank' });
+  await test.leader.settled();
+  await test.reconcile();
+  t.same(test.notes(), [], 'all pods run the current image of the tag');
+  t.equal(await lost(), 0);
+});
+
+t.test('gained architectures are noted and counted, without an event', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64'));
+  test.pod('web', 'shop/web', { pulled, owner: 'web' });
+  await test.advance(6 * hour);
+  const now = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64 linux/arm/v7'));
+  await test.advance(6 * hour);
+  t.match(test.notes(), [{ digest: now.digest, lost: [], gained: ['linux/arm/v7', 'linux/arm64'] }]);
+  t.same(test.leader.events, []);
+  for (const architecture of ['arm64', 'arm'])
+    t.equal(
+      await test.leader.series(`archwright_drifted_tags{change="gained",architecture="${architecture}"}`),
+      1,
+    );
+  test.push('shop/web', withPlatforms('linux/amd64', 'back'));
+  await test.advance(6 * hour);
+  t.same(test.notes(), [], 'the tag lost them again, and no pod ever had them');
+});
+
+t.test('a variant is part of the platform; platforms without a node do not count', async (t) => {
+  const test = await setup(t);
+  const cases: [before: string, now: string, lost: string[], gained: string[]][] = [
+    [both, 'linux/amd64/v3 linux/arm64', ['linux/amd64'], ['linux/amd64/v3']],
+    [`${both} linux/s390x`, both, [], []],
+    [both, 'linux/amd64 linux/arm64/v8', [], []],
+    [`${both} linux/386 linux/arm/v7`, both, [], []],
+    ['linux/arm64 linux/386', 'linux/arm64', ['linux/386'], []],
+  ];
+  for (const [index, [before, now]] of cases.entries()) {
+    const pulled = test.push(`shop/app-${index}`, withPlatforms(before, `${index}`));
+    test.pod(`pod-${index}`, `shop/app-${index}`, { pulled });
+    test.push(`shop/app-${index}`, withPlatforms(now, 'now'));
+  }
+  await test.advance(6 * hour);
+  for (const [index, [before, now, lost, gained]] of cases.entries()) {
+    const note = test.notes().find(({ image }) => image === test.image(`shop/app-${index}`));
+    if (lost.length + gained.length === 0) t.equal(note, undefined, `${before} → ${now}`);
+    else t.match(note, { lost, gained }, `${before} → ${now}`);
+  }
+});
+
+t.test('a tag pushed again with the same platforms costs two GETs, once', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms(both));
+  test.pod('web', 'shop/web', { pulled });
+  test.push('shop/web', withPlatforms(both, 'second'));
+  await test.advance(24 * hour);
+  t.strictSame(test.counts(), { head: 3, get: 2 }, 'the manifest of the tag, and the one that the pod runs');
+  t.same(test.notes(), []);
+});
+
+t.test('if the registry deleted the image that pods run, the nodes of the pods show the loss', async (t) => {
+  const test = await setup(t);
+  test.push('shop/web', withPlatforms('linux/amd64'));
+  test.pod('web', 'shop/web', { pulled: withPlatforms(both, 'collected'), node: 'b' });
+  await test.advance(6 * hour);
+  t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
+});
+
+t.test('with CRI-O, which reports no index digest, the facts in the cache are compared', async (t) => {
+  const test = await setup(t, { nodes: { a: { architecture: 'arm64', runtime: 'cri-o' } } });
+  test.push('shop/web', withPlatforms(both));
+  test.pod('web', 'shop/web', { pulled: withPlatforms('linux/arm64', 'of the index') });
+  await test.advance(12 * hour);
+  t.same(test.notes(), [], 'no gain');
+  t.same(test.counts(), { head: 1, get: 1 }, 'one GET');
+  test.push('shop/web', withPlatforms('linux/amd64', 'second'));
+  await test.advance(12 * hour);
+  t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
+});
+
+t.test('a failing registry changes nothing, and gets no more requests than a healthy one', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms(both));
+  test.pod('web', 'shop/web', { pulled, owner: 'web' });
+  test.push('shop/web', withPlatforms('linux/amd64', 'second'));
+  await test.advance(6 * hour);
+  const notes = test.notes();
+  t.equal(notes.length, 1);
+  test.registry.clearRequests();
+  const stop = test.registry.faults.add(/./, { kind: 'status', status: 503 });
+  await test.advance(24 * hour);
+  t.same(test.counts(), { head: 4, get: 0 });
+  t.same(test.notes(), notes);
+  t.ok(((await test.leader.series('archwright_drift_checks_total{result="unavailable"}')) ?? 0) >= 4);
+  stop();
+  test.push('shop/web', withPlatforms(both, 'third'));
+  await test.advance(6 * hour);
+  t.same(test.notes(), [], 'healthy again');
+});

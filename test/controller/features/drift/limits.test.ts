@@ -1,0 +1,184 @@
+import t, { type Test } from 'tap';
+import { createPullSecrets, type PullSecrets } from '../../../../src/cluster/pull-secrets.ts';
+import { DriftNotes } from '../../../../src/controller/features/drift/notes.ts';
+import { fairShare, isDue } from '../../../../src/controller/features/drift/tags.ts';
+import {
+  formatDrifted,
+  keyOfDrifted,
+  maxDriftedBytes,
+  maxDriftedTags,
+  parseDrifted,
+  type DriftedTag,
+} from '../../../../src/images/sources/drifted-tags.ts';
+import type { Secret } from '../../../../src/kube/api/objects.ts';
+import { createMetrics } from '../../../../src/telemetry/metrics.ts';
+import { systemClock } from '../../../../src/async/clock.ts';
+import { dataAt } from '../../objects.ts';
+import { startLeading } from '../../leading.ts';
+import { createIssuer } from '../../../support/registry/tokens.ts';
+import { hour, notesPath, setup, withPlatforms, type DriftSetup } from './setup.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+
+function drifted(image: string, more: Partial<DriftedTag> = {}): DriftedTag {
+  return { image, digest, lost: ['linux/arm64'], gained: [], since: 1_700_000_000_000, ...more };
+}
+
+/** Secrets with this password for a registry, by name. */
+function secretsFor(host: () => string, passwords: Readonly<Record<string, string>>): PullSecrets {
+  const read = (namespace: string, name: string): Promise<Secret | undefined> => {
+    const password = passwords[name];
+    if (password === undefined) return Promise.resolve(undefined);
+    const auth = Buffer.from(`puller:${password}`).toString('base64');
+    const config = Buffer.from(JSON.stringify({ auths: { [host()]: { auth } } })).toString('base64');
+    const data = { '.dockerconfigjson': config };
+    return Promise.resolve({ metadata: { namespace, name }, type: 'kubernetes.io/dockerconfigjson', data });
+  };
+  const cluster = { secret: read, serviceAccountPullSecrets: () => Promise.resolve([]) };
+  return createPullSecrets({ cluster, keepMs: 60_000, clock: systemClock, metrics: createMetrics() });
+}
+
+async function setupPrivate(t: Test): Promise<DriftSetup> {
+  let host = '';
+  const pullSecrets = secretsFor(() => host, { good: 'right', bad: 'wrong' });
+  const issuer = createIssuer({ users: { puller: 'right' } });
+  const test = await setup(t, { registry: { auth: { kind: 'bearer', issuer } }, pullSecrets });
+  host = test.registry.host;
+  return test;
+}
+
+const heads = ({ registry }: DriftSetup, ok: boolean): number =>
+  registry.requests.filter(({ method, status }) => method === 'HEAD' && (status === 200) === ok).length;
+
+t.test('the pull secret of a pod gives access, with one HEAD per check', async (t) => {
+  const test = await setupPrivate(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
+  test.pod('web', 'shop/web', { pulled, pullSecrets: ['good'] });
+  await test.advance(24 * hour);
+  t.equal(test.counts().get, 2, 'the first without credentials, for the challenge');
+  t.equal(heads(test, true), 3);
+  t.equal(heads(test, false), 0);
+  const later = test.registry.requests.filter(({ method }) => method === 'HEAD');
+  t.ok(later.every(({ authorization }) => authorization?.user === 'puller'));
+});
+
+t.test('after a refusal, the next check tries the credentials of another pod', async (t) => {
+  const test = await setupPrivate(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
+  test.push('shop/web', withPlatforms('linux/amd64'));
+  test.pod('a', 'shop/web', { pulled, pullSecrets: ['bad'], namespace: 'a' });
+  test.pod('b', 'shop/web', { pulled, pullSecrets: ['good'], namespace: 'b' });
+  await test.advance(6 * hour);
+  t.same(test.notes(), []);
+  t.equal(await test.leader.series('archwright_drift_checks_total{result="unauthorized"}'), 1);
+  await test.advance(6 * hour);
+  t.match(test.notes(), [{ lost: ['linux/arm64'] }]);
+});
+
+t.test('images by digest, images that are never pulled, and ended pods are not checked', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64'));
+  test.pod('never', 'shop/web', { pulled, pullPolicy: 'Never' });
+  test.pod('starting', 'shop/web');
+  const byDigest = { name: 'c', image: `${test.registry.host}/shop/web@${pulled.digest}` };
+  test.store.put('/api/v1/namespaces/shop/pods/digest', {
+    spec: { nodeName: 'a', containers: [byDigest] },
+    status: { phase: 'Running', containerStatuses: [{ ...byDigest, imageID: byDigest.image }] },
+  });
+  test.pod('done', 'shop/done', { pulled });
+  const done = test.store.get('/api/v1/namespaces/shop/pods/done');
+  test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status: { phase: 'Succeeded' } });
+  await test.advance(6 * hour);
+  t.same(test.counts(), { head: 0, get: 0 });
+});
+
+t.test('each tag is checked once per interval', async (t) => {
+  for (let index = 0; index < 200; index += 1) {
+    const image = `registry.example/app-${index}:1`;
+    let due = 0;
+    // Rounds of any length, even longer than the interval.
+    for (let at = 0; at < 100 * hour;) {
+      const next = at + ((index * 7919 + at) % (90 * 60_000)) + 1;
+      due += isDue(image, 6 * hour, at, next) ? 1 : 0;
+      at = next;
+    }
+    t.ok(due >= 16 && due <= 17, `${due} in 100 hours`);
+  }
+});
+
+t.test('beyond the limit of tags, namespaces take turns, and each round chooses the same tags', async (t) => {
+  const items = Array.from({ length: 1000 }, (_, index) => {
+    const namespace = index < 990 ? 'crowd' : 'small';
+    return { key: `app-${index}`, namespaces: [namespace], item: index };
+  });
+  const chosen = fairShare(items, 100);
+  t.equal(chosen.length, 100);
+  t.equal(chosen.filter((index) => index >= 990).length, 10, 'all tags of the small namespace');
+  t.same(new Set(fairShare(items.toReversed(), 100)), new Set(chosen));
+  t.equal(fairShare(items, 1000).length, 1000);
+});
+
+t.test('notes are bounded: losses first, then each namespace in turn', async (t) => {
+  const { leading, store } = await startLeading(t);
+  const notes = new DriftNotes({ client: leading.client, namespace: 'archwright', name: 'archwright-drift' });
+  const gained = (image: string) => drifted(image, { lost: [], gained: ['linux/arm64'] });
+  const crowd = Array.from({ length: 2 * maxDriftedTags }, (_, index) => ({
+    drifted: gained(`r.example/crowd-${index}:1`),
+    namespaces: ['crowd'],
+  }));
+  const small = { drifted: gained('r.example/z-small:1'), namespaces: ['small'] };
+  const lost = { drifted: drifted('r.example/z-lost:1'), namespaces: ['crowd'] };
+  await notes.write([...crowd, small, lost], leading.signal);
+  const data = () => dataAt(store, notesPath);
+  const found = parseDrifted(data());
+  t.equal(found.length, maxDriftedTags);
+  const images = new Set(found.map(({ image }) => image));
+  for (const { drifted: tag } of [small, lost]) t.ok(images.has(tag.image), tag.image);
+  const writes = store.writes().length;
+  await notes.write([...crowd, small, lost], leading.signal);
+  t.equal(store.writes().length, writes, 'unchanged notes are not written again');
+
+  const platforms = Array.from({ length: 64 }, (_, index) => `linux/${'a'.repeat(60)}${index}`);
+  const large = crowd.map((each) => ({ ...each, drifted: { ...each.drifted, gained: platforms } }));
+  await notes.write([...large, lost], leading.signal);
+  t.ok(JSON.stringify(data()).length < 1.1 * maxDriftedBytes);
+  t.ok(keyOfDrifted(lost.drifted.image) in data());
+  await notes.write([], leading.signal);
+  t.same(data(), {});
+});
+
+t.test('malformed notes are ignored', async (t) => {
+  const good = drifted('r.example/app:1');
+  const key = keyOfDrifted(good.image);
+  t.same(parseDrifted({ [key]: formatDrifted(good) }), [good]);
+  const bad: unknown[] = [1, '{', 'null', '[]', '{}'];
+  const changes = [
+    { digest: 'x' },
+    { lost: 'arm64' },
+    { gained: [1] },
+    { since: 'now' },
+    { image: 'r.example/other:1' },
+  ];
+  for (const change of changes)
+    bad.push(JSON.stringify({ ...(JSON.parse(formatDrifted(good)) as object), ...change }));
+  for (const value of bad) t.same(parseDrifted({ [key]: value }), [], String(value));
+  t.same(parseDrifted({ other: formatDrifted(good) }), []);
+  t.same(parseDrifted(undefined), []);
+});
+
+t.test('with `driftInterval` 0s, there are no checks, and earlier notes are removed', async (t) => {
+  const test = await setup(t);
+  const pulled = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64'));
+  test.pod('web', 'shop/web', { pulled });
+  test.push('shop/web', withPlatforms('linux/amd64'));
+  await test.advance(6 * hour);
+  t.equal(test.notes().length, 1);
+  test.registry.clearRequests();
+  test.leader.configure({ driftInterval: 0 });
+  await test.advance(24 * hour);
+  t.same(test.notes(), []);
+  t.same(test.counts(), { head: 0, get: 0 });
+  test.leader.configure({ driftInterval: hour });
+  await test.advance(24 * hour);
+  t.equal(test.counts().head, 24, 'a changed interval applies at once');
+});

@@ -1,0 +1,437 @@
+import t, { type Test } from 'tap';
+import { watchBrokenImages } from '../../../../src/cluster/broken-images.ts';
+import { watchExecFormatErrors } from '../../../../src/controller/features/exec-format/exec-format.ts';
+import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import { createKubeClient } from '../../../../src/kube/api/client.ts';
+import { collectResources } from '../../../../src/policy/resources/collection.ts';
+import { overlaid } from '../../../../src/policy/resources/overlay.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import type { KubeStore } from '../../../support/kube-store.ts';
+import { failed, facts } from '../../../support/placement-input.ts';
+import {
+  factsByImage,
+  startLeading as startAny,
+  type TestLeading,
+  type TestLeadingOptions,
+} from '../../leading.ts';
+import { controllerRef, dataAt, putReplicaSet } from '../../objects.ts';
+import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
+import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
+import { until } from '../../../support/until.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
+const log = 'exec /app: exec format error\n';
+
+function crashing(name: string, message?: string, imageDigest = digest): object {
+  const owner = controllerRef('ReplicaSet', 'web', { uid: 'rs' });
+  const image = 'shop/web:1';
+  const status = {
+    name: 'web',
+    image,
+    imageID: `registry.example/shop/web@${imageDigest}`,
+    restartCount: 3,
+    ready: false,
+    state: { waiting: { reason: 'CrashLoopBackOff' } },
+    lastState: { terminated: { reason: 'Error', exitCode: 255, ...(message && { message }) } },
+  };
+  return {
+    metadata: { name, ownerReferences: [owner] },
+    spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
+    status: { phase: 'Running', containerStatuses: [status] },
+  };
+}
+
+/** Adds a crashing pod with an exec format error in its log. */
+function crash(store: KubeStore, name: string, namespace?: string): void {
+  store.log(podPath(name, namespace), () => log);
+  store.put(podPath(name, namespace), crashing(name));
+}
+
+const factsBy =
+  (factsOf: (image: string) => ImageFacts | undefined): FactsOfPod =>
+  ({ uses }) =>
+    Promise.resolve(factsByImage(uses, factsOf));
+
+/** Every manifest claims arm64, the architecture of the node. */
+function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
+  return startAny(t, { factsOfPod: factsBy((image) => facts('arm64', { image, digest })), ...options });
+}
+
+async function start(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
+  const test = await startLeading(t, options);
+  addNode(test);
+  run(t, test);
+  return test;
+}
+
+function addNode({ store }: TestLeading): void {
+  store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'arm64' } } });
+}
+
+function run(t: Test, test: TestLeading): void {
+  const done = watchExecFormatErrors(test.leading);
+  t.teardown(async () => {
+    test.depose();
+    await done;
+  });
+}
+
+const dataOf = (store: KubeStore) => dataAt(store, notesPath);
+
+const podPath = (name: string, namespace = 'shop'): string => `/api/v1/namespaces/${namespace}/pods/${name}`;
+
+const noted = (store: KubeStore): Promise<void> =>
+  store.until(() => store.get(notesPath) !== undefined, 'a note');
+const keyOf = (suffix: string): string => `sha256-${'a'.repeat(64)}.${suffix}`;
+const isNotedFor = (store: KubeStore, namespaces: string): boolean =>
+  JSON.stringify(dataOf(store)).includes(`${namespaces.replaceAll('"', '\\"')}]`);
+
+/** A reader of the notes, once it has `size` of them. */
+async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeading, size: number) {
+  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const name = 'archwright-broken-images';
+  const broken = watchBrokenImages({ client, namespace: 'archwright', name, clock, log });
+  t.teardown(() => broken.close());
+  await store.until(() => broken.size === size, 'the reader');
+  return broken;
+}
+
+/** One namespace causes 200 notes, another causes one. @returns the number of notes of the first */
+async function flooded({ store }: TestLeading, text: string): Promise<() => number> {
+  for (let index = 0; index < 200; index += 1) {
+    const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
+    store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, text, other));
+  }
+  store.put(podPath('web'), crashing('web', text));
+  await store.until(() => isNotedFor(store, '"shop"'), 'the note of the other namespace');
+  return () => Object.values(dataOf(store)).filter((note) => note.includes('attacker')).length;
+}
+
+t.test('an exec format error in a log leads to a note, events on pod and owner, and a metric', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.log(podPath('web-1'), (query) =>
+    query.get('previous') === 'true' && query.get('container') === 'web' ? log : undefined,
+  );
+  store.put(podPath('web-1'), crashing('web-1'));
+  await noted(store);
+  t.match(store.get(notesPath), {
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
+    data: { [keyOf('arm64')]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
+  });
+  await store.until(() => test.events.length === 2, 'the events');
+  const shown = (): Promise<number | undefined> => test.series('archwright_broken_images');
+  await until(async () => (await shown()) === 1, 'the metric');
+  t.match(test.events, [
+    { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' }, message: /arm64/ },
+    { about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
+  ]);
+  t.equal(await test.series('archwright_exec_format_errors_total{architecture="arm64"}'), 1);
+
+  const broken = await readNotes(t, test, 1);
+  t.same(broken.brokenOn(digest, 'shop'), ['arm64']);
+  t.same(broken.brokenOn(digest, 'bank'), [], 'no effect on other namespaces');
+});
+
+t.test('a second namespace is added to the note; a second pod of one namespace writes nothing', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  for (const [name, namespace] of [
+    ['a', 'shop'],
+    ['b', 'shop'],
+    ['c', 'bank'],
+  ] as const) {
+    crash(store, name, namespace);
+    const expected = namespace === 'bank' ? '["shop","bank"' : '["shop"';
+    await store.until(() => isNotedFor(store, expected), name);
+    await store.until(() => test.events.some(({ about }) => about.name === name), name);
+  }
+  t.equal(store.writes().length, 2);
+});
+
+t.test('attack: forged messages of one namespace are limited, and do not displace other notes', async (t) => {
+  const test = await start(t);
+  const ofAttacker = await flooded(test, log);
+  await test.store.until(() => ofAttacker() >= 5, 'the notes of the attacker');
+  t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
+});
+
+t.test('another log text, or an unreadable log, is no evidence', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.log(podPath('panics'), () => 'panic: out of luck\n');
+  store.put(podPath('panics'), crashing('panics'));
+  store.put(podPath('silent'), crashing('silent'));
+  await store.until(() => store.received(/\/log$/).length === 2, 'both logs');
+  store.put(podPath('panics'), { ...crashing('panics'), touched: true });
+  crash(store, 'web');
+  await noted(store);
+  t.equal(store.received(/panics\/log$/).length, 1, 'the log is read once');
+  t.ok(test.events.every(({ about }) => about.name === 'web'));
+});
+
+t.test('a missing permission to read logs is logged once', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.fault(/\/log$/, { status: 403 });
+  for (const name of ['a', 'b', 'c']) store.put(podPath(name), crashing(name));
+  await store.until(() => store.received(/\/log$/).length === 3, 'the logs');
+  await store.quiet();
+  t.equal(test.lines.filter((line) => line.includes('logs of pods may not be read')).length, 1);
+  t.same(store.writes(), []);
+});
+
+t.test('logs of skipped pods are not read', async (t) => {
+  const test = await start(t, { configuration: { excludedNamespaces: ['bank'] } });
+  const { store } = test;
+  const disabled = crashing('disabled') as { readonly metadata: object };
+  const metadata = { ...disabled.metadata, labels: { 'arch.example/placement': 'disabled' } };
+  crash(store, 'teller', 'bank');
+  store.log(podPath('disabled'), () => log);
+  store.put(podPath('disabled'), { ...disabled, metadata });
+  crash(store, 'web');
+  await noted(store);
+  await store.quiet();
+  t.match(store.received(/\/log$/), [{ path: `${podPath('web')}/log` }]);
+  t.equal(store.received(/\/log$/).length, 1);
+  t.ok(test.events.every(({ about }) => about.name === 'web'));
+});
+
+t.test('a termination message needs no log', async (t) => {
+  const test = await start(t);
+  test.store.put(podPath('web'), crashing('web', log));
+  await noted(test.store);
+  t.equal(test.store.received(/\/log$/).length, 0);
+});
+
+/** With the custom resource over the configuration, as in a real leader. */
+function withResources({ leading }: TestLeading): Leading {
+  const { clusterConfigs } = leading.caches;
+  return { ...leading, configuration: overlaid(leading.configuration, collectResources({ clusterConfigs })) };
+}
+
+t.test('the setting or the custom resource switches it off, the custom resource on again', async (t) => {
+  const off = await startLeading(t, { configuration: { execFormatErrorMonitor: false } });
+  const { store } = off;
+  const leading = withResources(off);
+  addNode(off);
+  run(t, { ...off, leading });
+  store.put(podPath('web'), crashing('web', log));
+  const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+  await store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
+  const plugins = { execFormatErrorMonitor: { enabled: true } };
+  store.put(cluster, { spec: { plugins, logVerbosity: 'Loud' } });
+  await store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
+  store.put(podPath('web-1'), crashing('web-1', log));
+  await store.until(() => off.leading.caches.runningPods.size === 2, 'the pod');
+  await store.quiet();
+  t.equal(store.get(notesPath), undefined, 'an invalid object is ignored as a whole');
+  store.put(cluster, { spec: { plugins } });
+  await store.until(() => leading.configuration().execFormatErrorMonitor, 'the corrected custom resource');
+  store.put(podPath('web-2'), crashing('web-2', log));
+  await noted(store);
+});
+
+t.test('the next leader removes expired notes and continues', async (t) => {
+  const first = await startLeading(t);
+  addNode(first);
+  const { store } = first;
+  const old = { image: 'x', namespaces: ['shop'], until: '2020-01-01T00:00:00.000Z' };
+  store.put(notesPath, {
+    data: { [`sha256-${'b'.repeat(64)}.amd64`]: JSON.stringify(old), readme: 'hand-made' },
+  });
+  store.put(podPath('web'), crashing('web', log));
+  const next = await startLeading(t, { over: store });
+  run(t, next);
+  const added = keyOf('arm64');
+  await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
+  t.match(dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
+  t.same(Object.keys(dataOf(store)), [added], 'expired and malformed notes are gone');
+});
+
+t.test('a failed write of the note is repeated', async (t) => {
+  const test = await start(t);
+  const { store } = test;
+  store.fault(/^POST .*configmaps$/, { status: 500, times: 2 });
+  store.put(podPath('web'), crashing('web', log));
+  await noted(store);
+  t.ok(store.received(/^POST .*configmaps$/).length >= 3);
+});
+
+t.test('a leader whose pods are listed before its nodes still checks them', async (t) => {
+  const test = await startLeading(t);
+  addNode(test);
+  crash(test.store, 'web-1');
+  const { caches } = test.leading;
+  await test.store.until(() => caches.runningPods.size === 1);
+  const listed = Promise.withResolvers<void>();
+  let isListed = false;
+  const nodes = {
+    ...caches.nodes,
+    get: (_: string, name: string) => (isListed ? caches.nodes.get('', name) : undefined),
+  };
+  run(t, {
+    ...test,
+    leading: { ...test.leading, caches: { ...caches, nodes, ready: () => listed.promise } },
+  });
+  await test.store.quiet();
+  isListed = true;
+  listed.resolve();
+  await noted(test.store);
+});
+
+t.test('a pod is checked when its node appears, and forgotten if that never happens', async (t) => {
+  const clock = createFakeClock();
+  const test = await startLeading(t, { clock });
+  const { store } = test;
+  run(t, test);
+  store.put(podPath('web'), crashing('web', log));
+  await store.until(() => test.leading.caches.runningPods.size === 1, 'the pod');
+  await clock.advance(1_000);
+  addNode(test);
+  await store.until(() => test.leading.caches.nodes.size === 1, 'the node');
+  await clock.advance(1_000);
+  await noted(store);
+
+  store.put(podPath('lost'), { ...crashing('lost', log), spec: { nodeName: 'gone' } });
+  await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
+  await clock.advance(60_000);
+  t.equal(clock.pending, 1, 'only the timer of the next cleanup is left');
+});
+
+/** The events about a pod with an exec format error in its termination message. */
+async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {}) {
+  const test = await start(t, options);
+  const pod = crashing('web-1', log) as { readonly metadata: object; readonly spec: object };
+  putReplicaSet(test.store, 'web', controllerRef('Deployment', 'web', { uid: 'd' }), { uid: 'rs' });
+  test.store.put(podPath('web-1'), { ...pod, spec: { ...pod.spec, ...more } });
+  await test.store.until(() => test.events.length === 2, 'the events');
+  const about = { kind: 'Deployment', namespace: 'shop', name: 'web' };
+  t.match(test.events, [
+    { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' } },
+    { type: 'Warning', reason: 'ExecFormatError', about },
+  ]);
+  t.equal(test.events[1]?.message, `Pod web-1: ${test.events[0]?.message}`);
+  return { ...test, message: test.events[0]?.message ?? '' };
+}
+
+t.test('the Deployment gets one event for all of its pods', async (t) => {
+  const { store, message, events } = await eventsOf(t, {});
+  t.match(
+    message,
+    /^Container web: a binary of shop\/web:1 is not for arm64, .* although its manifest names it\./,
+  );
+  store.put(podPath('web-2'), crashing('web-2', log));
+  await store.until(() => events.length === 3, 'the event of the other pod');
+  t.match(events[2], { about: { kind: 'Pod', name: 'web-2' } });
+});
+
+t.test('an image without the architecture of the node is not noted as broken', async (t) => {
+  const factsOfPod = factsBy((image) => facts('amd64 s390x', { image, digest }));
+  const chosen = await eventsOf(t, { factsOfPod }, { nodeSelector: { 'kubernetes.io/arch': 'arm64' } });
+  t.equal(
+    chosen.message,
+    'Container web: shop/web:1 has amd64, s390x, so it cannot run on node n1 (arm64). The pod chose that node by its node ' +
+      'selector or affinity: change these, or use an image for arm64.',
+  );
+  t.equal(chosen.store.get(notesPath), undefined, 'it is not noted as broken');
+  t.equal(await chosen.series('archwright_exec_format_errors_total{architecture="arm64"}'), 1);
+  const other = await eventsOf(t, { factsOfPod });
+  t.match(other.message, /has amd64, s390x, so it cannot run on node n1 \(arm64\)\. Create the pod again/);
+  t.equal(other.store.get(notesPath), undefined);
+});
+
+t.test('the pulled image counts, not the current image of the tag', async (t) => {
+  const pulled = `registry.example/shop/web@${digest}`;
+  const later = facts('amd64', { digest: `sha256:${'b'.repeat(64)}` });
+  const byDigest = factsBy((image) => (image === pulled ? facts('arm64', { digest }) : later));
+  await eventsOf(t, { factsOfPod: byDigest });
+  const byTag = factsBy((image) => (image === pulled ? failed('unauthorized') : facts('amd64', { digest })));
+  t.match((await eventsOf(t, { factsOfPod: byTag })).message, /has amd64, so it cannot run/);
+});
+
+t.test('an unknown manifest leads to an event, without a note', async (t) => {
+  for (const factsOf of [() => undefined, () => failed('unauthorized')]) {
+    const { message, store } = await eventsOf(t, { factsOfPod: factsBy(factsOf) });
+    t.match(
+      message,
+      /a binary of shop\/web:1 is not for arm64.*Its manifest is not known now, so nothing is noted/,
+    );
+    t.equal(store.get(notesPath), undefined);
+  }
+});
+
+t.test('an image that is noted already stays noted', async (t) => {
+  const factsOfPod = factsBy((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
+  const { store, message } = await eventsOf(t, { factsOfPod });
+  t.match(message, /although its manifest names it/);
+  await noted(store);
+});
+
+const linker = '/app: CPU ISA level is lower than required\n';
+const goText = 'This program can only be run on AMD64 processors with v4 microarchitecture support.\n';
+const v2Node = { metadata: { labels: { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V2': 'true' } } };
+
+async function startOnAmd64(t: Test, node: object = v2Node): Promise<TestLeading> {
+  const test = await startLeading(t, {
+    factsOfPod: factsBy((image) => facts('amd64', { image, digest })),
+  });
+  test.store.put('/api/v1/nodes/n1', { ...node, status: { nodeInfo: { architecture: 'amd64' } } });
+  run(t, test);
+  return test;
+}
+
+t.test('a CPU below the level leads to a note, events on pod and owner, and a metric', async (t) => {
+  const test = await startOnAmd64(t);
+  const { store } = test;
+  store.log(podPath('web-1'), () => `starting\n${linker}`);
+  store.put(podPath('web-1'), crashing('web-1'));
+  const key = keyOf('amd64-v3');
+  await store.until(() => key in dataOf(store), 'the note');
+  t.same(Object.keys(dataOf(store)), [key], 'the image is not noted as broken');
+  await store.until(() => test.events.length === 2, 'the events');
+  t.match(test.events, [
+    {
+      type: 'Warning',
+      reason: 'CpuLevelTooLow',
+      about: { kind: 'Pod', name: 'web-1' },
+      message: /shop\/web:1 needs a CPU with x86-64-v3, and node n1 has x86-64-v2\./,
+    },
+    { reason: 'CpuLevelTooLow', about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
+  ]);
+  await until(async () => (await test.series('archwright_images_with_cpu_level')) === 1, 'the metric');
+  t.equal(await test.series('archwright_broken_images'), 0);
+  t.equal(await test.series('archwright_cpu_level_errors_total{level="v3"}'), 1);
+  t.match(store.received(/\/log$/)[0]?.query.get('tailLines'), '10');
+
+  store.put(podPath('web-2', 'bank'), crashing('web-2', goText));
+  await store.until(() => Object.keys(dataOf(store)).length === 2, 'the note of the other namespace');
+  const broken = await readNotes(t, test, 2);
+  t.equal(broken.requiredLevel(digest, 'shop'), 3, 'no effect on other namespaces');
+  t.equal(broken.requiredLevel(digest, 'bank'), 4);
+  t.same(broken.brokenOn(digest, 'shop'), []);
+});
+
+t.test('without a level in the text and of the node, v2 is noted', async (t) => {
+  const { store } = await startOnAmd64(t, {});
+  store.put(podPath('web'), crashing('web', linker));
+  await store.until(() => keyOf('amd64-v2') in dataOf(store), 'the note');
+});
+
+t.test('a level is ignored on another architecture, or above the highest level', async (t) => {
+  const labels = { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V4': 'true' };
+  const highest = await startOnAmd64(t, { metadata: { labels } });
+  const other = await start(t);
+  for (const { store, events } of [highest, other]) {
+    store.put(podPath('web-1'), crashing('web-1', linker));
+    await store.quiet();
+    t.equal(store.get(notesPath), undefined);
+    t.same(events, []);
+  }
+});
+
+t.test("attack: CPU levels of one namespace count towards the namespace's limit", async (t) => {
+  const ofAttacker = await flooded(await startOnAmd64(t), goText);
+  t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
+});

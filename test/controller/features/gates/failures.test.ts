@@ -1,0 +1,264 @@
+/** Failures while gates are removed: conflicts, refusals, a failing API server, defects, a stopped leader. */
+import t, { type Test } from 'tap';
+import { policyFor } from '../../../../src/policy/effective/effective.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import type { Fault, KubeStore, Match, StoreRequest } from '../../../support/kube-store.ts';
+import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
+
+const minute = 60_000;
+const known = { both: 'amd64 arm64', arm: 'arm64' };
+const patches = `PATCH ${path('web')}`;
+
+/** The gated pod `web`, which needs arm64, under a fault of the API server. */
+async function startWithFault(t: Test, match: Match, fault: Fault) {
+  const gates = await startGates(t, [], { known });
+  gates.store.fault(match, fault);
+  gates.store.put(path('web'), gated('web', ['arm']));
+  return gates;
+}
+
+t.test('a pod that changed meanwhile is decided again', async (t) => {
+  const annotations = { 'x.example/owner': 'somebody' };
+  const edited = gated('web', ['arm'], { nodeSelector: { zone: 'a' } }, { annotations });
+  const gates = await startGates(t, [gated('web', ['arm'])], {
+    known,
+    step: (name) => {
+      if (name === 'gates/decided' && gates.steps.length === 1) gates.store.put(path('web'), edited);
+    },
+  });
+  await gates.opened(1);
+  const pod = gates.pod('web');
+  t.same(termsOf(pod), [archIn('arm64')]);
+  t.same(pod.spec.nodeSelector, { zone: 'a' }, 'the change of the other writer stays');
+  t.equal(pod.metadata?.annotations?.['x.example/owner'], 'somebody');
+  t.equal(gates.store.writes().length, 2);
+  t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
+});
+
+t.test('a pod whose images changed meanwhile waits for the new ones', async (t) => {
+  const gates = await startGates(t, [gated('web', ['arm'])], {
+    known,
+    step: (name) => {
+      if (name === 'gates/decided' && gates.steps.length === 1)
+        gates.store.put(path('web'), gated('web', ['later']));
+    },
+  });
+  await gates.store.until(() => gates.store.received(patches).length === 1);
+  await gates.pass(1000);
+  t.equal(gates.isGated('web'), true);
+  gates.known = { later: 'amd64' };
+  await gates.pass(20_000);
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
+});
+
+t.test('a pod that disappeared, was replaced, or lost our gate between decision and patch', async (t) => {
+  const going = gated('web', ['arm'], {}, { uid: 'another', deletionTimestamp: 'x' });
+  const opened = gated('web', ['arm'], { schedulingGates: [theirs] });
+  const changes: readonly [string, (store: KubeStore) => unknown][] = [
+    ['went', (store) => store.remove(path('web'))],
+    ['replaced', (store) => store.put(path('web'), going)],
+    ['opened by a person', (store) => store.put(path('web'), opened)],
+  ];
+  for (const [name, change] of changes) {
+    const gates = await startGates(t, [gated('web', ['arm'])], {
+      known,
+      step: (step) => {
+        if (step === 'gates/decided') change(gates.store);
+      },
+    });
+    await gates.store.until(() => gates.store.received(patches).length === 1);
+    await gates.pass(minute);
+    t.equal(gates.store.received(patches).length, 1, name);
+    t.same(gates.events, [], name);
+  }
+});
+
+t.test('a proxy answers 404 for a pod that exists: it is decided again', async (t) => {
+  const gates = await startGates(t, [], { known });
+  for (const match of [patches, `GET ${path('web')}`]) gates.store.fault(match, { status: 404, times: 1 });
+  gates.store.put(path('web'), gated('web', ['arm']));
+  await gates.pass(20_000);
+  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+});
+
+t.test('after temporary failures, every pod is placed', async (t) => {
+  const names = Array.from({ length: 5 }, (_, index) => `web-${index}`);
+  const faults: readonly [string, Fault][] = [
+    ['conflicts', { status: 409, times: 20 }],
+    ['too many requests', { status: 429, retryAfter: 1, times: 20 }],
+    ['an API server that fails', { status: 500, times: 20 }],
+    ['connections that break', { reset: true, times: 20 }],
+    ['a lost response', { lost: true, times: 1 }],
+  ];
+  for (const [name, fault] of faults) {
+    const gates = await startGates(t, [], { known });
+    gates.store.fault(/^PATCH /u, fault);
+    for (const each of names) gates.store.put(path(each), gated(each, ['arm']));
+    const isAnyGated = (): boolean => names.some((each) => gates.isGated(each));
+    for (let turn = 0; turn < 40 && isAnyGated(); turn += 1) await gates.pass(5000);
+    for (const each of names) t.same(termsOf(gates.pod(each)), [archIn('arm64')], `${name}: ${each}`);
+    t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 0, name);
+  }
+});
+
+t.test('conflicts just before the time limit do not prevent placement', async (t) => {
+  const gates = await startGates(t, [gated('web', ['both', 'never'])], { known });
+  gates.store.fault(/^PATCH /u, { status: 409, times: 20 });
+  await gates.pass(5.9 * minute);
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
+});
+
+t.test('if the placement is refused, only the gate is removed, and an event gives the reason', async (t) => {
+  const message = 'Pod "web" is invalid: spec.affinity: Invalid value';
+  const gates = await startWithFault(t, patches, { status: 422, causes: true, times: 1, message });
+  await gates.opened(1);
+  t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+  t.equal(termsOf(gates.pod('web')), undefined);
+  t.match(gates.events, [
+    { type: 'Warning', reason: 'PlacementFailed', message: /may run on any architecture: .*spec\.affinity/u },
+  ]);
+  t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 1);
+});
+
+t.test('a pod without room for another annotation is placed without the record', async (t) => {
+  const gates = await startGates(t, [], { known });
+  const message = 'Pod "web" is invalid: metadata.annotations: Too long: may not be more than 262144 bytes';
+  const isRecorded = ({ verb, json }: StoreRequest): boolean =>
+    verb === 'PATCH' && JSON.stringify(json).includes('arch.example~1decision');
+  gates.store.fault(isRecorded, { status: 422, causes: true, message });
+  gates.store.put(path('web'), gated('web', ['arm'], {}, { annotations: { 'x.example/large': '…' } }));
+  await gates.opened(1);
+  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+  t.same(gates.pod('web').metadata?.annotations, { 'x.example/large': '…' });
+  t.same(gates.events, []);
+  t.equal(gates.store.received(patches).length, 2);
+});
+
+t.test('a patch that does not apply is computed again, once; then only the gate is removed', async (t) => {
+  const changing = await startGates(t, [], { known });
+  let tries = 0;
+  changing.store.fault(patches, {
+    status: 422,
+    times: 1,
+    before: () => {
+      tries += 1;
+      changing.store.put(path('web'), gated('web', ['arm'], { nodeSelector: { zone: 'a' } }));
+    },
+  });
+  changing.store.put(path('web'), gated('web', ['arm']));
+  await changing.opened(1);
+  t.equal(tries, 1);
+  t.same(termsOf(changing.pod('web')), [archIn('arm64')]);
+
+  const same = await startWithFault(t, patches, { status: 422, times: 1 });
+  await same.opened(1);
+  t.equal(termsOf(same.pod('web')), undefined);
+  t.match(same.events, [{ reason: 'PlacementFailed' }]);
+});
+
+t.test('if a webhook refuses the placement, with any status, only the gate is removed', async (t) => {
+  const isPlacement = ({ verb, json }: StoreRequest): boolean =>
+    verb === 'PATCH' && JSON.stringify(json).includes('/spec/affinity');
+  for (const status of [400, 403, 404, 405, 409, 418, 422]) {
+    const message = 'admission webhook "quota.example" denied the request: no affinity here';
+    const gates = await startWithFault(t, isPlacement, { status, message });
+    await gates.pass(5 * minute);
+    if (status !== 422) t.equal(gates.isGated('web'), true, `${status}: it may be temporary`);
+    await gates.pass(minute / 2);
+    t.equal(gates.isGated('web'), false, String(status));
+    t.equal(termsOf(gates.pod('web')), undefined);
+    t.match(gates.events, [{ reason: 'PlacementFailed' }], String(status));
+  }
+});
+
+t.test('a refusal that is not about the pod is retried until the time limit', async (t) => {
+  const gates = await startWithFault(t, patches, { status: 403, message: 'no right to patch pods' });
+  await gates.pass(6 * minute);
+  t.equal(gates.isGated('web'), true, 'removing the gate is forbidden too');
+  const { length: tries } = gates.store.received(patches);
+  t.ok(tries < 60, `${tries} tries in six minutes`);
+  t.ok(((await gates.series('archwright_gate_failures_total{reason="refused"}')) ?? 0) > 5);
+});
+
+t.test('an exception for one pod does not stop others; its gate is removed at the time limit', async (t) => {
+  const pods = [gated('web', ['arm'], {}, { labels: { poison: 'yes' } }), gated('fine', ['arm'])];
+  const gates = await startGates(t, pods, {
+    known,
+    change: (leading) => ({
+      ...leading,
+      policies: {
+        policyOf: ({ labels }) => {
+          if (labels?.['poison'] !== undefined) throw new TypeError('a defect');
+          return policyFor(leading.configuration());
+        },
+      },
+    }),
+  });
+  await gates.opened(1);
+  t.equal(gates.isGated('fine'), false);
+  await gates.pass(4.9 * minute);
+  t.equal(gates.isGated('web'), true);
+  await gates.pass(0.6 * minute);
+  await gates.opened(2);
+  t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+  t.match(gates.events, [{ reason: 'PlacementFailed', about: { name: 'web' } }]);
+  t.ok(((await gates.series('archwright_gate_failures_total{reason="fault"}')) ?? 0) > 3);
+});
+
+t.test('a defect of lookups does not hold a pod beyond its time limit', async (t) => {
+  const hanging = await startGates(t, [gated('web', ['arm'])], {
+    change: (leading) => ({ ...leading, factsOfPod: () => new Promise(() => undefined) }),
+  });
+  await hanging.pass(5.2 * minute);
+  await hanging.opened(1);
+  const failing = await startGates(t, [gated('web', ['arm'])], {
+    change: (leading) => ({ ...leading, factsOfPod: () => Promise.reject(new Error('a defect')) }),
+  });
+  await failing.pass(5.2 * minute);
+  await failing.opened(1);
+  for (const { events } of [hanging, failing])
+    t.strictSame(
+      events.map(({ reason }) => reason),
+      ['PlacementFailed'],
+    );
+});
+
+t.test('the next leader completes the work of a stopped one, without repetition', async (t) => {
+  for (const at of ['gates/decided', 'gates/opened']) {
+    const time = createFakeClock();
+    const store = await newStore(t, time);
+    const first = await startGates(t, [gated('web', ['arm']), gated('other', ['arm'])], {
+      store,
+      time,
+      known,
+      step: (name) => {
+        if (name !== at) return;
+        first.depose();
+        throw new Error('the process has stopped here');
+      },
+    });
+    await store.until(() => first.steps.includes(at));
+    const second = await startGates(t, [], { store, time, known });
+    await store.until(() => !second.isGated('web') && !second.isGated('other'));
+    await second.pass(minute);
+    for (const name of ['web', 'other']) {
+      t.same(termsOf(second.pod(name)), [archIn('arm64')], at);
+      t.same(second.pod(name).spec.schedulingGates, [theirs], at);
+    }
+    t.equal(store.writes().length, 2, at);
+  }
+});
+
+t.test('a stopped leader sends no more writes', async (t) => {
+  const gates = await startGates(t, [gated('web', ['later'])]);
+  await gates.store.until(() => gates.open === 1);
+  gates.depose();
+  await gates.ended;
+  gates.known = { later: 'arm64' };
+  gates.answer();
+  await gates.pass(10 * minute);
+  t.equal(gates.store.writes().length, 0);
+  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 0);
+});

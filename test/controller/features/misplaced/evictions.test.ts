@@ -1,0 +1,269 @@
+/** Evictions: how many at once, how fast, and once per cause, also after faults. */
+import t, { type Test } from 'tap';
+import { facts, isIn, requiring, termOf } from '../../../support/placement-input.ts';
+import type { StoreRequest } from '../../../support/kube-store.ts';
+import { maxUnavailable } from '../../../../src/controller/write/evictions.ts';
+import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
+import { digest, evictions, known, podPath, putPod, startWorld, webOwner, type World } from './setup.ts';
+
+const replicaSets = '/apis/apps/v1/namespaces/shop/replicasets';
+const quarter = { misplacedPodsShare: 25 };
+const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `web-${n}`);
+
+/** This number of misplaced pods, with a disruption limit of a quarter. */
+const withPods = (t: Test, count: number): Promise<World> =>
+  startWorld(t, { pods: names(count), configuration: quarter });
+
+t.test('evictions stay within the disruption limit, and continue when successors are ready', async (t) => {
+  const world = await withPods(t, 8);
+  await world.afterGrace();
+  t.equal(world.pods().length, 6);
+  await world.after(20_000);
+  t.equal(world.pods().length, 6, 'two are missing');
+
+  const gone = names(8).filter((name) => !world.pods().includes(name));
+  for (const name of gone) putPod(world.store, `${name}-next`, { node: 'amd-1', createdAt: world.now() });
+  await world.after(20_000);
+  t.equal(world.pods().length, 8, 'two are not ready yet');
+  putPod(world.store, `${gone[0]}-next`, { node: 'amd-1', createdAt: world.now(), ready: true });
+  await world.after(20_000);
+  t.equal(world.pods().length, 7, 'one more is evicted');
+});
+
+t.test('two ReplicaSets of a Deployment share its disruption limit', async (t) => {
+  const world = await withPods(t, 4);
+  const { store } = world;
+  const older = { ...webOwner, name: 'web-0', uid: 'older-uid' };
+  const set = store.get(`${replicaSets}/web-1`);
+  const { ownerReferences } = set?.metadata ?? {};
+  store.put(`${replicaSets}/web-0`, { ...set, metadata: { ownerReferences, uid: 'older-uid' } });
+  for (const name of names(4)) putPod(store, `old-${name}`, { owner: older });
+  await world.afterGrace();
+  await world.after(16_000);
+  t.equal(world.pods().length, 7, 'one of the Deployment, not one of each ReplicaSet');
+});
+
+t.test('a pod created in the second of the first eviction is a successor', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a'] });
+  await world.afterGrace();
+  const evictedAt = world.now();
+  putPod(world.store, 'web-b', { createdAt: Math.floor(evictedAt / 1000) * 1000 });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-b']);
+  t.equal(world.events.at(-1)?.reason, 'MisplacedPodAgain');
+});
+
+t.test('a ready successor of the second of the eviction makes room for the next eviction', async (t) => {
+  const world = await withPods(t, 4);
+  await world.afterGrace();
+  t.equal(world.pods().length, 3);
+  const createdAt = Math.floor(world.now() / 1000) * 1000 - 1000;
+  putPod(world.store, 'next', { node: 'amd-1', createdAt, ready: true });
+  await world.after(20_000);
+  t.equal(world.pods().length, 3, 'the next is evicted');
+});
+
+t.test('a successor that never becomes ready delays the others for a bounded time', async (t) => {
+  const world = await withPods(t, 4);
+  await world.afterGrace();
+  t.equal(world.pods().length, 3);
+  putPod(world.store, 'next', { node: 'amd-1', createdAt: world.now() });
+  await world.after(9 * 60_000);
+  t.equal(world.pods().length, 4);
+  await world.after(2 * 60_000);
+  t.equal(world.pods().length, 3);
+});
+
+t.test('a leader moves a workload once per cause', async (t) => {
+  const given: Record<string, ImageFacts> = { ...known };
+  const first = await startWorld(t, { pods: ['web-a'], facts: given });
+  const { store } = first;
+  await first.afterGrace();
+  t.same(first.pods(), []);
+  putPod(store, 'web-b', { createdAt: first.now() });
+  await first.afterGrace();
+  t.same(first.pods(), ['web-b']);
+  t.match(first.events.at(-1), { reason: 'MisplacedPodAgain', about: { kind: 'Deployment', name: 'web' } });
+  t.equal(await first.series('archwright_misplaced_pods_total{outcome="again"}'), 1);
+  const events = first.events.length;
+  await first.after(3_600_000);
+  t.equal(first.events.length, events, 'no further event');
+
+  given['app:1'] = facts('amd64', { digest: digest('d') });
+  putPod(store, 'web-c', { createdAt: first.now(), imageID: '' });
+  await first.afterGrace();
+  t.same(first.pods(), ['web-b'], 'another image is another cause; web-b has pulled the old digest');
+  first.depose();
+
+  const second = await startWorld(t, { over: first });
+  await second.afterGrace();
+  t.same(second.pods(), [], 'the next leader begins anew');
+});
+
+t.test('a pod is evicted only if another lookup confirms its facts', async (t) => {
+  const given: Record<string, ImageFacts> = { ...known };
+  const world = await startWorld(t, {
+    facts: given,
+    configuration: { evictionsPerMinute: 30 },
+    whilePausing: () => void (given['app:1'] = facts('amd64 arm64', { digest: digest('d') })),
+  });
+  for (const name of ['web-a', 'web-b']) putPod(world.store, name, { imageID: '' });
+  await world.afterGrace();
+  t.equal(world.pods().length, 1, 'the other one has waited for its turn, and can run there now');
+});
+
+t.test('`evictionsPerMinute` spaces evictions', async (t) => {
+  const world = await startWorld(t, { pods: names(25), configuration: { evictionsPerMinute: 30 } });
+  t.equal(await world.afterGrace(), true, 'more evictions follow');
+  t.equal(world.pods().length, 5, '20 per reconcile');
+  t.equal(world.pauses.length, 19);
+  t.ok(world.pauses.every((ms) => ms === 2000));
+  await world.after(0);
+  t.same(world.pods(), []);
+});
+
+t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
+  const world = await startWorld(t, { pods: names(3), configuration: { evictionsPerMinute: 30 } });
+  await world.after(0);
+  await world.after(29_000);
+  const start = world.now();
+  t.equal(world.leading.evictionPace.tryTake('a namespace with rollouts'), 0);
+  await world.after(1000);
+  t.same(world.pods(), []);
+  // Two owners: each gets half of the turns.
+  t.same(world.pauses, [1000, 4000, 4000]);
+  t.equal(world.now() - start, 10_000);
+});
+
+t.test('a rollout that takes each eviction at once leaves half of them to misplaced pods', async (t) => {
+  const world = await startWorld(t, {
+    pods: ['web-a'],
+    configuration: { evictionsPerMinute: 1 },
+    whilePausing: () => {
+      if (world.pauses.length > 50) throw new Error('it waits too long');
+      world.leading.evictionPace.tryTake('a namespace with rollouts');
+    },
+  });
+  await world.after(0);
+  await world.after(29_000);
+  world.leading.evictionPace.tryTake('a namespace with rollouts');
+  await world.after(1000);
+  t.same(world.pods(), []);
+});
+
+t.test('a pod that becomes ready while it waits for its turn is not evicted', async (t) => {
+  const world = await startWorld(t, {
+    pods: names(2),
+    whilePausing: (store) => void putPod(store, 'web-1', { ready: true }),
+  });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-1']);
+  t.equal(world.store.received(evictions).length, 1);
+});
+
+t.test('a pod that changes while it is checked is evicted in its new version', async (t) => {
+  // A failed precondition would use up the budget too (kubernetes pkg/registry/core/pod/storage/eviction.go).
+  const world = await startWorld(t, { pods: ['web-a'] });
+  const { store } = world;
+  const owner = 'GET /apis/apps/v1/namespaces/shop/replicasets/web-1';
+  store.fault(owner, { times: 1, before: () => void putPod(store, 'web-a', { labels: { crash: '4' } }) });
+  await world.afterGrace();
+  t.same(world.pods(), []);
+  t.equal(store.received(evictions).length, 1);
+});
+
+t.test('an eviction that a budget blocks is retried with back-off, and delays no other pod', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a', 'web-b'] });
+  const { store } = world;
+  const held = () => world.events.filter(({ reason }) => reason === 'MisplacedPodHeld');
+  store.evictions(podPath('web-a'), { status: 429, retryAfter: 10 }, { status: 429 }, { status: 429 });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-a']);
+  t.match(held(), [{ about: { kind: 'Pod' } }, { about: { kind: 'Deployment' } }]);
+  t.equal(held().length, 2);
+  const delays: number[] = [];
+  let last = world.now();
+  for (let n = 0; n < 200 && world.pods().length > 0; n += 1) {
+    await world.clock.advance(5000);
+    const before = store.received(evictions).length;
+    await world.reconcile();
+    if (store.received(evictions).length === before) continue;
+    delays.push(Math.round((world.now() - last) / 1000));
+    last = world.now();
+  }
+  t.same(world.pods(), []);
+  t.same(delays, [15, 30, 60]);
+  t.equal(held().length, 2);
+  t.equal(await world.series('archwright_misplaced_pods_total{outcome="held"}'), 3);
+});
+
+for (const status of [429, 403, 500])
+  t.test(`a pod that is created after a failed eviction (${status}) is no successor`, async (t) => {
+    const world = await startWorld(t, { pods: ['web-a'] });
+    const { store } = world;
+    const end = store.fault(evictions, { status });
+    await world.afterGrace();
+    t.same(world.pods(), ['web-a']);
+    end();
+    store.remove(podPath('web-a'));
+    await world.clock.advance(60_000);
+    putPod(store, 'web-b', { createdAt: world.now() });
+    await world.after(0);
+    await world.afterGrace();
+    t.same(world.pods(), []);
+  });
+
+t.test('a refused eviction does not stop others; five refusals in a row do', async (t) => {
+  const world = await startWorld(t, { pods: names(9) });
+  const { store } = world;
+  const twoBudgets = { times: 1, status: 500, message: 'more than one budget' };
+  store.fault(`POST ${podPath('web-0')}/eviction`, twoBudgets);
+  await world.afterGrace();
+  t.same(world.pods(), ['web-0']);
+  for (const name of names(9)) putPod(store, name);
+  store.fault(evictions, { status: 403 });
+  const before = store.received(evictions).length;
+  await t.rejects(world.afterGrace(), /refuses evictions/);
+  t.equal(store.received(evictions).length - before, 5);
+});
+
+const needed = [/GET .*\/pods\/web-a$/, /GET .*replicasets/];
+for (const path of needed) {
+  t.test(`no pod is evicted while ${path.source} fails`, async (t) => {
+    const world = await startWorld(t, { pods: ['web-a'] });
+    const end = world.store.fault(path, { status: 503 });
+    await t.rejects(world.afterGrace(), { code: 'unavailable' });
+    t.same(world.store.received(evictions), []);
+    end();
+    await world.reconcile();
+    t.same(world.pods(), []);
+  });
+}
+
+t.test('an eviction that never succeeds gives way to another pod', async (t) => {
+  const world = await withPods(t, 4);
+  let first: string | undefined;
+  const isOfFirst = (path: string): boolean => path.endsWith('/eviction') && path === (first ??= path);
+  world.store.fault(({ path }) => isOfFirst(path), { status: 500, message: 'two budgets' });
+  await world.afterGrace();
+  t.equal(world.pods().length, 3, 'another pod is evicted');
+});
+
+t.test('the disruption limit is at least one', async (t) => {
+  const ofAQuarter = [1, 7, 8].map((pods) => maxUnavailable(pods, 25));
+  t.same([...ofAQuarter, maxUnavailable(10, 100), maxUnavailable(0, 1)], [1, 1, 2, 10, 1]);
+});
+
+t.test('an error for one pod does not stop the eviction of others, a temporary one is retried', async (t) => {
+  const world = await startWorld(t, { pods: ['odd', 'web-b'] });
+  const isOfZone = ({ verb, query }: StoreRequest): boolean =>
+    verb === 'GET' && (query.get('labelSelector') ?? '').includes('zone');
+  world.store.fault(isOfZone, { status: 400, message: 'unable to parse requirement' });
+  putPod(world.store, 'odd', { spec: requiring(termOf(isIn('zone', 'refused'))) });
+  await world.afterGrace();
+  t.same(world.pods(), ['odd']);
+  t.ok(world.lines.some((line) => line.includes('could not be evicted') && line.includes('"odd"')));
+  world.store.fault(/^GET .*\/pods\/odd$/u, { status: 503 });
+  await world.clock.advance(60_000);
+  await t.rejects(world.reconcile(), { code: 'unavailable' }, 'a temporary error ends the reconcile');
+});

@@ -1,0 +1,370 @@
+/** Which pods are evicted, and why others are not. */
+import t, { type Test } from 'tap';
+import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
+import type { NodeSelectorRequirement, Taint } from '../../../../src/kube/api/objects.ts';
+import { archIn, facts, failed, isIn, notIn, requiring, termOf } from '../../../support/placement-input.ts';
+import { webhooksFile } from '../../leading.ts';
+import {
+  digest,
+  evictions,
+  known,
+  podPath,
+  pulled,
+  putNode,
+  putPod,
+  serverStart,
+  startWorld,
+  type PodOptions,
+  type World,
+} from './setup.ts';
+
+t.test('a pod is evicted through the Eviction API with its uid, with events', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  const { uid, resourceVersion } = putPod(store, 'web-a').metadata;
+  await world.afterGrace();
+  t.same(world.pods(), []);
+  const [request] = store.received(evictions);
+  t.match(request?.json, {
+    apiVersion: 'policy/v1',
+    kind: 'Eviction',
+    metadata: { name: 'web-a', namespace: 'shop' },
+    deleteOptions: { preconditions: { uid, resourceVersion } },
+  });
+  const writes = store.writes().map(({ method, path }) => `${method} ${path}`);
+  t.same(writes, [`POST ${podPath('web-a')}/eviction`]);
+  t.match(world.events, [
+    {
+      type: 'Warning',
+      reason: 'MisplacedPodEvicted',
+      about: { kind: 'Pod', namespace: 'shop', name: 'web-a', uid },
+      message: /not ready on node arm-1 \(arm64\): app:1 has amd64\. It is evicted/,
+    },
+    {
+      about: {
+        apiVersion: 'apps/v1',
+        kind: 'Deployment',
+        namespace: 'shop',
+        name: 'web',
+        uid: 'deployment-uid',
+      },
+    },
+  ]);
+  t.same(world.steps, ['misplaced/evicted']);
+  t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 1);
+});
+
+interface Case {
+  readonly pod?: PodOptions;
+  readonly configuration?: Partial<Configuration>;
+  readonly facts?: typeof known;
+  /** Labels of a second amd64 node. */
+  readonly amd2?: Readonly<Record<string, string>>;
+  /** Of the first amd64 node. */
+  readonly taint?: Taint;
+  readonly before?: (world: World) => void;
+}
+type Cases = Readonly<Record<string, Case>>;
+
+const running = { state: { running: {} }, restartCount: 0 };
+const selecting = (nodeSelector: object): Case => ({ pod: { spec: { nodeSelector } } });
+const cPulled = pulled('c');
+const otherPulled = (platforms: string): typeof known => ({
+  ...known,
+  [cPulled]: facts(platforms, { digest: digest('c') }),
+});
+const matching = (...terms: readonly NodeSelectorRequirement[][]): PodOptions => ({
+  spec: requiring(...terms.map((each) => termOf(...each))),
+});
+const exists = (key: string): NodeSelectorRequirement => ({ key, operator: 'Exists' });
+const amdLabel = { 'kubernetes.io/arch': 'amd64' };
+const gpu = [exists('gpu')];
+
+const requireLabels: Partial<Configuration> = {
+  architectures: { amd64: { taintsToTolerate: [], requireNodeLabels: { pool: 'apps' } } },
+};
+
+const wasWidened: Case = {
+  pod: {
+    ...matching([archIn('amd64', 'arm64')]),
+    annotations: {
+      'arch.example/decision': JSON.stringify({
+        v: 1,
+        outcome: 'placed',
+        imagesKey: 'x',
+        widened: { nodeSelector: amdLabel },
+        added: { terms: [[['kubernetes.io/arch', ['amd64', 'arm64']]]], made: true },
+      }),
+    },
+  },
+  amd2: amdLabel,
+};
+
+const moved: Cases = {
+  'with an owner of an unknown kind': {
+    pod: { owner: { apiVersion: 'x.example/v1', kind: 'Rollout', name: 'x', uid: 'x', controller: true } },
+  },
+  'whose ReplicaSet may not be read': {
+    before: ({ store }) => void store.fault(/GET .*replicasets/, { status: 403 }),
+  },
+  'whose container failed and does not restart': {
+    pod: { status: { state: { terminated: { reason: 'Error', exitCode: 255 } }, restartCount: 2 } },
+  },
+  'with an image that cannot be pulled there': {
+    pod: { phase: 'Pending', imageID: '', status: { state: { waiting: { reason: 'ImagePullBackOff' } } } },
+  },
+  'without any status': { pod: { phase: 'Pending', status: { state: {} }, imageID: '' } },
+  'that pulled an older image of the tag, which lacks the architecture too': {
+    pod: { imageID: `docker-pullable://${cPulled}` },
+    facts: otherPulled('amd64'),
+  },
+  'that was widened to the architecture, under keep': {
+    ...wasWidened,
+    configuration: { constraints: 'keep' },
+  },
+  'that was widened to the architecture, under widen': {
+    ...wasWidened,
+    configuration: { constraints: 'widen' },
+  },
+  'that allows both architectures itself': { pod: matching([archIn('amd64', 'arm64')]), amd2: amdLabel },
+  'that selects nodes, one of which can run it': { ...selecting({ disk: 'ssd' }), amd2: { disk: 'ssd' } },
+  'with a required term that matches the other node': {
+    pod: matching(gpu, [
+      isIn('disk', 'ssd', 'nvme'),
+      { key: 'old', operator: 'DoesNotExist' },
+      notIn('zone', 'a'),
+      { key: 'cores', operator: 'Gt', values: ['3'] },
+    ]),
+    amd2: { disk: 'nvme', zone: 'b', cores: '4' },
+  },
+  "whose successor needs a node with its architecture's labels": {
+    configuration: requireLabels,
+    amd2: { ...amdLabel, pool: 'apps' },
+  },
+  'with a matched label that the other node has, and a required term that matches it': {
+    pod: { labels: { zone: 'a' }, ...matching(gpu, [exists('disk')]) },
+    configuration: { matchNodeLabels: ['zone'] },
+    amd2: { ...amdLabel, zone: 'a', disk: 'ssd' },
+  },
+  'where the other node has the taint of its architecture': {
+    taint: { key: 'kubernetes.io/arch', value: 'amd64', effect: 'NoSchedule' },
+  },
+};
+
+const stays: Cases = {
+  ready: { pod: { ready: true } },
+  'on a node that can run it': { pod: { node: 'amd-1' } },
+  'with an image that has both': { pod: { image: 'both:1' } },
+  'without an owner': { pod: { owner: null } },
+  static: { pod: { annotations: { 'kubernetes.io/config.mirror': 'x' } } },
+  'owned, but not controlled': { pod: { owner: { apiVersion: 'v1', kind: 'X', name: 'x', uid: 'x' } } },
+  'whose ReplicaSet is gone': {
+    before: ({ store }) => store.remove('/apis/apps/v1/namespaces/shop/replicasets/web-1'),
+  },
+  ended: { pod: { phase: 'Failed' } },
+  'created a moment ago': { pod: { createdAt: serverStart + 10_000 } },
+  'never pulled': { pod: { pullPolicy: 'Never' } },
+  'with an unknown image': { facts: {} },
+  'with a failing registry': { facts: { 'app:1': failed('unavailable') } },
+  'with old facts': { facts: { 'app:1': facts('amd64', { stale: true }) } },
+  'with an artifact': { facts: { 'app:1': facts('') } },
+  'whose container runs (under an emulator)': { pod: { status: running } },
+  'whose container failed and runs again (under an emulator)': {
+    pod: {
+      status: {
+        state: { running: {} },
+        lastState: { terminated: { reason: 'Error', exitCode: 1 } },
+        restartCount: 2,
+      },
+    },
+  },
+  'with a ready container, and one that is not ready': { pod: { status: { ...running, ready: true } } },
+  'whose container succeeded': {
+    pod: { status: { state: { terminated: { reason: 'Completed', exitCode: 0 } } } },
+  },
+  'that pulled an older image of the tag, which has both architectures': {
+    pod: { imageID: cPulled },
+    facts: otherPulled('amd64 arm64'),
+  },
+  'that pulled an unknown digest': { pod: { imageID: cPulled } },
+  'whose image was imported': { pod: { imageID: digest('c') } },
+  'under misplacedPods = off': { configuration: { misplacedPods: 'off' } },
+  'on an unknown node': { pod: { node: 'gone' } },
+};
+
+const disabled = { 'arch.example/placement': 'disabled' };
+/** A person chose the node. Such a pod does not count as misplaced. */
+const chosen: Cases = {
+  'disabled by label': { pod: { labels: disabled } },
+  'disabled by annotation': { pod: { annotations: disabled } },
+  'in an excluded namespace': { configuration: { excludedNamespaces: ['shop'] } },
+  'in a disabled namespace': {
+    before: ({ store }) => void store.put('/api/v1/namespaces/shop', { metadata: { labels: disabled } }),
+  },
+  'that selects the architecture': selecting({ 'kubernetes.io/arch': 'arm64' }),
+  'that requires the architecture': { pod: matching([archIn('arm64')]) },
+};
+
+/** It stays, with one event. */
+const withoutNode: Cases = {
+  'that selects nodes, none of which can run it': selecting({ disk: 'ssd' }),
+  'that requires a label that the other node lacks': { pod: matching([isIn('disk', 'ssd', 'nvme')], gpu) },
+  "whose successor needs a node with its architecture's labels, which none has": {
+    configuration: requireLabels,
+    before: ({ store }) =>
+      putNode(store, 'arm-2', 'arm64', [], { 'kubernetes.io/arch': 'arm64', pool: 'apps' }),
+  },
+  'with a matched label that the other node lacks': {
+    pod: { labels: { zone: 'a' } },
+    configuration: { matchNodeLabels: ['zone'] },
+  },
+  'where the other node has another operating system': {
+    before: ({ store }) => putNode(store, 'amd-1', 'amd64', [], {}, 'windows'),
+  },
+  'where the other node is cordoned': {
+    taint: { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' },
+  },
+  'where the other node has a taint that it does not tolerate': {
+    taint: { key: 'gpu', effect: 'NoSchedule' },
+  },
+  'where the other node is not ready': {
+    before: ({ store }) =>
+      void store.put('/api/v1/nodes/amd-1', {
+        status: { nodeInfo: { architecture: 'amd64', operatingSystem: 'linux' } },
+      }),
+  },
+};
+
+/** The pod after the reconcile that may evict it. */
+async function reconciled(t: Test, { pod, configuration, facts: given, amd2, taint, before }: Case) {
+  const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
+  const { store, leading } = world;
+  putPod(store, 'web-a', pod);
+  if (amd2) putNode(store, 'amd-2', 'amd64', [], amd2);
+  if (taint) putNode(store, 'amd-1', 'amd64', [taint]);
+  before?.(world);
+  await world.settled();
+  await store.until(() => leading.caches.namespaces.size === store.list('/api/v1/namespaces').length);
+  await world.afterGrace();
+  return world;
+}
+
+for (const [name, given] of Object.entries(moved)) {
+  t.test(`a pod ${name}: moved`, async (t) => {
+    const world = await reconciled(t, given);
+    t.same(world.pods(), []);
+    t.equal(world.store.received(evictions).length, 1);
+  });
+}
+
+for (const [name, given] of Object.entries({ ...stays, ...chosen })) {
+  t.test(`a pod ${name}: stays`, async (t) => {
+    const world = await reconciled(t, given);
+    t.same(world.pods(), ['web-a']);
+    t.same(world.store.writes(), []);
+    t.same(world.events, []);
+    if (name in chosen)
+      t.equal(await world.series('archwright_misplaced_pods'), 0, 'it does not count as misplaced');
+  });
+}
+
+const reported: readonly (readonly [name: string, given: Case, event: RegExp])[] = [
+  ...Object.entries(withoutNode).map(([name, given]) => [name, given, /no node/] as const),
+  [
+    'without a node of the other architecture',
+    { before: ({ store }) => store.remove('/api/v1/nodes/amd-1') },
+    /no node that its successor could use has one of amd64/,
+  ],
+  [
+    'with an image without a schedulable architecture',
+    { configuration: { schedulableArchitectures: ['arm64'] } },
+    /no architecture/,
+  ],
+  ['under misplacedPods = event', { configuration: { misplacedPods: 'event' } }, /would be evicted/],
+];
+for (const [name, given, event] of reported) {
+  t.test(`a pod ${name}: stays, with an event`, async (t) => {
+    const world = await reconciled(t, given);
+    t.same(world.pods(), ['web-a']);
+    t.same(world.store.writes(), []);
+    t.match(world.events[0]?.message, event);
+    const count = world.events.length;
+    await world.after(20 * 60_000);
+    t.equal(world.events.length, count, 'once');
+  });
+}
+
+for (const [what, selector, moved] of [
+  ['leaves the namespace out', { matchLabels: { archwright: 'on' } }, false],
+  ['selects the namespace', { matchLabels: { team: 'a' } }, true],
+] as const) {
+  t.test(`a pod where the webhook configuration ${what}: ${moved ? 'moved' : 'stays'}`, async (t) => {
+    const world = await startWorld(t, { configuration: { webhooksFile: webhooksFile(t, selector) } });
+    const { store, leading } = world;
+    store.put('/api/v1/namespaces/shop', { metadata: { labels: { team: 'a' } } });
+    putPod(store, 'web-a');
+    await store.until(() => leading.caches.namespaces.size === 1);
+    await world.afterGrace();
+    t.same(world.pods(), moved ? [] : ['web-a']);
+    if (moved) return;
+    t.same(world.events, [], 'no event in an excluded namespace');
+    t.equal(await world.series('archwright_misplaced_pods'), 0);
+    store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
+    await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
+    await world.after(60_000);
+    t.same(world.pods(), [], 'it is included now');
+  });
+}
+
+t.test('a pod that becomes ready between two checks stays', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a'] });
+  const { store } = world;
+  store.fault(`GET ${podPath('web-a')}`, {
+    times: 1,
+    before: () => void putPod(store, 'web-a', { ready: true }),
+  });
+  await world.afterGrace();
+  t.same(world.pods(), ['web-a']);
+  t.same(store.writes(), []);
+});
+
+t.test('a pod that changes right before its eviction is not evicted', async (t) => {
+  for (const change of ['ready', 'replaced', 'gone']) {
+    const world = await startWorld(t, { pods: ['web-a'] });
+    const { store } = world;
+    store.fault(evictions, {
+      times: 1,
+      before: () => {
+        if (change !== 'ready') store.remove(podPath('web-a'));
+        if (change !== 'gone') putPod(store, 'web-a', { ready: true });
+      },
+    });
+    await world.afterGrace();
+    t.same(world.pods(), change === 'gone' ? [] : ['web-a'], change);
+    t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 0);
+  }
+});
+
+t.test('the gauge follows the number of misplaced pods', async (t) => {
+  const world = await startWorld(t, { configuration: { misplacedPods: 'event' } });
+  putPod(world.store, 'web-a');
+  await world.afterGrace();
+  t.equal(await world.series('archwright_misplaced_pods'), 1);
+  world.store.remove(podPath('web-a'));
+  await world.after(0);
+  t.equal(await world.series('archwright_misplaced_pods'), 0);
+});
+
+t.test('a pod that is unready for a moment is not checked', async (t) => {
+  const world = await startWorld(t, { pods: ['web-a'] });
+  await world.after(0);
+  await world.clock.advance(20_000);
+  putPod(world.store, 'web-a', { ready: true });
+  await world.after(0);
+  putPod(world.store, 'web-a');
+  await world.after(0);
+  await world.after(20_000);
+  t.same(world.pods(), ['web-a']);
+  await world.after(11_000);
+  t.same(world.pods(), []);
+});

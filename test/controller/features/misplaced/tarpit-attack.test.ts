@@ -1,0 +1,36 @@
+/** Attack: a tenant delays the search for misplaced pods with images whose lookups hang. */
+import t from 'tap';
+import { factsByImage } from '../../leading.ts';
+import { factsFrom } from '../../../support/placement-input.ts';
+import { evictions, known, putPod, startWorld, webOwner } from './setup.ts';
+
+t.test('a pod is evicted despite 300 suspects with hanging lookups', async (t) => {
+  const answer = Promise.withResolvers<void>();
+  let checks = 0;
+  const world = await startWorld(t, {
+    factsOfPod: async ({ uses, namespace }) => {
+      if (namespace === 'attacker') {
+        checks += 1;
+        await answer.promise;
+      }
+      return factsByImage(uses, factsFrom(known));
+    },
+  });
+  for (let index = 0; index < 300; index += 1)
+    world.store.put(`/api/v1/namespaces/attacker/pods/slow-${index}`, {
+      metadata: { creationTimestamp: '2026-11-21T10:00:00Z', ownerReferences: [webOwner] },
+      spec: { nodeName: 'arm-1', containers: [{ name: 'app', image: `slow:${index}` }] },
+      status: { phase: 'Running', conditions: [{ type: 'Ready', status: 'False' }] },
+    });
+  putPod(world.store, 'web-a');
+  await world.after(0);
+  const run = world.after(31_000);
+  await world.store.until(() => checks >= 3, 'the checks to be held');
+  await new Promise(setImmediate);
+  t.equal(checks, 3, 'of 8 places');
+  // Checks time out after 30 s.
+  await world.clock.advance(31_000);
+  answer.resolve();
+  t.equal(await run, true, 'there is more to do');
+  t.equal(world.store.received(evictions).length, 1);
+});

@@ -1,0 +1,206 @@
+/** Labels of the nodes that run agents: number per pool, replacements, nodes that are never labeled. */
+import t, { type Test } from 'tap';
+import { AgentNodes, agentNodes } from '../../../../src/controller/features/node-labels/agent-nodes.ts';
+import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import { nodeStatus } from '../../objects.ts';
+import { startLeading } from '../../leading.ts';
+
+const label = 'arch.example/agent';
+interface NodeOptions {
+  readonly pool?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Minutes after the first node. */
+  readonly created?: number;
+  /** Minutes for which it has not been ready. */
+  readonly unready?: number;
+  readonly spec?: object;
+  readonly os?: string;
+}
+
+async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
+  const clock = createFakeClock();
+  const start = clock.now() - 86_400_000;
+  const test = await startLeading(t, { configuration: { agentNodes: wanted }, clock });
+  const { store, leading } = test;
+  const work = new AgentNodes(leading);
+  const time = (minutes: number): string => new Date(start + minutes * 60_000).toISOString();
+  const put = (name: string, options: NodeOptions = {}): void => {
+    const { pool = 'blue', labels = {}, created = 0, unready, spec = {}, os = 'linux' } = options;
+    const ready = { type: 'Ready', status: unready === undefined ? 'True' : 'Unknown' };
+    const since = new Date(clock.now() - (unready ?? 600) * 60_000).toISOString();
+    store.put(`/api/v1/nodes/${name}`, {
+      metadata: {
+        name,
+        creationTimestamp: time(created),
+        labels: { 'karpenter.sh/nodepool': pool, 'kubernetes.io/arch': 'amd64', ...labels },
+      },
+      spec,
+      status: { ...nodeStatus('amd64', os), conditions: [{ ...ready, lastTransitionTime: since }] },
+    });
+  };
+  const labelsOf = (name: string) => store.get(`/api/v1/nodes/${name}`)?.metadata.labels ?? {};
+  return {
+    ...test,
+    clock,
+    put,
+    labelsOf,
+    /** Names of the nodes with the label. */
+    labeled: (): readonly string[] =>
+      store
+        .list('/api/v1/nodes')
+        .map(({ metadata: { name } }) => name)
+        .filter((name) => labelsOf(name)[label] === 'true')
+        .sort(),
+    reconcile: async (): Promise<void> => {
+      await test.settled();
+      await work.reconcile();
+      await test.settled();
+    },
+  };
+}
+
+const agent = { [label]: 'true' };
+
+t.test('the oldest nodes of each pool are labeled, up to its number; nothing else changes', async (t) => {
+  const { store, put, labeled, labelsOf, reconcile, series } = await startWorld(t);
+  put('a1', { created: 3 });
+  put('a2', { created: 1 });
+  put('a3', { created: 2, labels: { mine: 'yes' } });
+  put('b1', { pool: 'green' });
+  await reconcile();
+  t.same(labeled(), ['a2', 'a3', 'b1'], 'a pool with fewer nodes: all of them');
+  t.equal(labelsOf('a3')['mine'], 'yes');
+  t.same(
+    store
+      .writes()
+      .map(({ verb, path }) => `${verb} ${path}`)
+      .sort(),
+    ['a2', 'a3', 'b1'].map((name) => `PATCH /api/v1/nodes/${name}`),
+  );
+  await reconcile();
+  t.equal(store.writes().length, 3, 'a second look changes nothing');
+  t.equal(await series('archwright_agent_nodes'), 3);
+  t.equal(await series('archwright_agent_pools_uncovered'), 0);
+
+  put('c1', { pool: 'new' });
+  await reconcile();
+  t.same(labeled(), ['a2', 'a3', 'b1', 'c1'], 'a new pool gets its nodes');
+});
+
+t.test('which nodes are never labeled', async (t) => {
+  const { put, labeled, labelsOf, reconcile, series } = await startWorld(t);
+  put('cordoned', { spec: { unschedulable: true } });
+  put('windows', { os: 'windows' });
+  put('starting', { unready: 1 });
+  put('refused', { labels: { [label]: 'false' } });
+  put('disrupted', { spec: { taints: [{ key: 'karpenter.sh/disrupted', effect: 'NoSchedule' }] } });
+  await reconcile();
+  t.same(labeled(), []);
+  t.equal(labelsOf('refused')[label], 'false', 'a value set by a person stays');
+  t.equal(await series('archwright_agent_pools_uncovered'), 1);
+});
+
+t.test('labeled nodes keep their label even if others are older', async (t) => {
+  const { store, put, labeled, reconcile } = await startWorld(t, 1);
+  put('old', { created: 0 });
+  put('young', { created: 9, labels: agent });
+  await reconcile();
+  t.same(labeled(), ['young']);
+  t.same(store.writes(), []);
+});
+
+t.test('nodes that leave the pool are replaced at once; a surplus label stays for a minute', async (t) => {
+  for (const leaving of [
+    { spec: { unschedulable: true } },
+    { unready: 6 },
+    { spec: { taints: [{ key: 'ToBeDeletedByClusterAutoscaler', effect: 'NoSchedule' }] } },
+  ]) {
+    const { clock, put, labeled, reconcile } = await startWorld(t);
+    put('a1', { labels: agent, ...leaving });
+    put('a2', { labels: agent, created: 1 });
+    put('a3', { created: 2 });
+    await reconcile();
+    t.same(labeled(), ['a1', 'a2', 'a3']);
+    await clock.advance(59_000);
+    await reconcile();
+    t.same(labeled(), ['a1', 'a2', 'a3']);
+    await clock.advance(1000);
+    await reconcile();
+    t.same(labeled(), ['a2', 'a3']);
+  }
+});
+
+t.test('a deleted node is replaced', async (t) => {
+  const { store, put, labeled, reconcile } = await startWorld(t, 1);
+  put('a1', { labels: agent });
+  put('a2');
+  await reconcile();
+  t.same(labeled(), ['a1']);
+  store.remove('/api/v1/nodes/a1');
+  await reconcile();
+  t.same(labeled(), ['a2']);
+});
+
+t.test('a node that is not ready for less than five minutes keeps its place', async (t) => {
+  const { clock, put, labeled, reconcile } = await startWorld(t, 1);
+  put('a1', { labels: agent, unready: 4 });
+  put('a2');
+  await reconcile();
+  t.same(labeled(), ['a1']);
+  await clock.advance(60_000);
+  await reconcile();
+  t.same(labeled(), ['a1', 'a2']);
+});
+
+t.test('the last labeled node of a pool keeps its label even if it is not ready', async (t) => {
+  const { clock, put, labeled, reconcile, series } = await startWorld(t, 1);
+  put('a1', { labels: agent, unready: 60 });
+  await reconcile();
+  await clock.advance(120_000);
+  await reconcile();
+  t.same(labeled(), ['a1']);
+  t.equal(await series('archwright_agent_pools_uncovered'), 1);
+});
+
+t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) => {
+  const { clock, put, labeled, reconcile, configure, series } = await startWorld(t, 1);
+  for (const [index, name] of ['a1', 'a2', 'a3'].entries()) put(name, { labels: agent, created: index });
+  await reconcile();
+  await clock.advance(60_000);
+  await reconcile();
+  t.same(labeled(), ['a1']);
+  configure({ agentNodes: 'all' });
+  await reconcile();
+  t.same(labeled(), [], 'agents run on every node, so no replacement is needed first');
+  t.equal(await series('archwright_agent_nodes'), 0);
+});
+
+t.test('a failed write is repeated', async (t) => {
+  const { store, put, labeled, reconcile } = await startWorld(t, 1);
+  put('a1');
+  store.fault('PATCH /api/v1/nodes/a1', { status: 500, times: 1 });
+  await t.rejects(reconcile(), { code: 'unavailable' });
+  await reconcile();
+  t.same(labeled(), ['a1']);
+});
+
+t.test('a node that may not be labeled does not stop the others', async (t) => {
+  const { store, put, labeled, reconcile } = await startWorld(t);
+  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
+  for (const name of names) put(name, { pool: name });
+  store.fault('PATCH /api/v1/nodes/n0', { status: 403, message: 'a policy says no' });
+  await t.rejects(reconcile(), { code: 'forbidden', message: /a policy says no/ });
+  t.same(labeled(), names.slice(1));
+});
+
+t.test('as a feature, it labels nodes when they change', async (t) => {
+  const { leading, store, put, labeled, depose } = await startWorld(t, 1);
+  put('a1');
+  const running = agentNodes(leading);
+  await store.until(() => labeled().join() === 'a1', 'the first label');
+  put('b1', { pool: 'green' });
+  await store.until(() => labeled().join() === 'a1,b1', 'the label of the new pool');
+  depose();
+  await running;
+});

@@ -1,0 +1,154 @@
+/** The feature over an API server with a store: what it writes, when, and what it does not change. */
+import t, { type Test } from 'tap';
+import { customResources } from '../../../../src/controller/features/resources/resources.ts';
+import type { ResourceStatus } from '../../../../src/controller/write/conditions.ts';
+import { systemClock } from '../../../../src/async/clock.ts';
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
+import { collectResources } from '../../../../src/policy/resources/collection.ts';
+import { overlaid } from '../../../../src/policy/resources/overlay.ts';
+import { clusterConfig, podConfig } from '../../../policy/resources/objects.ts';
+import { startLeading, type TestLeading, type TestLeadingOptions } from '../../leading.ts';
+import type { KubeStore } from '../../../support/kube-store.ts';
+import { until } from '../../../support/until.ts';
+
+const clusterPath = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
+const podPath = (name: string, namespace = 'shop'): string =>
+  `/apis/arch.example/v1alpha1/namespaces/${namespace}/podplacementconfigs/${name}`;
+
+type Stored = KubeObject & { readonly status?: ResourceStatus };
+
+/** Runs the feature. The test fires its timers. */
+async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
+  const timers = new Set<() => void>();
+  const timer = (_ms: number, action: () => void) => {
+    timers.add(action);
+    return () => void timers.delete(action);
+  };
+  const running = customResources({ ...test.leading, clock: { ...systemClock, timer } });
+  t.teardown(async () => {
+    test.depose();
+    await running;
+  });
+  const fire = (): void => {
+    for (const action of timers) {
+      timers.delete(action);
+      action();
+    }
+  };
+  /** Fires the timers until this holds. */
+  const fireUntil = (holds: () => boolean, what: string): Promise<void> =>
+    until(() => {
+      if (!holds()) fire();
+      return holds();
+    }, what);
+  return { fire, fireUntil };
+}
+
+async function begin(t: Test, options: TestLeadingOptions = {}) {
+  const test = await startLeading(t, options);
+  return { ...test, ...(await run(t, test)) };
+}
+
+function condition(object: Stored | undefined, type: string): string | undefined {
+  const found = object?.status?.conditions?.find((each) => each.type === type);
+  return found && `${found.status} ${found.reason}`;
+}
+
+const hasStatus = (store: KubeStore, name: string): boolean =>
+  condition(store.get(podPath(name)) as Stored, 'Available') !== undefined;
+
+t.test('the cluster object gets a status, once, and no finalizer', async (t) => {
+  const { store, leading } = await begin(t);
+  store.put(clusterPath, { ...clusterConfig({ preferredArchitecture: 'arm64' }) });
+  const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
+  await until(() => condition(object(), 'Available') === 'True InForce', 'a status');
+  t.equal(object()?.metadata?.finalizers, undefined);
+  t.equal(condition(object(), 'Degraded'), 'False AsWritten');
+  const writes = store.writes().map(({ method, path, query }) => [method, path, query.get('fieldManager')]);
+  t.same(writes, [['PATCH', `${clusterPath}/status`, 'archwright-controller']]);
+  const applied = JSON.parse(store.writes()[0]?.body ?? '') as KubeObject;
+  t.equal(applied.metadata?.uid, object()?.metadata?.uid, 'only this object');
+  t.ok(applied.metadata?.uid);
+  const version = object()?.metadata?.resourceVersion;
+  await until(
+    () => leading.caches.clusterConfigs.get('', 'cluster')?.metadata?.resourceVersion === version,
+    'the cached object',
+  );
+  store.put('/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/x', podConfig({}, 'x'));
+  await until(() => hasStatus(store, 'x'), 'the next object');
+  t.equal(store.writes().length, 2, 'no write without a change');
+});
+
+t.test('the status of namespaced objects follows changes: used, invalid, in conflict', async (t) => {
+  const { store } = await begin(t, { configuration: { schedulableArchitectures: ['amd64'] } });
+  const of = (name: string): Stored | undefined => store.get(podPath(name)) as Stored | undefined;
+  const put = (name: string, spec: object, second: number): void => {
+    const metadata = { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` };
+    store.put(podPath(name), { ...podConfig(spec, name), metadata });
+  };
+  put('older', { priority: 4 }, 1);
+  put('younger', { priority: 4, fallbackArchitecture: 's390x' }, 2);
+  put('broken', { priority: 400 }, 3);
+  await until(() => condition(of('younger'), 'Conflict') === 'True SamePriority', 'a conflict');
+  await until(() => condition(of('older'), 'Conflict') === 'False None', 'the other');
+  await until(() => condition(of('broken'), 'Available') === 'False Invalid', 'invalid');
+  t.equal(condition(of('younger'), 'Degraded'), 'True ArchitecturesLeftOut');
+  store.remove(podPath('older'));
+  await until(() => condition(of('younger'), 'Conflict') === 'False None', 'the end of the conflict');
+});
+
+t.test('server errors are retried; a deleted object is no error', async (t) => {
+  const { store, fireUntil, lines } = await begin(t);
+  store.fault(/status$/, { status: 500, times: 2 });
+  store.fault(/gone\/status$/, { status: 404 });
+  store.put(podPath('gone'), podConfig({}, 'gone'));
+  store.put(podPath('z'), podConfig({}, 'z'));
+  store.put(clusterPath, clusterConfig({}));
+  const isAvailable = (): boolean => condition(store.get(clusterPath) as Stored, 'Available') !== undefined;
+  await fireUntil(isAvailable, 'the status');
+  await fireUntil(() => hasStatus(store, 'z'), 'the status of the other object');
+  t.notOk(lines.some((line) => line.includes('"level":"error"')));
+});
+
+t.test('the log level of the leader follows the cluster object', async (t) => {
+  const test = await startLeading(t, { configuration: { logLevel: 'warn' } });
+  const { log, caches } = test.leading;
+  const configuration = overlaid(
+    test.leading.configuration,
+    collectResources({ clusterConfigs: caches.clusterConfigs }),
+  );
+  const { fire } = await run(t, { ...test, leading: { ...test.leading, configuration } });
+  const isLevel = (level: string) => (): boolean => {
+    fire();
+    return log.level === level;
+  };
+  await until(isLevel('warn'), "the configuration's level");
+  test.store.put(clusterPath, clusterConfig({ logVerbosity: 'Trace' }));
+  await until(isLevel('trace'), "the object's level");
+  test.store.put(clusterPath, clusterConfig({}));
+  await until(isLevel('warn'), "the configuration's level again");
+});
+
+t.test('a changed configuration updates the conditions', async (t) => {
+  const test = await startLeading(t);
+  let configuration = test.leading.configuration();
+  const { fire } = await run(t, {
+    ...test,
+    leading: { ...test.leading, configuration: () => configuration },
+  });
+  test.store.put(podPath('web'), podConfig({ fallbackArchitecture: 's390x' }));
+  const degraded = () => condition(test.store.get(podPath('web')) as Stored, 'Degraded');
+  await until(() => degraded() === 'False AsWritten', 'the condition of a valid object');
+  configuration = { ...configuration, schedulableArchitectures: ['amd64'] };
+  await until(() => {
+    fire();
+    return degraded() === 'True ArchitecturesLeftOut';
+  }, 'left out');
+});
+
+t.test('it ends if deposed before the caches are listed', async (t) => {
+  const test = await startLeading(t);
+  test.depose();
+  await customResources(test.leading);
+  t.same(test.store.writes(), []);
+});

@@ -1,0 +1,640 @@
+/** The feature over an API server with a store: status, steps, rollback, evictions, a new leader. */
+import t from 'tap';
+import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
+import { facts, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
+import { followRollouts, RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
+import { until } from '../../../support/until.ts';
+import { evictions, rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
+
+const onArm = { node: 'arm-1', side: 'Target' } as const;
+const notThere = '0 of 1 pods are there; pods are chosen when they are created';
+const healthy = facts('amd64 arm64', { image: 'app', digest });
+
+/** Adds pods `amd-…` and `arm-…`. */
+function pods(world: World, amd: number, arm: number, more: object = {}): void {
+  for (let index = 0; index < amd; index += 1) world.pod(`amd-${index}`, { side: 'Other', age: 60 });
+  for (let index = 0; index < arm; index += 1) world.pod(`arm-${index}`, { ...onArm, ...more });
+}
+
+t.test('the first reconcile decides where new pods go', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 10, 0);
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    newPods: 'Choose',
+    step: 0,
+    share: '10%',
+    attempt: 1,
+    pods: 10,
+    moved: 0,
+    message: `moves 10% of the pods to arm64; waits: Deployment/web: ${notThere}`,
+    workloads: [{ name: 'Deployment/web', pods: 10, moved: 0, ready: 0, wanted: 1, blocked: notThere }],
+    conditions: [
+      { type: 'Available', status: 'True' },
+      { type: 'Progressing', status: 'True', reason: 'Held' },
+      { type: 'Degraded', status: 'False' },
+    ],
+  });
+  const writes = world.store.requests.length;
+  await world.reconcile();
+  t.equal(world.store.requests.length, writes, 'the same status is not written again');
+});
+
+t.test('names without pods: misspelled, in an older rollout, or not selected', async (t) => {
+  const names = ['web', 'wbe', 'old', 'other'];
+  const world = await startWorld(t, { names, selector: { matchLabels: { app: 'web' } } });
+  const labels = { app: 'web' };
+  const { clock, store } = world;
+  const created = (ms: number) => ({ creationTimestamp: new Date(clock.now() + ms).toISOString() });
+  const own = store.get(rolloutPath);
+  store.put(rolloutPath, { ...own, metadata: { generation: 1, ...created(0) } });
+  store.put(rolloutPath.replace('web', 'first'), {
+    metadata: created(-60_000),
+    spec: { architecture: 'arm64', names: ['old'] },
+    status: { newPods: 'Choose' },
+  });
+  world.pod('old', { labels, replicaSet: 'old-1' });
+  world.pod('other', { labels: { app: 'other' }, replicaSet: 'other-1' });
+  const missing = [
+    { name: 'wbe', pods: 0, blocked: 'no workload of this name has pods' },
+    { name: 'old', pods: 0, blocked: 'its pods are in the older rollout first' },
+    { name: 'other', pods: 0, blocked: 'the selector matches none of its pods' },
+  ];
+  t.match(await world.reconcile(), {
+    phase: 'Waiting',
+    message:
+      'it has no pods so far; web: no workload of this name has pods; wbe: no workload of this name has pods; old: its pods are in the older rollout first; other: the selector matches none of its pods',
+    workloads: [{ name: 'web' }, ...missing],
+  });
+  world.pod('web', { labels });
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    pods: 1,
+    workloads: [{ name: 'Deployment/web', pods: 1 }, ...missing],
+  });
+  world.change({ names: undefined, selector: undefined });
+  store.remove(podPath('web'));
+  store.remove(podPath('other'));
+  t.match(await world.reconcile(), {
+    message: 'it has no pods so far; the pods that it selects are in older rollouts: first',
+    workloads: [],
+  });
+});
+
+t.test('the rollout goes through its steps until it is complete', async (t) => {
+  const world = await startWorld(t, { steps: ['50%', '100%'] });
+  pods(world, 5, 0);
+  await world.reconcile();
+  pods(world, 5, 5);
+  t.match(await world.reconcile(), { message: /^50% are there; at .* 100% follow$/, reachedAt: /^2026/ });
+  await world.clock.advance(60_000);
+  t.match(await world.reconcile(), { phase: 'Progressing', step: 1, share: '100%' });
+  for (let index = 0; index < 5; index += 1) world.store.remove(podPath(`amd-${index}`));
+  await world.reconcile();
+  await world.clock.advance(60_000);
+  t.match(await world.reconcile(), { phase: 'Complete', newPods: 'Target', pods: 5, moved: 5 });
+  t.match(world.events, [{ reason: 'RolloutProgressing' }, { reason: 'RolloutComplete' }]);
+  t.equal(world.events.length, 2);
+  t.same(world.evicted(), []);
+});
+
+t.test('three crashing pods: it rolls back at once, and evicts them', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 5);
+  for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false, restarts: 2 });
+  t.equal((await world.reconcile()).phase, 'Progressing', 'two are not enough');
+  world.pod('arm-2', { ...onArm, ready: false, restarts: 2 });
+  t.match(await world.reconcile(), {
+    phase: 'RolledBack',
+    newPods: 'Other',
+    share: '0%',
+    message: /3 of 5 pods on arm64 are unhealthy/,
+    conditions: [{}, {}, { type: 'Degraded', status: 'True', reason: 'RolledBack' }],
+  });
+  t.same(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
+  t.match(world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
+  t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
+  await world.reconcile();
+  await world.reconcile();
+  t.equal(world.evicted().length, 5, 'then the ready pods');
+  t.equal(world.status().attempt, 1);
+});
+
+t.test('pods that were on the architecture before, and are not ready, cause a rollback', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 8, 0);
+  for (const name of ['old-0', 'old-1']) world.pod(name, { node: 'arm-1', ready: false, age: 900 });
+  await world.reconcile();
+  t.match(await world.reconcile(), { phase: 'RolledBack', message: /2 of 2 pods on arm64 are unhealthy/ });
+});
+
+t.test(
+  'readiness is checked again before a step; what holds it is in the status and one event',
+  async (t) => {
+    const world = await startWorld(t, { steps: ['50%', '100%'] });
+    pods(world, 4, 0);
+    await world.reconcile();
+    pods(world, 4, 4);
+    t.match(await world.reconcile(), { message: /^50% are there/ });
+    await world.clock.advance(50_000);
+    for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false });
+    await world.clock.advance(10_000);
+    const blocked = '2 of 4 pods there are ready, the step needs 3: arm-0 is not ready';
+    const message = `moves 50% of the pods to arm64; waits: Deployment/web: ${blocked}`;
+    t.match(await world.reconcile(), {
+      phase: 'Progressing',
+      step: 0,
+      message,
+      workloads: [{ blocked }],
+      conditions: [{}, { type: 'Progressing', reason: 'Held', message }, {}],
+    });
+    const held = () => world.events.filter(({ reason }) => reason === 'RolloutHeld');
+    t.same(held(), [], 'not before a minute');
+    for (let count = 0; count < 3; count += 1) {
+      await world.clock.advance(60_000);
+      await world.reconcile();
+    }
+    t.match(held(), [{ message }]);
+    t.equal(held().length, 1, 'once');
+    pods(world, 4, 4);
+    t.match(await world.reconcile(), { step: 1 });
+  },
+);
+
+t.test('the status says why running pods are not moved', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'], rebalance: true });
+  const { store } = world;
+  const why = async (): Promise<string | undefined> => {
+    await world.reconcile();
+    return (await world.reconcile()).workloads[0]?.blocked;
+  };
+  pods(world, 4, 0);
+  store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods', times: 1 });
+  t.match(await why(), /^0 of 2 pods are there; .*the budget web needs 4 pods/);
+  await world.clock.advance(60_000);
+  t.equal(await why(), '0 of 2 pods are there; they are being evicted within evictionsPerMinute');
+  world.pod('amd-0', { side: 'Other', ready: false });
+  t.match(await why(), /misplacedPodsShare allows no eviction: 1 of its pods are not ready/);
+  for (const name of ['arm-0', 'arm-1']) world.pod(name, onArm);
+  store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods' });
+  world.change({ aborted: true });
+  t.match(await why(), /^2 pods are to be moved back; .*1 of its pods are not ready/);
+});
+
+t.test('an exec format error: it rolls back at the first pod', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 9);
+  const exit = { code: 255, message: 'exec /app: exec format error' };
+  world.pod('bad', { ...onArm, ready: false, exit });
+  t.match(await world.reconcile(), { phase: 'RolledBack', message: /Deployment\/web: pod bad/ });
+  t.ok(world.evicted().includes('bad'));
+});
+
+t.test('an image noted as broken: it rolls back at the first pod', async (t) => {
+  let app = healthy;
+  const world = await startWorld(t, {}, { factsOfPod: () => Promise.resolve(new Map([['app', app]])) });
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 5);
+  world.pod('bad', { ...onArm, ready: false, restarts: 1, exit: { code: 1 } });
+  t.equal((await world.reconcile()).phase, 'Progressing');
+  app = { ...healthy, brokenOn: ['arm64'] };
+  t.match(await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
+});
+
+t.test('a slow registry does not delay the rollouts of other namespaces', async (t) => {
+  let waiting = 0;
+  const factsOfPod: FactsOfPod = async ({ namespace, budgetMs }) => {
+    if (namespace === 'shop') return new Map([['app', healthy]]);
+    waiting += 1;
+    await world.clock.sleep(budgetMs, world.leading.signal);
+    return new Map();
+  };
+  const world = await startWorld(t, {}, { factsOfPod });
+  const { store, clock } = world;
+  const spec = store.get(rolloutPath)?.['spec'];
+  store.remove(rolloutPath);
+  for (const namespace of ['a', 'b', 'shop']) store.put(rolloutPath.replace('shop', namespace), { spec });
+  for (let index = 0; index < 40; index += 1) {
+    world.pod('p', { replicaSet: `web${index}-1` });
+    for (const namespace of ['a', 'b'])
+      store.put(`/api/v1/namespaces/${namespace}/pods/p-${index}`, store.get(podPath('p')) ?? {});
+  }
+  await world.settled();
+  const running = followRollouts(world.leading);
+  t.teardown(async () => {
+    world.depose();
+    await running;
+  });
+  await until(() => waiting === 80);
+  t.equal(world.status(), undefined, 'every worker waits');
+  await clock.advance(1000);
+  await store.until(() => world.status()?.pods === 1, 'the first reconcile');
+});
+
+for (const [others, restarts, phase] of [
+  ['restarted only before the attempt', 20, 'RolledBack'],
+  ['restart as often', 22, 'Progressing'],
+] as const) {
+  t.test(`two restarts of each new pod, while the others ${others}: ${phase}`, async (t) => {
+    const world = await startWorld(t, { steps: ['50%'] });
+    const indexes = [0, 1, 2];
+    for (const index of indexes) world.pod(`old-${index}`, { restarts: 20, age: 3600 });
+    await world.reconcile();
+    await world.reconcile();
+    for (const index of indexes) {
+      world.pod(`old-${index}`, { restarts, age: 3600 });
+      world.pod(`arm-${index}`, { ...onArm, restarts: 2 });
+    }
+    t.equal((await world.reconcile()).phase, phase);
+  });
+}
+
+t.test('an eviction that a disruption budget blocks is retried', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 10, 0);
+  await world.reconcile();
+  pods(world, 10, 1);
+  world.change({ aborted: true });
+  world.store.evictions(podPath('arm-0'), { status: 429, message: 'the budget' });
+  t.equal((await world.reconcile()).phase, 'Aborted');
+  t.equal(await world.series('archwright_rollout_evictions_total{outcome="held"}'), 1);
+  await world.reconcile();
+  t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 1);
+});
+
+t.test('rollback: if a budget holds a pod of a workload, the next look tries another one', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 2, 3, { ready: false });
+  await world.reconcile();
+  world.change({ aborted: true });
+  world.store.fault(evictions, { status: 429, message: 'the budget', times: 3 });
+  for (let count = 0; count < 3; count += 1) {
+    await world.clock.advance(5000);
+    t.equal((await world.reconcile()).phase, 'Aborted');
+    t.equal(world.evicted().length, count + 1);
+  }
+  t.same(world.evicted(), ['arm-0', 'arm-1', 'arm-2']);
+  await world.reconcile();
+  t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 3);
+});
+
+t.test('a late cache does not undo a rollback', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  pods(world, 5, 0);
+  await world.reconcile();
+  pods(world, 5, 3);
+  await world.reconcile();
+  pods(world, 5, 3, { ready: false, restarts: 3 });
+  const { caches } = world.leading;
+  const late = caches.rollouts.get('shop', 'web');
+  t.equal((await world.reconcile()).phase, 'RolledBack');
+  for (const name of ['arm-0', 'arm-1', 'arm-2']) world.store.remove(podPath(name));
+  await world.settled();
+  const rollouts = { ...caches.rollouts, get: () => late, values: () => [] };
+  const reconciler = new RolloutReconciler({ ...world.leading, caches: { ...caches, rollouts } });
+  await t.rejects(reconciler.reconcile('shop/web'), { code: 'conflict' });
+  t.equal(world.status().phase, 'RolledBack');
+});
+
+t.test('pods that were on the architecture before the rollout are not evicted', async (t) => {
+  const world = await startWorld(t, { aborted: true });
+  world.pod('native', { node: 'arm-1' });
+  world.pod('waits', { node: '', side: 'Target' });
+  await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
+  await world.reconcile();
+  t.same(world.evicted(), ['waits'], 'only the waiting pod');
+});
+
+t.test('workloads that cannot be moved are reported, and do not block the rest', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'], pause: '0s' });
+  const named = 'its pods constrain the architecture themselves';
+  world.pod('a', { replicaSet: 'a-1', image: 'amd' });
+  world.pod('b', { replicaSet: 'b-1', spec: onArch('amd64') });
+  world.pod('b2', { replicaSet: 'b2-1', widened: true });
+  world.pod('c', { replicaSet: 'c-1', spec: requiring(termOf(notIn('kubernetes.io/arch', 'arm64'))) });
+  world.pod('d', { replicaSet: 'd-1', image: 'new' });
+  t.match(await world.reconcile(), {
+    phase: 'Waiting',
+    message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 4 others',
+    workloads: [
+      { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
+      { name: 'Deployment/b', wanted: 0, blocked: named },
+      { name: 'Deployment/b2', wanted: 0, blocked: named },
+      { name: 'Deployment/c', wanted: 0, blocked: 'its own node affinity excludes arm64' },
+      { name: 'Deployment/d', wanted: 0, blocked: 'new is not known yet' },
+    ],
+  });
+  world.pod('e-0', { replicaSet: 'e-1', side: 'Other' });
+  world.pod('e-1', { replicaSet: 'e-1', side: 'Target', node: 'arm-1' });
+  t.equal((await world.reconcile()).phase, 'Complete', 'as far as possible');
+  const { blocked } = world.status().workloads.at(-1) ?? {};
+  t.notOk(blocked, "the webhook's additions are not the pod's own constraint");
+});
+
+t.test('under `constraints: widen`, pods that name another architecture can be moved', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  world.configure({ constraints: 'widen', preferenceMode: 'hard' });
+  world.pod('a', { replicaSet: 'a-1', spec: onArch('amd64') });
+  world.pod('b', { replicaSet: 'b-1', widened: true });
+  world.pod('c', { replicaSet: 'c-1', spec: onArch('amd64'), image: 'amd' });
+  world.pod('d', { replicaSet: 'd-1', spec: onArch('arm64'), node: 'arm-1' });
+  world.pod('e', { replicaSet: 'e-1', labels: { 'arch.example/preferred': 'amd64' } });
+  const own = 'its pods constrain the architecture themselves';
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    workloads: [
+      { name: 'Deployment/a', wanted: 1 },
+      { name: 'Deployment/b', wanted: 1 },
+      { name: 'Deployment/c', blocked: own },
+      { name: 'Deployment/d', blocked: own },
+      { name: 'Deployment/e', blocked: 'a label or annotation pins its pods' },
+    ],
+  });
+  await world.clock.advance(1000);
+  world.pod('a2', { replicaSet: 'a-1', spec: onArch('amd64') });
+  world.pod('b2', { replicaSet: 'b-1', widened: true });
+  const { workloads } = await world.reconcile();
+  t.match(
+    workloads.slice(0, 2),
+    [{ blocked: own }, { wanted: 1 }],
+    'a new pod that was not widened does not block the rest',
+  );
+  await world.clock.advance(1000);
+  world.pod('b3', { replicaSet: 'b-1', widened: true, spec: onArch('amd64') });
+  const again = (await world.reconcile()).workloads[1];
+  t.match(again, { blocked: own }, 'another webhook added the architecture again');
+});
+
+t.test('pods with volumes that cannot be used there do not block the rest', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], pause: '0s', rebalance: true });
+  world.zones({ a: 'a', b: 'b', c: 'b' }, 'a');
+  const db = { kind: 'StatefulSet', replicaSet: 'db' };
+  world.pod('db-0', { ...db, claims: ['b'] });
+  world.pod('db-1', { ...db, claims: ['a'] });
+  world.pod('log-0', { kind: 'StatefulSet', replicaSet: 'log', claims: ['c'] });
+  t.match(await world.reconcile(), {
+    phase: 'Progressing',
+    workloads: [
+      { name: 'StatefulSet/db', pods: 2, wanted: 1 },
+      { name: 'StatefulSet/log', wanted: 0, blocked: 'its volumes cannot be used on arm64' },
+    ],
+  });
+  t.same(world.evicted(), ['db-1']);
+  const reads = (): number => world.store.requests.filter(({ path }) => path.includes('volume')).length;
+  const before = reads();
+  await world.reconcile();
+  t.equal(reads(), before, 'volumes are not read again');
+  world.pod('db-1', { ...db, claims: ['a'], ...onArm });
+  t.equal((await world.reconcile()).phase, 'Complete');
+});
+
+t.test('it waits for a node of the architecture, unless an autoscaler can add one', async (t) => {
+  const world = await startWorld(t, { architecture: 's390x' });
+  pods(world, 3, 0);
+  const { newPods, phase, message } = await world.reconcile();
+  t.match({ phase, message }, { phase: 'Waiting', message: /^no node has s390x/ });
+  t.equal(newPods, undefined);
+  world.change({ architecture: 'arm46' });
+  t.match((await world.reconcile()).message, /^no node has arm46, .*; did you mean arm64\?$/);
+  world.change({ architecture: 's390x' });
+  world.configure({ schedulableArchitectures: ['amd64', 's390x'] });
+  t.match(await world.reconcile(), { phase: 'Waiting', workloads: [{ blocked: 'app: no s390x' }] });
+});
+
+t.test('rebalance moves running pods, within the disruption limit', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 6000 });
+  pods(world, 8, 0);
+  await world.reconcile();
+  t.same(world.evicted().length, 1, 'one per reconcile, by evictionsPerMinute');
+  world.pod('arm-0', { ...onArm, ready: false });
+  world.pod('arm-1', { ...onArm, ready: false });
+  await world.clock.advance(1000);
+  await world.reconcile();
+  t.same(world.evicted().length, 1, 'none, because a quarter of the pods is not ready');
+  world.pod('arm-0', onArm);
+  world.pod('arm-1', onArm);
+  world.pod('arm-2', onArm);
+  await world.clock.advance(1000);
+  await world.reconcile();
+  t.same(world.evicted().length, 2);
+  for (let index = 3; index < 9; index += 1) world.pod(`arm-${index}`, onArm);
+  await world.clock.advance(1000);
+  await world.reconcile();
+  t.match(world.evicted().at(-1), /^arm-/, 'pods beyond the share are evicted');
+});
+
+t.test('rebalance: refused evictions do not use up those of other pods and workloads', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 12, misplacedPodsShare: 50 });
+  for (const name of ['a-0', 'a-1', 'b-0', 'b-1']) world.pod(name, { replicaSet: `${name[0]}-1` });
+  world.store.fault(/^POST .*\/pods\/(?:a-\d|b-0)\/eviction$/, { status: 429, message: 'the budget' });
+  for (let count = 0; count < 4; count += 1) {
+    await world.reconcile();
+    await world.clock.advance(5000);
+  }
+  t.same(world.evicted(), ['a-0', 'b-0', 'a-1', 'b-1']);
+});
+
+t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  world.configure({ evictionsPerMinute: 6000 });
+  for (const name of ['a-0', 'a-1', 'a-2', 'a-3']) world.pod(name, { replicaSet: 'a-1' });
+  await world.settled();
+  const { caches } = world.leading;
+  const late = [...caches.runningPods.values()];
+  const runningPods = { ...caches.runningPods, values: () => late };
+  const reconciler = new RolloutReconciler({ ...world.leading, caches: { ...caches, runningPods } });
+  for (let count = 0; count < 3; count += 1) {
+    await reconciler.reconcile('shop/web');
+    await world.settled();
+    await world.clock.advance(5000);
+  }
+  t.same(world.evicted(), ['a-0']);
+});
+
+t.test('a namespace that always requests evictions first gets no more than its share', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'], rebalance: true });
+  const { store } = world;
+  world.configure({ evictionsPerMinute: 12 });
+  const inBusy = (path: string): string => path.replace('/shop/', '/busy/');
+  store.put(inBusy(rolloutPath), { spec: store.get(rolloutPath)?.['spec'] });
+  for (let index = 0; index < 9; index += 1) {
+    world.pod(`a-${index}`, { replicaSet: `a${index}-1` });
+    store.put(inBusy(podPath(`b-${index}`)), store.get(podPath(`a-${index}`)) ?? {});
+  }
+  await world.reconcile();
+  const evictedOf = (letter: string): number =>
+    world.evicted().filter((name) => name.startsWith(letter)).length;
+  const look = async (): Promise<void> => {
+    await world.clock.advance(5000);
+    for (const key of ['busy/web', 'shop/web']) await world.reconcile(key);
+  };
+  for (let count = 0; count < 5; count += 1) await look();
+  t.strictSame([evictedOf('a'), evictedOf('b')], [3, 3]);
+  store.remove(rolloutPath);
+  await store.until(() => world.leading.caches.rollouts.size === 1, 'the cache of rollouts');
+  await world.clock.advance(60_000);
+  for (let count = 0; count < 3; count += 1) await look();
+  t.equal(evictedOf('b'), 6, 'all evictions, because no other namespace needs any');
+});
+
+t.test('a new leader continues from the status', async (t) => {
+  const first = await startWorld(t, { steps: ['50%', '100%'] });
+  pods(first, 5, 0);
+  await first.reconcile();
+  pods(first, 5, 5);
+  await first.reconcile();
+  first.depose();
+  const next = await startWorld(t, {}, { over: first });
+  await next.clock.advance(60_000);
+  t.match(await next.reconcile(), { step: 1, attempt: 1 });
+});
+
+t.test('if a leader dies after it has written a rollback, the next one reports it, once', async (t) => {
+  let statuses = 0;
+  const step = (name: string): void => {
+    // The first status starts the rollout.
+    if (name === 'rollouts/status-written' && (statuses += 1) === 2) throw new Error('died');
+  };
+  const first = await startWorld(t, { steps: ['50%'] }, { step });
+  pods(first, 5, 0);
+  await first.reconcile();
+  pods(first, 5, 5, { ready: false, restarts: 3 });
+  await t.rejects(first.reconcile(), { message: 'died' });
+  t.equal(first.status().phase, 'RolledBack');
+  t.same(first.events, []);
+  first.depose();
+  const next = await startWorld(t, {}, { over: first });
+  await next.reconcile();
+  await next.reconcile();
+  t.match(next.events, [{ reason: 'RolloutRolledBack' }]);
+  t.equal(next.events.length, 1);
+  t.equal(await next.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
+  await next.clock.advance(10 * 60_000);
+  const later = await startWorld(t, {}, { over: next });
+  await later.reconcile();
+  t.same(later.events, [], 'reported already');
+});
+
+t.test('claims beyond the limits of number and length are not read', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  world.pod('many', {
+    kind: 'StatefulSet',
+    replicaSet: 'many',
+    claims: Array.from({ length: 129 }, (_, at) => `c${at}`),
+  });
+  world.pod('long', { kind: 'StatefulSet', replicaSet: 'long', claims: ['x'.repeat(254)] });
+  const blocked = 'its volumes cannot be used on arm64';
+  t.match(await world.reconcile(), {
+    workloads: [
+      { name: 'StatefulSet/long', blocked },
+      { name: 'StatefulSet/many', blocked },
+    ],
+  });
+  const reads = world.store.requests.filter(({ path }) => path.includes('persistentvolumeclaims'));
+  t.same(reads, []);
+});
+
+t.test('if two rollouts select a pod, the older one counts', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 4, 0);
+  const younger = rolloutPath.replace(/web$/, 'younger');
+  const creationTimestamp = new Date(world.clock.now() + 60_000).toISOString();
+  world.store.put(younger, { metadata: { creationTimestamp }, spec: { architecture: 'arm64' } });
+  await world.reconcile();
+  await world.store.until(() => world.leading.caches.rollouts.size === 2, 'both rollouts');
+  await world.reconcile('shop/younger');
+  t.match(world.store.get(younger)?.['status'], { phase: 'Waiting', pods: 0 });
+});
+
+t.test('an invalid or deleted rollout moves no pods', async (t) => {
+  const world = await startWorld(t, { steps: ['0%'] });
+  pods(world, 1, 0);
+  t.match(await world.reconcile(), {
+    message: /^it is left out: spec\.steps\[0\] must be/,
+    conditions: [{ type: 'Available', status: 'False', reason: 'Invalid' }],
+  });
+  world.store.remove(rolloutPath);
+  await world.store.until(() => world.leading.caches.rollouts.size === 0, 'the cache');
+  await world.reconcile();
+  t.same(world.evicted(), [], 'no pod is evicted');
+});
+
+t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', async (t) => {
+  const world = await startWorld(t);
+  pods(world, 4, 0);
+  const { spec, metadata } = world.store.get(rolloutPath) ?? {};
+  const second = '2026-01-02T00:00:00Z';
+  world.store.put(rolloutPath, { metadata: { ...metadata, creationTimestamp: second }, spec });
+  const older = Array.from({ length: 100 }, (_, index) => rolloutPath.replace(/web$/, `old-${index}`));
+  const first = { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } };
+  for (const path of older)
+    world.store.put(path, { ...first, spec: { architecture: 'arm64', names: ['other'] } });
+  await world.store.until(() => world.leading.caches.rollouts.size === 101, 'the cache of rollouts');
+  const { newPods, message } = await world.reconcile();
+  t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
+  world.store.remove(older[0] ?? '');
+  await world.store.until(() => world.leading.caches.rollouts.size === 100, 'the cache of rollouts');
+  t.match(await world.reconcile(), { newPods: 'Choose', pods: 4 });
+});
+
+t.test('an event of a pod does not scan rollouts and pods of all namespaces', async (t) => {
+  const world = await startWorld(t);
+  const { rollouts, runningPods, waitingPods } = world.leading.caches;
+  pods(world, 4, 0);
+  await world.settled();
+  const running = followRollouts(world.leading);
+  t.teardown(async () => {
+    world.depose();
+    await running;
+  });
+  await world.store.until(() => world.status()?.pods === 4, 'the first reconcile');
+  const scans = [
+    t.capture(rollouts, 'values', rollouts.values.bind(rollouts)),
+    t.capture(runningPods, 'values', runningPods.values.bind(runningPods)),
+    t.capture(waitingPods, 'values', waitingPods.values.bind(waitingPods)),
+  ];
+  pods(world, 5, 0);
+  await world.settled();
+  await world.clock.advance(5000);
+  await world.store.until(() => world.status()?.pods === 5, 'the reconcile after an event');
+  for (const each of scans) for (const { args } of each()) t.same(args, ['shop']);
+});
+
+t.test('pods do not concern rollouts that are left out', async (t) => {
+  const world = await startWorld(t);
+  const { store, clock } = world;
+  store.remove(rolloutPath);
+  const spec = { architecture: 'arm64', names: ['other'] };
+  const invalid = { ...spec, steps: ['0%'] };
+  for (let index = 0; index < 120; index += 1) {
+    const name = `r${String(index).padStart(3, '0')}`;
+    store.put(rolloutPath.replace(/web$/, name), { spec: index < 10 ? invalid : spec });
+  }
+  await store.until(() => world.leading.caches.rollouts.size === 120, 'the cache of rollouts');
+  let reconciles = 0;
+  const reconciled = (): void => void (reconciles += 1);
+  const running = followRollouts({ ...world.leading, reconciled });
+  t.teardown(async () => {
+    world.depose();
+    await running;
+  });
+  const withStatus = (): number =>
+    store.list(rolloutPath.replace(/\/web$/, '')).filter(({ status }) => status !== undefined).length;
+  await store.until(
+    () => withStatus() === 120 && reconciles >= 240,
+    'a reconcile of each, and one for its status',
+  );
+  const before = reconciles;
+  world.pod('p');
+  await world.settled();
+  await clock.advance(1000);
+  await store.until(() => reconciles >= before + 90);
+  t.equal(reconciles, before + 90, 'neither the invalid ones nor the youngest ones');
+});

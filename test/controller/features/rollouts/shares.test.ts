@@ -1,0 +1,114 @@
+/** The leader chooses the architecture of each new pod, so that the share is met. */
+import t from 'tap';
+import type { Pod } from '../../../../src/kube/api/objects.ts';
+import { controllerRef } from '../../objects.ts';
+import { podPath, startWorld, type World } from './world.ts';
+
+const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
+
+function newPod(name: string, replicaSet = 'web-1', spec: object = {}, kind = 'ReplicaSet'): Pod {
+  const ownerReferences = [controllerRef(kind, replicaSet)];
+  return {
+    metadata: { name, namespace: 'shop', uid: `uid-${name}`, ownerReferences },
+    spec: { containers: [], ...spec },
+  };
+}
+
+/** The choices for new pods: `t` for the architecture, `o` for others. */
+async function choose({ shares }: World, count: number, replicaSet = 'web-1', from = 0): Promise<string> {
+  let sides = '';
+  for (let index = from; index < from + count; index += 1) {
+    const side = await shares.choose(newPod(`${replicaSet}-new-${index}`, replicaSet), policy);
+    sides += side === 'Target' ? 't' : 'o';
+  }
+  return sides;
+}
+
+t.test('a burst of pods meets the share, pod by pod', async (t) => {
+  for (const [step, sides] of [
+    ['10%', 'otoooooooooooot'],
+    ['50%', 'totototototototo'],
+    ['100%', 'tttttt'],
+    [2, 'ttooooo'],
+  ] as const) {
+    const world = await startWorld(t, { steps: [step] });
+    await world.reconcile();
+    t.equal(await choose(world, sides.length), sides, String(step));
+  }
+});
+
+t.test('running pods and pods that wait for the scheduler count', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 6; index += 1) world.pod(`old-${index}`);
+  world.pod('arm', { node: 'arm-1' });
+  world.pod('waits', { node: '', side: 'Target' });
+  await world.reconcile();
+  await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
+  t.equal(await choose(world, 6), 'ttttto', 'up to seven of fourteen');
+});
+
+t.test('the pods of an old ReplicaSet do not count for the new one', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  for (let index = 0; index < 10; index += 1) world.pod(`old-${index}`);
+  await world.reconcile();
+  t.equal(await choose(world, 10, 'web-2'), 'tototototo');
+});
+
+t.test('a pod is chosen once, and counts once', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  await world.reconcile();
+  t.equal(await choose(world, 3), 'tot');
+  t.equal(await choose(world, 3), 'tot', 'the same choice for the same pods');
+  world.pod('web-1-new-0', { node: 'arm-1', side: 'Target' });
+  world.pod('web-1-new-1', { side: 'Other' });
+  await world.settled();
+  await world.clock.advance(1000);
+  t.equal(await choose(world, 3, 'web-1', 3), 'oto');
+  // The pods chosen last never appeared.
+  await world.clock.advance(60_000);
+  t.equal(await choose(world, 2, 'web-1', 10), 'to', 'one pod of each exists');
+});
+
+t.test('a chosen pod that was deleted does not count', async (t) => {
+  const world = await startWorld(t, { steps: ['50%'] });
+  await world.reconcile();
+  t.equal(await choose(world, 6), 'tototo');
+  const name = (index: number): string => `web-1-new-${index}`;
+  for (const index of [0, 2]) world.pod(name(index), { node: 'arm-1', side: 'Target' });
+  for (const index of [1, 3]) world.pod(name(index), { side: 'Other' });
+  world.pod(name(4), { node: '', spec: { schedulingGates: [{ name: 'arch.example/scheduling-gate' }] } });
+  const { waitingPods, runningPods } = world.leading.caches;
+  await world.settled();
+  await world.store.until(() => waitingPods.size === 1, 'the waiting pod');
+  for (const index of [0, 2, 4]) world.store.remove(podPath(name(index)));
+  await world.store.until(() => waitingPods.size === 0 && runningPods.size === 2, 'the others');
+  await world.clock.advance(2000);
+  // Three other pods count: two exist, one was only chosen.
+  t.equal(await choose(world, 5, 'web-1', 10), 'tttto');
+});
+
+t.test('a pod of a deleted rollout, or without an owner, goes to the other architectures', async (t) => {
+  const world = await startWorld(t);
+  await world.reconcile();
+  t.equal(await world.shares.choose(newPod('a'), { ...policy, name: 'gone' }), 'Other');
+  const { ownerReferences: _, ...metadata } = newPod('b').metadata ?? {};
+  t.equal(await world.shares.choose({ ...newPod('b'), metadata }, policy), 'Other');
+});
+
+t.test('a pod whose volume is in a zone without the architecture is not moved', async (t) => {
+  const world = await startWorld(t, { steps: ['100%'] });
+  await world.reconcile();
+  world.zones({ a: 'a', b: 'b', any: undefined }, 'a');
+  world.store.put('/api/v1/namespaces/shop/persistentvolumeclaims/unbound', { spec: {} });
+  const side = async (claimName: string): Promise<string> => {
+    const volumes = [{ name: 'data', persistentVolumeClaim: { claimName } }];
+    return await world.shares.choose(newPod(`db-${claimName}`, 'db', { volumes }, 'StatefulSet'), policy);
+  };
+  t.equal(await side('a'), 'Target');
+  t.equal(await side('b'), 'Other');
+  t.equal(await side('any'), 'Target');
+  t.equal(await side('unbound'), 'Target');
+  t.equal(await side('missing'), 'Target');
+  world.store.fault(/persistentvolumeclaims/, { status: 403 });
+  t.equal(await side('forbidden'), 'Other');
+});

@@ -1,0 +1,111 @@
+/** A cluster of nodes and pods for tests of taints, in an API server with a store. */
+import type { Test } from 'tap';
+import { TaintReconciler } from '../../../../src/controller/features/taints/taints.ts';
+import type { Node, Pod, Taint } from '../../../../src/kube/api/objects.ts';
+import type { KubeStore } from '../../../support/kube-store.ts';
+import { controllerRef, nodeStatus, readyIs } from '../../objects.ts';
+import { startLeading, type TestLeadingOptions } from '../../leading.ts';
+
+export const key = 'arch.example/architecture';
+export const annotation = 'arch.example/taint';
+
+export const taintOf = (architecture: string, name = key): Taint => ({
+  key: name,
+  value: architecture,
+  effect: 'NoSchedule',
+});
+
+export const tolerationOf = (architecture: string, name = key): object => ({
+  key: name,
+  operator: 'Equal',
+  value: architecture,
+  effect: 'NoSchedule',
+});
+
+/** The API server's admission adds this to every pod. */
+const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
+
+export type World = Awaited<ReturnType<typeof startWorld>>;
+
+export function putNode(
+  store: KubeStore,
+  name: string,
+  architecture: string,
+  more: {
+    readonly taints?: readonly Taint[];
+    readonly annotations?: Record<string, string>;
+    readonly labels?: Record<string, string>;
+  } = {},
+): void {
+  const { taints = [], annotations = {}, labels } = more;
+  store.put(`/api/v1/nodes/${name}`, {
+    metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
+    spec: { taints },
+    status: nodeStatus(architecture),
+  });
+}
+
+export interface PodOptions {
+  readonly namespace?: string;
+  readonly owner?: string;
+  /** Of the owner. */
+  readonly apiVersion?: string;
+  readonly phase?: string;
+  readonly ready?: boolean;
+  readonly tolerations?: readonly object[];
+  readonly labels?: Record<string, string>;
+  readonly annotations?: Record<string, string>;
+  readonly spec?: object;
+}
+
+export function putPod(store: KubeStore, name: string, node: string, options: PodOptions = {}): void {
+  const { namespace = 'shop', owner: kind = 'ReplicaSet', apiVersion = 'apps/v1', spec } = options;
+  const { phase = 'Running', ready = true, labels = {}, annotations = {} } = options;
+  const { tolerations = [notReady] } = options;
+  const owner = controllerRef(kind, `of-${name}`, { apiVersion, uid: `uid-${kind}-${name}` });
+  const containers = [{ name: 'app', image: 'app:1' }];
+  store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
+    metadata: { name, namespace, labels, annotations, ownerReferences: [owner] },
+    spec: { nodeName: node, containers, tolerations, ...spec },
+    status: { phase, conditions: [readyIs(ready)] },
+  });
+}
+
+export function putDaemonSet(store: KubeStore, podName: string, tolerations: readonly object[]): void {
+  store.put(`/apis/apps/v1/namespaces/shop/daemonsets/of-${podName}`, {
+    metadata: { name: `of-${podName}`, namespace: 'shop', uid: `uid-DaemonSet-${podName}` },
+    spec: { template: { spec: { containers: [], tolerations } } },
+  });
+}
+
+export interface WorldOptions extends TestLeadingOptions {
+  /** Architecture by name. Default: one node, `arm-1`. */
+  readonly nodes?: Readonly<Record<string, string>>;
+}
+
+/** A leader that taints arm64 nodes. A test calls its reconciles. */
+export async function startWorld(t: Test, options: WorldOptions = {}) {
+  const { nodes = options.over ? {} : { 'arm-1': 'arm64' }, ...rest } = options;
+  const configuration = { taintArchitectures: ['arm64'], ...rest.configuration };
+  const test = await startLeading(t, { ...rest, configuration });
+  const { store, leading } = test;
+  for (const [name, architecture] of Object.entries(nodes)) putNode(store, name, architecture);
+  const reconciler = new TaintReconciler(leading);
+  const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
+  return {
+    ...test,
+    /** Each one waits for the caches first. */
+    reconcilePods: async (): Promise<void> => {
+      await test.settled();
+      await reconciler.reconcilePods();
+    },
+    reconcileNodes: async (): Promise<void> => {
+      await test.settled();
+      await reconciler.reconcileNodes();
+    },
+    taints: (name: string): readonly Taint[] => node(name)?.spec?.taints ?? [],
+    record: (name: string): string | undefined => node(name)?.metadata?.annotations?.[annotation],
+    tolerations: (name: string, namespace = 'shop'): readonly object[] =>
+      (store.get(`/api/v1/namespaces/${namespace}/pods/${name}`) as Pod | undefined)?.spec.tolerations ?? [],
+  };
+}

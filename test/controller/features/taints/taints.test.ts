@@ -1,0 +1,474 @@
+/** The order of tolerations and taints, what is never changed, and what is removed again. */
+import t from 'tap';
+import { taints } from '../../../../src/controller/features/taints/taints.ts';
+import type { NodeSelectorRequirement } from '../../../../src/kube/api/objects.ts';
+import { createFakeClock } from '../../../support/fake-clock.ts';
+import { isIn, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
+import { webhooksFile } from '../../leading.ts';
+import {
+  annotation,
+  key,
+  putDaemonSet,
+  putNode,
+  putPod,
+  startWorld,
+  taintOf,
+  tolerationOf,
+  type PodOptions,
+} from './setup.ts';
+
+const patches = /^PATCH /;
+const neverPulled = { name: 'app', image: 'app:1', imagePullPolicy: 'Never' };
+const controlPlane = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
+const everyArchitecture = { configuration: { taintArchitectures: ['*'] } };
+
+t.test('tolerations come first, then taints, then no more writes', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putNode(store, 'arm-2', 'arm64', { taints: [{ key: 'dedicated', value: 'a', effect: 'NoSchedule' }] });
+  putNode(store, 'amd-1', 'amd64');
+  for (const name of ['a', 'b', 'c']) putPod(store, name, name === 'c' ? 'arm-2' : 'arm-1');
+  putPod(store, 'elsewhere', 'amd-1');
+  await world.reconcileNodes();
+  t.same(store.received(patches), [], 'no taint before the tolerations');
+  t.equal(await world.series('archwright_taint_nodes{state="waiting"}'), 2);
+
+  await world.reconcilePods();
+  const paths = store.received(patches).map(({ path }) => path);
+  const podPaths = ['a', 'b', 'c'].map((name) => `/api/v1/namespaces/shop/pods/${name}`);
+  t.same(new Set(paths.slice(0, 3)), new Set(podPaths));
+  t.same(new Set(paths.slice(3)), new Set(['/api/v1/nodes/arm-1', '/api/v1/nodes/arm-2']));
+  for (const name of ['a', 'b', 'c']) t.same(world.tolerations(name)[1], tolerationOf('arm64'));
+  t.equal(world.tolerations('elsewhere').length, 1);
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.match(world.taints('arm-2'), [{ key: 'dedicated' }, taintOf('arm64')]);
+  t.same(world.taints('amd-1'), []);
+  t.equal(world.record('arm-1'), key);
+  t.same(world.steps.slice(0, 4), ['taints/pod', 'taints/pod', 'taints/pod', 'taints/pods-done']);
+
+  await world.settled();
+  const before = store.writes().length;
+  await world.reconcileNodes();
+  await world.reconcilePods();
+  t.equal(store.writes().length, before);
+  t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
+  t.equal(await world.series('archwright_taint_pods_waiting'), 0);
+});
+
+t.test('a new node of an established architecture gets its taint before any pod', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putNode(store, 'arm-1', 'arm64', { taints: [taintOf('arm64')], annotations: { [annotation]: key } });
+  putNode(store, 'arm-2', 'arm64');
+  putPod(store, 'late', 'arm-2');
+  await world.reconcileNodes();
+  t.same(world.taints('arm-2'), [taintOf('arm64')]);
+  t.equal(world.tolerations('late').length, 1);
+  await world.reconcilePods();
+  t.equal(world.tolerations('late').length, 2);
+});
+
+t.test('a taint of another writer does not mean that pods have their tolerations', async (t) => {
+  const world = await startWorld(t, { configuration: { taintKey: 'kubernetes.io/arch' } });
+  putNode(world.store, 'arm-1', 'arm64', { taints: [taintOf('arm64', 'kubernetes.io/arch')] });
+  putNode(world.store, 'arm-2', 'arm64');
+  await world.reconcileNodes();
+  t.same(world.taints('arm-2'), []);
+  await world.reconcilePods();
+  t.same(world.taints('arm-2'), [taintOf('arm64', 'kubernetes.io/arch')]);
+  t.equal(world.record('arm-1'), undefined, 'it is not recorded as ours');
+  world.configure({ taintArchitectures: [] });
+  await world.reconcileNodes();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'kubernetes.io/arch')]);
+  t.same(world.taints('arm-2'), []);
+});
+
+t.test('with every architecture, all nodes are tainted except the control plane', async (t) => {
+  const world = await startWorld(t, everyArchitecture);
+  const { store } = world;
+  putNode(store, 'amd', 'amd64', { taints: [taintOf('arm64')] });
+  putNode(store, 's', 's390x');
+  putNode(store, 'cp', 'amd64', { taints: [controlPlane] });
+  await world.reconcilePods();
+  t.same(world.taints('amd'), [taintOf('amd64')], 'the wrong value is replaced');
+  t.same(world.taints('s'), [taintOf('s390x')]);
+  t.same(world.taints('cp'), [controlPlane]);
+});
+
+const disabled = { 'arch.example/placement': 'disabled' };
+
+const tolerating: Readonly<Record<string, PodOptions>> = {
+  'of a ReplicaSet': {},
+  'of a Job': { owner: 'Job' },
+  'pending on its node': { phase: 'Pending', ready: false },
+  'without any toleration': { tolerations: [] },
+  'with that of another architecture': { tolerations: [tolerationOf('amd64')] },
+};
+const left: Readonly<Record<string, PodOptions>> = {
+  'of a DaemonSet': { owner: 'DaemonSet', ready: false },
+  ended: { phase: 'Succeeded' },
+  failed: { phase: 'Failed' },
+  static: { annotations: { 'kubernetes.io/config.mirror': 'x' }, owner: 'Node' },
+  'disabled by label': { labels: disabled },
+  'in an excluded namespace': { namespace: 'kube-system' },
+  'in our own namespace': { namespace: 'archwright' },
+  'in a disabled namespace': { namespace: 'closed' },
+  'tolerating it': { tolerations: [tolerationOf('arm64')] },
+  'tolerating everything': { tolerations: [{ operator: 'Exists' }] },
+  'tolerating the key': { tolerations: [{ key, operator: 'Exists' }] },
+};
+for (const [name, options] of Object.entries({ ...tolerating, ...left })) {
+  const gets = name in tolerating;
+  t.test(`a pod ${name}: ${gets ? 'gets the toleration' : 'is not changed'}`, async (t) => {
+    const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
+    const { store } = world;
+    store.put('/api/v1/namespaces/closed', { metadata: { name: 'closed', labels: disabled } });
+    putPod(store, 'p', 'arm-1', options);
+    await store.until(() => world.leading.caches.namespaces.size === 1);
+    await world.settled();
+    const before = world.tolerations('p', options.namespace).length;
+    await world.reconcilePods();
+    t.equal(world.tolerations('p', options.namespace).length, before + (gets ? 1 : 0));
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
+t.test('a DaemonSet that would lose the node blocks the taint until it tolerates it', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  putPod(store, 'log', 'arm-1', { owner: 'DaemonSet' });
+  putDaemonSet(store, 'log', []);
+  await world.reconcilePods();
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), []);
+  const about = { kind: 'DaemonSet', namespace: 'shop', name: 'of-log' };
+  t.match(world.events, [{ type: 'Warning', reason: 'TaintHeldBack', about }]);
+  t.equal(world.events.length, 1, 'one event');
+  t.match(world.events[0]?.message, /kubectl rollout restart/);
+  t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 1);
+
+  putDaemonSet(store, 'log', [{ operator: 'Exists' }]);
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 0);
+});
+
+const harmless: Readonly<Record<string, readonly [pod: PodOptions, template?: object[], node?: string]>> = {
+  'whose pod is not ready there': [{ ready: false }, []],
+  'that was deleted': [{}],
+  'whose pods tolerate it': [{ tolerations: [tolerationOf('arm64')] }, []],
+  'on another architecture': [{}, [], 'amd-1'],
+};
+for (const [name, [options, template, node = 'arm-1']] of Object.entries(harmless)) {
+  t.test(`a DaemonSet ${name} blocks no taint`, async (t) => {
+    const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
+    const { store } = world;
+    putPod(store, 'log', node, { ...options, owner: 'DaemonSet' });
+    if (template) putDaemonSet(store, 'log', template);
+    await world.reconcilePods();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
+for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
+  t.test(`for a DaemonSet of ${apiVersion} that may not be read, its pods count`, async (t) => {
+    const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 's390x'] } });
+    const { store } = world;
+    putNode(store, 's-1', 's390x');
+    putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion });
+    store.fault(/daemonsets/, { status: 403 });
+    await world.reconcilePods();
+    t.same(world.taints('arm-1'), [], 'held back');
+    t.same(world.taints('s-1'), [taintOf('s390x')], 'another architecture is not blocked');
+    t.match(world.events, [{ reason: 'TaintHeldBack', about: { apiVersion, kind: 'DaemonSet' } }]);
+    t.equal(/rollout restart/.test(world.events[0]?.message ?? ''), apiVersion === 'apps/v1');
+
+    putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion, tolerations: [tolerationOf('arm64')] });
+    await world.reconcilePods();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  });
+}
+
+t.test('a skipped pod keeps one node untainted', async (t) => {
+  const world = await startWorld(t, everyArchitecture);
+  const { store } = world;
+  putNode(store, 'amd-1', 'amd64');
+  putPod(store, 'dns', 'arm-1', { namespace: 'kube-system' });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [], 'its successor would find no node');
+  t.same(world.taints('amd-1'), [taintOf('amd64')], 'it cannot run there');
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'dns' } }]);
+  t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), 1);
+
+  putNode(store, 'cp', 'amd64', { taints: [controlPlane] });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [], 'it does not tolerate the control plane');
+  const unschedulable = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+  putNode(store, 's', 's390x', { taints: [unschedulable] });
+  world.configure({ taintArchitectures: ['arm64'] });
+  await world.reconcileNodes();
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64')], 'amd64 is untainted again');
+  t.same(world.taints('amd-1'), []);
+});
+
+t.test('a skipped pod that is not ready, or tolerates everything, blocks no taint', async (t) => {
+  const unready = { namespace: 'kube-system', ready: false };
+  const tolerant = { namespace: 'kube-system', tolerations: [{ operator: 'Exists' }] };
+  for (const options of [unready, tolerant]) {
+    const world = await startWorld(t, everyArchitecture);
+    putPod(world.store, 'dns', 'arm-1', options);
+    await world.reconcilePods();
+    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  }
+});
+
+type Choices = Readonly<Record<string, Pick<PodOptions, 'namespace' | 'spec'>>>;
+const matching = (...terms: readonly NodeSelectorRequirement[]): object =>
+  requiring(...terms.map((each) => termOf(each)));
+const exists = (label: string): NodeSelectorRequirement => ({ key: label, operator: 'Exists' });
+const lacks = (label: string): NodeSelectorRequirement => ({ key: label, operator: 'DoesNotExist' });
+
+/** The successor would find no other node. */
+const holding: Choices = {
+  'the architecture': { spec: onArch('arm64') },
+  "the other node's label, and the architecture": {
+    spec: { nodeSelector: { zone: 'a', 'kubernetes.io/arch': 'arm64' } },
+  },
+  'nodes by affinity, which matches no other node': {
+    spec: matching(isIn('zone', 'b', 'c'), notIn('kubernetes.io/arch', 'amd64')),
+  },
+  'nodes by affinity, which matches another node, and by a selector that does not': {
+    spec: { nodeSelector: { zone: 'b' }, ...matching(lacks('gpu')) },
+  },
+  'nodes by a number that none reaches': {
+    spec: matching({ key: 'cores', operator: 'Gt', values: ['100'] }),
+  },
+  'the control plane, so that the webhook skips it': {
+    spec: { nodeSelector: { [controlPlane.key]: 'true' } },
+    namespace: 'shop',
+  },
+};
+const free: Choices = {
+  "the other node's label": { spec: { nodeSelector: { zone: 'a' } } },
+  'nodes by affinity, which matches another node': { spec: matching(exists('gpu'), lacks('gpu')) },
+  'nothing, with images that are never pulled, so that the webhook skips it': {
+    spec: { containers: [neverPulled] },
+    namespace: 'shop',
+  },
+};
+for (const [name, { spec = {}, namespace = 'kube-system' }] of Object.entries({ ...holding, ...free })) {
+  const holds = name in holding;
+  t.test(`a skipped pod that chooses ${name} blocks ${holds ? 'the' : 'no'} taint`, async (t) => {
+    const world = await startWorld(t);
+    const { store } = world;
+    putNode(store, 'arm-1', 'arm64', { labels: { [controlPlane.key]: 'true' } });
+    putNode(store, 'amd-1', 'amd64', { labels: { zone: 'a' } });
+    const taints = [{ key: 'gpu', effect: 'NoSchedule' }];
+    putNode(store, 'amd-2', 'amd64', { labels: { zone: 'b' }, taints });
+    putPod(store, 'dns', 'arm-1', { namespace, spec });
+    await world.reconcilePods();
+    t.equal(world.tolerations('dns', namespace).length, 1, 'the pod is not changed');
+    t.same(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
+    t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), holds ? 1 : 0);
+  });
+}
+
+t.test('a skipped pod with thousands of terms costs a hundred requests at most', async (t) => {
+  const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
+  const terms = Array.from({ length: 3000 }, (_, index) => termOf(isIn('zone', `z${index}`)));
+  putPod(world.store, 'many', 'arm-1', { namespace: 'kube-system', spec: requiring(...terms) });
+  await world.settled();
+  const lists = (): number => world.store.received('GET /api/v1/nodes').length;
+  const before = lists();
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [], 'no node was found for its successor');
+  t.equal(lists() - before, 100);
+});
+
+t.test('pods for which the webhook is not called are skipped', async (t) => {
+  const file = webhooksFile(t, { matchLabels: { archwright: 'on' } });
+  const configuration = { taintArchitectures: ['*'], webhooksFile: file };
+  const world = await startWorld(t, { configuration, nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
+  const { store } = world;
+  store.put('/api/v1/namespaces/labeled', { metadata: { name: 'labeled', labels: { archwright: 'on' } } });
+  putPod(store, 'in', 'arm-1', { namespace: 'labeled' });
+  putPod(store, 'out', 'arm-1');
+  await store.until(() => world.leading.caches.namespaces.size === 1);
+  await world.reconcilePods();
+  t.equal(world.tolerations('in', 'labeled').length, 2);
+  t.equal(world.tolerations('out').length, 1);
+  t.same(world.taints('arm-1'), [], 'the successor of `out` would find no node');
+  t.same(world.taints('amd-1'), [taintOf('amd64')]);
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'out' } }]);
+});
+
+t.test('with every architecture, an image that is never pulled keeps one node untainted', async (t) => {
+  const world = await startWorld(t, everyArchitecture);
+  putPod(world.store, 'imported', 'arm-1', { spec: { containers: [neverPulled] } });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [], 'its successor would get no toleration');
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
+});
+
+t.test('taints are removed on demand; another key replaces the old one in one patch', async (t) => {
+  const world = await startWorld(t);
+  const foreign = { key: 'dedicated', value: 'a', effect: 'NoSchedule' };
+  putNode(world.store, 'arm-1', 'arm64', { taints: [foreign] });
+  putPod(world.store, 'a', 'arm-1');
+  await world.reconcilePods();
+  world.configure({ taintKey: 'example.com/arch' });
+  await world.reconcileNodes();
+  t.match(world.taints('arm-1'), [foreign, taintOf('arm64')], 'until pods tolerate the new one');
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [foreign, taintOf('arm64', 'example.com/arch')]);
+  t.equal(world.tolerations('a').length, 3);
+
+  world.configure({ taintArchitectures: [] });
+  await world.reconcileNodes();
+  t.same(world.taints('arm-1'), [foreign]);
+  t.equal(world.record('arm-1'), undefined);
+  t.equal(world.steps.at(-1), 'taints/cleared');
+});
+
+t.test('after a second change of the key, the Lease says which taints are ours', async (t) => {
+  const world = await startWorld(t, { configuration: { taintKey: 'example.com/first' } });
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leading.namespace}/leases/${world.leading.configuration().leaseName}`;
+  world.store.put(lease, { metadata: { name: 'lease' } });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);
+  world.configure({ taintKey: 'example.com/second' });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/second')]);
+  t.match(world.store.get(lease), {
+    metadata: { annotations: { 'arch.example/taint-keys': 'example.com/second,example.com/first' } },
+  });
+});
+
+t.test("attack: a node's annotation makes archwright remove no other taint", async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: [] } });
+  const dedicated = { key: 'dedicated', value: 'arm64', effect: 'NoSchedule' };
+  const annotations = { 'arch.example/taint': 'dedicated' };
+  putNode(world.store, 'arm-1', 'arm64', { taints: [dedicated], annotations });
+  await world.reconcileNodes();
+  t.same(world.taints('arm-1'), [dedicated]);
+  t.equal(world.record('arm-1'), undefined);
+});
+
+t.test('a new key with a taint of another writer replaces ours', async (t) => {
+  const world = await startWorld(t);
+  const { store } = world;
+  const theirs = taintOf('arm64', 'kubernetes.io/arch');
+  for (const name of ['arm-1', 'arm-2']) putNode(store, name, 'arm64', { taints: [theirs] });
+  putPod(store, 'a', 'arm-1');
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')]);
+
+  world.configure({ taintKey: 'kubernetes.io/arch' });
+  await world.reconcileNodes();
+  for (const name of ['arm-1', 'arm-2']) {
+    t.same(world.taints(name), [theirs], 'pods no longer get a toleration of the old taint');
+    t.equal(world.record(name), undefined, 'the taint is not ours');
+  }
+  t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
+  const writes = store.writes().length;
+  await world.reconcileNodes();
+  t.equal(store.writes().length, writes);
+});
+
+t.test('if the taint of a new key is blocked, the old taint is still removed', async (t) => {
+  const world = await startWorld(t, everyArchitecture);
+  const { store } = world;
+  putNode(store, 'amd-1', 'amd64');
+  putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', tolerations: [tolerationOf('arm64')] });
+  putDaemonSet(store, 'log', [tolerationOf('arm64')]);
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+
+  world.configure({ taintKey: 'example.com/arch' });
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [], 'new pods would not tolerate it');
+  t.equal(world.record('arm-1'), undefined);
+  t.same(world.taints('amd-1'), [taintOf('amd64', 'example.com/arch')]);
+  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'of-log' } }]);
+  const writes = store.writes().length;
+  await world.reconcilePods();
+  await world.reconcileNodes();
+  t.equal(store.writes().length, writes);
+
+  putDaemonSet(store, 'log', [tolerationOf('arm64', 'example.com/arch')]);
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/arch')]);
+});
+
+t.test('if it is switched off while it adds tolerations, no taint follows', async (t) => {
+  const world = await startWorld(t, {
+    step: (name) => {
+      if (name === 'taints/pods-done') world.configure({ taintArchitectures: [] });
+    },
+  });
+  putNode(world.store, 'arm-1', 'arm64');
+  putPod(world.store, 'a', 'arm-1');
+  await world.reconcilePods();
+  t.same(world.taints('arm-1'), []);
+});
+
+t.test('a node is tainted once its kubelet has reported the architecture', async (t) => {
+  const world = await startWorld(t, { nodes: {} });
+  world.store.put('/api/v1/nodes/n', {
+    metadata: { annotations: { [annotation]: key } },
+    spec: { taints: [taintOf('arm64')] },
+    status: {},
+  });
+  await world.reconcileNodes();
+  await world.reconcilePods();
+  t.same(world.store.writes(), []);
+});
+
+t.test('pods without a node get the tolerations of every architecture', async (t) => {
+  const world = await startWorld(t, { configuration: { taintArchitectures: ['arm64', 'amd64'] } });
+  const { store } = world;
+  putNode(store, 'amd-1', 'amd64');
+  putPod(store, 'refused', 'arm-1');
+  putPod(store, 'easy', 'amd-1');
+  store.fault(/^PATCH .*pods.refused$/, { status: 403 });
+  await world.reconcilePods();
+  t.equal(world.tolerations('easy').length, 2);
+  t.equal(await world.series('archwright_taint_pods_waiting'), 1);
+  await world.reconcilePods();
+  t.equal(await world.series('archwright_taint_pods_waiting'), 1);
+  world.configure({ taintArchitectures: ['amd64'] });
+  await world.reconcilePods();
+  t.equal(await world.series('archwright_taint_pods_waiting'), 0);
+});
+
+t.test('as a feature, it backs off, taints new nodes at once, and repairs removed taints', async (t) => {
+  const clock = createFakeClock(() => 1);
+  const world = await startWorld(t, { clock });
+  const { store, leading } = world;
+  await world.settled();
+  const down = store.fault(/^GET \/api\/v1\/nodes\/./, { status: 503 });
+  const done = taints(leading);
+  await store.until(() => world.lines.some((line) => line.includes('trying again')));
+  down();
+  await clock.advance(249);
+  t.same(world.taints('arm-1'), []);
+  await clock.advance(1);
+  await store.until(() => world.taints('arm-1').length === 1, 'the first taint');
+
+  putNode(store, 'arm-2', 'arm64');
+  await store.until(() => world.taints('arm-2').length === 1, 'the taint of a new node, at once');
+  store.put('/api/v1/nodes/arm-1', {
+    spec: { taints: [] },
+    metadata: { annotations: { [annotation]: key } },
+    status: { nodeInfo: { architecture: 'arm64' } },
+  });
+  await store.until(() => world.taints('arm-1').length === 1, 'the taint that a person removed');
+
+  world.configure({ taintArchitectures: [] });
+  await clock.advance(10_000);
+  await store.until(() => world.taints('arm-1').length + world.taints('arm-2').length === 0, 'no taint');
+  world.depose();
+  await done;
+  t.equal(clock.pending, 0);
+});

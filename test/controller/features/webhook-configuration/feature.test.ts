@@ -1,0 +1,184 @@
+/** The feature over an API server with a store, with real webhook servers. */
+import t from 'tap';
+import { issueAuthority, issueLeaf } from '../../../../src/certificates/issue.ts';
+import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
+import { createWorld, namespace } from '../certificates/world.ts';
+import {
+  bundleIds,
+  endpoints,
+  fileText,
+  get,
+  logged,
+  name,
+  path,
+  policy,
+  put,
+  slice,
+  start,
+  startHook,
+  subject,
+  validity,
+  withHook,
+} from './support.ts';
+
+t.test('it adds the webhooks to an empty configuration, and repairs changes', async (t) => {
+  const world = await createWorld(t);
+  const [a, b] = [await issueAuthority(validity), await issueAuthority(validity)];
+  const hook = await startHook(t, await issueLeaf(a, subject, validity));
+  hook.status = 503;
+  const { write, end, state } = await start(t, world);
+  await state('missing');
+  t.equal(get(world), undefined, 'the configuration is not created');
+  world.store.put(path, { metadata: { labels: { 'app.kubernetes.io/managed-by': 'Helm' } } });
+  await state('no-authority');
+  put(world, b);
+  await state('waiting');
+  endpoints(world, [{ port: hook.port, ready: false }]);
+  await state('waiting');
+  endpoints(world, [{ port: hook.port, ready: true }]);
+  await logged(world, 'certificate');
+  t.equal(get(world)?.webhooks, undefined);
+  put(world, a);
+  await logged(world, 'status 503');
+  t.equal(get(world)?.webhooks, undefined);
+  hook.status = 200;
+  await state('in-force');
+  t.match(get(world), {
+    metadata: { labels: { 'app.kubernetes.io/managed-by': 'Helm' } },
+    webhooks: [
+      {
+        name: 'pods.arch.example',
+        failurePolicy: 'Fail',
+        timeoutSeconds: 10,
+        clientConfig: { service: { name: 'hook', port: 443, path: '/mutate' } },
+      },
+    ],
+  });
+  t.same(bundleIds(world), [a.certificate.id]);
+
+  // Another writer edits it.
+  const good = get(world);
+  const [webhook] = good?.webhooks ?? [];
+  const { probes } = hook;
+  const clientConfig = webhook?.clientConfig;
+  const wanted = JSON.stringify(good?.webhooks);
+  const edits: [string, object[]][] = [
+    ['no caBundle', [{ ...webhook, clientConfig: { service: clientConfig?.service } }]],
+    ['another caBundle', [{ ...webhook, clientConfig: { ...clientConfig, caBundle: 'eA==' } }]],
+    ['a selector', [{ ...webhook, objectSelector: { matchLabels: { a: 'b' } } }]],
+    ['a match condition', [{ ...webhook, matchConditions: [{ name: 'x', expression: 'false' }] }]],
+    ['one webhook more', [{ ...webhook }, { ...webhook, name: 'other.example' }]],
+    ['none', []],
+  ];
+  for (const [what, webhooks] of edits) {
+    world.store.put(path, { ...good, webhooks });
+    await world.store.until(() => JSON.stringify(get(world)?.webhooks) === wanted, what);
+  }
+  t.ok(hook.probes > probes, 'it is probed before it is added again');
+
+  write(fileText('failurePolicy: Ignore'));
+  await world.store.until(() => policy(world) === 'Ignore', 'the new file applies');
+  write('webhooks: {');
+  await logged(world, 'the last good one stays in force');
+  t.equal(policy(world), 'Ignore');
+
+  // Uninstalling removes the object while the controller still runs.
+  world.store.remove(path);
+  await state('missing');
+  t.equal(get(world), undefined);
+  await end();
+  t.notMatch(world.log.join(''), /"level":"error".*failed/);
+});
+
+t.test('while no webhook is there, failurePolicy stays Fail', async (t) => {
+  const { world, hook } = await withHook(t);
+  endpoints(world, [{ port: hook.port }]);
+  const { state, write } = await start(t, world);
+  await state('in-force');
+  slice(world, null, null);
+  write(fileText('failurePolicy: Fail\n    timeoutSeconds: 9'));
+  await world.store.until(() => get(world)?.webhooks?.[0]?.timeoutSeconds === 9, 'the new file applies');
+  t.equal(policy(world), 'Fail');
+});
+
+t.test('a CA that is replaced at once stays trusted until all endpoints present the new one', async (t) => {
+  const { world, a, hook } = await withHook(t);
+  const b = await issueAuthority(validity);
+  const other = await startHook(t, await issueLeaf(a, subject, validity));
+  endpoints(world, [hook, other]);
+  const { state } = await start(t, world, fileText(), { certificates: 'external' });
+  await state('in-force');
+  const both = [b.certificate.id, a.certificate.id];
+  put(world, b);
+  await world.store.until(() => bundleIds(world)?.length === 2, 'both are trusted');
+  t.same(bundleIds(world), both);
+  hook.use(await issueLeaf(b, subject, validity));
+  const { probes } = hook;
+  await world.store.until(() => hook.probes > probes + 2, 'more probes');
+  t.same(bundleIds(world), both, 'one of two endpoints still presents the old CA');
+  other.use(await issueLeaf(b, subject, validity));
+  await world.store.until(() => bundleIds(world)?.length === 1, 'only the new is trusted');
+  t.same(bundleIds(world), [b.certificate.id]);
+  const written = world.store.writes().filter(({ path }) => path.includes('/secrets/'));
+  t.same(written, [], 'no Secret is written');
+});
+
+t.test('a webhook with a URL, and errors of the API server', async (t) => {
+  const { world, hook } = await withHook(t, ['127.0.0.1']);
+  const ends = [
+    world.store.fault(/^GET .*mutatingwebhookconfigurations/, { status: 403, times: 2 }),
+    world.store.fault(/^GET .*secrets/, { status: 500, times: 2 }),
+    world.store.fault(/^PATCH/, { status: 409, times: 2 }),
+    world.store.fault(/^PATCH/, { lost: true, times: 1 }),
+  ];
+  const { state } = await start(
+    t,
+    world,
+    fileText('failurePolicy: Fail', `url: 'https://127.0.0.1:${hook.port}/mutate'`),
+  );
+  await state('in-force');
+  t.equal(get(world)?.webhooks?.[0]?.clientConfig.url, `https://127.0.0.1:${hook.port}/mutate`);
+  for (const each of ends) each();
+});
+
+t.test('the port of the webhook is found by the name of the Service port', async (t) => {
+  const { world, hook } = await withHook(t);
+  slice(
+    world,
+    [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }],
+    [{ name: 'metrics', port: 1 }, { name: 'tls', port: hook.port }, { name: 'none' }],
+  );
+  const { state } = await start(t, world);
+  await state('waiting');
+  await logged(world, 'has no port 443');
+  t.equal(get(world)?.webhooks, undefined, 'the port is unknown without the Service');
+  const ports = [
+    { name: 'metrics', port: 8080 },
+    { name: 'tls', port: 443 },
+  ];
+  world.store.put(paths.services(namespace, 'hook'), { spec: { ports } });
+  await state('in-force');
+});
+
+t.test('if the Service may not be read, the port has its usual name', async (t) => {
+  for (const portName of ['webhook', 'https']) {
+    const { world, hook } = await withHook(t);
+    world.store.fault(/services\/hook$/, { status: 403 });
+    const ports = [
+      { name: 'metrics', port: 1 },
+      { name: portName, port: hook.port },
+    ];
+    slice(world, [{ addresses: ['127.0.0.1'] }], ports);
+    const { state, end } = await start(t, world);
+    await state('in-force');
+    await end();
+  }
+});
+
+t.test('without a configuration name or a file, it ends at once', async (t) => {
+  const world = await createWorld(t);
+  await webhookConfiguration()(world.leading());
+  await webhookConfiguration()(world.leading({ configuration: { webhookConfiguration: name } }));
+  t.equal(world.store.requests.length, 0);
+});

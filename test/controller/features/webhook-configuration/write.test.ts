@@ -1,0 +1,70 @@
+import t from 'tap';
+import type { WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
+import { isSame, Writer } from '../../../../src/controller/features/webhook-configuration/write.ts';
+import { parseWebhooks, type Webhook } from '../../../../src/controller/state/webhooks-file.ts';
+import type { KubeClient, Patch } from '../../../../src/kube/api/client.ts';
+import { createWorld } from '../certificates/world.ts';
+import { paths } from '../../../../src/kube/api/paths.ts';
+
+const name = 'archwright';
+const path = paths.mutatingWebhookConfigurations(name);
+const webhooks = parseWebhooks(
+  'webhooks: [{ name: a.arch.example, clientConfig: { service: { namespace: n, name: s } } }]',
+  'f',
+);
+
+t.test('it stops writing if the cluster changes every configuration on write', async (t) => {
+  const world = await createWorld(t);
+  const leading = world.leading();
+  /** Like an admission webhook for webhook configurations. */
+  const theirs = '"namespaceSelector":{"matchLabels":{"their":"rule"}}';
+  const enforced = (patch: Patch): Patch =>
+    JSON.parse(JSON.stringify(patch).replaceAll('"namespaceSelector":{}', theirs)) as Patch;
+  const stubborn: KubeClient = {
+    ...leading.client,
+    patch: (at, patch, options) => leading.client.patch(at, enforced(patch), options),
+  };
+  const writer = new Writer({ ...leading, client: stubborn }, name);
+  const found = (): WebhookConfiguration => world.store.get(path) as WebhookConfiguration;
+  world.store.put(path, {});
+  t.ok(await writer.write(found(), webhooks));
+  t.match(found().webhooks, [{ namespaceSelector: { matchLabels: { their: 'rule' } } }]);
+  t.notOk(await writer.write(found(), webhooks), 'the result is accepted');
+  t.equal(world.store.writes().length, 2);
+  t.match(world.log.join(''), 'changes the webhook configuration as it is written');
+
+  world.store.put(path, { ...found(), webhooks: [] });
+  t.ok(await writer.write(found(), webhooks), 'another change is reverted');
+  const other: Webhook[] = webhooks.map((each) => ({ ...each, timeoutSeconds: 3 }));
+  t.ok(await writer.write(found(), other), 'changed webhooks are written');
+  t.match(found().webhooks, [{ timeoutSeconds: 3 }]);
+  t.notOk(await writer.write(found(), other));
+});
+
+t.test('an object deleted meanwhile is not created again', async (t) => {
+  const world = await createWorld(t);
+  const writer = new Writer(world.leading(), name);
+  world.store.put(path, {});
+  const found = world.store.get(path) as WebhookConfiguration;
+  await writer.write(found, webhooks);
+  const [request] = world.store.writes();
+  t.match(request?.json, { metadata: { uid: found.metadata?.uid } }, 'the API server refuses another uid');
+});
+
+t.test('which differences count', async (t) => {
+  const cases: [unknown, unknown, boolean][] = [
+    [{ a: 1, b: [1, { c: 2 }] }, { b: [1, { c: 2 }], a: 1 }, true],
+    [{ a: 1, b: undefined }, { a: 1 }, true],
+    [{ a: {} }, {}, false],
+    [[1, 2], [2, 1], false],
+    [[1], [1, 2], false],
+    [{ 0: 1 }, [1], false],
+    [null, {}, false],
+    ['a', 'a', true],
+    [1, '1', false],
+  ];
+  for (const [a, b, same] of cases) {
+    t.equal(isSame(a, b), same, JSON.stringify([a, b]));
+    t.equal(isSame(b, a), same, JSON.stringify([b, a]));
+  }
+});

@@ -1,0 +1,278 @@
+/** Which fields of each object the caches keep. */
+import t from 'tap';
+import { timeOf, trimNamespace, trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
+import { createSharing } from '../../../src/controller/state/sharing.ts';
+import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+
+const gate = 'arch.example/scheduling-gate';
+const decision = 'arch.example/decision';
+const created = '2026-11-21T10:00:00Z';
+const ready = (status: string) => ({ type: 'Ready', status });
+
+/** As the API server sends it, with fields that no feature reads. */
+function pod(spec: object = {}, metadata: object = {}, status?: object): KubeObject {
+  return {
+    metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '7', ...metadata },
+    spec: { containers: [{ name: 'c', image: 'web:1' }], ...spec },
+    ...(status && { status }),
+  } as KubeObject;
+}
+
+t.test('which pods count as waiting', async (t) => {
+  const record = (outcome: string) => ({ annotations: { [decision]: JSON.stringify({ v: 1, outcome }) } });
+  const gates = (...names: string[]): object => ({ schedulingGates: names.map((name) => ({ name })) });
+  const table: readonly [string, KubeObject, boolean][] = [
+    ['without any gate', pod(), false],
+    ['with a gate of others', pod(gates('x.example/y')), false],
+    ['with our gate', pod(gates(gate)), true],
+    ['with our gate behind another', pod(gates('x.example/y', gate)), true],
+    ['pending, by our record', pod({}, record('pending')), true],
+    ['placed, by our record', pod({}, record('placed')), false],
+    ['a record that is not JSON', pod({}, { annotations: { [decision]: 'pending' } }), false],
+    ['a record that is not an object', pod({}, { annotations: { [decision]: 'null' } }), false],
+    [
+      'a record that is not a string',
+      pod({}, { annotations: { [decision]: { outcome: 'pending' } } as unknown }),
+      false,
+    ],
+    ['with a node', pod({ ...gates(gate), nodeName: 'n1' }), false],
+    ['without a spec', { metadata: { name: 'x' } }, false],
+  ];
+  const share = createSharing();
+  for (const [name, object, kept] of table) t.equal(trimWaitingPod(object, share) !== undefined, kept, name);
+
+  // A check of the text saves parsing for almost all pods. It must never miss a pod that the trim keeps.
+  for (const [name, object, kept] of table) if (kept) t.ok(mayBeWaiting(JSON.stringify(object)), name);
+  for (const object of [pod(), pod(gates('x.example/y')), pod({}, record('placed'))])
+    t.notOk(mayBeWaiting(JSON.stringify(object)));
+});
+
+t.test('a waiting pod keeps every field that a decision reads', async (t) => {
+  const spec = {
+    schedulingGates: [{ name: 'x.example/y' }, { name: gate }],
+    serviceAccountName: 'robot',
+    os: { name: 'linux' },
+    nodeSelector: { a: 'b' },
+    affinity: { podAntiAffinity: {}, nodeAffinity: {} },
+    tolerations: [{ operator: 'Exists' }],
+    imagePullSecrets: [{ name: 'registry' }],
+    initContainers: [{ name: 'i', image: 'init:1', restartPolicy: 'Always' }],
+    containers: [{ name: 'c', image: 'web:1', imagePullPolicy: 'Always' }],
+    volumes: [{ name: 'v', image: { reference: 'data:1' } }],
+  };
+  const metadata = {
+    generateName: 'web-',
+    labels: { app: 'web' },
+    annotations: { [decision]: '{}' },
+    creationTimestamp: created,
+    ownerReferences: [{ apiVersion: 'v1', kind: 'X', name: 'x', uid: 'y' }],
+  };
+  const more = {
+    dnsPolicy: 'Default',
+    containers: [{ ...spec.containers[0], env: [{ name: 'BIG', value: 'x' }] }],
+    volumes: [{ name: 'tmp', emptyDir: {} }, ...spec.volumes],
+  };
+  const moreMetadata = {
+    managedFields: [{ manager: 'kubectl' }],
+    annotations: { ...metadata.annotations, 'x.example/manifest': 'long' },
+  };
+  const big = pod({ ...spec, ...more }, { ...metadata, ...moreMetadata }, { qosClass: 'x' });
+  const before = JSON.stringify(big);
+  t.same(trimWaitingPod(big, createSharing())?.pod, pod(spec, metadata));
+  t.equal(JSON.stringify(big), before, 'the object itself is not changed');
+  const gated = { schedulingGates: [{ name: gate }] };
+  const others = trimWaitingPod(pod(gated, { annotations: { 'x.example/y': 'z' } }), createSharing());
+  t.same(others?.pod.metadata?.annotations, {}, 'an empty object, because patches depend on its existence');
+  const none = trimWaitingPod(pod(gated), createSharing())?.pod;
+  t.notOk(none?.metadata && 'annotations' in none.metadata);
+  t.notOk(none && 'affinity' in none.spec);
+});
+
+t.test('the fields of a running pod', async (t) => {
+  const same = {
+    serviceAccountName: 'robot',
+    tolerations: [{ key: 'gpu', operator: 'Exists' }],
+  };
+  const spec = {
+    ...same,
+    nodeName: 'n1',
+    os: { name: 'windows' },
+    imagePullSecrets: [{ name: 'registry' }, {}],
+    initContainers: [{ name: 'i', image: 'init:1', imagePullPolicy: 'Always', env: [{ name: 'X' }] }],
+    volumes: [
+      { name: 'v', image: { reference: 'data:1', pullPolicy: 'Never' } },
+      { name: 'tmp', emptyDir: {} },
+      { name: 'data', persistentVolumeClaim: { claimName: 'data-0' } },
+    ],
+  };
+  const annotations = { [decision]: '{}', 'kubernetes.io/config.mirror': 'hash' };
+  const owner = { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-5', uid: 'r', controller: true };
+  const metadata = {
+    creationTimestamp: created,
+    deletionTimestamp: '2026-11-21T11:00:00Z',
+    labels: { app: 'web' },
+    annotations: {
+      ...annotations,
+      'kubectl.kubernetes.io/last-applied-configuration': '{"secret": "?"}',
+      'xarch.example/no': 'x',
+    },
+    ownerReferences: [
+      { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: 'o' },
+      { ...owner, blockOwnerDeletion: true },
+    ],
+  };
+  const init = { name: 'i', image: 'init:1', imageID: 'init@sha256:1', ready: true, restartCount: 0 };
+  const main = { name: 'c', image: 'web:1', imageID: 'web@sha256:2', ready: false, restartCount: 3 };
+  const ended = { exitCode: 128, message: 'exec format error' };
+  const status = {
+    phase: 'Running',
+    conditions: [{ type: 'PodScheduled', status: 'True', lastTransitionTime: created }, ready('True')],
+    initContainerStatuses: [{ ...init, state: { terminated: { reason: 'Completed', exitCode: 0 } } }],
+    containerStatuses: [
+      {
+        ...main,
+        state: { waiting: { reason: 'CrashLoopBackOff' } },
+        lastState: { terminated: { reason: 'StartError', ...ended } },
+      },
+    ],
+  };
+  t.same(trimRunningPod(pod(spec, metadata, status), createSharing()), {
+    ...same,
+    namespace: 'shop',
+    name: 'web',
+    uid: 'u',
+    resourceVersion: '7',
+    node: 'n1',
+    os: 'windows',
+    phase: 'Running',
+    ready: true,
+    readyChangedAt: 0,
+    scheduledAt: Date.parse(created),
+    deleting: true,
+    createdAt: Date.parse(created),
+    labels: { app: 'web' },
+    annotations,
+    owner,
+    pullSecrets: ['registry'],
+    images: [
+      { image: 'init:1', pullPolicy: 'Always', usedBy: 'i' },
+      { image: 'web:1', pullPolicy: undefined, usedBy: 'c' },
+      { image: 'data:1', pullPolicy: 'Never', usedBy: 'v' },
+    ],
+    claims: ['data-0'],
+    containers: [
+      { ...init, running: false, reason: 'Completed', exitCode: 0, message: undefined },
+      { ...main, running: false, reason: 'CrashLoopBackOff', ...ended },
+    ],
+    nodeChoice: undefined,
+  });
+});
+
+t.test('a running pod with few fields, and one with oversized fields', async (t) => {
+  const share = createSharing();
+  t.equal(trimRunningPod(pod(), share), undefined, 'no node');
+  t.equal(trimRunningPod(pod({ nodeName: '' }), share), undefined, 'an empty node');
+  t.equal(trimRunningPod({ metadata: { name: 'x' } }, share), undefined, 'no spec');
+  t.match(trimRunningPod(pod({ nodeName: 'n1' }), share), {
+    os: 'linux',
+    phase: 'Unknown',
+    ready: false,
+    deleting: false,
+    createdAt: 0,
+    owner: undefined,
+    annotations: undefined,
+    containers: [],
+    tolerations: [],
+  });
+  const bySelector = { nodeName: 'n1', nodeSelector: { 'kubernetes.io/os': 'windows' } };
+  t.equal(trimRunningPod(pod(bySelector), share)?.os, 'windows', 'most pods for Windows set only this');
+  const containerOf = (message: string) => {
+    const status = { containerStatuses: [{ name: 'c', state: { terminated: { message } } }] };
+    return trimRunningPod(pod({ nodeName: 'n1' }, {}, status), share)?.containers[0];
+  };
+  t.equal(containerOf('')?.message, undefined);
+  t.equal(containerOf('x'.repeat(256))?.message, 'x'.repeat(256));
+  t.equal(containerOf('x'.repeat(4096))?.message, 'x'.repeat(256));
+  t.equal(containerOf(`x${'é'.repeat(200)}`)?.message, `x${'é'.repeat(127)}`, 'cut between characters');
+  const unknown = { ready: false, restartCount: 0, image: '', imageID: '' };
+  t.match(containerOf('m'), { ...unknown, reason: undefined, exitCode: undefined });
+});
+
+t.test('pods of one workload share equal values, which are frozen', async (t) => {
+  const share = createSharing();
+  const one = trimRunningPod(pod({ nodeName: 'n1' }, { labels: { app: 'web' } }), share);
+  const two = trimRunningPod(pod({ nodeName: 'n2' }, { name: 'web-2', labels: { app: 'web' } }), share);
+  t.equal(one?.labels, two?.labels);
+  t.equal(one?.images, two?.images);
+  t.not(one?.node, two?.node);
+  t.ok(Object.isFrozen(one?.labels) && Object.isFrozen(one?.images[0]));
+
+  const small = createSharing(2);
+  const [a, b] = [{ x: 1 }, { x: 1 }];
+  t.equal(small(a), a);
+  t.equal(small(b), a);
+  small('second');
+  small('third');
+  t.equal(small(b), b, 'beyond its limit, the pool of shared values starts over');
+  t.not(small('"x'), small(['x']));
+  t.equal(small(undefined), undefined);
+});
+
+t.test('the fields of a node', async (t) => {
+  const share = createSharing();
+  const labels = { 'kubernetes.io/arch': 's390x', 'kubernetes.io/os': 'linux' };
+  const taint = { key: 'a', value: 'b', effect: 'NoSchedule' };
+  const other = { key: 'c', effect: 'NoExecute' };
+  const node = {
+    metadata: {
+      name: 'n1',
+      uid: 'u',
+      resourceVersion: '3',
+      creationTimestamp: created,
+      labels: { ...labels, 'kubernetes.io/os': 'wrong', 'kubernetes.io/hostname': 'h1' },
+      annotations: { 'arch.example/taint': 'a', other: 'x' },
+    },
+    spec: { taints: [{ ...taint, timeAdded: 'x' }, other] },
+    status: {
+      nodeInfo: { architecture: 'arm64', operatingSystem: 'linux' },
+      conditions: [ready('True')],
+    },
+  };
+  t.same(trimNode(node, share), {
+    name: 'n1',
+    uid: 'u',
+    resourceVersion: '3',
+    architecture: 'arm64',
+    os: 'linux',
+    hostname: 'h1',
+    classified: { name: 'n1', hostname: 'h1', class: { os: 'linux', architecture: 'arm64' }, levels: {} },
+    taints: [taint, other],
+    ownTaintKey: 'a',
+    ready: true,
+    readyChangedAt: 0,
+    unschedulable: false,
+    deleting: false,
+    pool: 's390x/unknown',
+    agentLabel: undefined,
+    isChosen: false,
+    createdAt: Date.parse(created),
+  });
+  const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };
+  const unreported = { metadata: { name: 'n3', labels }, status: mute };
+  const byLabels = { architecture: 's390x', os: 'linux', hostname: undefined, taints: [], ready: false };
+  t.match(trimNode(unreported, share), byLabels, 'its kubelet has not reported yet');
+  t.match(trimNode({ metadata: { name: 'n2', labels } }, share), byLabels);
+  const notReady = { metadata: {}, status: { conditions: [ready('Unknown')] } };
+  t.equal(trimNode(notReady, share).ready, false);
+});
+
+t.test('the fields of a namespace; times', async (t) => {
+  const metadata = { name: 'shop', labels: { a: 'b' } };
+  t.same(trimNamespace({ metadata }), { ...metadata, deleting: false });
+  const deleted = { metadata: { name: 'shop', deletionTimestamp: created } };
+  t.match(trimNamespace(deleted), { labels: {}, deleting: true });
+  t.equal(timeOf(created), Date.UTC(2026, 10, 21, 10));
+  t.equal(timeOf('yesterday'), 0);
+  t.equal(timeOf(undefined), 0);
+});

@@ -1,0 +1,103 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import {
+  parseWebhooks,
+  readWebhooksFile,
+  webhookNamesOf,
+} from '../../../src/controller/state/webhooks-file.ts';
+
+const service = 'clientConfig: { service: { namespace: ns, name: hook } }';
+
+t.test('defaults of the API server are added', async (t) => {
+  const text = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+webhooks:
+  - name: a.example
+    ${service}
+    admissionReviewVersions: [v1]
+    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE] }]
+  - name: b.example
+    clientConfig: { url: 'https://127.0.0.1:8443/mutate', caBundle: ignored }
+    failurePolicy: Ignore
+    timeoutSeconds: 3
+    rules: [{ apiGroups: [''], apiVersions: [v1], resources: [pods], operations: [CREATE], scope: Namespaced }]
+`;
+  const defaults = {
+    failurePolicy: 'Fail',
+    matchPolicy: 'Equivalent',
+    namespaceSelector: {},
+    objectSelector: {},
+    reinvocationPolicy: 'Never',
+    timeoutSeconds: 10,
+  };
+  const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] };
+  t.same(parseWebhooks(text, 'f'), [
+    {
+      ...defaults,
+      name: 'a.example',
+      clientConfig: { service: { namespace: 'ns', name: 'hook', port: 443 } },
+      admissionReviewVersions: ['v1'],
+      rules: [{ ...rule, scope: '*' }],
+    },
+    {
+      ...defaults,
+      name: 'b.example',
+      clientConfig: { url: 'https://127.0.0.1:8443/mutate' },
+      failurePolicy: 'Ignore',
+      timeoutSeconds: 3,
+      rules: [{ ...rule, scope: 'Namespaced' }],
+    },
+  ]);
+  t.same(parseWebhooks('webhooks: []', 'f'), [], 'an empty list is a list');
+});
+
+t.test('invalid files are refused, with the position', async (t) => {
+  const cases: [string, RegExp][] = [
+    ['', /no list "webhooks"/],
+    ['[]', /no list/],
+    ['webhooks: {}', /no list/],
+    ['webhooks: [', /is not YAML/],
+    ['webhooks: [1]', /webhooks\[0\] is not an object/],
+    ['webhooks: [{}]', /webhooks\[0\] has no name/],
+    ['webhooks: [{ name: 7 }]', /has no name/],
+    ['webhooks: [{ name: a }]', /webhooks\[0\] needs either/],
+    [`webhooks: [{ name: a, clientConfig: { url: 'https://x', service: {} } }]`, /needs either/],
+    [`webhooks: [{ name: a, clientConfig: { url: 'http://x' } }]`, /https URL/],
+    [`webhooks: [{ name: a, clientConfig: { url: 'https://' } }]`, /https URL/],
+    [`webhooks: [{ name: a, clientConfig: { url: 5 } }]`, /https URL/],
+    ['webhooks: [{ name: a, clientConfig: { service: { name: b } } }]', /namespace and name/],
+    ['webhooks: [{ name: a, clientConfig: { service: 5 } }]', /namespace and name/],
+    ['webhooks: [{ name: a, clientConfig: { service: { name: b, namespace: c, port: x } } }]', /port/],
+    ['webhooks: [{ name: a, clientConfig: { service: { name: b, namespace: c, path: [] } } }]', /path/],
+    [`webhooks: [{ name: a, ${service} }, { name: a, ${service} }]`, /two webhooks of one name/],
+    [
+      `webhooks: [${Array.from({ length: 21 }, (_, index) => `{ name: a${index}, ${service} }`).join(',')}]`,
+      /more than 20/,
+    ],
+  ];
+  for (const [text, message] of cases) {
+    const where = new RegExp(`^/etc/x\\.yaml: .*(${message.source})`);
+    t.throws(() => parseWebhooks(text, '/etc/x.yaml'), { name: 'WebhooksFileError', message: where }, text);
+  }
+});
+
+t.test('a file that cannot be read is an error', async (t) => {
+  const dir = t.testdir({ 'w.yaml': 'webhooks: []' });
+  t.same(await readWebhooksFile(join(dir, 'w.yaml')), []);
+  await t.rejects(readWebhooksFile(join(dir, 'none')), { code: 'missing' });
+  writeFileSync(join(dir, 'big'), `webhooks: [] #${'x'.repeat(256 * 1024)}`);
+  await t.rejects(readWebhooksFile(join(dir, 'big')), { code: 'too-large' });
+});
+
+t.test('the DNS names of the webhook', async (t) => {
+  const of = (config: string): readonly string[] =>
+    webhookNamesOf(parseWebhooks(`webhooks: [{ name: a, clientConfig: ${config} }]`, 'f'));
+  t.same(of('{ service: { namespace: ns, name: hook } }'), ['hook.ns.svc', 'hook.ns.svc.cluster.local']);
+  t.same(of(`{ url: 'https://hook.example:8443/mutate' }`), ['hook.example']);
+  t.same(of(`{ url: 'https://[::1]:8443/mutate' }`), ['::1']);
+  t.same(of(`{ url: 'https://10.0.0.1/mutate' }`), ['10.0.0.1']);
+  const two = `webhooks: [{ name: a, ${service} }, { name: b, ${service} }]`;
+  t.same(webhookNamesOf(parseWebhooks(two, 'f')).length, 2);
+});

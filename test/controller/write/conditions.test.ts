@@ -1,0 +1,135 @@
+import t from 'tap';
+import { statusFor, type Finding, type ResourceStatus } from '../../../src/controller/write/conditions.ts';
+import {
+  validateClusterConfig,
+  validatePodConfigs,
+} from '../../../src/controller/features/resources/validation.ts';
+import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
+
+const now = Date.parse('2026-11-21T10:00:00.750Z');
+const available: Finding = { type: 'Available', status: 'True', reason: 'InForce', message: '' };
+const degraded: Finding = { type: 'Degraded', status: 'False', reason: 'AsWritten', message: '' };
+
+t.test('the first status has the generation and every condition', async (t) => {
+  t.same(statusFor([available], 3, undefined, now), {
+    observedGeneration: 3,
+    conditions: [{ ...available, observedGeneration: 3, lastTransitionTime: '2026-11-21T10:00:00Z' }],
+  });
+  t.same(statusFor([], undefined, undefined, now), { conditions: [] });
+});
+
+t.test('a status is written only if it changes; lastTransitionTime follows the condition', async (t) => {
+  const present = statusFor([available, degraded], 3, undefined, now) ?? {};
+  const later = now + 60_000;
+  t.equal(statusFor([available, degraded], 3, present, later), undefined);
+  const foreign = { type: 'Seen', status: 'True', reason: 'X', message: '', lastTransitionTime: 'x' };
+  const shared: ResourceStatus = {
+    ...present,
+    conditions: [foreign, ...(present.conditions ?? []).toReversed()],
+  };
+  t.equal(statusFor([available, degraded], 3, shared, later), undefined, "others' stay");
+
+  const older = '2026-11-21T10:00:00Z';
+  const changes: [about: string, findings: Finding[], generation: number, time: string][] = [
+    ['another message', [{ ...available, message: 'x' }, degraded], 3, older],
+    ['another reason', [{ ...available, reason: 'X' }, degraded], 3, older],
+    ['another generation', [available, degraded], 4, older],
+    ['another status', [{ ...available, status: 'False' }, degraded], 3, '2026-11-21T10:01:00Z'],
+  ];
+  for (const [about, findings, generation, time] of changes) {
+    const wanted = statusFor(findings, generation, present, later);
+    t.equal(wanted?.conditions?.[0]?.lastTransitionTime, time, about);
+    t.equal(wanted?.conditions?.[1]?.lastTransitionTime, older, `${about}: the other condition`);
+  }
+  const long = { ...available, message: 'x'.repeat(9999) };
+  t.equal(statusFor([long], 1, undefined, now)?.conditions?.[0]?.message.length, 2048);
+});
+
+function find(findings: readonly Finding[] | undefined, type: Finding['type']): string {
+  const found = findings?.find((finding) => finding.type === type);
+  return found ? `${found.status} ${found.reason}` : 'none';
+}
+
+t.test('findings about the cluster object', async (t) => {
+  const cases: [about: string, spec: object, schedulable: string[], available: string, degraded: string][] = [
+    ['in force', { fallbackArchitecture: 'arm64' }, [], 'True InForce', 'False AsWritten'],
+    ['all schedulable', { fallbackArchitecture: 'arm64' }, ['arm64'], 'True InForce', 'False AsWritten'],
+    ['one not', { preferredArchitecture: 's390x' }, ['arm64'], 'True InForce', 'True ArchitecturesLeftOut'],
+    ['mistaken', { fallbackArchitecture: 'arm46' }, [], 'True InForce', 'True UnknownArchitecture'],
+    ['known', { fallbackArchitecture: 'arm46' }, ['arm46'], 'True InForce', 'False AsWritten'],
+    ['invalid', { logVerbosity: 'x' }, [], 'False Invalid', 'True Invalid'],
+  ];
+  for (const [about, spec, schedulable, isAvailable, isDegraded] of cases) {
+    const findings = validateClusterConfig(clusterConfig(spec), schedulable);
+    t.equal(find(findings, 'Available'), isAvailable, about);
+    t.equal(find(findings, 'Degraded'), isDegraded, about);
+    t.equal(find(findings, 'Conflict'), 'none');
+  }
+  const messages = (spec: object, schedulable: string[] = []) =>
+    validateClusterConfig(clusterConfig(spec), schedulable).map(({ message }) => message);
+  const invalid = { logVerbosity: 'x', fallbackArchitecture: 1 };
+  t.match(messages(invalid)[0], /logVerbosity .*; spec\.fallbackArchitecture/);
+  const left = messages({ preferredArchitecture: 's390x' }, ['arm64', 'amd64']);
+  t.match(left[1], /^s390x: .* arm64, amd64$/);
+  const mistaken = { preferredArchitecture: 'arm46' };
+  t.equal(messages(mistaken)[1], 'unknown architecture arm46; did you mean arm64?');
+  const both = /^arm46: left out, .*; unknown architecture arm46; did you mean arm64\?$/;
+  t.match(messages(mistaken, ['arm64'])[1], both);
+});
+
+t.test('findings about the objects of a namespace', async (t) => {
+  const turn = (): undefined => undefined;
+  const made = (name: string, spec: object, second: number): KubeObject => ({
+    ...podConfig(spec, name),
+    metadata: { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` },
+  });
+  const validate = async (objects: KubeObject[], schedulable: string[] = []) => {
+    const found = await validatePodConfigs(objects, schedulable, turn);
+    return (name: string, type: Finding['type']) => find(found.get(name), type);
+  };
+  const conflicting = [
+    made('younger', { priority: 4 }, 2),
+    made('older', { priority: 4 }, 1),
+    made('broken', { priority: 400 }, 0),
+    made('apart', { priority: 5 }, 3),
+  ];
+  const of = await validate(conflicting);
+  t.equal(of('older', 'Conflict'), 'False None');
+  t.equal(of('younger', 'Conflict'), 'True SamePriority');
+  t.equal(of('apart', 'Conflict'), 'False None');
+  t.equal(of('broken', 'Conflict'), 'False None', 'an ignored object conflicts with no other');
+  t.equal(of('broken', 'Available'), 'False Invalid');
+  t.equal(of('younger', 'Available'), 'True InForce');
+  const found = await validatePodConfigs(conflicting, [], turn);
+  t.match(found.get('younger')?.at(-1)?.message, /^older has the same priority 4/);
+
+  const some = made('some', { architectures: ['s390x', 'amd64'] }, 1);
+  const all = made('all', { architectures: ['amd64'], priority: 1 }, 1);
+  const bounded = await validate([some, all], ['amd64', 'arm64']);
+  t.equal(bounded('some', 'Degraded'), 'True ArchitecturesLeftOut');
+  t.equal(bounded('all', 'Degraded'), 'False AsWritten');
+  const messages = (await validatePodConfigs([some], ['amd64', 'arm64'], turn)).get('some');
+  t.match(messages?.[1]?.message, /^s390x: left out/);
+
+  const labels = (app: string): object => ({ labelSelector: { matchLabels: { app } } });
+  const cases: readonly (readonly [about: string, specs: readonly object[], winners: readonly number[]])[] = [
+    ['the same selector', [labels('web'), labels('web'), labels('web')], [-1, 0, 0]],
+    ['other selectors', [labels('web'), labels('api')], [-1, -1]],
+    ['all pods first', [{}, labels('web'), labels('web')], [-1, 0, 1]],
+    ['all pods later', [labels('web'), labels('api'), {}, {}], [-1, -1, 0, 0]],
+    ['each priority separately', [{}, { priority: 1 }, { priority: 1, ...labels('web') }], [-1, -1, 1]],
+  ];
+  for (const [about, specs, winners] of cases) {
+    const objects = specs.map((spec, index) => made(`n${index}`, spec, index));
+    const all = await validatePodConfigs(objects, [], turn);
+    const names = specs.map(
+      (_, index) => /^n\d(?= has)/.exec(all.get(`n${index}`)?.at(-1)?.message ?? '')?.[0],
+    );
+    t.strictSame(
+      names,
+      winners.map((index) => (index < 0 ? undefined : `n${index}`)),
+      about,
+    );
+  }
+});
