@@ -1,7 +1,7 @@
 /**
- * An idle agent: memory, and the time from process start until ready, from the source and from the image's
- * bundle, with the variables of the image and of the chart. `npm run bench:agent`, which makes the bundle
- * first.
+ * An idle agent beside a bare `node:https` server: memory, and the time from process start until ready, from
+ * the source and from the image's bundle, with the variables of the image and of the chart.
+ * `npm run bench:agent`, which makes the bundle first.
  */
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -34,7 +34,13 @@ const readyLimitMs = 20_000;
 const readyPauseMs = 10;
 /** After this time an agent without requests is idle. */
 const idleMs = 3000;
-const budgets = { residentMiB: 80, startSeconds: 1 };
+/** Resident memory as a multiple of the bare server's. */
+const budgets = { resident: 1.25, startSeconds: 1 };
+const bareServer = `
+  import { createServer } from 'node:https';
+  import { readFileSync } from 'node:fs';
+  const [key, cert] = ['tls.key', 'tls.crt'].map((name) => readFileSync(process.argv[1] + '/' + name));
+  createServer({ key, cert }, (request, response) => response.end()).listen(0, '127.0.0.1');`;
 
 interface Measured {
   readonly program: string;
@@ -64,13 +70,24 @@ export async function benchAgent(): Promise<Section> {
         residentMiB: median(runs.map(({ residentMiB }) => residentMiB)),
       });
     }
-    return section(measured);
+    return section(measured, await bareMiB(tlsDir));
   } finally {
     await rm(dir, { recursive: true });
   }
 }
 
-function section(measured: readonly Measured[]): Section {
+async function bareMiB(tlsDir: string): Promise<number> {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', bareServer, tlsDir], {
+    env: { ...imageEnvironment(), NODE_OPTIONS: '--max-semi-space-size=1' },
+    stdio: 'inherit',
+  });
+  await pause(idleMs);
+  const resident = await residentMiB(child.pid ?? 0);
+  child.kill('SIGKILL');
+  return resident;
+}
+
+function section(measured: readonly Measured[], bare: number): Section {
   return {
     script: 'bench:agent',
     title: 'An idle agent',
@@ -85,14 +102,16 @@ function section(measured: readonly Measured[]): Section {
           residentMiB.toFixed(1),
         ]),
       ),
+      '',
+      `A bare \`node:https\` server in the same run: ${bare.toFixed(1)} MiB.`,
     ].join('\n'),
     budgets: measured.flatMap(({ program, readySeconds, residentMiB }) => [
       {
         what: `an idle agent, resident (${program})`,
-        value: residentMiB,
-        limit: budgets.residentMiB,
-        unit: 'MiB',
-        digits: 1,
+        value: residentMiB / bare,
+        limit: budgets.resident,
+        unit: '× a bare server',
+        digits: 2,
       },
       {
         what: `start to ready (${program})`,
