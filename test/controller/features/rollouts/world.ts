@@ -140,7 +140,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
   };
 }
 
-function nodeOf(architecture: string) {
+export function nodeOf(architecture: string) {
   return {
     metadata: { labels: { 'kubernetes.io/arch': architecture, 'kubernetes.io/os': 'linux' } },
     status: nodeStatus(architecture),

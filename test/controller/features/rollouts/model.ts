@@ -1,0 +1,393 @@
+/**
+ * A model of a cluster in memory, for many random walks: ReplicaSets, a scheduler, kubelets, budgets and
+ * nodes, changed by chance. The rollout's reconcile and its choice of new pods are the real ones.
+ */
+import { createNodeClasses } from '../../../src/cluster/node-classes.ts';
+import {
+  trimNode,
+  trimRunningPod,
+  type CachedNamespace,
+  type CachedNode,
+  type RunningPod,
+} from '../../../src/controller/caches/cached.ts';
+import type { Caches } from '../../../src/controller/caches/caches.ts';
+import { trimWaitingPod, type WaitingPod } from '../../../src/controller/caches/waiting-pods.ts';
+import { EvictionPace } from '../../../src/controller/leadership/eviction-pace.ts';
+import type { Leading } from '../../../src/controller/leadership/leading.ts';
+import { RolloutReconciler } from '../../../src/controller/rollouts/rollouts.ts';
+import { RolloutShares } from '../../../src/controller/rollouts/shares.ts';
+import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
+import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
+import { KubeError } from '../../../src/kube/api/errors.ts';
+import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
+import type { Change, Reflector } from '../../../src/kube/watch/reflector.ts';
+import { createPolicies } from '../../../src/policy/effective/policies.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import type { Random } from '../../e2e/random.ts';
+import { noTimers } from '../../support/fake-clock.ts';
+import { factsByImage } from '../leading.ts';
+import { controllerRef } from '../objects.ts';
+import { known, nodeOf, podPath, rolloutPath } from './world.ts';
+
+const second = 1000;
+const healths = ['fine', 'fine', 'unready', 'crash', 'slow', 'flaky'] as const;
+type Health = (typeof healths)[number];
+
+interface ModelPod {
+  readonly name: string;
+  readonly workload: string;
+  readonly createdAt: number;
+  readonly side: 'Target' | 'Other' | undefined;
+  readonly health: Readonly<Record<'amd' | 'arm', Health>>;
+  node?: 'amd' | 'arm';
+  scheduledAt: number;
+  ready: boolean;
+  changedAt: number;
+  restarts: number;
+  deletedAt?: number;
+  annotations: Record<string, string>;
+}
+
+/** A reflector that the model fills. */
+class ModelCache<T> implements Reflector<T> {
+  readonly #objects = new Map<string, T>();
+  readonly #listeners: ((change: Change<T>) => void)[] = [];
+  readonly #namespace: string;
+  readonly refused = 0;
+
+  constructor(namespace: string) {
+    this.#namespace = namespace;
+  }
+  get size(): number {
+    return this.#objects.size;
+  }
+  get(_: string, name: string): T | undefined {
+    return this.#objects.get(name);
+  }
+  values(): Iterable<T> {
+    return this.#objects.values();
+  }
+  set(name: string, object: T | undefined): void {
+    const previous = this.#objects.get(name);
+    if (object === undefined) this.#objects.delete(name);
+    else this.#objects.set(name, object);
+    for (const listener of this.#listeners) listener({ namespace: this.#namespace, name, object, previous });
+  }
+  onEach(listener: (change: Change<T>) => void): void {
+    this.#listeners.push(listener);
+  }
+  onChange(): void {}
+  ready = (): Promise<void> => Promise.resolve();
+  health = () => ({ synced: true, watching: true });
+  stop(): void {}
+}
+
+export class ModelCluster {
+  readonly #random: Random;
+  readonly #leading: Leading;
+  readonly #shares: RolloutShares;
+  readonly #caches = {
+    waitingPods: new ModelCache<WaitingPod>('shop'),
+    runningPods: new ModelCache<RunningPod>('shop'),
+    rollouts: new ModelCache<KubeObject>('shop'),
+    podConfigs: new ModelCache<KubeObject>('shop'),
+    nodes: new ModelCache<CachedNode>(''),
+    namespaces: new ModelCache<CachedNamespace>(''),
+    clusterConfigs: new ModelCache<KubeObject>(''),
+  };
+  readonly #pods = new Map<string, ModelPod>();
+  readonly #replicas: Record<string, number> = {};
+  #rollout: KubeObject & { spec: object; status?: RolloutStatus };
+  #reconciler: RolloutReconciler;
+  #now = Date.parse('2026-11-01T00:00:00Z');
+  #made = 0;
+  #isKnown = true;
+  /** Whether a budget refuses all evictions. */
+  #isHeld = false;
+  #arm: 'ready' | 'full' | 'absent' = 'ready';
+  #health: Record<'amd' | 'arm', Health> = { amd: 'fine', arm: 'fine' };
+  leaders = 1;
+  readonly events: { readonly reason: string; readonly step: string }[] = [];
+
+  /** @param base whatever the model does not replace */
+  constructor(random: Random, base: Leading, spec: object) {
+    this.#random = random;
+    const caches = this.#caches;
+    const clock = { ...noTimers, now: () => this.#now, monotonic: () => this.#now - 1e12 };
+    const all: Caches = { ...caches, ready: () => Promise.resolve(), stop: () => undefined };
+    const configuration = base.configuration;
+    this.#leading = {
+      ...base,
+      caches: all,
+      clock,
+      serverNow: clock.now,
+      client: this.#client(),
+      metrics: createMetrics(),
+      evictionPace: new EvictionPace({ clock, configuration }),
+      nodeClasses: createNodeClasses(caches.nodes),
+      factsOfPod: ({ uses }) =>
+        Promise.resolve(factsByImage(uses, () => (this.#isKnown ? known.app : undefined))),
+      policies: createPolicies({ configuration, controllerLeads: () => true, rollouts: caches.rollouts }),
+      events: {
+        record: (_, { reason }) => {
+          const { attempt = 1, step = 0 } = this.status ?? {};
+          this.events.push({ reason, step: `${attempt}/${step}` });
+        },
+        flush: () => Promise.resolve(),
+      },
+    };
+    this.#shares = new RolloutShares({ caches: all, clock, permitsVolumes: () => Promise.resolve(true) });
+    this.#reconciler = new RolloutReconciler(this.#leading);
+    this.#rollout = { metadata: { namespace: 'shop', name: 'web', uid: 'r', generation: 1 }, spec };
+    this.#putRollout();
+    this.#putNodes();
+  }
+
+  get status(): RolloutStatus | undefined {
+    return this.#rollout.status;
+  }
+  get isPaused(): boolean {
+    return (this.#rollout.spec as { paused?: boolean }).paused === true;
+  }
+
+  /** Workloads with pods from before the rollout, on either side, in any health. */
+  async begin(): Promise<void> {
+    for (const workload of ['web', 'api'].slice(0, this.#random.below(2) + 1))
+      this.#replicas[workload] = this.#random.below(11);
+    this.#health = { amd: this.#healthByChance(), arm: this.#healthByChance() };
+    for (let tick = 0; tick < this.#random.below(5); tick += 1) await this.#live(30 * second);
+    if (this.#random.chance(0.5)) this.#health = { amd: 'fine', arm: 'fine' };
+  }
+
+  async look(ms: number): Promise<void> {
+    await this.#live(ms);
+    await this.#reconciler.reconcile('shop/web');
+  }
+
+  /** How many pods of a workload are ready, on the architecture of the rollout and elsewhere. */
+  ready(workload: string) {
+    const live = [...this.#pods.values()].filter(
+      (pod) => pod.workload === workload && pod.deletedAt === undefined && pod.ready,
+    );
+    const there = live.filter(({ node }) => node === 'arm').length;
+    return { there, elsewhere: live.length - there };
+  }
+
+  /** Something that people, nodes, registries or leaders do. */
+  change(): void {
+    const random = this.#random;
+    const workloads = Object.keys(this.#replicas);
+    const all: readonly (() => void)[] = [
+      () => (this.#replicas[random.pick(workloads)] = random.below(11)),
+      () => (this.#replicas[random.pick(workloads)] = random.below(11)),
+      () => (this.#health = { ...this.#health, arm: random.pick(healths) }),
+      () => (this.#health = { ...this.#health, amd: this.#healthByChance() }),
+      () => (this.#isHeld = !this.#isHeld),
+      () => (this.#isKnown = !this.#isKnown),
+      () => {
+        this.#arm = random.pick(['ready', 'ready', 'full', 'absent']);
+        this.#putNodes();
+      },
+      () => {
+        for (const pod of this.#pods.values()) if (random.chance(0.5)) this.#delete(pod);
+      },
+      () => {
+        this.leaders += 1;
+        this.#reconciler = new RolloutReconciler(this.#leading);
+      },
+      () => this.#change({ paused: random.chance(0.3) }),
+      () => this.#change({ resumedAt: new Date(this.#now).toISOString(), aborted: false }),
+      () => this.#change({ aborted: random.chance(0.3) }),
+      () => this.#change({ steps: random.pick(stepLists) }),
+    ];
+    random.pick(all)();
+  }
+
+  #healthByChance(): Health {
+    return this.#random.chance(0.7) ? 'fine' : this.#random.pick(healths);
+  }
+
+  #change(spec: object): void {
+    const generation = (this.#rollout.metadata?.generation ?? 0) + 1;
+    const metadata = { ...this.#rollout.metadata, generation };
+    this.#rollout = { ...this.#rollout, metadata, spec: { ...this.#rollout.spec, ...spec } };
+    this.#putRollout();
+  }
+
+  /** ReplicaSets, scheduler and kubelets. */
+  async #live(ms: number): Promise<void> {
+    this.#now += ms;
+    for (const pod of this.#pods.values()) {
+      const isGone = pod.deletedAt !== undefined && this.#now - pod.deletedAt > 10 * second;
+      if (isGone || (pod.node === 'arm' && this.#arm === 'absent')) {
+        this.#pods.delete(pod.name);
+        this.#put(pod.name, undefined);
+      }
+    }
+    for (const [workload, wanted] of Object.entries(this.#replicas)) {
+      const live = [...this.#pods.values()].filter(
+        (pod) => pod.workload === workload && pod.deletedAt === undefined,
+      );
+      const cost = (pod: ModelPod): number =>
+        Number(pod.annotations['controller.kubernetes.io/pod-deletion-cost'] ?? 0);
+      for (const pod of live
+        .toSorted((a, b) => cost(a) - cost(b))
+        .slice(0, Math.max(0, live.length - wanted)))
+        this.#delete(pod);
+      for (let count = live.length; count < wanted; count += 1) await this.#create(workload);
+    }
+    for (const pod of this.#pods.values()) {
+      const isScheduled = this.#schedule(pod);
+      if (this.#run(pod, ms) || isScheduled) this.#put(pod.name, pod);
+    }
+  }
+
+  async #create(workload: string): Promise<void> {
+    const name = `${workload}-${(this.#made += 1)}`;
+    const newPods = this.#isKnown ? this.status?.newPods : undefined;
+    const times = { createdAt: this.#now, scheduledAt: this.#now, changedAt: this.#now };
+    const pod = {
+      name,
+      workload,
+      ...times,
+      ready: false,
+      restarts: 0,
+      annotations: {},
+      health: this.#health,
+    };
+    const object = this.#objectOf({ ...pod, side: undefined }) as unknown as Pod;
+    const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
+    const side = newPods === 'Choose' ? await this.#shares.choose(object, policy) : newPods;
+    this.#pods.set(name, { ...pod, side });
+    this.#put(name, this.#pods.get(name));
+  }
+
+  /** @returns whether it changed, as `#run` */
+  #schedule(pod: ModelPod): boolean {
+    if (pod.node !== undefined) return false;
+    const wanted = pod.side === undefined ? this.#random.pick(['amd', 'amd', 'arm'] as const) : undefined;
+    const side = wanted ?? (pod.side === 'Target' ? 'arm' : 'amd');
+    if (side === 'arm' && this.#arm !== 'ready') return false;
+    pod.node = side;
+    pod.scheduledAt = this.#now;
+    pod.changedAt = this.#now;
+    return true;
+  }
+
+  #run(pod: ModelPod, ms: number): boolean {
+    if (pod.node === undefined) return false;
+    const health = pod.health[pod.node];
+    const age = this.#now - pod.scheduledAt;
+    const restarts = health === 'crash' && age > 20 * second ? Math.ceil(ms / (60 * second)) : 0;
+    pod.restarts += restarts;
+    const isReady =
+      health === 'flaky'
+        ? this.#random.chance(0.5)
+        : (health === 'fine' && age >= 5 * second) || (health === 'slow' && age >= 600 * second);
+    if (isReady === pod.ready) return restarts > 0;
+    pod.ready = isReady;
+    pod.changedAt = this.#now;
+    return true;
+  }
+
+  #delete(pod: ModelPod): void {
+    pod.deletedAt ??= this.#now;
+    this.#put(pod.name, pod);
+  }
+
+  #put(name: string, pod: ModelPod | undefined): void {
+    const object = pod && this.#objectOf(pod);
+    this.#caches.runningPods.set(name, object && trimRunningPod(object, (each) => each));
+    this.#caches.waitingPods.set(name, object && trimWaitingPod(object, (each) => each));
+  }
+
+  #objectOf(pod: ModelPod): KubeObject & { readonly spec: object; readonly status: object } {
+    const text = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+    const { name, side, node, ready, deletedAt } = pod;
+    const record = {
+      v: 1,
+      outcome: 'placed',
+      architectures: [],
+      imagesKey: '',
+      added: {},
+      rollout: ['web', side],
+    };
+    const decision = side && { 'arch.example/decision': JSON.stringify(record) };
+    return {
+      metadata: {
+        namespace: 'shop',
+        name,
+        uid: name,
+        creationTimestamp: text(pod.createdAt),
+        ...(deletedAt !== undefined && { deletionTimestamp: text(deletedAt) }),
+        labels: { 'pod-template-hash': '1' },
+        annotations: { ...decision, ...pod.annotations },
+        ownerReferences: [controllerRef('ReplicaSet', `${pod.workload}-1`)],
+      },
+      spec: { containers: [{ name: 'c', image: 'app' }], ...(node && { nodeName: `${node}-1` }) },
+      status: {
+        phase: node ? 'Running' : 'Pending',
+        conditions: [
+          { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: text(pod.changedAt) },
+          {
+            type: 'PodScheduled',
+            status: node ? 'True' : 'False',
+            lastTransitionTime: text(pod.scheduledAt),
+          },
+        ],
+        containerStatuses: [{ name: 'c', image: 'app', ready, restartCount: pod.restarts }],
+      },
+    };
+  }
+
+  #putRollout(): void {
+    this.#caches.rollouts.set('web', this.#rollout);
+  }
+
+  #putNodes(): void {
+    for (const name of ['amd', 'arm']) {
+      const node = { ...nodeOf(`${name}64`), spec: {} };
+      const object = { ...node, metadata: { ...node.metadata, name: `${name}-1` } };
+      const isThere = name === 'amd' || this.#arm !== 'absent';
+      this.#caches.nodes.set(`${name}-1`, isThere ? trimNode(object, (each) => each) : undefined);
+    }
+  }
+
+  #client(): KubeClient {
+    const podAt = (path: string): ModelPod => {
+      const pod = this.#pods.get(path.replace('/eviction', '').slice(podPath('').length));
+      if (!pod) throw new KubeError('not-found', path, 'not found');
+      return pod;
+    };
+    const none = (): never => {
+      throw new Error('not in the model');
+    };
+    return {
+      get: async <T>(path: string) => this.#objectOf(podAt(path)) as T,
+      create: async <T>(path: string) => {
+        if (this.#isHeld) throw new KubeError('too-many-requests', path, 'the budget needs all pods');
+        this.#delete(podAt(path));
+        return {} as T;
+      },
+      patch: async <T>(path: string, { body }: Patch) => {
+        const change = body as { status: RolloutStatus; metadata: Pick<ModelPod, 'annotations'> };
+        if (path === `${rolloutPath}/status`) {
+          this.#rollout = { ...this.#rollout, status: change.status };
+          this.#putRollout();
+        } else {
+          const pod = podAt(path);
+          pod.annotations = { ...pod.annotations, ...change.metadata.annotations };
+          this.#put(pod.name, pod);
+        }
+        return {} as T;
+      },
+      delete: none,
+      text: none,
+      lines: none,
+      serverNow: () => this.#now,
+      close: () => undefined,
+    };
+  }
+}
+
+export const stepLists = [['10%', '50%', '100%'], ['50%'], [2, '100%'], ['100%'], ['25%', '75%']] as const;
