@@ -29,6 +29,7 @@ export interface RolledPod extends Pick<RunningPod, 'namespace' | 'name' | 'uid'
 }
 
 export interface RolledWorkload {
+  readonly namespace: string;
   /** `Deployment/web` */
   readonly name: string;
   /** Those that live: not ended, and not being deleted. */
@@ -100,13 +101,13 @@ export function workloadsOf(
   caches: PodCaches,
   isOlder: (owner: OwnerReference, labels: FoundPod['labels']) => boolean,
 ): readonly RolledWorkload[] {
-  const found = new Map<string, { name: string; pods: RolledPod[]; going: number }>();
+  const found = new Map<string, { namespace: string; name: string; pods: RolledPod[]; going: number }>();
   for (const { labels, deleting, record, pod, architecture } of podsIn(rollout.namespace, caches)) {
     const { owner } = pod;
     const workload = rolledWorkloadOf(owner, labels);
     if (!workload || !isInRollout(rollout, owner, labels) || isOlder(owner, labels)) continue;
     const name = `${workload.kind}/${workload.name}`;
-    const entry = found.get(name) ?? { name, pods: [], going: 0 };
+    const entry = found.get(name) ?? { namespace: rollout.namespace, name, pods: [], going: 0 };
     found.set(name, entry);
     if (deleting) {
       entry.going += 1;

@@ -164,7 +164,7 @@ for (const [about, [now, lines, said, { spec, broken } = {}]] of Object.entries(
     const read = readRollout(rollout({ architecture: 'arm64', ...spec })).rollout;
     if (!read) throw new Error('not valid');
     const verdict = verdictOf({
-      workload: { name: 'web', pods: podsOf(lines), going: 0 },
+      workload: { namespace: 'shop', name: 'web', pods: podsOf(lines), going: 0 },
       rollout: read,
       since,
       now: since + now * second,

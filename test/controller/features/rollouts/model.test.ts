@@ -3,10 +3,10 @@
  * person, or waiting with a stated reason. `ROLLOUT_WALKS=10000` and `ROLLOUT_SEED` choose the walks.
  */
 import t from 'tap';
-import { rollout } from '../../policy/resources/objects.ts';
-import { sized } from '../../support/exhaustive.ts';
-import { createRandom, type Random } from '../../e2e/random.ts';
-import { startLeading } from '../leading.ts';
+import { rollout } from '../../../policy/resources/objects.ts';
+import { sized } from '../../../support/exhaustive.ts';
+import { createRandom, type Random } from '../../../e2e/random.ts';
+import { startLeading } from '../../leading.ts';
 import { ModelCluster, stepLists } from './model.ts';
 
 const walks = Number(process.env['ROLLOUT_WALKS'] ?? sized(200, 10_000));

@@ -2,85 +2,34 @@
  * A model of a cluster in memory, for many random walks: ReplicaSets, a scheduler, kubelets, budgets and
  * nodes, changed by chance. The rollout's reconcile and its choice of new pods are the real ones.
  */
-import { createNodeClasses } from '../../../src/cluster/node-classes.ts';
+import { createNodeClasses } from '../../../../src/cluster/node-classes.ts';
 import {
   trimNode,
   trimRunningPod,
   type CachedNamespace,
   type CachedNode,
   type RunningPod,
-} from '../../../src/controller/caches/cached.ts';
-import type { Caches } from '../../../src/controller/caches/caches.ts';
-import { trimWaitingPod, type WaitingPod } from '../../../src/controller/caches/waiting-pods.ts';
-import { EvictionPace } from '../../../src/controller/leadership/eviction-pace.ts';
-import type { Leading } from '../../../src/controller/leadership/leading.ts';
-import { RolloutReconciler } from '../../../src/controller/rollouts/rollouts.ts';
-import { RolloutShares } from '../../../src/controller/rollouts/shares.ts';
-import type { RolloutStatus } from '../../../src/controller/rollouts/status.ts';
-import type { KubeClient, Patch } from '../../../src/kube/api/client.ts';
-import { KubeError } from '../../../src/kube/api/errors.ts';
-import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
-import type { Change, Reflector } from '../../../src/kube/watch/reflector.ts';
-import { createPolicies } from '../../../src/policy/effective/policies.ts';
-import { createMetrics } from '../../../src/telemetry/metrics.ts';
-import type { Random } from '../../e2e/random.ts';
-import { noTimers } from '../../support/fake-clock.ts';
-import { factsByImage } from '../leading.ts';
-import { controllerRef } from '../objects.ts';
+} from '../../../../src/controller/state/cached.ts';
+import type { Caches } from '../../../../src/controller/state/caches.ts';
+import { trimWaitingPod, type WaitingPod } from '../../../../src/controller/state/waiting-pods.ts';
+import { EvictionPace } from '../../../../src/controller/write/eviction-pace.ts';
+import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
+import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
+import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
+import type { KubeClient, Patch } from '../../../../src/kube/api/client.ts';
+import { KubeError } from '../../../../src/kube/api/errors.ts';
+import type { KubeObject, Pod } from '../../../../src/kube/api/objects.ts';
+import { createPolicies } from '../../../../src/policy/effective/policies.ts';
+import { createMetrics } from '../../../../src/telemetry/metrics.ts';
+import type { Random } from '../../../e2e/random.ts';
+import { noTimers } from '../../../support/fake-clock.ts';
+import { factsByImage } from '../../leading.ts';
+import { ModelCache } from './model-cache.ts';
+import { healths, objectOf, run, type Health, type ModelPod } from './model-pod.ts';
 import { known, nodeOf, podPath, rolloutPath } from './world.ts';
 
 const second = 1000;
-const healths = ['fine', 'fine', 'unready', 'crash', 'slow', 'flaky'] as const;
-type Health = (typeof healths)[number];
-
-interface ModelPod {
-  readonly name: string;
-  readonly workload: string;
-  readonly createdAt: number;
-  readonly side: 'Target' | 'Other' | undefined;
-  readonly health: Readonly<Record<'amd' | 'arm', Health>>;
-  node?: 'amd' | 'arm';
-  scheduledAt: number;
-  ready: boolean;
-  changedAt: number;
-  restarts: number;
-  deletedAt?: number;
-  annotations: Record<string, string>;
-}
-
-/** A reflector that the model fills. */
-class ModelCache<T> implements Reflector<T> {
-  readonly #objects = new Map<string, T>();
-  readonly #listeners: ((change: Change<T>) => void)[] = [];
-  readonly #namespace: string;
-  readonly refused = 0;
-
-  constructor(namespace: string) {
-    this.#namespace = namespace;
-  }
-  get size(): number {
-    return this.#objects.size;
-  }
-  get(_: string, name: string): T | undefined {
-    return this.#objects.get(name);
-  }
-  values(): Iterable<T> {
-    return this.#objects.values();
-  }
-  set(name: string, object: T | undefined): void {
-    const previous = this.#objects.get(name);
-    if (object === undefined) this.#objects.delete(name);
-    else this.#objects.set(name, object);
-    for (const listener of this.#listeners) listener({ namespace: this.#namespace, name, object, previous });
-  }
-  onEach(listener: (change: Change<T>) => void): void {
-    this.#listeners.push(listener);
-  }
-  onChange(): void {}
-  ready = (): Promise<void> => Promise.resolve();
-  health = () => ({ synced: true, watching: true });
-  stop(): void {}
-}
 
 export class ModelCluster {
   readonly #random: Random;
@@ -130,8 +79,8 @@ export class ModelCluster {
       policies: createPolicies({ configuration, controllerLeads: () => true, rollouts: caches.rollouts }),
       events: {
         record: (_, { reason }) => {
-          const { attempt = 1, step = 0 } = this.status ?? {};
-          this.events.push({ reason, step: `${attempt}/${step}` });
+          const { observedGeneration = 1, attempt = 1, step = 0 } = this.status ?? {};
+          this.events.push({ reason, step: `${observedGeneration}/${attempt}/${step}` });
         },
         flush: () => Promise.resolve(),
       },
@@ -238,7 +187,7 @@ export class ModelCluster {
     }
     for (const pod of this.#pods.values()) {
       const isScheduled = this.#schedule(pod);
-      if (this.#run(pod, ms) || isScheduled) this.#put(pod.name, pod);
+      if (run(pod, this.#now, ms, this.#random) || isScheduled) this.#put(pod.name, pod);
     }
   }
 
@@ -255,14 +204,14 @@ export class ModelCluster {
       annotations: {},
       health: this.#health,
     };
-    const object = this.#objectOf({ ...pod, side: undefined }) as unknown as Pod;
+    const object = objectOf({ ...pod, side: undefined }) as unknown as Pod;
     const policy = { name: 'web', architecture: 'arm64', newPods: 'Choose' } as const;
     const side = newPods === 'Choose' ? await this.#shares.choose(object, policy) : newPods;
     this.#pods.set(name, { ...pod, side });
     this.#put(name, this.#pods.get(name));
   }
 
-  /** @returns whether it changed, as `#run` */
+  /** @returns whether it changed */
   #schedule(pod: ModelPod): boolean {
     if (pod.node !== undefined) return false;
     const wanted = pod.side === undefined ? this.#random.pick(['amd', 'amd', 'arm'] as const) : undefined;
@@ -274,70 +223,15 @@ export class ModelCluster {
     return true;
   }
 
-  #run(pod: ModelPod, ms: number): boolean {
-    if (pod.node === undefined) return false;
-    const health = pod.health[pod.node];
-    const age = this.#now - pod.scheduledAt;
-    const restarts = health === 'crash' && age > 20 * second ? Math.ceil(ms / (60 * second)) : 0;
-    pod.restarts += restarts;
-    const isReady =
-      health === 'flaky'
-        ? this.#random.chance(0.5)
-        : (health === 'fine' && age >= 5 * second) || (health === 'slow' && age >= 600 * second);
-    if (isReady === pod.ready) return restarts > 0;
-    pod.ready = isReady;
-    pod.changedAt = this.#now;
-    return true;
-  }
-
   #delete(pod: ModelPod): void {
     pod.deletedAt ??= this.#now;
     this.#put(pod.name, pod);
   }
 
   #put(name: string, pod: ModelPod | undefined): void {
-    const object = pod && this.#objectOf(pod);
+    const object = pod && objectOf(pod);
     this.#caches.runningPods.set(name, object && trimRunningPod(object, (each) => each));
     this.#caches.waitingPods.set(name, object && trimWaitingPod(object, (each) => each));
-  }
-
-  #objectOf(pod: ModelPod): KubeObject & { readonly spec: object; readonly status: object } {
-    const text = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
-    const { name, side, node, ready, deletedAt } = pod;
-    const record = {
-      v: 1,
-      outcome: 'placed',
-      architectures: [],
-      imagesKey: '',
-      added: {},
-      rollout: ['web', side],
-    };
-    const decision = side && { 'arch.example/decision': JSON.stringify(record) };
-    return {
-      metadata: {
-        namespace: 'shop',
-        name,
-        uid: name,
-        creationTimestamp: text(pod.createdAt),
-        ...(deletedAt !== undefined && { deletionTimestamp: text(deletedAt) }),
-        labels: { 'pod-template-hash': '1' },
-        annotations: { ...decision, ...pod.annotations },
-        ownerReferences: [controllerRef('ReplicaSet', `${pod.workload}-1`)],
-      },
-      spec: { containers: [{ name: 'c', image: 'app' }], ...(node && { nodeName: `${node}-1` }) },
-      status: {
-        phase: node ? 'Running' : 'Pending',
-        conditions: [
-          { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: text(pod.changedAt) },
-          {
-            type: 'PodScheduled',
-            status: node ? 'True' : 'False',
-            lastTransitionTime: text(pod.scheduledAt),
-          },
-        ],
-        containerStatuses: [{ name: 'c', image: 'app', ready, restartCount: pod.restarts }],
-      },
-    };
   }
 
   #putRollout(): void {
@@ -363,7 +257,7 @@ export class ModelCluster {
       throw new Error('not in the model');
     };
     return {
-      get: async <T>(path: string) => this.#objectOf(podAt(path)) as T,
+      get: async <T>(path: string) => objectOf(podAt(path)) as T,
       create: async <T>(path: string) => {
         if (this.#isHeld) throw new KubeError('too-many-requests', path, 'the budget needs all pods');
         this.#delete(podAt(path));

@@ -26,7 +26,12 @@ function pod(name: string, isTarget: boolean, annotations?: Readonly<Record<stri
   };
 }
 
-const workload = (pods: readonly RolledPod[]): RolledWorkload => ({ name: 'Deployment/web', pods, going: 0 });
+const workload = (pods: readonly RolledPod[]): RolledWorkload => ({
+  namespace: 'shop',
+  name: 'Deployment/web',
+  pods,
+  going: 0,
+});
 
 function podsOf(targets: number, others: number): readonly RolledPod[] {
   return Array.from({ length: targets + others }, (_, index) => {

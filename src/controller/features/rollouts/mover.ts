@@ -1,0 +1,123 @@
+/** Evicts the pods that a rollout moves or moves back, and remembers what delays that. */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import { printable } from '../../../names/printable.ts';
+import type { Rollout } from '../../../policy/resources/rollout.ts';
+import type { Leading } from '../../lead/leading.ts';
+import type { Eviction } from '../../write/evictions.ts';
+import type { RolloutMeters } from './metrics.ts';
+import { fullBecause, move, podsToRebalance, podsToReturn } from './moves.ts';
+import type { RolledPod } from './pods.ts';
+import type { Progress } from './progress.ts';
+import type { Seen } from './seen.ts';
+
+/** A workload is not rebalanced endlessly if its pods return to where they were. */
+const movesOfPod = { most: 2, inMs: 60 * 60_000 };
+const maxRemembered = 5000;
+
+export class PodMover {
+  readonly #leading: Leading;
+  readonly #meters: Pick<RolloutMeters, 'moved'>;
+  /** Rebalanced pods by workload. */
+  readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
+  /** Why evictions of a workload were refused. */
+  readonly #delays = new BoundedMap<string, string>(maxRemembered);
+  /** When an eviction was refused last, by uid of the pod and by workload. */
+  readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
+
+  constructor(leading: Leading, meters: Pick<RolloutMeters, 'moved'>) {
+    this.#leading = leading;
+    this.#meters = meters;
+  }
+
+  /** Why pods of a workload are not evicted now. */
+  delayOf({ rebalance }: Pick<Rollout, 'rebalance'>, each: Seen): string {
+    if (!rebalance) return 'pods are chosen when they are created';
+    return (
+      fullBecause(each.workload, this.#leading.configuration().misplacedPodsShare) ??
+      this.#delays.peek(keyOf(each)) ??
+      'they are being evicted within evictionsPerMinute'
+    );
+  }
+
+  /** Which pods are still to be moved back. */
+  remaining(each: Seen): string | undefined {
+    const count = each.workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved).length;
+    return count === 0
+      ? undefined
+      : `${count} pods are to be moved back; ${this.delayOf({ rebalance: true }, each)}`;
+  }
+
+  /** @returns milliseconds until it may move the next pod; `undefined`: there is none now */
+  async move(
+    rollout: Rollout,
+    { phase, newPods }: Progress,
+    seen: readonly Seen[],
+  ): Promise<number | undefined> {
+    const percent = this.#leading.configuration().misplacedPodsShare;
+    if (phase === 'RolledBack' || phase === 'Aborted') {
+      for (const each of seen) await this.#moveEach(podsToReturn(each.workload, percent), keyOf(each));
+      return undefined;
+    }
+    if (!rollout.rebalance || newPods === undefined) return undefined;
+    for (const each of this.#refusedLast(seen, keyOf)) {
+      if (each.blocked !== undefined) continue;
+      const waitMs = await this.#rebalance(each, keyOf(each), percent);
+      if (waitMs > 0) return waitMs;
+    }
+    return undefined;
+  }
+
+  /** @returns milliseconds until the next pod may be evicted; 0: there is none to evict now */
+  async #rebalance({ workload, wanted, possible }: Seen, key: string, percent: number): Promise<number> {
+    const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
+    for (const pod of podsToRebalance({ ...workload, pods }, possible, wanted, percent)) {
+      if (this.#movesOf(key).count >= pods.length * movesOfPod.most) {
+        this.#delays.set(key, 'its pods were moved often in this hour, and new ones came back');
+        break;
+      }
+      const waitMs = this.#leading.evictionPace.tryTake(pod.namespace);
+      if (waitMs > 0) return waitMs;
+      const outcome = await this.#moveOne(pod, key);
+      const { since, count } = this.#movesOf(key);
+      if (outcome === 'evicted') this.#moves.set(key, { since, count: count + 1 });
+      else if (outcome !== 'changed') this.#refusedAt.set(key, this.#leading.clock.monotonic());
+    }
+    return 0;
+  }
+
+  /** What a budget holds back must not use up the evictions of the rest. */
+  #refusedLast<T>(items: readonly T[], idOf: (item: T) => string): readonly T[] {
+    const refusedAt = (item: T): number => this.#refusedAt.peek(idOf(item)) ?? 0;
+    return items.toSorted((a, b) => refusedAt(a) - refusedAt(b));
+  }
+
+  /** The moves of a workload in this hour. */
+  #movesOf(key: string): { readonly since: number; readonly count: number } {
+    const now = this.#leading.clock.monotonic();
+    const last = this.#moves.get(key);
+    return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
+  }
+
+  /** Those of one workload, which usually have one budget: after a refusal, the others wait too. */
+  async #moveEach(pods: readonly RolledPod[], key: string): Promise<void> {
+    for (const pod of this.#refusedLast(pods, ({ uid }) => uid))
+      if ((await this.#moveOne(pod, key)) === 'held') break;
+  }
+
+  /** @param key of its workload */
+  async #moveOne(pod: RolledPod, key: string): Promise<Eviction['outcome']> {
+    const eviction = await move(this.#leading, pod);
+    const { outcome } = eviction;
+    if (outcome === 'changed') return outcome;
+    this.#meters.moved(outcome);
+    if ('why' in eviction) {
+      this.#refusedAt.set(pod.uid, this.#leading.clock.monotonic());
+      this.#delays.set(key, printable(eviction.why, 300));
+    } else this.#delays.delete(key);
+    return outcome;
+  }
+}
+
+function keyOf({ workload: { name, namespace } }: Seen): string {
+  return `${namespace}/${name}`;
+}

@@ -1,0 +1,80 @@
+/** Pods of the model: what a kubelet does with them, and how the API server shows them. */
+import type { KubeObject } from '../../../../src/kube/api/objects.ts';
+import type { Random } from '../../../e2e/random.ts';
+import { controllerRef } from '../../objects.ts';
+
+const second = 1000;
+export const healths = ['fine', 'fine', 'unready', 'crash', 'slow', 'flaky'] as const;
+export type Health = (typeof healths)[number];
+
+export interface ModelPod {
+  readonly name: string;
+  readonly workload: string;
+  readonly createdAt: number;
+  readonly side: 'Target' | 'Other' | undefined;
+  readonly health: Readonly<Record<'amd' | 'arm', Health>>;
+  node?: 'amd' | 'arm';
+  scheduledAt: number;
+  ready: boolean;
+  changedAt: number;
+  restarts: number;
+  deletedAt?: number;
+  annotations: Record<string, string>;
+}
+
+/** What a kubelet does in this time. @returns whether the pod changed */
+export function run(pod: ModelPod, now: number, ms: number, random: Random): boolean {
+  if (pod.node === undefined) return false;
+  const health = pod.health[pod.node];
+  const age = now - pod.scheduledAt;
+  const restarts = health === 'crash' && age > 20 * second ? Math.ceil(ms / (60 * second)) : 0;
+  pod.restarts += restarts;
+  const isReady =
+    health === 'flaky'
+      ? random.chance(0.5)
+      : (health === 'fine' && age >= 5 * second) || (health === 'slow' && age >= 600 * second);
+  if (isReady === pod.ready) return restarts > 0;
+  pod.ready = isReady;
+  pod.changedAt = now;
+  return true;
+}
+
+/** As the API server has it. */
+export function objectOf(pod: ModelPod): KubeObject & { readonly spec: object; readonly status: object } {
+  const text = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  const { name, side, node, ready, deletedAt } = pod;
+  const record = {
+    v: 1,
+    outcome: 'placed',
+    architectures: [],
+    imagesKey: '',
+    added: {},
+    rollout: ['web', side],
+  };
+  const decision = side && { 'arch.example/decision': JSON.stringify(record) };
+  return {
+    metadata: {
+      namespace: 'shop',
+      name,
+      uid: name,
+      creationTimestamp: text(pod.createdAt),
+      ...(deletedAt !== undefined && { deletionTimestamp: text(deletedAt) }),
+      labels: { 'pod-template-hash': '1' },
+      annotations: { ...decision, ...pod.annotations },
+      ownerReferences: [controllerRef('ReplicaSet', `${pod.workload}-1`)],
+    },
+    spec: { containers: [{ name: 'c', image: 'app' }], ...(node && { nodeName: `${node}-1` }) },
+    status: {
+      phase: node ? 'Running' : 'Pending',
+      conditions: [
+        { type: 'Ready', status: ready ? 'True' : 'False', lastTransitionTime: text(pod.changedAt) },
+        {
+          type: 'PodScheduled',
+          status: node ? 'True' : 'False',
+          lastTransitionTime: text(pod.scheduledAt),
+        },
+      ],
+      containerStatuses: [{ name: 'c', image: 'app', ready, restartCount: pod.restarts }],
+    },
+  };
+}
