@@ -12,16 +12,21 @@ import { openFactsCache } from './wiring/image-facts.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
 import { startup, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
-import { choice, toggle } from './program/flag.ts';
+import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { programVersion } from './program/version.ts';
 
-const flags = {
+const ownFlags = {
+  agentAuthorityDir: text(
+    'DIRECTORY',
+    'Directory with `ca.crt`, and a `tls.crt` from the CA that signs now. The agent then requests its certificate from the cluster and writes it to `--tls-dir`.',
+  ),
+  metricsTls: toggle('Serves metrics and health over TLS, with the certificate in `--tls-dir`.'),
   check: toggle('Shows what an agent with these settings finds on this node, and exits.'),
   output: choice(['list', 'json'], 'Output format of `--check`.', { short: 'o' }),
 };
 
-export const subcommand: Subcommand<typeof flags> = {
+export const subcommand: Subcommand<typeof ownFlags> = {
   usage: '[FLAGS]',
   description:
     'Inspects images for the webhook and the controller, with the credentials and the network of its ' +
@@ -29,7 +34,7 @@ export const subcommand: Subcommand<typeof flags> = {
     'and `ca.crt`. With `--agent-authority-dir` the directory may be empty. Exit code of `--check`: 0 if ' +
     'everything can be used, 1 if something is left out, 2 for wrong usage.',
   settings: 'agent',
-  flags,
+  flags: ownFlags,
   run: async (invocation) => {
     if (invocation.flags.check) return untilStopped(checkNode)(invocation);
     if (invocation.given.has('output')) throw new UsageError('--output needs --check');
@@ -37,12 +42,15 @@ export const subcommand: Subcommand<typeof flags> = {
   },
 };
 
-async function run({ sources, io, stop }: Invocation): Promise<number> {
+/** Images that are looked up at the same time. One busy namespace gets a third. */
+const concurrentLookups = 128;
+
+async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): Promise<number> {
   const { configuration: live, log, metrics } = await startup({ sources, io });
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
-  const { tlsDir, stateDir, listen, metricsListen, metricsTlsDir, agentConcurrency, agentAuthorityDir } =
-    live.current();
+  const { tlsDir, stateDir, listen, metricsListen } = live.current();
+  const authorityDir = flags.agentAuthorityDir;
   const nodeName = live.current().nodeName ?? hostname();
   if (tlsDir === undefined) {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
@@ -57,14 +65,14 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   });
   opened.defer(() => inspection.close());
   const { inspector } = inspection;
-  const own = agentAuthorityDir && { node: nodeName, dir: tlsDir, authorityDir: agentAuthorityDir, log };
+  const own = authorityDir && { node: nodeName, dir: tlsDir, authorityDir, log };
   const certificate = own && (await openCertificate(live.current(), io.env, own, opened));
   const machine = await readMachine(architectureOf(process.arch));
   const cache = await openFactsCache({
     configuration,
     source: inspector,
     stateDir,
-    concurrentLookups: agentConcurrency,
+    concurrentLookups,
     log,
     metrics,
   });
@@ -72,7 +80,7 @@ async function run({ sources, io, stop }: Invocation): Promise<number> {
   const starting = startAgent({
     listen,
     metricsListen,
-    metricsTlsDir,
+    metricsTlsDir: flags.metricsTls ? tlsDir : undefined,
     tlsDir,
     nodeName,
     version: programVersion.version,

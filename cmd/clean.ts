@@ -1,4 +1,5 @@
 /** `archwright clean`: removes everything that archwright added to a cluster. */
+import { leaderWrites } from '../src/kube/api/fenced.ts';
 import { clean, cleanOtherProgram, otherPrograms } from '../src/clean/clean.ts';
 import type { CleanReport } from '../src/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
@@ -57,12 +58,11 @@ async function run(invocation: Call): Promise<number> {
   });
   if (!found) return exitCodes.unanswered;
   const { configuration, namespace } = found;
-  const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = configuration;
   progress(`${access.description}, namespace ${namespace}${dryRun ? ', dry run' : ''}`);
   try {
     const options = {
       client,
-      limiter: createRateLimiter({ perSecond, burst, clock: systemClock }),
+      limiter: createRateLimiter({ ...leaderWrites, clock: systemClock }),
       namespace,
       configuration,
       dryRun,

@@ -1,4 +1,7 @@
 /** `archwright controller`: runs the controller. */
+import { text } from './program/flag.ts';
+import { ownNames } from '../src/names/own-names.ts';
+import { listenAddress } from '../src/policy/value-kinds/addresses.ts';
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { keepSecretFiles } from '../src/cluster/secret-files.ts';
@@ -13,23 +16,36 @@ import { startup } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
-export const subcommand: Subcommand = {
+const ownFlags = {
+  agentServiceAccount: text(
+    'NAME',
+    'Service account of the agents. Its pods get certificates for their nodes.',
+    { default: 'archwright-agent' },
+  ),
+  factsListen: text(
+    'ADDRESS',
+    'Address and port for requests of `explain` and `report`, which arrive through the API server. Default: none.',
+  ),
+};
+
+export const subcommand: Subcommand<typeof ownFlags> = {
   usage: '[FLAGS]',
   description:
     'Decides gated pods, evicts misplaced pods, sets taints, issues certificates and maintains the webhook ' +
     'configuration. Runs in a pod, or with `--kubeconfig` and `--namespace`. One of several replicas leads. With `--agents`, ' +
     'the node agents inspect images; otherwise the controller does.',
   settings: 'controller',
-  flags: {},
+  flags: ownFlags,
   run: (invocation) => runWith(invocation),
 };
 
-/** Lets a test stop the process between two steps of an operation. */
-export type Hooks = Pick<ControllerOptions, 'step'>;
+/** Only tests change these: a stop between two steps of an operation, times and rates. */
+export type Hooks = Partial<Pick<ControllerOptions, 'step' | 'features' | 'leaseTimes' | 'writes'>>;
 
-export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promise<number> {
+export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Hooks = {}): Promise<number> {
   const { configuration: live, log, metrics } = await startup(invocation);
-  const { stop, io } = invocation;
+  const { stop, io, flags } = invocation;
+  const factsListen = checkedAddress(flags.factsListen);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
   const kubernetes = await openKubernetes(live.current(), io.env, 'none', metrics);
@@ -39,13 +55,13 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   const leaseClient = kubernetes.another();
   opened.defer(() => leaseClient.close());
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
-  const { namespace, agentTlsDir, certificates, controllerClientTlsSecret, metricsListen } = configuration();
+  const { namespace, agentTlsDir, certificates, metricsListen } = configuration();
   if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
   if (agentTlsDir !== undefined && certificates === 'builtin') {
     const kept = keepSecretFiles({
       client,
       namespace,
-      secretName: controllerClientTlsSecret,
+      secretName: ownNames(configuration()).controllerClientTlsSecret,
       kind: 'tls',
       dir: agentTlsDir,
       log,
@@ -81,6 +97,8 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
     identity,
     configuration,
     features,
+    agentServiceAccount: flags.agentServiceAccount,
+    factsListen,
     fleet,
     cache,
     requestOf,
@@ -93,4 +111,11 @@ export async function runWith(invocation: Invocation, hooks: Hooks = {}): Promis
   // After `archwright clean` the controller idles. If it exited, the kubelet would only restart it.
   await aborted(stop);
   return exitCodes.success;
+}
+
+function checkedAddress(text: string | undefined): string | undefined {
+  if (text === undefined) return undefined;
+  return listenAddress.read(text, (message) => {
+    throw new UsageError(`--facts-listen ${message}`);
+  });
 }

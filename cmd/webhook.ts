@@ -1,4 +1,6 @@
 /** `archwright webhook`: runs the admission webhook. */
+import { text, toggle } from './program/flag.ts';
+import { ownNames } from '../src/names/own-names.ts';
 import { aborted } from '../src/async/wait.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { watchBrokenImages } from '../src/cluster/broken-images.ts';
@@ -15,7 +17,19 @@ import { startup } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
-export const subcommand: Subcommand = {
+const ownFlags = {
+  metricsTls: toggle('Serves metrics and health over TLS, with the certificate in `--tls-dir`.'),
+  webhookPathDir: text(
+    'DIRECTORY',
+    'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Default: the path is `/mutate`.',
+  ),
+  webhookClientCa: text(
+    'PATH',
+    "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused.",
+  ),
+};
+
+export const subcommand: Subcommand<typeof ownFlags> = {
   usage: '[FLAGS]',
   description:
     'Answers admission reviews: decides each pod from the facts of its images, and patches it. Requires ' +
@@ -23,12 +37,12 @@ export const subcommand: Subcommand = {
     'images; otherwise the webhook does. In a pod, or with `--kubeconfig`, it reads pull secrets, ' +
     'namespaces, nodes and custom resources of the cluster.',
   settings: 'webhook',
-  flags: {},
+  flags: ownFlags,
   run,
 };
 
-async function run(invocation: Invocation): Promise<number> {
-  const { io, stop } = invocation;
+async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
+  const { io, stop, flags } = invocation;
   const { configuration: live, log, metrics } = await startup(invocation);
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
@@ -42,9 +56,10 @@ async function run(invocation: Invocation): Promise<number> {
   if (cluster) opened.defer(() => cluster.close());
   const { namespace } = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
   const own = client && namespace !== undefined ? { client, namespace, clock: systemClock, log } : undefined;
-  const broken = own && watchBrokenImages({ ...own, name: configuration.brokenImagesName });
+  const broken = own && watchBrokenImages({ ...own, name: ownNames(configuration).brokenImages });
   if (broken) opened.defer(() => broken.close());
-  const secrets = keepOwnSecrets(configuration, kubernetes, namespace, log);
+  const pathDir = flags.webhookPathDir;
+  const secrets = keepOwnSecrets(configuration, kubernetes, namespace, pathDir, log);
   if (secrets) opened.defer(() => secrets.close());
   const { cache, requestOf, fleet } = await openImageFacts(
     {
@@ -60,22 +75,21 @@ async function run(invocation: Invocation): Promise<number> {
   );
   const followed = followPolicies({ configuration: live, kubernetes, fleet, log, metrics });
   opened.defer(() => followed.close());
-  const drifted = own && followDriftedTags({ ...own, name: configuration.driftName, cache });
+  const drifted = own && followDriftedTags({ ...own, name: ownNames(configuration).drift, cache });
   if (drifted) opened.defer(() => drifted.close());
-  const { webhookPathDir, webhookClientCa } = configuration;
-  const paths =
-    webhookPathDir === undefined ? undefined : await openAdmissionPaths({ dir: webhookPathDir, log });
+  const paths = pathDir === undefined ? undefined : await openAdmissionPaths({ dir: pathDir, log });
   if (paths) opened.defer(() => paths.close());
   // The kubelet probes health while the webhook waits for its certificate, which metrics with TLS use too.
   const checks: Record<string, Check> = {
     ...secrets?.checks,
     'warm-up': () => 'the webhook does not listen yet',
   };
-  if (configuration.metricsTlsDir !== undefined) await secrets?.ready(stop);
+  const metricsTlsDir = flags.metricsTls ? configuration.tlsDir : undefined;
+  if (metricsTlsDir !== undefined) await secrets?.ready(stop);
   if (stop.aborted) return exitCodes.success;
   const health = await startHealth({
     listen: configuration.metricsListen,
-    tlsDir: configuration.metricsTlsDir,
+    tlsDir: metricsTlsDir,
     ready: checks,
     metrics,
     log,
@@ -86,10 +100,9 @@ async function run(invocation: Invocation): Promise<number> {
   const webhook = await startWebhook({
     listen: configuration.listen,
     tlsDir: configuration.tlsDir,
-    clientCaFile: webhookClientCa,
+    clientCaFile: flags.webhookClientCa,
     paths,
     inlineBudgetMs: () => live.current().inlineBudget,
-    pullSecretCacheMs: configuration.pullSecretCacheTime,
     policies: followed.policies,
     policiesReady: (signal) => followed.ready(signal),
     cache,
@@ -97,7 +110,6 @@ async function run(invocation: Invocation): Promise<number> {
     fleet,
     broken,
     cluster,
-    warmUpMs: configuration.warmUpTime,
     log,
     metrics,
   });

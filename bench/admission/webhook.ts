@@ -42,7 +42,6 @@ const webhook = await startWebhook({
   listen: '127.0.0.1:0',
   tlsDir,
   inlineBudgetMs: () => 150,
-  pullSecretCacheMs: 60_000,
   policies,
   cache,
   requestOf,

@@ -87,7 +87,6 @@ export async function startOneWebhook(
     listen: '127.0.0.1:0',
     tlsDir: tls,
     inlineBudgetMs: () => configuration.inlineBudget,
-    pullSecretCacheMs: configuration.pullSecretCacheTime,
     policies,
     cache,
     requestOf: openRequestOf(() => configuration),

@@ -1,4 +1,5 @@
 /** Image facts of pods for `explain` and `report`: from the cluster, from agents, or from this machine. */
+import { ownNames } from '../../src/names/own-names.ts';
 import { existsSync } from 'node:fs';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPod } from '../../src/cluster/facts-of-pod.ts';
@@ -154,10 +155,10 @@ function ownCredentials(places: readonly string[]): string {
  * @returns none without a cluster or without the permission
  */
 async function readBrokenNotes(
-  { namespace, brokenImagesName }: Configuration,
+  { namespace, name }: Configuration,
   podContext: PodContext,
   stop: AbortSignal,
 ): Promise<readonly BrokenImage[]> {
-  const found = await readConfigMaps({ namespace, name: brokenImagesName }, podContext, stop);
+  const found = await readConfigMaps({ namespace, name: ownNames({ name }).brokenImages }, podContext, stop);
   return (found ?? []).flatMap(parseBroken);
 }

@@ -2,6 +2,7 @@
  * The policies that would apply now: custom resources of the files before those of the cluster, and whether a
  * controller leads.
  */
+import { ownNames } from '../../src/names/own-names.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
@@ -55,9 +56,9 @@ export async function readPolicies(options: PoliciesOptions): Promise<Policies> 
 /** If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored. */
 async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
   const { configuration, podContext, isClusterKnown, stop } = options;
-  const { leaseName, namespace, onUnknownImage } = configuration;
+  const { namespace, onUnknownImage } = configuration;
   const path = paths.leases(namespace);
-  const query = { fieldSelector: `metadata.name=${leaseName}` };
+  const query = { fieldSelector: `metadata.name=${ownNames(configuration).lease}` };
   const leases = isClusterKnown ? await podContext.read<List>(path, stop, query) : undefined;
   if (leases === undefined) return onUnknownImage === 'gate';
   return (leases.items ?? []).map(recordOf).some(({ holder, durationMs, renewTime = '' }) => {

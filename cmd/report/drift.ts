@@ -1,4 +1,5 @@
 /** Tags that lost or gained architectures, as the controller noted them. */
+import { ownNames } from '../../src/names/own-names.ts';
 import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import {
@@ -18,11 +19,11 @@ export type DriftOf = (image: string) => DriftedTag | undefined;
  * @returns `undefined` without the permission
  */
 export async function readDrift(
-  { namespace, driftName }: Pick<Configuration, 'namespace' | 'driftName'>,
+  { namespace, name }: Pick<Configuration, 'namespace' | 'name'>,
   cluster: Pick<ClusterObjects, 'read'>,
   signal: AbortSignal,
 ): Promise<DriftOf | undefined> {
-  const found = await readConfigMaps({ namespace, name: driftName }, cluster, signal);
+  const found = await readConfigMaps({ namespace, name: ownNames({ name }).drift }, cluster, signal);
   if (found === undefined) return undefined;
   const byImage = new Map(found.flatMap(parseDrifted).map((tag) => [tag.image, tag]));
   const parse = createReferenceCache();

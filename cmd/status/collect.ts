@@ -1,4 +1,5 @@
 /** What `archwright status` shows, from the API server and the metrics of replicas. */
+import { ownNames } from '../../src/names/own-names.ts';
 import {
   mayRead,
   readInstallation,
@@ -32,7 +33,8 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
   const unread = [...installation.unread];
   const may = mayRead(unread);
   const loaded = await configurationOf(installation, namespace);
-  const { webhookConfiguration: webhooksName, brokenImagesName } = loaded?.configuration ?? {};
+  const { webhookConfiguration: webhooksName } = loaded?.configuration ?? {};
+  const brokenImagesName = loaded?.configuration && ownNames(loaded.configuration).brokenImages;
   const [webhooks, broken, nodes, gated] = await Promise.all([
     webhooksName === undefined
       ? undefined

@@ -2,6 +2,7 @@
  * Live policies in a cluster: configuration, custom resources, whether a controller leads, and whether agents
  * answer. The log level follows `ClusterPodPlacementConfig/cluster`.
  */
+import { ownNames } from '../../src/names/own-names.ts';
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
@@ -45,7 +46,8 @@ export function followPolicies(options: {
     return { policies, ready: () => Promise.resolve([]), close: () => undefined };
   }
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
-  const { namespace, leaseName } = configuration();
+  const { namespace } = configuration();
+  const { lease } = ownNames(configuration());
   const client = forOptionalKind({ client: kubernetes.client, clock: systemClock, log });
   const reflect = (path: string): Reflector<KubeObject> =>
     startReflector({
@@ -65,7 +67,7 @@ export function followPolicies(options: {
   const leader =
     namespace === undefined
       ? undefined
-      : watchLeader({ client, namespace, name: leaseName, clock: systemClock, log, metrics });
+      : watchLeader({ client, namespace, name: lease, clock: systemClock, log, metrics });
   followLogLevel({ log, configuration: live, resources: collectResources(sources) });
   const policies = createPolicies({
     ...sources,

@@ -1,4 +1,5 @@
 /** archwright's namespace, for a person who names none. */
+import { ownNames } from '../../src/names/own-names.ts';
 import { namespacesOfLease } from '../../src/clean/lease.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -13,13 +14,14 @@ import { listReleases, usualName } from './release.ts';
  */
 export async function findNamespace(
   { client, access, podNamespace }: Kubernetes,
-  { leaseName }: Pick<Configuration, 'leaseName'>,
+  configuration: Pick<Configuration, 'name'>,
   signal: AbortSignal,
 ): Promise<string> {
   if (podNamespace !== undefined) return podNamespace;
   const releases = await ignoring('forbidden', listReleases(client, undefined, signal));
   const namespaces = new Set(releases?.map(({ namespace }) => namespace));
-  const ofLease = namespaces.size > 0 ? [] : await namespacesOfLease(client, leaseName, signal);
+  const ofLease =
+    namespaces.size > 0 ? [] : await namespacesOfLease(client, ownNames(configuration).lease, signal);
   if (releases === undefined && ofLease === undefined) return usualName;
   const [found, ...more] = [...namespaces, ...(ofLease ?? [])];
   if (more.length === 0) return found ?? access.namespace;

@@ -1,4 +1,5 @@
 /** The webhook's Secrets as files: the controller writes built-in certificates when both run already. */
+import { ownNames } from '../../src/names/own-names.ts';
 import { keepSecretFiles } from '../../src/cluster/secret-files.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Checks } from '../../src/serving/health.ts';
@@ -10,9 +11,10 @@ export function keepOwnSecrets(
   configuration: Configuration,
   kubernetes: Kubernetes | undefined,
   namespace: string | undefined,
+  webhookPathDir: string | undefined,
   log: Log,
 ) {
-  const { certificates, tlsDir, agentTlsDir, webhookPathDir, agents } = configuration;
+  const { certificates, tlsDir, agentTlsDir, agents, webhookPathSecret } = configuration;
   if (kubernetes?.podNamespace === undefined || namespace === undefined || certificates !== 'builtin')
     return undefined;
   const { client } = kubernetes;
@@ -20,7 +22,7 @@ export function keepOwnSecrets(
     secretName === undefined || dir === undefined
       ? undefined
       : keepSecretFiles({ client, namespace, secretName, dir, kind, log });
-  const { webhookTlsSecret, webhookClientTlsSecret, webhookPathSecret } = configuration;
+  const { webhookTlsSecret, webhookClientTlsSecret } = ownNames(configuration);
   const own = keep(webhookTlsSecret, tlsDir, 'tls');
   const others = [
     agents.length === 0 ? undefined : keep(webhookClientTlsSecret, agentTlsDir, 'tls'),

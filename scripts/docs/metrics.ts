@@ -34,7 +34,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
 
 const introduction = `# Metrics
 
-Metrics are served at \`/metrics\` on \`metricsListen\` (TLS: \`metricsTlsDir\`). In the chart, this is port 8080 of webhook and controller, and 9444 of
+Metrics are served at \`/metrics\` on \`metricsListen\` (TLS: \`--metrics-tls\`). In the chart, this is port 8080 of webhook and controller, and 9444 of
 agents. Agents with \`hostNetwork\` listen on 127.0.0.1, or on the node's address if \`monitoring.mode\` or \`monitoring.scrapeAnnotations\` is set;
 \`agent.metricsAddress\` overrides this. [Monitors, alerts and a Grafana dashboard](../../charts/archwright/README.md#monitoring) are off by default.
 

@@ -16,9 +16,14 @@ export interface Times {
 /** The kubelet updates a Secret in a pod within 2 min. Nodes that are unreachable for a while get it too. */
 const mostSettleMs = 60 * 60_000;
 
-/** Times from the settings. Settling twice has to fit into the last third of a life. */
-export function timesOf(settings: { readonly certificateTime: number; readonly caTime: number }): Times {
-  const { certificateTime: certificateMs, caTime: caMs } = settings;
+const yearMs = 365 * 86_400_000;
+
+/**
+ * Settling twice has to fit into the last third of a life.
+ * @param certificateMs life of a certificate
+ * @param caMs life of the built-in CA; another than the default is for tests
+ */
+export function timesOf(certificateMs: number, caMs = yearMs): Times {
   return { certificateMs, caMs, settleMs: Math.min(mostSettleMs, caMs / 12, certificateMs / 12) };
 }
 

@@ -13,6 +13,7 @@
  * removed; everything else is removed. After a failure, the Lease is released, not deleted: running
  * controllers resume and open the remaining gates.
  */
+import { ownNames } from '../names/own-names.ts';
 import { guardedPatch } from '../kube/api/change.ts';
 import type { Patch } from '../kube/api/client.ts';
 import type { KubeObject, Node } from '../kube/api/objects.ts';
@@ -45,7 +46,8 @@ const patienceMs = 60_000;
 
 /** @throws the signal's reason if it aborts; an error if another process takes the Lease */
 export async function clean(options: CleanOptions): Promise<CleanReport> {
-  const { leaseName, taintKey } = options.configuration;
+  const { taintKey } = options.configuration;
+  const { lease: leaseName } = ownNames(options.configuration);
   const whole = new CleanRun(options);
   const lease = await whole.step('lease', () => takeLease(whole, leaseName));
   const run = whole.until(lease?.signal);

@@ -1,4 +1,5 @@
 /** The steps of `archwright clean`. Each throws KubeError if its objects cannot be read. */
+import { ownNames } from '../names/own-names.ts';
 import { guardedPatch } from '../kube/api/change.ts';
 import type { Patch } from '../kube/api/client.ts';
 import { ifCode, ignoring } from '../kube/api/errors.ts';
@@ -142,12 +143,12 @@ export async function removeOwnObjects(run: CleanRun): Promise<void> {
     return;
   }
   const { namespace, configuration } = run.options;
-  const { brokenImagesName, driftName, reportName } = configuration;
-  const configMaps = [brokenImagesName, driftName, reportName].map((name) => {
+  const { brokenImages, drift, report } = ownNames(configuration);
+  const configMaps = [brokenImages, drift, report].map((name) => {
     return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
   });
   for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);
-  await removeReports(run, configuration.reportName);
+  await removeReports(run, report);
 }
 
 /** A cluster may have no OpenReports, and a person no right to them. */

@@ -48,15 +48,19 @@ const maxSuggestionLength = 63;
 /** Size of a cached Secret without its data: names, type, a few objects. */
 const entryBytes = 512;
 
+/** A changed Secret applies as soon as with the kubelet, which watches or polls Secrets each minute. */
+const usualKeepMs = 60_000;
+
 /** Makes the reader. Without a cluster no pod has a pull secret. */
 export function createPullSecrets(options: {
   readonly cluster: Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> | undefined;
-  readonly keepMs: number;
+  /** How long a Secret is kept, milliseconds. */
+  readonly keepMs?: number;
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly log?: Log | undefined;
 }): PullSecrets {
-  const { cluster, keepMs, clock, metrics, log } = options;
+  const { cluster, keepMs = usualKeepMs, clock, metrics, log } = options;
   if (cluster === undefined) return { mayHave: () => false, source: () => Promise.resolve(noPullSecrets) };
   const count = (outcome: string): Counter => metrics.counter(pullSecretReads, { outcome });
   const counts = { found: count('found'), missing: count('missing'), failed: count('failed') };

@@ -16,7 +16,9 @@ import type { Fleet } from '../fleet/fleet.ts';
 import type { RequestOf } from '../images/image-request.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { createEventRecorder } from '../kube/events/events.ts';
-import { fencedClient } from '../kube/api/fenced.ts';
+import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
+import type { LeaseTimes } from '../kube/election/leader-election.ts';
+import { ownNames } from '../names/own-names.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
 import { aborted } from '../async/wait.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
@@ -62,8 +64,21 @@ export interface ControllerOptions {
   readonly metrics: Metrics;
   /** Ends the controller: features, then recorded events, then the Lease. */
   readonly stop: AbortSignal;
+  readonly agentServiceAccount: string;
+  /** Address for requests for image facts. Default: none are answered. */
+  readonly factsListen?: string | undefined;
+  /** Default: those of client-go. */
+  readonly leaseTimes?: LeaseTimes;
+  /** Limit of writes. Default: `leaderWrites`. */
+  readonly writes?: { readonly perSecond: number; readonly burst: number };
   readonly step?: Leading['step'];
 }
+
+const usualLeaseTimes: LeaseTimes = {
+  leaseDurationMs: 15_000,
+  renewDeadlineMs: 10_000,
+  retryPeriodMs: 2000,
+};
 
 /** Events that are not written yet are dropped after this. */
 const flushMs = 2000;
@@ -81,7 +96,7 @@ const endMs = 5000;
  */
 export async function runController(options: ControllerOptions): Promise<'stopped' | 'cleaned'> {
   const { client, namespace, identity, configuration, stop, clock, log } = options;
-  const { leaseName, leaseDuration, leaseRenewDeadline, leaseRetryPeriod, factsListen } = configuration();
+  const { factsListen, leaseTimes = usualLeaseTimes } = options;
   const shared = openShared(options);
   let facts: RunningServer | undefined;
   try {
@@ -92,13 +107,9 @@ export async function runController(options: ControllerOptions): Promise<'stoppe
     return await runCandidacy({
       client: options.leaseClient ?? client,
       namespace,
-      name: leaseName,
+      name: ownNames(configuration()).lease,
       identity,
-      times: {
-        leaseDurationMs: leaseDuration,
-        renewDeadlineMs: leaseRenewDeadline,
-        retryPeriodMs: leaseRetryPeriod,
-      },
+      times: leaseTimes,
       lead: (signal, holds, isOurs) => lead(options, shared, signal, holds, isOurs),
       stop,
       clock,
@@ -115,23 +126,18 @@ type Shared = ReturnType<typeof openShared>;
 /** Shared by all terms of this replica. */
 function openShared(options: ControllerOptions) {
   const { client, namespace, cache, requestOf, configuration, clock, log, metrics } = options;
-  const {
-    pullSecretCacheTime: keepMs,
-    brokenImagesName: name,
-    webhookPathSecret,
-    ...settings
-  } = configuration();
+  const { webhookPathSecret } = configuration();
+  const name = ownNames(configuration()).brokenImages;
   const cluster = clusterObjects({ client, log });
-  const pullSecrets = createPullSecrets({ cluster, keepMs, clock, metrics, log });
+  const pullSecrets = createPullSecrets({ cluster, clock, metrics, log });
   const broken = watchBrokenImages({ client, namespace, name, clock, log });
   const recordKey =
     webhookPathSecret === undefined
       ? undefined
       : watchRecordKey({ client, namespace, name: webhookPathSecret, clock, log });
   const counters = bindFactsCounters(metrics);
-  const { kubeRequestsPerSecond: perSecond, kubeRequestsBurst: burst } = settings;
   return {
-    limiter: createRateLimiter({ perSecond, burst, clock }),
+    limiter: createRateLimiter({ ...(options.writes ?? leaderWrites), clock }),
     pullSecrets,
     factsOfPod: createFactsOfPod({ cache, requestOf, pullSecrets, counters, broken, clock, log }),
     recordSealer: recordKey && sealerFor(recordKey.key),
@@ -191,7 +197,8 @@ function leadingOver(
   term: Pick<Leading, 'signal' | 'caches' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): Leading {
-  const { client, namespace, configuration, fleet, cache, requestOf, clock, log } = options;
+  const { client, namespace, agentServiceAccount, configuration, fleet, cache, requestOf, clock, log } =
+    options;
   const { step = () => undefined } = options;
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
@@ -207,6 +214,7 @@ function leadingOver(
   return {
     ...term,
     namespace,
+    agentServiceAccount,
     client: fenced,
     rollouts: rolloutShares,
     evictionPace: new EvictionPace({ clock, configuration: current }),

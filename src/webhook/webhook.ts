@@ -37,7 +37,6 @@ export interface WebhookOptions {
   /** How long an admission waits for images that the cache does not have, milliseconds. */
   readonly inlineBudgetMs: () => number;
   /** How long pull secrets and service accounts are kept, milliseconds. */
-  readonly pullSecretCacheMs: number;
   /** The policy of each pod now; read once for each request. */
   readonly policies: Policies;
   /** Resolves when what the policies depend on is known for the first time. */
@@ -59,7 +58,7 @@ export interface WebhookOptions {
 const noLabels: Readonly<Record<string, string>> = {};
 
 /** Agents answer within milliseconds; a fleet that cannot is no reason to start later than this. */
-const defaultWarmUpMs = 3000;
+const defaultWarmUpMs = 10_000;
 
 /** kube-proxy and the API server's own resolver follow an EndpointSlice within a second or two. */
 const defaultNoticeMs = 5000;
@@ -79,7 +78,7 @@ export async function startWebhook(options: WebhookOptions) {
   };
 
   const { policies, broken } = options;
-  const pullSecrets = createPullSecrets({ cluster, keepMs: options.pullSecretCacheMs, clock, metrics, log });
+  const pullSecrets = createPullSecrets({ cluster, clock, metrics, log });
   const common = { requestOf, pullSecrets, clock, log };
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
   const mutator = new Mutator({

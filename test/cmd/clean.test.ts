@@ -42,7 +42,7 @@ t.test('a release with other names is found by its label', async (t) => {
     store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
       metadata: { namespace, name, labels: { 'app.kubernetes.io/part-of': 'archwright' } },
       data: {
-        'archwright.toml': `leaseName = "${name}-lease"\ncaSecret = "${name}-ca"\ntaintKey = "${name}.io/arch"\n`,
+        'archwright.toml': `name = "${name}"\ntaintKey = "${name}.io/arch"\n`,
       },
     });
   release('platform', 'placer');

@@ -15,7 +15,7 @@ t.test('before it has found agents, it listens but is not ready', async (t) => {
   args.push('--tls-dir', serverDir, '--agents', 'endpointslices:a/b', '--agent-tls-dir', clientDir);
   // Nothing listens there.
   args.push('--kubeconfig', files(t, { config: kubeconfig('https://127.0.0.1:1') }).config);
-  const ended = main([...args, '--warm-up-time', '10m'], {
+  const ended = main(args, {
     io: { env: {}, stdin: Readable.from(['']), out: () => undefined, err: (text) => (log += text) },
     stop: stop.signal,
   });

@@ -41,6 +41,7 @@ async function controller(t: Test, features: Readonly<Record<string, Feature>>) 
       client: noting('client'),
       leaseClient: noting('leaseClient'),
       namespace: 'archwright',
+      agentServiceAccount: 'archwright-agent',
       identity: 'pod-a_1',
       configuration: defaultConfiguration,
       features,

@@ -81,6 +81,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   await caches.ready(neverAborted);
   const leading: Leading = {
     namespace: 'archwright',
+    agentServiceAccount: 'archwright-agent',
     signal: ending.signal,
     client,
     events: {

@@ -55,7 +55,7 @@ function wrongMetrics({ text }: Page): string[] {
   return wrong;
 }
 
-/** The key in a span: `caSecret`, `misplacedPods = "evict"`, `architectures.<arch>.requireNodeLabels`. */
+/** The key in a span: `taintKey`, `misplacedPods = "evict"`, `architectures.<arch>.requireNodeLabels`. */
 function keyIn(span: string): string | undefined {
   const key = /^([a-z][A-Za-z]*(?:\.[A-Za-z<>]+)*)(?:\s*[=:].*)?$/.exec(span)?.[1];
   return key !== undefined && /[A-Z]/.test(key) ? key : undefined;

@@ -89,7 +89,6 @@ export async function serve(
     tlsDir,
     tlsPollMs: 50,
     inlineBudgetMs: () => 2000,
-    pullSecretCacheMs: 60_000,
     policies: { policyOf: () => policy },
     cache,
     requestOf: createRequestOf(defaultCacheTimes, false),

@@ -67,7 +67,7 @@
 - { apiGroups: [apps], resources: [replicasets], verbs: [get] }
 - { apiGroups: [apps], resources: [deployments, statefulsets], verbs: [patch] }
 {{- end }}
-- { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, delete] }
+- { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ printf "%s-report" (include "archwright.fullname" .) }}], verbs: [list, delete] }
 - { apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], resourceNames: [{{ include "archwright.clusterName" . }}], verbs: [get, delete] }
 {{- end }}
 
@@ -80,7 +80,7 @@
 - { apiGroups: [batch], resources: [jobs], verbs: [get, list] }
 # Requests to the controller for images of every namespace.
 - { apiGroups: [arch.example], resources: [imagefacts], verbs: [create] }
-- { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ include "archwright.settingText" (dict "root" . "key" "reportName") }}], verbs: [list, create, patch, delete] }
+- { apiGroups: [openreports.io], resources: [reports], resourceNames: [{{ printf "%s-report" (include "archwright.fullname" .) }}], verbs: [list, create, patch, delete] }
 {{- end }}
 
 {{- define "archwright.probeRules" }}

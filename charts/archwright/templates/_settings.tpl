@@ -39,28 +39,18 @@ values: of a pool of nodes, above those of the release.
 {{- define "archwright.settings" -}}
 {{- $root := .root -}}
 {{- $name := include "archwright.fullname" $root -}}
-{{- $defaults := dict
-  "allowLoopbackRegistries" false
-  "caSecret" (printf "%s-ca" $name)
-  "webhookTlsSecret" (printf "%s-webhook-tls" $name)
-  "webhookPathSecret" (printf "%s-webhook-path" $name)
-  "agentTlsSecret" (printf "%s-agent-tls" $name)
-  "webhookClientTlsSecret" (printf "%s-webhook-client-tls" $name)
-  "controllerClientTlsSecret" (printf "%s-controller-client-tls" $name)
-  "leaseName" (printf "%s-controller" $name)
-  "brokenImagesName" (printf "%s-broken-images" $name)
-  "driftName" (printf "%s-drift" $name)
-  "reportName" (printf "%s-report" $name) -}}
+{{- $defaults := dict "allowLoopbackRegistries" false -}}
 {{- if $root.Values.controller.enabled }}{{ $_ := set $defaults "onUnknownImage" "gate" }}{{ end -}}
 {{- $fixed := dict
+  "name" $name
   "namespace" (include "archwright.namespace" $root)
   "certificates" (ternary "builtin" "external" (eq $root.Values.certificates "builtin"))
   "webhookConfiguration" (include "archwright.clusterName" $root)
+  "webhookPathSecret" (printf "%s-webhook-path" $name)
   "webhooksFile" "/etc/archwright/config/webhooks.yaml" -}}
 {{- if $root.Values.agent.enabled -}}
 {{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" (include "archwright.namespace" $root) $name)) -}}
 {{- $_ := set $fixed "agentTlsDir" "/etc/archwright/agent-tls" -}}
-{{- $_ := set $fixed "agentServiceAccount" (include "archwright.serviceAccount" (dict "root" $root "part" "agent")) -}}
 {{- end -}}
 {{- if $root.Values.registryCredentials -}}
 {{- $files := list -}}

@@ -152,14 +152,6 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- if and $all.requirePullableNodes (not .root.Values.agent.enabled) -}}
 {{- $wrong = append $wrong "requirePullableNodes needs agents, so agent.enabled must be true" -}}
 {{- end -}}
-{{- $times := dict -}}
-{{- range list "leaseDuration" "leaseRenewDeadline" "leaseRetryPeriod" -}}
-{{- $_ := set $times . (include "archwright.amount" (dict "unit" "duration" "value" (get $all .)) | float64) -}}
-{{- end -}}
-{{- if ge $times.leaseRenewDeadline $times.leaseDuration }}{{ $wrong = append $wrong "leaseRenewDeadline must be shorter than leaseDuration" }}{{ end -}}
-{{- if ge (mulf $times.leaseRetryPeriod 6) (mulf $times.leaseRenewDeadline 5) -}}
-{{- $wrong = append $wrong "leaseRetryPeriod times 1.2 must be shorter than leaseRenewDeadline" -}}
-{{- end -}}
 {{- end -}}
 {{- toJson $wrong -}}
 {{- end -}}

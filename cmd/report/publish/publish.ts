@@ -1,4 +1,5 @@
 /** `archwright report --publish`: the report as objects of the cluster, for `kubectl`. */
+import { ownNames } from '../../../src/names/own-names.ts';
 import { ignoring } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
@@ -24,7 +25,8 @@ export function placeOf({ configuration }: CliContext): {
   readonly namespace: string;
   readonly name: string;
 } {
-  const { namespace, reportName: name } = configuration;
+  const { namespace } = configuration;
+  const { report: name } = ownNames(configuration);
   if (namespace !== undefined) return { namespace, name };
   throw new UsageError('--publish: archwright was not found in the cluster; set --release');
 }
@@ -45,7 +47,7 @@ export async function publishReport(
   const path = paths.configMaps(namespace, name);
   const present = await ignoring('not-found', client.get<KubeObject>(path, { signal: stop }));
   if (present && !isOwn(present)) {
-    say(`ConfigMap ${namespace}/${name} was not made by archwright; delete it, or set reportName`);
+    say(`ConfigMap ${namespace}/${name} was not made by archwright; delete it`);
     return exitCodes.failure;
   }
   const namespaces = [...new Set(flags.namespace)];

@@ -9,8 +9,6 @@ import type { Section, Value } from './value.ts';
 /** Set by the chart's templates, because they connect the parts. */
 export const setByChart: ReadonlySet<string> = new Set([
   'agents',
-  'agentAuthorityDir',
-  'agentServiceAccount',
   'agentTlsDir',
   'certificates',
   'credsDir',
@@ -21,33 +19,20 @@ export const setByChart: ReadonlySet<string> = new Set([
   'kubeContext',
   'listen',
   'metricsListen',
-  'factsListen',
-  'metricsTlsDir',
+  'name',
   'namespace',
   'nodeName',
   'stateDir',
   'tlsDir',
-  'webhookClientCa',
   'webhookConfiguration',
-  'webhookNames',
-  'webhookPathDir',
+  'webhookPathSecret',
   'webhooksFile',
 ]);
 
 /** Defaults of the chart that differ from the program's, in words. */
 const chartDefaults: Readonly<Record<string, string>> = {
-  agentTlsSecret: '`<fullname>-agent-tls`',
   allowLoopbackRegistries: '`false`',
-  brokenImagesName: '`<fullname>-broken-images`',
-  driftName: '`<fullname>-drift`',
-  reportName: '`<fullname>-report`',
-  caSecret: '`<fullname>-ca`',
-  controllerClientTlsSecret: '`<fullname>-controller-client-tls`',
-  leaseName: '`<fullname>-controller`',
   onUnknownImage: '`gate` where the controller runs',
-  webhookClientTlsSecret: '`<fullname>-webhook-client-tls`',
-  webhookPathSecret: '`<fullname>-webhook-path`',
-  webhookTlsSecret: '`<fullname>-webhook-tls`',
 };
 
 export interface SettingValue extends Value {
@@ -137,12 +122,10 @@ const examples: Readonly<Record<string, TomlValue>> = {
   allowedRegistries: ['docker.io/library/*', 'registry.example.com/**'],
   deniedRegistries: ['quay.io/untrusted/**'],
   architectures: { arm64: { taintsToTolerate: [{ key: 'arch', value: 'arm64', effect: 'NoSchedule' }] } },
-  brokenImagesName: 'broken-images',
   cacheSize: '128Mi',
   caFiles: ['/etc/archwright/extra-ca/ca.crt'],
   containerdConfigPathCandidates: ['/etc/containerd/config.toml'],
   containerdVersion: '2.1.4',
-  driftName: 'drift',
   dockerConfigPathCandidates: ['/var/lib/kubelet/config.json'],
   excludedNamespaces: ['kube-system', 'kube-node-lease'],
   fallbackArchitecture: 'amd64',
@@ -152,7 +135,6 @@ const examples: Readonly<Record<string, TomlValue>> = {
   'kubeletConfig.config': '/etc/eks/image-credential-provider/config.json',
   'kubeletConfig.configDir': '/etc/kubernetes/credential-providers',
   kubeletEnvironment: { AWS_REGION: 'eu-west-1' },
-  leaseName: 'archwright-leader',
   matchNodeLabels: ['example.com/pool'],
   preferredArchitecture: 'arm64',
   preferredWeights: { arm64: 80, amd64: 20 },
@@ -160,7 +142,6 @@ const examples: Readonly<Record<string, TomlValue>> = {
   onUnknownImage: 'allow',
   proxies: ['docker.io=docker-proxy.example.com'],
   pullSecretNodes: 'pool=system',
-  reportName: 'report',
   schedulableArchitectures: ['amd64', 'arm64'],
   taintArchitectures: ['arm64'],
   taintKey: 'example.com/architecture',
@@ -175,7 +156,6 @@ function exampleOf(key: string, setting: Setting<unknown>): TomlValue {
   if (isList(words)) return words.find((word) => word !== preset) ?? '';
   if (typeof preset === 'number') return preset < Number(maximum) ? preset + 1 : preset - 1;
   if (setting.kind.name === 'duration') return typeof preset === 'string' ? neighbor(preset) : '90s';
-  if (key.endsWith('Secret')) return `my-${key.toLowerCase()}`;
   throw new TypeError(`${key} needs an example`);
 }
 

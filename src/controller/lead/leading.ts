@@ -23,6 +23,8 @@ import type { ReconcileOutcome } from './metrics.ts';
 export interface Leading {
   /** archwright's own. */
   readonly namespace: string;
+  /** The agents' service account. */
+  readonly agentServiceAccount: string;
   readonly signal: AbortSignal;
   /** Writes are limited, and refused once `signal` has aborted. */
   readonly client: KubeClient;

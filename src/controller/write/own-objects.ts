@@ -2,6 +2,7 @@
  * Objects that the controller and `report --publish` create, besides Lease and events. `archwright clean`
  * removes them. Helm never adopts them, because they lack its labels and annotations.
  */
+import { ownNames } from '../../names/own-names.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
@@ -57,16 +58,7 @@ export function applied(body: object): Patch {
 
 /** The Secrets with the webhook's path and the built-in certificates. @param namespace archwright's own */
 export function ownSecrets(
-  configuration: Pick<
-    Configuration,
-    | 'certificates'
-    | 'caSecret'
-    | 'webhookTlsSecret'
-    | 'agentTlsSecret'
-    | 'webhookClientTlsSecret'
-    | 'controllerClientTlsSecret'
-    | 'webhookPathSecret'
-  >,
+  configuration: Pick<Configuration, 'certificates' | 'name' | 'webhookPathSecret'>,
   namespace: string,
 ): readonly OwnObject[] {
   const { webhookPathSecret } = configuration;
@@ -78,13 +70,14 @@ export function ownSecrets(
   return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
 }
 
-function certificateSecrets(configuration: Parameters<typeof ownSecrets>[0]): readonly string[] {
+function certificateSecrets(configuration: Pick<Configuration, 'name'>): readonly string[] {
+  const names = ownNames(configuration);
   return [
-    configuration.webhookTlsSecret,
-    configuration.agentTlsSecret,
-    configuration.webhookClientTlsSecret,
-    configuration.controllerClientTlsSecret,
+    names.webhookTlsSecret,
+    names.agentTlsSecret,
+    names.webhookClientTlsSecret,
+    names.controllerClientTlsSecret,
     // Last: while it exists, a later run can recognize the rest of an interrupted one.
-    configuration.caSecret,
+    names.caSecret,
   ];
 }

@@ -20,6 +20,9 @@ export interface FencedOptions {
   readonly limiter?: RateLimiter;
 }
 
+/** Writes of a leader, or of `archwright clean`: a large cluster's API server takes many times as many. */
+export const leaderWrites = { perSecond: 400, burst: 800 } as const;
+
 const longestPauseMs = 30_000;
 
 /**

@@ -45,19 +45,6 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
     const noTls = agents.length > 0 && agentTlsDir === undefined;
     check(noTls, ['agents', 'agentTlsDir'], 'need mutual TLS, so agentTlsDir must be set');
   }
-  if (part === 'controller') {
-    // A leader stops before another can take over, and needs time for more than one attempt (client-go).
-    const { leaseDuration, leaseRenewDeadline: deadline, leaseRetryPeriod } = configuration;
-    const isLate = deadline >= leaseDuration;
-    check(isLate, ['leaseRenewDeadline', 'leaseDuration'], 'must be shorter than leaseDuration');
-    // Whole numbers, because the chart's templates have to find the same.
-    const isSlow = leaseRetryPeriod * 6 >= deadline * 5;
-    check(
-      isSlow,
-      ['leaseRetryPeriod', 'leaseRenewDeadline'],
-      'times 1.2 must be shorter than leaseRenewDeadline',
-    );
-  }
   const noAgents = part === 'webhook' && requirePullableNodes && agents.length === 0;
   check(noAgents, ['requirePullableNodes', 'agents'], 'needs agents, so agents must be set');
   return found;

@@ -8,7 +8,7 @@ import {
   tolerationTemplate,
   weights,
 } from '../value-kinds/architectures.ts';
-import { choice, flag, listOf, namespaceGlob, text } from '../value-kinds/plain.ts';
+import { choice, flag, listOf, namespaceGlob, objectName, text } from '../value-kinds/plain.ts';
 import {
   constraintsValues,
   onNoCommonArchitectureValues,
@@ -78,6 +78,10 @@ export const placementSettings = {
   }),
   namespace: whereItRuns.live(text('namespace'), {
     help: "Archwright's own namespace. It is always skipped. Default: the namespace of the service account.",
+  }),
+  name: whereItRuns.atStart(objectName, {
+    default: 'archwright',
+    help: 'Prefix of the names of archwright’s own Lease, ConfigMaps and Secrets, such as `archwright-controller`. The chart sets its full name.',
   }),
   'compat.labels': placement.live(flag, {
     default: false,

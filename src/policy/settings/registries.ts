@@ -1,13 +1,12 @@
 /** Settings of where registries are reached, and with which credentials. */
 import { registryGlob, registryHost, registryPattern, registryProxy } from '../value-kinds/addresses.ts';
-import { duration, flag, integer, listOf, matching, text } from '../value-kinds/plain.ts';
+import { flag, integer, listOf, matching, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const registries = settingsOf('webhook', 'agent', 'inspect', 'explain');
 const lookups = settingsOf('webhook', 'agent', 'controller', 'inspect', 'explain');
 const node = settingsOf('agent', 'inspect', 'explain');
 const agentClients = settingsOf('webhook', 'controller', 'explain');
-const pullSecrets = settingsOf('webhook', 'controller');
 
 /** The API server checks the rest (kubernetes apimachinery pkg/labels/selector.go). */
 const selector = matching(
@@ -65,10 +64,6 @@ export const registrySettings = {
   caFiles: registries.atStart(listOf(text('path')), {
     default: [],
     help: "PEM files with CA certificates for registries, in addition to the system's.",
-  }),
-  pullSecretCacheTime: pullSecrets.atStart(duration(0, 3_600_000), {
-    default: 60_000,
-    help: 'How long a pull secret is cached.',
   }),
   pullSecretNodes: agentClients.atStart(text('label selector', selector), {
     help: 'Selector of the nodes whose agents may receive pull secrets, such as `pool=system` or `!gpu,zone in (a,b)`. Agents by URL then receive none. Default: all nodes.',

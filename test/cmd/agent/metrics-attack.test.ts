@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
 import { metricGroups } from '../../../scripts/docs/metrics.ts';
-import { createPki, serverNames } from '../../fleet/support.ts';
+import { createPki } from '../../fleet/support.ts';
 import { send } from '../../serving/support.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { agentArgs, startAgent } from './agent.ts';
@@ -46,8 +46,7 @@ t.test('metrics, health and wrong paths reveal nothing about tenants and the nod
     ...flags,
     '--docker-config-path-candidates',
     docker,
-    '--metrics-tls-dir',
-    await pki.dir(serverNames),
+    '--metrics-tls',
   ]);
   const images = [
     `${host.host}/secret-team/app:v1`,

@@ -19,7 +19,7 @@ async function shop(
   private_.push('old', '1', image('linux/amd64'));
   // `nameOverride` changes the label `name`.
   const labels = { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': name };
-  const toml = `leaseName = "archwright-controller"\ncredsDir = "/nowhere"\n${settings}`;
+  const toml = `name = "archwright"\ncredsDir = "/nowhere"\n${settings}`;
   store.put(`/api/v1/namespaces/${namespace}/configmaps/${name}`, {
     metadata: { labels },
     data: { 'archwright.toml': toml },

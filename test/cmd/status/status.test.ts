@@ -46,9 +46,7 @@ function putGated(store: KubeStore, created: number): void {
 async function setup(t: Test) {
   const world = await installation(t);
   const { store, config, states, configure, refresh } = world;
-  const hash = configure(
-    'webhookConfiguration = "archwright"\nbrokenImagesName = "archwright-broken-images"\n',
-  );
+  const hash = configure('webhookConfiguration = "archwright"\n');
   for (const state of states.values()) {
     state.hash = hash;
     state.more = (metrics) => setExpiry(metrics, 'server', 60.5);
@@ -77,7 +75,7 @@ t.test('a release with other names is found by its ConfigMap', async (t) => {
   store.remove(lease);
   store.put(`${core}/configmaps/placer`, {
     metadata: { labels: { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': 'placer' } },
-    data: { 'archwright.toml': 'leaseName = "placer-controller"\n' },
+    data: { 'archwright.toml': 'name = "placer"\n' },
   });
   t.match(await json(), { code: 0, namespace: 'archwright', findings: [] });
 });

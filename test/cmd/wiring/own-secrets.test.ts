@@ -16,13 +16,13 @@ const webhookPathSecret = 'archwright-webhook-path';
 function keep(t: Test, world: World, own: Partial<Configuration> = {}) {
   const dir = t.testdir();
   const [tlsDir, agentTlsDir, webhookPathDir] = ['tls', 'agent-tls', 'path'].map((name) => join(dir, name));
-  const directories = { tlsDir, agentTlsDir, webhookPathDir };
+  const directories = { tlsDir, agentTlsDir };
   const agents = ['https://127.0.0.1:9'];
   const configuration = { ...defaultConfiguration(), agents, webhookPathSecret, ...directories, ...own };
   const client = connect(t, { access: world.store.access });
   const kubernetes = { client, podNamespace: namespace, access: world.store.access, another: () => client };
   const { log } = captureLog('debug');
-  const kept = keepOwnSecrets(configuration, kubernetes, namespace, log);
+  const kept = keepOwnSecrets(configuration, kubernetes, namespace, webhookPathDir, log);
   t.teardown(() => kept?.close());
   return { kept, dir, log };
 }
@@ -70,6 +70,6 @@ t.test('files from another issuer are not written', async (t) => {
   const world = await createWorld(t);
   t.equal(keep(t, world, { certificates: 'external' }).kept, undefined, 'mounted Secrets');
   const { log } = captureLog('debug');
-  const outside = keepOwnSecrets(defaultConfiguration(), undefined, undefined, log);
+  const outside = keepOwnSecrets(defaultConfiguration(), undefined, undefined, undefined, log);
   t.equal(outside, undefined, 'outside of a cluster');
 });

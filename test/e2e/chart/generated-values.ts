@@ -18,7 +18,7 @@ type Flat = Readonly<Record<string, unknown>>;
 const settings = chartSections().flatMap(({ values }) => values.filter(isSetting));
 /** Settings that can contradict each other are drawn more often. */
 const related = settings.filter(({ key }) =>
-  /^(?:kubeletConfig|lease|proxies|preferred|fallback|schedulable|onUnknown|requirePullable)/.test(key),
+  /^(?:kubeletConfig|proxies|preferred|fallback|schedulable|onUnknown|requirePullable)/.test(key),
 );
 const someArchitectures = fc.constantFrom('amd64', 'arm64');
 

@@ -112,7 +112,10 @@ export async function startProgram(
   const variables = Object.entries(env).map(
     ([name, value]) => [name, listen.test(name) ? '127.0.0.1:0' : moved(value)] as const,
   );
-  const child = spawn(process.execPath, ['cmd/archwright.ts', ...args], {
+  const flags = args.map((arg) =>
+    arg.startsWith('--facts-listen=') ? '--facts-listen=127.0.0.1:0' : moved(arg),
+  );
+  const child = spawn(process.execPath, ['cmd/archwright.ts', ...flags], {
     env: { PATH: process.env['PATH'] ?? '', ...Object.fromEntries(variables), ...changes },
     stdio: ['ignore', 'ignore', 'pipe'],
   });

@@ -196,11 +196,7 @@ t.test('the real programs start with the rendered flags and files', async (t) =>
   writeFileSync(kubeconfig, kubeconfigOf({ server: store.access.server }, {}, 'archwright'));
   for (const values of [noe, {}]) {
     // Certificates of the cluster would have to be signed.
-    const manifest = render('helm4', {
-      ...values,
-      certificates: 'external',
-      webhook: { extraArgs: ['--warm-up-time=0s'] },
-    });
+    const manifest = render('helm4', { ...values, certificates: 'external' });
     const programs = programsIn(manifest).filter(({ name }) => /(?:webhook|controller|agent)$/.test(name));
     t.equal(programs.length, 3);
     for (const program of programs) {

@@ -2,6 +2,7 @@
  * Agent certificates on a real API server: real processes, real tokens bound to pods on nodes, and the rights
  * and policies of `deploy/archwright.yaml`. A token of one node's agent gives no certificate of another node.
  */
+import { writeWebhooksFile } from './archwright/issued.ts';
 import { X509Certificate } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -89,15 +90,15 @@ t.test('each agent has a certificate for its own node', async (t) => {
   const controllerToken = await tokenOf(cluster, 'archwright-controller');
   const port = await freePort();
   const common = {
-    ...shortLease,
     certificates: 'builtin',
-    'webhook-names': '127.0.0.1',
+    'webhooks-file': await writeWebhooksFile(cluster, 'https://127.0.0.1:1'),
     agents: `https://127.0.0.1:${port}`,
     'agent-tls-dir': join(cluster.directory, 'controller-client'),
     kubeconfig: controllerToken,
   };
   const controller = await startController(cluster, {
     tls: noTls,
+    tuning: shortLease,
     settings: {
       ...common,
       // Agents with shorter certificates move to another CA sooner.
@@ -211,7 +212,8 @@ t.test('each agent has a certificate for its own node', async (t) => {
     await startController(cluster, {
       tls: noTls,
       name: 'controller-2',
-      settings: { ...common, 'certificate-time': '2m', 'ca-time': '4m' },
+      tuning: { ...shortLease, certificateMs: 120_000, caMs: 240_000 },
+      settings: { ...common, 'certificate-time': '2m' },
     });
     let calls = 0;
     const isOver = async () => {

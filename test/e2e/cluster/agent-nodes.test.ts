@@ -61,7 +61,8 @@ t.test('each pool has agents on two nodes', async (t) => {
 
   const controller = await startController(cluster, {
     tls,
-    settings: { ...shortLease, 'agent-nodes': '2' },
+    tuning: shortLease,
+    settings: { 'agent-nodes': '2' },
   });
   const names = ['karpenter', 'eks', 'single', 'master', 'plain'];
   await nodes.until('two nodes of each pool', () => counts(...names) === '2,2,1,1,1', 60_000);
@@ -97,7 +98,7 @@ t.test('each pool has agents on two nodes', async (t) => {
   t.match(await runArchwright(cluster, args), { code: 0 });
   await nodes.until('no label after clean', () => labeled().length === 0);
 
-  await startController(cluster, { tls, name: 'next', settings: { ...shortLease, 'agent-nodes': '1' } });
+  await startController(cluster, { tls, name: 'next', tuning: shortLease, settings: { 'agent-nodes': '1' } });
   await leaderOf(client, (name) => name !== '').catch(() => undefined);
   await nodes.until('one node of each pool', () => counts(...names, 'new') === '1,1,1,1,1,1', 60_000);
 });

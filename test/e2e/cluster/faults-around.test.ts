@@ -70,14 +70,13 @@ void t.test('pods run while agents, webhook or controllers are absent', async (t
 
   // With `failurePolicy: Fail` pods are refused while the webhook is absent.
   await controller.process.stop();
-  await cluster.make('Secret', `${ownNamespace}/from-elsewhere`, {
+  await cluster.make('Secret', `${ownNamespace}/archwright-webhook-tls`, {
     data: { 'ca.crt': Buffer.from(tls.webhookCa).toString('base64') },
   });
   controller = await faultTest.controller({
     name: 'keeps-webhooks',
     settings: {
       'webhook-configuration': 'archwright',
-      'webhook-tls-secret': 'from-elsewhere',
       'webhooks-file': await writeWebhooksFile(cluster, faultTest.webhook.url),
     },
   });

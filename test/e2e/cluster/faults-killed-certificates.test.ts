@@ -3,6 +3,7 @@
  * at each step of a new authority, and at random. With `failurePolicy: Fail` no pod is refused, each request
  * to the agent is answered, and written objects are always complete.
  */
+import type { Tuning } from './archwright/controller.ts';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
@@ -13,7 +14,6 @@ import {
   startAgent,
   startController,
   startWebhook,
-  type Settings,
   type TlsDirs,
 } from './archwright/archwright.ts';
 import { createPodGroup, maxGateMs, type PodGroup, startLoad } from './faults/pod-group.ts';
@@ -40,11 +40,13 @@ const settledMs = 120_000;
  * A lifetime shorter than that of existing certificates makes them due at once. Renewal has a third of it,
  * with changes of leaders; each step of a new authority waits a twelfth of it.
  */
+const minute = 60_000;
+const day = 24 * 60 * minute;
 const lives = {
-  first: { 'ca-time': '365d', 'certificate-time': '6m' },
-  second: { 'ca-time': '364d', 'certificate-time': '2m' },
-  third: { 'ca-time': '363d', 'certificate-time': '2m' },
-} as const satisfies Record<string, Settings>;
+  first: { certificateMs: 6 * minute, caMs: 365 * day },
+  second: { certificateMs: 2 * minute, caMs: 364 * day },
+  third: { certificateMs: 2 * minute, caMs: 363 * day },
+} as const satisfies Record<string, Tuning>;
 
 const foreign = {
   name: 'foreign.example.com',
@@ -76,7 +78,7 @@ void t.test(
     const killable = createKillableControllers(
       t,
       cluster.directory,
-      ({ name: who = '', settings, env, ...rest }) =>
+      ({ name: who = '', tuning, env, ...rest }) =>
         startController(cluster, {
           ...rest,
           name: who,
@@ -89,9 +91,8 @@ void t.test(
             certificates: 'builtin',
             'webhook-configuration': name,
             'webhooks-file': webhooksFile,
-            ...shortLease,
-            ...settings,
           },
+          tuning: { ...shortLease, ...tuning },
         }),
     );
     const issued = (): Promise<Issued> => readIssued(client, name);
@@ -124,12 +125,12 @@ void t.test(
 
     for (const name of ['prepared', 'authority-issue', 'issue-webhook']) {
       const step = `certificates/${name}`;
-      await killable.kill(step, { settings: lives.first });
+      await killable.kill(step, { tuning: lives.first });
       t.same(namesIn(await checkIssued(step)), [], 'no webhook is configured before it responds');
     }
 
     await killable.kill('webhook-configuration/applied', {
-      settings: lives.first,
+      tuning: lives.first,
       meanwhile: async () => {
         const tls = {
           agent: await mount(t, cluster, 'archwright-agent-tls', 0),
@@ -152,10 +153,10 @@ void t.test(
       { op: 'add', path: '/webhooks/-', value: foreign },
     ];
     await cluster.patch(paths.mutatingWebhookConfigurations(name), { type: 'json', body: edit });
-    await killable.kill('webhook-configuration/applied', { settings: lives.first });
+    await killable.kill('webhook-configuration/applied', { tuning: lives.first });
     const both = namesIn(await checkIssued('webhook-configuration/applied')).toSorted();
     t.same(both, [foreign.name, ...ours], 'a foreign webhook stays until the next step');
-    await killable.kill('webhook-configuration/written', { settings: lives.first });
+    await killable.kill('webhook-configuration/written', { tuning: lives.first });
     t.same(namesIn(await checkIssued('webhook-configuration/written')), ours, 'that step removes it');
     const first = await settled();
 
@@ -166,17 +167,17 @@ void t.test(
       // Before these steps it waits for all components.
       const isSlow = ['certificates/authority-sign', 'certificates/authority-retire'].includes(step);
       const meanwhile = async (who: string): Promise<void> => void ends.push((await podGroup(who)).end());
-      await killable.kill(step, { settings: lives.second, ...(isSlow && { meanwhile }) });
+      await killable.kill(step, { tuning: lives.second, ...(isSlow && { meanwhile }) });
       t.same(namesIn(await checkIssued(step)), ours, 'in force');
     }
-    const finishing = await killable.live('finishing', lives.second);
+    const finishing = await killable.live('finishing', { tuning: lives.second });
     const second = await settled(first);
     await Promise.all(ends);
     await finishing.process.stop();
 
     for (let kill = 0; kill < randomKills; kill += 1) {
       const who = `random-${kill}`;
-      const { process } = await killable.live(who, lives.third);
+      const { process } = await killable.live(who, { tuning: lives.third });
       await leaderOf(client, (now) => now === who);
       const ms = random.below(randomMs);
       await pause(ms);
@@ -184,7 +185,7 @@ void t.test(
       t.comment(`killed ${ms} ms after it led`);
       t.same(namesIn(await checkIssued(who)), ours, 'in force');
     }
-    const last = await killable.live('last', lives.third);
+    const last = await killable.live('last', { tuning: lives.third });
     await settled(second);
     const final = await podGroup('last');
     await final.end();

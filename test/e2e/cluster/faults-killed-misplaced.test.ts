@@ -126,7 +126,7 @@ void t.test(
     await killable.kill('misplaced/evicted', { settings, meanwhile: (name) => podGroup('evicted', name) });
     await pods.until('one is on its way', () => gone.get('stubborn')?.size === 1);
 
-    const last = await killable.live('last', settings);
+    const last = await killable.live('last', { settings });
     await resource((now) => now?.status?.observedGeneration === 2);
     await settledOn(pods, 'web', 'amd64', replicas.web);
     await waitForEvent(events, 'MisplacedPodEvicted', ['Pod', /^web-/], 90_000);

@@ -62,7 +62,7 @@ void t.test(
 
     // A controller that is not killed does all of it.
     await occupy(faultTest, 'first');
-    const first = await killable.live('lives', tainting);
+    const first = await killable.live('lives', { settings: tainting });
     await untilTainted(faultTest, true);
     await faultTest.placesPods({ name: 'calm', count: 40, withUnknown: true });
     await first.process.stop();
@@ -73,12 +73,12 @@ void t.test(
       const settings = isOff ? {} : tainting;
       if (!isOff) await occupy(faultTest, `occupant-${index}`);
       else {
-        const taints = await killable.live('taints', tainting);
+        const taints = await killable.live('taints', { settings: tainting });
         await untilTainted(faultTest, true);
         await taints.process.stop();
       }
       await killable.kill(step, { settings });
-      const next = await killable.live(`next-${index}`, settings);
+      const next = await killable.live(`next-${index}`, { settings });
       await faultTest.leader((name) => name === `next-${index}`);
       await untilTainted(faultTest, !isOff);
       const exposed = [...faultTest.pods.objects.values()].filter(

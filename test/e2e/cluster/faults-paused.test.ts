@@ -26,13 +26,13 @@ void t.test('a leader that was paused writes nothing when it continues, even if 
       .filter(({ objectRef }) => objectRef?.resource !== 'leases');
 
   // So slow that a leader is stopped with most of its writes before it.
-  const slow = { 'kube-requests-per-second': '40', 'kube-requests-burst': '1' };
+  const tuning = { writes: { perSecond: 40, burst: 1 } };
   const controllers = new Map<string, Server>();
   const pauseFile = (name: string): string => join(directory, `pause-${name}`);
   for (const name of ['one', 'other']) {
     // It pauses itself after a write, while many others are decided and wait for their turn.
     const env = { PAUSE_AT: 'gates/opened', PAUSE_FILE: pauseFile(name) };
-    const options = { name, entry: stoppingController, env, settings: slow };
+    const options = { name, entry: stoppingController, env, tuning };
     controllers.set(name, await faultTest.controller(options));
   }
   for (let round = 0; round < rounds; round += 1) {

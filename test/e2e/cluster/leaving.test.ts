@@ -22,10 +22,8 @@ const controllerSettings = {
   certificates: 'builtin',
   'webhook-configuration': 'archwright',
   'taint-architectures': 'arm64',
-  'lease-duration': '6s',
-  'lease-renew-deadline': '4s',
-  'lease-retry-period': '500ms',
 };
+const tuning = { leaseTimes: { leaseDurationMs: leaseMs, renewDeadlineMs: 4000, retryPeriodMs: 500 } };
 
 async function createPod(cluster: Cluster, name: string, dryRun = false): Promise<Pod> {
   const pod = podOf(name, '127.0.0.1:1/nobody/knows:1');
@@ -51,13 +49,13 @@ void t.test('pods are gated only while a controller leads, and clean leaves noth
   await configureWebhook(cluster, { tls, webhook });
   t.equal(isGated(await createPod(cluster, 'probe', true)), false, 'no controller leads yet');
 
-  let first = await startController(cluster, { tls, name: 'first', settings: controllerSettings });
+  let first = await startController(cluster, { tls, name: 'first', tuning, settings: controllerSettings });
   await untilGating(cluster, true, 30_000);
   first.process.signal('SIGKILL');
   const stops = await untilGating(cluster, false, leaseMs + 5000);
   t.comment(`gating ended ${Math.round(stops)} ms after the leader was killed`);
-  first = await startController(cluster, { tls, name: 'again', settings: controllerSettings });
-  await startController(cluster, { tls, name: 'second', settings: controllerSettings });
+  first = await startController(cluster, { tls, name: 'again', tuning, settings: controllerSettings });
+  await startController(cluster, { tls, name: 'second', tuning, settings: controllerSettings });
   await untilGating(cluster, true, 30_000);
 
   const secrets = await cluster.watch<KubeObject>(`/api/v1/namespaces/${ownNamespace}/secrets`);

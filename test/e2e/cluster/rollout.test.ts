@@ -202,7 +202,7 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
       agents,
       ...options,
       env: { HOSTNAME: options.name ?? '', ...options.env },
-      settings: { ...shortLease, ...options.settings },
+      tuning: { ...shortLease, ...options.tuning },
     }),
   );
   let controller = await killable.live('first');

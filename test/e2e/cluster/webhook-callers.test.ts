@@ -86,13 +86,12 @@ t.test('no pod is refused while the path rotates', async (t) => {
   const port = await freePort();
   const controller = await startController(cluster, {
     tls: noTls,
+    tuning: { ...shortLease, pathRotationMs: 60_000 },
     settings: {
-      ...shortLease,
       certificates: 'builtin',
       'webhook-configuration': name,
       'webhooks-file': await writeWebhooksFile(cluster, `https://127.0.0.1:${port}`),
       'webhook-path-secret': pathSecret,
-      'webhook-path-rotation': '1m',
     },
   });
   const tls = { ...noTls, webhook: await mount(t, cluster, 'archwright-webhook-tls', 0) };

@@ -35,7 +35,6 @@ t.test('without settings the defaults apply', async (t) => {
     excludedNamespaces: ['kube-*', 'openshift-*'],
     ifNotPresentCacheTime: 604_800_000,
     pullAlwaysCacheTime: undefined,
-    pullSecretCacheTime: 60_000,
     inlineBudget: 150,
     listen: '127.0.0.1:8443',
     logLevel: 'info',
@@ -114,11 +113,11 @@ t.test('an invalid text is reported once', async (t) => {
   t.same(
     await problemsOf('', undefined, {
       ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: 'yes',
-      ARCHWRIGHT_AGENT_CONCURRENCY: 'x',
+      ARCHWRIGHT_MAX_REQUESTS_PER_REGISTRY: 'x',
     }),
     [
       'ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: tolerateArchitectureTaint must be true or false, not "yes"',
-      'ARCHWRIGHT_AGENT_CONCURRENCY: agentConcurrency must be a whole number, not "x"',
+      'ARCHWRIGHT_MAX_REQUESTS_PER_REGISTRY: maxRequestsPerRegistry must be a whole number, not "x"',
     ],
   );
 });

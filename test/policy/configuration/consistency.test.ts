@@ -76,18 +76,6 @@ t.test('contradictory settings are found, for the part that uses them', async (t
       'webhook',
     ],
     'agents without TLS, controller': [{ agents: ['https://a'] }, 'agents', 'controller'],
-    'a renew deadline after the end of the Lease': [
-      { leaseDuration: 10_000 },
-      'leaseRenewDeadline',
-      'controller',
-    ],
-    'no time for two renewals': [{ leaseRetryPeriod: 9000 }, 'leaseRetryPeriod', 'controller'],
-    'just enough time for two renewals': [
-      { leaseRetryPeriod: 8000, leaseDuration: 10_001 },
-      '',
-      'controller',
-    ],
-    'a Lease that the webhook does not use': [{ leaseDuration: 1000 }, '', 'webhook'],
     'agents without TLS, no part given': [{ agents: ['https://a'] }, ''],
   };
   for (const [name, [values, expected, part]] of Object.entries(cases)) {

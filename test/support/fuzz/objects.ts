@@ -96,7 +96,7 @@ export const objectTargets: readonly FuzzTarget[] = [
         must(isDeepStrictEqual(again, note), 'another note when read again');
       }
       const cluster = { read: <T>() => Promise.resolve({ items: [{ data }, {}] } as T) };
-      const driftOf = await readDrift({ namespace: 'archwright', driftName: 'drift' }, cluster, neverAborted);
+      const driftOf = await readDrift({ namespace: 'archwright', name: 'archwright' }, cluster, neverAborted);
       return [driftOf?.(text), driftOf?.(driftExample.image), ...notes];
     },
     expected: [SyntaxError],

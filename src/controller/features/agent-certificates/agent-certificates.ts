@@ -4,6 +4,7 @@
  * bound to that node (`judge.ts`). The requests hold all state. The API server removes them after an hour
  * (pkg/controller/certificates/cleaner).
  */
+import { ownNames } from '../../../names/own-names.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { RateLimiters } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
@@ -34,8 +35,8 @@ const answers = { perSecond: maxAgentRequests / 3600, burst: maxAgentRequests };
 const maxNodes = 10_000;
 
 export const agentCertificates: Feature = async (leading) => {
-  const { client, namespace, clock, log, caches, signal, configuration } = leading;
-  const { agents, certificates, agentServiceAccount } = configuration();
+  const { client, namespace, clock, log, caches, signal, configuration, agentServiceAccount } = leading;
+  const { agents, certificates } = configuration();
   // Without agents, the chart grants no right to their requests.
   if (agents.length === 0 || certificates !== 'builtin') return;
   const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
@@ -112,10 +113,10 @@ export class AgentCertificates {
   async #sign(request: OpenRequest, { publicKey }: Requested, node: string): Promise<ReconcileResult> {
     const { configuration, serverNow, clock, client, signal, log } = this.#leading;
     const { name } = request;
-    const secret = await this.#secrets.read(configuration().caSecret);
+    const secret = await this.#secrets.read(ownNames(configuration()).caSecret);
     const authorities = readAuthorities(secret?.texts ?? {});
     if (authorities.newest === undefined) return { requeueAfterMs: againMs };
-    const times = timesOf(configuration());
+    const times = timesOf(configuration().certificateTime);
     const time = agreedTimeOf(serverNow(), clock.now(), times);
     const signer = signerOf(authorities, time);
     const life = validity(time, Math.min(mostLifeMs, times.certificateMs), signer.certificate);

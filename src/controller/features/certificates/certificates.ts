@@ -9,6 +9,7 @@
  *
  * The next leader can continue between any two writes. Watches report deleted, damaged or replaced Secrets.
  */
+import { ownNames } from '../../../names/own-names.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
 import type { Feature } from '../../lead/leading.ts';
@@ -33,7 +34,7 @@ export function certificates(times?: Times): Feature {
     if (configuration.certificates !== 'builtin') return;
     const expiry = showExpiry(leading);
     const pauseAfterWrite = createWritePause(clock);
-    const work = new CertificateReconciler(leading, times ?? timesOf(configuration));
+    const work = new CertificateReconciler(leading, times ?? timesOf(configuration.certificateTime));
     const reconciler = createReconciler({
       leading,
       inRounds: true,
@@ -45,7 +46,7 @@ export function certificates(times?: Times): Feature {
       },
     });
     const names = [
-      configuration.caSecret,
+      ownNames(configuration).caSecret,
       ...leafSpecs(configuration, []).map(({ secretName }) => secretName),
     ];
     // Not a cache: keys of Secrets are not kept in memory.

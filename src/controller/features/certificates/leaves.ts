@@ -1,4 +1,5 @@
 /** The certificates that the authority signs, and their faults. */
+import { ownNames } from '../../../names/own-names.ts';
 import { isIP } from 'node:net';
 import { agentServerName } from '../../../fleet/identity.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
@@ -40,7 +41,7 @@ export function leafSpecs(
   webhookNames: readonly string[],
 ): readonly LeafSpec[] {
   const { webhookTlsSecret, agentTlsSecret, webhookClientTlsSecret, controllerClientTlsSecret } =
-    configuration;
+    ownNames(configuration);
   const spec = (name: LeafName, secretName: string, commonName: string, names?: readonly string[]) => {
     const usage = names ? 'server' : 'client';
     return { name, secretName, subject: { commonName, names: names ?? [], usage } } as const;

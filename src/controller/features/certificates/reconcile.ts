@@ -1,7 +1,7 @@
 /** Reads all Secrets and makes the changes of `rotation-plan.ts`, until nothing is left to do. */
+import { ownNames } from '../../../names/own-names.ts';
 import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import { reveal } from '../../../telemetry/secret.ts';
 import type { Leading } from '../../lead/leading.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../state/ca-bundle.ts';
@@ -49,7 +49,8 @@ export class CertificateReconciler {
   readonly #leading: Leading;
   readonly #times: Times;
   /** As at the start: the watches are for these names. */
-  readonly #names: Pick<Configuration, 'caSecret' | 'webhookConfiguration'>;
+  readonly #caSecret: string;
+  readonly #webhookConfiguration: string | undefined;
   readonly #secrets: Secrets;
   readonly #issued: ReturnType<typeof countIssues>;
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
@@ -59,7 +60,9 @@ export class CertificateReconciler {
   constructor(leading: Leading, times: Times) {
     this.#leading = leading;
     this.#times = times;
-    this.#names = leading.configuration();
+    const configuration = leading.configuration();
+    this.#caSecret = ownNames(configuration).caSecret;
+    this.#webhookConfiguration = configuration.webhookConfiguration;
     this.#secrets = new Secrets(leading);
     this.#issued = countIssues(leading);
   }
@@ -77,13 +80,13 @@ export class CertificateReconciler {
       wrote = true;
     }
     const message = 'another writer changes the Secrets of certificates again and again: stop it';
-    throw new KubeError('conflict', this.#names.caSecret, message);
+    throw new KubeError('conflict', this.#caSecret, message);
   }
 
   async #read(): Promise<State> {
     const specs = leafSpecs(this.#leading.configuration(), await this.#webhookNames());
     // In this order, so that no leaf is newer than the authorities that it is compared with.
-    const ca = await this.#secrets.read(this.#names.caSecret);
+    const ca = await this.#secrets.read(this.#caSecret);
     const leaves: Leaf[] = [];
     for (const spec of specs) {
       const secret = await this.#secrets.read(spec.secretName);
@@ -98,12 +101,12 @@ export class CertificateReconciler {
   /** @returns none: they are unknown, and the webhook's certificate is not issued */
   async #webhookNames(): Promise<readonly string[]> {
     const { configuration, log } = this.#leading;
-    const { webhookNames, webhooksFile } = configuration();
-    if (webhookNames.length > 0 || webhooksFile === undefined) return webhookNames;
+    const { webhooksFile } = configuration();
+    if (webhooksFile === undefined) return [];
     const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
       const problem = messageOf(error);
       if (problem !== this.#lastProblem)
-        log.error({ problem }, 'the names of the webhook are not known: set webhookNames or webhooksFile');
+        log.error({ problem }, 'the names of the webhook are not known: webhooksFile cannot be used');
       this.#lastProblem = problem;
       return [];
     });
@@ -117,7 +120,7 @@ export class CertificateReconciler {
 
   async #caBundles(): Promise<Found['caBundles']> {
     const { client, signal, log } = this.#leading;
-    const { webhookConfiguration: name } = this.#names;
+    const name = this.#webhookConfiguration;
     if (name === undefined) return [];
     const path = paths.mutatingWebhookConfigurations(name);
     try {
@@ -157,7 +160,7 @@ export class CertificateReconciler {
 
   async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
     const { log, step } = this.#leading;
-    const { caSecret } = this.#names;
+    const caSecret = this.#caSecret;
     const next: Authorities =
       change.kind === 'issue'
         ? { newest: await issueAuthority(validity(time, time.caMs)), ...change.keep }

@@ -86,8 +86,7 @@ export class CredentialProblems {
 
   /** The agents' pods. Others in the namespace have other service accounts. */
   #agents() {
-    const { namespace, caches, configuration } = this.#leading;
-    const { agentServiceAccount } = configuration();
+    const { namespace, caches, agentServiceAccount } = this.#leading;
     return [...caches.runningPods.values(namespace)]
       .filter(({ serviceAccountName }) => serviceAccountName === agentServiceAccount)
       .filter(isDaemon);

@@ -4,6 +4,7 @@
  * from its name (`tags.ts`). Workloads get events about losses (`events.ts`); gauges and notes have both.
  * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
  */
+import { ownNames } from '../../../names/own-names.ts';
 import { inTurn } from '../../../async/in-turn.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
@@ -54,7 +55,7 @@ export class DriftMonitor {
   constructor(leading: Leading) {
     const { client, namespace, metrics, configuration, serverNow } = leading;
     this.#leading = leading;
-    this.#notes = new DriftNotes({ client, namespace, name: configuration().driftName });
+    this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });
     this.#meters = new DriftMeters(metrics);
     this.#checkedUntil = serverNow();
   }

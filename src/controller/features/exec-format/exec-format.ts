@@ -4,6 +4,7 @@
  * `broken-notes.ts` notes the image for the namespace: decisions avoid the architecture until the note
  * expires. Missing x86-64 levels (`cpu-level.ts`) are noted alike: decisions require the level.
  */
+import { ownNames } from '../../../names/own-names.ts';
 import { backOffMs } from '../../../async/back-off.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
@@ -85,7 +86,7 @@ class ExecFormatMonitor {
   constructor(leading: Leading) {
     const { client, namespace, clock, configuration } = leading;
     this.#leading = leading;
-    this.#notes = new BrokenNotes({ client, namespace, name: configuration().brokenImagesName });
+    this.#notes = new BrokenNotes({ client, namespace, name: ownNames(configuration()).brokenImages });
     this.#events = new PodEvents(leading);
     this.#limiter = createRateLimiter({ ...checks, clock });
     this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);

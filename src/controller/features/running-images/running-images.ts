@@ -48,7 +48,6 @@ class RunningImages {
   }
 
   async reconcile(): Promise<void> {
-    if (!this.#leading.configuration().runningImagesMetric) return;
     this.#show();
     if (this.#round++ % roundsPerLook === 0) {
       await this.#learnFromAgents();

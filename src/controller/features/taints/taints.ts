@@ -10,6 +10,7 @@
  * If an architecture leaves the list, our taints go at once. If the key changes, old taints go when the new
  * one comes or is blocked: new pods tolerate only the new one. All state is in the cluster.
  */
+import { ownNames } from '../../../names/own-names.ts';
 import { architectureOf } from '../../../nodes/classify.ts';
 import { changeEach, changeObject } from '../../../kube/api/change.ts';
 import type { Node, Taint } from '../../../kube/api/objects.ts';
@@ -123,7 +124,7 @@ export class TaintReconciler {
     const { client, namespace, configuration, signal } = this.#leading;
     const of = `${settings.taintKey} ${settings.taintArchitectures.length > 0}`;
     if (this.#keys?.of !== of) {
-      const path = paths.leases(namespace, configuration().leaseName);
+      const path = paths.leases(namespace, ownNames(configuration()).lease);
       this.#keys = { of, keys: await knownKeys(client, path, settings, signal) };
     }
     return this.#keys.keys;

@@ -24,11 +24,14 @@ export class PathSecret {
   readonly #leading: Leading;
   readonly #secrets: Secrets;
   readonly #name: string;
+  readonly #rotationMs: number;
 
-  constructor(leading: Leading, name: string) {
+  /** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
+  constructor(leading: Leading, name: string, rotationMs: number) {
     this.#leading = leading;
     this.#secrets = new Secrets(leading);
     this.#name = name;
+    this.#rotationMs = rotationMs;
   }
 
   /**
@@ -38,11 +41,11 @@ export class PathSecret {
    * @throws KubeError `conflict` if another writer was faster
    */
   async reconcile(actual: readonly Webhook[]): Promise<{ readonly token: string; readonly nextMs: number }> {
-    const { serverNow, configuration, log } = this.#leading;
+    const { serverNow, log } = this.#leading;
     const now = serverNow();
     const found = await this.#secrets.read(this.#name);
     const texts = found?.texts ?? {};
-    const rotationMs = configuration().webhookPathRotation;
+    const rotationMs = this.#rotationMs;
     const inForce = actual.map(({ clientConfig }) => tokenIn(clientConfig));
     const token = tokenOf(texts[current]);
     const ageMs = now - Date.parse(texts[rotated] ?? '');

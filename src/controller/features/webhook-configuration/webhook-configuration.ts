@@ -10,6 +10,7 @@
  *
  * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
  */
+import { ownNames } from '../../../names/own-names.ts';
 import { dirname } from 'node:path';
 import { liveContent } from '../../../files/live.ts';
 import { paths } from '../../../kube/api/paths.ts';
@@ -22,15 +23,18 @@ import { WebhookConfigurationReconciler } from './reconcile.ts';
 import { readWebhooksFile } from '../../state/webhooks-file.ts';
 
 const key = 'webhook-configuration';
+const weekMs = 7 * 86_400_000;
 
 /**
  * Keeps the configuration while this replica leads, if the settings name one.
  * @param pollMs how often the file is read again, whatever its directory reports
+ * @param pathRotationMs age at which the webhook's path is replaced
  */
-export function webhookConfiguration(pollMs?: number): Feature {
+export function webhookConfiguration(pollMs?: number, pathRotationMs = weekMs): Feature {
   return async (leading) => {
     const { client, namespace, clock, log, configuration } = leading;
-    const { webhookConfiguration: name, webhooksFile, webhookTlsSecret, webhookPathSecret } = configuration();
+    const { webhookConfiguration: name, webhooksFile, webhookPathSecret } = configuration();
+    const { webhookTlsSecret } = ownNames(configuration());
     if (name === undefined || webhooksFile === undefined) return;
     const pauseAfterWrite = createWritePause(clock);
     const reconciler = createReconciler({
@@ -57,7 +61,9 @@ export function webhookConfiguration(pollMs?: number): Feature {
     const endpoints = new Endpoints(common);
     const secretPath = paths.secrets(namespace, webhookTlsSecret);
     const pathSecret =
-      webhookPathSecret === undefined ? undefined : new PathSecret(leading, webhookPathSecret);
+      webhookPathSecret === undefined
+        ? undefined
+        : new PathSecret(leading, webhookPathSecret, pathRotationMs);
     const parts = { name, secretPath, file, endpoints, pathSecret };
     const work = new WebhookConfigurationReconciler(leading, parts);
     const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];

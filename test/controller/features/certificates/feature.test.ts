@@ -66,7 +66,7 @@ t.test('clean removes the Secrets, which carry our label', async (t) => {
 t.test('the DNS names of the webhook come from the webhooks file', async (t) => {
   const world = await createWorld(t);
   const file = join(t.testdir(), 'webhooks.yaml');
-  const { end } = start(t, world, { webhookNames: [], webhooksFile: file });
+  const { end } = start(t, world, { webhooksFile: file });
   await world.store.until(
     () => world.texts('controller-client') !== undefined,
     'the other certificates need no names',
@@ -76,7 +76,7 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
   await world.store.until(() => world.log.join('').includes(problem), 'the log line');
   await end();
   writeFileSync(file, 'webhooks: [{ name: a, clientConfig: { service: { namespace: ns, name: hook } } }]');
-  const next = start(t, world, { webhookNames: [], webhooksFile: file });
+  const next = start(t, world, { webhooksFile: file });
   await world.store.until(() => world.texts('webhook') !== undefined, 'now they are known');
   await next.end();
   const { certificate } = readLeaf(world.texts('webhook'));

@@ -1,4 +1,5 @@
 /** A cluster with Secrets, a leader that a test can stop at any step, and clocks that it sets. */
+import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { readAuthorities } from '../../../../src/certificates/authorities.ts';
 import {
@@ -26,7 +27,12 @@ export const namespace = 'archwright';
 /** Lives are much shorter than a day, and long enough for every step of a rotation. */
 export const times: Times = { certificateMs: 105 * minute, caMs: 8 * hour, settleMs: 10 * minute };
 
-export const webhookNames = ['archwright-webhook.archwright.svc', '127.0.0.1'];
+/** The names of the webhook are in it. */
+const webhooksFile = fileURLToPath(new URL('webhooks.yaml', import.meta.url));
+export const webhookNames = [
+  'archwright-webhook.archwright.svc',
+  'archwright-webhook.archwright.svc.cluster.local',
+];
 
 export const secretNames: Readonly<Record<LeafName | 'ca', string>> = {
   ca: 'archwright-ca',
@@ -62,7 +68,7 @@ export async function createWorld(t: Test) {
   function leading(
     options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
   ): Leading {
-    const configuration = { ...defaultConfiguration(), namespace, webhookNames, ...options.configuration };
+    const configuration = { ...defaultConfiguration(), namespace, webhooksFile, ...options.configuration };
     const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 600_000));
     return {
       namespace,

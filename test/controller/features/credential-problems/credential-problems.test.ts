@@ -64,7 +64,7 @@ t.test('missing and unusable files of an agent are reported', async (t) => {
   t.teardown(() => fleet.close());
   await fleet.grouped(neverAborted);
 
-  const test = await startLeading(t, { configuration: { agentServiceAccount }, fleet });
+  const test = await startLeading(t, { fleet });
   putPod(test, 'worker-1');
   await test.settled();
   const ended = credentialProblems(test.leading);
@@ -94,7 +94,7 @@ async function scripted(t: Test) {
   const clock = createFakeClock();
   const byNode = new Map<string, readonly SourceProblem[]>();
   const fleet = { credentialProblems: () => byNode } as unknown as Fleet;
-  const test = await startLeading(t, { configuration: { agentServiceAccount }, fleet, clock });
+  const test = await startLeading(t, { fleet, clock });
   const problems = new CredentialProblems(test.leading);
   return { ...test, test, clock, byNode, problems };
 }

@@ -1,4 +1,5 @@
 /** The order of tolerations and taints, what is never changed, and what is removed again. */
+import { ownNames } from '../../../../src/names/own-names.ts';
 import t from 'tap';
 import { taints } from '../../../../src/controller/features/taints/taints.ts';
 import type { NodeSelectorRequirement } from '../../../../src/kube/api/objects.ts';
@@ -333,7 +334,7 @@ t.test('taints are removed on demand; another key replaces the old one in one pa
 
 t.test('after a second change of the key, the Lease says which taints are ours', async (t) => {
   const world = await startWorld(t, { configuration: { taintKey: 'example.com/first' } });
-  const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leading.namespace}/leases/${world.leading.configuration().leaseName}`;
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leading.namespace}/leases/${ownNames(world.leading.configuration()).lease}`;
   world.store.put(lease, { metadata: { name: 'lease' } });
   await world.reconcilePods();
   t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);

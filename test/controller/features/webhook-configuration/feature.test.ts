@@ -179,6 +179,8 @@ t.test('if the Service may not be read, the port has its usual name', async (t) 
 t.test('without a configuration name or a file, it ends at once', async (t) => {
   const world = await createWorld(t);
   await webhookConfiguration()(world.leading());
-  await webhookConfiguration()(world.leading({ configuration: { webhookConfiguration: name } }));
+  await webhookConfiguration()(
+    world.leading({ configuration: { webhookConfiguration: name, webhooksFile: undefined } }),
+  );
   t.equal(world.store.requests.length, 0);
 });

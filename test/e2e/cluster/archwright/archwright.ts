@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { createCa, issueTls } from '../../../support/certificates.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import type { Cluster } from '../harness.ts';
+import type { Tuning } from './controller.ts';
 import { freePorts } from '../control-plane/ports.ts';
 import { ready, startProcess, type Running } from '../control-plane/processes.ts';
 
@@ -45,10 +46,15 @@ export interface StartOptions {
   readonly mayEnd?: boolean;
 }
 
+export interface ControllerOptions extends WithAgents {
+  readonly tuning?: Tuning;
+}
+
 export interface WithAgents extends StartOptions {
   readonly agents?: readonly Pick<Server, 'url'>[];
 }
 
+const controllerEntry = fileURLToPath(new URL('controller.ts', import.meta.url));
 const programEntry = fileURLToPath(new URL('../../../../cmd/archwright.ts', import.meta.url));
 
 export async function prepareArchwright(cluster: Cluster): Promise<TlsDirs> {
@@ -90,13 +96,20 @@ export async function startWebhook(cluster: Cluster, options: WithAgents): Promi
 }
 
 /** Resolves when it answers, which may be before it leads. */
-export async function startController(cluster: Cluster, options: WithAgents): Promise<Server> {
-  return start(cluster, 'controller', options, {
-    namespace: ownNamespace,
-    certificates: 'external',
-    ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller', options.apiServer)),
-    ...agentSettings(options.agents, options.tls.controllerClient),
-  });
+export async function startController(cluster: Cluster, options: ControllerOptions): Promise<Server> {
+  const { tuning, entry = tuning && controllerEntry } = options;
+  const env = { ...options.env, ...(tuning && { TUNING: JSON.stringify(tuning) }) };
+  return start(
+    cluster,
+    'controller',
+    { ...options, env, ...(entry && { entry }) },
+    {
+      namespace: ownNamespace,
+      certificates: 'external',
+      ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller', options.apiServer)),
+      ...agentSettings(options.agents, options.tls.controllerClient),
+    },
+  );
 }
 
 export async function runArchwright(

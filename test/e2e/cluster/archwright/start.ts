@@ -13,14 +13,13 @@ import {
   type TlsDirs,
 } from './archwright.ts';
 import type { Cluster } from '../harness.ts';
+import type { Tuning } from './controller.ts';
 import { startImages, type Images } from './images.ts';
 import { waitFor } from '../control-plane/watch.ts';
 
 /** With them a new leader is there within seconds. */
-export const shortLease: Settings = {
-  'lease-duration': '3s',
-  'lease-renew-deadline': '2s',
-  'lease-retry-period': '300ms',
+export const shortLease: Tuning = {
+  leaseTimes: { leaseDurationMs: 3000, renewDeadlineMs: 2000, retryPeriodMs: 300 },
 };
 
 export interface AdmissionOptions {

@@ -107,9 +107,9 @@ export async function install(t: Test) {
   const controller = await startController(cluster, {
     tls,
     agents: [agent],
+    tuning: shortLease,
     settings: {
       ...common,
-      ...shortLease,
       kubeconfig: await accountOf('controller'),
       'max-gate-duration': `${maxGateMs}ms`,
       'webhook-configuration': 'archwright',

@@ -5,8 +5,8 @@ import {
   runArchwright,
   startController,
   type Server,
+  type ControllerOptions,
   type Settings,
-  type StartOptions,
 } from '../archwright/archwright.ts';
 import { startCluster, type ClusterOptions } from '../harness.ts';
 import { startImages } from '../archwright/images.ts';
@@ -54,14 +54,15 @@ export async function startFaultTest(
     tls,
     agent: agents[0],
     webhook,
-    controller: (more: Omit<StartOptions, 'tls'> = {}): Promise<Server> => {
-      const { settings, name = 'archwright-controller', env, ...rest } = more;
+    controller: (more: Omit<ControllerOptions, 'tls'> = {}): Promise<Server> => {
+      const { settings, tuning, name = 'archwright-controller', env, ...rest } = more;
       return startController(cluster, {
         tls,
         agents,
         name,
         env: { HOSTNAME: name, ...env },
-        settings: { ...common, ...shortLease, 'max-gate-duration': `${maxGateMs}ms`, ...settings },
+        tuning: { ...shortLease, ...tuning },
+        settings: { ...common, 'max-gate-duration': `${maxGateMs}ms`, ...settings },
         ...rest,
       });
     },

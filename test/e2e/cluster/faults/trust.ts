@@ -1,4 +1,5 @@
 /** Issued objects and the invariants after each kill: Secrets are complete, components trust each other. */
+import { ownNames } from '../../../../src/names/own-names.ts';
 import {
   readAuthorities,
   trusted,
@@ -51,7 +52,7 @@ export async function readIssued(client: KubeClient, webhookConfiguration: strin
   return {
     leaves,
     webhooks: found?.webhooks ?? [],
-    authorities: readAuthorities((await texts(configuration.caSecret)) ?? {}),
+    authorities: readAuthorities((await texts(ownNames(configuration).caSecret)) ?? {}),
   };
 }
 

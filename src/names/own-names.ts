@@ -1,0 +1,18 @@
+/** Names of the objects that archwright keeps in its own namespace. The chart's roles have the same names. */
+
+/** @param name the setting `name`: the chart's full name */
+export function ownNames({ name }: { readonly name: string }) {
+  return {
+    lease: `${name}-controller`,
+    brokenImages: `${name}-broken-images`,
+    drift: `${name}-drift`,
+    report: `${name}-report`,
+    /** The CA and its key, only for the controller. */
+    caSecret: `${name}-ca`,
+    webhookTlsSecret: `${name}-webhook-tls`,
+    agentTlsSecret: `${name}-agent-tls`,
+    /** Client certificates for agents. */
+    webhookClientTlsSecret: `${name}-webhook-client-tls`,
+    controllerClientTlsSecret: `${name}-controller-client-tls`,
+  } as const;
+}

@@ -1,0 +1,75 @@
+/**
+ * `archwright controller` with other times and rates, and a hook between the steps of its operations: it
+ * records the name of each step, and kills or pauses itself at one of them.
+ *
+ *   TUNING       JSON (`Tuning`)
+ *   KILL_AT      name of a step
+ *   PAUSE_AT     name of a step, at which it pauses if PAUSE_FILE exists
+ *   PAUSE_FILE   it removes this file first
+ *   STEPS_FILE   file for the names of steps
+ */
+import { appendFileSync, existsSync, rmSync } from 'node:fs';
+import { main } from '../../../../cmd/program/main.ts';
+import { onStopSignal } from '../../../../cmd/program/signals.ts';
+import { runWith, subcommand, type Hooks } from '../../../../cmd/controller.ts';
+import { features } from '../../../../src/controller/features.ts';
+import { certificates } from '../../../../src/controller/features/certificates/certificates.ts';
+import { timesOf } from '../../../../src/certificates/clock-agreement.ts';
+import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
+
+/** What no setting changes. Milliseconds. */
+export interface Tuning extends Pick<Hooks, 'leaseTimes' | 'writes'> {
+  readonly certificateMs?: number;
+  readonly caMs?: number;
+  readonly pathRotationMs?: number;
+}
+
+const tuning = JSON.parse(process.env['TUNING'] ?? '{}') as Tuning;
+const { certificateMs, caMs, pathRotationMs, leaseTimes, writes } = tuning;
+const hooks: Hooks = {
+  step,
+  ...(leaseTimes && { leaseTimes }),
+  ...(writes && { writes }),
+  features: {
+    ...features,
+    ...(certificateMs !== undefined && { certificates: certificates(timesOf(certificateMs, caMs)) }),
+    ...(pathRotationMs !== undefined && {
+      'webhook-configuration': webhookConfiguration(undefined, pathRotationMs),
+    }),
+  },
+};
+
+const killAt = process.env['KILL_AT'];
+const pauseAt = process.env['PAUSE_AT'];
+const pauseFile = process.env['PAUSE_FILE'];
+const stepsFile = process.env['STEPS_FILE'];
+
+function step(name: string): void {
+  if (stepsFile !== undefined) appendFileSync(stepsFile, `${name}\n`);
+  if (name === killAt) process.kill(process.pid, 'SIGKILL');
+  if (name === pauseAt && pauseFile !== undefined && existsSync(pauseFile)) {
+    rmSync(pauseFile);
+    process.kill(process.pid, 'SIGSTOP');
+  }
+}
+
+const run: typeof subcommand.run = (invocation) => runWith(invocation, hooks);
+
+const code = await main(process.argv.slice(2), {
+  io: {
+    env: process.env,
+    stdin: process.stdin,
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+  },
+  stop: onStopSignal(),
+  subcommands: {
+    controller: {
+      summary: 'the controller with hooks',
+      load: async () => ({
+        subcommand: { ...subcommand, run },
+      }),
+    },
+  },
+});
+process.exit(code);
