@@ -1,137 +1,208 @@
 /**
- * Lookups through random fleets beside a reference model: the answer, which agents are asked in which order, and
- * that it ends in time.
+ * Lookups through random fleets of real servers beside a reference model: the answer, which agents get a request
+ * in which order, at most eight, pull secrets on chosen nodes only, and an end in time.
  */
-import { Readable } from 'node:stream';
 import * as fc from 'fast-check';
 import t from 'tap';
-import { AgentError, type AgentConnection } from '../../src/fleet/connection.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import { Ranking } from '../../src/fleet/rank.ts';
+import type { AgentConnection } from '../../src/fleet/connection.ts';
 import type { FactsErrorCode } from '../../src/images/facts/facts.ts';
-import type { Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { silentLog } from '../support/captured.ts';
 import { sized } from '../support/exhaustive.ts';
-import { factsOf, failureOf, requestFor } from '../support/facts.ts';
+import { digestOf, factsOf, failureOf, requestFor } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+import { cut, denied, responding, type Answer } from './fleet-setup.ts';
+import { connect, createPki, startScripted, type Script, type ScriptedAgent } from './support.ts';
 
 const timeoutMs = 14_000;
-const image = 'registry.example/team/app:1';
+const image = `registry.example/team/app@${digestOf('app')}`;
+const lie = 's390x';
 
-/** Facts, an error of the image, or how the agent fails. `slow`: it begins to answer, and never ends. */
-type Behavior = 'facts' | FactsErrorCode | 'lost' | 'silent' | 'slow';
-const behaviors: readonly Behavior[] = [
-  'facts',
+/** Answers of an agent that tell nothing of the image. */
+const failures = {
+  lost: cut,
+  refused: (_, response) => void response.writeHead(403).end(),
+  overloaded: (_, response) => void response.writeHead(503).end(),
+  rejected: (_, response) => void response.writeHead(400).end(),
+  huge: (_, response) => void response.end('x'.repeat(300_000)),
+  'no JSON': (_, response) => void response.end('<html>'),
+  'another image': () => ({ results: [factsOf('registry.example/team/other:1')] }),
+  'another digest': () => ({ results: [factsOf(image, { digest: digestOf('other') })] }),
+  'no platform': () => ({ results: [factsOf(image, { platforms: [{ os: '', architecture: lie }] })] }),
+} satisfies Record<string, Answer>;
+const codes = [
   'not-found',
   'too-large',
   'unauthorized',
   'forbidden',
   'unavailable',
   'timeout',
-  'lost',
-  'silent',
-  'slow',
+] as const satisfies readonly FactsErrorCode[];
+
+/** `hangs`: it begins to answer, and never ends. `dead`: its port is closed. */
+type Behavior = 'facts' | (typeof codes)[number] | keyof typeof failures | 'hangs' | 'dead';
+const behaviors: readonly Behavior[] = [
+  'facts',
+  ...codes,
+  ...(Object.keys(failures) as (keyof typeof failures)[]),
+  'hangs',
+  'hangs',
+  'dead',
 ];
 
 interface ModelAgent {
-  readonly url: string;
+  readonly name: string;
   readonly group: string;
   readonly behavior: Behavior;
+  /** Whether its node may receive pull secrets. */
+  readonly isTrusted: boolean;
 }
 
-/** The error code of the answer, `facts` if it has none; and the agents that are asked. */
-function expected(ranked: readonly ModelAgent[]): { code: string; asked: string[]; tookMs: number } {
-  const groups = [...Map.groupBy(ranked, ({ group }) => group).values()].map((agents) => agents.slice(0, 2));
+interface Result {
+  /** The error code of the answer, `facts` if it has none. */
+  readonly code: string;
+  /** Names of agents, in the order of requests. */
+  readonly asked: readonly string[];
+  readonly tookMs: number;
+}
+
+/** @param ranked agents that answer `/v1/info`, in the order of lookups */
+function expected(ranked: readonly ModelAgent[], hasSecrets: boolean): Result {
+  const allowed = ranked.filter(({ isTrusted }) => isTrusted || !hasSecrets);
+  const order = [...new Set(ranked.map(({ group }) => group))];
+  const groups = order
+    .map((name) => allowed.filter(({ group }) => group === name).slice(0, 2))
+    .filter((agents) => agents.length > 0);
   const asked: string[] = [];
   let tookMs = 0;
   let answer: string | undefined;
   for (const [index, agents] of groups.entries()) {
-    for (const [place, { url, behavior }] of agents.entries()) {
+    for (const [place, { name, behavior }] of agents.entries()) {
       const leftMs = timeoutMs - tookMs;
       if (asked.length === 8 || (asked.length > 0 && leftMs < 300)) break;
-      asked.push(url);
+      asked.push(name);
       const isLast = index === groups.length - 1 && place === agents.length - 1;
-      const limitMs = isLast ? leftMs : leftMs / 2;
-      if (behavior === 'lost') continue;
-      if (behavior === 'silent') tookMs += Math.min(3000, limitMs);
-      else if (behavior === 'slow') tookMs += limitMs;
+      if (behavior === 'hangs') tookMs += isLast ? leftMs : leftMs / 2;
       else if (behavior === 'timeout') answer ??= behavior;
       else if (behavior === 'unauthorized' || behavior === 'forbidden' || behavior === 'unavailable') {
         const isBetter = answer === undefined || answer === 'timeout';
         if (isBetter || (answer === 'unavailable' && behavior !== 'unavailable')) answer = behavior;
         break;
-      } else return { code: behavior, asked, tookMs };
+      } else if (!(behavior in failures)) return { code: behavior, asked, tookMs };
     }
   }
+  if (allowed.length < ranked.length && asked.length === 0) answer = 'forbidden';
   return { code: answer ?? (timeoutMs - tookMs < 300 ? 'timeout' : 'unavailable'), asked, tookMs };
 }
 
-/** Agents in this process, so that thousands of fleets take seconds. */
-function connectionTo(agents: readonly ModelAgent[], asked: string[], clock: Clock): AgentConnection {
-  const agentAt = (url: string) => agents.find((agent) => agent.url === url);
-  return {
-    json: async (url, path, { signal }) => {
-      if (path === '/v1/info') return { credentialFingerprint: agentAt(url)?.group };
-      asked.push(url);
-      const behavior = agentAt(url)?.behavior ?? 'lost';
-      const late = () => Promise.reject(new AgentError('timeout', url, 'aborted'));
-      if (behavior === 'lost') throw new AgentError('lost', url, 'lost');
-      if (behavior === 'slow') await clock.sleep(1e9, signal).catch(late);
-      if (behavior === 'silent') {
-        await clock.sleep(3000, signal).catch(late);
-        throw new AgentError('unreachable', url, 'silent');
-      }
-      return behavior === 'facts' ? factsOf(image) : failureOf(image, behavior as FactsErrorCode);
-    },
-    lines: () => Readable.from([]),
-    close: () => Promise.resolve(),
-  };
+/** Servers that take another behavior in each run. */
+interface Servers {
+  readonly agents: readonly ScriptedAgent[];
+  readonly stopped: readonly ScriptedAgent[];
+  readonly connection: AgentConnection;
 }
 
-async function check(given: readonly (readonly [group: string, behavior: Behavior])[]): Promise<void> {
-  const agents = given.map(([group, behavior], index) => ({
-    url: `https://a${index}:9443`,
-    group,
-    behavior,
-  }));
+async function lookUp(
+  { agents, stopped, connection }: Servers,
+  given: readonly ModelAgent[],
+  credentials: readonly string[],
+) {
   const clock = createFakeClock();
   const asked: string[] = [];
+  const trusted = new Set(given.filter(({ isTrusted }) => isTrusted).map(({ name }) => name));
+  const addresses = given.map(({ name, group, behavior }, index) => {
+    const agent = (behavior === 'dead' ? stopped : agents)[index];
+    if (!agent) throw new Error('too few servers');
+    const facts = answerOf(behavior);
+    const script: Script = {
+      fingerprint: group,
+      facts: (body, ...rest) => {
+        asked.push(name);
+        if ((body.auths !== undefined) !== credentials.length > 0) throw new Error('other credentials');
+        // Only agents that hang let time pass.
+        if (behavior === 'hangs') void clock.advance(body.deadlineMs + 100);
+        return facts(body, ...rest);
+      },
+    };
+    Object.assign(agent.script, script);
+    return { url: agent.url, node: name };
+  });
   const fleet = createFleet({
-    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {} },
-    connection: connectionTo(agents, asked, clock),
+    discovery: { current: () => addresses, ready: () => Promise.resolve(), onChange: () => {} },
+    connection,
     clock,
     log: silentLog,
     metrics: createMetrics(),
     lookupTimeoutMs: timeoutMs,
+    pullSecretNodes: {
+      selector: 'trusted',
+      has: (node) => trusted.has(node),
+      ready: () => Promise.resolve(),
+    },
   });
   try {
     await fleet.grouped(neverAborted);
-    const request = requestFor(image);
-    const ranked = new Ranking(agents).order(request.reference.repository);
-    const byUrl = new Map(agents.map((agent) => [agent.url, agent]));
-    const model = expected(ranked.flatMap(({ url }) => byUrl.get(url) ?? []));
-    const found: { code?: string } = {};
     const started = clock.monotonic();
-    const looking = fleet.lookup(request, { signal: neverAborted }).then(({ error }) => {
-      found.code = error?.code ?? 'facts';
-      return clock.monotonic() - started;
-    });
-    for (let ms = 0; ms <= timeoutMs && found.code === undefined; ms += 50) await clock.advance(50);
-    const tookMs = await looking;
-    const is = JSON.stringify({ code: found.code, asked });
-    const wanted = JSON.stringify({ code: model.code, asked: model.asked });
-    if (is !== wanted) throw new Error(`${is} instead of ${wanted}`);
-    if (tookMs > timeoutMs) throw new Error(`took ${tookMs} ms`);
+    const facts = await fleet.lookup(requestFor(image, { credentials }), { signal: neverAborted });
+    return {
+      facts,
+      result: { code: facts.error?.code ?? 'facts', asked, tookMs: clock.monotonic() - started },
+    };
   } finally {
     fleet.close();
   }
 }
 
-t.test('property: a lookup asks the agents that the model asks, and answers in time', async () => {
-  const agent = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd', 'e'), fc.constantFrom(...behaviors));
-  await fc.assert(fc.asyncProperty(fc.array(agent, { minLength: 1, maxLength: 14 }), check), {
-    numRuns: sized(200, 5000),
-  });
-});
+function answerOf(behavior: Behavior): Answer {
+  if (behavior === 'facts' || behavior === 'dead') return () => ({ results: [factsOf(image)] });
+  if (behavior === 'hangs') return responding;
+  return behavior in failures
+    ? failures[behavior as keyof typeof failures]
+    : denied(behavior as FactsErrorCode);
+}
+
+t.test(
+  'property: a lookup asks the agents that the model asks, and answers as the model in time',
+  async (t) => {
+    const pki = await createPki(t);
+    const start = () => Promise.all(Array.from({ length: 12 }, () => startScripted(t, pki)));
+    const servers = { agents: await start(), stopped: await start(), connection: await connect(t, pki) };
+    await Promise.all(servers.stopped.map((agent) => agent.stop()));
+
+    const named = (agents: readonly Omit<ModelAgent, 'name'>[]): readonly ModelAgent[] =>
+      agents.map((agent, index) => ({ ...agent, name: `node-${index}` }));
+    // Who is asked first among all, then among the others, and so on.
+    const rank: string[] = [];
+    const good = { group: 'a', behavior: 'facts', isTrusted: true } as const;
+    for (let rest = named(Array.from({ length: 12 }, () => good)); rest.length > 0;) {
+      const [owner = ''] = (await lookUp(servers, rest, [])).result.asked;
+      rank.push(owner);
+      rest = rest.filter(({ name }) => name !== owner);
+    }
+    t.equal(new Set(rank).size, 12);
+
+    const agent = fc.record({
+      group: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+      behavior: fc.constantFrom(...behaviors),
+      isTrusted: fc.boolean(),
+    });
+    const fleets = fc.array(agent, { minLength: 1, maxLength: 12, size: 'max' }).map(named);
+    await fc.assert(
+      fc.asyncProperty(fleets, fc.constantFrom([], [], ['x']), async (given, credentials) => {
+        const ranked = rank.flatMap(
+          (name) => given.find((each) => each.name === name && each.behavior !== 'dead') ?? [],
+        );
+        const model = expected(ranked, credentials.length > 0);
+        const { facts, result } = await lookUp(servers, given, credentials);
+        const [is, wanted] = [result, model].map((value) => JSON.stringify(value));
+        if (is !== wanted) throw new Error(`${is} instead of ${wanted}`);
+        const right = model.code === 'facts' ? factsOf(image) : failureOf(image, 'timeout');
+        if (facts.digest !== right.digest || facts.platforms.length !== right.platforms.length)
+          throw new Error('other facts');
+      }),
+      { numRuns: sized(200, 3000) },
+    );
+  },
+);
