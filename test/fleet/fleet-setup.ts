@@ -1,14 +1,21 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
+import { Readable } from 'node:stream';
 import { staticDiscovery, type AgentAddress } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import { Ranking } from '../../src/fleet/rank.ts';
 import type { FactsErrorCode, ImageRequest } from '../../src/images/facts/facts.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { seriesOf, readableLog } from '../support/captured.ts';
-import { failureOf, requestFor } from '../support/facts.ts';
-import { connect, createPki, startScripted, type Script, type ScriptedAgent } from './support.ts';
+import { readableLog, seriesOf, silentLog } from '../support/captured.ts';
+import { factsOf, failureOf, requestFor } from '../support/facts.ts';
+import {
+  connect,
+  createPki,
+  startScripted,
+  type FactsRequest,
+  type Script,
+  type ScriptedAgent,
+} from './support.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
@@ -22,18 +29,46 @@ export interface SetupOptions {
   readonly silenceMs?: number;
 }
 
+/** URLs of the agents that a fleet asks for these images, in their order. All agents answer, in this process. */
+export async function ownersOf(images: readonly string[], agents: readonly AgentAddress[]) {
+  const asked: string[] = [];
+  const fleet = createFleet({
+    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {} },
+    connection: {
+      json: (url, path, { body }) => {
+        if (path === '/v1/info') return Promise.resolve({ credentialFingerprint: 'same' });
+        asked.push(url);
+        return Promise.resolve(factsOf((body as FactsRequest).images[0]?.image ?? ''));
+      },
+      lines: () => Readable.from([]),
+      close: () => Promise.resolve(),
+    },
+    clock: createFakeClock(),
+    log: silentLog,
+    metrics: createMetrics(),
+  });
+  await fleet.grouped(neverAborted);
+  for (const one of images) await fleet.lookup(requestFor(one), { signal: neverAborted });
+  fleet.close();
+  return asked;
+}
+
+/** Agents in the order in which a lookup asks them: the owner, its successor if it left, and so on. */
+export async function orderOf<Agent extends AgentAddress>(one: string, agents: readonly Agent[]) {
+  const order: Agent[] = [];
+  for (let rest = agents; rest.length > 0; rest = rest.filter((agent) => !order.includes(agent))) {
+    const [owner] = await ownersOf([one], rest);
+    order.push(...rest.filter(({ url }) => url === owner));
+  }
+  return order;
+}
+
 /** A fleet with one agent per script, in the order in which a lookup of `image` tries them. */
 export async function setup(t: Test, scripts: readonly Script[], options: SetupOptions = {}) {
   const pki = await createPki(t);
   const started = await Promise.all(scripts.map(() => startScripted(t, pki)));
-  const ranking = new Ranking(started.map(({ url }): AgentAddress => ({ url })));
-  const order = ranking.order(requestFor(image).reference.repository);
-  const agents = order.map(({ url }, index) => {
-    const agent = started.find((candidate) => candidate.url === url);
-    if (!agent) throw new Error('no such agent');
-    Object.assign(agent.script, scripts[index]);
-    return agent;
-  });
+  const agents = await orderOf(image, started);
+  for (const [index, agent] of agents.entries()) Object.assign(agent.script, scripts[index]);
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const { clock = createFakeClock(), silenceMs = 20_000, ...more } = options;

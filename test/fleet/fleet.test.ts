@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
 import { connect, createAgentList, createPki, startScripted, type ScriptedAgent } from './support.ts';
-import { cut, denied, image, setup, type Answer } from './fleet-setup.ts';
+import { cut, image, setup, type Answer } from './fleet-setup.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { readableLog } from '../support/captured.ts';
 
@@ -24,23 +24,6 @@ t.test('a lookup goes to the owner of the repository only', async (t) => {
   t.equal(await metric('archwright_fleet_agents{state="ready"}'), 3);
   t.equal(await metric('archwright_fleet_credential_groups'), 1);
   t.equal(await metric('archwright_fleet_answer_duration_seconds_count'), 1);
-});
-
-t.test('a denied lookup goes to one agent of each other credential group', async (t) => {
-  for (const code of ['unauthorized', 'forbidden', 'unavailable'] as const) {
-    const { lookup, requestCounts, metric } = await setup(t, [
-      { facts: denied(code), fingerprint: 'one' },
-      { facts: denied(code), fingerprint: 'one' },
-      { facts: denied(code), fingerprint: 'two' },
-      { facts: denied(code), fingerprint: 'two' },
-      { fingerprint: 'three' },
-    ]);
-    t.strictSame(await lookup(), factsOf(image), code);
-    t.strictSame(requestCounts(), [1, 0, 1, 0, 1], code);
-    t.equal(await metric('archwright_fleet_passed_on_total'), 2);
-    t.equal(await metric('archwright_fleet_credential_groups'), 3);
-    t.equal(await metric('archwright_fleet_agents{state="ready"}'), 5, 'a denial is no fault of the agent');
-  }
 });
 
 t.test('without agents, a lookup fails with a hint', async (t) => {

@@ -3,12 +3,11 @@ import t, { type Test } from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
 import { staticDiscovery } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import { Ranking } from '../../src/fleet/rank.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { parseReference } from '../../src/images/references/reference.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
+import { ownersOf } from './fleet-setup.ts';
 import { connect, createPki, startScripted, type ScriptedAgent } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { silentLog } from '../support/captured.ts';
@@ -38,8 +37,8 @@ async function start(t: Test, script: ScriptedAgent['script']) {
     warmed.push(facts);
     cache.learn(facts);
   }, neverAborted);
-  const ranking = new Ranking(agents.map(({ url }) => ({ url })));
-  const owns = (image: string): boolean => ranking.owner(parseReference(image).repository)?.url === rogue.url;
+  const owners = await ownersOf(images, agents);
+  const owns = (image: string): boolean => owners[images.indexOf(image)] === rogue.url;
   return {
     rogue,
     cache,

@@ -134,6 +134,15 @@ t.test('an agent that says when to retry is obeyed, within 15 minutes', async (t
   }
 });
 
+t.test('facts of a tag do not answer for the same digest in another repository', async (t) => {
+  const { cache } = await benchWith(nginx);
+  for (const [name, isKnown] of [
+    ['nginx', true],
+    ['team/nginx', false],
+  ] as const)
+    t.equal(cache.peek(requestFor(`${name}@${digestOf('nginx:1.25')}`)) !== undefined, isKnown, name);
+});
+
 t.test('learned facts that cannot be shared, or are not of the image, are ignored', async (t) => {
   const { cache, source } = bench();
   const memory = { source: 'memory' } as const;

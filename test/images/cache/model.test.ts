@@ -24,7 +24,7 @@ import { clockOfFacts, day, minute } from '../support.ts';
 
 const tags = ['docker.io/library/a:1', 'corp.example/c:1'] as const;
 const digestsOf = (tag: string): string[] => [0, 1, 2].map((version) => digestOf(`${tag} ${version}`));
-const images = [...tags, `docker.io/library/a@${digestsOf(tags[0])[0] ?? ''}`];
+const images = [...tags, `docker.io/library/a@${digestsOf(tags[0])[0]}`];
 const spellings: Readonly<Record<string, string>> = { [tags[0]]: 'a:1' };
 const refreshMs = 15 * minute;
 const timeoutMs = 15_000;
@@ -278,47 +278,34 @@ const anyAnswer = fc.record({
 });
 
 /** Two callers at the same time share a lookup, and each may lose patience before it ends. */
-const get = fc.record({
-  kind: fc.constant('get' as const),
-  request: anyRequest,
-  callers: fc.constantFrom(1, 2),
-  patienceMs: fc.constantFrom(60_000, 60_000, 1000),
-});
-const read = fc.record({
-  kind: fc.constant('read' as const),
-  how: fc.constantFrom('peek' as const, 'lastKnown' as const),
-  request: anyRequest,
-});
-const answer = fc.record({
-  kind: fc.constant('answer' as const),
-  image: fc.constantFrom(...images),
-  answer: anyAnswer,
-});
-const pass = fc.record({
-  kind: fc.constant('pass' as const),
-  ms: fc.constantFrom(1, 600, 3000, 29_999, 31_000, 16 * minute, 8 * day),
-});
+const get = { callers: fc.constantFrom(1, 2), patienceMs: fc.constantFrom(60_000, 60_000, 1000) };
+const read = { how: fc.constantFrom('peek' as const, 'lastKnown' as const) };
+const answer = { image: fc.constantFrom(...images), answer: anyAnswer };
+const pass = { ms: fc.constantFrom(1, 600, 600, 3000, 29_990, 31_000, 16 * minute, 8 * day) };
 /** Shared facts of a tag from elsewhere, or that it drifted. */
-const tell = fc.record({
-  kind: fc.constant('tell' as const),
+const tell = {
   isDrift: fc.boolean(),
   image: fc.constantFrom(...tags),
   version: fc.nat(2),
   agoMs: fc.constantFrom(0, 2000, 20 * minute),
-});
-const restart = fc.record({ kind: fc.constant('restart' as const) });
+};
+const kind = <Kind extends string>(name: Kind) => ({ kind: fc.constant(name) });
 
-const steps = fc.array(
-  fc.oneof(
-    { weight: 6, arbitrary: get },
-    { weight: 2, arbitrary: read },
-    { weight: 3, arbitrary: answer },
-    { weight: 4, arbitrary: pass },
-    { weight: 2, arbitrary: tell },
-    { weight: 1, arbitrary: restart },
-  ),
-  { minLength: 20, maxLength: 60, size: 'max' },
-);
+/** A few requests in each walk, so that their lookups meet. */
+const steps = fc.array(anyRequest, { minLength: 1, maxLength: 6 }).chain((requests) => {
+  const request = { request: fc.constantFrom(...requests) };
+  return fc.array(
+    fc.oneof(
+      { weight: 6, arbitrary: fc.record({ ...kind('get'), ...request, ...get }) },
+      { weight: 2, arbitrary: fc.record({ ...kind('read'), ...request, ...read }) },
+      { weight: 3, arbitrary: fc.record({ ...kind('answer'), ...answer }) },
+      { weight: 4, arbitrary: fc.record({ ...kind('pass'), ...pass }) },
+      { weight: 2, arbitrary: fc.record({ ...kind('tell'), ...tell }) },
+      { weight: 1, arbitrary: fc.record(kind('restart')) },
+    ),
+    { minLength: 20, maxLength: 60, size: 'max' },
+  );
+});
 type Step = typeof steps extends fc.Arbitrary<(infer One)[]> ? One : never;
 
 /** One cache, which restarts with its file, beside the model. */
