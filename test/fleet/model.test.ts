@@ -73,7 +73,7 @@ interface Result {
 }
 
 /** Failures after which an agent gets no further lookup until it answers `/v1/info` again. */
-const faults: readonly Behavior[] = ['lost', 'refused', 'overloaded'];
+const faults: ReadonlySet<Behavior> = new Set<Behavior>(['lost', 'refused', 'overloaded']);
 
 /** @param ranked all agents in the order of lookups @param down names of agents that get none */
 function expected(ranked: readonly ModelAgent[], hasSecrets: boolean, down: readonly string[] = []): Result {
@@ -205,7 +205,7 @@ t.test(
         equal(await lookup(), first);
         if (first.tookMs >= tickMs) return;
         const down = ranked.flatMap(({ name, behavior }) =>
-          first.asked.includes(name) && faults.includes(behavior) ? [name] : [],
+          first.asked.includes(name) && faults.has(behavior) ? [name] : [],
         );
         equal(await lookup(), expected(ranked, credentials.length > 0, down));
       } finally {
