@@ -270,10 +270,12 @@ const anyAnswer = fc.record({
     'not-found',
     'forbidden',
     'unavailable',
+    'unavailable',
+    'unavailable',
     'rate-limited',
   ),
   access: fc.constantFrom<Answer['access']>('all', 'all', 'secret', 'account'),
-  retryAfterMs: fc.constantFrom(undefined, undefined, 200, 40_000, 3_600_000),
+  retryAfterMs: fc.constantFrom(...[undefined, undefined, undefined, undefined], 200, 40_000, 3_600_000),
   takesMs: fc.constantFrom(0, 0, 0, 2000, 20_000),
 });
 
@@ -281,7 +283,7 @@ const anyAnswer = fc.record({
 const get = { callers: fc.constantFrom(1, 2), patienceMs: fc.constantFrom(60_000, 60_000, 1000) };
 const read = { how: fc.constantFrom('peek' as const, 'lastKnown' as const) };
 const answer = { image: fc.constantFrom(...images), answer: anyAnswer };
-const pass = { ms: fc.constantFrom(1, 600, 600, 3000, 29_990, 31_000, 16 * minute, 8 * day) };
+const pass = { ms: fc.constantFrom(1, 600, 600, 600, 3000, 29_990, 31_000, 16 * minute, 8 * day) };
 /** Shared facts of a tag from elsewhere, or that it drifted. */
 const tell = {
   isDrift: fc.boolean(),
