@@ -12,20 +12,38 @@ export function digestOf(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }
 
-/** Facts of an image for amd64 and arm64 that a registry has just confirmed. */
-export function factsOf(image: string, more: Partial<ImageFacts> = {}): ImageFacts {
+/** Facts of these platforms from memory: `linux/arm64 windows/amd64`; words without a slash are Linux architectures. */
+export function facts(platforms: string, more: Partial<ImageFacts> = {}): ImageFacts {
   return {
-    image,
-    digest: parseReference(image).digest ?? digestOf(image),
-    mediaType: 'application/vnd.oci.image.index.v1+json',
-    platforms: ['amd64', 'arm64'].map((architecture) => ({ os: 'linux', architecture })),
-    source: 'registry',
+    image: 'image',
+    platforms: platforms
+      .split(' ')
+      .filter(Boolean)
+      .map((text) => {
+        const [first = '', second, variant] = text.split('/');
+        const [os, architecture] = second === undefined ? ['linux', first] : [first, second];
+        return { os, architecture, ...(variant === undefined ? {} : { variant }) };
+      }),
+    source: 'memory',
     credentialSource: 'anonymous',
-    endpoint: 'registry-1.docker.io',
-    confirmedAt,
+    endpoint: 'public.example',
+    confirmedAt: '2026-11-21T00:00:00Z',
     stale: false,
     ...more,
   };
+}
+
+/** Facts of an image for amd64 and arm64 that a registry has just confirmed. */
+export function factsOf(image: string, more: Partial<ImageFacts> = {}): ImageFacts {
+  return facts('amd64 arm64', {
+    image,
+    digest: parseReference(image).digest ?? digestOf(image),
+    mediaType: 'application/vnd.oci.image.index.v1+json',
+    source: 'registry',
+    endpoint: 'registry-1.docker.io',
+    confirmedAt,
+    ...more,
+  });
 }
 
 /** Facts of a failed lookup. */

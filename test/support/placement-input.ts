@@ -6,6 +6,9 @@ import { decide } from '../../src/placement/decide.ts';
 import type { Operation, PlacementDecision, PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import type { ArchitectureRules, Policy } from '../../src/policy/effective/policy.ts';
+import { facts } from './facts.ts';
+
+export { facts };
 
 export const defaultPolicy: Policy = {
   schedulableArchitectures: [],
@@ -21,27 +24,6 @@ export const defaultPolicy: Policy = {
   excludedNamespaces: ['kube-system'],
   requirePullableNodes: false,
 };
-
-/** Platforms as `linux/arm64 windows/amd64`; words without a slash are Linux architectures. */
-export function facts(platforms: string, more: Partial<ImageFacts> = {}): ImageFacts {
-  return {
-    image: 'image',
-    platforms: platforms
-      .split(' ')
-      .filter(Boolean)
-      .map((text) => {
-        const [first = '', second, variant] = text.split('/');
-        const [os, architecture] = second === undefined ? ['linux', first] : [first, second];
-        return { os, architecture, ...(variant === undefined ? {} : { variant }) };
-      }),
-    source: 'memory',
-    credentialSource: 'anonymous',
-    endpoint: 'public.example',
-    confirmedAt: '2026-11-21T00:00:00Z',
-    stale: false,
-    ...more,
-  };
-}
 
 export function failed(code: FactsError['code'], message = 'the registry said so'): ImageFacts {
   return facts('', { error: { code, message } });

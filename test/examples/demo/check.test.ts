@@ -5,13 +5,13 @@ import { problemsOf } from '../../../examples/demo/check.ts';
 import { readExamples, type Example } from '../../../examples/demo/examples.ts';
 import { expected } from '../../../examples/demo/expected.ts';
 import { podIn, type Knowledge } from '../../../examples/demo/knowledge.ts';
-import type { ImageFacts } from '../../../src/images/facts/facts.ts';
 import { decide } from '../../../src/placement/decide.ts';
 import type { Operation } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { policyFor } from '../../../src/policy/effective/effective.ts';
 import jsonPatch from 'fast-json-patch';
+import { facts } from '../../support/facts.ts';
 
 const all = await readExamples();
 
@@ -20,18 +20,14 @@ function sound(file: string, architectures: readonly string[]) {
   const example = all.find((each) => each.file === file);
   if (!example) throw new Error(`no example ${file}`);
   const { pod, basePath } = podIn(example.request);
-  const facts = (image: string): ImageFacts => ({
-    image,
-    digest: `sha256:${'a'.repeat(64)}`,
-    platforms: architectures.map((architecture) => ({ os: 'linux', architecture })),
-    source: 'memory',
-    credentialSource: 'anonymous',
-    endpoint: 'public.example',
-    confirmedAt: '2030-01-01T00:00:00.000Z',
-    stale: false,
-  });
   const policy = policyFor(defaultConfiguration());
-  const decision = decide({ pod, namespace: 'shop', namespaceLabels: {}, policy, facts });
+  const decision = decide({
+    pod,
+    namespace: 'shop',
+    namespaceLabels: {},
+    policy,
+    facts: () => facts(architectures.join(' ')),
+  });
   const operations = patchPod(pod, decision, basePath);
   return { example, answer: answerWith(example, operations), knowledge: { decision, operations } };
 }

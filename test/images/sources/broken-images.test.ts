@@ -9,7 +9,7 @@ import {
   noBrokenImages,
   parseBroken,
 } from '../../../src/images/sources/broken-images.ts';
-import type { ImageFacts } from '../../../src/images/facts/facts.ts';
+import { facts } from '../../support/facts.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const note = { digest, architecture: 'arm64', image: 'shop/web:1', namespaces: ['shop'], until: 1_000_000 };
@@ -94,21 +94,11 @@ t.test('a required CPU level is recorded, and its architecture is not broken', a
 });
 
 t.test('broken architectures are removed unless an operating system would have none left', async (t) => {
-  const facts = (...platforms: [os: string, architecture: string][]): ImageFacts => ({
-    image: 'shop/web:1',
-    digest,
-    platforms: platforms.map(([os, architecture]) => ({ os, architecture })),
-    source: 'registry',
-    credentialSource: 'anonymous',
-    endpoint: 'registry.example',
-    confirmedAt: '2030-01-01T00:00:00.000Z',
-    stale: false,
-  });
-  const both = facts(['linux', 'amd64'], ['linux', 'arm64']);
-  t.same(avoiding(both, ['arm64']), { ...facts(['linux', 'amd64']), brokenOn: ['arm64'] });
+  const both = facts('amd64 arm64', { digest });
+  t.same(avoiding(both, ['arm64']), { ...facts('amd64', { digest }), brokenOn: ['arm64'] });
   t.equal(avoiding(both, ['amd64', 'arm64']), both, 'all of them: the list is unchanged');
-  const one = facts(['linux', 'arm64']);
+  const one = facts('arm64', { digest });
   t.equal(avoiding(one, ['arm64']), one);
-  const windows = facts(['linux', 'arm64'], ['windows', 'amd64']);
+  const windows = facts('arm64 windows/amd64', { digest });
   t.equal(avoiding(windows, ['arm64']), windows, 'linux would have none left');
 });
