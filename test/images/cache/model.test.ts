@@ -275,7 +275,7 @@ const anyAnswer = fc.record({
     'rate-limited',
   ),
   access: fc.constantFrom<Answer['access']>('all', 'all', 'secret', 'account'),
-  retryAfterMs: fc.constantFrom(...[undefined, undefined, undefined, undefined], 200, 40_000, 3_600_000),
+  retryAfterMs: fc.constantFrom(undefined, undefined, undefined, 200, 40_000, 3_600_000),
   takesMs: fc.constantFrom(0, 0, 0, 2000, 20_000),
 });
 
