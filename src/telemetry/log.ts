@@ -16,18 +16,33 @@ export interface LogOptions {
   destination?: DestinationStream;
 }
 
-/** Children (`log.child({ part: 'webhook' })`) share the destination and scrubbing. */
+/** How pino sets a level, without the property `level`. */
+type Levels = Readonly<Record<typeof pino.symbols.setLevelSym, (level: LogLevel) => void>>;
+
+/** Children (`log.child({ part: 'webhook' })`) share the destination, scrubbing, and the level as it is now. */
 export function createLog(options: LogOptions = {}): Log {
-  return pino(
+  const log: Log = pino(
     {
       level: options.level ?? 'info',
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
-      hooks: { streamWrite: scrubValues },
+      hooks: {
+        streamWrite: scrubValues,
+        logMethod(args, method, level) {
+          if (level >= log.levelVal) method.apply(this, args);
+        },
+      },
+      // A child of pino's keeps the level that its parent had when it was made.
+      onChild: (child) => {
+        (child as Log & Levels)[pino.symbols.setLevelSym]('trace');
+        const shared = { get: () => log.level, set: (level: LogLevel) => void (log.level = level) };
+        Object.defineProperty(child, 'level', shared);
+      },
     },
     options.destination ?? pino.destination({ fd: 2, sync: true }),
   );
+  return log;
 }
 
 /** The logger's own fields, which it writes first. */

@@ -30,6 +30,23 @@ t.test('entries below the level are not written', async (t) => {
   t.equal(capture({ level: 'warn' }).log.isLevelEnabled('info'), false);
 });
 
+t.test('children follow the level, and set it', async (t) => {
+  const { log, lines } = capture({ level: 'warn' });
+  const child = log.child({ feature: 'gates' });
+  const grandchild = child.child({ part: 'queue' });
+  t.equal(log.level, 'warn');
+  for (const each of [child, grandchild]) each.info('not yet');
+  log.level = 'debug';
+  for (const each of [child, grandchild]) each.debug('now');
+  t.equal(lines.length, 2);
+  grandchild.level = 'error';
+  for (const each of [log, child, grandchild]) {
+    each.warn('no more');
+    t.equal(each.level, 'error');
+  }
+  t.equal(lines.length, 2);
+});
+
 t.test('no line contains a secret', async (t) => {
   const { log, lines } = capture();
   const password = 'pass"word-of-somebody';
