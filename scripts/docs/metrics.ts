@@ -4,9 +4,7 @@ import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
 import { clusterMetrics } from '../../src/cluster/metrics.ts';
 import { sourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
-import { features } from '../../src/controller/features.ts';
-import { leadingMetrics } from '../../src/controller/lead/metrics.ts';
-import { controllerMetrics } from '../../src/controller/metrics.ts';
+import { controllerMetrics } from '../../src/controller/features.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
 import { factsMetricSpecs } from '../../src/images/cache/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
@@ -20,7 +18,7 @@ import { code } from './markdown.ts';
 /** Every metric of the program. Each room with metrics has a line here. */
 export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
   { title: 'Webhook', metrics: webhookMetrics },
-  { title: 'Controller', metrics: [...leadingMetrics(Object.keys(features)), ...controllerMetrics] },
+  { title: 'Controller', metrics: controllerMetrics },
   { title: 'Cluster', metrics: clusterMetrics },
   { title: 'API server', metrics: kubeMetrics },
   { title: 'Agent', metrics: agentMetrics },

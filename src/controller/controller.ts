@@ -1,10 +1,10 @@
 /**
  * The controller does what cannot be done at admission. Replicas elect a leader by a Lease (`lead/candidacy.ts`).
- * The leader runs the features of `features.ts`: one folder and one function each, until its signal aborts.
+ * The leader runs the features of `features.ts`: one folder each.
  *
  * Features share caches (`state/caches.ts`), an event recorder, and a client that refuses writes after leadership
- * is lost, but no other state: the next leader continues anywhere. Each runs on `lead/reconciler.ts`.
- * `lead/supervise.ts` restarts one that fails.
+ * is lost, but no other state: the next leader continues anywhere. `lead/runner.ts` runs
+ * each, and restarts one that fails.
  */
 import { watchBrokenImages } from '../cluster/broken-images.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
@@ -33,16 +33,11 @@ import type { RunningServer } from '../serving/server.ts';
 import { startCaches } from './state/caches.ts';
 import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
-import {
-  bindFactsCounters,
-  featureFailures,
-  featureReconciles,
-  leadingLevel,
-  type ReconcileOutcome,
-} from './lead/metrics.ts';
+import { bindFactsCounters, featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
 import { EvictionPace } from './write/eviction-pace.ts';
-import type { Feature, Leading } from './lead/leading.ts';
-import { supervise } from './lead/supervise.ts';
+import type { Feature } from './lead/feature.ts';
+import type { Leading } from './lead/leading.ts';
+import { runFeature } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
 import { permitsVolumes } from './features/rollouts/volumes.ts';
 
@@ -55,7 +50,7 @@ export interface ControllerOptions {
   readonly identity: string;
   /** The configuration in force: the same object until there is another. */
   readonly configuration: () => Configuration;
-  readonly features: Readonly<Record<string, Feature>>;
+  readonly features: readonly Feature[];
   readonly fleet: Fleet | undefined;
   readonly cache: Leading['cache'] & FactsOfPodOptions['cache'];
   readonly requestOf: RequestOf;
@@ -158,7 +153,7 @@ async function lead(
 ): Promise<void> {
   const { client, configuration, clock, log, metrics } = options;
   const isLeading = metrics.gauge(leadingLevel);
-  const names = Object.keys(options.features);
+  const names = options.features.map(({ name }) => name);
   const [failures, reconciles] = [featureFailures(names), featureReconciles(names)];
   isLeading.set(1);
   // Gauges of a leader end with its term, whatever its features do.
@@ -173,11 +168,12 @@ async function lead(
   });
   const leading = leadingOver(options, shared, { signal, caches, events, metrics: shown }, holds);
   try {
-    const running = Object.entries(options.features).map(([name, feature]) => {
-      const reconciled = (result: ReconcileOutcome): void =>
-        metrics.counter(reconciles, { feature: name, result }).inc();
-      const failed = metrics.counter(failures, { feature: name });
-      return supervise({ name, feature, leading: { ...leading, reconciled }, failures: failed });
+    const running = options.features.map((feature) => {
+      const failed = metrics.counter(failures, { feature: feature.name });
+      return runFeature(feature, leading, {
+        failed: () => failed.inc(),
+        reconciled: (result) => metrics.counter(reconciles, { feature: feature.name, result }).inc(),
+      });
     });
     await aborted(signal);
     await inTime(Promise.all(running), options);

@@ -1,32 +1,45 @@
-/** Every feature of the leader, by its name in log and metrics. */
+/** Every feature of the leader, and the metrics of the controller. */
+import { factsRequests } from '../facts-api/server.ts';
+import type { MetricSpec } from '../telemetry/metrics.ts';
 import { agentCertificates } from './features/agent-certificates/agent-certificates.ts';
-import { amd64Levels } from './features/node-labels/amd64-levels.ts';
-import { agentNodes } from './features/node-labels/agent-nodes.ts';
 import { certificates } from './features/certificates/certificates.ts';
-import { watchDrift } from './features/drift/drift.ts';
-import { watchExecFormatErrors } from './features/exec-format/exec-format.ts';
-import { decideGatedPods } from './features/gates/gates.ts';
-import { misplacedPods } from './features/misplaced/misplaced.ts';
 import { credentialProblems } from './features/credential-problems/credential-problems.ts';
+import { drift } from './features/drift/drift.ts';
+import { execFormat } from './features/exec-format/exec-format.ts';
+import { gates } from './features/gates/gates.ts';
+import { misplacedPods } from './features/misplaced/misplaced.ts';
+import { agentNodes } from './features/node-labels/agent-nodes.ts';
+import { amd64Levels } from './features/node-labels/amd64-levels.ts';
 import { customResources } from './features/resources/resources.ts';
-import { followRollouts } from './features/rollouts/rollouts.ts';
-import { countRunningImages } from './features/running-images/running-images.ts';
+import { rollouts } from './features/rollouts/rollouts.ts';
+import { runningImagesFeature } from './features/running-images/running-images.ts';
 import { taints } from './features/taints/taints.ts';
 import { webhookConfiguration } from './features/webhook-configuration/webhook-configuration.ts';
+import type { Feature } from './lead/feature.ts';
+import { leadingMetrics } from './lead/metrics.ts';
+import { cachedObjects, largeObjects } from './state/caches.ts';
 
-export const features = {
-  gates: decideGatedPods,
-  certificates: certificates(),
-  'agent-certificates': agentCertificates,
-  'webhook-configuration': webhookConfiguration(),
-  'exec-format': watchExecFormatErrors,
+export const features: readonly Feature[] = [
+  gates,
+  certificates,
+  agentCertificates,
+  webhookConfiguration,
   taints,
-  'agent-nodes': agentNodes,
-  'amd64-levels': amd64Levels,
-  'credential-problems': credentialProblems,
-  'misplaced-pods': misplacedPods,
-  'custom-resources': customResources,
-  rollouts: followRollouts,
-  'running-images': countRunningImages,
-  drift: watchDrift,
-} as const;
+  agentNodes,
+  amd64Levels,
+  misplacedPods,
+  rollouts,
+  credentialProblems,
+  execFormat,
+  runningImagesFeature,
+  drift,
+  customResources,
+];
+
+export const controllerMetrics: readonly MetricSpec[] = [
+  ...leadingMetrics(features.map(({ name }) => name)),
+  ...features.flatMap(({ metrics = [] }) => metrics),
+  factsRequests,
+  cachedObjects,
+  largeObjects,
+];

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
-import type { Feature, Leading } from '../../src/controller/lead/leading.ts';
+import type { Leading } from '../../src/controller/lead/leading.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
@@ -15,9 +15,19 @@ const podsPath = '/api/v1/namespaces/shop/pods';
 const eventsPath = '/api/v1/namespaces/shop/events';
 const retryPeriodMs = 2000;
 
+type Body = (leading: Leading) => Promise<void>;
+
 /** A controller whose clock advances only between two reads of the Lease. */
-async function controller(t: Test, features: Readonly<Record<string, Feature>>) {
+async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
   const { store, client } = await connectedStore(t);
+  const features = Object.entries(bodies).map(([name, body]) => ({
+    name,
+    ready: () => Promise.resolve(),
+    start: async (leading: Leading) => {
+      await body(leading);
+      return { keys: () => [], reconcile: () => Promise.resolve() };
+    },
+  }));
   const stop = new AbortController();
   const metrics = createMetrics();
   const { log, lines: logged } = captureLog();

@@ -8,7 +8,9 @@ import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/state/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
 import { EvictionPace } from '../../src/controller/write/eviction-pace.ts';
+import type { Feature } from '../../src/controller/lead/feature.ts';
 import type { Leading } from '../../src/controller/lead/leading.ts';
+import { runFeature } from '../../src/controller/lead/runner.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
@@ -128,6 +130,11 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     /** Ends leadership. */
     depose: () => ending.abort(new Error('deposed')),
   };
+}
+
+/** Runs a feature as a leader does, until its signal aborts. */
+export function lead(feature: Feature, leading: Leading, reconciled = (): void => undefined): Promise<void> {
+  return runFeature(feature, leading, { failed: () => undefined, reconciled });
 }
 
 /** The facts of the known images. */

@@ -18,7 +18,6 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../state/caches.ts';
 import type { EvictionPace } from '../write/eviction-pace.ts';
-import type { ReconcileOutcome } from './metrics.ts';
 
 export interface Leading {
   /** archwright's own. */
@@ -55,11 +54,6 @@ export interface Leading {
   readonly serverNow: () => number;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Counts a reconcile of this feature. */
-  readonly reconciled?: (result: ReconcileOutcome) => void;
   /** Called between the steps of an operation, such as `gates/opened`. Tests stop the process there. */
   readonly step: (name: string) => Promise<void> | void;
 }
-
-/** Works until `leading.signal` aborts, then finishes its step and resolves. Rejects only on a defect. */
-export type Feature = (leading: Leading) => Promise<void>;

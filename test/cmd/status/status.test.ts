@@ -1,8 +1,11 @@
 /** `archwright status` on a healthy installation, and on one with problems. */
 import t, { type Test } from 'tap';
 import type { Status } from '../../../cmd/status/status.ts';
-import { idOfEvent } from '../../../src/controller/features/credential-problems/credential-problems.ts';
-import { controllerMetrics, credentialProblemsInfo } from '../../../src/controller/metrics.ts';
+import {
+  credentialProblemsInfo,
+  idOfEvent,
+} from '../../../src/controller/features/credential-problems/credential-problems.ts';
+import { controllerMetrics } from '../../../src/controller/features.ts';
 import { servingMetrics } from '../../../src/serving/metrics.ts';
 import type { Metrics } from '../../../src/telemetry/metrics.ts';
 import type { KubeStore } from '../../support/kube-store.ts';

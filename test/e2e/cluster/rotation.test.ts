@@ -3,10 +3,11 @@
  * Secrets, which arrive late, as by a kubelet. Certificates last seconds and leaders change. With
  * `failurePolicy: Fail` no pod and no agent request fails. The controller has exactly the documented rights.
  */
+import { lead as runFeature } from '../../controller/leading.ts';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { readAuthorities } from '../../../src/certificates/authorities.ts';
-import { certificates } from '../../../src/controller/features/certificates/certificates.ts';
+import { certificatesWith } from '../../../src/controller/features/certificates/certificates.ts';
 import { readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
 import type { Leading } from '../../../src/controller/lead/leading.ts';
 import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
@@ -97,7 +98,10 @@ async function lead(
       metrics: createMetrics(),
       step: () => undefined,
     } as Partial<Leading> as Leading;
-    await Promise.all([certificates(times)(leading), webhookConfiguration()(leading)]);
+    await Promise.all([
+      runFeature(certificatesWith(times), leading),
+      runFeature(webhookConfiguration, leading),
+    ]);
     client.close();
   }
 }

@@ -10,18 +10,25 @@ import { RateLimiters } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts';
-import type { Counter } from '../../../telemetry/metrics.ts';
+import { counter, type Counter } from '../../../telemetry/metrics.ts';
 import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../../fleet/identity.ts';
 import { readAuthorities, signerOf, trusted } from '../../../certificates/authorities.ts';
 import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agreement.ts';
 import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import { Secrets } from '../../write/secrets.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import type { Feature, ReconcileResult } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { judge } from './judge.ts';
-import { agentCertificatesTotal, type AgentCertificateResult } from '../../metrics.ts';
 import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
+
+const results = ['issued', 'refused'] as const;
+
+const agentCertificatesTotal = counter(
+  'archwright_agent_certificate_requests_total',
+  'Certificate requests of agents. A refused one is a defect or an attack.',
+  { result: results },
+);
 
 /** Renewed after two thirds. A stolen key works this long, and only as the agent of its own node. */
 const mostLifeMs = 7 * 24 * 60 * 60_000;
@@ -34,31 +41,31 @@ const answers = { perSecond: maxAgentRequests / 3600, burst: maxAgentRequests };
 /** The nodes are those of tokens, so an agent cannot choose one. */
 const maxNodes = 10_000;
 
-export const agentCertificates: Feature = async (leading) => {
-  const { client, namespace, clock, log, caches, signal, configuration, agentServiceAccount } = leading;
-  const { agents, certificates } = configuration();
+export const agentCertificates: Feature = {
+  name: 'agent-certificates',
+  metrics: [agentCertificatesTotal],
   // Without agents, the chart grants no right to their requests.
-  if (agents.length === 0 || certificates !== 'builtin') return;
-  const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
-  const requests = startReflector<OpenRequest>({
-    client,
-    path: paths.certificateSigningRequests(),
-    fieldSelector: `spec.signerName=${agentSigner}`,
-    trim: (object) => trimRequest(object, account),
-    log,
-    clock,
-  });
-  const work = new AgentCertificates(leading, requests);
-  const reconciler = createReconciler({ leading, reconcile: (name) => work.reconcile(name) });
-  requests.onEach(({ name, object }) => {
-    if (object) reconciler.add(name);
-  });
-  await caches.ready(signal).catch(() => undefined);
-  await reconciler.run([]);
-  requests.stop();
+  isOn: ({ agents, certificates }) => agents.length > 0 && certificates === 'builtin',
+  start: (leading, enqueue) => {
+    const { client, namespace, clock, log, agentServiceAccount } = leading;
+    const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
+    const requests = startReflector<OpenRequest>({
+      client,
+      path: paths.certificateSigningRequests(),
+      fieldSelector: `spec.signerName=${agentSigner}`,
+      trim: (object) => trimRequest(object, account),
+      log,
+      clock,
+    });
+    requests.onEach(({ name, object }) => {
+      if (object) enqueue(name);
+    });
+    const work = new AgentCertificates(leading, requests);
+    return { keys: () => [], reconcile: (name) => work.reconcile(name), close: () => requests.stop() };
+  },
 };
 
-export class AgentCertificates {
+class AgentCertificates {
   readonly #leading: Leading;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
   readonly #secrets: Secrets;
@@ -66,16 +73,16 @@ export class AgentCertificates {
   readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
   /** By node. */
   readonly #limiters: RateLimiters;
-  readonly #results: Readonly<Record<AgentCertificateResult, Counter>>;
+  readonly #results: Readonly<Record<(typeof results)[number], Counter>>;
 
   constructor(leading: Leading, requests: Pick<Reflector<OpenRequest>, 'get'>) {
     const { metrics, clock } = leading;
-    const counter = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
+    const resultOf = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
     this.#leading = leading;
     this.#requests = requests;
     this.#secrets = new Secrets(leading);
     this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
-    this.#results = { issued: counter('issued'), refused: counter('refused') };
+    this.#results = { issued: resultOf('issued'), refused: resultOf('refused') };
   }
 
   /** @throws KubeError */

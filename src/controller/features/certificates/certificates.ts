@@ -12,11 +12,11 @@
 import { ownNames } from '../../../names/own-names.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
-import type { Feature } from '../../lead/leading.ts';
-import { createReconciler, createWritePause } from '../../lead/reconciler.ts';
+import type { Feature } from '../../lead/feature.ts';
+import { createWritePause } from '../../write/write-pause.ts';
 import { timesOf, type Times } from '../../../certificates/clock-agreement.ts';
 import { leafSpecs } from './leaves.ts';
-import { showExpiry } from './metrics.ts';
+import { certificateMetrics, showExpiry } from './metrics.ts';
 import { CertificateReconciler } from './reconcile.ts';
 
 /** Rechecks everything, whatever the watches report: the wall clock may have jumped. */
@@ -27,34 +27,41 @@ const key = 'certificates';
  * Issues and rotates certificates while this replica leads, if `certificates` is `builtin`.
  * @param times instead of those that follow from the settings; for tests
  */
-export function certificates(times?: Times): Feature {
-  return async (leading) => {
+export const certificatesWith = (times?: Times): Feature => ({
+  name: 'certificates',
+  metrics: certificateMetrics,
+  isOn: ({ certificates }) => certificates === 'builtin',
+  inRounds: true,
+  // It needs no cache, and must work before the others can.
+  ready: () => Promise.resolve(),
+  start: (leading, enqueue) => {
     const { client, namespace, clock, log } = leading;
     const configuration = leading.configuration();
-    if (configuration.certificates !== 'builtin') return;
     const expiry = showExpiry(leading);
     const pauseAfterWrite = createWritePause(clock);
     const work = new CertificateReconciler(leading, times ?? timesOf(configuration.certificateTime));
-    const reconciler = createReconciler({
-      leading,
-      inRounds: true,
-      reconcile: async (_, stopping) => {
-        const { found, wrote, nextMs } = await work.reconcile();
-        expiry.show(found);
-        if (wrote) await pauseAfterWrite(stopping);
-        return { requeueAfterMs: Math.min(nextMs, intervalMs) };
-      },
-    });
     const names = [
       ownNames(configuration).caSecret,
       ...leafSpecs(configuration, []).map(({ secretName }) => secretName),
     ];
     // Not a cache: keys of Secrets are not kept in memory.
     const path = paths.secrets(namespace);
-    const common = { client, path, log, clock, trim: () => true, onChange: () => reconciler.add(key) };
+    const common = { client, path, log, clock, trim: () => true, onChange: () => enqueue(key) };
     const watches = names.map((name) => watchNamed({ ...common, name }));
-    await reconciler.run([key]);
-    for (const watch of watches) watch.stop();
-    expiry.end();
-  };
-}
+    return {
+      keys: () => [key],
+      reconcile: async (_, stopping) => {
+        const { found, wrote, nextMs } = await work.reconcile();
+        expiry.show(found);
+        if (wrote) await pauseAfterWrite(stopping);
+        return { requeueAfterMs: Math.min(nextMs, intervalMs) };
+      },
+      close: () => {
+        for (const watch of watches) watch.stop();
+        expiry.end();
+      },
+    };
+  },
+});
+
+export const certificates = certificatesWith();

@@ -6,13 +6,23 @@ import { describeProblem } from '../../../credentials/problems.ts';
 import type { SourceProblem } from '../../../credentials/credential.ts';
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import { listed } from '../../../names/printable.ts';
-import type { Gauge } from '../../../telemetry/metrics.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { reconcileAll } from '../../lead/reconciler.ts';
+import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { Repeats } from '../../report/repeats.ts';
 import { isDaemon, referenceOf } from '../../pods/workload.ts';
-import { credentialProblemsInfo, credentialProblemsNow } from '../../metrics.ts';
 import { hashText } from '../../../placement/record/hash.ts';
+
+const credentialProblemsNow = gauge(
+  'archwright_credential_problems',
+  'Credentials that nodes do not use now; at most 20. Events of the agents’ DaemonSet name them.',
+);
+
+export const credentialProblemsInfo = gauge(
+  'archwright_credential_problems_info',
+  'Always 1. `ids`: hashes of these problems, by which `archwright status` finds their events.',
+  { ids: [] },
+);
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;
@@ -39,12 +49,18 @@ interface Report {
   readonly nodes: string[];
 }
 
-export const credentialProblems: Feature = (leading) => {
-  const problems = new CredentialProblems(leading);
-  return reconcileAll(leading, async () => problems.reconcile(), resyncMs);
+export const credentialProblems: Feature = {
+  name: 'credential-problems',
+  metrics: [credentialProblemsNow, credentialProblemsInfo],
+  resyncMs,
+  inRounds: true,
+  start: (leading) => {
+    const problems = new CredentialProblems(leading);
+    return { keys: () => ['all'], reconcile: async () => problems.reconcile() };
+  },
 };
 
-export class CredentialProblems {
+class CredentialProblems {
   readonly #leading: Leading;
   readonly #count: Gauge;
   readonly #setInfo: (labels: { readonly ids: string }) => void;

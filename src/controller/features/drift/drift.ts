@@ -8,11 +8,11 @@ import { ownNames } from '../../../names/own-names.ts';
 import { inTurn } from '../../../async/in-turn.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { reconcileAll, type ReconcileResult } from '../../lead/reconciler.ts';
+import type { Feature, ReconcileResult } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { checkTag, type Checked } from './check.ts';
 import { reportLost } from './events.ts';
-import { DriftMeters } from './metrics.ts';
+import { DriftMeters, driftMetrics } from './metrics.ts';
 import { DriftNotes } from './notes.ts';
 import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type RunningTag } from './tags.ts';
 
@@ -25,10 +25,15 @@ const checksMs = 60_000;
 /** A round looks at every running pod. Shorter intervals have at least so many rounds. */
 const round = { mostMs: 60_000, leastMs: 1000, perInterval: 20 };
 
-export const watchDrift: Feature = (leading) => {
-  const monitor = new DriftMonitor(leading);
+export const drift: Feature = {
+  name: 'drift',
+  metrics: driftMetrics,
+  inRounds: true,
   // Not before the caches are complete: without pods, all notes would be removed.
-  return reconcileAll(leading, () => monitor.reconcile());
+  start: (leading) => {
+    const monitor = new DriftMonitor(leading);
+    return { keys: () => ['all'], reconcile: () => monitor.reconcile() };
+  },
 };
 
 /** Result of the last check of a tag. */

@@ -10,12 +10,12 @@ import { BoundedMap } from '../../../async/bounded-map.ts';
 import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
 import { isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import { isArchitecture } from '../../../names/architecture.ts';
+import { countedArchitectures, isArchitecture } from '../../../names/architecture.ts';
 import type { Amd64Level } from '../../../nodes/node-class.ts';
+import { counter, gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { brokenImages, cpuLevelErrors, execFormatErrors, imagesWithLevel } from '../../metrics.ts';
-import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import type { Feature, ReconcileResult } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { PodEvents } from '../../report/pod-events.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { isDaemon } from '../../pods/workload.ts';
@@ -23,6 +23,25 @@ import { blameOf, describeBlame } from './blame.ts';
 import { BrokenNotes, type Noted } from './broken-notes.ts';
 import { describeLevel, levelOfNode, neededLevel } from './cpu-level.ts';
 import { failureIn, suspectsOf, type Failure, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
+
+const execFormatErrors = counter(
+  'archwright_exec_format_errors_total',
+  'Containers that ended with an exec format error, by the node’s architecture.',
+  { architecture: countedArchitectures },
+);
+
+/** Every amd64 CPU has level 1. */
+const missedLevels = ['v2', 'v3', 'v4'] as const;
+
+const cpuLevelErrors = counter(
+  'archwright_cpu_level_errors_total',
+  'Containers that ended because the CPU lacks the level.',
+  { level: missedLevels },
+);
+
+const imagesWithLevel = gauge('archwright_images_with_cpu_level', 'Records of images that need a CPU level.');
+
+const brokenImages = gauge('archwright_broken_images', 'Records of broken images.');
 
 /**
  * A kubelet reads logs from disk, and the API server stores notes: crashing pods must not cause many of
@@ -46,23 +65,27 @@ const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
 /** Not a pod: its key has no slash. */
 const pruneKey = 'prune';
 
-export const watchExecFormatErrors: Feature = async (leading) => {
-  const { signal, caches } = leading;
-  const monitor = new ExecFormatMonitor(leading);
-  const reconciler = createReconciler({
-    leading,
-    workers: 2,
-    reconcile: (key) => (key === pruneKey ? monitor.prune() : monitor.check(key)),
-  });
+export const execFormat: Feature = {
+  name: 'exec-format',
+  metrics: [execFormatErrors, brokenImages, cpuLevelErrors, imagesWithLevel],
+  workers: 2,
   // Without the nodes, the architecture of a pod is unknown.
-  await caches.ready(signal).catch(() => undefined);
-  caches.runningPods.onEach(({ namespace, name, object }) => {
-    const key = `${namespace}/${name}`;
-    monitor.changed(key);
-    if (object && suspectsOf(object).length > 0) reconciler.add(key);
-  });
-  const suspects = [...caches.runningPods.values()].filter((pod) => suspectsOf(pod).length > 0);
-  await reconciler.run([pruneKey, ...suspects.map((pod) => `${pod.namespace}/${pod.name}`)]);
+  start: (leading, enqueue) => {
+    const { runningPods } = leading.caches;
+    const monitor = new ExecFormatMonitor(leading);
+    runningPods.onEach(({ namespace, name, object }) => {
+      const key = `${namespace}/${name}`;
+      monitor.changed(key);
+      if (object && suspectsOf(object).length > 0) enqueue(key);
+    });
+    return {
+      keys: () => {
+        const suspects = [...runningPods.values()].filter((pod) => suspectsOf(pod).length > 0);
+        return [pruneKey, ...suspects.map((pod) => `${pod.namespace}/${pod.name}`)];
+      },
+      reconcile: (key) => (key === pruneKey ? monitor.prune() : monitor.check(key)),
+    };
+  },
 };
 
 /** Where a pod runs. */

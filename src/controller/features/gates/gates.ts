@@ -25,9 +25,10 @@ import { keyOf } from '../../../kube/queue.ts';
 import { decide } from '../../../placement/decide.ts';
 import type { ChosenSide, PlacementDecision } from '../../../placement/decision.ts';
 import { imagesOf } from '../../../placement/pod/images.ts';
+import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { createReconciler, type Reconciler, type ReconcileResult } from '../../lead/reconciler.ts';
+import type { Enqueue, Feature, ReconcileResult, Work } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import {
   createWaitingSources,
   isToChoose,
@@ -39,7 +40,7 @@ import {
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { IncompletePods } from './incomplete-pods.ts';
-import { bindGateMetrics, type GateMeters } from './metrics.ts';
+import { bindGateMetrics, gateMetrics, type GateMeters } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
 import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
@@ -60,12 +61,19 @@ const conflictsMs = 15_000;
 /** The cache forgets a pod that is gone. If it does not, a proxy answered 404, and the pod still waits. */
 const unlessForgotten: ReconcileResult = { requeueAfterMs: mostMs };
 
-export const decideGatedPods: Feature = (leading) => new Gates(leading).run();
+export const gates: Feature = {
+  name: 'gates',
+  metrics: gateMetrics,
+  workers,
+  backOff: { firstMs: 250, mostMs },
+  ready: policiesKnown,
+  start: (leading, enqueue) => new Gates(leading, enqueue),
+};
 
-class Gates {
+class Gates implements Work {
   readonly #leading: Leading;
   readonly #pods: WaitingPods;
-  readonly #reconciler: Reconciler;
+  readonly #enqueue: Enqueue;
   readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
@@ -74,44 +82,40 @@ class Gates {
   /** Looks in progress, by key. They end when the pod changes. */
   readonly #looks = new Map<string, AbortController>();
 
-  constructor(leading: Leading) {
+  constructor(leading: Leading, enqueue: Enqueue) {
     this.#leading = leading;
+    this.#enqueue = enqueue;
     this.#pods = new WaitingPods(leading);
     this.#events = new GateEvents(leading);
     this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
     this.#incomplete = new IncompletePods(leading);
     this.#sourcesOf = createWaitingSources(leading);
-    this.#reconciler = createReconciler({
-      leading,
-      reconcile: (key, signal) => this.#reconcile(key, signal),
-      workers,
-      backOff: { firstMs: 250, mostMs },
-    });
     this.#remover = new GateRemover(leading, () => this.#meters.failed('conflict'));
+    this.#listen(leading.caches);
   }
 
-  async run(): Promise<void> {
-    const { caches } = this.#leading;
-    await policiesKnown(this.#leading);
-    caches.waitingPods.onEach(({ namespace, name, object }) => {
+  #listen({ waitingPods, namespaces }: Caches): void {
+    waitingPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
       if (object === undefined) this.#pods.forget(key);
       this.#lookAgain(key);
     });
-    caches.namespaces.onEach(({ name, object, previous }) => {
+    namespaces.onEach(({ name, object, previous }) => {
       if (JSON.stringify(object) === JSON.stringify(previous)) return;
-      for (const { pod } of caches.waitingPods.values(name)) this.#lookAgain(keyOf(pod));
+      for (const { pod } of waitingPods.values(name)) this.#lookAgain(keyOf(pod));
     });
-    await this.#reconciler.run([...caches.waitingPods.values()].map(({ pod }) => keyOf(pod)));
-    this.#meters.close();
+  }
+
+  keys(): readonly string[] {
+    return [...this.#leading.caches.waitingPods.values()].map(({ pod }) => keyOf(pod));
   }
 
   #lookAgain(key: string): void {
     this.#looks.get(key)?.abort(new Error('the pod or its namespace has changed'));
-    this.#reconciler.add(key);
+    this.#enqueue(key);
   }
 
-  async #reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
+  async reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const [namespace = '', name = ''] = key.split('/');
     const cached = this.#leading.caches.waitingPods.get(namespace, name);
     if (cached === undefined) {

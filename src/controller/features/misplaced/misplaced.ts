@@ -14,13 +14,13 @@ import { inTurn } from '../../../async/in-turn.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { reconcileAll } from '../../lead/reconciler.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { isOfPlacedTemplate } from '../../pods/workload.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { MisplacedEvents } from './events.ts';
 import { evict, Evictions } from '../../write/evictions.ts';
-import { misplacedCounts, type MisplacedCounts } from './metrics.ts';
+import { misplacedCounts, misplacedMetrics, type MisplacedCounts } from './metrics.ts';
 import { isConfirmed, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 import { isSuspect, Suspects } from './suspects.ts';
 import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
@@ -39,9 +39,17 @@ const maxFailed = 5;
 
 type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
-export const misplacedPods: Feature = (leading) => {
-  const work = new MisplacedReconciler(leading);
-  return reconcileAll(leading, async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }));
+export const misplacedPods: Feature = {
+  name: 'misplaced-pods',
+  metrics: misplacedMetrics,
+  inRounds: true,
+  start: (leading) => {
+    const work = new MisplacedReconciler(leading);
+    return {
+      keys: () => ['all'],
+      reconcile: async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }),
+    };
+  },
 };
 
 export class MisplacedReconciler {

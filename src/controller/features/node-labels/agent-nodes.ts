@@ -8,32 +8,36 @@
 import { changeEach } from '../../../kube/api/change.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { Gauge } from '../../../telemetry/metrics.ts';
+import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode } from '../../state/cached.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { createReconciler } from '../../lead/reconciler.ts';
-import { labeledNodes, uncoveredPools } from '../../metrics.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { agentLabelPatch, isLabeled, nodeMatters, planAgentNodes } from './agent-nodes-plan.ts';
+
+const labeledNodes = gauge('archwright_agent_nodes', 'Nodes labeled for agentNodes; 0 if it is all.');
+
+const uncoveredPools = gauge(
+  'archwright_agent_pools_uncovered',
+  'Node pools without a healthy node for an agent.',
+);
 
 /** Nodes change by events; the configuration, and how long a node is not ready, by the clock. */
 const resyncMs = 15_000;
 const surplusMs = 60_000;
 
-export const agentNodes: Feature = async (leading) => {
-  const { signal, caches } = leading;
-  const work = new AgentNodes(leading);
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    resyncMs,
-    reconcile: () => work.reconcile(),
-  });
-  caches.nodes.onEach(({ previous, object }) => {
-    if (nodeMatters(previous, object)) reconciler.add('nodes');
-  });
-  // A part of the nodes would look like pools with missing nodes.
-  await caches.ready(signal).catch(() => undefined);
-  await reconciler.run(['nodes']);
+export const agentNodes: Feature = {
+  name: 'agent-nodes',
+  metrics: [labeledNodes, uncoveredPools],
+  resyncMs,
+  inRounds: true,
+  // Not before the caches are complete: a part of the nodes would look like pools with missing nodes.
+  start: (leading, enqueue) => {
+    leading.caches.nodes.onEach(({ previous, object }) => {
+      if (nodeMatters(previous, object)) enqueue('nodes');
+    });
+    const work = new AgentNodes(leading);
+    return { keys: () => ['nodes'], reconcile: () => work.reconcile() };
+  },
 };
 
 export class AgentNodes {

@@ -9,13 +9,18 @@ import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
 import type { NodeReport } from '../../../nodes/node-report.ts';
 import type { CachedNode } from '../../state/cached.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { reconcileAll } from '../../lead/reconciler.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;
 
-export const amd64Levels: Feature = (leading) => reconcileAll(leading, () => labelLevels(leading), resyncMs);
+export const amd64Levels: Feature = {
+  name: 'amd64-levels',
+  resyncMs,
+  inRounds: true,
+  start: (leading) => ({ keys: () => ['all'], reconcile: () => labelLevels(leading) }),
+};
 
 /** @param level `undefined` removes it */
 export function levelLabelPatch(level: number | undefined): Patch {

@@ -11,9 +11,9 @@ import {
   podConfigKind,
   podConfigsPath,
 } from '../../../policy/resources/placement.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
+import type { Feature, ReconcileResult } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { applyStatus } from '../../write/own-objects.ts';
-import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
 import { statusFor, type Finding, type ResourceStatus } from '../../write/conditions.ts';
 import { validateClusterConfig, validatePodConfigs } from './validation.ts';
 
@@ -27,35 +27,38 @@ const configurationKey = 'configuration';
 /** The configuration is polled. It only affects the status, so a delay does no harm. */
 const configurationIntervalMs = 10_000;
 
-export const customResources: Feature = async (leading) => {
-  const { signal, caches, configuration } = leading;
-  const work = new ResourceReconciler(leading);
-  let current = configuration();
+export const customResources: Feature = {
+  name: 'custom-resources',
+  workers: 2,
+  start: (leading, enqueue) => {
+    const { caches, configuration } = leading;
+    const work = new ResourceReconciler(leading);
+    let current = configuration();
 
-  const allKeys = (): readonly string[] => [
-    clusterKey,
-    ...[...caches.podConfigs.values()].map(({ metadata }) => namespaceKey(metadata?.namespace ?? '')),
-  ];
-  function reconcileConfiguration(): ReconcileResult {
-    if (configuration() !== current) {
-      current = configuration();
-      for (const key of allKeys()) reconciler.add(key);
+    const allKeys = (): readonly string[] => [
+      clusterKey,
+      ...[...caches.podConfigs.values()].map(({ metadata }) => namespaceKey(metadata?.namespace ?? '')),
+    ];
+    function reconcileConfiguration(): ReconcileResult {
+      if (configuration() !== current) {
+        current = configuration();
+        for (const key of allKeys()) enqueue(key);
+      }
+      return { requeueAfterMs: configurationIntervalMs };
     }
-    return { requeueAfterMs: configurationIntervalMs };
-  }
 
-  const reconciler = createReconciler({
-    leading,
-    workers: 2,
-    reconcile: async (key) => {
-      if (key === configurationKey) return reconcileConfiguration();
-      return await (key === clusterKey ? work.reconcileCluster() : work.reconcileNamespace(namespaceOf(key)));
-    },
-  });
-  caches.clusterConfigs.onEach(() => reconciler.add(clusterKey));
-  caches.podConfigs.onEach(({ namespace }) => reconciler.add(namespaceKey(namespace)));
-  await caches.ready(signal).catch(() => undefined);
-  await reconciler.run([...allKeys(), configurationKey]);
+    caches.clusterConfigs.onEach(() => enqueue(clusterKey));
+    caches.podConfigs.onEach(({ namespace }) => enqueue(namespaceKey(namespace)));
+    return {
+      keys: () => [...allKeys(), configurationKey],
+      reconcile: async (key) => {
+        if (key === configurationKey) return reconcileConfiguration();
+        return await (key === clusterKey
+          ? work.reconcileCluster()
+          : work.reconcileNamespace(namespaceOf(key)));
+      },
+    };
+  },
 };
 
 const namespaceKey = (namespace: string): string => `${podConfigKind}/${namespace}`;

@@ -8,12 +8,12 @@
 import type { KubeObject } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../../policy/resources/rollout.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
+import type { Feature, ReconcileResult } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { applyStatus } from '../../write/own-objects.ts';
-import { createReconciler, type ReconcileResult } from '../../lead/reconciler.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { missingIn } from './missing.ts';
-import { bindRolloutMetrics, type RolloutMeters } from './metrics.ts';
+import { bindRolloutMetrics, rolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { PodMover } from './mover.ts';
 import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
@@ -30,26 +30,28 @@ const lookMs = 5000;
 /** An ended rollout changes when pods or the object change. */
 const restMs = 60_000;
 
-export const followRollouts: Feature = async (leading) => {
-  const { caches, signal, configuration, log } = leading;
-  if (!configuration().rollouts) {
-    log.debug('ArchitectureRollouts are not followed: the setting rollouts is false');
-    return;
-  }
-  const work = new RolloutReconciler(leading);
-  const reconciler = createReconciler({ leading, workers: 2, reconcile: (key) => work.reconcile(key) });
-  const podChanged = ({ namespace }: { readonly namespace: string }): void => {
-    for (const object of caches.rollouts.values(namespace)) {
-      const key = keyOf(object);
-      if (work.isFollowed(key)) reconciler.add(key, eventsMs);
-    }
-  };
-  caches.runningPods.onEach(podChanged);
-  caches.waitingPods.onEach(podChanged);
-  caches.rollouts.onEach(({ namespace, name }) => reconciler.add(`${namespace}/${name}`));
-  await caches.ready(signal).catch(() => undefined);
-  await reconciler.run([...caches.rollouts.values()].map(keyOf));
-  work.close();
+export const rollouts: Feature = {
+  name: 'rollouts',
+  metrics: rolloutMetrics,
+  isOn: (configuration) => configuration.rollouts,
+  workers: 2,
+  start: (leading, enqueue) => {
+    const { caches } = leading;
+    const work = new RolloutReconciler(leading);
+    const podChanged = ({ namespace }: { readonly namespace: string }): void => {
+      for (const object of caches.rollouts.values(namespace)) {
+        const key = keyOf(object);
+        if (work.isFollowed(key)) enqueue(key, eventsMs);
+      }
+    };
+    caches.runningPods.onEach(podChanged);
+    caches.waitingPods.onEach(podChanged);
+    caches.rollouts.onEach(({ namespace, name }) => enqueue(`${namespace}/${name}`));
+    return {
+      keys: () => [...caches.rollouts.values()].map(keyOf),
+      reconcile: (key) => work.reconcile(key),
+    };
+  },
 };
 
 export class RolloutReconciler {
@@ -72,10 +74,6 @@ export class RolloutReconciler {
     );
     this.#mover = new PodMover(leading, this.#meters);
     this.#reports = new RolloutReports(leading, this.#meters);
-  }
-
-  close(): void {
-    this.#meters.close();
   }
 
   isFollowed(key: string): boolean {

@@ -7,9 +7,16 @@ import type { ImageFacts } from '../../../images/facts/facts.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
 import type { Gauge, Metrics } from '../../../telemetry/metrics.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { reconcileAll } from '../../lead/reconciler.ts';
-import { runningImages, runningImagesUnknown, runningPods, systems, variants } from './metrics.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
+import {
+  runningImages,
+  runningImagesMetrics,
+  runningImagesUnknown,
+  runningPods,
+  systems,
+  variants,
+} from './metrics.ts';
 import { messageOf } from '../../../names/printable.ts';
 
 const resyncMs = 60_000;
@@ -19,11 +26,16 @@ const lookMs = 30_000;
 
 type Platform = ImageFacts['platforms'][number];
 
-export const countRunningImages: Feature = async (leading) => {
-  const counter = new RunningImages(leading);
+export const runningImagesFeature: Feature = {
+  name: 'running-images',
+  metrics: runningImagesMetrics,
+  resyncMs,
+  inRounds: true,
   // Not before the caches are complete: without their nodes, pods would count for a wrong architecture.
-  await reconcileAll(leading, () => counter.reconcile(), resyncMs);
-  counter.clear();
+  start: (leading) => {
+    const counter = new RunningImages(leading);
+    return { keys: () => ['all'], reconcile: () => counter.reconcile() };
+  },
 };
 
 class RunningImages {
@@ -53,11 +65,6 @@ class RunningImages {
       await this.#learnFromAgents();
       this.#show();
     }
-  }
-
-  /** The next leader counts; two replicas must not both show the same pods. */
-  clear(): void {
-    for (const gauge of [...this.#images.values(), ...this.#pods.values(), this.#unknown]) gauge.set(0);
   }
 
   #show(): void {

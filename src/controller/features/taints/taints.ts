@@ -16,14 +16,14 @@ import { changeEach, changeObject } from '../../../kube/api/change.ts';
 import type { Node, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Feature, Leading } from '../../lead/leading.ts';
-import { createReconciler } from '../../lead/reconciler.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { Leading } from '../../lead/leading.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
 import { knownKeys } from './known-keys.ts';
-import { taintGauges, type TaintGauges } from './metrics.ts';
+import { taintGauges, taintMetrics, type TaintGauges } from './metrics.ts';
 import { taintPatch } from './own-taint.ts';
 import {
   isOrdinary,
@@ -43,22 +43,23 @@ const scans = 5;
 /** Per architecture. Beyond it, each run still tries one more pod, so the others do not wait forever. */
 const maxRefused = 20;
 
-export const taints: Feature = async (leading) => {
-  const { signal, caches } = leading;
-  const work = new TaintReconciler(leading);
+export const taints: Feature = {
+  name: 'taints',
+  metrics: taintMetrics,
+  inRounds: true,
   // Two keys: thousands of pods take minutes, and a new node must not wait for them.
-  const reconciler = createReconciler({
-    leading,
-    inRounds: true,
-    workers: 2,
-    resyncMs: intervalMs,
-    reconcile: (key) => (key === 'nodes' ? work.reconcileNodes() : work.reconcilePods()),
-  });
-  caches.nodes.onEach(({ previous, object }) => {
-    if (nodeMatters(previous, object)) reconciler.add('nodes');
-  });
-  await caches.ready(signal).catch(() => undefined);
-  await reconciler.run(['nodes', 'pods']);
+  workers: 2,
+  resyncMs: intervalMs,
+  start: (leading, enqueue) => {
+    const work = new TaintReconciler(leading);
+    leading.caches.nodes.onEach(({ previous, object }) => {
+      if (nodeMatters(previous, object)) enqueue('nodes');
+    });
+    return {
+      keys: () => ['nodes', 'pods'],
+      reconcile: (key) => (key === 'nodes' ? work.reconcileNodes() : work.reconcilePods()),
+    };
+  },
 };
 
 /** Each method throws KubeError if the rest has to be tried again. */

@@ -15,10 +15,11 @@ import { dirname } from 'node:path';
 import { liveContent } from '../../../files/live.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
-import type { Feature } from '../../lead/leading.ts';
-import { createReconciler, createWritePause } from '../../lead/reconciler.ts';
+import type { Feature } from '../../lead/feature.ts';
+import { createWritePause } from '../../write/write-pause.ts';
 import { Endpoints } from './endpoints.ts';
 import { PathSecret } from './path-secret.ts';
+import { webhookConfigurationMetrics } from './metrics.ts';
 import { WebhookConfigurationReconciler } from './reconcile.ts';
 import { readWebhooksFile } from '../../state/webhooks-file.ts';
 
@@ -30,23 +31,19 @@ const weekMs = 7 * 86_400_000;
  * @param pollMs how often the file is read again, whatever its directory reports
  * @param pathRotationMs age at which the webhook's path is replaced
  */
-export function webhookConfiguration(pollMs?: number, pathRotationMs = weekMs): Feature {
-  return async (leading) => {
+export const webhookConfigurationWith = (pollMs?: number, pathRotationMs = weekMs): Feature => ({
+  name: 'webhook-configuration',
+  metrics: webhookConfigurationMetrics,
+  isOn: ({ webhookConfiguration: name, webhooksFile }) => name !== undefined && webhooksFile !== undefined,
+  inRounds: true,
+  // It needs no cache, and no pod is placed before it has written.
+  ready: () => Promise.resolve(),
+  start: async (leading, enqueue) => {
     const { client, namespace, clock, log, configuration } = leading;
-    const { webhookConfiguration: name, webhooksFile, webhookPathSecret } = configuration();
+    const { webhookConfiguration: name = '', webhooksFile = '', webhookPathSecret } = configuration();
     const { webhookTlsSecret } = ownNames(configuration());
-    if (name === undefined || webhooksFile === undefined) return;
     const pauseAfterWrite = createWritePause(clock);
-    const reconciler = createReconciler({
-      leading,
-      inRounds: true,
-      reconcile: async (_, stopping) => {
-        const { wrote, nextMs } = await work.reconcile(stopping);
-        if (wrote) await pauseAfterWrite(stopping);
-        return { requeueAfterMs: nextMs };
-      },
-    });
-    const onChange = (): void => reconciler.add(key);
+    const onChange = (): void => enqueue(key);
     const file = await liveContent({
       dirs: [dirname(webhooksFile)],
       read: () => readWebhooksFile(webhooksFile),
@@ -72,9 +69,20 @@ export function webhookConfiguration(pollMs?: number, pathRotationMs = weekMs): 
       watchNamed({ ...common, trim, path: paths.mutatingWebhookConfigurations(), name }),
       ...secrets.map((each) => watchNamed({ ...common, trim, path: paths.secrets(namespace), name: each })),
     ];
-    await reconciler.run([key]);
-    for (const each of watches) each.stop();
-    endpoints.keep([]);
-    await file.close();
-  };
-}
+    return {
+      keys: () => [key],
+      reconcile: async (_, stopping) => {
+        const { wrote, nextMs } = await work.reconcile(stopping);
+        if (wrote) await pauseAfterWrite(stopping);
+        return { requeueAfterMs: nextMs };
+      },
+      close: async () => {
+        for (const each of watches) each.stop();
+        endpoints.keep([]);
+        await file.close();
+      },
+    };
+  },
+});
+
+export const webhookConfiguration = webhookConfigurationWith();

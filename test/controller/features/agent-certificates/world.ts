@@ -6,7 +6,7 @@ import { issueAuthority } from '../../../../src/certificates/issue.ts';
 import { createRequest } from '../../../../daemon/certificate/signing-request.ts';
 import { agentSigner, agentUsages } from '../../../../src/fleet/identity.ts';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
-import { startLeading } from '../../leading.ts';
+import { lead, startLeading } from '../../leading.ts';
 
 export const requestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 export const agentAccount = 'system:serviceaccount:archwright:archwright-agent';
@@ -66,7 +66,7 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
   putAgent('n1');
   putAgent('n2');
   await test.settled();
-  const running = agentCertificates(leading);
+  const running = lead(agentCertificates, leading);
   t.teardown(() => running);
   t.teardown(() => test.depose());
 

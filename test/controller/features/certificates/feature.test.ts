@@ -1,8 +1,9 @@
 /** The feature as the leader runs it, with watches and metrics. */
+import { lead } from '../../leading.ts';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { certificates } from '../../../../src/controller/features/certificates/certificates.ts';
+import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
 import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
 import { ownLabels, ownSecrets } from '../../../../src/controller/write/own-objects.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
@@ -14,7 +15,7 @@ import { createWorld, minute, namespace, picture, times, type World } from './wo
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
   const ending = new AbortController();
   const leading = world.leading({ signal: ending.signal, configuration });
-  const running = certificates(times)(leading);
+  const running = lead(certificatesWith(times), leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;
@@ -98,6 +99,6 @@ t.test('it retries while the API server fails', async (t) => {
 
 t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {
   const world = await createWorld(t);
-  await certificates()(world.leading({ configuration: { certificates: 'external' } }));
+  await lead(certificatesWith(), world.leading({ configuration: { certificates: 'external' } }));
   t.equal(world.store.requests.length, 0);
 });

@@ -2,10 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import {
-  CredentialProblems,
-  credentialProblems,
-} from '../../../../src/controller/features/credential-problems/credential-problems.ts';
+import { credentialProblems } from '../../../../src/controller/features/credential-problems/credential-problems.ts';
 import type { SourceProblem } from '../../../../src/credentials/credential.ts';
 import { staticDiscovery } from '../../../../src/fleet/discovery.ts';
 import { createFleet, type Fleet } from '../../../../src/fleet/fleet.ts';
@@ -16,7 +13,7 @@ import { files } from '../../../cmd/world.ts';
 import { connect, createPki } from '../../../fleet/support.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
-import { startLeading, type TestLeading } from '../../leading.ts';
+import { lead, startLeading, type TestLeading } from '../../leading.ts';
 import { silentLog } from '../../../support/captured.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
 
@@ -67,7 +64,7 @@ t.test('missing and unusable files of an agent are reported', async (t) => {
   const test = await startLeading(t, { fleet });
   putPod(test, 'worker-1');
   await test.settled();
-  const ended = credentialProblems(test.leading);
+  const ended = lead(credentialProblems, test.leading);
   await test.store.until(() => test.events.length >= 3);
   test.depose();
   await ended;
@@ -95,21 +92,30 @@ async function scripted(t: Test) {
   const byNode = new Map<string, readonly SourceProblem[]>();
   const fleet = { credentialProblems: () => byNode } as unknown as Fleet;
   const test = await startLeading(t, { fleet, clock });
-  const problems = new CredentialProblems(test.leading);
-  return { ...test, test, clock, byNode, problems };
+  const start = async (): Promise<void> => {
+    await test.settled();
+    const ended = lead(credentialProblems, test.leading);
+    t.teardown(() => {
+      test.depose();
+      return ended;
+    });
+    await look();
+  };
+  /** Agents report about once a minute; it looks more often. */
+  const look = (): Promise<void> => clock.advance(15_000);
+  return { ...test, test, clock, byNode, start, look };
 }
 
 t.test('nodes of a DaemonSet with the same problem share an event, repeated every half hour', async (t) => {
-  const { test, clock, byNode, problems, events, settled } = await scripted(t);
+  const { test, clock, byNode, events, start, look } = await scripted(t);
   for (const node of ['n2', 'n1']) putPod(test, node);
   putPod(test, 'n3', {}, agentsOf('archwright-agent-cloud'));
   putPod(test, 'n1', { serviceAccountName: 'other' }, agentsOf('other'));
-  await settled();
-  problems.reconcile();
+  await start();
   t.strictSame(events, []);
   for (const node of ['n1', 'n2', 'n3', 'gone']) byNode.set(node, [problem('/a')]);
   byNode.set('n1', [problem('/a'), problem('/b')]);
-  problems.reconcile();
+  await look();
   const newEvents = () => events.splice(0).map(({ about, message }) => `${about.name} ${message}`);
   const first = [
     'archwright-agent n1; n2: credentials are not used: /a: is not valid JSON',
@@ -118,30 +124,26 @@ t.test('nodes of a DaemonSet with the same problem share an event, repeated ever
   ];
   t.strictSame(newEvents().sort(), first.sort());
   t.equal(await test.series('archwright_credential_problems'), 3);
-  problems.reconcile();
   await clock.advance(29 * 60_000);
-  problems.reconcile();
   t.strictSame(newEvents(), [], 'not repeated yet');
-  await clock.advance(60_000);
   byNode.delete('n3');
-  problems.reconcile();
+  await clock.advance(60_000);
   t.strictSame(newEvents().sort(), first.slice(0, 2).sort());
   byNode.clear();
-  problems.reconcile();
+  await look();
   t.equal(await test.series('archwright_credential_problems'), 0);
   byNode.set('n1', [problem('/a')]);
-  problems.reconcile();
+  await look();
   t.equal(newEvents().length, 1, 'at once if the problem returns');
 });
 
 t.test('many problems lead to few events', async (t) => {
-  const { test, byNode, problems, events, settled } = await scripted(t);
+  const { test, byNode, events, start } = await scripted(t);
   for (let n = 0; n < 60; n += 1) {
     putPod(test, `worker-${n}`);
     byNode.set(`worker-${n}`, [problem('/same'), problem(`/own-${n}`)]);
   }
-  await settled();
-  problems.reconcile();
+  await start();
   t.equal(events.length, 20);
   for (const { message } of events) t.ok(message.length < 1024);
   t.match(events[0]?.message, /^worker-0; worker-1; .*; and \d+ more: credentials/);

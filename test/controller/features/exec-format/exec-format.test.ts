@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { watchBrokenImages } from '../../../../src/cluster/broken-images.ts';
-import { watchExecFormatErrors } from '../../../../src/controller/features/exec-format/exec-format.ts';
+import { execFormat } from '../../../../src/controller/features/exec-format/exec-format.ts';
 import type { Leading } from '../../../../src/controller/lead/leading.ts';
 import { createKubeClient } from '../../../../src/kube/api/client.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
@@ -9,6 +9,7 @@ import { createFakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { failed, facts } from '../../../support/placement-input.ts';
 import {
+  lead,
   factsByImage,
   startLeading as startAny,
   type TestLeading,
@@ -70,7 +71,7 @@ function addNode({ store }: TestLeading): void {
 }
 
 function run(t: Test, test: TestLeading): void {
-  const done = watchExecFormatErrors(test.leading);
+  const done = lead(execFormat, test.leading);
   t.teardown(async () => {
     test.depose();
     await done;

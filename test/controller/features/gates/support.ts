@@ -3,7 +3,7 @@
  * advances the clock.
  */
 import type { Test } from 'tap';
-import { decideGatedPods } from '../../../../src/controller/features/gates/gates.ts';
+import { gates } from '../../../../src/controller/features/gates/gates.ts';
 import { createFactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import { bindFactsCounters } from '../../../../src/controller/lead/metrics.ts';
 import type { Leading } from '../../../../src/controller/lead/leading.ts';
@@ -16,7 +16,7 @@ import { digestOf } from '../../../support/facts.ts';
 import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../../support/kube-store.ts';
 import { factsFrom, isIn, termOf, type Known } from '../../../support/placement-input.ts';
-import { startLeading } from '../../leading.ts';
+import { lead, startLeading } from '../../leading.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
 export const theirs = { name: 'x.example/theirs' };
@@ -104,7 +104,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
   const own = { ...test.leading, cache, clock: time };
   const counters = bindFactsCounters(own.metrics);
   const leading = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache, counters }) });
-  const ended = decideGatedPods(leading);
+  const ended = lead(gates, leading);
   t.teardown(() => {
     test.depose();
     return ended;

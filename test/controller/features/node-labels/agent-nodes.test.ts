@@ -4,7 +4,7 @@ import { AgentNodes, agentNodes } from '../../../../src/controller/features/node
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { nodeStatus } from '../../objects.ts';
-import { startLeading } from '../../leading.ts';
+import { lead, startLeading } from '../../leading.ts';
 
 const label = 'arch.example/agent';
 interface NodeOptions {
@@ -197,7 +197,7 @@ t.test('a node that may not be labeled does not stop the others', async (t) => {
 t.test('as a feature, it labels nodes when they change', async (t) => {
   const { leading, store, put, labeled, depose } = await startWorld(t, 1);
   put('a1');
-  const running = agentNodes(leading);
+  const running = lead(agentNodes, leading);
   await store.until(() => labeled().join() === 'a1', 'the first label');
   put('b1', { pool: 'green' });
   await store.until(() => labeled().join() === 'a1,b1', 'the label of the new pool');

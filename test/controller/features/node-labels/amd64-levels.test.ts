@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import { amd64Levels, labelLevels } from '../../../../src/controller/features/node-labels/amd64-levels.ts';
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
 import type { NodeReport } from '../../../../src/nodes/node-report.ts';
-import { startLeading } from '../../leading.ts';
+import { lead, startLeading } from '../../leading.ts';
 
 const label = 'arch.example/amd64-level';
 
@@ -81,7 +81,7 @@ t.test('the feature ends with leadership', async (t) => {
   put('n');
   reports.set('n', { amd64Level: 3 });
   await settled();
-  const ended = amd64Levels(leading);
+  const ended = lead(amd64Levels, leading);
   await store.until(() => labelOf('n') === 'v3');
   depose();
   await ended;

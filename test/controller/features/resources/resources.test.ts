@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../../policy/resources/objects.ts';
-import { startLeading, type TestLeading, type TestLeadingOptions } from '../../leading.ts';
+import { lead, startLeading, type TestLeading, type TestLeadingOptions } from '../../leading.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { until } from '../../../support/until.ts';
 
@@ -24,7 +24,7 @@ async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
     timers.add(action);
     return () => void timers.delete(action);
   };
-  const running = customResources({ ...test.leading, clock: { ...systemClock, timer } });
+  const running = lead(customResources, { ...test.leading, clock: { ...systemClock, timer } });
   t.teardown(async () => {
     test.depose();
     await running;
@@ -149,6 +149,6 @@ t.test('a changed configuration updates the conditions', async (t) => {
 t.test('it ends if deposed before the caches are listed', async (t) => {
   const test = await startLeading(t);
   test.depose();
-  await customResources(test.leading);
+  await lead(customResources, test.leading);
   t.same(test.store.writes(), []);
 });

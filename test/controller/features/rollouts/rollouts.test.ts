@@ -1,8 +1,12 @@
 /** The feature over an API server with a store: status, steps, rollback, evictions, a new leader. */
+import { lead } from '../../leading.ts';
 import t from 'tap';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import { facts, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
-import { followRollouts, RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
+import {
+  RolloutReconciler,
+  rollouts as rolloutsFeature,
+} from '../../../../src/controller/features/rollouts/rollouts.ts';
 import { until } from '../../../support/until.ts';
 import { evictions, rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
 
@@ -225,7 +229,7 @@ t.test('a slow registry does not delay the rollouts of other namespaces', async 
       store.put(`/api/v1/namespaces/${namespace}/pods/p-${index}`, store.get(podPath('p')) ?? {});
   }
   await world.settled();
-  const running = followRollouts(world.leading);
+  const running = lead(rolloutsFeature, world.leading);
   t.teardown(async () => {
     world.depose();
     await running;
@@ -589,7 +593,7 @@ t.test('an event of a pod does not scan rollouts and pods of all namespaces', as
   const { rollouts, runningPods, waitingPods } = world.leading.caches;
   pods(world, 4, 0);
   await world.settled();
-  const running = followRollouts(world.leading);
+  const running = lead(rolloutsFeature, world.leading);
   t.teardown(async () => {
     world.depose();
     await running;
@@ -620,7 +624,7 @@ t.test('pods do not concern rollouts that are left out', async (t) => {
   await store.until(() => world.leading.caches.rollouts.size === 120, 'the cache of rollouts');
   let reconciles = 0;
   const reconciled = (): void => void (reconciles += 1);
-  const running = followRollouts({ ...world.leading, reconciled });
+  const running = lead(rolloutsFeature, world.leading, reconciled);
   t.teardown(async () => {
     world.depose();
     await running;

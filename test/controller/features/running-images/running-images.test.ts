@@ -1,9 +1,9 @@
 import t from 'tap';
-import { countRunningImages } from '../../../../src/controller/features/running-images/running-images.ts';
+import { runningImagesFeature } from '../../../../src/controller/features/running-images/running-images.ts';
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { facts } from '../../../support/placement-input.ts';
-import { startLeading } from '../../leading.ts';
+import { lead, startLeading } from '../../leading.ts';
 import { until } from '../../../support/until.ts';
 
 /** Facts of an image of Docker Hub. */
@@ -43,7 +43,7 @@ t.test('a leader counts images by platform and pods by architecture', async (t) 
   store.put(path('4'), pod('gone', 'Running', 'both'));
   store.put(path('5'), pod('a', 'Succeeded', 'never-counted'));
   const test = await startLeading(t, { over: store, remembered, fleet });
-  const done = countRunningImages(test.leading);
+  const done = lead(runningImagesFeature, test.leading);
   const image = (os: string, architecture: string, variant: string): Promise<number | undefined> =>
     test.series(`archwright_running_images{os="${os}",architecture="${architecture}",variant="${variant}"}`);
   const pods = (architecture: string): Promise<number | undefined> =>
@@ -72,7 +72,7 @@ t.test('images in memory are counted while agents do not respond', async (t) => 
   first.store.put(path('1'), pod('a', 'Running', 'both'));
   const silent = { readShared: () => new Promise(() => undefined) } as unknown as Fleet;
   const test = await startLeading(t, { over: first.store, remembered, fleet: silent });
-  void countRunningImages(test.leading);
+  void lead(runningImagesFeature, test.leading);
   await until(
     async () => (await test.series('archwright_running_pods{architecture="amd64"}')) === 1,
     'the pods',

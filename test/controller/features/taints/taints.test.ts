@@ -5,7 +5,7 @@ import { taints } from '../../../../src/controller/features/taints/taints.ts';
 import type { NodeSelectorRequirement } from '../../../../src/kube/api/objects.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { isIn, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
-import { webhooksFile } from '../../leading.ts';
+import { lead, webhooksFile } from '../../leading.ts';
 import {
   annotation,
   key,
@@ -449,7 +449,7 @@ t.test('as a feature, it backs off, taints new nodes at once, and repairs remove
   const { store, leading } = world;
   await world.settled();
   const down = store.fault(/^GET \/api\/v1\/nodes\/./, { status: 503 });
-  const done = taints(leading);
+  const done = lead(taints, leading);
   await store.until(() => world.lines.some((line) => line.includes('trying again')));
   down();
   await clock.advance(249);

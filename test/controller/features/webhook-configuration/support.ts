@@ -1,11 +1,12 @@
 /** The feature between an API server with a store and real webhook servers. */
+import { lead } from '../../leading.ts';
 import { createServer } from 'node:https';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { backdateMs, issueAuthority, issueLeaf, type Pair } from '../../../../src/certificates/issue.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
-import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
+import { webhookConfigurationWith } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import type { Configuration } from '../../../../src/policy/settings/all.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { until } from '../../../support/until.ts';
@@ -109,7 +110,7 @@ export async function start(
     // Shorter pauses than in a real cluster; the order is the same.
     shortened: (ms) => Math.min(ms, 20),
   });
-  const running = webhookConfiguration(50)(leading);
+  const running = lead(webhookConfigurationWith(50), leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;

@@ -13,9 +13,9 @@ import { main } from '../../../../cmd/program/main.ts';
 import { onStopSignal } from '../../../../cmd/program/signals.ts';
 import { runWith, subcommand, type Hooks } from '../../../../cmd/controller.ts';
 import { features } from '../../../../src/controller/features.ts';
-import { certificates } from '../../../../src/controller/features/certificates/certificates.ts';
+import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
 import { timesOf } from '../../../../src/certificates/clock-agreement.ts';
-import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
+import { webhookConfigurationWith } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 
 /** What no setting changes. Milliseconds. */
 export interface Tuning extends Pick<Hooks, 'leaseTimes' | 'writes'> {
@@ -26,17 +26,15 @@ export interface Tuning extends Pick<Hooks, 'leaseTimes' | 'writes'> {
 
 const tuning = JSON.parse(process.env['TUNING'] ?? '{}') as Tuning;
 const { certificateMs, caMs, pathRotationMs, leaseTimes, writes } = tuning;
+const tuned = [
+  ...(certificateMs === undefined ? [] : [certificatesWith(timesOf(certificateMs, caMs))]),
+  ...(pathRotationMs === undefined ? [] : [webhookConfigurationWith(undefined, pathRotationMs)]),
+];
 const hooks: Hooks = {
   step,
   ...(leaseTimes && { leaseTimes }),
   ...(writes && { writes }),
-  features: {
-    ...features,
-    ...(certificateMs !== undefined && { certificates: certificates(timesOf(certificateMs, caMs)) }),
-    ...(pathRotationMs !== undefined && {
-      'webhook-configuration': webhookConfiguration(undefined, pathRotationMs),
-    }),
-  },
+  features: features.map((feature) => tuned.find(({ name }) => name === feature.name) ?? feature),
 };
 
 const killAt = process.env['KILL_AT'];

@@ -1,0 +1,51 @@
+/**
+ * A feature of the leader: its folder in `features/`, and one line in the list of `features.ts`. The runner
+ * (`runner.ts`) gives it a queue of keys, restarts it after a defect, and ends it with leadership.
+ *
+ * The contract: `reconcile(key)` compares actual and desired state, makes the changes, and may return when to
+ * run again. It keeps no state that the next leader would miss.
+ *
+ * - A key is a pod, a namespace, or a constant for work that looks at everything at once.
+ * - An event adds a key. Several events of a key are one reconcile; an event during a reconcile adds another.
+ * - An error causes a retry after a back-off (`WorkQueue`): longer if the API server requires it, at first
+ *   quiet for temporary errors and conflicts.
+ */
+import type { BackOff } from '../../async/back-off.ts';
+import type { WorkResult } from '../../kube/queue.ts';
+import type { Configuration } from '../../policy/configuration/configuration.ts';
+import type { MetricSpec } from '../../telemetry/metrics.ts';
+import type { Leading } from './leading.ts';
+
+export type ReconcileResult = WorkResult;
+
+/** Adds a key to the queue of a feature now, or after a while. */
+export type Enqueue = (key: string, afterMs?: number) => void;
+
+export interface Work {
+  /** The keys to begin with. */
+  keys(): Iterable<string>;
+  /** Must be safe to repeat. `signal` aborts when leadership is lost. Any error is retried with back-off. */
+  reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult>;
+  /** Ends what `start` has started. Gauges and callbacks before scrapes end by themselves. */
+  close?(): Promise<void> | void;
+}
+
+export interface Feature {
+  /** In log and metrics. */
+  readonly name: string;
+  readonly metrics?: readonly MetricSpec[];
+  /** Whether the feature is needed; for settings that only a restart changes. Default: always. */
+  readonly isOn?: (configuration: Configuration) => boolean;
+  /** Number of keys that are reconciled at the same time. Default: 1. */
+  readonly workers?: number;
+  /** `requeueAfterMs` of a reconcile that returns none. Default: a key waits for its next event. */
+  readonly resyncMs?: number;
+  /** For keys that stand for everything: their writes cause events, so events wait for a back-off's end. */
+  readonly inRounds?: true;
+  /** Default: 250 ms to 60 s. */
+  readonly backOff?: BackOff;
+  /** What has to be known before the first reconcile. Default: complete caches. */
+  readonly ready?: (leader: Leading) => Promise<unknown>;
+  /** Registers listeners, which enqueue keys. Keys wait until the feature is ready. */
+  start(leader: Leading, enqueue: Enqueue): Promise<Work> | Work;
+}
