@@ -136,6 +136,8 @@ contradict each other, flags and variables. Each template gives a JSON list of s
 {{- $programs := get $all "kubeletConfig.binDir" -}}
 {{- if and (hasPrefix "/" $file) $dir -}}
 {{- $wrong = append $wrong "kubeletConfig.config is a whole path, and kubeletConfig.configDir is set too; set one of them" -}}
+{{- else if and $file $dir (not (regexMatch "^[\\w.-]*[\\w-][\\w.-]*$" $file)) -}}
+{{- $wrong = append $wrong (printf "kubeletConfig.config must be the name of a file in kubeletConfig.configDir, not %s" (toRawJson $file)) -}}
 {{- else if and $programs (not (or $file $dir)) -}}
 {{- $wrong = append $wrong "kubeletConfig.binDir needs kubeletConfig.config or kubeletConfig.configDir" -}}
 {{- else if and (or $file $dir) (not $programs) -}}

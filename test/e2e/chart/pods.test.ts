@@ -364,9 +364,9 @@ t.test('all pods outside the host network have a network policy', async (t) => {
     {},
   );
   const webhookOnly = {
+    certificates: 'external',
     controller: { enabled: false },
     agent: { enabled: false },
-    report: { enabled: true },
   };
   t.same(Object.keys(policiesOf(webhookOnly)), ['archwright-webhook']);
 });

@@ -41,14 +41,19 @@ export async function dryRun(cluster: Cluster, object: Rendered, path?: string):
   await cluster.patch(`${collection}/${object.metadata?.name ?? ''}`, patch, query);
 }
 
-interface Called {
+export interface WebhookOfChart {
+  readonly name: string;
   readonly clientConfig: { readonly service: { readonly path: string } };
+  readonly namespaceSelector: { readonly matchExpressions: readonly object[] };
+  readonly rules: readonly object[];
 }
 
 /** The webhook configuration that a controller applies, from the ConfigMap with its webhooks. */
-export function withWebhooks(map: Rendered | undefined): Rendered & { readonly webhooks: readonly Called[] } {
+export function withWebhooks(
+  map: Rendered | undefined,
+): Rendered & { readonly webhooks: readonly WebhookOfChart[] } {
   const text = map?.data?.['webhooks.yaml'] ?? '';
-  const { webhooks } = parse(text, { version: '1.1' }) as { readonly webhooks: readonly Called[] };
+  const { webhooks } = parse(text, { version: '1.1' }) as { readonly webhooks: readonly WebhookOfChart[] };
   return {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'MutatingWebhookConfiguration',

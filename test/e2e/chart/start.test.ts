@@ -103,6 +103,26 @@ t.test('contradictory values are refused with the message of the program', async
       /agent\.pools\[0\]\.config\.cacheSize/,
     ],
     [{ requirePullableNodes: true, agent: { enabled: false } }, /requirePullableNodes needs agents/],
+    [
+      { kubeletConfig: { binDir, configDir: '/d', config: '../../passwd' } },
+      /kubeletConfig\.config must be the name of a file in kubeletConfig\.configDir, not "\.\.\/\.\.\/passwd"/,
+    ],
+    [{ kubeletConfig: { binDir, configDir: '/d', config: 'C:/x' } }, /must be the name of a file/],
+    [{ kubeletConfig: { binDir, config: 'C:/x' } }, /must be an absolute path/],
+    [{ namespaceOverride: 'kube-system' }, /archwright cannot run in the namespace kube-system/],
+    [{ controller: { enabled: false } }, /certificates: builtin needs the controller/],
+    [
+      { controller: { enabled: false }, certificates: 'external', report: { enabled: true } },
+      /report\.enabled needs the controller/,
+    ],
+    [
+      { agent: { readKubeletEnvironment: true, hostPaths: ['/etc'] } },
+      /agent\.readKubeletEnvironment needs the whole host file system/,
+    ],
+    [
+      { agent: { pools: [{ name: 'a', readKubeletEnvironment: true, hostPaths: [{ path: '/etc' }] }] } },
+      /agent\.pools\[a\]\.readKubeletEnvironment/,
+    ],
     [{ kubeletEnvironment: { A: 'a\0' } }, /NUL/],
     [{ webhook: { clientCa: '/etc/ca.crt' } }, /webhook\.clientCa must be certificates in PEM/],
   ];

@@ -46,6 +46,7 @@ export const everything = {
       {
         name: 'plain',
         nodeSelector: { pool: 'plain' },
+        readKubeletEnvironment: false,
         hostPaths: ['/etc/containerd', { path: '/etc/pki', type: 'Directory' }],
       },
       {
@@ -97,7 +98,8 @@ export function valueSets(): Readonly<Record<string, object>> {
   for (const { key, example, after } of chosen) {
     const what = `${key}: ${JSON.stringify(example)}`;
     sets[what] = after;
-    sets[`the example of each value, and ${what}`] = withValue(examples, key, example);
+    const noReport = key === 'controller.enabled' ? { report: { enabled: false } } : {};
+    sets[`the example of each value, and ${what}`] = merged(withValue(examples, key, example), noReport);
   }
   return sets;
 }
@@ -111,6 +113,7 @@ const prerequisites: Readonly<Record<string, object>> = {
   'certificate.annotations': { certificates: 'certManager' },
   'issuer.annotations': { certificates: 'certManager' },
   'secret.annotations': { registryCredentials: { 'ghcr.io': { user: 'a', secret: 'b' } } },
+  'controller.enabled': { certificates: 'external' },
   certManager: { certificates: 'certManager' },
   flowSchema: { flowSchema: { enabled: true } },
   'certificate.labels': { certificates: 'certManager' },

@@ -30,6 +30,18 @@ t.test('contradictory settings are found, for the part that uses them', async (t
       { 'kubeletConfig.config': 'a.json', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
       '',
     ],
+    'plugins by a file outside of the directory': [
+      {
+        'kubeletConfig.config': '../../passwd',
+        'kubeletConfig.configDir': '/b',
+        'kubeletConfig.binDir': '/c',
+      },
+      'kubeletConfig.config',
+    ],
+    'plugins by a path of Windows': [
+      { 'kubeletConfig.config': 'C:/x', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
+      'kubeletConfig.config',
+    ],
     'plugins without programs': [{ 'kubeletConfig.config': '/a' }, 'kubeletConfig.config'],
     'plugins by directory, without programs': [
       { 'kubeletConfig.configDir': '/a' },

@@ -149,9 +149,10 @@ const agentPod = podValues({ requests: { cpu: '20m', memory: '128Mi' }, limits: 
 /** Values of one pool of nodes. */
 const poolValues: Described = {
   tolerations: objects(
-    'Tolerations. Default: every taint.',
+    'Tolerations. Default: every `NoSchedule` taint, because a node without an agent is not known to pull and run images. A `NoExecute` ' +
+      'taint, as for quarantine, removes the agent.',
+    [{ operator: 'Exists', effect: 'NoSchedule' }],
     [{ operator: 'Exists' }],
-    [{ key: 'dedicated', operator: 'Exists' }],
   ),
   ...agentPod,
   ...runningValues,
@@ -183,7 +184,7 @@ const poolValues: Described = {
       help:
         'Directories of the node that are mounted read-only below `/host`. Default: the paths in the settings. ' +
         '`/` mounts the whole node.',
-      example: ['/etc/containerd', '/etc/pki'],
+      example: ['/'],
     },
   ),
   extraHostPaths: shaped(
@@ -201,7 +202,7 @@ const poolValues: Described = {
       'nodes without systemd, such as Talos.',
   ),
   readKubeletEnvironment: off(
-    'Passes the environment of the running kubelet to plugins. Requires the capability `SYS_PTRACE`, `hostPID` and the whole host file system.',
+    'Passes the environment of the running kubelet to plugins. Requires the capability `SYS_PTRACE`, `hostPID` and the whole host file system (`/` in `hostPaths`, if they are set).',
   ),
   stateHostPath: text(
     'Directory of the node where image facts survive a restart. Empty: an `emptyDir`.',
