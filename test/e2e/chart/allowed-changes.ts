@@ -19,7 +19,7 @@ const apiVersions = {
 function made(kind: keyof typeof apiVersions, path: string, content: object = {}): KubeObject {
   const [name = '', namespace] = path.split('/').toReversed();
   const metadata = { name, ...(namespace !== undefined && { namespace }) };
-  return { apiVersion: apiVersions[kind], kind, metadata, ...content } as KubeObject;
+  return { apiVersion: apiVersions[kind], kind, metadata, ...content };
 }
 
 const component = 'archwright-controller';

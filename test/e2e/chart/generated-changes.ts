@@ -62,8 +62,14 @@ const harmful: Readonly<Record<string, unknown>> = {
 };
 
 /** Parts of which each field is changed for itself, and fields that only the API server writes. */
-const parts = ['metadata', 'spec', 'status'];
-const ignored = [...parts, 'apiVersion', 'kind', 'metadata.managedFields', 'metadata.resourceVersion'];
+const parts = new Set(['metadata', 'spec', 'status']);
+const ignored = new Set([
+  ...parts,
+  'apiVersion',
+  'kind',
+  'metadata.managedFields',
+  'metadata.resourceVersion',
+]);
 
 /** @returns the accepted changes, as `patch pods spec.tolerations` */
 export async function acceptedChanges(
@@ -75,8 +81,7 @@ export async function acceptedChanges(
   const example = verb === 'create' ? created : stored;
   if (example === undefined) throw new Error(`no example: ${verb} ${resource}`);
   const path = typeof example === 'string' ? example : await objectPath(cluster, example);
-  const before =
-    typeof example === 'string' || verb !== 'create' ? await cluster.get<KubeObject>(path) : example;
+  const before = typeof example === 'string' || verb !== 'create' ? await cluster.get(path) : example;
   const [, subresource] = resource.split('/');
   const send = (body: object): Promise<unknown> => {
     const options = { signal: patience(), query: { dryRun: 'All' } };
@@ -166,11 +171,11 @@ async function changesOf(cluster: Cluster, path: string, before: object) {
   );
   if (own === undefined) throw new Error(`no schema of ${kind}`);
   const fields = Object.entries(own.properties ?? {}).flatMap(([name, schema]) => {
-    const inner = parts.includes(name) ? Object.entries(resolved(schema).properties ?? {}) : [];
+    const inner = parts.has(name) ? Object.entries(resolved(schema).properties ?? {}) : [];
     return [[name, schema] as const, ...inner.map(([key, of]) => [`${name}.${key}`, of] as const)];
   });
   return fields
-    .filter(([field]) => !ignored.includes(field))
+    .filter(([field]) => !ignored.has(field))
     .flatMap(([field, schema]): (readonly [field: string, value: unknown])[] => {
       const change = [field, harmful[field] ?? sampleOf(schema)] as const;
       return valueAt(before, field) === undefined ? [change] : [change, [field, null]];
