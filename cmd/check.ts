@@ -43,10 +43,10 @@ export const subcommand: Subcommand<typeof flags> = {
 };
 
 async function run(invocation: Call): Promise<number> {
-  const { io, flags, positionals } = invocation;
+  const { io, flags, positionals, say } = invocation;
   const { output, require: architectures } = flags;
   if (positionals.length === 0) throw new UsageError('name files or directories, or - for standard input');
-  const note = (message: string): void => io.err(`archwright: note: ${message}\n`);
+  const note = (message: string): void => say(message, 'note');
   const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
   const pods = await readPods(invocation, note);
   const facts = await lookUp(invocation, pods, architectures);

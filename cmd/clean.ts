@@ -4,17 +4,13 @@ import { clean, cleanOtherProgram, otherPrograms } from '../src/clean/clean.ts';
 import type { CleanReport } from '../src/clean/report.ts';
 import { createRateLimiter } from '../src/async/rate-limiter.ts';
 import { systemClock } from '../src/async/clock.ts';
-import { scrub } from '../src/telemetry/scrub.ts';
-import { ignoring, KubeError } from '../src/kube/api/errors.ts';
-import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
-import { findNamespace } from './wiring/own-namespace.ts';
-import { listReleases } from './wiring/release.ts';
-import { openCliContext, openReleaseContext, type CliContext } from './program/context.ts';
+import { openCluster } from './wiring/cluster.ts';
+import { findNamespace } from './wiring/release.ts';
 import { stoppedCode } from './program/signals.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, optionalChoice, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { nothing, table } from './program/table.ts';
+import { jsonText, nothing, table } from './program/table.ts';
 
 const flags = {
   dryRun: toggle('Shows what would be changed, deleted or restarted.'),
@@ -44,21 +40,15 @@ export const subcommand: Subcommand<typeof flags> = {
 };
 
 async function run(invocation: Call): Promise<number> {
-  const { io, stop } = invocation;
+  const { io, say, stop } = invocation;
   const { dryRun, restartPods, output } = invocation.flags;
   const other = otherProgramOf(invocation);
-  const own = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
-  const kubernetes = await requireCluster(own.configuration, invocation, opened);
+  const { context, kubernetes } = await openCluster(invocation, opened);
   const { client, access } = kubernetes;
-  const progress = (line: string): void => io.err(scrub(`archwright clean: ${line}\n`));
-  const found = await installationIn(invocation, own, kubernetes).catch((error: unknown) => {
-    if (!(error instanceof KubeError) || stop.aborted) throw error;
-    progress(error.message);
-  });
-  if (!found) return exitCodes.unanswered;
-  const { configuration, namespace } = found;
-  progress(`${access.description}, namespace ${namespace}${dryRun ? ', dry run' : ''}`);
+  const { configuration } = context;
+  const { namespace = await findNamespace(kubernetes, configuration, stop) } = configuration;
+  say(`${access.description}, namespace ${namespace}${dryRun ? ', dry run' : ''}`);
   try {
     const options = {
       client,
@@ -67,42 +57,18 @@ async function run(invocation: Call): Promise<number> {
       configuration,
       dryRun,
       restartPods,
-      progress,
+      progress: say,
       signal: stop,
       clock: systemClock,
     };
     const report = await (other ? cleanOtherProgram(options, other) : clean(options));
-    io.out(output === 'json' ? `${JSON.stringify(report, undefined, 2)}\n` : describe(report));
+    io.out(output === 'json' ? jsonText(report) : describe(report));
     return report.complete ? exitCodes.success : exitCodes.failure;
   } catch (error) {
     if (!stop.aborted) throw error;
-    progress('stopped; run it again to continue');
+    say('stopped; run it again to continue');
     return stoppedCode(stop);
   }
-}
-
-/** @throws KubeError, UsageError */
-async function installationIn(invocation: Invocation, own: CliContext, kubernetes: Kubernetes) {
-  const { configuration } = await settingsIn(invocation, own, kubernetes);
-  const { namespace = await findNamespace(kubernetes, configuration, invocation.stop) } = configuration;
-  return { configuration, namespace };
-}
-
-/** A release's settings name what the controller created. A pod of archwright has them in a file. */
-async function settingsIn(
-  invocation: Invocation,
-  own: CliContext,
-  { client, podNamespace }: Kubernetes,
-): Promise<CliContext> {
-  if (podNamespace !== undefined) return own;
-  const reading = listReleases(client, own.configuration.namespace, invocation.stop);
-  const [release, ...more] = (await ignoring('forbidden', reading)) ?? [];
-  if (release === undefined) return own;
-  if (more.length === 0) return openReleaseContext(invocation, own, release);
-  const list = [release, ...more].map(({ namespace, name }) => `${namespace}/${name}`).join(', ');
-  throw new UsageError(
-    `archwright is installed several times (${list}): select one with --namespace or --config`,
-  );
 }
 
 function otherProgramOf({

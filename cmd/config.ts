@@ -15,6 +15,7 @@ import { readStandardInput, standardInput } from './objects/documents.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
+import { jsonText } from './program/table.ts';
 
 const actions = ['check', 'print'] as const;
 
@@ -134,5 +135,5 @@ function asToml(lines: readonly Line[]): string {
 
 function asJson(lines: readonly Line[]): string {
   const entries = lines.map(({ key, value = null, origin }) => [key, { value, origin }]);
-  return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+  return jsonText(Object.fromEntries(entries));
 }

@@ -6,26 +6,25 @@ import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { concurrently } from '../src/async/concurrently.ts';
 import { clusterObjects } from '../src/cluster/cluster.ts';
-import { KubeError } from '../src/kube/api/errors.ts';
 import { parseObjects, readText, type FoundObject } from './objects/documents.ts';
 import { describe, resultOf } from './explain/describe.ts';
 import { createExplainer, isAdmitted, isLookedUp, type Explanation } from './explain/explainer.ts';
 import { sortObjects, type Input } from './explain/input.ts';
 import { parseNamedObjects, readNamedObjects } from './explain/named-objects.ts';
 import { readNodeClasses } from './explain/nodes.ts';
-import { openPodFacts } from './explain/pod-facts.ts';
 import { readPolicies } from './explain/policies.ts';
-import { clusterFlags, openClusterContext, type ClusterContext } from './explain/cluster-context.ts';
-import { createPodContext } from './explain/context.ts';
+import { createPodContext } from './lookups/pod-context.ts';
+import { lookupFlags, openPodFacts } from './lookups/pod-facts.ts';
+import { openCluster, openOptionalCluster, type OptionalCluster } from './wiring/cluster.ts';
 import type { Kubernetes } from './wiring/kubernetes.ts';
 import { untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { cell } from './program/table.ts';
+import { jsonText, cell } from './program/table.ts';
 
 const flags = {
-  ...clusterFlags,
+  ...lookupFlags,
   filename: list('FILE', 'YAML or JSON with objects; `-`: standard input. Can be repeated.', { short: 'f' }),
   namespace: text(
     'NAME',
@@ -60,32 +59,31 @@ const concurrentObjects = 8;
 const ofArchwright = /\/(?:leases|configmaps)$/;
 
 async function run(invocation: Call): Promise<number> {
-  const { io, stop } = invocation;
+  const { io, say, stop } = invocation;
   const { output, patch } = invocation.flags;
   const named = parseNamedObjects(invocation.positionals);
   const inFiles = await readObjects(invocation, named.length > 0);
-  const warn = (message: string): void => io.err(`archwright: warning: ${message}\n`);
-  const problems = new Set<string>();
+  let hasProblem = false;
   const onProblem = (message: string): void => {
-    if (!problems.has(message)) io.err(`archwright explain: ${message}\n`);
-    problems.add(message);
+    hasProblem = true;
+    say(message);
   };
   await using opened = new AsyncDisposableStack();
-  const clusterContext = await openCluster(invocation, named.length > 0, opened);
-  if (!clusterContext) return exitCodes.unanswered;
-  const { kubernetes } = clusterContext;
+  const open = named.length > 0 ? openCluster : openOptionalCluster;
+  const cluster: OptionalCluster = await open(invocation, opened);
+  const { kubernetes } = cluster;
   const namespace = namespaceOf(invocation, kubernetes, named.length > 0);
   const inCluster = kubernetes
     ? await readNamedObjects(named, kubernetes.client, namespace, stop, onProblem)
     : [];
   const input = sortObjects([...inFiles, ...inCluster], namespace);
-  warnOfSkipped(input, warn);
+  warnOfSkipped(input, invocation);
   const isEmpty = input.subjects.length === 0 && input.unclear.length === 0;
-  if (isEmpty && problems.size > 0) return exitCodes.unanswered;
+  if (isEmpty && hasProblem) return exitCodes.unanswered;
   if (isEmpty) throw new UsageError('the input contains no pod and no workload');
   setMaxListeners(0, stop);
   const { explainer, lookups, insideCluster } = await openExplainer(
-    { invocation, clusterContext, input, warn, onProblem },
+    { invocation, cluster, input, onProblem },
     opened,
   );
   const explanations = await concurrently(input.subjects, concurrentObjects, explainer);
@@ -95,25 +93,10 @@ async function run(invocation: Call): Promise<number> {
     const objects = invocation.positionals.join(' ');
     io.out(`What the registry answered: ${insideCluster} explain -n ${namespace} ${objects}\n`);
   }
-  if (problems.size > 0) return exitCodes.unanswered;
+  if (hasProblem) return exitCodes.unanswered;
   const isAllRight = input.unclear.length === 0 && explanations.every(isAdmitted);
   if (!isAllRight) return exitCodes.failure;
   return explanations.every(isLookedUp) ? exitCodes.success : exitCodes.unanswered;
-}
-
-/** @returns `undefined` if the cluster of named objects does not respond; for files it is optional */
-async function openCluster(
-  invocation: Call,
-  isNamed: boolean,
-  opened: AsyncDisposableStack,
-): Promise<ClusterContext | undefined> {
-  try {
-    return await openClusterContext(invocation, isNamed ? 'needed' : 'optional', opened);
-  } catch (error) {
-    if (!(error instanceof KubeError) || invocation.stop.aborted) throw error;
-    invocation.io.err(`archwright explain: ${error.message}\n`);
-    return undefined;
-  }
 }
 
 /** In a pod there is no context of a person: the pod's own namespace would be meant by mistake. */
@@ -135,7 +118,8 @@ async function readObjects({ flags, io }: Call, areNamed: boolean): Promise<read
   return found;
 }
 
-function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => void): void {
+function warnOfSkipped({ skipped, unclear }: Input, { say }: Pick<Call, 'say'>): void {
+  const warn = (message: string): void => say(message, 'warning');
   for (const { kind, name, place } of skipped)
     warn(`${place}: skipped ${cell(kind)} ${cell(name)}: it has no pods`);
   for (const place of unclear) warn(`${place}: not a Kubernetes object: it has no kind`);
@@ -143,30 +127,30 @@ function warnOfSkipped({ skipped, unclear }: Input, warn: (message: string) => v
 
 interface ExplainerOptions {
   readonly invocation: Call;
-  readonly clusterContext: ClusterContext;
+  readonly cluster: OptionalCluster;
   readonly input: Input;
-  readonly warn: (message: string) => void;
   readonly onProblem: (message: string) => void;
 }
 
 async function openExplainer(
-  { invocation, clusterContext, input, warn, onProblem }: ExplainerOptions,
+  { invocation, cluster, input, onProblem }: ExplainerOptions,
   opened: AsyncDisposableStack,
 ) {
-  const { kubernetes } = clusterContext;
-  const { configuration, log } = clusterContext.context;
-  const { stop } = invocation;
+  const { kubernetes } = cluster;
+  const { configuration, log } = cluster.context;
+  const { say, stop } = invocation;
+  const warn = (message: string): void => say(message, 'warning');
   const onForbidden = (path: string): void => {
     if (!ofArchwright.test(path)) warn(`no permission to read ${path}; the decision ignores it`);
   };
-  const cluster = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
-  const podContext = createPodContext({ input, cluster, warn });
-  const facts = await openPodFacts({ invocation, clusterContext, podContext, onProblem }, opened);
+  const objects = kubernetes && clusterObjects({ client: kubernetes.client, log, onForbidden });
+  const podContext = createPodContext({ input, cluster: objects, warn });
+  const facts = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
   const { lookups, insideCluster, fleet, agentsAnswer } = facts;
-  const isClusterKnown = cluster !== undefined;
+  const isClusterKnown = objects !== undefined;
   const wanted = { configuration, input, podContext, isClusterKnown, agentsAnswer, stop };
   const policies = await readPolicies(wanted);
-  if (clusterContext.lookupsBy === 'controller' && input.secrets.size + input.serviceAccounts.size > 0)
+  if (facts.lookupsBy === 'controller' && input.secrets.size + input.serviceAccounts.size > 0)
     warn('Secrets and service accounts in files are not sent to the cluster; --local uses them');
   if (configuration.requirePullableNodes && !fleet)
     warn("only agents know which nodes can pull; run explain in the controller's pod, or set --agents");
@@ -195,6 +179,6 @@ function write(
   if (output === 'table')
     return `${explanations.map((each) => describe(each, withPatch)).join('\n')}\nImages: looked up ${lookups}.\n`;
   const document = { lookups, results: explanations.map((each) => resultOf(each, withPatch)) };
-  if (output === 'json') return `${JSON.stringify(document, undefined, 2)}\n`;
+  if (output === 'json') return jsonText(document);
   return stringify(document, { aliasDuplicateObjects: false, lineWidth: 0 });
 }

@@ -7,6 +7,7 @@ import { openCliContext, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, objectName, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
+import { jsonText } from './program/table.ts';
 
 const flags = {
   output: choice(['table', 'json'], 'Output format; `json` is the format of the agent API.', { short: 'o' }),
@@ -50,7 +51,7 @@ async function run(invocation: Call): Promise<number> {
     ...(pullSecrets && { pullSecrets }),
   };
   const { results, attempts, sources } = await inspectImages(context, io.env, request, stop);
-  io.out(output === 'json' ? `${JSON.stringify({ results }, undefined, 2)}\n` : describeResults(results));
+  io.out(output === 'json' ? jsonText({ results }) : describeResults(results));
   if (verbose) {
     const ofPod = pullSecrets && {
       name: pullSecrets.name,

@@ -6,8 +6,8 @@ import type { Configuration } from '../src/policy/configuration/configuration.ts
 import { keys } from '../src/names/keys.ts';
 import { formatDuration } from '../src/names/duration.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
-import { requireCluster, type Kubernetes } from './wiring/kubernetes.ts';
-import { openCliContext } from './program/context.ts';
+import { connect } from './wiring/cluster.ts';
+import type { Kubernetes } from './wiring/kubernetes.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { duration, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
@@ -39,40 +39,37 @@ export const subcommand: Subcommand<typeof flags> = {
 const pauseMs = 2000;
 
 async function run(invocation: Call): Promise<number> {
-  const { flags, io, stop: signal } = invocation;
+  const { flags, io, say, stop: signal } = invocation;
   const { podNamespace: namespace, image, timeout: timeoutMs, installation } = flags;
-  const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
-  const kubernetes = await requireCluster(configuration, invocation, opened);
+  const { own, kubernetes } = await connect(invocation, opened);
   const { client } = kubernetes;
-  const progress = (line: string): void => io.err(`archwright probe: ${line}\n`);
   const clock = systemClock;
   const deadline = clock.monotonic() + timeoutMs;
-  const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress });
+  const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress: say });
   if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
-  else if (answer.isFinal) progress(answer.what);
-  else progress(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
+  else if (answer.isFinal) say(answer.what);
+  else say(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
   if (!answer.isCalled) return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
   if (!installation) return exitCodes.success;
-  const problems = await installationProblems(invocation, kubernetes, configuration, deadline, progress);
+  const problems = await installationProblems(invocation, kubernetes, own.configuration, deadline);
   if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
-  else progress(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);
+  else say(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);
   return problems.length === 0 ? exitCodes.success : exitCodes.failure;
 }
 
 async function installationProblems(
-  { stop: signal }: Invocation,
+  { say, stop: signal }: Pick<Invocation, 'say' | 'stop'>,
   { client, podNamespace }: Kubernetes,
   configuration: Pick<Configuration, 'namespace'>,
   deadline: number,
-  progress: (line: string) => void,
 ): Promise<readonly string[]> {
   const namespace = configuration.namespace ?? podNamespace;
   if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
   const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
-  const reading = { client, namespace, scrape, deadline, clock: systemClock, signal, progress };
+  const reading = { client, namespace, scrape, deadline, clock: systemClock, signal, progress: say };
   const { problems, notes } = await settled(reading);
-  for (const note of notes) progress(`not checked: ${note}`);
+  for (const note of notes) say(`not checked: ${note}`);
   return problems;
 }
 

@@ -1,17 +1,17 @@
 /** `archwright rollout`: shows, pauses, resumes and aborts `ArchitectureRollout`s. */
-import { isCode, KubeError } from '../src/kube/api/errors.ts';
+import { isCode, type KubeError } from '../src/kube/api/errors.ts';
 import type { KubeClient } from '../src/kube/api/client.ts';
 import type { Page } from '../src/kube/api/pages.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { rolloutKind, rolloutsPath } from '../src/policy/resources/rollout.ts';
-import { scrub } from '../src/telemetry/scrub.ts';
-import { openCliContext, untilStopped } from './program/context.ts';
-import { exitCodes, UsageError } from './program/exit.ts';
+import { untilStopped } from './program/context.ts';
+import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { describeRollout, describeRollouts, isSeen, type StoredRollout } from './rollout/describe.ts';
+import { jsonText } from './program/table.ts';
 import { showAgain } from './program/watch.ts';
-import { requireCluster } from './wiring/kubernetes.ts';
+import { connect } from './wiring/cluster.ts';
 
 /** What each word changes in the spec. */
 const changes: Readonly<Record<string, (now: number) => object>> = {
@@ -49,16 +49,15 @@ export const subcommand: Subcommand<typeof flags> = {
 const ended: ReadonlySet<string | undefined> = new Set(['Complete', 'RolledBack', 'Aborted']);
 
 async function run(invocation: Call): Promise<number> {
-  const { io, positionals, stop: signal } = invocation;
+  const { positionals, say, stop: signal } = invocation;
   const [action, name, ...more] = positionals;
   if (action === undefined || !actions.includes(action))
     throw new UsageError(`name one of ${actions.join(', ')}${action ? didYouMean(action, actions) : ''}`);
   if (more.length > 0) throw new UsageError(`takes one rollout, not ${more.join(', ')} too`);
   if (action !== 'status' && name === undefined) throw new UsageError(`name the rollout to ${action}`);
   const isJson = invocation.flags.output === 'json';
-  const { configuration } = await openCliContext(invocation);
   await using opened = new AsyncDisposableStack();
-  const { client, access } = await requireCluster(configuration, invocation, opened);
+  const { client, access } = (await connect(invocation, opened)).kubernetes;
   const namespace = invocation.flags.namespace ?? access.namespace;
   try {
     const change = changes[action];
@@ -66,7 +65,7 @@ async function run(invocation: Call): Promise<number> {
       // The first answer has the server's time, by which the controller compares.
       const [before] = await read(client, namespace, name, signal);
       const why = action === 'pause' ? withoutEffect(before, name) : undefined;
-      if (why !== undefined) io.err(scrub(`archwright rollout: ${name} is ${why}\n`));
+      if (why !== undefined) say(`${name} is ${why}`);
       const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }
@@ -74,9 +73,8 @@ async function run(invocation: Call): Promise<number> {
     return action === 'abort' ? exitCodes.success : code;
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof KubeError)) throw error;
-    io.err(`archwright rollout: ${scrub(messageFor(error, namespace, name))}\n`);
-    return isCode(error, 'not-found', 'forbidden') ? exitCodes.failure : exitCodes.unanswered;
+    if (!isCode(error, 'not-found', 'forbidden')) throw error;
+    throw new Failure(messageFor(error, namespace, name));
   }
 }
 
@@ -113,7 +111,7 @@ async function show(
     const [one] = all;
     const text =
       name !== undefined && one ? describeRollout(one, client.serverNow()) : describeRollouts(all, namespace);
-    const shown = isJson ? `${JSON.stringify(name === undefined ? all : one, undefined, 2)}\n` : text;
+    const shown = isJson ? jsonText(name === undefined ? all : one) : text;
     const phases = all.map((each) => (isSeen(each) ? each.status?.phase : undefined));
     const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
     const isOver = phases.every((phase) => ended.has(phase));

@@ -1,16 +1,15 @@
 /** `archwright status`: whether archwright works as configured, and what does not. */
-import { KubeError } from '../src/kube/api/errors.ts';
-import { messageOf } from '../src/names/printable.ts';
 import { createScrape } from './installation/scrape.ts';
 import { collectStatus } from './status/collect.ts';
 import { describeStatus } from './status/describe.ts';
-import { requireCluster } from './wiring/kubernetes.ts';
-import { findNamespace } from './wiring/own-namespace.ts';
-import { openCliContext, untilStopped } from './program/context.ts';
+import { connect } from './wiring/cluster.ts';
+import { findNamespace } from './wiring/release.ts';
+import { untilStopped } from './program/context.ts';
 import { exitCodes } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { showAgain, type Look } from './program/watch.ts';
+import { jsonText } from './program/table.ts';
+import { showAgain } from './program/watch.ts';
 
 const flags = {
   namespace: text('NAME', 'Namespace of archwright. Default: the one that is found.', { short: 'n' }),
@@ -34,29 +33,17 @@ export const subcommand: Subcommand<typeof flags> = {
 };
 
 async function run(invocation: Call): Promise<number> {
-  const { stop: signal } = invocation;
-  const { configuration } = await openCliContext(invocation);
+  const { flags, stop: signal } = invocation;
   await using opened = new AsyncDisposableStack();
-  const kubernetes = await requireCluster(configuration, invocation, opened);
+  const { own, kubernetes } = await connect(invocation, opened);
+  const { configuration } = own;
   const { client, podNamespace } = kubernetes;
   const scrape = createScrape(client, podNamespace === undefined ? 'proxy' : 'direct');
-
-  async function look(): Promise<Look> {
-    try {
-      const given = invocation.flags.namespace ?? configuration.namespace;
-      const namespace = given ?? (await findNamespace(kubernetes, configuration, signal));
-      const status = await collectStatus({ client, namespace, scrape, signal });
-      const text =
-        invocation.flags.output === 'json'
-          ? `${JSON.stringify(status, undefined, 2)}\n`
-          : describeStatus(status, client.serverNow());
-      return { text, code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure };
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof KubeError)) throw error;
-      const problem = `archwright status: the cluster does not answer: ${messageOf(error)}\n`;
-      return { text: '', problem, code: exitCodes.unanswered };
-    }
-  }
-  return await showAgain(invocation, look);
+  return await showAgain(invocation, async () => {
+    const given = flags.namespace ?? configuration.namespace;
+    const namespace = given ?? (await findNamespace(kubernetes, configuration, signal));
+    const status = await collectStatus({ client, namespace, scrape, signal });
+    const text = flags.output === 'json' ? jsonText(status) : describeStatus(status, client.serverNow());
+    return { text, code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure };
+  });
 }

@@ -18,6 +18,7 @@ import { createPlainLog, openCliContext } from '../program/context.ts';
 import { exitCodes } from '../program/exit.ts';
 import type { Flag } from '../program/flag.ts';
 import type { Invocation } from '../program/subcommand.ts';
+import { jsonText } from '../program/table.ts';
 
 interface CheckedSource {
   readonly source: string;
@@ -68,7 +69,7 @@ function asJson(checked: readonly CheckedSource[], understood: boolean): string 
   const parts = checked.flatMap(({ source, parts }) =>
     parts.map(({ where, state, what, differs = [] }) => ({ source, where, state, what, differs })),
   );
-  return `${JSON.stringify({ understood, parts }, undefined, 2)}\n`;
+  return jsonText({ understood, parts });
 }
 
 const stateWidth = 'left-out'.length;

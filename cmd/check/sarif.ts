@@ -5,6 +5,7 @@ import { standardInput } from '../objects/documents.ts';
 import { programVersion } from '../program/version.ts';
 import { classes, type Result, type Verdict } from './verdict.ts';
 import { workloadOf, type Checked } from './write.ts';
+import { jsonText } from '../program/table.ts';
 
 /** Rules by verdict, and what they say in general. `allowed` results keep no rule of their own. */
 const rules: Readonly<Record<Exclude<Verdict, 'ok'>, string>> = {
@@ -47,7 +48,7 @@ export function asSarif({ results }: Checked, directory: string): string {
       },
     ],
   };
-  return `${JSON.stringify(log, undefined, 2)}\n`;
+  return jsonText(log);
 }
 
 function resultOf(result: Result, directory: string) {

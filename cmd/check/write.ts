@@ -1,5 +1,5 @@
 /** The results of `check` as a table for people and as JSON for programs. */
-import { cell, counted, nothing, table } from '../program/table.ts';
+import { cell, counted, jsonText, nothing, table } from '../program/table.ts';
 import type { AllowEntry, EntryState } from './allow-list.ts';
 import { classes, type Result } from './verdict.ts';
 
@@ -56,5 +56,5 @@ export function asJson({ architectures, results, allowList }: Checked): string {
     // JSON has no functions, so `matches` is left out.
     allowList: allowList.map(([entry, state]) => ({ ...entry, state })),
   };
-  return `${JSON.stringify(document, undefined, 2)}\n`;
+  return jsonText(document);
 }

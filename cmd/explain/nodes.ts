@@ -6,7 +6,7 @@ import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { classify } from '../../src/nodes/classify.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';
-import type { PodContext } from './context.ts';
+import type { PodContext } from '../lookups/pod-context.ts';
 
 /** A node has up to 50 KB, and a cluster 5,000 nodes (Kubernetes, "Considerations for large clusters"). */
 const pageSize = 100;

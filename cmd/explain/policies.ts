@@ -13,7 +13,7 @@ import type { ObjectSource } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
-import type { PodContext } from './context.ts';
+import type { PodContext } from '../lookups/pod-context.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 
 export interface PoliciesOptions {

@@ -15,7 +15,7 @@ import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
 import { addProcessMetrics } from '../../src/telemetry/process.ts';
 import type { DockerConfigs } from '../wiring/inspection.ts';
-import type { Release } from '../wiring/release.ts';
+import type { Flags } from './flag.ts';
 import { stoppedCode } from './signals.ts';
 import type { Invocation, Streams, Subcommand } from './subcommand.ts';
 import { programVersion } from './version.ts';
@@ -68,26 +68,8 @@ export async function openCliContext(
   };
 }
 
-/**
- * The same with the settings of a release in the cluster. A configuration file replaces them: it may be the
- * next one.
- * @throws ConfigurationError
- */
-export async function openReleaseContext(
-  invocation: Invocation,
-  own: CliContext,
-  { namespace, name, configuration: text }: Release,
-): Promise<CliContext> {
-  const cluster = { where: `ConfigMap ${namespace}/${name}`, text };
-  const context = invocation.sources.file === undefined ? await openCliContext(invocation, cluster) : own;
-  return {
-    ...context,
-    configuration: { ...context.configuration, namespace: context.configuration.namespace ?? namespace },
-  };
-}
-
 /** Runs until the program gets a signal to stop. Unfinished work then ends with the process. */
-export function untilStopped(run: Subcommand['run']): Subcommand['run'] {
+export function untilStopped<F extends Flags>(run: Subcommand<F>['run']): Subcommand<F>['run'] {
   return (invocation) => {
     const { stop } = invocation;
     return Promise.race([aborted(stop).then(() => stoppedCode(stop)), run(invocation)]);

@@ -12,3 +12,14 @@ export class UsageError extends Error {
   readonly temporary = false;
   override readonly name = 'UsageError';
 }
+
+/** A failure with its own exit code. The message is printed after the name of the subcommand. */
+export class Failure extends Error {
+  readonly exitCode: number;
+  override readonly name = 'Failure';
+
+  constructor(message: string, exitCode: number = exitCodes.failure) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}

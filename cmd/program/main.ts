@@ -1,10 +1,11 @@
 /** The program as a function: runs a subcommand, and turns an error into one line and an exit code. */
+import { KubeError } from '../../src/kube/api/errors.ts';
 import { didYouMean } from '../../src/names/suggestion.ts';
 import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
-import { exitCodes, UsageError } from './exit.ts';
+import { exitCodes, Failure, UsageError } from './exit.ts';
 import type { Entry, Invocation, Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';
@@ -23,28 +24,50 @@ export interface MainOptions {
  */
 export async function main(args: readonly string[], options: MainOptions): Promise<number> {
   const { io, subcommands: known = subcommands } = options;
+  const [name = ''] = args;
+  const command = Object.hasOwn(known, name) ? `archwright ${name}` : 'archwright';
   try {
-    return await run(args, known, options);
+    return await run(args, known, { ...options, say: createSay(io, command) });
   } catch (error) {
-    if (error instanceof UsageError) {
-      const [name = ''] = args;
-      const command = Object.hasOwn(known, name) ? `archwright ${name}` : 'archwright';
-      io.err(`${command}: ${error.message}\nSee ${command} --help.\n`);
-      return exitCodes.usage;
-    }
-    if (error instanceof ConfigurationError) {
-      for (const problem of error.problems) io.err(`archwright: ${describeProblem(problem)}\n`);
-      return exitCodes.usage;
-    }
-    io.err(describeFailure(error, wantsStack(args, io.env)));
-    return exitCodes.failure;
+    const { text, code } = endOf(error, command, wantsStack(args, io.env));
+    io.err(text);
+    return code;
   }
+}
+
+function endOf(error: unknown, command: string, withStack: boolean) {
+  if (error instanceof UsageError)
+    return { text: `${command}: ${error.message}\nSee ${command} --help.\n`, code: exitCodes.usage };
+  if (error instanceof ConfigurationError) {
+    const lines = error.problems.map((problem) => `archwright: ${describeProblem(problem)}\n`);
+    return { text: scrub(lines.join('')), code: exitCodes.usage };
+  }
+  if (error instanceof Failure)
+    return { text: scrub(`${command}: ${error.message}\n`), code: error.exitCode };
+  if (error instanceof KubeError)
+    return { text: describeFailure(error, withStack, command), code: exitCodes.unanswered };
+  return { text: describeFailure(error, withStack), code: exitCodes.failure };
+}
+
+const eraseLine = '\u001B[2K';
+/** More are rarely the same; a command that prints more of them prints repeated ones again. */
+const maxRemembered = 1000;
+
+function createSay(io: Streams, command: string): Invocation['say'] {
+  const said = new Set<string>();
+  return (message, kind) => {
+    const line = `${kind === undefined ? command : `archwright: ${kind}`}: ${message}\n`;
+    if (said.has(line)) return;
+    if (said.size < maxRemembered) said.add(line);
+    // Progress may be on the line.
+    io.err(scrub(io.isErrTerminal ? eraseLine + line : line));
+  };
 }
 
 async function run(
   args: readonly string[],
   known: Invocation['subcommands'],
-  { io, stop }: MainOptions,
+  { io, stop, say }: MainOptions & Pick<Invocation, 'say'>,
 ): Promise<number> {
   const [name, ...rest] = args;
   if (name === '--help' || name === '-h' || name === 'help') {
@@ -78,6 +101,7 @@ async function run(
     given: flags.given,
     sources: { file, env: io.env, flags: flags.settings, part },
     io,
+    say,
     stop,
     subcommands: known,
   });
@@ -93,9 +117,9 @@ function entryOf(name: string, known: Invocation['subcommands']): Entry {
 }
 
 /** An unexpected error as one line, or with its stack. Secrets are scrubbed. */
-export function describeFailure(error: unknown, withStack: boolean): string {
+export function describeFailure(error: unknown, withStack: boolean, command = 'archwright'): string {
   const stack = error instanceof Error && withStack ? error.stack : undefined;
-  return scrub(`archwright: ${stack ?? messageOf(error).split('\n', 1)[0]}\n`);
+  return scrub(`${command}: ${stack ?? messageOf(error).split('\n', 1)[0]}\n`);
 }
 
 /** Whether to print stacks. Does not read the configuration, because that may be what failed. */

@@ -12,6 +12,11 @@ export interface Invocation<F extends Flags = Flags> {
   readonly given: ReadonlySet<string>;
   readonly sources: ConfigurationSources;
   readonly io: Streams;
+  /**
+   * Writes a line to standard error, once: without secrets, after the name of the subcommand or the word.
+   * A message about an error is thrown instead; `main.ts` prints it.
+   */
+  readonly say: (message: string, kind?: 'warning' | 'note') => void;
   readonly stop: AbortSignal;
   /** Every subcommand, for `completion`. */
   readonly subcommands: Readonly<Record<string, Entry>>;
@@ -40,7 +45,7 @@ export interface Subcommand<F extends Flags = Flags> {
   /**
    * Runs the subcommand.
    * @returns the exit code
-   * @throws UsageError, ConfigurationError: printed without a stack, exit code 2
+   * @throws UsageError, ConfigurationError: exit code 2; KubeError: 3; Failure: its own. Each is one line.
    */
   run(invocation: Invocation<F>): Promise<number>;
 }

@@ -3,6 +3,11 @@ import { printable } from '../../src/names/printable.ts';
 
 export const nothing = '-';
 
+/** A result for programs. */
+export function jsonText(value: unknown): string {
+  return `${JSON.stringify(value, undefined, 2)}\n`;
+}
+
 const maxCellBytes = 256;
 
 /** Untrusted text as a cell. */

@@ -1,11 +1,11 @@
 /** The flags of `archwright report`. */
 import { architecture, choice, list, text, toggle } from '../program/flag.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import { clusterFlags } from '../explain/cluster-context.ts';
+import { lookupFlags } from '../lookups/pod-facts.ts';
 import { cacheFlags } from '../wiring/cached-lookups.ts';
 
 export const flags = {
-  ...clusterFlags,
+  ...lookupFlags,
   architecture: architecture('Target architecture.', 'arm64', { short: 'a' }),
   by: choice(['workload', 'image'], 'Rows of a table or CSV.'),
   namespace: list('NAME', 'Only pods of this namespace. Can be repeated. Default: all namespaces.', {

@@ -5,13 +5,12 @@ import { clusterObjects } from '../../src/cluster/cluster.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
-import type { ClusterContext } from '../explain/cluster-context.ts';
-import { createPodContext } from '../explain/context.ts';
+import { createPodContext } from '../lookups/pod-context.ts';
 import { sortObjects } from '../explain/input.ts';
-import { openPodFacts, type PodFacts } from '../explain/pod-facts.ts';
+import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
 import { createProgress, type Progress } from '../program/progress.ts';
 import type { ReportCall } from './flags.ts';
-import type { Kubernetes } from '../wiring/kubernetes.ts';
+import type { Cluster } from '../wiring/cluster.ts';
 import { blockersOf } from './blockers.ts';
 import { readDrift, type DriftOf } from './drift.ts';
 import { listNodes, listPods, type ReportedPod } from './pods.ts';
@@ -47,33 +46,31 @@ export interface JudgedPods {
  */
 export async function judgedPods(
   invocation: ReportCall,
-  clusterContext: ClusterContext & { readonly kubernetes: Kubernetes },
+  cluster: Cluster,
   { architecture, onNode }: Wanted,
   opened: AsyncDisposableStack,
 ): Promise<JudgedPods> {
-  const { io, stop } = invocation;
-  const { client } = clusterContext.kubernetes;
+  const { io, say, stop } = invocation;
+  const { client } = cluster.kubernetes;
   const progress = createProgress(io);
-  const problems = new Set<string>();
+  let isComplete = true;
   const onProblem = (message: string): void => {
-    progress.end();
-    if (!problems.has(message)) io.err(`archwright report: ${message}\n`);
-    problems.add(message);
+    isComplete = false;
+    say(message);
   };
   setMaxListeners(0, stop);
   const read = await readPods(invocation, { client, onNode, progress });
   const podContext = createPodContext({
     input: sortObjects([], 'default'),
-    cluster: clusterObjects({ client, log: clusterContext.context.log }),
-    warn: (message) => io.err(`archwright: warning: ${message}\n`),
+    cluster: clusterObjects({ client, log: cluster.context.log }),
+    warn: (message) => say(message, 'warning'),
     limitMs: clusterLimitMs,
   });
-  const source = await openPodFacts({ invocation, clusterContext, podContext, onProblem }, opened);
-  const driftOf =
-    (await readDrift(clusterContext.context.configuration, podContext, stop)) ?? (() => undefined);
+  const source = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
+  const driftOf = (await readDrift(cluster.context.configuration, podContext, stop)) ?? (() => undefined);
   const pods = await judgeAll(read, { architecture, source, driftOf, progress });
   const { lookups, pullSecrets } = source;
-  return { pods, lookups, isComplete: problems.size === 0, pullSecrets };
+  return { pods, lookups, isComplete, pullSecrets };
 }
 
 interface ReadPods {
@@ -84,7 +81,7 @@ interface ReadPods {
 
 /** @throws KubeError */
 async function readPods(
-  { flags, io, stop }: ReportCall,
+  { flags, say, stop }: ReportCall,
   {
     client,
     onNode,
@@ -107,7 +104,7 @@ async function readPods(
   });
   progress.end();
   if (nodes === undefined)
-    io.err('archwright: warning: no permission to read nodes; the report does not show where pods run\n');
+    say('no permission to read nodes; the report does not show where pods run', 'warning');
   return { pods, nodes, workloadOf };
 }
 

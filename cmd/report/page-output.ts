@@ -7,7 +7,7 @@ import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { decodeUtf8, FileError, readBounded, writeProblem } from '../../src/files/read.ts';
 import type { Node } from '../../src/kube/api/objects.ts';
-import type { ClusterContext } from '../explain/cluster-context.ts';
+import type { Cluster } from '../wiring/cluster.ts';
 import { UsageError } from '../program/exit.ts';
 import type { ReportCall } from './flags.ts';
 import { flagName } from '../../src/policy/settings/setting.ts';
@@ -25,7 +25,13 @@ const maxPriceBytes = 1024 * 1024;
  * are looked up.
  * @throws UsageError
  */
-export async function pageOutput({ flags, given, io, stop }: ReportCall): Promise<PageOutput | undefined> {
+export async function pageOutput({
+  flags,
+  given,
+  io,
+  say,
+  stop,
+}: ReportCall): Promise<PageOutput | undefined> {
   const { html: path, prices, publish, output } = flags;
   const isPage = path !== undefined || publish;
   const isJson = output === 'json';
@@ -37,10 +43,10 @@ export async function pageOutput({ flags, given, io, stop }: ReportCall): Promis
   if (isPage && other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
   if (path !== undefined && path !== '-')
     await access(dirname(path), constants.W_OK).catch(unwritable(dirname(path)));
-  return new PageOutput({ path, isPage, flags, io, stop, list: await priceList(prices) });
+  return new PageOutput({ path, isPage, flags, io, say, stop, list: await priceList(prices) });
 }
 
-type Options = Pick<ReportCall, 'flags' | 'io' | 'stop'> & {
+type Options = Pick<ReportCall, 'flags' | 'io' | 'say' | 'stop'> & {
   /** Absent for `--publish`. */
   readonly path: string | undefined;
   /** False for JSON. */
@@ -70,11 +76,11 @@ export class PageOutput {
 
   async extras(
     judged: Pick<JudgedPods, 'pods' | 'pullSecrets'> & { readonly architecture: string },
-    clusterContext: ClusterContext,
+    cluster: Pick<Cluster, 'context'>,
   ): Promise<ReportExtras> {
     const { flags } = this.#options;
     const newerTags = flags.newerTags
-      ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, clusterContext, judged)
+      ? await (await import('./tag-search.ts')).searchNewerTags(this.#options, cluster, judged)
       : undefined;
     const money = this.#book?.money(judged.architecture);
     return { ...(newerTags && { newerTags }), ...(money && { money }) };
@@ -91,13 +97,13 @@ export class PageOutput {
 
   /** @throws UsageError if the file cannot be written */
   async write(text: string): Promise<void> {
-    const { path = '-', io } = this.#options;
+    const { path = '-', io, say } = this.#options;
     if (path === '-') {
       io.out(text);
       return;
     }
     await writeFile(path, text).catch(unwritable(path));
-    io.err(`archwright report: ${path} written\n`);
+    say(`${path} written`);
   }
 }
 

@@ -1,6 +1,6 @@
 /** `--newer-tags` on this machine: endpoints and credentials as in `inspect`, and the cache of `check` for image facts. */
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
-import type { ClusterContext } from '../explain/cluster-context.ts';
+import type { Cluster } from '../wiring/cluster.ts';
 import { createProgress } from '../program/progress.ts';
 import type { ReportCall } from './flags.ts';
 import { openCachedLookups } from '../wiring/cached-lookups.ts';
@@ -9,15 +9,15 @@ import type { JudgedPod } from './rows.ts';
 import { TagLists } from './tag-lists.ts';
 
 export async function searchNewerTags(
-  invocation: Pick<ReportCall, 'flags' | 'io' | 'stop'>,
-  { context }: Pick<ClusterContext, 'context'>,
+  invocation: Pick<ReportCall, 'flags' | 'io' | 'say' | 'stop'>,
+  { context }: Pick<Cluster, 'context'>,
   judged: {
     readonly pods: readonly JudgedPod[];
     readonly architecture: string;
     readonly pullSecrets: PullSecrets;
   },
 ): Promise<NewerTags> {
-  const { io, stop } = invocation;
+  const { io, say, stop } = invocation;
   const progress = createProgress(io);
   await using opened = new AsyncDisposableStack();
   const { cache, tags } = await openCachedLookups(invocation, context, opened);
@@ -28,10 +28,7 @@ export async function searchNewerTags(
       inspector: { lookup: (request, options) => cache.get(request, options) },
       stop,
       onProgress: (done, of) => progress.show(`newer tags of ${done} of ${of} images`),
-      onProblem: (problem) => {
-        progress.end();
-        io.err(`archwright: warning: newer tags: ${problem}\n`);
-      },
+      onProblem: (problem) => say(`newer tags: ${problem}`, 'warning'),
     });
   } finally {
     progress.end();

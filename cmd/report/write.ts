@@ -1,5 +1,5 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
-import { cell, nothing, table } from '../program/table.ts';
+import { cell, jsonText, nothing, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
 import type { NewerTags } from './newer-tags.ts';
 import type { Money } from './prices/price-book.ts';
@@ -154,7 +154,7 @@ export function asJson({ architecture, lookups, totals, workloads, images, savin
     images: images.map(flat),
     savings,
   };
-  return `${JSON.stringify(document, undefined, 2)}\n`;
+  return jsonText(document);
 }
 
 export function jsonTotals(totals: Report['totals']): object {

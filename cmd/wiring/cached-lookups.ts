@@ -24,7 +24,7 @@ const maxCacheBytes = 16 * 1_048_576;
  * @returns `tags` are not cached
  */
 export async function openCachedLookups(
-  { flags, io, stop }: Pick<Invocation<typeof cacheFlags>, 'flags' | 'io' | 'stop'>,
+  { flags, io, say, stop }: Pick<Invocation<typeof cacheFlags>, 'flags' | 'io' | 'say' | 'stop'>,
   { configuration, dockerConfigs, log, metrics }: CliContext,
   opened: AsyncDisposableStack,
 ) {
@@ -37,7 +37,7 @@ export async function openCachedLookups(
   const current = (): Configuration => settings;
   const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
   opened.defer(() => inspection.close());
-  const stateDir = flags.noCache ? undefined : await cacheDirectory(io);
+  const stateDir = flags.noCache ? undefined : await cacheDirectory(io, say);
   const { inspector, tags } = inspection;
   const source = inspector;
   const cache = await openFactsCache({ configuration: current, source, stateDir, log, metrics });
@@ -46,14 +46,14 @@ export async function openCachedLookups(
 }
 
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */
-async function cacheDirectory(io: Invocation['io']): Promise<string | undefined> {
+async function cacheDirectory(io: Invocation['io'], say: Invocation['say']): Promise<string | undefined> {
   const { XDG_CACHE_HOME: home = '' } = io.env;
   const directory = join(isAbsolute(home) ? home : join(homeDirectory(), '.cache'), 'archwright');
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
     return directory;
   } catch (error) {
-    io.err(`archwright: note: answers are not cached: ${directory}: ${writeProblem(error)}\n`);
+    say(`answers are not cached: ${directory}: ${writeProblem(error)}`, 'note');
     return undefined;
   }
 }

@@ -2,10 +2,8 @@
 import { inClusterAccess, kubeconfigAccess, type KubeAccess } from '../../src/kube/api/access.ts';
 import { createKubeClient, type KubeClient } from '../../src/kube/api/client.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { messageOf } from '../../src/names/printable.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import { UsageError } from '../program/exit.ts';
-import type { Invocation, Streams } from '../program/subcommand.ts';
+import type { Streams } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
 import { derived } from './derived.ts';
 
@@ -40,24 +38,6 @@ export async function openKubernetes(
   const another = (timeoutMs?: number): KubeClient =>
     createKubeClient({ access, userAgent, metrics, timeoutMs });
   return { access, client: another(), another, podNamespace: inCluster?.namespace };
-}
-
-/**
- * Connects to the cluster of a person's kubeconfig.
- * @param opened closes the client
- * @throws UsageError if none can be used
- */
-export async function requireCluster(
-  configuration: Configuration,
-  { io }: Pick<Invocation, 'io'>,
-  opened: AsyncDisposableStack,
-): Promise<Kubernetes> {
-  const kubernetes = await openKubernetes(configuration, io.env, 'own kubeconfig').catch((error: unknown) => {
-    throw new UsageError(messageOf(error));
-  });
-  if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
-  opened.defer(() => kubernetes.client.close());
-  return kubernetes;
 }
 
 /** The configuration with archwright's own namespace. Default: the namespace of the pod's service account. */

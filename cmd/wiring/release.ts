@@ -1,10 +1,14 @@
 /** archwright in a person's cluster: its place and configuration, from the ConfigMap of the chart. */
+import { namespacesOfLease } from '../../src/clean/lease.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring, isCode, type KubeError } from '../../src/kube/api/errors.ts';
 import type { ConfigMap } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
+import { ownNames } from '../../src/names/own-names.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { UsageError } from '../program/exit.ts';
+import type { Kubernetes } from './kubernetes.ts';
 
 export interface Release {
   readonly namespace: string;
@@ -20,24 +24,38 @@ export const partOfArchwright = 'app.kubernetes.io/part-of=archwright';
 const labelSelector = `${partOfArchwright},!app.kubernetes.io/component`;
 const configurationKey = 'archwright.toml';
 /** Name of namespace and ConfigMap in the documentation. For people who may not list ConfigMaps. */
-export const usualName = 'archwright';
+const usualName = 'archwright';
 /** API servers answer a short list in milliseconds, on a slow line or a busy machine in seconds. */
 const limitMs = 10_000;
 
+export interface ReleaseSearch {
+  readonly client: KubeClient;
+  /** Where the release is; `undefined`: in any namespace. */
+  readonly namespace: string | undefined;
+  /** The flag that selects one of several, for the message. */
+  readonly select: '--release' | '--namespace';
+  readonly stop: AbortSignal;
+}
+
 /**
- * Finds the release.
- * @param namespace where it is, if that is known; otherwise all namespaces are searched
- * @returns `undefined` if the cluster has none
- * @throws KubeError; `forbidden` if the ConfigMap may not be read
+ * Finds the release by the label of its ConfigMap; without the right to list them, by the usual name.
+ * @returns `undefined` if there is none
+ * @throws UsageError if there are several; KubeError, `forbidden` if the ConfigMap may not be read
  */
-export async function findRelease(
-  client: KubeClient,
-  namespace: string | undefined,
-  stop: AbortSignal,
-): Promise<Release | undefined> {
+export async function findRelease({
+  client,
+  namespace,
+  select,
+  stop,
+}: ReleaseSearch): Promise<Release | undefined> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
   try {
-    return (await listReleases(client, namespace, signal))[0];
+    const query = { labelSelector };
+    const page = await client.get<Page<ConfigMap>>(paths.configMaps(namespace), { signal, query });
+    const [found, ...more] = (page.items ?? []).flatMap((each) => releaseIn(each) ?? []);
+    if (more.length === 0) return found;
+    const all = [found, ...more].map((each) => `${each?.namespace}/${each?.name}`).join(', ');
+    throw new UsageError(`archwright is installed several times (${all}): select one with ${select}`);
   } catch (error) {
     if (isCode(error, 'not-found')) return undefined;
     if (!isCode(error, 'forbidden')) throw error;
@@ -59,17 +77,6 @@ export async function namedRelease(
   return release;
 }
 
-/** @throws KubeError */
-export async function listReleases(
-  client: KubeClient,
-  namespace: string | undefined,
-  signal: AbortSignal,
-): Promise<readonly Release[]> {
-  const query = { labelSelector };
-  const page = await client.get<Page<ConfigMap>>(paths.configMaps(namespace), { signal, query });
-  return (page.items ?? []).flatMap((found) => releaseIn(found) ?? []);
-}
-
 async function usualRelease(
   client: KubeClient,
   namespace: string,
@@ -89,4 +96,29 @@ function releaseIn({ metadata, data }: ConfigMap): Release | undefined {
   const { namespace, name } = metadata ?? {};
   if (configuration === undefined || namespace === undefined || name === undefined) return undefined;
   return { namespace, name, configuration };
+}
+
+/**
+ * archwright's namespace, for a person who names none. In a pod it is the pod's own; else that of the
+ * release; else that of the Lease. Without the right to list either, it is the usual one.
+ * @throws UsageError if there are several; KubeError
+ */
+export async function findNamespace(
+  { client, access, podNamespace }: Kubernetes,
+  configuration: Pick<Configuration, 'name'>,
+  stop: AbortSignal,
+): Promise<string> {
+  if (podNamespace !== undefined) return podNamespace;
+  const search = { client, namespace: undefined, select: '--namespace', stop } as const;
+  const release = await findRelease(search).catch((error: unknown) => {
+    if (isCode(error, 'forbidden')) return 'forbidden' as const;
+    throw error;
+  });
+  if (typeof release === 'object') return release.namespace;
+  const ofLease = await namespacesOfLease(client, ownNames(configuration).lease, stop);
+  if (ofLease === undefined && release === 'forbidden') return usualName;
+  const [found = access.namespace, ...more] = ofLease ?? [];
+  if (more.length === 0) return found;
+  const all = [found, ...more].join(', ');
+  throw new UsageError(`archwright runs in several namespaces (${all}): select one with --namespace`);
 }

@@ -58,7 +58,7 @@ t.test('a release with other names is found by its label', async (t) => {
   release('elsewhere', 'other');
   const several = await clean(['--dry-run']);
   t.equal(several.code, 2);
-  const message = /installed several times \(.*platform\/placer.*\): select one with --namespace or --config/;
+  const message = /installed several times \(.*platform\/placer.*\): select one with --namespace/;
   t.match(several.err, message);
   const named = await clean(['--dry-run', '--namespace', 'platform']);
   t.match(named.err, /would delete Secret platform\/placer-ca/);

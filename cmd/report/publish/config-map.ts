@@ -5,6 +5,7 @@ import { namedLabels } from '../../../src/controller/write/own-objects.ts';
 import { programVersion } from '../../program/version.ts';
 import { bytes } from '../amounts.ts';
 import { asJson, jsonTotals, type Report } from '../write.ts';
+import { jsonText } from '../../program/table.ts';
 
 /**
  * Of the compressed files. A ConfigMap may have 1 MiB (kubernetes pkg/apis/core/validation, `MaxSecretSize`).
@@ -48,7 +49,7 @@ export async function configMapOf({ namespace, name, report, page, made, namespa
     totals: jsonTotals(totals),
     leftOut,
   };
-  const data = { 'summary.json': `${JSON.stringify(summary, undefined, 2)}\n` };
+  const data = { 'summary.json': jsonText(summary) };
   const metadata = { name, namespace, labels: namedLabels };
   return { object: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data, binaryData }, leftOut };
 }

@@ -5,7 +5,7 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { applied, isOwn } from '../../../src/controller/write/own-objects.ts';
 import type { CliContext } from '../../program/context.ts';
-import { exitCodes, UsageError } from '../../program/exit.ts';
+import { exitCodes, Failure, UsageError } from '../../program/exit.ts';
 import type { ReportCall } from '../flags.ts';
 import type { Kubernetes } from '../../wiring/kubernetes.ts';
 import type { JudgedPod } from '../rows.ts';
@@ -37,18 +37,16 @@ export function placeOf({ configuration }: CliContext): {
  * @throws KubeError if the ConfigMap cannot be written
  */
 export async function publishReport(
-  { io, flags, stop }: ReportCall,
+  { flags, say, stop }: ReportCall,
   context: CliContext,
   { client }: Kubernetes,
   published: Published,
 ): Promise<number> {
-  const say = (message: string): void => io.err(`archwright report: ${message}\n`);
   const { namespace, name } = placeOf(context);
   const path = paths.configMaps(namespace, name);
   const present = await ignoring('not-found', client.get<KubeObject>(path, { signal: stop }));
   if (present && !isOwn(present)) {
-    say(`ConfigMap ${namespace}/${name} was not made by archwright; delete it`);
-    return exitCodes.failure;
+    throw new Failure(`ConfigMap ${namespace}/${name} was not made by archwright; delete it`);
   }
   const namespaces = [...new Set(flags.namespace)];
   const { object, leftOut } = await configMapOf({ ...published, namespace, name, namespaces });

@@ -350,7 +350,7 @@ t.test('exit codes of wrong usage, a missing installation and an unreachable clu
     out: /no archwright runs in the namespace shop; is it installed\? --namespace/,
   });
   store.fault(/./, { status: 503, message: 'etcd is away' });
-  t.match(await status(), { code: 3, out: '', err: /the cluster does not answer: .*etcd is away/ });
+  t.match(await status(), { code: 3, out: '', err: /archwright status: .*etcd is away/ });
 });
 
 t.test('--watch repeats until it is stopped', async (t) => {

@@ -21,8 +21,9 @@ import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import type { Release } from '../wiring/release.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import type { ClusterContext, clusterFlags } from './cluster-context.ts';
-import type { PodContext } from './context.ts';
+import { objectName, toggle } from '../program/flag.ts';
+import { releaseFlag, type OptionalCluster } from '../wiring/cluster.ts';
+import type { PodContext } from './pod-context.ts';
 
 const discoveryMs = 5000;
 /** A report of a large cluster reads each pull secret once. */
@@ -35,8 +36,21 @@ const waitingMs = 60_000;
 /** Node names are good enough here. The hostname label differs on few clusters. */
 const nodeHostnames = (node: string): readonly string[] => [node];
 
+/** Flags of the subcommands that look up images of pods. */
+export const lookupFlags = {
+  local: toggle(
+    'Looks up images from this machine with your credentials, not through the cluster’s controller.',
+  ),
+  asServiceAccount: objectName(
+    'Account that authenticates to the controller; it must be allowed to create `imagefacts.arch.example`. Default: `default` in each pod’s namespace.',
+  ),
+  ...releaseFlag,
+};
+
 export interface PodFacts {
   readonly factsOfPod: FactsOfPod;
+  /** The controller of the cluster, the agents of the setting `agents`, or this machine. */
+  readonly lookupsBy: 'controller' | 'agents' | 'machine';
   /** Who looked up the images, and with which credentials, as the words after `looked up`. */
   readonly lookups: string;
   /** The command that also shows the messages of registries, without its arguments; `undefined`: this one does. */
@@ -53,8 +67,8 @@ export interface PodFacts {
 }
 
 interface Options {
-  readonly invocation: Invocation<typeof clusterFlags>;
-  readonly clusterContext: ClusterContext;
+  readonly invocation: Pick<Invocation<typeof lookupFlags>, 'flags' | 'io' | 'stop'>;
+  readonly cluster: OptionalCluster;
   readonly podContext: PodContext;
   /** Called with the reason if images could not be looked up. */
   readonly onProblem: (message: string) => void;
@@ -62,19 +76,22 @@ interface Options {
 
 /** @param opened closes what this opens */
 export async function openPodFacts(options: Options, opened: AsyncDisposableStack): Promise<PodFacts> {
-  const { configuration, metrics } = options.clusterContext.context;
+  const { configuration, metrics } = options.cluster.context;
   const { stop } = options.invocation;
   const { podContext } = options;
   const clock = systemClock;
   const pullSecrets = createPullSecrets({ cluster: podContext, keepMs: keepSecretsMs, clock, metrics });
   const brokenNotes = await readBrokenNotes(configuration, podContext, stop);
   const budgetMs = configuration.inspectTimeout + readingSecretsMs;
-  const { kubernetes, release, lookupsBy } = options.clusterContext;
+  const { kubernetes, release, own } = options.cluster;
+  const { local } = options.invocation.flags;
+  const hasAgents = own.configuration.agents.length > 0;
+  const lookupsBy = local || !(hasAgents || release) ? 'machine' : hasAgents ? 'agents' : 'controller';
   const source =
     kubernetes && release && lookupsBy === 'controller'
       ? factsOfCluster(options, { kubernetes, release, budgetMs }, opened)
-      : await factsOfOwn(options, { pullSecrets, brokenNotes }, opened);
-  return { ...source, ...noticingAgents(source.factsOfPod), pullSecrets, brokenNotes, budgetMs };
+      : await factsOfOwn(options, { pullSecrets, brokenNotes, lookupsBy }, opened);
+  return { ...source, lookupsBy, ...noticingAgents(source.factsOfPod), pullSecrets, brokenNotes, budgetMs };
 }
 
 function noticingAgents(factsOfPod: FactsOfPod): Pick<PodFacts, 'factsOfPod' | 'agentsAnswer'> {
@@ -108,8 +125,8 @@ function factsOfCluster(
 }
 
 async function factsOfOwn(
-  { invocation: { io, stop }, clusterContext: { kubernetes, context, lookupsBy } }: Options,
-  { pullSecrets, brokenNotes }: Pick<PodFacts, 'pullSecrets' | 'brokenNotes'>,
+  { invocation: { io, stop }, cluster: { kubernetes, context } }: Options,
+  { pullSecrets, brokenNotes, lookupsBy }: Pick<PodFacts, 'pullSecrets' | 'brokenNotes' | 'lookupsBy'>,
   opened: AsyncDisposableStack,
 ) {
   const { dockerConfigs, log, metrics } = context;

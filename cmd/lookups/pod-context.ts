@@ -5,7 +5,7 @@
 import type { Query } from '../../src/kube/api/transport.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import type { Cluster, ClusterObjects } from '../../src/cluster/cluster.ts';
-import type { Input } from './input.ts';
+import type { Input } from '../explain/input.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
@@ -30,7 +30,6 @@ export function createPodContext(options: {
   readonly limitMs?: number;
 }): PodContext {
   const { input, cluster, warn, limitMs = defaultLimitMs } = options;
-  const warned = new Set<string>();
   let isIgnored = cluster === undefined;
 
   async function query<T>(
@@ -50,12 +49,6 @@ export function createPodContext(options: {
     }
   }
 
-  function warnOnce(message: string): void {
-    if (warned.has(message)) return;
-    warned.add(message);
-    warn(message);
-  }
-
   return {
     secret: async (namespace, name, signal) => {
       const secret =
@@ -63,7 +56,7 @@ export function createPodContext(options: {
         (await query((objects, limit) => objects.secret(namespace, name, limit), signal));
       if (secret === undefined) {
         const where = isIgnored ? 'in the files (the cluster is ignored)' : 'in the files or in the cluster';
-        warnOnce(`pull secret ${namespace}/${name} is not ${where}; images are looked up without it`);
+        warn(`pull secret ${namespace}/${name} is not ${where}; images are looked up without it`);
       }
       return secret;
     },
