@@ -1,16 +1,10 @@
 /** Why a rollout, or a workload that it names, has no pods: a name may be misspelled, or in an older rollout. */
-import type { KubeObject } from '../../../kube/api/objects.ts';
 import { selects } from '../../../policy/effective/label-selector.ts';
-import {
-  isInRollout,
-  readRollout,
-  rolledWorkloadOf,
-  type Rollout,
-} from '../../../policy/resources/rollout.ts';
-import { podsIn, type PodCaches, type RolledWorkload } from './pods.ts';
+import type { Rollout } from '../../../policy/resources/rollout.ts';
+import type { PodCount, RolledWorkload } from './pods.ts';
 import type { WorkloadStatus } from './status.ts';
 
-type Scope = Pick<Rollout, 'namespace' | 'selector' | 'names'>;
+type Scope = Pick<Rollout, 'name' | 'selector' | 'names'>;
 
 export interface Missing {
   /** For each name without pods. */
@@ -19,17 +13,11 @@ export interface Missing {
   readonly message: string;
 }
 
-/** @param older the older rollouts of the namespace */
-export function missingIn(
-  rollout: Scope,
-  found: readonly RolledWorkload[],
-  older: readonly KubeObject[],
-  caches: PodCaches,
-): Missing {
+export function missingIn(rollout: Scope, found: readonly RolledWorkload[], count: PodCount): Missing {
   const has = new Set(found.map(({ name }) => name.slice(name.indexOf('/') + 1)));
   const names = [...(rollout.names ?? [])].filter((name) => !has.has(name));
   if (names.length === 0 && found.length > 0) return { workloads: [], message: '' };
-  const reasons = reasonsIn(rollout, older, caches);
+  const reasons = reasonsIn(rollout, count);
   const workloads = names.map((name) => {
     const blocked = textOf(reasons.get(name));
     return { name, pods: 0, moved: 0, ready: 0, wanted: 0, blocked };
@@ -53,19 +41,13 @@ function textOf(reason: Reason | undefined): string {
 }
 
 /** Why the rollout does not have the pods of the namespace, by name of the workload. */
-function reasonsIn(
-  { namespace, selector }: Scope,
-  older: readonly KubeObject[],
-  caches: PodCaches,
-): ReadonlyMap<string, Reason> {
-  const rollouts = older.flatMap((object) => readRollout(object).rollout ?? []);
+function reasonsIn({ name, selector }: Scope, { pods, rollouts }: PodCount): ReadonlyMap<string, Reason> {
+  const own = rollouts.findIndex((each) => each.name === name);
   const found = new Map<string, Reason>();
-  for (const { labels, pod } of podsIn(namespace, caches)) {
-    const workload = rolledWorkloadOf(pod.owner, labels);
-    if (workload === undefined) continue;
-    const first = rollouts.find((each) => each.newPods !== undefined && isInRollout(each, pod.owner, labels));
+  for (const { labels, workload, first } of pods) {
+    const older = first < own ? rollouts[first] : undefined;
     if (!selects(selector, labels)) found.set(workload.name, unselected);
-    else if (first) found.set(workload.name, first.name);
+    else if (older) found.set(workload.name, older.name);
   }
   return found;
 }

@@ -1,4 +1,7 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import type { Clock } from '../../../async/clock.ts';
+import type { Leading } from '../../lead/leading.ts';
 import type { KubeObject, OwnerReference } from '../../../kube/api/objects.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import type { RolledOut } from '../../../placement/decision.ts';
@@ -95,52 +98,115 @@ export function* podsIn(
   }
 }
 
-/** @param isOlder whether an older rollout is for a pod. @returns sorted by name */
+interface CountedPod extends FoundPod {
+  readonly workload: NonNullable<ReturnType<typeof rolledWorkloadOf>>;
+  /** Index of the oldest rollout in force that is for it; of younger ones it is not. */
+  readonly first: number;
+}
+
+/** The pods and rollouts of a namespace. */
+export interface PodCount {
+  readonly at: number;
+  /** Whether a pod has changed since. */
+  isOutdated: boolean;
+  /** By name, at most `maxRollouts`: uid and generation. */
+  readonly versions: ReadonlyMap<string, string>;
+  /** The valid ones of these, the oldest first. */
+  readonly rollouts: readonly Rollout[];
+  readonly pods: readonly CountedPod[];
+  /** By name of the rollout. */
+  readonly ofRollout: ReadonlyMap<string, readonly CountedPod[]>;
+}
+
+/** The role `edit` may create any number; the leader looks at each, and all pods, every few seconds. */
+export const maxRollouts = 100;
+/** All rollouts of a namespace follow a change of a pod after a second, so each then sees a new count. */
+const countedMs = 1000;
+const maxNamespaces = 1000;
+
+/** Counts the pods of a namespace once a second, for all of its rollouts. */
+export class PodCounts {
+  readonly #caches: PodCaches & Pick<Caches, 'rollouts'>;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #everyMs: number;
+  readonly #counts = new BoundedMap<string, PodCount>(maxNamespaces);
+
+  constructor(
+    { caches, clock }: Pick<Leading, 'caches' | 'clock'>,
+    /** Tests, whose clock stands still, count each time. */
+    everyMs = countedMs,
+  ) {
+    this.#caches = caches;
+    this.#clock = clock;
+    this.#everyMs = everyMs;
+  }
+
+  /** A pod has changed. */
+  outdate(namespace: string): void {
+    const last = this.#counts.peek(namespace);
+    if (last) last.isOutdated = true;
+  }
+
+  /** @param object the rollout that needs the count: it has to know its present spec */
+  count(namespace: string, object: KubeObject): PodCount {
+    const now = this.#clock.monotonic();
+    const last = this.#counts.get(namespace);
+    const isKnown = last?.versions.get(object.metadata?.name ?? '') === versionOf(object);
+    if (last && isKnown && now - last.at < this.#everyMs) return last;
+    const oldest = [...this.#caches.rollouts.values(namespace)]
+      .toSorted((a, b) => byAge(ageOf(a), ageOf(b)))
+      .slice(0, maxRollouts);
+    const rollouts = oldest.flatMap((each) => readRollout(each).rollout ?? []);
+    const ofRollout = new Map<string, CountedPod[]>(rollouts.map(({ name }) => [name, []]));
+    const pods: CountedPod[] = [];
+    for (const pod of podsIn(namespace, this.#caches)) {
+      const { labels } = pod;
+      const { owner } = pod.pod;
+      const workload = rolledWorkloadOf(owner, labels);
+      if (workload === undefined) continue;
+      const own = rollouts.map((each) => isInRollout(each, owner, labels));
+      const first = rollouts.findIndex(({ newPods }, index) => newPods !== undefined && own[index] === true);
+      const counted = { ...pod, workload, first: first === -1 ? Infinity : first };
+      pods.push(counted);
+      for (const [index, { name }] of rollouts.entries())
+        if (index <= counted.first && own[index] === true) ofRollout.get(name)?.push(counted);
+    }
+    const versions = new Map(oldest.map((each) => [each.metadata?.name ?? '', versionOf(each)]));
+    const count = { at: now, isOutdated: false, versions, rollouts, pods, ofRollout };
+    this.#counts.set(namespace, count);
+    return count;
+  }
+}
+
+function ageOf({ metadata: { name = '', creationTimestamp } = {} }: KubeObject) {
+  return { name, createdAt: timeOf(creationTimestamp) };
+}
+
+function versionOf({ metadata: { uid, generation } = {} }: KubeObject): string {
+  return `${uid}/${generation}`;
+}
+
+/** @returns sorted by name */
 export function workloadsOf(
-  rollout: Pick<Rollout, 'namespace' | 'name' | 'architecture' | 'selector' | 'names'>,
-  caches: PodCaches,
-  isOlder: (owner: OwnerReference, labels: FoundPod['labels']) => boolean,
+  {
+    namespace,
+    name: rolloutName,
+    architecture: wanted,
+  }: Pick<Rollout, 'namespace' | 'name' | 'architecture'>,
+  { ofRollout }: Pick<PodCount, 'ofRollout'>,
 ): readonly RolledWorkload[] {
   const found = new Map<string, { namespace: string; name: string; pods: RolledPod[]; going: number }>();
-  for (const { labels, deleting, record, pod, architecture } of podsIn(rollout.namespace, caches)) {
-    const { owner } = pod;
-    const workload = rolledWorkloadOf(owner, labels);
-    if (!workload || !isInRollout(rollout, owner, labels) || isOlder(owner, labels)) continue;
+  for (const { workload, deleting, record, pod, architecture } of ofRollout.get(rolloutName) ?? []) {
     const name = `${workload.kind}/${workload.name}`;
-    const entry = found.get(name) ?? { namespace: rollout.namespace, name, pods: [], going: 0 };
+    const entry = found.get(name) ?? { namespace, name, pods: [], going: 0 };
     found.set(name, entry);
     if (deleting) {
       entry.going += 1;
       continue;
     }
-    const isMoved = record?.name === rollout.name;
-    const isTarget =
-      pod.running === undefined ? isMoved && record.side === 'Target' : architecture === rollout.architecture;
-    entry.pods.push({ ...pod, isTarget, isMoved: isMoved && record.side === 'Target' });
+    const isMoved = record?.name === rolloutName && record.side === 'Target';
+    const isTarget = pod.running === undefined ? isMoved : architecture === wanted;
+    entry.pods.push({ ...pod, isTarget, isMoved });
   }
   return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
-}
-
-/** The role `edit` may create any number; the leader looks at each, and all pods, every few seconds. */
-export const maxRollouts = 100;
-
-/** The older ones of the namespace, at most `maxRollouts`. */
-export function olderRollouts(
-  rollout: Pick<Rollout, 'name' | 'createdAt'>,
-  ofNamespace: Iterable<KubeObject>,
-): readonly KubeObject[] {
-  const found: KubeObject[] = [];
-  for (const object of ofNamespace) {
-    const { name = '', creationTimestamp } = object.metadata ?? {};
-    const isOlder = byAge({ name, createdAt: timeOf(creationTimestamp) }, rollout) < 0;
-    if (isOlder && found.push(object) === maxRollouts) break;
-  }
-  return found;
-}
-
-/** Whether one of the rollouts is for a pod. */
-export function isInSome(rollouts: readonly KubeObject[]) {
-  const all = rollouts.flatMap((object) => readRollout(object).rollout ?? []);
-  return (owner: OwnerReference, labels: FoundPod['labels']): boolean =>
-    all.some((each) => each.newPods !== undefined && isInRollout(each, owner, labels));
 }

@@ -16,7 +16,7 @@ import { missingIn } from './missing.ts';
 import { bindRolloutMetrics, rolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
 import { PodMover } from './mover.ts';
-import { maxRollouts, olderRollouts, type RolledPod } from './pods.ts';
+import { maxRollouts, PodCounts, type PodCount, type RolledPod } from './pods.ts';
 import { progressOf, type Progress } from './progress.ts';
 import { RolloutReports } from './reports.ts';
 import { heldBy, lookAt, statusOf, type Seen } from './seen.ts';
@@ -37,8 +37,10 @@ export const rollouts: Feature = {
   workers: 2,
   start: (leading, enqueue) => {
     const { caches } = leading;
-    const work = new RolloutReconciler(leading);
+    const counts = new PodCounts(leading);
+    const work = new RolloutReconciler(leading, counts);
     const podChanged = ({ namespace }: { readonly namespace: string }): void => {
+      counts.outdate(namespace);
       for (const object of caches.rollouts.values(namespace)) {
         const key = keyOf(object);
         if (work.isFollowed(key)) enqueue(key, eventsMs);
@@ -64,9 +66,11 @@ export class RolloutReconciler {
   readonly #mover: PodMover;
   readonly #reports: RolloutReports;
   readonly #volumes: KnownVolumes;
+  readonly #counts: PodCounts;
 
-  constructor(leading: Leading) {
+  constructor(leading: Leading, counts: PodCounts) {
     this.#leading = leading;
+    this.#counts = counts;
     this.#volumes = new KnownVolumes(leading);
     const { caches } = leading;
     this.#meters = bindRolloutMetrics(leading.metrics, () =>
@@ -91,30 +95,26 @@ export class RolloutReconciler {
       return undefined;
     }
     const { rollout, problems } = readRollout(object);
-    const older = rollout ? olderRollouts(rollout, caches.rollouts.values(namespace)) : [];
-    if (rollout && older.length < maxRollouts) {
+    const count = rollout && this.#counts.count(namespace, object);
+    if (rollout && count?.ofRollout.has(name)) {
       this.#followed.add(key);
-      return await this.#follow(object, rollout, older);
+      return await this.#follow(object, rollout, count);
     }
     const why = rollout ? [`the namespace has ${maxRollouts} older rollouts`] : problems;
     await this.#write(object, invalidStatus(why, object, serverNow()));
     return rollout && { requeueAfterMs: restMs };
   }
 
-  async #follow(
-    object: KubeObject,
-    rollout: Rollout,
-    older: readonly KubeObject[],
-  ): Promise<ReconcileResult> {
-    const { caches, serverNow } = this.#leading;
+  async #follow(object: KubeObject, rollout: Rollout, count: PodCount): Promise<ReconcileResult> {
+    const { serverNow } = this.#leading;
     const key = keyOf(object);
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
     const isFirstLook = !this.#restarts.has(key);
-    const seen = await lookAt(rollout, before, { older, volumes: this.#volumes, leading: this.#leading });
+    const seen = await lookAt(rollout, before, { count, volumes: this.#volumes, leading: this.#leading });
     const workloads = seen.map(({ workload }) => workload);
-    const missing = missingIn(rollout, workloads, older, caches);
+    const missing = missingIn(rollout, workloads, count);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
     const holds = new Map(seen.map((each) => [each, heldBy(each, this.#mover.delayOf(rollout, each))]));
     const progress = progressOf(rollout, before, {
@@ -132,6 +132,7 @@ export class RolloutReconciler {
     this.#reports.report(object, before, progress, { verdict, isFirstLook, now });
     await this.#order(rollout, progress, seen);
     const nextMs = await this.#mover.move(rollout, progress, seen);
+    if (count.isOutdated) return { requeueAfterMs: eventsMs };
     const isOver = progress.phase === 'Complete' && !rollout.rebalance;
     return { requeueAfterMs: isOver ? restMs : Math.max(eventsMs, Math.min(nextMs ?? lookMs, lookMs)) };
   }

@@ -1,12 +1,11 @@
 /** A rollout's workloads: their pods, how many the architecture should have, and what prevents that. */
 import { concurrently } from '../../../async/concurrently.ts';
-import type { KubeObject } from '../../../kube/api/objects.ts';
 import { printable } from '../../../names/printable.ts';
 import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Leading } from '../../lead/leading.ts';
 import { movableOf, type Movable } from './blocked.ts';
-import { isInSome, workloadsOf, type RolledPod, type RolledWorkload } from './pods.ts';
+import { workloadsOf, type PodCount, type RolledPod, type RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';
 import type { WorkloadStatus } from './status.ts';
 import type { KnownVolumes } from './volumes.ts';
@@ -24,8 +23,7 @@ export interface Seen extends Movable {
 }
 
 export interface LookOptions {
-  /** The older rollouts of the namespace: each pod is in one. */
-  readonly older: readonly KubeObject[];
+  readonly count: PodCount;
   readonly volumes: KnownVolumes;
   readonly leading: Leading;
 }
@@ -34,11 +32,11 @@ export interface LookOptions {
 export async function lookAt(
   rollout: Rollout,
   before: Progress | undefined,
-  { older, volumes, leading }: LookOptions,
+  { count, volumes, leading }: LookOptions,
 ): Promise<readonly Seen[]> {
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
-  const workloads = workloadsOf(rollout, leading.caches, isInSome(older));
+  const workloads = workloadsOf(rollout, count);
   // All at once, so that images that are not known cost one wait. Memory limits the lookups under way.
   const all = await Promise.all(
     workloads.map(async (workload) => {

@@ -14,6 +14,7 @@ import type { Caches } from '../../../../src/controller/state/caches.ts';
 import { trimWaitingPod, type WaitingPod } from '../../../../src/controller/state/waiting-pods.ts';
 import { EvictionPace } from '../../../../src/controller/write/eviction-pace.ts';
 import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
 import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
@@ -86,7 +87,7 @@ export class ModelCluster {
       },
     };
     this.#shares = new RolloutShares({ caches: all, clock, permitsVolumes: () => Promise.resolve(true) });
-    this.#reconciler = new RolloutReconciler(this.#leading);
+    this.#reconciler = new RolloutReconciler(this.#leading, new PodCounts(this.#leading));
     this.#rollout = { metadata: { namespace: 'shop', name: 'web', uid: 'r', generation: 1 }, spec };
     this.#putRollout();
     this.#putNodes();
@@ -142,7 +143,7 @@ export class ModelCluster {
       },
       () => {
         this.leaders += 1;
-        this.#reconciler = new RolloutReconciler(this.#leading);
+        this.#reconciler = new RolloutReconciler(this.#leading, new PodCounts(this.#leading));
       },
       () => this.#change({ paused: random.chance(0.3) }),
       () => this.#change({ resumedAt: new Date(this.#now).toISOString(), aborted: false }),

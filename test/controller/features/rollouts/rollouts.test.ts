@@ -7,6 +7,7 @@ import {
   RolloutReconciler,
   rollouts as rolloutsFeature,
 } from '../../../../src/controller/features/rollouts/rollouts.ts';
+import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { until } from '../../../support/until.ts';
 import { evictions, rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
 
@@ -299,8 +300,9 @@ t.test('a late cache does not undo a rollback', async (t) => {
   t.equal((await world.reconcile()).phase, 'RolledBack');
   for (const name of ['arm-0', 'arm-1', 'arm-2']) world.store.remove(podPath(name));
   await world.settled();
-  const rollouts = { ...caches.rollouts, get: () => late, values: () => [] };
-  const reconciler = new RolloutReconciler({ ...world.leading, caches: { ...caches, rollouts } });
+  const rollouts = { ...caches.rollouts, get: () => late, values: () => (late ? [late] : []) };
+  const leading = { ...world.leading, caches: { ...caches, rollouts } };
+  const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
   await t.rejects(reconciler.reconcile('shop/web'), { code: 'conflict' });
   t.equal(world.status().phase, 'RolledBack');
 });
@@ -453,7 +455,8 @@ t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
   const { caches } = world.leading;
   const late = [...caches.runningPods.values()];
   const runningPods = { ...caches.runningPods, values: () => late };
-  const reconciler = new RolloutReconciler({ ...world.leading, caches: { ...caches, runningPods } });
+  const leading = { ...world.leading, caches: { ...caches, runningPods } };
+  const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
   for (let count = 0; count < 3; count += 1) {
     await reconciler.reconcile('shop/web');
     await world.settled();
@@ -606,9 +609,37 @@ t.test('an event of a pod does not scan rollouts and pods of all namespaces', as
   ];
   pods(world, 5, 0);
   await world.settled();
-  await world.clock.advance(5000);
-  await world.store.until(() => world.status()?.pods === 5, 'the reconcile after an event');
+  while (world.status()?.pods !== 5) {
+    await world.clock.advance(1000);
+    await world.settled();
+  }
   for (const each of scans) for (const { args } of each()) t.same(args, ['shop']);
+});
+
+t.test('a hundred rollouts of a namespace share one count of its pods', async (t) => {
+  const world = await startWorld(t);
+  const { store, clock, leading } = world;
+  store.remove(rolloutPath);
+  for (let index = 0; index < 100; index += 1) {
+    const spec = { architecture: 'arm64', names: [`web${index}`] };
+    store.put(rolloutPath.replace(/web$/, `web${index}`), { metadata: { generation: 1 }, spec });
+    world.pod(`p${index}`, { replicaSet: `web${index}-1` });
+  }
+  const { rollouts, runningPods } = leading.caches;
+  await store.until(() => rollouts.size === 100 && runningPods.size === 100, 'the caches');
+  const reconciler = new RolloutReconciler(leading, new PodCounts(leading));
+  const look = async (): Promise<void> => {
+    for (let index = 0; index < 100; index += 1) await reconciler.reconcile(`shop/web${index}`);
+  };
+  const scans = t.capture(runningPods, 'values', runningPods.values.bind(runningPods));
+  await look();
+  t.equal(scans().length, 1);
+  world.pod('p100', { replicaSet: 'web7-1' });
+  await world.store.until(() => runningPods.size === 101, 'the new pod');
+  await clock.advance(1000);
+  t.match(await world.reconcile('shop/web7').then(() => store.get(rolloutPath.replace(/web$/, 'web7'))), {
+    status: { pods: 2 },
+  });
 });
 
 t.test('pods do not concern rollouts that are left out', async (t) => {

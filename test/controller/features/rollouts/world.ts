@@ -1,6 +1,7 @@
 /** A rollout of `Deployment/web` in an API server with a store. A test calls the leader's reconcile. */
 import type { Test } from 'tap';
 import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
+import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
 import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
 import { permitsVolumes } from '../../../../src/controller/features/rollouts/volumes.ts';
@@ -88,7 +89,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     clock,
     permitsVolumes: (pod, architecture) => permitsVolumes(pod, architecture, { client, caches, signal }),
   });
-  const reconciler = new RolloutReconciler(leading);
+  const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
   const text = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
   const settled = async (): Promise<void> => {
     await test.settled();
