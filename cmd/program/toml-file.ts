@@ -1,7 +1,7 @@
 /** TOML files that a flag names: settings at the top, and a list of tables. */
 import { isRecord } from '../../src/names/values.ts';
-import { locate } from '../../src/policy/configuration/toml-positions.ts';
-import { parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
+import type { TomlDocument } from '../../src/policy/configuration/toml-document.ts';
+import { parseTomlDocument, TomlError } from '../../src/policy/configuration/toml.ts';
 import { UsageError } from './exit.ts';
 
 export type TomlTable = Readonly<Record<string, unknown>>;
@@ -29,7 +29,8 @@ export function readTomlTables<T>(
   { list, maxTables, fields, settings = [] }: TomlForm,
   read: (table: TomlTable, wrong: WrongTable, line: number) => T,
 ): { readonly document: TomlTable; readonly tables: readonly T[] } {
-  const document = tomlOf(text, file);
+  const parsed = tomlOf(text, file);
+  const document = parsed.value;
   const unknown = unknownKey(document, [...settings, list]);
   if (unknown !== undefined) throw new UsageError(`${file}: ${unknown}`);
   const { [list]: tables = [] } = document;
@@ -37,9 +38,8 @@ export function readTomlTables<T>(
     throw new UsageError(`${file}: ${list} must be a list of tables: write [[${list}]]`);
   if (tables.length > maxTables)
     throw new UsageError(`${file}: has more than ${maxTables} tables [[${list}]]`);
-  const lineOf = locate(text);
   const all = tables.map((table: unknown, index) => {
-    const line = lineOf([list, index]);
+    const line = parsed.lineOf([list, index]);
     const wrong: WrongTable = (problem) => new UsageError(`${file}:${line}: ${problem}`);
     if (!isRecord(table)) throw wrong(`${list} must be a table: write [[${list}]]`);
     const unknown = unknownKey(table, fields);
@@ -56,9 +56,9 @@ function unknownKey(table: TomlTable, known: readonly string[]): string | undefi
     : `unknown key ${JSON.stringify(unknown)}; known: ${known.join(', ')}`;
 }
 
-function tomlOf(text: string, file: string): TomlTable {
+function tomlOf(text: string, file: string): TomlDocument {
   try {
-    return parseToml(text);
+    return parseTomlDocument(text);
   } catch (error) {
     if (error instanceof TomlError) throw new UsageError(`${file}:${error.where}: ${error.message}`);
     throw error;

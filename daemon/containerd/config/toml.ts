@@ -2,7 +2,7 @@
  * TOML as containerd reads it (go-toml): integers differ from floats, and names of struct fields match in any
  * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
-import { parse } from 'toml';
+import { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 import { decodeUtf8, FileError } from '../../../src/files/read.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
@@ -49,8 +49,13 @@ const maxDepth = 64;
 
 /** @throws InvalidConfig */
 export function parseTable(text: string): Table {
+  return parseTomlDocument(text).value;
+}
+
+/** @throws InvalidConfig */
+export function parseTomlDocument(text: string): TomlDocument {
   try {
-    return parse(text, { bigint: true, maxDepth }) as Table;
+    return new TomlDocument(text, { bigint: true, maxDepth });
   } catch (error) {
     const { line, location } = error as { line?: number; location?: { start?: { line?: number } } };
     const at = line ?? location?.start?.line;

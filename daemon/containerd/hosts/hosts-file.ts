@@ -3,10 +3,10 @@
  * `core/remotes/docker/config/hosts.go`, docs/hosts.md). One error makes the whole file invalid.
  */
 import { isAbsolute, join } from 'node:path';
-import { tableHeaders } from '../../../src/policy/configuration/toml-positions.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { goDurationError, parseGoDuration, goType, goValue, cleanPath, parseGoUrl } from '../../go.ts';
-import { fieldsOf, InvalidConfig, isText, parseTable, tablesOf, type Table } from '../config/toml.ts';
+import { fieldsOf, InvalidConfig, isText, parseTomlDocument, tablesOf, type Table } from '../config/toml.ts';
+import type { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 
@@ -50,11 +50,12 @@ const maxHosts = 100;
 
 /** @param dir of the file, for relative paths @returns the hosts, `server` last @throws InvalidConfig */
 export function parseHostsFile(dir: string, text: string, rules: ContainerdRules): HostConfig[] {
-  const root = parseTable(text);
+  const document = parseTomlDocument(text);
+  const root = document.value;
   const rootFields = fieldsOf(root, '');
   const server = rootFields.text('server') ?? '';
   const configured = rootFields.table('host');
-  const order = hostOrder(text, root, rules);
+  const order = hostOrder(document, rules);
   if (order.length > maxHosts) throw invalid(`it has more than ${maxHosts} hosts`);
   checkTypes(root, '', rules);
   const tables = tablesOf(configured, 'host', (table, where) => checkTypes(table, where, rules));
@@ -62,7 +63,7 @@ export function parseHostsFile(dir: string, text: string, rules: ContainerdRules
   return [...hosts, parseHost(server, dir, root, rules)];
 }
 
-function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] {
+function hostOrder({ value: root, headers }: TomlDocument, rules: ContainerdRules): string[] {
   if (!rules.hostsByHeader) {
     const hosts = root['host'];
     if (!isTable(hosts) && !rules.hostsOptional) throw invalid('invalid `host` tree');
@@ -70,7 +71,7 @@ function hostOrder(text: string, root: Table, rules: ContainerdRules): string[] 
   }
   // Upstream compares with the previous host, which is empty at first.
   const order: string[] = [];
-  for (const [first, name] of tableHeaders(text)) {
+  for (const [first, name] of headers) {
     if (first === 'host' && name !== undefined && name !== (order.at(-1) ?? '')) order.push(name);
   }
   return order;

@@ -1,10 +1,10 @@
 /** Layers: the settings of the file, the environment or the flags. Overridden values are checked too. */
 import { isTable } from '../value-kinds/plain.ts';
-import { locate } from './toml-positions.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
 import { hintAboutUnknown } from '../settings/removed.ts';
 import { flagName, variableName, type Path, type Settings } from '../settings/setting.ts';
-import { parseToml, TomlError } from './toml.ts';
+import { parseTomlDocument, TomlError } from './toml.ts';
+import type { TomlDocument } from './toml-document.ts';
 
 export interface Written {
   readonly value: unknown;
@@ -36,17 +36,16 @@ export const serviceVariable =
 
 export function fileLayer(settings: Settings, file: string, text: string): Layer {
   const collector = new Collector(settings);
-  let document: Readonly<Record<string, unknown>>;
+  let document: TomlDocument;
   try {
-    document = parseToml(text);
+    document = parseTomlDocument(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const place: Place = { kind: 'file', where: `${file}:${error.where}`, file, line: error.where };
     return unreadableLayer(settings, { ...place, key: '', message: error.message });
   }
-  const lineOf = locate(text);
   const place = (path: Path): Place => {
-    const line = lineOf(path);
+    const line = document.lineOf(path);
     return { kind: 'file', where: `${file}:${line}`, file, line };
   };
 
@@ -65,7 +64,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
       }
     }
   }
-  walk(document, []);
+  walk(document.value, []);
   return collector;
 }
 

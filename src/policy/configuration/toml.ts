@@ -1,6 +1,6 @@
 /** Reads and writes TOML. Every error of the parser becomes a `TomlError`. */
-import { parse } from 'toml';
 import type { TomlValue } from '../settings/setting.ts';
+import { TomlDocument } from './toml-document.ts';
 
 /** No setting nests deeper than five. The parser's default is 500. */
 const maxDepth = 16;
@@ -21,8 +21,13 @@ export class TomlError extends Error {
  * @throws TomlError
  */
 export function parseToml(text: string): Readonly<Record<string, unknown>> {
+  return parseTomlDocument(text).value;
+}
+
+/** @throws TomlError */
+export function parseTomlDocument(text: string): TomlDocument {
   try {
-    return parse(text, { maxDepth }) as Readonly<Record<string, unknown>>;
+    return new TomlDocument(text, { maxDepth });
   } catch (error) {
     const line = lineOf(error);
     throw new TomlError(unquotedIn(text.split('\n')[line - 1] ?? '') ?? reasonOf(error), line);
