@@ -3,62 +3,54 @@
  * agent follows them with the identity of its node. So the address is checked after name resolution, and the
  * checked address is dialed (a second resolution may have another result).
  */
-import { isIP, isIPv4 } from 'node:net';
+import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 
 export type AddressKind =
   'public' | 'private' | 'loopback' | 'link-local' | 'metadata' | 'unspecified' | 'multicast' | 'reserved';
 
 /** IPv4 ranges by kind; the first match counts (IANA special-purpose registry). */
-const ranges4: readonly (readonly [network: string, bits: number, kind: AddressKind])[] = [
-  ['169.254.169.254', 32, 'metadata'],
-  ['169.254.170.2', 32, 'metadata'], // Amazon ECS task credentials
-  ['100.100.100.200', 32, 'metadata'], // Alibaba Cloud
-  ['168.63.129.16', 32, 'metadata'], // Azure; in public space, served by the host
-  ['192.0.0.192', 32, 'metadata'], // Oracle Cloud
-  ['0.0.0.0', 8, 'unspecified'],
-  ['10.0.0.0', 8, 'private'],
-  ['100.64.0.0', 10, 'private'], // carrier-grade NAT; clouds use it for pods and services
-  ['127.0.0.0', 8, 'loopback'],
-  ['169.254.0.0', 16, 'link-local'],
-  ['172.16.0.0', 12, 'private'],
-  ['192.0.0.0', 24, 'reserved'],
-  ['192.168.0.0', 16, 'private'],
-  ['198.18.0.0', 15, 'private'],
-  ['224.0.0.0', 4, 'multicast'],
-  ['240.0.0.0', 4, 'reserved'],
-];
+const ranges4 = (
+  [
+    ['169.254.169.254/32', 'metadata'],
+    ['169.254.170.2/32', 'metadata'], // Amazon ECS task credentials
+    ['100.100.100.200/32', 'metadata'], // Alibaba Cloud
+    ['168.63.129.16/32', 'metadata'], // Azure; in public space, served by the host
+    ['192.0.0.192/32', 'metadata'], // Oracle Cloud
+    ['0.0.0.0/8', 'unspecified'],
+    ['10.0.0.0/8', 'private'],
+    ['100.64.0.0/10', 'private'], // carrier-grade NAT; clouds use it for pods and services
+    ['127.0.0.0/8', 'loopback'],
+    ['169.254.0.0/16', 'link-local'],
+    ['172.16.0.0/12', 'private'],
+    ['192.0.0.0/24', 'reserved'],
+    ['192.168.0.0/16', 'private'],
+    ['198.18.0.0/15', 'private'],
+    ['224.0.0.0/4', 'multicast'],
+    ['240.0.0.0/4', 'reserved'],
+  ] satisfies [string, AddressKind][]
+).map(([range, kind]) => ({ range: ipaddr.IPv4.parseCIDR(range), kind }));
 
-/** IPv6 ranges by kind; `embedded` counts as the IPv4 address in the 32 bits that end at bit `end`. */
-const ranges6: readonly (readonly [
-  network: string,
-  bits: number,
-  kind: AddressKind | 'embedded',
-  end?: number,
-])[] = [
-  ['fd00:ec2::', 32, 'metadata'], // Amazon: instance metadata, DNS, time and task credentials are all here
-  ['fd20:ce::254', 128, 'metadata'], // Google
-  ['::', 128, 'unspecified'],
-  ['::1', 128, 'loopback'],
-  ['::', 96, 'embedded', 128], // IPv4-compatible, deprecated, but some stacks still map it
-  ['::ffff:0:0', 96, 'embedded', 128], // IPv4-mapped
-  ['::ffff:0:0:0', 96, 'embedded', 128], // IPv4-translated
-  ['64:ff9b::', 96, 'embedded', 128], // NAT64
-  ['64:ff9b:1::', 48, 'private'], // NAT64 of a site: the position of the IPv4 part is unknown
-  ['2001::', 32, 'reserved'], // Teredo hides an IPv4 address
-  ['2002::', 16, 'embedded', 48], // 6to4
-  ['fc00::', 7, 'private'],
-  ['fe80::', 10, 'link-local'],
-  ['fec0::', 10, 'private'],
-  ['ff00::', 8, 'multicast'],
-];
-
-const parsed4 = ranges4.map(([network, bits, kind]) => ({ network: number4(network), bits, kind }));
-const parsed6 = ranges6.map(([network, bits, kind, end = 128]) => ({
-  network: number6(network),
-  bits,
-  kind,
-  end,
-}));
+/** IPv6 ranges by kind; a number: the address counts as the IPv4 address in the four bytes from there. */
+const ranges6 = (
+  [
+    ['fd00:ec2::/32', 'metadata'], // Amazon: instance metadata, DNS, time and task credentials are all here
+    ['fd20:ce::254/128', 'metadata'], // Google
+    ['::/128', 'unspecified'],
+    ['::1/128', 'loopback'],
+    ['::/96', 12], // IPv4-compatible, deprecated, but some stacks still map it
+    ['::ffff:0:0/96', 12], // IPv4-mapped
+    ['::ffff:0:0:0/96', 12], // IPv4-translated
+    ['64:ff9b::/96', 12], // NAT64
+    ['64:ff9b:1::/48', 'private'], // NAT64 of a site: the position of the IPv4 part is unknown
+    ['2001::/32', 'reserved'], // Teredo hides an IPv4 address
+    ['2002::/16', 2], // 6to4
+    ['fc00::/7', 'private'],
+    ['fe80::/10', 'link-local'],
+    ['fec0::/10', 'private'],
+    ['ff00::/8', 'multicast'],
+  ] satisfies [string, AddressKind | number][]
+).map(([range, kind]) => ({ range: ipaddr.IPv6.parseCIDR(range), kind }));
 
 /** The host of a URL without the brackets of an IPv6 address. */
 export function bareHost({ hostname }: URL): string {
@@ -76,8 +68,10 @@ export function portOf({ port, protocol }: URL): number {
 
 /** Kind of an IP literal without brackets; its zone is ignored. `undefined` for other texts */
 export function addressKind(ip: string): AddressKind | undefined {
-  if (isIPv4(ip)) return kind4(number4(ip));
-  return isIP(ip) === 6 ? kind6(number6(ip.split('%', 1)[0] ?? ip)) : undefined;
+  // The parser also reads legacy notations, which `isIP` refuses.
+  const family = isIP(ip);
+  if (family === 4) return kind4(ipaddr.IPv4.parse(ip));
+  return family === 6 ? kind6(ipaddr.IPv6.parse(ip.split('%', 1)[0] ?? ip)) : undefined;
 }
 
 /**
@@ -95,37 +89,13 @@ export function isForbiddenAddress(ip: string, registryIp?: string): boolean {
   return true;
 }
 
-function kind4(value: bigint): AddressKind {
-  const range = parsed4.find(({ network, bits }) => (value ^ network) >> BigInt(32 - bits) === 0n);
-  return range?.kind ?? 'public';
+function kind4(address: ipaddr.IPv4): AddressKind {
+  return ranges4.find(({ range }) => address.match(range))?.kind ?? 'public';
 }
 
-function kind6(value: bigint): AddressKind {
-  const range = parsed6.find(({ network, bits }) => (value ^ network) >> BigInt(128 - bits) === 0n);
-  if (range === undefined) return 'public';
-  return range.kind === 'embedded' ? kind4((value >> BigInt(128 - range.end)) & 0xffffffffn) : range.kind;
-}
-
-function number4(ip: string): bigint {
-  return ip.split('.').reduce((value, part) => (value << 8n) | BigInt(part), 0n);
-}
-
-function number6(ip: string): bigint {
-  const [head = '', tail] = withoutDottedEnd(ip).split('::');
-  const before = groups(head);
-  const after = tail === undefined ? [] : groups(tail);
-  const zeros = Array.from({ length: 8 - before.length - after.length }, () => 0n);
-  return [...before, ...zeros, ...after].reduce((value, group) => (value << 16n) | group, 0n);
-}
-
-/** `::ffff:10.0.0.1` → `::ffff:a00:1` */
-function withoutDottedEnd(ip: string): string {
-  if (!ip.includes('.')) return ip;
-  const colon = ip.lastIndexOf(':');
-  const value = number4(ip.slice(colon + 1));
-  return `${ip.slice(0, colon + 1)}${(value >> 16n).toString(16)}:${(value & 0xffffn).toString(16)}`;
-}
-
-function groups(text: string): bigint[] {
-  return text === '' ? [] : text.split(':').map((group) => BigInt(`0x${group}`));
+function kind6(address: ipaddr.IPv6): AddressKind {
+  const kind = ranges6.find(({ range }) => address.match(range))?.kind ?? 'public';
+  return typeof kind === 'number'
+    ? kind4(new ipaddr.IPv4(address.toByteArray().slice(kind, kind + 4)))
+    : kind;
 }
