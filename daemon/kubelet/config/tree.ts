@@ -1,8 +1,9 @@
 /**
- * A document for Go's strict decoding: members in order, with duplicates, which are refused. Names are
- * case-sensitive (sigs.k8s.io/json).
+ * Go's strict decoding of a document: duplicate and unknown members are refused, and names are case-sensitive
+ * (sigs.k8s.io/json).
  */
-import { parseJson } from '../../../src/http/json.ts';
+import { items as itemsOf, members, readString } from '../../../src/http/json-text.ts';
+import { parseJson, sizeOfJson } from '../../../src/http/json.ts';
 
 export type Tree = null | boolean | number | string | readonly Tree[] | TreeObject;
 
@@ -101,59 +102,16 @@ function isList(tree: Tree): tree is readonly Tree[] {
   return Array.isArray(tree);
 }
 
-const space = /[ \t\r\n]*/y;
-const stringToken = /"(?:[^"\\]|\\.)*"/y;
-const otherToken = /[^\s,\]}]+/y;
-
 /** @throws DecodeError for invalid JSON, without quoting it */
 export function parseJsonTree(json: string): Tree {
   if (parseJson(json) === undefined) throw new DecodeError('is not valid JSON');
-  // The text is valid JSON, so the code below only splits tokens.
-  let at = 0;
+  const { depth } = sizeOfJson(Buffer.from(json));
+  if (depth > maxDepth) throw new DecodeError(`is nested deeper than ${maxDepth} levels`);
+  return treeOf(json);
+}
 
-  function token(pattern: RegExp): string {
-    pattern.lastIndex = at;
-    const found = pattern.exec(json)?.[0] ?? '';
-    at += found.length;
-    return found;
-  }
-
-  function peek(): string {
-    token(space);
-    return json.charAt(at);
-  }
-
-  function value(depth: number): Tree {
-    if (depth > maxDepth) throw new DecodeError(`is nested deeper than ${maxDepth} levels`);
-    const first = peek();
-    if (first === '{') return { members: list('}', () => member(depth)) };
-    if (first === '[') return list(']', () => value(depth + 1));
-    return scalar(first === '"' ? stringToken : otherToken);
-  }
-
-  function member(depth: number): [string, Tree] {
-    const name = String(scalar(stringToken));
-    peek();
-    at += 1;
-    return [name, value(depth + 1)];
-  }
-
-  function list<T>(end: string, item: () => T): T[] {
-    const found: T[] = [];
-    at += 1;
-    while (peek() !== end) {
-      found.push(item());
-      if (peek() === ',') at += 1;
-    }
-    at += 1;
-    return found;
-  }
-
-  function scalar(pattern: RegExp): null | boolean | number | string {
-    const parsed = JSON.parse(token(pattern)) as null | boolean | number | string;
-    // Go replaces unpaired surrogates.
-    return typeof parsed === 'string' ? parsed.toWellFormed() : parsed;
-  }
-
-  return value(0);
+function treeOf(json: string): Tree {
+  const found = members(json);
+  if (found) return { members: found.map(([name, value]) => [name, treeOf(value)]) };
+  return itemsOf(json)?.map(treeOf) ?? readString(json) ?? (JSON.parse(json) as null | boolean | number);
 }

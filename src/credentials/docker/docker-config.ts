@@ -4,10 +4,11 @@
  * itself. Credential helpers and tokens (`identitytoken`, `registrytoken`) are ignored. One malformed entry
  * makes the whole document malformed.
  */
+import { members, readString } from '../../http/json-text.ts';
 import { parseJson } from '../../http/json.ts';
 import type { SecretOwner } from '../../telemetry/scrub.ts';
 import { secret } from '../../telemetry/secret.ts';
-import { Base64Error, decodeBase64, members, namesField, readString } from './go-encoding.ts';
+import { Base64Error, decodeBase64, namesField } from './go-encoding.ts';
 import type { Credential } from '../credential.ts';
 import { indexKey } from '../keyring/key.ts';
 

@@ -1,39 +1,4 @@
-/**
- * The parts of Go's encoding/json that docker config files rely on and `JSON.parse` lacks: members in written
- * order with duplicates, and names in any case. `JSON.parse` checks the grammar; values are returned as JSON
- * text, because most of them are never read.
- */
-
-/** Go refuses deeper nesting (encoding/json `maxNestingDepth`). */
-const maxDepth = 10_000;
-
-/**
- * The members of an object, in written order, duplicates included, each with the JSON text of its value;
- * undefined for another value.
- * @param text a valid JSON text; check it with `JSON.parse` first
- * @throws RangeError if it is nested too deeply
- */
-export function members(text: string): readonly (readonly [name: string, value: string])[] | undefined {
-  let at = skipSpace(text, 0);
-  if (text[at] !== '{') return undefined;
-  const found: [string, string][] = [];
-  at = skipSpace(text, at + 1);
-  while (text[at] === '"') {
-    const nameEnd = stringEnd(text, at);
-    const from = skipSpace(text, skipSpace(text, nameEnd) + 1);
-    const to = valueEnd(text, from);
-    found.push([readString(text.slice(at, nameEnd)) ?? '', text.slice(from, to)]);
-    at = skipSpace(text, to);
-    if (text[at] === ',') at = skipSpace(text, at + 1);
-  }
-  return found;
-}
-
-/** A JSON string, unpaired surrogates replaced as in Go; `undefined` for another kind of value. */
-export function readString(text: string): string | undefined {
-  const value: unknown = JSON.parse(text);
-  return typeof value === 'string' ? value.toWellFormed() : undefined;
-}
+/** Go's rules for the names of JSON members (encoding/json) and for base64 (encoding/base64). */
 
 /**
  * Whether a member's name means a field, as encoding/json folds names: ASCII case, and the two letters
@@ -42,42 +7,6 @@ export function readString(text: string): string | undefined {
  */
 export function namesField(name: string, field: string): boolean {
   return name.replaceAll('\u017f', 's').toLowerCase() === field;
-}
-
-function skipSpace(text: string, from: number): number {
-  let at = from;
-  while (at < text.length && ' \t\r\n'.includes(text.charAt(at))) at += 1;
-  return at;
-}
-
-/** End of the string that begins at `from`, after its closing quote. */
-function stringEnd(text: string, from: number): number {
-  let at = from + 1;
-  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at + 1;
-}
-
-/** End of the value at `from`. Depth costs no stack. @throws RangeError if nested too deeply */
-function valueEnd(text: string, from: number): number {
-  let depth = 0;
-  let at = from;
-  while (at < text.length) {
-    const letter = text.charAt(at);
-    if (letter === '"') {
-      at = stringEnd(text, at);
-      if (depth === 0) return at;
-      continue;
-    }
-    if (depth === 0 && ',} \t\r\n'.includes(letter)) return at;
-    if (letter === '{' || letter === '[') depth += 1;
-    if (depth >= maxDepth) throw new RangeError('nested too deeply');
-    at += 1;
-    if (letter === '}' || letter === ']') {
-      depth -= 1;
-      if (depth === 0) return at;
-    }
-  }
-  return at;
 }
 
 export class Base64Error extends Error {

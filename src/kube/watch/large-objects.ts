@@ -2,6 +2,7 @@
  * A memory limit for the large objects of a watch. Anyone who may create pods can fill 1.5 MiB of each with
  * labels or affinity. One namespace gets half of the free memory, the next one half of the rest, and so on.
  */
+import { sizeOfJson } from '../../http/json.ts';
 
 /** Objects up to this size do not count: quotas limit their number. A trimmed pod has about 5 KiB. */
 const smallBytes = 8192;
@@ -55,18 +56,11 @@ export class LargeObjects {
   }
 }
 
-/** About the memory of an object: its text, and each value, which a comma or a bracket begins. */
+/** About the memory of an object: its text and its values. */
 function bytesOf(object: unknown): number {
-  const text = JSON.stringify(object);
-  let values = 0;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code === comma || code === brace || code === bracket) values += 1;
-  }
-  return text.length + values * bytesPerValue;
+  const text = Buffer.from(JSON.stringify(object));
+  return text.length + sizeOfJson(text).values * bytesPerValue;
 }
-
-const [comma, brace, bracket] = Buffer.from(',{[');
 
 function namespaceOf(key: string): string {
   return key.slice(0, key.indexOf('/'));

@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { parseYamlTree } from '../../../../daemon/kubelet/config/tree-yaml.ts';
 
 t.test('JSON members keep their order and duplicates', async (t) => {
-  t.same(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {
+  t.strictSame(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {
     members: [
       ['b', [1, { members: [['a', null]] }, 'x"y']],
       ['b', true],
@@ -13,11 +13,13 @@ t.test('JSON members keep their order and duplicates', async (t) => {
       ['d', []],
     ],
   });
-  t.equal(parseJsonTree('"\\ud800"'), '\ufffd');
-  for (const bad of ['', '{', '{"a":1,}', '{"a":1}{', '\ufeff{}', "{'a':1}", 'hunter22']) {
+  for (const bad of ['{"a":1,}', '\ufeff{}', 'hunter22']) {
     t.throws(() => parseJsonTree(bad), { name: 'DecodeError', message: 'is not valid JSON' }, bad);
   }
-  t.throws(() => parseJsonTree(`${'['.repeat(70)}${']'.repeat(70)}`), { message: /nested deeper than 64/ });
+  for (const depth of [70, 20_000]) {
+    const text = `${'['.repeat(depth)}${']'.repeat(depth)}`;
+    t.throws(() => parseJsonTree(text), { name: 'DecodeError', message: 'is nested deeper than 64 levels' });
+  }
 });
 
 /** Plain values; an object with duplicates is a list of pairs. */
