@@ -1,9 +1,8 @@
 /**
  * A map with a bound. Every map whose keys other parties choose (hosts, repositories, users) is one of these.
  *
- * Why not `lru-cache` 11.5: measured on Node 24, it adds 320 KiB of heap to a process, and 25 KiB for each
- * empty map of 1000 entries, because it allocates in advance; this one has 0.7 KiB. It is faster by 30 ns a
- * look-up, which no caller notices.
+ * Why not `lru-cache` 11.5 (with `maxSize`): 20,000 entries take twice the memory, 1.9 MiB instead of 0.9, and
+ * an empty map 1.4 KiB instead of 0.2 (Node 24).
  */
 
 /** Holds at most `maxEntries` entries: the entry that was least recently read or written is removed first. */

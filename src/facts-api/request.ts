@@ -2,10 +2,12 @@
  * Body of `POST /v1/facts`: one pod's images and the caller's token. `explain` and `report` send it through
  * the API server's Service proxy. Unknown, missing or invalid fields are errors. Messages quote no value.
  */
+import * as v from 'valibot';
 import { isNamespaceName, isObjectName } from '../credentials/credential.ts';
 import type { PullPolicy } from '../images/facts/facts.ts';
 import { confirmedMs } from '../images/image-request.ts';
-import { asObject, InvalidDocument, parseObject, type JsonObject } from '../http/json.ts';
+import { InvalidDocument, parseObject, type JsonObject } from '../http/json.ts';
+import { readShape } from '../http/shape.ts';
 import { secret, type Secret } from '../telemetry/secret.ts';
 
 /**
@@ -34,8 +36,6 @@ export const maxBodyBytes = 512 * 1024;
 /** No registry answers faster than the minimum. The API server's proxy itself has no limit. */
 const deadlines = { leastMs: 10, mostMs: 60_000 };
 
-const pullPolicies: readonly PullPolicy[] = ['Always', 'IfNotPresent', 'Never'];
-
 export interface ImagesRequest {
   /** Absent: a text for another audience, which any stranger may send. The log does not hide such texts. */
   readonly token: Secret | undefined;
@@ -56,37 +56,39 @@ export class InvalidRequest extends Error {
   readonly temporary = false;
 }
 
+const text = (maxLength: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(maxLength));
+
+const request = v.strictObject({
+  token: text(maxTokenLength),
+  namespace: v.pipe(v.string(), v.check(isNamespaceName, 'must be a name of a namespace')),
+  images: v.pipe(
+    v.array(v.unknown()),
+    v.maxLength(maxImages),
+    v.array(
+      v.strictObject({
+        image: text(maxImageLength),
+        pullPolicy: v.picklist(['Always', 'IfNotPresent', 'Never']),
+      }),
+    ),
+  ),
+  pullSecrets: v.pipe(v.array(text(maxSecretName)), v.maxLength(maxPullSecrets)),
+  serviceAccount: text(253),
+  deadlineMs: v.pipe(v.number(), v.gtValue(0)),
+  maxAgeMs: v.exactOptional(v.pipe(v.number(), v.minValue(0))),
+});
+
 /** @throws InvalidRequest */
 export function parseImagesRequest(body: Uint8Array): ImagesRequest {
-  const fields = object(parsed(body), 'the body', [
-    'token',
-    'namespace',
-    'images',
-    'pullSecrets',
-    'serviceAccount',
-    'deadlineMs',
-    'maxAgeMs',
-  ]);
-  const namespace = text(fields, 'namespace', 63);
-  if (!isNamespaceName(namespace)) throw new InvalidRequest('namespace is not a valid namespace name');
-  const serviceAccount = text(fields, 'serviceAccount', 253);
-  if (!isObjectName({ namespace, name: serviceAccount }))
-    throw new InvalidRequest('serviceAccount is not a valid service account name');
-  const { deadlineMs } = fields;
-  if (typeof deadlineMs !== 'number' || !(deadlineMs > 0))
-    throw new InvalidRequest('deadlineMs is not a positive number');
-  const { maxAgeMs } = fields;
-  if (maxAgeMs !== undefined && (typeof maxAgeMs !== 'number' || !(maxAgeMs >= 0)))
-    throw new InvalidRequest('maxAgeMs is not a number of milliseconds');
-  const token = text(fields, 'token', maxTokenLength);
+  const { token, deadlineMs, maxAgeMs, ...read } = readShape(
+    request,
+    parsed(body),
+    (where, problem) => new InvalidRequest(`${where === '' ? 'the body' : where} ${problem}`),
+  );
+  if (!isObjectName({ namespace: read.namespace, name: read.serviceAccount }))
+    throw new InvalidRequest('serviceAccount must be a name of a service account');
   return {
+    ...read,
     token: claimsFactsAudience(token) ? secret(token, 'others') : undefined,
-    namespace,
-    images: list(fields, 'images', maxImages).map(imageOf),
-    pullSecrets: list(fields, 'pullSecrets', maxPullSecrets).map((name) =>
-      text({ name }, 'name', maxSecretName),
-    ),
-    serviceAccount,
     deadlineMs: Math.min(deadlines.mostMs, Math.max(deadlines.leastMs, deadlineMs)),
     ...(maxAgeMs !== undefined && { maxAgeMs: Math.max(confirmedMs, maxAgeMs) }),
   };
@@ -100,35 +102,6 @@ function parsed(body: Uint8Array): JsonObject {
       throw new InvalidRequest(`the body cannot be read: ${error.message}`);
     throw error;
   }
-}
-
-function imageOf(value: unknown): ImagesRequest['images'][number] {
-  const fields = object(value, 'an image', ['image', 'pullPolicy']);
-  const pullPolicy = pullPolicies.find((name) => name === fields['pullPolicy']);
-  if (pullPolicy === undefined) throw new InvalidRequest('pullPolicy is unknown');
-  return { image: text(fields, 'image', maxImageLength), pullPolicy };
-}
-
-function object(value: unknown, what: string, known: readonly string[]): JsonObject {
-  const fields = asObject(value);
-  if (!fields) throw new InvalidRequest(`${what} is not an object`);
-  if (Object.keys(fields).some((field) => !known.includes(field)))
-    throw new InvalidRequest(`${what} has a field besides ${known.join(', ')}`);
-  return fields;
-}
-
-function list(fields: JsonObject, field: string, max: number): readonly unknown[] {
-  const value = fields[field];
-  if (!Array.isArray(value) || value.length > max)
-    throw new InvalidRequest(`${field} is not a list of at most ${max}`);
-  return value;
-}
-
-function text(fields: JsonObject, field: string, maxLength: number): string {
-  const value = fields[field];
-  if (typeof value !== 'string' || value === '' || value.length > maxLength)
-    throw new InvalidRequest(`${field} is not a string of 1 to ${maxLength} characters`);
-  return value;
 }
 
 /**

@@ -3,13 +3,14 @@
  * field is checked for its type, its alphabet and its length before it gets near a pod. Unknown fields are
  * dropped: agents may be newer.
  */
+import * as v from 'valibot';
 import { credentialSourceNames } from '../../credentials/credential.ts';
-import { factsErrorCodes, type FactsError, type FactsSource, type ImageFacts } from './facts.ts';
-import { asObject, type JsonObject } from '../../http/json.ts';
+import { readShape } from '../../http/shape.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
-import { isSpelling, maxSpellingLength, type FullPlatform } from '../../names/platform.ts';
+import { isSpelling, maxSpellingLength } from '../../names/platform.ts';
 import { isDigest } from '../references/grammar.ts';
+import { factsErrorCodes, type ImageFacts } from './facts.ts';
 
 /** Real indexes list fewer than 30 platforms. More only take memory from other images. */
 export const maxPlatforms = 64;
@@ -23,131 +24,63 @@ const maxMessageLength = 1024;
 /** RFC 3339 with nanoseconds and an offset has 35. */
 const maxDateLength = 40;
 
-const sources: readonly FactsSource[] = ['registry', 'memory', 'override'];
-const isPrintable = (value: string): boolean => /^[\x21-\x7e]*$/.test(value);
+const text = (maxLength: number) => v.pipe(v.string(), v.maxLength(maxLength));
+const printable = (maxLength: number) =>
+  v.pipe(text(maxLength), v.regex(/^[\x21-\x7e]*$/, 'has characters that cannot be there'));
+const labelValue = v.pipe(v.string(), v.check(isNonEmptyLabelValue, 'must be a label value'));
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+const platform = v.object({
+  os: labelValue,
+  architecture: v.pipe(text(63), v.check(isArchitecture, 'must be an architecture')),
+  variant: v.exactOptional(labelValue),
+  osVersion: v.exactOptional(labelValue),
+  written: v.exactOptional(v.pipe(text(maxSpellingLength), v.check(isSpelling, 'must be a platform'))),
+  unnamed: v.exactOptional(v.literal(true)),
+  needsFeatures: v.exactOptional(v.literal(true)),
+});
+
+const failure = v.object({
+  code: v.picklist(factsErrorCodes),
+  message: text(maxMessageLength),
+  retryAfterMs: v.exactOptional(v.pipe(v.number(), v.finite(), v.minValue(0))),
+  cause: v.exactOptional(v.unknown()),
+});
+
+const facts = v.object({
+  image: v.pipe(printable(maxImageLength), v.nonEmpty()),
+  digest: v.exactOptional(v.pipe(text(135), v.check(isDigest, 'must be a digest'))),
+  mediaType: v.exactOptional(printable(maxMediaTypeLength)),
+  platforms: v.pipe(v.array(v.unknown()), v.maxLength(maxPlatforms), v.array(platform)),
+  source: v.picklist(['registry', 'memory', 'override']),
+  credentialSource: v.picklist(credentialSourceNames),
+  endpoint: printable(maxEndpointLength),
+  confirmedAt: v.pipe(
+    text(maxDateLength),
+    v.check((date) => rfc3339.test(date) && !Number.isNaN(Date.parse(date)), 'must be a date'),
+  ),
+  stale: v.boolean(),
+  error: v.exactOptional(failure),
+});
 
 /** Why something cannot be image facts. */
 export class InvalidFacts extends Error {
   override readonly name = 'InvalidFacts';
   readonly code = 'invalid-facts';
   readonly temporary = false;
-  /** The field at fault. */
+  /** The field at fault; empty: all. */
   readonly where: string;
   constructor(where: string, problem: string) {
-    super(`image facts: ${where} ${problem}`);
+    super(`image facts: ${where === '' ? 'they' : where} ${problem}`);
     this.where = where;
   }
 }
 
 /** Checks parsed JSON and copies the known fields. @throws InvalidFacts */
 export function readFacts(value: unknown): ImageFacts {
-  const fields = object(value, 'facts');
-  const image = text(fields['image'], 'image', maxImageLength, isPrintable);
-  if (image === '') throw new InvalidFacts('image', 'is empty');
-  const error = fields['error'] === undefined ? undefined : readError(fields['error']);
-  const platforms = readPlatforms(fields['platforms']);
-  if (error && platforms.length > 0)
-    throw new InvalidFacts('platforms', 'must be empty where there is an error');
-  const mediaType = fields['mediaType'];
-  return {
-    image,
-    ...(fields['digest'] !== undefined && {
-      digest: text(fields['digest'], 'digest', 135, isDigest, 'is not a digest'),
-    }),
-    ...(mediaType !== undefined && {
-      mediaType: text(mediaType, 'mediaType', maxMediaTypeLength, isPrintable),
-    }),
-    platforms,
-    source: oneOf(fields['source'], 'source', sources),
-    credentialSource: oneOf(fields['credentialSource'], 'credentialSource', credentialSourceNames),
-    endpoint: text(fields['endpoint'], 'endpoint', maxEndpointLength, isPrintable),
-    confirmedAt: date(fields['confirmedAt'], 'confirmedAt'),
-    stale: boolean(fields['stale'], 'stale'),
-    ...(error && { error }),
-  };
-}
-
-function readPlatforms(value: unknown): FullPlatform[] {
-  if (!Array.isArray(value)) throw new InvalidFacts('platforms', 'is not a list');
-  if (value.length > maxPlatforms) throw new InvalidFacts('platforms', `has more than ${maxPlatforms} items`);
-  return value.map((item: unknown) => {
-    const { os, architecture, variant, osVersion, written, unnamed, needsFeatures } = object(
-      item,
-      'platforms',
-    );
-    return {
-      os: text(os, 'platforms.os', 63, isNonEmptyLabelValue),
-      architecture: text(
-        architecture,
-        'platforms.architecture',
-        63,
-        isArchitecture,
-        'is not an architecture',
-      ),
-      ...(variant !== undefined && { variant: text(variant, 'platforms.variant', 63, isNonEmptyLabelValue) }),
-      ...(osVersion !== undefined && {
-        osVersion: text(osVersion, 'platforms.osVersion', 63, isNonEmptyLabelValue),
-      }),
-      ...(written !== undefined && {
-        written: text(written, 'platforms.written', maxSpellingLength, isSpelling),
-      }),
-      ...(unnamed !== undefined && boolean(unnamed, 'platforms.unnamed') && { unnamed: true as const }),
-      ...(needsFeatures !== undefined &&
-        boolean(needsFeatures, 'platforms.needsFeatures') && { needsFeatures: true as const }),
-    };
-  });
-}
-
-function readError(value: unknown): FactsError {
-  const { code, message, retryAfterMs, cause } = object(value, 'error');
-  return {
-    code: oneOf(code, 'error.code', factsErrorCodes),
-    message: text(message, 'error.message', maxMessageLength),
-    ...(retryAfterMs !== undefined && { retryAfterMs: duration(retryAfterMs, 'error.retryAfterMs') }),
-    ...(cause === 'plugin' && { cause }),
-  };
-}
-
-function object(value: unknown, where: string): JsonObject {
-  const found = asObject(value);
-  if (!found) throw new InvalidFacts(where, 'is not an object');
-  return found;
-}
-
-function text(
-  value: unknown,
-  where: string,
-  maxLength: number,
-  isValid: (text: string) => boolean = () => true,
-  problem = 'has characters that cannot be there',
-): string {
-  if (typeof value !== 'string') throw new InvalidFacts(where, 'is not a string');
-  if (value.length > maxLength) throw new InvalidFacts(where, `is longer than ${maxLength} characters`);
-  if (!isValid(value)) throw new InvalidFacts(where, problem);
-  return value;
-}
-
-function oneOf<Word extends string>(value: unknown, where: string, words: readonly Word[]): Word {
-  const found = words.find((word) => word === value);
-  if (found === undefined) throw new InvalidFacts(where, `is none of ${words.join(', ')}`);
-  return found;
-}
-
-function date(value: unknown, where: string): string {
-  const given = text(value, where, maxDateLength, (written) => rfc3339.test(written));
-  if (Number.isNaN(Date.parse(given))) throw new InvalidFacts(where, 'is not a date');
-  return given;
-}
-
-function boolean(value: unknown, where: string): boolean {
-  if (typeof value !== 'boolean') throw new InvalidFacts(where, 'is neither true nor false');
-  return value;
-}
-
-function duration(value: unknown, where: string): number {
-  if (typeof value !== 'number' || !Number.isFinite(value) || value < 0) {
-    throw new InvalidFacts(where, 'is not a duration');
-  }
-  return value;
+  const { error, ...read } = readShape(facts, value, (where, problem) => new InvalidFacts(where, problem));
+  if (error === undefined) return read;
+  if (read.platforms.length > 0) throw new InvalidFacts('platforms', 'must be empty where there is an error');
+  const { cause, ...failed } = error;
+  return { ...read, error: cause === 'plugin' ? { ...failed, cause } : failed };
 }
