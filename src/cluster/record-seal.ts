@@ -29,7 +29,7 @@ export class RecordSealer {
    */
   sealOf(kind: 'Pod' | 'DaemonSet', namespace: string, metadata: KubeObject['metadata'] = {}): RecordSeal {
     const key = this.#key;
-    if (!key) return { of: () => '', isOf: () => false };
+    if (!key) return { sign: () => '', verify: () => false };
     const { generateName, name, ownerReferences } = metadata;
     // The owner of a DaemonSet may change.
     const owner = kind === 'Pod' ? ownerReferences?.find(({ controller }) => controller) : undefined;
@@ -39,8 +39,8 @@ export class RecordSealer {
       return mac.toString('base64url', 0, macBytes);
     };
     return {
-      of: macOf,
-      isOf: (text, given) => {
+      sign: macOf,
+      verify: (text, given) => {
         const [a, b] = [Buffer.from(macOf(text)), Buffer.from(given)];
         return a.length === b.length && timingSafeEqual(a, b);
       },

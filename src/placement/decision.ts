@@ -58,8 +58,8 @@ export interface PlacementInput {
 
 /** The seal of the records of one object: what only archwright can write. */
 export interface RecordSeal {
-  of(text: string): string;
-  isOf(text: string, seal: string): boolean;
+  sign(text: string): string;
+  verify(text: string, seal: string): boolean;
 }
 
 export const skipReasons = [

@@ -73,13 +73,13 @@ const sealStart = ',"seal":"';
 
 /** The seal is the last field of the record, and is over the text before it. */
 export function withSeal(text: string, seal: RecordSeal): string {
-  return `${text.slice(0, -1)}${sealStart}${seal.of(text)}"}`;
+  return `${text.slice(0, -1)}${sealStart}${seal.sign(text)}"}`;
 }
 
 function hasSeal({ metadata }: Pick<Pod, 'metadata'>, seal: RecordSeal): boolean {
   const text = own(metadata?.annotations, keys.decision) ?? '';
   const at = text.lastIndexOf(sealStart);
-  return at !== -1 && seal.isOf(`${text.slice(0, at)}}`, text.slice(at + sealStart.length, -2));
+  return at !== -1 && seal.verify(`${text.slice(0, at)}}`, text.slice(at + sealStart.length, -2));
 }
 
 /** For people, counts and a first selection: any user can write it. */

@@ -140,7 +140,7 @@ test('a waiting pod with a changed policy, constraint or record is placed by its
   const keep = decide({ ...later, policy: { ...later.policy, constraints: 'keep' } });
   t.equal(outcomeOf(keep), 'placed arm64');
   t.ok(keep.widened, "the pod's own names stay in its record");
-  const seal = { of: () => '', isOf: () => false };
+  const seal = { sign: () => '', verify: () => false };
   t.notOk(decide({ ...later, seal }).widened, 'a record that archwright did not write');
   const named = { ...gated, spec: { ...gated.spec, ...widened.spec } };
   t.equal(decide({ ...later, pod: named }).outcome, 'own-constraint', 'a constraint of another webhook wins');
