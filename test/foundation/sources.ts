@@ -44,7 +44,7 @@ function onlyTypes(names: string | undefined): boolean {
 
 /** Reads every source file of the program. */
 export function sources(): Source[] {
-  return globSync('{cmd,src,daemon}/**/*.{ts,js}', { cwd: root })
+  return globSync('{cmd,src,daemon}/**/*.{ts,js}', { cwd: root, exclude: ['**/*.d.ts'] })
     .sort()
     .map((path) => {
       const text = readFileSync(`${root}${path}`, 'utf8');
