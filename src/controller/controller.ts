@@ -34,7 +34,7 @@ import { startCaches } from './state/caches.ts';
 import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
 import { bindFactsCounters, featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
-import { EvictionPace } from './write/eviction-pace.ts';
+import { Evictor } from './write/evictor.ts';
 import type { Feature } from './lead/feature.ts';
 import type { Leading } from './lead/leading.ts';
 import { runFeature } from './lead/runner.ts';
@@ -213,7 +213,7 @@ function leadingOver(
     agentServiceAccount,
     client: fenced,
     rollouts: rolloutShares,
-    evictionPace: new EvictionPace({ clock, configuration: current }),
+    evictor: new Evictor({ client: fenced, signal, clock, configuration: current }),
     fleet,
     cache,
     requestOf,

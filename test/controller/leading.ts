@@ -7,7 +7,7 @@ import type { FactsByImage, FactsOfPod, FactsRequest } from '../../src/cluster/f
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/state/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
-import { EvictionPace } from '../../src/controller/write/eviction-pace.ts';
+import { Evictor } from '../../src/controller/write/evictor.ts';
 import type { Feature } from '../../src/controller/lead/feature.ts';
 import type { Leading } from '../../src/controller/lead/leading.ts';
 import { runFeature } from '../../src/controller/lead/runner.ts';
@@ -102,7 +102,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     policies: { policyOf: () => policyFor(configuration) },
     nodeClasses: () => undefined,
     rollouts: { choose: () => Promise.resolve('Other') },
-    evictionPace: new EvictionPace({ clock, configuration: () => configuration }),
+    evictor: new Evictor({ client, signal: ending.signal, clock, configuration: () => configuration }),
     configuration: () => configuration,
     clock,
     serverNow: now,

@@ -17,7 +17,7 @@ import type { RolloutPolicy } from '../../policy/effective/policy.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../state/caches.ts';
-import type { EvictionPace } from '../write/eviction-pace.ts';
+import type { Evictor } from '../write/evictor.ts';
 
 export interface Leading {
   /** archwright's own. */
@@ -43,8 +43,8 @@ export interface Leading {
   readonly nodeClasses: CurrentNodeClasses;
   /** Chooses where rollouts put pods. */
   readonly rollouts: { choose(pod: Pod, rollout: RolloutPolicy): Promise<ChosenSide> };
-  /** Shared by all features that evict pods. */
-  readonly evictionPace: Pick<EvictionPace, 'tryTake'>;
+  /** The only way to evict a pod: all features share its limit. */
+  readonly evictor: Pick<Evictor, 'evict'>;
   /** Absent: records have no seal, and count without one. */
   readonly recordSealer?: (() => RecordSealer) | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */

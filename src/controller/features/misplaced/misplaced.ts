@@ -19,7 +19,7 @@ import type { Leading } from '../../lead/leading.ts';
 import { isOfPlacedTemplate } from '../../pods/workload.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { MisplacedEvents } from './events.ts';
-import { evict, Evictions } from '../../write/evictions.ts';
+import { Evictions } from './evictions.ts';
 import { misplacedCounts, misplacedMetrics, type MisplacedCounts } from './metrics.ts';
 import { isConfirmed, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 import { isSuspect, Suspects } from './suspects.ts';
@@ -153,39 +153,39 @@ export class MisplacedReconciler {
     this.#suspects.later(pod, verdict.kind === 'later' ? verdict.ms : undefined);
   }
 
-  /**
-   * Waits for the rate limit, then confirms the facts and reads the pod again: a precondition that fails would
-   * be charged to the PodDisruptionBudget (`../rollouts/moves.ts`).
-   */
-  async #evictInTurn(misplaced: MisplacedPod, verdict: EvictVerdict): Promise<void> {
-    const { signal, clock, evictionPace } = this.#leading;
-    for (let ms = evictionPace.tryTake(paceOwner); ms > 0; ms = evictionPace.tryTake(paceOwner))
-      await clock.sleep(Math.min(ms, askAgainMs), signal);
-    if (!(await isConfirmed(this.#leading, misplaced))) {
-      this.#suspects.later(misplaced.pod);
-      return;
-    }
-    const pod = await readMisplaced(this.#leading, misplaced);
-    if (pod === undefined) this.#suspects.later(misplaced.pod, cacheLagMs);
-    else await this.#evict(misplaced, pod, verdict);
-  }
-
-  async #evict(misplaced: MisplacedPod, now: Pod, { workload, cause }: EvictVerdict): Promise<void> {
-    const { log, step, serverNow } = this.#leading;
+  /** Waits for the rate limit, then confirms the facts and reads the pod again. */
+  async #evictInTurn(misplaced: MisplacedPod, { workload, cause }: EvictVerdict): Promise<void> {
+    const { signal, clock, evictor, log, step, serverNow } = this.#leading;
     const { pod } = misplaced;
-    const at = serverNow();
-    const eviction = await evict(now, this.#leading);
+    let laterMs: number | undefined = cacheLagMs;
+    let at = 0;
+    const read = async (): Promise<Pod | undefined> => {
+      if (await isConfirmed(this.#leading, misplaced)) {
+        const now = await readMisplaced(this.#leading, misplaced);
+        at = serverNow();
+        return now;
+      }
+      laterMs = undefined;
+      return undefined;
+    };
+    let eviction = await evictor.evict(paceOwner, read);
+    while (eviction.outcome === 'later') {
+      await clock.sleep(Math.min(eviction.ms, askAgainMs), signal);
+      eviction = await evictor.evict(paceOwner, read);
+    }
     const { outcome } = eviction;
-    if (outcome !== 'changed') this.#counts.handled(outcome);
-    this.#suspects.later(pod, 'why' in eviction ? undefined : cacheLagMs);
+    this.#suspects.later(pod, 'why' in eviction ? undefined : laterMs);
+    if (outcome === 'changed') return;
+    this.#counts.handled(outcome);
     if (outcome === 'evicted') {
       this.#evictions.add(pod, cause, at);
       this.#events.record('evicted', misplaced, workload.top);
       await step('misplaced/evicted');
-    } else if (outcome === 'held') this.#events.record('held', misplaced, workload.top, eviction.why);
-    else if (outcome === 'failed')
+    } else if ('why' in eviction && outcome === 'held')
+      this.#events.record('held', misplaced, workload.top, eviction.why);
+    else if ('why' in eviction)
       log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
-    if (outcome !== 'changed') this.#failed = outcome === 'failed' ? this.#failed + 1 : 0;
+    this.#failed = outcome === 'failed' ? this.#failed + 1 : 0;
     if (this.#failed < maxFailed || !('why' in eviction)) return;
     this.#failed = 0;
     throw new Error(`the API server refuses evictions: ${eviction.why}`);

@@ -11,7 +11,7 @@ import {
   type Workload,
 } from '../../pods/workload.ts';
 import type { Report } from './events.ts';
-import type { Cause, Evictions } from '../../write/evictions.ts';
+import type { Cause, Evictions } from './evictions.ts';
 import { lossesLeft } from '../../pods/job.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 import { daemonVerdict, pinnedVerdict, replacementOf } from './replacement.ts';

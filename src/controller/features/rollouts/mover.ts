@@ -3,7 +3,7 @@ import { BoundedMap } from '../../../async/bounded-map.ts';
 import { printable } from '../../../names/printable.ts';
 import type { Rollout } from '../../../policy/resources/rollout.ts';
 import type { Leading } from '../../lead/leading.ts';
-import type { Eviction } from '../../write/evictions.ts';
+import type { Eviction } from '../../write/evictor.ts';
 import type { RolloutMeters } from './metrics.ts';
 import { fullBecause, move, podsToRebalance, podsToReturn } from './moves.ts';
 import type { RolledPod } from './pods.ts';
@@ -55,7 +55,10 @@ export class PodMover {
   ): Promise<number | undefined> {
     const percent = this.#leading.configuration().misplacedPodsShare;
     if (phase === 'RolledBack' || phase === 'Aborted') {
-      for (const each of seen) await this.#moveEach(podsToReturn(each.workload, percent), keyOf(each));
+      for (const each of seen) {
+        const waitMs = await this.#moveEach(podsToReturn(each.workload, percent), keyOf(each));
+        if (waitMs > 0) return waitMs;
+      }
       return undefined;
     }
     if (!rollout.rebalance || newPods === undefined) return undefined;
@@ -75,9 +78,9 @@ export class PodMover {
         this.#delays.set(key, 'its pods were moved often in this hour, and new ones came back');
         break;
       }
-      const waitMs = this.#leading.evictionPace.tryTake(pod.namespace);
-      if (waitMs > 0) return waitMs;
-      const outcome = await this.#moveOne(pod, key);
+      const eviction = await this.#moveOne(pod, key);
+      if (eviction.outcome === 'later') return eviction.ms;
+      const { outcome } = eviction;
       const { since, count } = this.#movesOf(key);
       if (outcome === 'evicted') this.#moves.set(key, { since, count: count + 1 });
       else if (outcome !== 'changed') this.#refusedAt.set(key, this.#leading.clock.monotonic());
@@ -98,23 +101,30 @@ export class PodMover {
     return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
   }
 
-  /** Those of one workload, which usually have one budget: after a refusal, the others wait too. */
-  async #moveEach(pods: readonly RolledPod[], key: string): Promise<void> {
-    for (const pod of this.#refusedLast(pods, ({ uid }) => uid))
-      if ((await this.#moveOne(pod, key)) === 'held') break;
+  /**
+   * Those of one workload, which usually have one budget: after a refusal, the others wait too.
+   * @returns milliseconds until the next pod may be evicted; 0: there is none to evict now
+   */
+  async #moveEach(pods: readonly RolledPod[], key: string): Promise<number> {
+    for (const pod of this.#refusedLast(pods, ({ uid }) => uid)) {
+      const eviction = await this.#moveOne(pod, key);
+      if (eviction.outcome === 'later') return eviction.ms;
+      if (eviction.outcome === 'held') break;
+    }
+    return 0;
   }
 
   /** @param key of its workload */
-  async #moveOne(pod: RolledPod, key: string): Promise<Eviction['outcome']> {
+  async #moveOne(pod: RolledPod, key: string): Promise<Eviction> {
     const eviction = await move(this.#leading, pod);
     const { outcome } = eviction;
-    if (outcome === 'changed') return outcome;
+    if (outcome === 'changed' || outcome === 'later') return eviction;
     this.#meters.moved(outcome);
     if ('why' in eviction) {
       this.#refusedAt.set(pod.uid, this.#leading.clock.monotonic());
       this.#delays.set(key, printable(eviction.why, 300));
     } else this.#delays.delete(key);
-    return outcome;
+    return eviction;
   }
 }
 

@@ -4,12 +4,12 @@ import type { PodWithStatus } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { isReady } from '../../state/cached.ts';
 import type { Leading } from '../../lead/leading.ts';
-import { evict, maxUnavailable, type Eviction } from '../../write/evictions.ts';
+import { maxUnavailable, type Eviction } from '../../write/evictor.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 
 /**
- * The pods to move back after a rollback: those that the rollout put on the architecture. Unready ones go at
- * once, ready ones within `misplacedPodsShare`.
+ * The pods to move back after a rollback: those that the rollout put on the architecture. Unready ones go
+ * first, ready ones within `misplacedPodsShare`.
  */
 export function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
   const moved = workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
@@ -44,20 +44,18 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
   return Math.max(0, maxUnavailable(pods.length + going, percent) - disrupted);
 }
 
-/**
- * Reads the pod first: the API server charges an eviction to the PodDisruptionBudget for two minutes, even if
- * the precondition fails because the cache was late (kubernetes pkg/registry/core/pod/storage/eviction.go).
- */
+/** Evicts a pod, if it is the same pod and as ready as in the cache. */
 export async function move(leading: Leading, pod: RolledPod): Promise<Eviction> {
   const { namespace, name, uid } = pod;
-  const { client, signal } = leading;
-  const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
-  const { metadata, status } = (await ignoring('not-found', read)) ?? {};
-  if (metadata?.uid !== uid || metadata.deletionTimestamp !== undefined || isReady(status) !== pod.ready)
-    return { outcome: 'changed' };
-  await leading.step('rollouts/before-eviction');
-  const eviction = await evict({ metadata, spec: { containers: [] } }, leading);
-  if ('why' in eviction)
-    leading.log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
+  const { client, signal, evictor, log, step } = leading;
+  const eviction = await evictor.evict(namespace, async () => {
+    const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
+    const { metadata, status } = (await ignoring('not-found', read)) ?? {};
+    if (metadata?.uid !== uid || metadata.deletionTimestamp !== undefined || isReady(status) !== pod.ready)
+      return undefined;
+    await step('rollouts/before-eviction');
+    return { metadata };
+  });
+  if ('why' in eviction) log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
   return eviction;
 }

@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap';
 import { facts, isIn, requiring, termOf } from '../../../support/placement-input.ts';
 import type { StoreRequest } from '../../../support/kube-store.ts';
-import { maxUnavailable } from '../../../../src/controller/write/evictions.ts';
+import { maxUnavailable } from '../../../../src/controller/write/evictor.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { digest, evictions, known, podPath, putPod, startWorld, webOwner, type World } from './setup.ts';
 
@@ -122,12 +122,16 @@ t.test('`evictionsPerMinute` spaces evictions', async (t) => {
   t.same(world.pods(), []);
 });
 
+/** A rollout takes its turn; its pod has changed meanwhile. */
+const rolloutEvicts = ({ leading }: Awaited<ReturnType<typeof startWorld>>) =>
+  leading.evictor.evict('a namespace with rollouts', () => Promise.resolve(undefined));
+
 t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
   const world = await startWorld(t, { pods: names(3), configuration: { evictionsPerMinute: 30 } });
   await world.after(0);
   await world.after(29_000);
   const start = world.now();
-  t.equal(world.leading.evictionPace.tryTake('a namespace with rollouts'), 0);
+  t.strictSame(await rolloutEvicts(world), { outcome: 'changed' });
   await world.after(1000);
   t.same(world.pods(), []);
   // Two owners: each gets half of the turns.
@@ -141,12 +145,12 @@ t.test('a rollout that takes each eviction at once leaves half of them to mispla
     configuration: { evictionsPerMinute: 1 },
     whilePausing: () => {
       if (world.pauses.length > 50) throw new Error('it waits too long');
-      world.leading.evictionPace.tryTake('a namespace with rollouts');
+      void rolloutEvicts(world);
     },
   });
   await world.after(0);
   await world.after(29_000);
-  world.leading.evictionPace.tryTake('a namespace with rollouts');
+  await rolloutEvicts(world);
   await world.after(1000);
   t.same(world.pods(), []);
 });

@@ -12,7 +12,7 @@ import {
 } from '../../../../src/controller/state/cached.ts';
 import type { Caches } from '../../../../src/controller/state/caches.ts';
 import { trimWaitingPod, type WaitingPod } from '../../../../src/controller/state/waiting-pods.ts';
-import { EvictionPace } from '../../../../src/controller/write/eviction-pace.ts';
+import { Evictor } from '../../../../src/controller/write/evictor.ts';
 import type { Leading } from '../../../../src/controller/lead/leading.ts';
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
@@ -66,14 +66,15 @@ export class ModelCluster {
     const clock = { ...noTimers, now: () => this.#now, monotonic: () => this.#now - 1e12 };
     const all: Caches = { ...caches, ready: () => Promise.resolve(), stop: () => undefined };
     const configuration = base.configuration;
+    const client = this.#client();
     this.#leading = {
       ...base,
       caches: all,
       clock,
       serverNow: clock.now,
-      client: this.#client(),
+      client,
       metrics: createMetrics(),
-      evictionPace: new EvictionPace({ clock, configuration }),
+      evictor: new Evictor({ client, signal: base.signal, clock, configuration }),
       nodeClasses: createNodeClasses(caches.nodes),
       factsOfPod: ({ uses }) =>
         Promise.resolve(factsByImage(uses, () => (this.#isKnown ? known.app : undefined))),

@@ -103,6 +103,14 @@ t.test('the rollout goes through its steps until it is complete', async (t) => {
   t.same(world.evicted(), []);
 });
 
+/** Reconciles as often as the default of `evictionsPerMinute` allows an eviction. */
+async function looks(world: Awaited<ReturnType<typeof startWorld>>, count: number): Promise<void> {
+  for (let look = 0; look < count; look += 1) {
+    await world.clock.advance(2000);
+    await world.reconcile();
+  }
+}
+
 t.test('three crashing pods: it rolls back at once, and evicts them', async (t) => {
   const world = await startWorld(t, { steps: ['50%'] });
   pods(world, 10, 0);
@@ -118,11 +126,12 @@ t.test('three crashing pods: it rolls back at once, and evicts them', async (t) 
     message: /3 of 5 pods on arm64 are unhealthy/,
     conditions: [{}, {}, { type: 'Degraded', status: 'True', reason: 'RolledBack' }],
   });
+  t.equal(world.evicted().length, 1, '`evictionsPerMinute` limits a rollback too');
+  await looks(world, 2);
   t.same(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
   t.match(world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
   t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
-  await world.reconcile();
-  await world.reconcile();
+  await looks(world, 2);
   t.equal(world.evicted().length, 5, 'then the ready pods');
   t.equal(world.status().attempt, 1);
 });
@@ -268,7 +277,7 @@ t.test('an eviction that a disruption budget blocks is retried', async (t) => {
   world.store.evictions(podPath('arm-0'), { status: 429, message: 'the budget' });
   t.equal((await world.reconcile()).phase, 'Aborted');
   t.equal(await world.series('archwright_rollout_evictions_total{outcome="held"}'), 1);
-  await world.reconcile();
+  await looks(world, 1);
   t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 1);
 });
 
@@ -284,7 +293,7 @@ t.test('rollback: if a budget holds a pod of a workload, the next look tries ano
     t.equal(world.evicted().length, count + 1);
   }
   t.same(world.evicted(), ['arm-0', 'arm-1', 'arm-2']);
-  await world.reconcile();
+  await looks(world, 3);
   t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 3);
 });
 

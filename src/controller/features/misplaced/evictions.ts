@@ -1,11 +1,9 @@
-/** Evictions: the request, and what this leader has evicted. */
-import { BoundedMap } from '../../async/bounded-map.ts';
-import { KubeError } from '../../kube/api/errors.ts';
-import { evictPod } from '../../kube/api/change.ts';
-import type { Pod } from '../../kube/api/objects.ts';
-import type { RunningPod } from '../state/cached.ts';
-import type { Leading } from '../lead/leading.ts';
-import type { Workload } from '../pods/workload.ts';
+/** What this leader has evicted. */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import type { RunningPod } from '../../state/cached.ts';
+import type { Leading } from '../../lead/leading.ts';
+import type { Workload } from '../../pods/workload.ts';
+import { maxUnavailable } from '../../write/evictor.ts';
 
 /** A successor that is not ready by then has other problems, and blocks no further evictions. */
 const settleMs = 10 * 60_000;
@@ -91,36 +89,4 @@ function successorsSince(evictedAt: number): number {
 
 function keyOf({ uid, digests, architecture }: Cause): string {
   return JSON.stringify([uid, digests.toSorted(), architecture]);
-}
-
-/**
- * `evicted`: the pod goes. `changed`: it is no longer the same pod. `held`: not now (PodDisruptionBudget, too
- * many requests). `failed`: the API server refuses.
- */
-export type Eviction =
-  { readonly outcome: 'evicted' | 'changed' } | { readonly outcome: 'held' | 'failed'; readonly why: string };
-
-/**
- * Requests the eviction once. @param pod as just read: it stays if it changed since (became ready)
- * @throws KubeError if there is no answer, or leadership is lost
- */
-export async function evict(
-  pod: Pod,
-  { client, signal }: Pick<Leading, 'client' | 'signal'>,
-): Promise<Eviction> {
-  const { namespace = '', name = '', uid, resourceVersion } = pod.metadata ?? {};
-  try {
-    await evictPod(client, { namespace, name }, { uid, resourceVersion }, signal);
-    return { outcome: 'evicted' };
-  } catch (error) {
-    if (!(error instanceof KubeError) || error.code === 'not-leading' || error.code === 'timeout')
-      throw error;
-    if (error.code === 'not-found' || error.code === 'conflict') return { outcome: 'changed' };
-    // Two budgets for one pod are answered by 500, every time.
-    return { outcome: error.code === 'too-many-requests' ? 'held' : 'failed', why: error.message };
-  }
-}
-
-export function maxUnavailable(total: number, percent: number): number {
-  return Math.max(1, Math.floor((total * percent) / 100));
 }
