@@ -43,6 +43,8 @@ export interface Route {
   readonly registry: string;
   /** Counts refusals by rate limits, which hold for one credential. */
   readonly account: string;
+  /** It requests a token. */
+  readonly isToken: boolean;
 }
 
 interface Circuit {
@@ -92,9 +94,13 @@ export class CircuitBreaker {
     for (const circuit of paused) circuit.hasTrial = true;
   }
 
-  /** @param retryAfterMs the pause that the response requests */
+  /**
+   * A rate limit does not count requests for tokens, nor those that lead to one: they end no pause for it.
+   * @param retryAfterMs the pause that the response requests
+   */
   answered(route: Route, status: number, retryAfterMs?: number): void {
     const { host, registry, account } = route;
+    const isCounted = status !== 401 && !route.isToken;
     const failing = status === 429 ? account : status >= 500 ? registry : undefined;
     for (const name of namesOf(
       route,
@@ -102,7 +108,8 @@ export class CircuitBreaker {
     )) {
       const circuit = this.#circuits.peek(name);
       // A response to an older request does not shorten a pause that began since.
-      if (circuit && this.#leftMs(circuit) <= 0) this.#circuits.delete(name);
+      if (circuit?.isAccount && !isCounted) circuit.hasTrial = false;
+      else if (circuit && this.#leftMs(circuit) <= 0) this.#circuits.delete(name);
     }
     if (failing !== undefined) this.#failed(route, failing, `it answered ${status}`, retryAfterMs);
   }

@@ -71,9 +71,11 @@ export class GuardedClient {
 function routeOf(where: string, { url, purpose, endpoint, repository, credential }: EndpointRequest): Route {
   const [prefix = ''] = repository.split('/', 1);
   const host = where === url.host ? where : `${url.host} to ${where}`;
-  const isMirrored = endpoint.namespaceParameter && purpose !== 'token';
+  const isToken = purpose === 'token';
+  const isMirrored = endpoint.namespaceParameter && !isToken;
   const registry = isMirrored ? `${host} for ${endpoint.namespace}` : host;
-  return { where, prefix, host, registry, account: `${registry} as ${credential?.id ?? 'anonymous'}` };
+  const account = `${registry} as ${credential?.id ?? 'anonymous'}`;
+  return { where, prefix, host, registry, account, isToken };
 }
 
 /** Query keys that describe the request and cannot hold a secret; a pre-signed URL has others. */

@@ -6,7 +6,15 @@ function setUp() {
   const clock = { time: 1000, monotonic: () => clock.time };
   const breaker = new CircuitBreaker(clock);
   const to = (prefix: string, changes: Partial<Route> = {}): Route => {
-    return { where: 'host', prefix, host: 'host', registry: 'host', account: 'host as ann', ...changes };
+    return {
+      where: 'host',
+      prefix,
+      host: 'host',
+      registry: 'host',
+      account: 'host as ann',
+      isToken: false,
+      ...changes,
+    };
   };
   /** Milliseconds until the next try, as far as known; 0: the request is admitted. */
   const wait = (prefix: string, changes?: Partial<Route>): number => {
@@ -51,6 +59,31 @@ t.test('a prefix pauses after five failures in a row, and each time for longer',
   t.strictSame([wait('one'), wait('one')], [0, 0], 'a successful trial closes the circuit');
   fail('one', 4);
   t.equal(wait('one'), 0);
+});
+
+t.test('429 without Retry-After pauses too, although challenges and tokens in between succeed', async (t) => {
+  const { clock, breaker, to, wait, answer } = setUp();
+  const lookUp = (prefix: string): void => {
+    answer(prefix, 401);
+    breaker.answered(to(prefix, { isToken: true }), 200);
+    answer(prefix, 429);
+  };
+  for (let n = 0; n < 4; n += 1) lookUp('one');
+  t.equal(wait('one'), 0);
+  lookUp('one');
+  t.equal(wait('one'), Infinity, 'only the host knows when its limit ends');
+  t.equal(wait('two'), 0);
+  for (const prefix of ['two', 'three']) lookUp(prefix);
+  t.equal(wait('four'), Infinity, 'after several repositories, the whole host');
+  for (const pauseMs of [5000, 10_000]) {
+    clock.time += pauseMs - 1;
+    t.equal(wait('four'), Infinity);
+    clock.time += 1;
+    t.equal(wait('four'), 0, 'the trial');
+    answer('four', 401);
+    t.equal(wait('four'), 0, 'which goes on with its token');
+    for (const prefix of ['four', 'five', 'six']) answer(prefix, 429);
+  }
 });
 
 t.test('all prefixes pause if three failed without a success in between, at most for a minute', async (t) => {
