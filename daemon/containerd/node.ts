@@ -101,7 +101,7 @@ function invalidCredentials(origin: string, { configs }: Registry): Problem[] {
       return [];
     } catch (error) {
       if (!(error instanceof InvalidConfig)) throw error;
-      return [{ origin, message: `registry.configs."${host}".auth is left out: ${error.message}` }];
+      return [{ origin, message: `registry.configs."${host}".auth ignored: ${error.message}` }];
     }
   });
 }

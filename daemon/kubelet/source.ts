@@ -171,7 +171,7 @@ class CredentialProviderSource implements LiveCredentialSource {
     this.#providers = providers.flatMap((config) => {
       const reason = leftOut.get(config.name)?.reason;
       if (reason !== undefined) {
-        this.#log?.warn({ plugin: config.name, problem: reason }, 'credential provider plugin is left out');
+        this.#log?.warn({ plugin: config.name, problem: reason }, 'credential provider plugin ignored');
         return [];
       }
       const same = before.get(config.name);

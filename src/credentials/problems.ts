@@ -20,7 +20,7 @@ export function boundedProblems(problems: readonly SourceProblem[]): readonly So
   }));
 }
 
-/** What an agent has sent. Its node may be compromised, so what cannot be is left out. */
+/** What an agent has sent. Its node may be compromised, so implausible entries are dropped. */
 export function readProblems(value: unknown): readonly SourceProblem[] {
   if (!Array.isArray(value)) return [];
   const found = value.slice(0, maxProblems).flatMap((item: unknown): SourceProblem[] => {

@@ -22,7 +22,7 @@ export interface AgentInfo {
 
 /** Kubernetes validates node names as DNS subdomains, RFC 1123. */
 const nodeName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/u;
-/** @returns `undefined` without a usable fingerprint; a node name that no node can have is left out */
+/** @returns `undefined` without a usable fingerprint; a node name that no node can have is dropped */
 export function readAgentInfo(answer: unknown): AgentInfo | undefined {
   if (!isRecord(answer)) return undefined;
   const fingerprint = asText(answer['credentialFingerprint']) ?? '';

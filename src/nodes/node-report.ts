@@ -24,7 +24,7 @@ export function runtimeOf(name: unknown, version: unknown): NodeClass['runtime']
   return isValid ? { name, version } : undefined;
 }
 
-/** Reads a report. Fields that no node can have are left out. */
+/** Reads a report. Implausible fields are dropped. */
 export function readNodeReport(value: unknown): NodeReport | undefined {
   if (!isRecord(value)) return undefined;
   const given = isRecord(value['runtime']) ? value['runtime'] : {};

@@ -195,7 +195,7 @@ class EndpointLookup implements ContentReader {
 
   #mismatch(reason: string): RegistryError {
     const { repository } = this.#about;
-    return this.#error('digest-mismatch', `a document of ${repository} is not genuine: ${reason}`);
+    return this.#error('digest-mismatch', `verification failed for a document of ${repository}: ${reason}`);
   }
 
   #error(code: RegistryError['code'], message: string): RegistryError {

@@ -29,12 +29,12 @@ const faults: readonly (readonly [name: string, fault: Fault, code: string, mess
   ['Content-Length below the body', { kind: 'long', extra: 100 }, 'unavailable', /not HTTP/],
   ['compressed', { kind: 'gzip' }, unsupported, /compressed/],
   ['huge headers', { kind: 'huge-headers', bytes: 20_000 }, 'too-large', /header block/],
-  ['another body', { kind: 'body', body: '{}' }, 'digest-mismatch', /not genuine/],
+  ['another body', { kind: 'body', body: '{}' }, 'digest-mismatch', /verification failed/],
   [
     'another digest',
     header('docker-content-digest', `sha256:${'0'.repeat(64)}`),
     'digest-mismatch',
-    /not genuine/,
+    /verification failed/,
   ],
   ['another type', header('content-type', 'text/html'), unsupported, /kind|type/],
   [

@@ -222,7 +222,7 @@ class ListReflector<T> implements Reflector<T> {
       if (Number.isInteger(Math.log2(this.#trimFailures))) {
         const { namespace, name } = object.metadata ?? {};
         const fields = { err: error, path, namespace, name, untrimmed: this.#trimFailures };
-        log.error(fields, 'an object cannot be understood and is left out');
+        log.error(fields, 'ignoring an object that cannot be read');
       }
       return undefined;
     }

@@ -284,7 +284,7 @@ auth = "broken"
     t.equal(first?.ownCredential && reveal(first.ownCredential.credential.password), 'topsecret1');
     t.equal(second?.ownCredential, undefined);
     t.equal(last?.origin, 'default');
-    t.match(problems(containerd), [/configs\."registry-1\.docker\.io"\.auth is left out/]);
+    t.match(problems(containerd), [/configs\."registry-1\.docker\.io"\.auth ignored/]);
   }
 });
 

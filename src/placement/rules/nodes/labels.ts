@@ -31,7 +31,7 @@ export function nodeLabelsOf(
     left === ''
       ? []
       : [
-          `archwright: the pod's own node constraints exclude nodes with ${left} (matchNodeLabels): it is left out`,
+          `archwright: the pod's own node constraints exclude nodes with ${left} (matchNodeLabels), so archwright does not require it`,
         ];
   return { byArchitecture, reasons, warnings };
 }
