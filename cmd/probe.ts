@@ -46,16 +46,21 @@ async function run(invocation: Call): Promise<number> {
   const { client } = kubernetes;
   const clock = systemClock;
   const deadline = clock.monotonic() + timeoutMs;
-  const answer = await probe({ client, namespace, image, timeoutMs, clock, signal, progress: say });
+  if (installation) {
+    const problems = await installationProblems(invocation, kubernetes, own.configuration, deadline);
+    if (problems.length > 0) {
+      say(`archwright does not work:\n  ${problems.join('\n  ')}`);
+      return exitCodes.failure;
+    }
+    io.out('the configuration is in force, and agents answer\n');
+  }
+  const leftMs = deadline - clock.monotonic();
+  const answer = await probe({ client, namespace, image, timeoutMs: leftMs, clock, signal, progress: say });
   if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
   else if (answer.isFinal) say(answer.what);
   else say(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
-  if (!answer.isCalled) return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
-  if (!installation) return exitCodes.success;
-  const problems = await installationProblems(invocation, kubernetes, own.configuration, deadline);
-  if (problems.length === 0) io.out('the configuration is in force, and agents answer\n');
-  else say(`not within ${formatDuration(timeoutMs)}:\n  ${problems.join('\n  ')}`);
-  return problems.length === 0 ? exitCodes.success : exitCodes.failure;
+  if (answer.isCalled) return exitCodes.success;
+  return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
 }
 
 async function installationProblems(

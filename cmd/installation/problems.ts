@@ -64,7 +64,7 @@ export function emptyDeployments({ deployments, replicas, warnings }: Installati
       (event) =>
         event.kind === 'ReplicaSet' && event.reason === 'FailedCreate' && event.name.startsWith(`${name}-`),
     );
-    const cause = refused ? shown(causeOf(refused.message)) : 'they are not created yet';
+    const cause = refused ? `FailedCreate: ${shown(causeOf(refused.message))}` : 'they are not created yet';
     const why = spec?.replicas === 0 ? 'it has 0 replicas in its spec' : cause;
     return [`Deployment ${name} has no pods, so ${effects.get(part) ?? 'it does nothing'}: ${why}`];
   });
@@ -73,7 +73,10 @@ export function emptyDeployments({ deployments, replicas, warnings }: Installati
 /** Why images stay unknown: webhooks that no agent answers, with the state of the agents' DaemonSets. */
 export function agentProblems(installation: Installation): readonly string[] {
   const { replicas, daemonSets } = installation;
-  const scraped = replicas.filter(({ part, samples }) => part === 'webhook' && samples !== undefined);
+  // Gated pods wait for the agents of the controller that leads.
+  const scraped = replicas.filter(
+    (each) => each.samples !== undefined && (each.part === 'webhook' || leads(each)),
+  );
   const without = scraped.filter(
     ({ samples }) => samples?.value('archwright_fleet_agents', { state: 'ready' }) === 0,
   );
@@ -100,10 +103,12 @@ export function daemonSetProblems(
   if (desired === 0)
     return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
   if (ready >= desired) return [];
-  const refused = warnings.find((event) => isAbout(event, daemonSet) && event.reason !== 'CredentialProblem');
-  const pods = replicas.filter(
-    ({ part, pool, trouble }) => part === 'agent' && trouble !== undefined && pool === poolOf(daemonSet),
-  );
+  const own = replicas.filter(({ part, pool }) => part === 'agent' && pool === poolOf(daemonSet));
+  // An event about pods that exist by now is old.
+  const refused =
+    own.length < desired &&
+    warnings.find((event) => isAbout(event, daemonSet) && event.reason !== 'CredentialProblem');
+  const pods = own.filter(({ trouble }) => trouble !== undefined);
   const byTrouble = Map.groupBy(pods, ({ trouble = '' }) => withoutNames(trouble));
   const details = [...byTrouble.values()].slice(0, maxDetails).map((alike) => {
     const [first] = alike;

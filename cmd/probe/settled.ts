@@ -23,6 +23,12 @@ const pauseMs = 3000;
 /** Other network policies may block the metrics of replicas. That is no fault of the installation. */
 const patienceMs = 60_000;
 
+/** A registry may answer again, and a missing account may appear. */
+const hopelessMs = 20_000;
+/** No wait mends these, as the kubelet and the workload controllers name them. */
+const hopeless =
+  /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|its configuration is wrong/;
+
 interface Outcome {
   /** What is wrong. */
   readonly problems: readonly string[];
@@ -30,13 +36,22 @@ interface Outcome {
   readonly notes: readonly string[];
 }
 
-/** @returns the outcome as soon as nothing is wrong, or when the time is up @throws KubeError */
+/**
+ * @returns the outcome as soon as nothing is wrong, something cannot get right by itself, or the time is up
+ * @throws KubeError
+ */
 export async function settled(options: SettledOptions): Promise<Outcome> {
   const { clock, deadline, signal, progress } = options;
   const started = clock.monotonic();
   let last = '';
+  let hopelessSince: number | undefined;
   for (;;) {
     const { problems, notes } = await look(options);
+    hopelessSince = problems.some((each) => hopeless.test(each))
+      ? (hopelessSince ?? clock.monotonic())
+      : undefined;
+    if (hopelessSince !== undefined && clock.monotonic() - hopelessSince >= hopelessMs)
+      return { problems, notes };
     const isPatient = clock.monotonic() - started < patienceMs;
     const isDone = problems.length === 0 && (notes.length === 0 || !isPatient);
     if (isDone || clock.monotonic() + pauseMs > deadline) return { problems, notes };
@@ -52,7 +67,9 @@ async function look(options: SettledOptions): Promise<Outcome> {
     const installation = await readInstallation(options);
     const problems = [
       // A replica that starts slowly, or has no node, is no fault of the configuration.
-      ...troubles(installation.replicas.filter(({ hasCrashed }) => hasCrashed)),
+      ...troubles(
+        installation.replicas.filter(({ hasCrashed, trouble = '' }) => hasCrashed || hopeless.test(trouble)),
+      ),
       ...emptyDeployments({ ...installation, deployments: installation.deployments.filter(hasReplicas) }),
       ...configurationProblems(installation),
       ...agentProblems(installation),

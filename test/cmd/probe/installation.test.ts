@@ -132,7 +132,7 @@ t.test('if no agent responds, it reports the refusal of Pod Security', async (t)
     lastTimestamp: '2026-11-01T00:00:00Z',
   });
   t.strictSame((await wait(0)).problems, [
-    'no agent answers archwright-webhook-a, archwright-webhook-b',
+    'no agent answers archwright-webhook-a, archwright-webhook-b, archwright-controller-a',
     'DaemonSet archwright-agent: 0 of 3 agents are ready',
     `DaemonSet archwright-agent: FailedCreate: ${cause}`,
   ]);
@@ -156,6 +156,41 @@ t.test('if no agent responds, it reports failing containers, unselected nodes, o
   ]);
   put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 0 });
   t.match((await wait(0)).problems[1], /no node is selected; see agentNodes/);
+});
+
+t.test('it ends early if agents or webhooks cannot start, but not at the first failure', async (t) => {
+  const { wait, put, states, refresh, store } = await setup(t);
+  const stuck = (name: string, part: string, reason: string): void => {
+    const status = { conditions: [], containerStatuses: [{ name: part, state: { waiting: { reason } } }] };
+    putPod(store, name, part, { status });
+  };
+  stuck('archwright-webhook-b', 'webhook', 'ImagePullBackOff');
+  store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
+  const image = await wait(240_000);
+  t.strictSame(image.problems, ['archwright-webhook-b: ImagePullBackOff']);
+  t.equal(image.pauses, 7, 'after 20 s');
+  stuck('archwright-webhook-b', 'webhook', 'ContainerCreating');
+  t.strictSame((await wait(240_000)).problems, [], 'slow is not stuck');
+
+  store.remove(`${core}/pods/archwright-webhook-b`);
+  for (const state of states.values()) state.readyAgents = 0;
+  await refresh();
+  stuck('archwright-agent-x', 'agent', 'CreateContainerError');
+  put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 1, numberReady: 0 });
+  const agents = await wait(240_000, async (pauses) => {
+    if (pauses === 5) stuck('archwright-agent-x', 'agent', 'ContainerCreating');
+    if (pauses === 6) stuck('archwright-agent-x', 'agent', 'CreateContainerError');
+    await refresh();
+  });
+  t.match(agents.problems.at(-1), /archwright-agent-x: CreateContainerError/);
+  t.equal(agents.pauses, 13);
+});
+
+t.test('agents count when the controller that leads has found them, too', async (t) => {
+  const { wait, states, refresh } = await setup(t);
+  Object.assign(states.get('archwright-controller-a') ?? {}, { readyAgents: 0 });
+  await refresh();
+  t.match((await wait(0)).problems[0], 'no agent answers archwright-controller-a');
 });
 
 t.test('without metrics, the DaemonSet counts', async (t) => {
@@ -198,10 +233,10 @@ t.test('exit codes and output of the program', async (t) => {
   const good = await probe();
   t.match(good, {
     code: 0,
-    out: /^the webhook answers.*\nthe configuration is in force, and agents answer\n$/,
+    out: /^the configuration is in force, and agents answer\nthe webhook answers.*\n$/,
   });
   for (const state of states.values()) state.readyAgents = 0;
   await refresh();
   const bad = await probe();
-  t.match(bad, { code: 1, err: /not within 2s:\n {2}no agent answers archwright-webhook-a/ });
+  t.match(bad, { code: 1, err: /archwright does not work:\n {2}no agent answers archwright-webhook-a/ });
 });

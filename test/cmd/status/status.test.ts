@@ -297,7 +297,7 @@ t.test('Deployments without pods, and why', async (t) => {
   const message =
     'Error creating: pods "archwright-controller-1-x" is forbidden: exceeded quota: q, requested: pods=1';
   putEvent(store, 'FailedCreate', message, { kind: 'ReplicaSet', name: 'archwright-controller-5564b85bdf' });
-  t.match(await json(), { findings: [`${none}: exceeded quota: q, requested: pods=1`] });
+  t.match(await json(), { findings: [`${none}: FailedCreate: exceeded quota: q, requested: pods=1`] });
 
   for (const each of ['webhook-a', 'webhook-b', 'agent-x']) store.remove(`${core}/pods/archwright-${each}`);
   const { findings } = await json();
