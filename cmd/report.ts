@@ -41,7 +41,7 @@ async function run(invocation: ReportCall): Promise<number> {
 /** @throws KubeError */
 async function reportPods(
   invocation: ReportCall,
-  page: PageOutput | undefined,
+  page: PageOutput,
   cluster: Cluster,
   opened: AsyncDisposableStack,
 ): Promise<number> {
@@ -50,24 +50,24 @@ async function reportPods(
   const { context, kubernetes } = cluster;
   const publishing = publish ? await import('./report/publish/publish.ts') : undefined;
   publishing?.placeOf(context);
-  const onNode = await page?.prices();
+  const onNode = await page.prices();
   const { isComplete, ...judged } = await judgedPods(invocation, cluster, { architecture, onNode }, opened);
   const { pods, lookups } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');
-  const extras = (await page?.extras({ ...judged, architecture }, cluster)) ?? {};
+  const extras = await page.extras({ ...judged, architecture }, cluster);
   const report = reportOf(pods, { architecture, lookups, ...extras });
   const made = new Date();
-  const pageText = page?.isPage ? await page.text({ architecture, lookups, pods, made }, extras) : '';
+  const pageText = page.isPage ? await page.text({ report, pods, made }, extras) : '';
   if (publishing) {
     const published = { report, pods, made, page: pageText };
     if (isComplete) return await publishing.publishReport(invocation, context, kubernetes, published);
     throw new Failure('not published, because it is incomplete; the last one stays', exitCodes.unanswered);
   }
-  if (page?.isPage) await page.write(pageText);
+  if (page.isPage) await page.write(pageText);
   else if (output === 'json') io.out(asJson(report));
   else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
-  if (page === undefined && output === 'csv') say(`images looked up ${lookups}`);
+  if (!page.isPage && output === 'csv') say(`images looked up ${lookups}`);
   if (!isComplete) return exitCodes.unanswered;
   return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
 }

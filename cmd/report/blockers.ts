@@ -7,6 +7,9 @@ import { chosenBy, decidingTemplate, withoutAffinity, type JudgedImage } from '.
 export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
 export type Cause = (typeof causes)[number];
 
+/** A cause, or `ready` for pods without blockers. */
+export type State = 'ready' | Cause;
+
 export interface Blocker {
   readonly cause: Cause;
   /** The image, for the causes `image`, `broken` and `unknown`. */

@@ -16,7 +16,7 @@ export const flags = {
   publish: toggle(
     'Writes the report and the page into a ConfigMap of archwright’s namespace, and OpenReports objects if the cluster has their definitions.',
   ),
-  prices: text('FILE', 'Prices of node types, for the savings in the page and in JSON.'),
+  prices: text('FILE', 'Prices of node types, for the savings.'),
   newerTags: toggle(
     'Looks for newer tags that have the architecture, for at most 50 images, from this machine.',
   ),

@@ -1,6 +1,6 @@
 /**
- * The page of `--html FILE` and `--publish`, and what `--output json` has of it: money and newer tags. The
- * code of the page and of prices is loaded only for them.
+ * The page of `--html FILE` and `--publish`, and what every output has of it: money and newer tags. The code of
+ * the page is loaded only for it.
  */
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
@@ -10,35 +10,23 @@ import type { Node } from '../../src/kube/api/objects.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { UsageError } from '../program/exit.ts';
 import type { ReportCall } from './flags.ts';
-import { flagName } from '../../src/policy/settings/setting.ts';
 import { programVersion } from '../program/version.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
 import type { JudgedPods } from './judged-pods.ts';
-import type { ReportExtras } from './write.ts';
+import type { JudgedPod } from './rows.ts';
+import type { Report, ReportExtras } from './write.ts';
 
 /** 5,000 entries of the size of the example. */
 const maxPriceBytes = 1024 * 1024;
 
 /**
- * For a page or JSON. A folder that cannot be written and a wrong file of prices are errors before the images
- * are looked up.
+ * A folder that cannot be written and a wrong file of prices are errors before the images are looked up.
  * @throws UsageError
  */
-export async function pageOutput({
-  flags,
-  given,
-  io,
-  say,
-  stop,
-}: ReportCall): Promise<PageOutput | undefined> {
-  const { html: path, prices, publish, output } = flags;
+export async function pageOutput({ flags, given, io, say, stop }: ReportCall): Promise<PageOutput> {
+  const { html: path, prices, publish } = flags;
   const isPage = path !== undefined || publish;
-  const isJson = output === 'json';
-  const alone = ['prices', 'newerTags'].find((name) => !isPage && !isJson && given.has(name));
-  if (alone !== undefined)
-    throw new UsageError(`--${flagName(alone)} needs --html, --publish or --output json`);
-  if (!isPage && !isJson) return undefined;
   const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => given.has(name));
   if (isPage && other !== undefined) throw new UsageError(`--${first} and --${other} exclude each other`);
   if (path !== undefined && path !== '-')
@@ -49,7 +37,6 @@ export async function pageOutput({
 type Options = Pick<ReportCall, 'flags' | 'io' | 'say' | 'stop'> & {
   /** Absent for `--publish`. */
   readonly path: string | undefined;
-  /** False for JSON. */
   readonly isPage: boolean;
   readonly list: PriceList;
 };
@@ -87,12 +74,12 @@ export class PageOutput {
   }
 
   async text(
-    report: Pick<JudgedPods, 'pods' | 'lookups'> & { readonly architecture: string; readonly made: Date },
+    content: { readonly report: Report; readonly pods: readonly JudgedPod[]; readonly made: Date },
     extras: ReportExtras,
   ): Promise<string> {
     const { reportPage } = await import('./page/page.ts');
     const namespaces = [...new Set(this.#options.flags.namespace)];
-    return reportPage({ ...report, ...extras, namespaces, version: programVersion.version });
+    return reportPage({ ...content, ...extras, namespaces, version: programVersion.version });
   }
 
   /** @throws UsageError if the file cannot be written */

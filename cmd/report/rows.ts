@@ -1,7 +1,7 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
 import { byName } from '../../src/names/values.ts';
 import { decidedOutcome } from '../../src/placement/record/read.ts';
-import type { Blocker } from './blockers.ts';
+import { causes, type Blocker, type State } from './blockers.ts';
 import { noRequests, sum, type Requests } from './requests.ts';
 import type { ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
@@ -28,6 +28,8 @@ export interface WorkloadRow extends Judged {
   /** Pods by the outcome in their records, sorted; pods without one are not in it. */
   readonly decided: Readonly<Record<string, number>>;
   readonly requests: Requests;
+  /** What blocks its pods; `ready` if nothing does. */
+  readonly causes: readonly State[];
   /** In a month, if there are prices. */
   readonly saved?: readonly [low: number, high: number];
 }
@@ -36,6 +38,8 @@ export interface ImageRow extends JudgedImage {
   readonly namespaces: number;
   readonly workloads: number;
   readonly pods: number;
+  /** Why it cannot run on the architecture, or `ready`. */
+  readonly causes: readonly State[];
   /** Requests of the containers that run it. */
   readonly requests: Requests;
   /** The same image with a newer tag that has the architecture, if one was looked for and found. */
@@ -58,8 +62,8 @@ export function workloadRows(
   pods: readonly JudgedPod[],
   savedBy?: (pods: readonly JudgedPod[]) => WorkloadRow['saved'],
 ): readonly WorkloadRow[] {
-  const groups = Map.groupBy(pods, ({ workload, pod, judged }) =>
-    JSON.stringify([workloadKey(workload, pod), judged.verdict, judged.why]),
+  const groups = Map.groupBy(pods, ({ workload, pod, judged, blockers }) =>
+    JSON.stringify([workloadKey(workload, pod), judged.verdict, judged.why, blockers]),
   );
   return [...groups.values()]
     .flatMap((all) => {
@@ -80,6 +84,7 @@ export function workloadRows(
         decided,
         requests,
         ...judged,
+        causes: causesOf([first]),
       };
       return [saved === undefined ? row : { ...row, saved }];
     })
@@ -88,12 +93,16 @@ export function workloadRows(
 
 /** Rows by image as written in the pods. If credentials lead to different verdicts, the worse one counts. */
 export function imageRows(pods: readonly JudgedPod[]): readonly ImageRow[] {
+  const causeByImage = new Map<string | undefined, State>(
+    pods.flatMap(({ blockers }) => blockers.map(({ image, cause }) => [image, cause])),
+  );
   const uses = pods.flatMap((each) => each.images.map((image) => ({ image, each })));
   return [...Map.groupBy(uses, ({ image }) => image.image).values()]
     .map((all) => {
       const judged = all.map(({ image }) => image).reduce((a, b) => (rank(b) > rank(a) ? b : a));
       return {
         ...judged,
+        causes: [causeByImage.get(judged.image) ?? 'ready'],
         namespaces: new Set(all.map(({ each }) => each.pod.namespace)).size,
         workloads: new Set(all.map(({ each }) => workloadKey(each.workload, each.pod))).size,
         pods: all.length,
@@ -121,6 +130,13 @@ export function totals(
 
 export function requestsOf(pods: readonly JudgedPod[]): Requests {
   return pods.map(({ pod }) => pod.made.requests).reduce(sum, noRequests);
+}
+
+/** Causes of all blockers; `ready` if a pod has none. */
+export function causesOf(pods: readonly Pick<JudgedPod, 'blockers'>[]): readonly State[] {
+  const found = new Set(pods.flatMap(({ blockers }) => blockers.map(({ cause }) => cause)));
+  const isReady = pods.some(({ blockers }) => blockers.length === 0);
+  return [...(isReady ? (['ready'] as const) : []), ...causes.filter((cause) => found.has(cause))];
 }
 
 export function workloadKey(

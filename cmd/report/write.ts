@@ -1,13 +1,13 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
-import { cell, jsonText, nothing, table } from '../program/table.ts';
+import { jsonText, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
 import type { NewerTags } from './newer-tags.ts';
 import type { Money } from './prices/price-book.ts';
 import type { PriceList } from './prices/price-file.ts';
 import type { Savings } from './prices/savings.ts';
 import { bytes, rounded } from './amounts.ts';
+import { csvCells, imageColumns, terminalCells, workloadColumns, type Extent } from './columns.ts';
 import {
-  countsText,
   imageRows,
   totals,
   workloadRows,
@@ -17,8 +17,7 @@ import {
   type WorkloadRow,
 } from './rows.ts';
 
-export interface Report {
-  readonly architecture: string;
+export interface Report extends Extent {
   /** Who looked up the images, and with which credentials: `from this machine, with …`. */
   readonly lookups: string;
   readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
@@ -51,6 +50,8 @@ export function reportOf(
       const newerTag = newerTags?.byImage.get(row.image);
       return newerTag === undefined ? row : { ...row, newerTag };
     }),
+    currency: money?.list.currency,
+    hasNewerTags: newerTags !== undefined,
     ...(money && { savings: savingsOf(pods, money) }),
   };
 }
@@ -65,68 +66,25 @@ function savingsOf(
 
 export type By = 'workload' | 'image';
 
-export function asTable({ architecture, lookups, totals, workloads, images }: Report, by: By): string {
+export function asTable(report: Report, by: By): string {
+  const { architecture, lookups, totals, workloads, images } = report;
   const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
   const sums = [...verdicts, 'all' as const].map((verdict) => {
     const { workloads: owners, pods, there, requests } = totals[verdict];
     return [verdict, `${owners}`, `${pods}`, `${there}`, ...amounts(requests)];
   });
-  const rows = by === 'image' ? imageTable(architecture, images) : workloadTable(architecture, workloads);
+  const rows =
+    by === 'image'
+      ? terminalCells(imageColumns(report), images)
+      : terminalCells(workloadColumns(report), workloads);
   return `${table([head, ...sums])}\n${table(rows)}\nImages: looked up ${lookups}.\n`;
 }
 
-function workloadTable(architecture: string, rows: readonly WorkloadRow[]): readonly (readonly string[])[] {
-  const head = [
-    'NAMESPACE',
-    'WORKLOAD',
-    'PODS',
-    'DECIDED',
-    'ON',
-    'CPU',
-    'MEMORY',
-    architecture.toUpperCase(),
-    'WHY',
-  ];
-  const lines = rows.map(({ namespace, kind, name, pods, decided, on, requests, verdict, why }) => [
-    cell(namespace),
-    cell(`${kind}/${name}`),
-    `${pods}`,
-    countsText(decided) ?? nothing,
-    countsText(on) ?? nothing,
-    ...amounts(requests),
-    verdict,
-    why || nothing,
-  ]);
-  return [head, ...lines];
-}
-
-function imageTable(architecture: string, rows: readonly ImageRow[]): readonly (readonly string[])[] {
-  const head = ['IMAGE', 'NAMESPACES', 'WORKLOADS', 'PODS', 'CPU', 'MEMORY', architecture.toUpperCase()];
-  const lines = rows.map((row) => [
-    cell(row.image),
-    `${row.namespaces}`,
-    `${row.workloads}`,
-    `${row.pods}`,
-    ...amounts(row.requests),
-    row.verdict,
-    row.verdict === 'unknown' ? row.why : (row.architectures?.join(' ') ?? 'any'),
-  ]);
-  return [[...head, 'ARCHITECTURES'], ...lines];
-}
-
-const csvColumns = {
-  image: ['image', 'namespaces', 'workloads', 'pods', 'cpu', 'memory', 'verdict', 'architectures', 'why'],
-  workload: ['namespace', 'kind', 'name', 'pods', 'decided', 'on', 'cpu', 'memory', 'verdict', 'why'],
-} as const;
-
-export function asCsv({ architecture, workloads, images }: Report, by: By): string {
-  const columns = csvColumns[by];
-  const head = columns.map((column) => (column === 'verdict' ? architecture : column));
-  const rows: readonly Readonly<Record<string, unknown>>[] =
-    by === 'image'
-      ? images.map((row) => ({ ...flat(row), architectures: row.architectures?.join(' ') }))
-      : workloads.map((row) => ({ ...flat(row), decided: countsText(row.decided), on: countsText(row.on) }));
-  return csvLines([head, ...rows.map((row) => columns.map((column) => row[column]))]);
+export function asCsv(report: Report, by: By): string {
+  const { workloads, images } = report;
+  return csvLines(
+    by === 'image' ? csvCells(imageColumns(report), images) : csvCells(workloadColumns(report), workloads),
+  );
 }
 
 function csvLines(lines: readonly (readonly unknown[])[]): string {

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
 import type { JudgedPod } from '../rows.ts';
 import { pageScript, pageStyle } from './assets.ts';
-import type { ReportExtras } from '../write.ts';
+import type { Report, ReportExtras } from '../write.ts';
 import { firstChanges } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup } from './html.ts';
@@ -18,9 +18,7 @@ import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
 
 export interface PageInput extends ReportExtras {
-  readonly architecture: string;
-  /** Who looked up the images, and with which credentials. */
-  readonly lookups: string;
+  readonly report: Report;
   readonly pods: readonly JudgedPod[];
   /** Namespaces that the report is limited to; empty: all. */
   readonly namespaces: readonly string[];
@@ -30,12 +28,13 @@ export interface PageInput extends ReportExtras {
 
 /** @returns the whole document */
 export function reportPage(input: PageInput): string {
-  const { architecture, lookups, pods, namespaces, made, version, money, newerTags } = input;
+  const { report, pods, namespaces, made, version, money, newerTags } = input;
+  const { architecture, lookups } = report;
   const changes = firstChanges(pods);
   const data: PageData = {
     causeLabels: stateLabels,
     ...(money && { currency: money.list.currency }),
-    tables: pageTables(pods, input),
+    tables: pageTables(pods, report),
   };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');

@@ -1,23 +1,14 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { bytes, percent, rangeText, rounded } from '../amounts.ts';
-import { causes, type Cause } from '../blockers.ts';
+import { causes, type Cause, type State } from '../blockers.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { ReportExtras } from '../write.ts';
 import { bar, swatch } from './charts.ts';
 import type { Change } from './changes.ts';
 import { markup, type Html } from './html.ts';
 import { numberCells, section, table, type Head } from './layout.ts';
-import {
-  ratio,
-  shareOf,
-  sharesByState,
-  stateLabels,
-  states,
-  type Measure,
-  type Share,
-  type State,
-} from './shares.ts';
+import { ratio, shareOf, sharesByState, stateLabels, states, type Measure, type Share } from './shares.ts';
 
 const measures: Readonly<Record<Measure, string>> = {
   pods: 'pods',

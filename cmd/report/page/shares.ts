@@ -1,9 +1,7 @@
 /** How much of pods and their requests can run on an architecture, and what blocks the rest. */
-import { causes, mainCause, type Cause } from '../blockers.ts';
+import { causes, mainCause, type State } from '../blockers.ts';
 import { requestsOf, type JudgedPod } from '../rows.ts';
 
-/** A cause, or `ready` for pods without blockers. */
-export type State = 'ready' | Cause;
 export const states: readonly State[] = ['ready', ...causes];
 
 export const stateLabels: Readonly<Record<State, string>> = {

@@ -11,7 +11,6 @@ import { clientFor, credential, endpointOf } from '../../support/registry/client
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
 import { putPod, startCluster } from './cluster.ts';
-import { run } from '../run.ts';
 import { directory, dockerConfig, files, pullSecret, registry } from '../world.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 
@@ -85,7 +84,8 @@ async function cluster(t: Test) {
   const env = { XDG_CACHE_HOME, DOCKER_CONFIG };
   const report = (...args: string[]) => reportWith({ env }, '--html', '-', ...args);
   const json = (...args: string[]) => reportWith({ env }, '-o', 'json', ...args);
-  return { closed, store, report, json };
+  const text = (...args: string[]) => reportWith({ env }, ...args);
+  return { closed, store, report, json, text };
 }
 
 t.test('--html --newer-tags suggests newer tags', async (t) => {
@@ -124,11 +124,10 @@ t.test('--html --newer-tags suggests newer tags', async (t) => {
   closed.faults.add(/\/tags\/list/, { kind: 'status', status: 429 });
   const limited = await report('--newer-tags', '--no-cache');
   t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
-  t.match(await run(['report', '--newer-tags']), { code: 2, err: /--newer-tags needs --html/ });
 });
 
-t.test('-o json --newer-tags has newer tags', async (t) => {
-  const { closed, json } = await cluster(t);
+t.test('JSON and CSV have newer tags', async (t) => {
+  const { closed, json, text } = await cluster(t);
   const newer = async (...args: string[]) => {
     const { out, code, err } = await json(...args);
     t.same([code, err], [0, '']);
@@ -139,6 +138,11 @@ t.test('-o json --newer-tags has newer tags', async (t) => {
   };
   t.same(await newer(), []);
   t.same(await newer('--newer-tags'), [['R/team/app:1.2.3', 'R/team/app:1.3.0']]);
+  const csv = await text('--by', 'image', '-o', 'csv', '--newer-tags');
+  t.match(
+    csv.out.replaceAll(closed.host, 'R'),
+    /,amd64,R\/team\/app:1\.3\.0,R\/team\/app:1\.2\.3 has amd64\r\n/,
+  );
 });
 
 t.test('without the permission to read Secrets, a published report lists tags anonymously', async (t) => {

@@ -9,6 +9,7 @@ import type { PageData } from '../../../cmd/report/page/data.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { sharesByState } from '../../../cmd/report/page/shares.ts';
 import type { JudgedPod } from '../../../cmd/report/rows.ts';
+import { reportOf } from '../../../cmd/report/write.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import { archIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { judgedPod, largeCluster } from './judged-cluster.ts';
@@ -17,8 +18,7 @@ import { directory } from '../world.ts';
 
 function pageOf(pods: readonly JudgedPod[]): string {
   return reportPage({
-    architecture: 'arm64',
-    lookups: 'from <this> machine',
+    report: reportOf(pods, { architecture: 'arm64', lookups: 'from <this> machine' }),
     pods,
     namespaces: [],
     made: new Date('2026-11-22T10:00:00Z'),
@@ -182,13 +182,13 @@ t.test('rows are grouped by workload, namespace and image, blocked ones first', 
   const [workloads, namespaces, images] = dataIn(pageOf(small)).tables;
   const gib = 2 ** 30;
   t.same(workloads?.rows, [
-    { cells: ['shop', 'Deployment/db', 3, '', 6, 3 * gib, ['image'], ''], causes: ['image'] },
-    { cells: ['shop', 'Deployment/gone', 4, '', 3, 4 * gib, ['unknown'], ''], causes: ['unknown'] },
+    { cells: ['shop', 'Deployment/db', 3, '', '', 6, 3 * gib, ['image'], ''], causes: ['image'] },
+    { cells: ['shop', 'Deployment/gone', 4, '', '', 3, 4 * gib, ['unknown'], ''], causes: ['unknown'] },
     {
-      cells: ['shop', 'Deployment/job', 1, '', 3, 4 * gib, ['image', 'selector'], ''],
+      cells: ['shop', 'Deployment/job', 1, '', '', 3, 4 * gib, ['image', 'selector'], ''],
       causes: ['image', 'selector'],
     },
-    { cells: ['shop', 'Deployment/web', 2, 'arm64', 8, 16 * gib, ['ready'], ''], causes: ['ready'] },
+    { cells: ['shop', 'Deployment/web', 2, '', 'arm64', 8, 16 * gib, ['ready'], ''], causes: ['ready'] },
   ]);
   const all = ['ready', 'image', 'unknown', 'selector'];
   t.same(namespaces?.rows, [{ cells: ['shop', 4, 10, 0.2, 20, 0.4, 27 * gib, 16 / 27, all], causes: all }]);

@@ -226,7 +226,9 @@ async function golden(t: Test, prices: string | undefined) {
     .replace(/<[^>]*>/g, ' ')
     .replaceAll(/\s+/g, ' ');
   const json = await report('--output', 'json', ...flags);
-  return { page, text, json: JSON.parse(json.out) as Json };
+  const table = (await report(...flags)).out;
+  const csv = (await report('--output', 'csv', ...flags)).out;
+  return { page, text, table, csv, json: JSON.parse(json.out) as Json };
 }
 
 interface Json {
@@ -259,7 +261,10 @@ memory = "16Gi"
 `;
 
 t.test('the sums of the golden cluster, to the cent', async (t) => {
-  const { page, text, json } = await golden(t, goldenPrices);
+  const { page, text, table, csv, json } = await golden(t, goldenPrices);
+  t.match(table, /\nshop +Pod\/mail +1 +- +amd64 +1 +2Gi +-\$29\.20 to -\$3\.65 +yes +-\n/);
+  t.match(csv, /,memory,saving low USD,saving high USD,arm64,why\r\n/);
+  t.match(csv, /\nshop,Pod,mail,1,,amd64,1,2147483648,-29\.2,-3\.65,yes,\r\n/);
   const { totals } = json;
   const total = (pods: number, cpu: number, memory: number) => ({ pods, cpu, memory: memory * gib });
   t.match(totals, {
@@ -328,10 +333,11 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
 });
 
 t.test('without prices, no sums appear', async (t) => {
-  const { page, text, json } = await golden(t, undefined);
+  const { page, text, table, json } = await golden(t, undefined);
   t.notOk('savings' in json);
   t.match(text, /82 % of the pods 81 % of the CPU requests 88 % of the memory requests/);
   t.notMatch(text, /\$|[Ss]aving|price/);
+  t.notMatch(table, 'SAVING');
   t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
 });
 
@@ -365,7 +371,6 @@ t.test('invalid prices are an error before any request', async (t) => {
   for (const [args, message] of [
     [['--html', '-', '--prices', prices], /prices: currency must be a code/],
     [['--html', '-', '--prices', `${prices}.none`], /--prices: .*there is no such file/],
-    [['--prices', prices], /--prices needs --html/],
   ] as const)
     t.match(await run(['report', ...args]), { code: 2, err: message });
 });

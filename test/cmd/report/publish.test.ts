@@ -146,7 +146,6 @@ t.test('wrong usage', async (t) => {
   for (const [args, says] of [
     [['--publish', '--html', 'x.html'], /--html and --publish exclude each other/],
     [['--publish', '-o', 'json'], /--publish and --output exclude each other/],
-    [['--prices', 'x'], /--prices needs --html, --publish or --output json/],
     [['--publish', '--release', 'archwright/other'], /--release: there is no ConfigMap archwright\/other/],
     [['--publish', '--release', 'other'], /--release must be NAMESPACE\/NAME/],
   ] as const) {

@@ -245,7 +245,7 @@ t.test('the formats of tables and CSV', async (t) => {
   );
   t.match(
     await printed('--by', 'image'),
-    /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES\nR\/both:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64\n/,
+    /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES +WHY\nR\/both:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64 +-\n/,
   );
   t.equal(
     await printed('-o', 'csv'),

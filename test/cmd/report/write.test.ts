@@ -26,6 +26,8 @@ function reportOf(...pods: readonly JudgedPod[]): Report {
   return {
     architecture: 'arm64',
     lookups: 'from this machine',
+    currency: undefined,
+    hasNewerTags: false,
     totals: totals(pods, 'arm64'),
     workloads: workloadRows(pods),
     images: imageRows(pods),

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { reportPage, type PageInput } from '../../../cmd/report/page/page.ts';
+import { reportOf } from '../../../cmd/report/write.ts';
 import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod, largeCluster } from '../../cmd/report/judged-cluster.ts';
@@ -22,8 +23,7 @@ let fullUrl = '';
 
 function samplePage(pods: PageInput['pods'], more: Partial<PageInput> = {}): string {
   return reportPage({
-    architecture: 'arm64',
-    lookups: 'from this machine',
+    report: reportOf(pods, { architecture: 'arm64', lookups: 'from this machine', ...more }),
     pods,
     namespaces: [],
     made: new Date('2026-11-22T10:00:00Z'),
@@ -144,7 +144,7 @@ t.test('tables are sorted, also by keyboard, and the order is announced', { skip
   await browser.evaluate(`document.querySelectorAll('#table th button')[4].focus()`);
   await browser.press('Enter');
   t.same(await browser.evaluate(sortedBy), { CPU: 'descending' });
-  const numbers = (await browser.evaluate<readonly string[]>(column(4))).map(Number);
+  const numbers = (await browser.evaluate<readonly string[]>(column(5))).map(Number);
   t.same(
     numbers,
     numbers.toSorted((a, b) => b - a),
@@ -152,7 +152,7 @@ t.test('tables are sorted, also by keyboard, and the order is announced', { skip
   t.equal(numbers[0], 11.55);
   await browser.press(' ');
   t.same(await browser.evaluate(sortedBy), { CPU: 'ascending' });
-  const first = (await browser.evaluate<readonly string[]>(column(4))).map(Number);
+  const first = (await browser.evaluate<readonly string[]>(column(5))).map(Number);
   t.same(
     first,
     first.toSorted((a, b) => a - b),
@@ -178,11 +178,11 @@ t.test('tables can be searched, filtered and paged', { skip }, async (t) => {
   t.ok(found.length > 0 && found.length < 100);
   t.ok(found.every((text) => text.includes('team-7') && text.includes('service-47')));
   await setField('search', 'Node Affinity');
-  const affine = await browser.evaluate<readonly string[]>(column(6));
+  const affine = await browser.evaluate<readonly string[]>(column(7));
   t.ok(affine.length > 50 && affine.every((text) => text === 'node affinity'), 'a state as it is shown');
   await setField('search', '');
   await setField('filter', 'affinity');
-  const states = await browser.evaluate<readonly string[]>(column(6));
+  const states = await browser.evaluate<readonly string[]>(column(7));
   t.ok(states.length > 50 && states.every((text) => text === 'node affinity'));
   await setField('filter', '');
   await browser.evaluate(`document.querySelectorAll('.pages button')[1].click()`);

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Cause } from '../../../cmd/report/blockers.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
+import { reportOf } from '../../../cmd/report/write.ts';
 import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod } from '../../cmd/report/judged-cluster.ts';
@@ -79,8 +80,11 @@ if (chromium === undefined) throw new Error('no Chromium; apt-get install chromi
 const temporary = mkdtempSync(join(tmpdir(), 'archwright-picture-'));
 const file = join(temporary, 'report.html');
 const page = reportPage({
-  architecture: 'arm64',
-  lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
+  report: reportOf(pods, {
+    architecture: 'arm64',
+    lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
+    ...(money && { money }),
+  }),
   pods,
   namespaces: [],
   made: new Date('2026-11-22T10:00:00Z'),

@@ -1,0 +1,162 @@
+/** The columns of a report, each defined once for the terminal, CSV and the page. */
+import { maxImageBytes, printable } from '../../src/names/printable.ts';
+import { cell, nothing } from '../program/table.ts';
+import { bytes, rangeText, rounded } from './amounts.ts';
+import type { Cell, ColumnKind } from './page/data.ts';
+import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
+
+/** More of a message says nothing more about its cause. */
+const maxWhyBytes = 512;
+/** Names in the cluster have 253 bytes at most; an image has 128 of tag and 71 of digest beside its name. */
+export const maxNameBytes = 512;
+
+export interface Column<Row> {
+  /** Heading on the page. */
+  readonly label: string;
+  /** Heading in the terminal, in upper case, and in CSV, if it is another one. */
+  readonly short?: string;
+  readonly kind: ColumnKind;
+  readonly cell: (row: Row) => Cell;
+  /** In the terminal. Default: by the kind. */
+  readonly text?: (row: Row) => string;
+  /** Values in CSV by their headings. Default: the cell. */
+  readonly csv?: Readonly<Record<string, (row: Row) => unknown>>;
+}
+
+/** Which columns a report has, and in which currency. */
+export interface Extent {
+  readonly architecture: string;
+  /** ISO 4217; absent without prices. */
+  readonly currency: string | undefined;
+  /** Whether newer tags were looked up. */
+  readonly hasNewerTags: boolean;
+}
+
+export function workloadColumns({ architecture, currency }: Extent): readonly Column<WorkloadRow>[] {
+  return [
+    { label: 'Namespace', kind: 'text', cell: ({ namespace }) => name(namespace) },
+    {
+      label: 'Workload',
+      kind: 'text',
+      cell: (row) => name(`${row.kind}/${row.name}`),
+      csv: { kind: ({ kind }) => kind, name: (row) => row.name },
+    },
+    { label: 'Pods', kind: 'count', cell: ({ pods }) => pods },
+    { label: 'Decided', kind: 'text', cell: ({ decided }) => countsText(decided) ?? '' },
+    { label: 'Runs on', short: 'on', kind: 'text', cell: ({ on }) => name(countsText(on) ?? '') },
+    ...requestColumns,
+    ...(currency === undefined ? [] : [savingColumn(currency)]),
+    stateColumn(architecture),
+    whyColumn,
+  ];
+}
+
+export function imageColumns({ architecture, hasNewerTags }: Extent): readonly Column<ImageRow>[] {
+  return [
+    {
+      label: 'Image',
+      kind: 'text',
+      cell: ({ image }) => name(image),
+      csv: { image: ({ image }) => image },
+    },
+    { label: 'Namespaces', kind: 'count', cell: ({ namespaces }) => namespaces },
+    { label: 'Workloads', kind: 'count', cell: ({ workloads }) => workloads },
+    { label: 'Pods', kind: 'count', cell: ({ pods }) => pods },
+    ...requestColumns,
+    stateColumn(architecture),
+    {
+      label: 'Architectures',
+      kind: 'text',
+      cell: ({ verdict, architectures }) =>
+        verdict === 'unknown' ? '' : name(architectures?.join(' ') ?? 'any'),
+      csv: { architectures: ({ architectures }) => architectures?.join(' ') },
+    },
+    ...(hasNewerTags ? [newerTagColumn] : []),
+    whyColumn,
+  ];
+}
+
+const requestColumns: readonly Column<Pick<WorkloadRow, 'requests'>>[] = [
+  { label: 'CPU', kind: 'cores', cell: ({ requests }) => requests.cpu },
+  { label: 'Memory', kind: 'bytes', cell: ({ requests }) => requests.memory },
+];
+
+const whyColumn: Column<Pick<WorkloadRow, 'why'>> = {
+  label: 'Why',
+  kind: 'text',
+  cell: ({ why }) => printable(why, maxWhyBytes),
+  text: ({ why }) => why || nothing,
+  csv: { why: ({ why }) => why },
+};
+
+const newerTagColumn: Column<ImageRow> = {
+  label: 'Newer tag',
+  kind: 'text',
+  cell: ({ newerTag = '' }) => printable(newerTag, maxImageBytes),
+};
+
+function stateColumn(architecture: string): Column<Pick<WorkloadRow, 'causes' | 'verdict'>> {
+  return {
+    label: 'State',
+    short: architecture,
+    kind: 'causes',
+    cell: ({ causes }) => causes,
+    text: ({ verdict }) => verdict,
+    csv: { [architecture]: ({ verdict }) => verdict },
+  };
+}
+
+function savingColumn(currency: string): Column<WorkloadRow> {
+  return {
+    label: 'Saving a month',
+    short: 'saving',
+    kind: 'range',
+    cell: ({ saved }) => saved ?? null,
+    text: ({ saved }) => (saved === undefined ? nothing : rangeText(saved, currency)),
+    csv: {
+      [`saving low ${currency}`]: ({ saved }) => saved?.[0],
+      [`saving high ${currency}`]: ({ saved }) => saved?.[1],
+    },
+  };
+}
+
+function name(text: string): string {
+  return printable(text, maxNameBytes);
+}
+
+/** A table for the terminal: cells by row, the header first. */
+export function terminalCells<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+): readonly (readonly string[])[] {
+  const head = columns.map(({ label, short = label }) => short.toUpperCase());
+  return [head, ...rows.map((row) => columns.map((column) => terminalText(column, row)))];
+}
+
+function terminalText<Row>({ kind, cell: cellOf, text }: Column<Row>, row: Row): string {
+  if (text) return text(row);
+  const value = cellOf(row);
+  if (typeof value !== 'number') return cell(typeof value === 'string' ? value : '');
+  if (kind === 'bytes') return bytes(value);
+  return String(kind === 'cores' ? rounded(value) : value);
+}
+
+/** Values for CSV by row, the header first. */
+export function csvCells<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+): readonly (readonly unknown[])[] {
+  const all = columns.flatMap(({ label, short = label, kind, cell: cellOf, csv }) =>
+    Object.entries(csv ?? { [short.toLowerCase()]: cellOf }).map(([head, valueOf]) => ({
+      head,
+      valueOf,
+      kind,
+    })),
+  );
+  const valueIn = (value: unknown, kind: ColumnKind): unknown =>
+    kind === 'cores' && typeof value === 'number' ? rounded(value) : value === '' ? undefined : value;
+  return [
+    all.map(({ head }) => head),
+    ...rows.map((row) => all.map(({ valueOf, kind }) => valueIn(valueOf(row), kind))),
+  ];
+}
