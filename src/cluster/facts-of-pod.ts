@@ -8,7 +8,7 @@ import { describeProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { FactsCache } from '../images/cache/cache.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
-import type { Requester, RequestOf } from '../images/image-request.ts';
+import { ofAnyAge, type Requester, type RequestOf } from '../images/image-request.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
 import { InvalidReference } from '../images/references/reference.ts';
 import type { PodTemplate } from '../kube/api/objects.ts';
@@ -47,7 +47,7 @@ export function factsRequestOf(
 export type FactsOfPod = (request: FactsRequest) => Promise<FactsByImage>;
 
 export interface FactsOfPodOptions {
-  readonly cache: Pick<FactsCache, 'peek' | 'get' | 'lastKnown' | 'levelOf'>;
+  readonly cache: Pick<FactsCache, 'peek' | 'get' | 'levelOf'>;
   readonly requestOf: RequestOf;
   readonly pullSecrets: PullSecrets;
   readonly counters: FactsCounters;
@@ -77,7 +77,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         found.set(use.image, failed(use.image, { code: 'invalid-reference', message: ofImage.message }));
         continue;
       }
-      const facts = request.cacheOnly ? cache.lastKnown(ofImage) : cache.peek(ofImage);
+      const facts = cache.peek(request.cacheOnly ? ofAnyAge(ofImage) : ofImage);
       // The pod's secrets may give access to what is refused without them.
       const isFinal = facts && (!facts.error || facts.source === 'override' || !mayHaveSecrets);
       if (isFinal || (facts && request.cacheOnly)) found.set(use.image, facts);
@@ -129,8 +129,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     const source = (await readPullSecrets(options, request, signal)) ?? noPullSecrets;
     await Promise.all(
       missing.map(async (ofImage, index) => {
-        const facts =
-          index < maxLookups ? await lookUpImage(ofImage, source, signal) : cache.lastKnown(ofImage);
+        const facts = index < maxLookups ? await lookUpImage(ofImage, source, signal) : olderFacts(ofImage);
         if (facts) found.set(ofImage.image, facts);
       }),
     );
@@ -156,8 +155,14 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         counters.lookupFailures.inc();
         log.error({ err: error }, 'an image lookup failed unexpectedly');
       }
-      return cache.lastKnown(request);
+      return olderFacts(request);
     }
+  }
+
+  /** In place of an answer that was not there in time. */
+  function olderFacts(request: ImageRequest): ImageFacts | undefined {
+    const facts = cache.peek(ofAnyAge(request));
+    return facts && { ...facts, stale: true };
   }
 
   function failed(image: string, error: FactsError): ImageFacts {

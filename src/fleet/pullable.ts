@@ -10,6 +10,7 @@ import { LoadingCache } from '../async/loading-cache.ts';
 import { unlessAborted } from '../async/wait.ts';
 import { scopedKey, scopeOf } from '../images/cache/scope.ts';
 import type { ImageFacts, ImageRequest } from '../images/facts/facts.ts';
+import { ofAnyAge } from '../images/image-request.ts';
 import type { CredentialGroup } from './agents.ts';
 import { Lookup, type LookupContext } from './lookup.ts';
 import type { PullResult } from './metrics.ts';
@@ -39,8 +40,7 @@ export function createPullable(context: LookupContext, closing: AbortSignal) {
   /** Asks the owner of the repository in a group. */
   async function check(request: ImageRequest, { fingerprint }: CredentialGroup) {
     const ranked = agents.byGroup(request.reference.repository).get(fingerprint) ?? [];
-    const anyAge = { ...request, maxAgeMs: Number.POSITIVE_INFINITY };
-    const value = resultOf(await new Lookup(context, anyAge, closing).answer([ranked]));
+    const value = resultOf(await new Lookup(context, ofAnyAge(request), closing).answer([ranked]));
     meters.surveyed(value);
     return { value, expiresAt: clock.monotonic() + lifetimesMs[value] };
   }

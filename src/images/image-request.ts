@@ -1,4 +1,4 @@
-/** Requests for image facts on behalf of pods: how old an answer may be, and who asks. */
+/** Requests for image facts on behalf of pods: how old an answer may be, and for whom. */
 import type { ServiceAccountName } from '../credentials/credential.ts';
 import type { ImageRequest, PullPolicy } from './facts/facts.ts';
 import { createReferenceCache, type Reference } from './references/reference.ts';
@@ -30,7 +30,12 @@ export function maxAgeOf(
   return pullPolicy === 'Always' ? (times.pullAlwaysCacheTimeMs ?? 0) : times.ifNotPresentCacheTimeMs;
 }
 
-/** Who asks. */
+/** Facts of any age will do: the cache answers with what it knows, and does not confirm it. */
+export function ofAnyAge(request: ImageRequest): ImageRequest {
+  return { ...request, maxAgeMs: Number.POSITIVE_INFINITY };
+}
+
+/** On whose behalf an image is looked up. */
 export interface Requester {
   readonly namespace: string;
   readonly serviceAccount: ServiceAccountName | undefined;

@@ -1,6 +1,6 @@
 import { test } from 'tap';
 import { budgetMs } from '../../src/webhook/app.ts';
-import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
+import type { ImageFacts, ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
 import type { WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { factsOf, hanging, passBudget, scripted, serve, uid } from './support.ts';
@@ -43,7 +43,6 @@ test('concurrent pods of an image share one lookup', async (t) => {
 function broken(parts: Partial<WebhookOptions['cache']>): WebhookOptions['cache'] {
   return {
     peek: () => undefined,
-    lastKnown: () => undefined,
     get: (_request, { signal }) =>
       new Promise((_resolve, reject) =>
         signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
@@ -55,7 +54,9 @@ function broken(parts: Partial<WebhookOptions['cache']>): WebhookOptions['cache'
 }
 
 test('without time for a lookup, old facts are used', async (t) => {
-  const cache = broken({ lastKnown: ({ image }) => factsOf(image, ['s390x'], { stale: true }) });
+  const peek = ({ image, maxAgeMs }: ImageRequest) =>
+    maxAgeMs === Number.POSITIVE_INFINITY ? factsOf(image, ['s390x']) : undefined;
+  const cache = broken({ peek });
   const { admitPod } = await serve(t, { cache, inlineBudgetMs: () => 10 });
   const admitted = await admitPod(['a:1']);
   t.strictSame(admitted.required, ['s390x']);

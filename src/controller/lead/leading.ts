@@ -31,7 +31,7 @@ export interface Leading {
   readonly caches: Caches;
   readonly fleet: Fleet | undefined;
   /** Image facts; shared by all features. */
-  readonly cache: Pick<FactsCache, 'peek' | 'get' | 'lastKnown' | 'learn' | 'forget'>;
+  readonly cache: Pick<FactsCache, 'peek' | 'get' | 'learn' | 'forget'>;
   readonly requestOf: RequestOf;
   /** Facts of the images of one pod, with its pull secrets; waits for up to its `budgetMs`. */
   readonly factsOfPod: FactsOfPod;

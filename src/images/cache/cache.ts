@@ -6,6 +6,8 @@
  * confirmed in the background.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
+import { Overloaded } from '../../async/fair-semaphore.ts';
+import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { Log } from '../../telemetry/log.ts';
@@ -13,12 +15,13 @@ import { createMetrics } from '../../telemetry/metrics.ts';
 import {
   failedFacts,
   isOfPod,
+  type FactsErrorCode,
   type ImageFacts,
   type ImageFactsSource,
   type ImageRequest,
   type LookupOptions,
 } from '../facts/facts.ts';
-import { validReference, type Reference } from '../references/reference.ts';
+import { validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import { Entries, type Place } from './entries.ts';
 import {
@@ -33,7 +36,7 @@ import {
 } from './entry.ts';
 import type { FactsFile } from './facts-file.ts';
 import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
-import { Lookups } from './lookups.ts';
+import { LookupPlaces } from './places.ts';
 import { keyOf, scopeOf, sharedScope, withoutCredentials } from './scope.ts';
 
 export interface FactsCacheOptions {
@@ -41,9 +44,9 @@ export interface FactsCacheOptions {
   /** An older answer is confirmed in the background, milliseconds; read at each request. Default: 15 min. */
   readonly refreshAfterMs?: () => number;
   readonly overrides?: Overrides;
-  /** By the estimates of `size.ts`. */
+  /** By the estimates of `entries.ts`. */
   readonly maxBytes?: number;
-  /** Time limit of one lookup at the source, however many requests wait for it. */
+  /** Time limit of one lookup, waiting for a place included, however many requests wait for it. */
   readonly lookupTimeoutMs?: number;
   /** Lookups in progress. */
   readonly concurrentLookups?: number;
@@ -63,37 +66,38 @@ const defaultLookupTimeoutMs = 15_000;
 /** For a webhook or the controller: a few hundred for each busy namespace. */
 const defaultConcurrentLookups = 2048;
 
+const others = 'other images of this namespace or registry';
 const olderFacts = { code: 'unavailable', message: 'the registry fails; older facts were given' } as const;
 
 export class FactsCache {
-  readonly #refreshAfterMs: () => number;
+  readonly #options: FactsCacheOptions;
   readonly #overrides: Overrides;
-  readonly #file: FactsFile | undefined;
   readonly #metrics: FactsMetrics;
   readonly #clock: Clock;
   readonly #entries: Entries;
-  readonly #lookups: Lookups;
+  readonly #places: LookupPlaces;
+  readonly #lookups: SingleFlight<ImageFacts>;
+  #isClosed = false;
 
   constructor(options: FactsCacheOptions) {
     const { concurrentLookups = defaultConcurrentLookups, clock = systemClock } = options;
     const { lookupsPerHost = Math.ceil(concurrentLookups / 4), maxBytes = 64 * mebibyte } = options;
-    this.#refreshAfterMs = options.refreshAfterMs ?? (() => defaultRefreshMs);
+    const { lookupTimeoutMs: ms = defaultLookupTimeoutMs } = options;
+    this.#options = options;
     this.#overrides = options.overrides ?? noOverrides;
-    this.#file = options.file;
     this.#metrics = options.metrics ?? createFactsMetrics(createMetrics());
     this.#clock = clock;
     this.#entries = new Entries(maxBytes, clock, () => this.#metrics.evicted.inc());
-    const { lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
-    const limits = { timeoutMs, places: concurrentLookups, placesPerHost: lookupsPerHost };
-    const { source, log } = options;
-    this.#lookups = new Lookups({ source, limits, clock, log, metrics: this.#metrics });
+    this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
+    this.#lookups = new SingleFlight({ limit: { ms, clock } });
     this.#metrics.watch(this.#entries, this.#lookups);
     options.file?.keep(() => this.shared());
   }
 
   /**
    * The answer without a lookup: an override, facts that are young enough, older facts or an error while
-   * lookups fail. `undefined`: a lookup is needed. Confirms facts in the background when they grow old.
+   * lookups fail. `undefined`: a lookup is needed. Confirms facts in the background when they grow old, but not
+   * for a request that takes facts of any age.
    */
   peek(request: ImageRequest): ImageFacts | undefined {
     const override = this.#overrides.find(request.image, request.reference);
@@ -112,7 +116,7 @@ export class FactsCache {
     for (const { failure, known } of [!isRefused && shared, own].filter((entry) => !!entry)) {
       if (!failure || now >= failure.retryAt) continue;
       this.#metrics.answered(known ? 'stale' : 'failure');
-      return known ? factsOf(known, request.image, true) : this.#failed(request, failure);
+      return known ? factsOf(known, request.image, true) : this.#failure(request, failure);
     }
     this.#metrics.answered('miss');
     return undefined;
@@ -129,16 +133,6 @@ export class FactsCache {
     return facts.image === request.image ? facts : { ...facts, image: request.image };
   }
 
-  /** The newest facts of any age, for when there is no time for a lookup. Stale if they are too old. */
-  lastKnown(request: ImageRequest): ImageFacts | undefined {
-    const override = this.#overrides.find(request.image, request.reference);
-    if (override) return override;
-    const known = this.#newest(request);
-    if (!known) return undefined;
-    const ageMs = this.#clock.monotonic() - known.at;
-    return factsOf(known, request.image, ageMs >= request.maxAgeMs);
-  }
-
   /** The level of x86-64 that an override states for an image. Absent if none states any. */
   get levelOf(): ((image: string) => Amd64Level | undefined) | undefined {
     const { levelOf } = this.#overrides;
@@ -153,10 +147,11 @@ export class FactsCache {
   learn(facts: ImageFacts): void {
     const reference = validReference(facts.image);
     if (!reference || isOfPod(facts)) return;
+    const key = keyOf({ reference });
     const known = knownOf(facts, Number.POSITIVE_INFINITY, this.#clock);
-    if (!known || !isOf(known, reference)) return;
-    this.#lookups.proves({ reference }, facts);
-    this.#know({ key: keyOf({ reference }), scope: sharedScope, owner: '' }, known);
+    if (!known || !isOf(known, reference.digest)) return;
+    this.#places.answered({ reference }, facts);
+    this.#know({ key, scope: sharedScope, owner: '' }, known);
   }
 
   /** A tag names this digest now: facts of other digests are forgotten, and older answers do not count. */
@@ -164,7 +159,7 @@ export class FactsCache {
     const reference = validReference(image);
     if (!reference) return;
     this.#entries.forgetOthers(keyOf({ reference }), digest);
-    this.#file?.changed();
+    this.#options.file?.changed();
   }
 
   /** All shared facts, the newest first: never facts that depend on a pod's own credentials. */
@@ -182,8 +177,9 @@ export class FactsCache {
 
   /** Ends lookups and timers; writes the file. */
   async close(): Promise<void> {
-    await this.#lookups.close();
-    await this.#file?.close();
+    this.#isClosed = true;
+    await this.#lookups.close(new Error('the program is ending'));
+    await this.#options.file?.close();
   }
 
   #shared(request: ImageRequest): Entry | undefined {
@@ -202,61 +198,100 @@ export class FactsCache {
   }
 
   #fresh(entry: Entry, known: Known, request: ImageRequest, now: number): ImageFacts {
-    this.#entries.touch(entry);
-    const refreshAfterMs = this.#refreshAfterMs();
-    const isDue = request.reference.digest === undefined && now - known.at >= refreshAfterMs;
+    entry.isUsed = true;
+    const { refreshAfterMs = () => defaultRefreshMs } = this.#options;
+    const isDue = Number.isFinite(request.maxAgeMs) && now - known.at >= refreshAfterMs();
     const stale = isDue && isFailing(entry, now);
-    if (isDue && !stale) this.#refresh(entry, request, refreshAfterMs);
+    if (isDue && !stale) this.#refresh(entry, request, refreshAfterMs());
     this.#metrics.answered(stale ? 'stale' : isDue ? 'due' : 'fresh');
     return factsOf(known, request.image, stale);
   }
 
-  /** Confirms an entry in the background. An agent that confirmed it not long ago need not do it again. */
+  /**
+   * Confirms an entry in the background, unless pods need the places. An agent that confirmed it not long ago
+   * need not do it again.
+   */
   #refresh({ key }: Entry, request: ImageRequest, refreshAfterMs: number): void {
     const isShared = key === keyOf(request);
     const due = { ...(isShared ? withoutCredentials(request) : request), maxAgeMs: refreshAfterMs / 2 };
-    this.#lookups.runInBackground(due, (signal) => this.#ask(due, { signal }));
+    const run = keyOfLookup(due);
+    const leave = this.#isClosed || this.#lookups.has(run) ? undefined : this.#places.tryEnter(due);
+    if (!leave) return;
+    this.#metrics.refreshed.inc();
+    void this.#lookups.run(run, (signal) => this.#request(due, { signal })).finally(leave);
   }
 
   /** With shared facts, the first lookup is without the pod's credentials, so that it serves all pods. */
   async #lookUp(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
-    const anonymous = withoutCredentials(request);
-    if (scopeOf(request) !== sharedScope && this.#shared(request)?.known && !this.#isRefused(request)) {
-      const facts = await this.#run(anonymous, trace);
-      if (!this.#isRefused(request)) return facts;
+    const isRefused = (): boolean => {
+      const { failure } = this.#shared(request) ?? {};
+      return failure !== undefined && isForOthers(failure, request);
+    };
+    if (scopeOf(request) !== sharedScope && this.#shared(request)?.known && !isRefused()) {
+      const facts = await this.#lookUpOnce(withoutCredentials(request), trace);
+      if (!isRefused()) return facts;
     }
-    return this.#run(request, trace);
+    return this.#lookUpOnce(request, trace);
   }
 
-  /** Whether the image was refused without the credentials of the request. */
-  #isRefused(request: ImageRequest): boolean {
-    const { failure } = this.#shared(request) ?? {};
-    return failure !== undefined && isForOthers(failure, request);
+  /** Requests for the same image, scope, namespace and age share a lookup. */
+  #lookUpOnce(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
+    const run = keyOfLookup(request);
+    (this.#lookups.has(run) ? this.#metrics.joined : this.#metrics.requested).inc();
+    const start = (signal: AbortSignal) => this.#inPlace(request, { signal, ...(trace && { trace }) });
+    // The cause is neither the image nor its registry, so it is not remembered.
+    const notStarted = (error: unknown) => this.#noAnswer(request, error, `: ${others} came first`);
+    return this.#lookups.run(run, (signal) => start(signal).catch(notStarted));
   }
 
-  #run(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
-    return this.#lookups.run(request, async (signal, hasWaited) => {
-      const found = hasWaited ? this.peek(request) : undefined;
-      return found ?? (await this.#ask(request, { signal, ...(trace && { trace }) }));
-    });
+  /** Waits for a place. The answer may have come meanwhile. */
+  async #inPlace(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+    options.signal.throwIfAborted();
+    const free = this.#places.tryEnter(request);
+    const leave = free ?? (await this.#places.enter(request, options.signal));
+    try {
+      return (free ? undefined : this.peek(request)) ?? (await this.#request(request, options));
+    } finally {
+      leave();
+    }
   }
 
-  /** Asks the source, which may confirm what is known by a cheaper request. */
-  async #ask(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+  /** The answer of the source, which may confirm what is known by a cheaper request. */
+  async #request(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
     const known = this.#newest(request);
     const { driftedAt = Number.NEGATIVE_INFINITY } = this.#shared(request) ?? this.#own(request) ?? {};
-    const maxAgeMs = Math.min(request.maxAgeMs, this.#clock.monotonic() - driftedAt);
+    const started = this.#clock.monotonic();
+    const asked = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
     const found = known ? { known: factsOf(known, request.image, false) } : {};
-    const answer = await this.#lookups.ask({ ...request, maxAgeMs }, { ...options, ...found });
-    return this.#lookups.isClosed ? answer : this.#record(request, answer);
+    const looking = this.#options.source.lookup(asked, { ...options, ...found });
+    const answer = await unlessAborted(looking, options.signal).catch((error: unknown) =>
+      this.#noAnswer(request, error),
+    );
+    // Warnings and events contain less.
+    if (answer.error)
+      this.#options.log.info({ image: request.image, ...answer.error }, 'an image could not be looked up');
+    this.#places.answered(request, answer, this.#clock.monotonic() - started);
+    return this.#isClosed ? answer : this.#record(request, answer);
+  }
+
+  /** The answer of a lookup that has none, or was not made. */
+  #noAnswer({ image }: ImageRequest, error: unknown, why = ''): ImageFacts {
+    const failed = (code: FactsErrorCode, message: string) =>
+      failedFacts(image, { code, message }, this.#clock.now());
+    if (this.#isClosed) return failed('unavailable', 'the program is ending');
+    if (error instanceof RunTimeout) return failed('timeout', `${error.message}${why}`);
+    if (error instanceof Overloaded)
+      return failed('rate-limited', `too many ${others} are looked up; the next attempt is in a moment`);
+    // A source answers with an error and does not throw one: this is a fault of ours.
+    this.#options.log.error({ err: error, image }, 'the lookup of an image failed unexpectedly');
+    return failed('unavailable', 'the lookup of the image failed unexpectedly; see the log');
   }
 
   /** Remembers the answer of the source. @returns what the request gets */
   #record(request: ImageRequest, answer: ImageFacts): ImageFacts {
-    const { reference, image, namespace: owner = '' } = request;
-    const own: Place = { key: keyOf(request), scope: scopeOf(request), owner };
+    const own: Place = { key: keyOf(request), scope: scopeOf(request), owner: request.namespace ?? '' };
     const known = knownOf(answer, request.maxAgeMs, this.#clock);
-    if (known && isOf(known, reference)) {
+    if (known && isOf(known, request.reference.digest)) {
       const place = isOfPod(answer) ? own : { ...own, scope: sharedScope };
       // No credentials were presented, so nobody knows for whom these facts are.
       if (isOfPod(answer) && own.scope === sharedScope) return answer;
@@ -267,18 +302,18 @@ export class FactsCache {
     const other = { code: 'digest-mismatch', message: 'the answer is about another digest' } as const;
     const error = answer.error ?? other;
     this.#metrics.failure(error.code);
-    if (error.code === 'not-found') this.#file?.changed();
+    if (error.code === 'not-found') this.#options.file?.changed();
     this.#entries.fail(own, error);
     const older = error.code === 'not-found' ? undefined : this.#newest(request);
-    if (older) return factsOf(older, image, true);
-    return { ...answer, platforms: [], error };
+    return older ? factsOf(older, request.image, true) : { ...answer, platforms: [], error };
   }
 
   #know(place: Place, known: Known): void {
-    if (this.#entries.know(place, known) && place.scope === sharedScope) this.#file?.changed();
+    if (this.#entries.know(place, known) && place.scope === sharedScope) this.#options.file?.changed();
   }
 
-  #failed({ image, serviceAccount }: ImageRequest, { error, retryAt }: Failure): ImageFacts {
+  /** What is remembered of a failure. */
+  #failure({ image, serviceAccount }: ImageRequest, { error, retryAt }: Failure): ImageFacts {
     const retryAfterMs = Math.max(0, Math.ceil(retryAt - this.#clock.monotonic()));
     const credentialSource = serviceAccount ? 'service-account' : 'anonymous';
     const origin = { source: 'memory', credentialSource } as const;
@@ -292,6 +327,12 @@ function isForOthers({ error }: Failure, request: ImageRequest): boolean {
 }
 
 /** Whether facts are about the digest that an image names. */
-function isOf({ digest }: Known, reference: Reference): boolean {
-  return reference.digest === undefined || reference.digest === digest;
+function isOf(known: Known, digest: string | undefined): boolean {
+  return digest === undefined || digest === known.digest;
+}
+
+/** Namespaces wait for their own places, and an agent's answer depends on the age. */
+function keyOfLookup(request: ImageRequest): string {
+  const { namespace = '', maxAgeMs } = request;
+  return [keyOf(request), scopeOf(request), namespace, maxAgeMs].join(' ');
 }

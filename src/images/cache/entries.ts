@@ -1,15 +1,18 @@
 /**
- * The entries of the cache: by image and scope, bounded by bytes. Facts of a tag also answer for their digest
- * in the same repository. Platforms, media types and endpoints, which thousands of images have in common, are
- * kept once.
+ * The entries of the cache: by image and scope, bounded by bytes, so that no namespace can flush it. Each entry
+ * belongs to the namespace for which it was looked up. While all entries together are too large, the namespace
+ * with the most bytes loses the entry that was used longest ago. So one that scans thousands of images evicts
+ * its own.
+ *
+ * A use only marks an entry, and a marked one gets a second chance instead of being evicted (Corbató, "A Paging
+ * Experiment with the Multics System", 1968). A `Map` in order of use copies its table when it is full of
+ * deleted entries, which took 101 to 187 ms with 100,000 entries.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError } from '../facts/facts.ts';
 import type { Reference } from '../references/reference.ts';
-import { nextFailure, type Entry, type Known } from './entry.ts';
-import { FairLru } from './fair-lru.ts';
+import { compact, nextFailure, type Entry, type Known } from './entry.ts';
 import { scopedKey, sharedScope, type Scope } from './scope.ts';
-import { compact, mapEntryBytes, numberBytes, objectBytes, pointerBytes, textBytes } from './size.ts';
 
 /** Where an entry is, and the namespace for which it is looked up. */
 export interface Place {
@@ -19,48 +22,60 @@ export interface Place {
   readonly owner: string;
 }
 
+interface Owner {
+  /** The oldest first. */
+  readonly entries: Set<Entry>;
+  bytes: number;
+}
+
 const unknown = { known: undefined, failure: undefined, driftedAt: Number.NEGATIVE_INFINITY } as const;
 
+/** An entry without its texts, measured by `npm run bench:memory` (Node 24). */
+const entryBytes = 510;
+const pointerBytes = 8;
+
+/** Evicting one entry passes over this many at most, in case all of a full cache were used. */
+const maxChances = 1000;
+
 export class Entries {
+  readonly #maxBytes: number;
   readonly #clock: Pick<Clock, 'monotonic' | 'random'>;
-  readonly #lru: FairLru<Entry>;
   readonly #onEvict: () => void;
-  /** The shared entry of a tag, by the digest that it names. */
+  readonly #byKey = new Map<string, Entry>();
+  /** The shared entry of a tag, by the digest that it names: it answers for it in the same repository. */
   readonly #byDigest = new Map<string, Entry>();
+  readonly #owners = new Map<string, Owner>();
   readonly #common = new CommonValues();
+  #bytes = 0;
 
   /** @param onEvict called for each entry that leaves for want of room */
   constructor(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>, onEvict: () => void) {
+    this.#maxBytes = maxBytes;
     this.#clock = clock;
-    this.#lru = new FairLru(maxBytes);
     this.#onEvict = onEvict;
   }
 
   get size(): number {
-    return this.#lru.size;
+    return this.#byKey.size;
   }
 
   get bytes(): number {
-    return this.#lru.bytes;
+    return this.#bytes;
   }
 
   /** @param key of the image, without scope */
   find(key: string, { repository, digest }: Reference, scope: Scope): Entry | undefined {
-    const entry = this.#lru.get(scopedKey(key, scope));
+    const entry = this.#byKey.get(scopedKey(key, scope));
     if (entry?.known || digest === undefined || scope !== sharedScope) return entry;
     const tagged = this.#byDigest.get(digest);
     return tagged?.key.startsWith(`${repository}:`) ? tagged : entry;
-  }
-
-  touch(entry: Entry): void {
-    this.#lru.touch(entry);
   }
 
   /** Keeps facts, unless newer ones of the same image and scope are known. @returns whether it keeps them */
   know(place: Place, known: Known): boolean {
     const { known: before, driftedAt } = this.#at(place);
     if (known.at < Math.max(driftedAt, before?.at ?? driftedAt)) return false;
-    this.#change(place, { known: this.#common.share(known), failure: undefined });
+    this.#change(place, { known, failure: undefined });
     return true;
   }
 
@@ -75,59 +90,80 @@ export class Entries {
     const driftedAt = this.#clock.monotonic();
     const isOther = (entry: Entry): boolean =>
       (entry.key === key || entry.key.startsWith(`${key} `)) && entry.known?.digest !== digest;
-    for (const entry of [...this.#lru.values()].filter(isOther))
-      this.#replace(entry, { ...entry, ...unknown, driftedAt });
+    for (const entry of [...this.#byKey.values()].filter(isOther))
+      this.#put({ ...entry, ...unknown, driftedAt });
   }
 
   /** Shared entries with facts, the most recently confirmed first. */
   shared(): readonly (Entry & { readonly known: Known })[] {
-    const isShared = (entry: Entry): entry is Entry & { known: Known } =>
-      entry.known !== undefined && !entry.key.includes(' ');
-    return [...this.#lru.values()].filter(isShared).sort((a, b) => b.known.at - a.known.at);
+    const withFacts = (entry: Entry): entry is Entry & { known: Known } => entry.known !== undefined;
+    const all = [...this.#byKey.values()].filter(withFacts).filter(({ key }) => isShared(key));
+    return all.sort((a, b) => b.known.at - a.known.at);
   }
 
   #at({ key, scope, owner }: Place): Entry {
     const scoped = scopedKey(key, scope);
-    return this.#lru.get(scoped) ?? { key: compact(scoped), owner, bytes: 0, ...unknown };
+    return this.#byKey.get(scoped) ?? { key: compact(scoped), owner, bytes: 0, isUsed: false, ...unknown };
   }
 
-  #change(place: Place, change: Partial<Entry>): void {
-    const before = this.#at(place);
-    this.#replace(before, { ...before, ...change });
+  #change(place: Place, change: Pick<Partial<Entry>, 'known' | 'failure'>): void {
+    this.#put({ ...this.#at(place), ...change });
   }
 
-  #replace(before: Entry, { key, owner, known, failure, driftedAt }: Entry): void {
-    this.#dropDigest(before);
-    const bytes = bytesOf({ key, known, failure }) + (known ? this.#common.bytesOf(known) : 0);
-    const entry: Entry = { key, owner, bytes, known, failure, driftedAt, newer: undefined, older: undefined };
-    if (known && !key.includes(' ')) this.#byDigest.set(known.digest, entry);
-    for (const evicted of this.#lru.put(entry)) {
-      this.#dropDigest(evicted);
+  /** Adds an entry, which replaces the one with its key, and makes room for it. */
+  #put({ key, owner: name, known: found, failure, driftedAt }: Entry): void {
+    const before = this.#byKey.get(key);
+    if (before) this.#remove(before);
+    const [known, ownBytes] = found ? this.#common.share(found) : [undefined, 0];
+    const bytes = entryBytes + key.length + ownBytes + 2 * (failure?.error.message.length ?? 0);
+    const entry: Entry = { key, owner: name, bytes, isUsed: false, known, failure, driftedAt };
+    const owner = this.#owners.get(name) ?? { entries: new Set(), bytes: 0 };
+    this.#owners.set(name, owner);
+    owner.entries.add(entry);
+    this.#byKey.set(key, entry);
+    if (known && isShared(key)) this.#byDigest.set(known.digest, entry);
+    this.#count(owner, bytes);
+    while (this.#bytes > this.#maxBytes) {
+      const largest = [...this.#owners.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a));
+      const oldest = oldestOf(largest.entries);
+      if (!oldest) break;
+      this.#remove(oldest);
       this.#onEvict();
     }
   }
 
-  #dropDigest(entry: Entry): void {
-    const { digest } = entry.known ?? {};
-    if (digest !== undefined && this.#byDigest.get(digest) === entry) this.#byDigest.delete(digest);
+  #remove(entry: Entry): void {
+    this.#byKey.delete(entry.key);
+    const { digest = '' } = entry.known ?? {};
+    if (this.#byDigest.get(digest) === entry) this.#byDigest.delete(digest);
+    const owner = this.#owners.get(entry.owner);
+    if (!owner) return;
+    owner.entries.delete(entry);
+    this.#count(owner, -entry.bytes);
+    if (owner.entries.size === 0) this.#owners.delete(entry.owner);
+  }
+
+  #count(owner: Owner, bytes: number): void {
+    owner.bytes += bytes;
+    this.#bytes += bytes;
   }
 }
 
-/** Without values that are kept once. */
-function bytesOf({ key, known, failure }: Pick<Entry, 'key' | 'known' | 'failure'>): number {
-  const ofError = (error: FactsError | undefined): number =>
-    error === undefined ? 0 : objectBytes(3) + textBytes(error.message) + textBytes(error.hint);
-  let bytes = objectBytes(8) + textBytes(key) + mapEntryBytes;
-  if (failure) bytes += objectBytes(3) + numberBytes + ofError(failure.error);
-  if (known)
-    bytes +=
-      objectBytes(8) +
-      numberBytes +
-      textBytes(known.confirmedAt) +
-      textBytes(known.digest) +
-      mapEntryBytes +
-      ofError(known.error);
-  return bytes;
+function isShared(scoped: string): boolean {
+  return !scoped.includes(' ');
+}
+
+/** The entry to evict. Used ones before it get their second chance. */
+function oldestOf(entries: Set<Entry>): Entry | undefined {
+  let chances = maxChances;
+  for (const entry of entries) {
+    if (!entry.isUsed || chances === 0) return entry;
+    chances -= 1;
+    entry.isUsed = false;
+    entries.delete(entry);
+    entries.add(entry);
+  }
+  return undefined;
 }
 
 /** Clusters have some dozens of different ones. Any further ones are kept, and counted, for each image. */
@@ -135,36 +171,34 @@ const maxCommon = 2048;
 
 type Value = Known['platforms'][number] | string;
 
-/** The first values that come are kept for as long as the process runs. */
+/**
+ * Platforms, media types and endpoints, which thousands of images have in common. The first ones that come are
+ * kept for as long as the process runs.
+ */
 class CommonValues {
   readonly #byText = new Map<string, Value>();
 
-  /** A copy of facts with common values; it keeps no larger document alive. */
-  share({ digest, mediaType, endpoint, platforms, error, ...rest }: Known): Known {
-    return {
+  /** A copy of facts with common values, which keeps no larger document alive, and the bytes of the others. */
+  share({ digest, mediaType, platforms, endpoint, error, ...rest }: Known): readonly [Known, number] {
+    let bytes = 0;
+    const share = <Shared extends Value>(value: Shared): Shared => {
+      const text = JSON.stringify(value);
+      bytes += pointerBytes;
+      const common = this.#byText.get(text);
+      if (common !== undefined) return common as Shared;
+      const copy = JSON.parse(text) as Shared;
+      if (this.#byText.size < maxCommon) this.#byText.set(text, copy);
+      else bytes += 2 * text.length;
+      return copy;
+    };
+    const known = {
       ...rest,
       digest: compact(digest),
-      mediaType: mediaType === undefined ? undefined : this.#share(mediaType),
-      endpoint: this.#share(endpoint),
-      platforms: platforms.map((platform) => this.#share(platform)),
+      mediaType: mediaType === undefined ? undefined : share(mediaType),
+      platforms: platforms.map((platform) => share(platform)),
+      endpoint: share(endpoint),
       error: error && { code: error.code, message: compact(error.message) },
     };
-  }
-
-  bytesOf({ platforms, mediaType = '', endpoint }: Known): number {
-    const sizes = [mediaType, endpoint, ...platforms].map((value) => {
-      const text = JSON.stringify(value);
-      return pointerBytes + (this.#byText.get(text) === value ? 0 : objectBytes(7) + textBytes(text));
-    });
-    return sizes.reduce((sum, bytes) => sum + bytes, objectBytes(2));
-  }
-
-  #share<Shared extends Value>(value: Shared): Shared {
-    const text = JSON.stringify(value);
-    const known = this.#byText.get(text);
-    if (known !== undefined) return known as Shared;
-    const copy = JSON.parse(text) as Shared;
-    if (this.#byText.size < maxCommon) this.#byText.set(text, copy);
-    return copy;
+    return [known, bytes];
   }
 }

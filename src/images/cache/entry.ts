@@ -12,16 +12,14 @@
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, FactsErrorCode, ImageFacts, ImageRequest } from '../facts/facts.ts';
-import type { LruEntry } from './fair-lru.ts';
-import { compact } from './size.ts';
 
-/** Facts without what all facts have in common. Times are monotonic. */
+/** Facts without what all facts have in common. */
 export interface Known extends Pick<ImageFacts, 'platforms' | 'credentialSource' | 'endpoint'> {
   readonly digest: string;
   readonly mediaType: string | undefined;
   /** Only `not-an-image`, which holds as long as the digest does. */
   readonly error: FactsError | undefined;
-  /** When a registry confirmed them; negative for facts from before the process started. */
+  /** When a registry confirmed them, monotonic; negative for facts from before the process started. */
   readonly at: number;
   /** The same as a date. */
   readonly confirmedAt: string;
@@ -34,7 +32,14 @@ export interface Failure {
   readonly retryAt: number;
 }
 
-export interface Entry extends LruEntry<Entry> {
+export interface Entry {
+  readonly key: string;
+  /** The namespace for which it was looked up. */
+  readonly owner: string;
+  /** Estimated memory. */
+  readonly bytes: number;
+  /** Since it came, or since its second chance (`entries.ts`). */
+  isUsed: boolean;
   readonly known: Known | undefined;
   readonly failure: Failure | undefined;
   /** Its tag drifted at this time: older facts do not count. */
@@ -82,21 +87,16 @@ export function dependsOnCredentials({ code }: FactsError): boolean {
  */
 export function nextFailure(
   previous: Failure | undefined,
-  { code, message, hint, cause, retryAfterMs }: FactsError,
+  { retryAfterMs, ...error }: FactsError,
   clock: Pick<Clock, 'monotonic' | 'random'>,
 ): Failure {
   const now = clock.monotonic();
   const isRepeated = previous !== undefined && now < previous.retryAt + backOff.mostMs;
   const attempts = isRepeated ? previous.attempts + 1 : 1;
-  const usualMs = answers.has(code) ? answerMs : backOffMs(backOff, attempts, clock.random);
+  const usualMs = answers.has(error.code) ? answerMs : backOffMs(backOff, attempts, clock.random);
   const pauseMs = retryAfterMs === undefined ? usualMs : Math.max(retryAfterMs, backOff.firstMs);
   return {
-    error: {
-      code,
-      message: compact(message.slice(0, maxMessageLength)),
-      ...(hint !== undefined && { hint }),
-      ...(cause && { cause }),
-    },
+    error: { ...error, message: compact(error.message.slice(0, maxMessageLength)) },
     attempts,
     retryAt: now + Math.min(longestPauseMs, pauseMs),
   };
@@ -141,4 +141,12 @@ export function factsOf(known: Known, image: string, stale: boolean): ImageFacts
     stale,
     ...(error && { error }),
   };
+}
+
+/**
+ * A copy of a text that stands alone. A text that was cut out of a larger one keeps all of that alive (a
+ * digest cut from a 4 MiB manifest), and one that was put together keeps its parts.
+ */
+export function compact(text: string): string {
+  return Buffer.from(text, 'utf8').toString('utf8');
 }

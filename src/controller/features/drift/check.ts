@@ -6,6 +6,7 @@ import { CredentialError } from '../../../credentials/credential.ts';
 import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../../images/facts/facts.ts';
 import { defaultOs, type FullPlatform } from '../../../names/platform.ts';
 import { noNodes } from '../../../nodes/node-classes.ts';
+import { ofAnyAge } from '../../../images/image-request.ts';
 import { parseReference } from '../../../images/references/reference.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
@@ -73,7 +74,7 @@ class Check {
     const { leading, use, known } = this.#options;
     const { cache, configuration } = leading;
     const request = await requestOfPod(leading, use.pod, use.image, this.#signal);
-    const remembered = cache.lastKnown(request);
+    const remembered = cache.peek(ofAnyAge(request));
     if (remembered?.source === 'override' || !isPulled(this.#options.tag)) return { kind: 'skipped' };
     // The check before is older than that, so the agent confirms what it remembers by one HEAD.
     const maxAgeMs = configuration().driftInterval / 2;
@@ -131,12 +132,7 @@ class Check {
 
   async #factsOf(request: ImageRequest, digest: string): Promise<ImageFacts | undefined> {
     const image = `${this.#options.tag.repository}@${digest}`;
-    const byDigest = {
-      ...request,
-      image,
-      reference: parseReference(image),
-      maxAgeMs: Number.POSITIVE_INFINITY,
-    };
+    const byDigest = { ...ofAnyAge(request), image, reference: parseReference(image) };
     const facts = await this.#options.leading.cache.get(byDigest, { signal: this.#signal });
     return facts.error || facts.platforms.length === 0 ? undefined : facts;
   }

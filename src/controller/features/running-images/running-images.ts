@@ -4,6 +4,7 @@
  * before archwright was installed, or with a pull secret, is unknown until a pod with it is created.
  */
 import type { ImageFacts } from '../../../images/facts/facts.ts';
+import { ofAnyAge } from '../../../images/image-request.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
 import type { Gauge, Metrics } from '../../../telemetry/metrics.ts';
@@ -89,8 +90,9 @@ class RunningImages {
 
   #factsOf(image: string): ImageFacts | undefined {
     const reference = validReference(image, this.#parse);
-    const ofAnyAge = { maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials: [] };
-    return reference && this.#leading.cache.lastKnown({ image, reference, ...ofAnyAge });
+    if (!reference) return undefined;
+    const facts = this.#leading.cache.peek(ofAnyAge({ image, reference, maxAgeMs: 0, pullCredentials: [] }));
+    return facts?.error && facts.error.code !== 'not-an-image' ? undefined : facts;
   }
 
   /** Agents that do not answer are queried again later; the cache suffices until then. */

@@ -1,0 +1,67 @@
+/**
+ * Places for lookups. Neither a namespace nor a registry host can use them up (`fair-semaphore.ts`), nor can many
+ * of both together: hosts that did not answer well share the places of one host. So pods of other namespaces and
+ * images of other registries are looked up at once while some registries keep their callers waiting.
+ */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import { FairSemaphore, FairSemaphores, type Leave } from '../../async/fair-semaphore.ts';
+import type { ImageFacts, ImageRequest } from '../facts/facts.ts';
+
+/** Each waiting lookup holds some kilobytes. Two thousand pods of a namespace may wait for new images. */
+const maxWaiting = 8192;
+/** Image references choose hosts. */
+const maxHosts = 4096;
+/** A failure after this time: the host kept its caller waiting. A quick one may be of one repository. */
+const slowMs = 1000;
+/** No host has this name. */
+const unproven = '';
+
+export class LookupPlaces {
+  readonly #all: FairSemaphore;
+  readonly #ofHosts: FairSemaphores;
+  /** Hosts that gave facts at their last lookup. */
+  readonly #proven = new BoundedMap<string, true>(maxHosts);
+
+  constructor(places: number, placesPerHost: number) {
+    this.#all = new FairSemaphore({ places, maxWaiting });
+    this.#ofHosts = new FairSemaphores({ places: placesPerHost, maxWaiting });
+  }
+
+  /** A place, if one is free. */
+  tryEnter(request: ImageRequest): Leave | undefined {
+    const { namespace = '' } = request;
+    const leaveHost = this.#ofHosts.tryEnter(this.#hostOf(request), namespace);
+    const leave = leaveHost && this.#all.tryEnter(namespace);
+    if (!leave) leaveHost?.();
+    return leave && both(leave, leaveHost);
+  }
+
+  /** Waits at a slow host without a place that others need. @throws Overloaded, or the signal's reason */
+  async enter(request: ImageRequest, signal: AbortSignal): Promise<Leave> {
+    const { namespace = '' } = request;
+    const leaveHost = await this.#ofHosts.enter(this.#hostOf(request), namespace, signal);
+    try {
+      return both(await this.#all.enter(namespace, signal), leaveHost);
+    } catch (error) {
+      leaveHost();
+      throw error;
+    }
+  }
+
+  /** The answer for an image of a host, after `tookMs`. */
+  answered({ reference: { domain } }: Pick<ImageRequest, 'reference'>, facts: ImageFacts, tookMs = 0): void {
+    if (!facts.error && !facts.stale) this.#proven.set(domain, true);
+    else if (facts.error && tookMs >= slowMs) this.#proven.delete(domain);
+  }
+
+  #hostOf({ reference: { domain } }: ImageRequest): string {
+    return this.#proven.get(domain) ? domain : unproven;
+  }
+}
+
+function both(leave: Leave, leaveHost: Leave): Leave {
+  return () => {
+    leave();
+    leaveHost();
+  };
+}
