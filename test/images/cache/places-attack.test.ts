@@ -79,7 +79,11 @@ t.test('slow images of 200 namespaces and registries leave places for registries
     push(`shop/app-${index}`);
     t.equal((await lookup('shop', `${domain}/shop/app-${index}:1`)).error, undefined);
   }
-  t.equal(registry.requests.filter(({ path }) => path.includes('slow')).length, 32, 'they share the places of one');
+  t.equal(
+    registry.requests.filter(({ path }) => path.includes('slow')).length,
+    32,
+    'they share the places of one',
+  );
 
   const names = Array.from({ length: 12 }, (_, index) => `new-${index}`);
   for (const name of names) push(`team/${name}`);
