@@ -3,17 +3,18 @@
  * and errors. Errors are `{"error": {"code", "message"}}`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import { readBody } from '../../src/serving/body.ts';
 import { BodyBudget } from '../../src/serving/body-budget.ts';
 import type { Clock } from '../../src/async/clock.ts';
+import { formatFacts } from '../../src/images/facts/wire.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError } from './api-error.ts';
-import { answerFacts, streamFacts, type FactsOptions } from './facts.ts';
+import { answerFacts, type FactsOptions } from './facts.ts';
 import { parseFactsRequest, type FactsRequest } from './facts-request.ts';
 import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
 import { roleProblem } from './roles.ts';
@@ -170,7 +171,8 @@ class Api {
     const { clock, limits, log, cache } = this.#options;
     if (this.#streams >= limits.factsStreams) throw new ApiError('overloaded', 'too many concurrent readers');
     this.#streams += 1;
-    const stream = streamFacts(cache, limits.maxStreamBytes);
+    const lines = formatFacts(cache.shared(), limits.maxStreamBytes);
+    const stream = Readable.from(lines, { objectMode: false });
     stream.once('error', (error) => log.error({ err: error }, 'sending image facts failed unexpectedly'));
     const stopTimer = clock.timer(limits.streamTimeoutMs, () => ctx.res.destroy());
     ctx.res.once('close', () => {

@@ -1,11 +1,9 @@
 /**
- * `/v1/facts`: looks up image facts, with a deadline, and streams all shared facts. The cache looks up
- * images in registries if needed, and shares its places fairly by namespace and registry host. A disconnected
- * client ends its lookups.
+ * Looks up the image facts of a request, with a deadline. The cache looks them up in registries if needed, and shares its
+ * places fairly by namespace and registry host. A disconnected client ends its lookups.
  */
 import { setMaxListeners } from 'node:events';
-import { Readable } from 'node:stream';
-import { failedFacts, isOfPod, type ImageFacts } from '../../src/images/facts/facts.ts';
+import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
 import type { Clock } from '../../src/async/clock.ts';
@@ -17,9 +15,6 @@ export interface FactsOptions {
   readonly clock: Clock;
   readonly log: Log;
 }
-
-/** The size of a TLS record. A write for each line would cost more than its bytes. */
-const chunkLength = 16 * 1024;
 
 /**
  * The facts of each image in the request's order; failures have an `error`.
@@ -65,26 +60,4 @@ export async function answerFacts(
   const facts = await Promise.all(results);
   gone.throwIfAborted();
   return facts;
-}
-
-/** All shared facts of the cache, as newline-delimited JSON in chunks of some KiB. */
-export function streamFacts(cache: Pick<FactsCache, 'shared'>, maxBytes: number): Readable {
-  return Readable.from(chunks(cache, maxBytes), { objectMode: false });
-}
-
-function* chunks(cache: Pick<FactsCache, 'shared'>, maxBytes: number): Generator<string> {
-  let bytes = 0;
-  let chunk = '';
-  for (const facts of cache.shared()) {
-    // The cache does not share these. This check is a second safeguard.
-    if (isOfPod(facts)) continue;
-    const line = `${JSON.stringify(facts)}\n`;
-    bytes += Buffer.byteLength(line);
-    if (bytes > maxBytes) break;
-    chunk += line;
-    if (chunk.length < chunkLength) continue;
-    yield chunk;
-    chunk = '';
-  }
-  if (chunk !== '') yield chunk;
 }

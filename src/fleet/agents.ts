@@ -61,7 +61,7 @@ const nameLength = 12;
 
 /** Agents restart within seconds, first ones start within twenty. Unplaced pods are worse than a wait. */
 const patienceMs = 30_000;
-/** How often agents are asked that did not answer, or whose information is old. */
+/** How often `/v1/info` is requested of agents that did not answer, or whose information is old. */
 export const tickMs = 5000;
 /** Credentials of nodes change with rollouts of machines and files: minutes are soon enough. */
 const infoLifetimeMs = 60_000;
@@ -119,11 +119,11 @@ export class Agents {
     if (agent) Object.assign(agent, { problem, dueAt: 0 } satisfies Agent);
   }
 
-  /** Resolves when all agents known now were asked for `/v1/info`, at the latest with `signal`. */
+  /** Resolves after a request for `/v1/info` to all agents known now, at the latest with `signal`. */
   async ready(signal: AbortSignal): Promise<void> {
     // The round that runs may lack new agents.
-    const asked = Promise.resolve(this.#round).then(() => this.#askDue());
-    await unlessAborted(asked, signal).catch(() => undefined);
+    const updated = Promise.resolve(this.#round).then(() => this.#updateDue());
+    await unlessAborted(updated, signal).catch(() => undefined);
   }
 
   #discover(): void {
@@ -131,22 +131,22 @@ export class Agents {
     for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);
     for (const url of urls) if (!this.#byUrl.has(url)) this.#byUrl.set(url, { dueAt: 0 });
     this.#view = undefined;
-    void this.#askDue();
+    void this.#updateDue();
   }
 
   #tick(): void {
     const { clock, closing } = this.#options;
     if (closing.aborted) return;
     this.#updateAvailability();
-    void this.#askDue();
+    void this.#updateDue();
     clock.timer(tickMs, () => this.#tick());
   }
 
   /** One round at a time. */
-  #askDue(): Promise<void> {
+  #updateDue(): Promise<void> {
     const now = this.#options.clock.monotonic();
     const due = [...this.#byUrl].filter(([, { dueAt }]) => dueAt <= now);
-    return (this.#round ??= concurrently(due, concurrency, ([url, agent]) => this.#ask(url, agent)).then(
+    return (this.#round ??= concurrently(due, concurrency, ([url, agent]) => this.#update(url, agent)).then(
       () => {
         this.#round = undefined;
         this.#updateAvailability();
@@ -154,7 +154,7 @@ export class Agents {
     ));
   }
 
-  async #ask(url: string, agent: Agent): Promise<void> {
+  async #update(url: string, agent: Agent): Promise<void> {
     const { connection, clock, log, closing } = this.#options;
     const call = (signal: AbortSignal) =>
       connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes });

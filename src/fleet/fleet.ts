@@ -2,8 +2,8 @@
  * The agents as one source of image facts, for webhook and controller.
  *
  * A lookup goes to the agent that owns the image's repository (`rank.ts`), so that one agent queries the
- * registry and remembers, however many webhooks there are. If that does not end in facts, other agents are
- * asked (`lookup.ts`): the next one of its credential group, then one of each other group. Which groups can
+ * registry and remembers, however many webhooks there are. If that does not end in facts, other agents get the
+ * request (`lookup.ts`): the next one of its credential group, then one of each other group. Which groups can
  * pull is remembered (`pullable.ts`).
  */
 import { setMaxListeners } from 'node:events';
@@ -12,10 +12,10 @@ import type { ImageFacts, ImageFactsSource, ImageRequest } from '../images/facts
 import type { NodeReport } from '../nodes/node-report.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
-import { createAsk } from './ask.ts';
 import { Lookup, type PullSecretNodes } from './lookup.ts';
 import { bindFleetMetrics } from './metrics.ts';
 import { createPullable, type PullableGroups } from './pullable.ts';
+import { createRequestFacts } from './request-facts.ts';
 import { streamSharedFacts } from './shared-facts.ts';
 
 export interface Fleet extends ImageFactsSource {
@@ -58,8 +58,8 @@ export function createFleet(options: FleetOptions): Fleet {
   setMaxListeners(0, closing);
   const agents = new Agents({ discovery, connection, clock, log, closing });
   const meters = bindFleetMetrics(options.metrics, agents);
-  const ask = createAsk(connection, clock);
-  const context = { agents, ask, meters, pullSecretNodes, clock, log, timeoutMs };
+  const requestFacts = createRequestFacts(connection, clock);
+  const context = { agents, requestFacts, meters, pullSecretNodes, clock, log, timeoutMs };
 
   return {
     lookup: async (request, { signal }) => {

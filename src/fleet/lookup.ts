@@ -1,6 +1,6 @@
 /**
  * One lookup through the agents, one request after the other. The credential group of the repository's owner
- * comes first. Its second agent is asked if the first fails, is silent, or has not answered after half of the
+ * comes first. Its second agent gets the request if the first fails, is silent, or has not answered after half of the
  * time that is left. Another group follows if the registry refuses the first one or cannot be reached from
  * there: other nodes may have other credentials and another network.
  *
@@ -19,10 +19,10 @@ import {
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import { tickMs, type Agents } from './agents.ts';
-import type { Ask } from './ask.ts';
 import { AgentError, type AgentErrorCode } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
 import type { FleetMeters } from './metrics.ts';
+import type { RequestFacts } from './request-facts.ts';
 
 /** The nodes that may receive pull secrets. */
 export interface PullSecretNodes {
@@ -35,7 +35,7 @@ export interface PullSecretNodes {
 
 export interface LookupContext {
   readonly agents: Agents;
-  readonly ask: Ask;
+  readonly requestFacts: RequestFacts;
   readonly meters: FleetMeters;
   /** Default: all nodes. */
   readonly pullSecretNodes?: PullSecretNodes | undefined;
@@ -94,7 +94,7 @@ export class Lookup {
       const leftMs = this.#leftMs;
       if (this.#requests === maxRequests || leftMs < (this.#requests > 0 ? leastMs : 1)) break;
       this.#requests += 1;
-      const facts = await this.#ask(agent, agent === last?.agent ? leftMs : leftMs / 2);
+      const facts = await this.#factsFrom(agent, agent === last?.agent ? leftMs : leftMs / 2);
       const worth = worthOf(facts);
       if (worth > worthOf(best)) best = facts;
       if (worth === final) break;
@@ -103,7 +103,6 @@ export class Lookup {
       refusedGroup = group;
       if (group !== last?.group) meters.passOn();
     }
-    meters.lookup(best ? 'answered' : 'unanswered');
     return best;
   }
 
@@ -148,12 +147,10 @@ export class Lookup {
     return available;
   }
 
-  async #ask(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
-    const { agents, ask, clock, log, meters } = this.#context;
-    const started = clock.monotonic();
+  async #factsFrom(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
+    const { agents, requestFacts, log, meters } = this.#context;
     try {
-      const facts = await ask(agent.url, this.#request, limitMs, this.#signal);
-      meters.answered(clock.monotonic() - started);
+      const facts = await requestFacts(agent.url, this.#request, limitMs, this.#signal);
       meters.attempt('answered');
       return facts;
     } catch (error) {

@@ -1,9 +1,8 @@
 /** Metrics of the agents as the webhook and the controller see them. */
-import { counter, counts, gauge, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
+import { counter, counts, gauge, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import type { Agents } from './agents.ts';
 import { agentErrorCodes } from './connection.ts';
 
-const lookupOutcomes = ['answered', 'unanswered'] as const;
 const attemptOutcomes = ['answered', 'abandoned', ...agentErrorCodes] as const;
 
 /** What the answers of a credential group show. `unknown`: neither that it can pull nor that it cannot. */
@@ -15,7 +14,6 @@ const rejectReasons = ['invalid', 'not-owner'] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
 const specs = {
-  lookups: counter('archwright_fleet_lookups_total', 'Lookups through agents.', { outcome: lookupOutcomes }),
   attempts: counter(
     'archwright_fleet_attempts_total',
     'Requests to single agents. `abandoned`: the caller gave up.',
@@ -25,11 +23,6 @@ const specs = {
     'archwright_fleet_passed_on_total',
     'Lookups passed on to another credential group because access was refused.',
   ),
-  answerSeconds: histogram(
-    'archwright_fleet_answer_duration_seconds',
-    'Time until an agent answered.',
-    [0.001, 0.005, 0.025, 0.1, 0.25, 1, 2.5, 10, 30],
-  ),
   rejected: counter(
     'archwright_fleet_rejected_facts_total',
     'Rejected facts: invalid, or another agent owns the image (not-owner; usual while agents come and go).',
@@ -37,7 +30,7 @@ const specs = {
   ),
   agents: gauge(
     'archwright_fleet_agents',
-    'Agents. `silent`: it did not answer its last request, or was not asked yet.',
+    'Agents. `silent`: it did not answer its last request, or has had none.',
     { state: ['ready', 'silent'] },
   ),
   available: gauge(
@@ -60,7 +53,6 @@ export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 /** Binds the metrics. */
 export function bindFleetMetrics(metrics: Metrics, agents: Pick<Agents, 'counts' | 'isAvailable'>) {
   const passedOn = metrics.counter(specs.passedOn);
-  const answerSeconds = metrics.histogram(specs.answerSeconds);
   metrics.beforeScrape(() => {
     const { ready, silent, groups } = agents.counts();
     metrics.gauge(specs.agents, { state: 'ready' }).set(ready);
@@ -69,10 +61,8 @@ export function bindFleetMetrics(metrics: Metrics, agents: Pick<Agents, 'counts'
     metrics.gauge(specs.groups).set(groups);
   });
   return {
-    lookup: counts(metrics, specs.lookups, 'outcome', lookupOutcomes),
     attempt: counts(metrics, specs.attempts, 'outcome', attemptOutcomes),
     passOn: () => passedOn.inc(),
-    answered: (durationMs: number) => answerSeconds.observe(durationMs / 1000),
     rejected: counts(metrics, specs.rejected, 'reason', rejectReasons),
     surveyed: counts(metrics, specs.surveyed, 'outcome', pullResults),
   };

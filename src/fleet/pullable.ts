@@ -1,6 +1,6 @@
 /**
- * Which credential groups can pull the images of a repository. One agent of each group is asked; it may answer
- * from memory.
+ * Which credential groups can pull the images of a repository. One agent of each group gets a request, and
+ * may answer it from memory.
  *
  * A registry grants access to repositories, so one image stands for all of its repository, in the credential
  * scope of the request. Results expire: refusals sooner than grants, since they keep pods away from nodes, and
@@ -37,7 +37,7 @@ export function createPullable(context: LookupContext, closing: AbortSignal) {
   const { agents, clock, meters } = context;
   const results = new LoadingCache<PullResult>({ clock, maxEntries });
 
-  /** Asks the owner of the repository in a group. */
+  /** A lookup by the owner of the repository in a group. */
   async function check(request: ImageRequest, { fingerprint }: CredentialGroup) {
     const ranked = agents.byGroup(request.reference.repository).get(fingerprint) ?? [];
     const value = resultOf(await new Lookup(context, ofAnyAge(request), closing).answer([ranked]));

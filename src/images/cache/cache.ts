@@ -90,7 +90,7 @@ export class FactsCache {
     this.#entries = new Entries(maxBytes, clock, () => this.#metrics.evicted.inc());
     this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
     this.#lookups = new SingleFlight({ limit: { ms, clock } });
-    this.#metrics.watch(this.#entries, this.#lookups);
+    this.#metrics.watch(this.#entries);
     options.file?.keep(() => this.shared());
   }
 
@@ -236,17 +236,16 @@ export class FactsCache {
 
   /** Requests for the same image, scope, namespace and age share a lookup. */
   #lookUpOnce(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
-    const run = keyOfLookup(request);
-    (this.#lookups.has(run) ? this.#metrics.joined : this.#metrics.requested).inc();
     const start = (signal: AbortSignal) => this.#inPlace(request, { signal, ...(trace && { trace }) });
     // The cause is neither the image nor its registry, so it is not remembered.
     const notStarted = (error: unknown) => this.#noAnswer(request, error, `: ${others} came first`);
-    return this.#lookups.run(run, (signal) => start(signal).catch(notStarted));
+    return this.#lookups.run(keyOfLookup(request), (signal) => start(signal).catch(notStarted));
   }
 
   /** Waits for a place. The answer may have come meanwhile. */
   async #inPlace(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
     options.signal.throwIfAborted();
+    this.#metrics.requested.inc();
     const free = this.#places.tryEnter(request);
     const leave = free ?? (await this.#places.enter(request, options.signal));
     try {
@@ -261,9 +260,9 @@ export class FactsCache {
     const known = this.#newest(request);
     const { driftedAt = Number.NEGATIVE_INFINITY } = this.#shared(request) ?? this.#own(request) ?? {};
     const started = this.#clock.monotonic();
-    const asked = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
+    const wanted = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
     const found = known ? { known: factsOf(known, request.image, false) } : {};
-    const looking = this.#options.source.lookup(asked, { ...options, ...found });
+    const looking = this.#options.source.lookup(wanted, { ...options, ...found });
     const answer = await unlessAborted(looking, options.signal).catch((error: unknown) =>
       this.#noAnswer(request, error),
     );

@@ -2,19 +2,18 @@
  * The state file of an agent: its shared facts, for the next process. One JSON object in each line, written
  * beside the file, which it then replaces. A file that cannot be parsed is ignored. It holds no secrets.
  */
-import { open, rename, rm } from 'node:fs/promises';
+import { rename, rm, writeFile } from 'node:fs/promises';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { FileError, readText } from '../../files/read.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { ImageFacts } from '../facts/facts.ts';
-import { readFacts } from '../facts/wire.ts';
+import { formatFacts, readFacts } from '../facts/wire.ts';
 
 /** 100,000 facts with the ten platforms of an official image take about 70 MB. */
 const defaultMaxBytes = 96 * 1_048_576;
 /** Changes come in bursts; a crash costs at most this much knowledge. The disk is the node's. */
 const writeDelayMs = 60_000;
-const chunkLength = 65_536;
 /** Lines read before the event loop goes on. */
 const linesPerTurn = 500;
 /** Names of images are public inside the cluster, but not for other users of the machine. */
@@ -93,32 +92,12 @@ export class FactsFile {
     const temporary = `${this.#path}.${process.pid}.new`;
     await rm(temporary, { force: true });
     try {
-      const file = await open(temporary, 'wx', fileMode);
-      try {
-        for (const chunk of chunksOf(this.#facts(), this.#maxBytes)) await file.appendFile(chunk);
-        await file.sync();
-      } finally {
-        await file.close();
-      }
+      const text = formatFacts(this.#facts(), this.#maxBytes);
+      await writeFile(temporary, text, { flag: 'wx', mode: fileMode, flush: true });
       await rename(temporary, this.#path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;
     }
   }
-}
-
-function* chunksOf(all: Iterable<ImageFacts>, maxBytes: number): Generator<string> {
-  let bytes = 0;
-  let chunk = '';
-  for (const facts of all) {
-    const line = `${JSON.stringify(facts)}\n`;
-    bytes += Buffer.byteLength(line);
-    if (bytes > maxBytes) break;
-    chunk += line;
-    if (chunk.length < chunkLength) continue;
-    yield chunk;
-    chunk = '';
-  }
-  yield chunk;
 }

@@ -12,14 +12,13 @@ export const factsMetricSpecs = {
   ),
   lookups: counter(
     'archwright_facts_lookups_total',
-    'Lookups. `request`: a pod waits; `refresh`: in the background; `joined`: the same lookup is in flight.',
-    { cause: ['request', 'refresh', 'joined'] },
+    'Lookups. `request`: a pod waits; `refresh`: in the background.',
+    { cause: ['request', 'refresh'] },
   ),
   failures: counter('archwright_facts_failures_total', 'Failed lookups of images.', {
     code: factsErrorCodes,
   }),
   evictions: counter('archwright_facts_evictions_total', 'Facts evicted to make room.'),
-  inFlight: gauge('archwright_facts_lookups_in_flight', 'Lookups in flight.'),
   entries: gauge('archwright_facts_entries', 'Images in the cache.'),
   bytes: gauge('archwright_facts_memory_bytes', 'Estimated memory of the cache.'),
 } as const satisfies Record<string, MetricSpec>;
@@ -29,7 +28,6 @@ export type FactsMetrics = ReturnType<typeof createFactsMetrics>;
 /** The counters, bound once. */
 export function createFactsMetrics(metrics: Metrics) {
   const specs = factsMetricSpecs;
-  const inFlight = metrics.gauge(specs.inFlight);
   const entries = metrics.gauge(specs.entries);
   const bytes = metrics.gauge(specs.bytes);
   return {
@@ -37,12 +35,10 @@ export function createFactsMetrics(metrics: Metrics) {
     failure: counts(metrics, specs.failures, 'code', factsErrorCodes),
     requested: metrics.counter(specs.lookups, { cause: 'request' }),
     refreshed: metrics.counter(specs.lookups, { cause: 'refresh' }),
-    joined: metrics.counter(specs.lookups, { cause: 'joined' }),
     evicted: metrics.counter(specs.evictions),
     /** Shows how much there is, at each scrape. */
-    watch: (cache: { readonly size: number; readonly bytes: number }, lookups: { readonly size: number }) => {
+    watch: (cache: { readonly size: number; readonly bytes: number }) => {
       metrics.beforeScrape(() => {
-        inFlight.set(lookups.size);
         entries.set(cache.size);
         bytes.set(cache.bytes);
       });

@@ -10,7 +10,7 @@ import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isSpelling, maxSpellingLength } from '../../names/platform.ts';
 import { isDigest } from '../references/grammar.ts';
-import { factsErrorCodes, type ImageFacts } from './facts.ts';
+import { factsErrorCodes, isOfPod, type ImageFacts } from './facts.ts';
 
 /** Real indexes list fewer than 30 platforms. More only take memory from other images. */
 export const maxPlatforms = 64;
@@ -74,6 +74,26 @@ export class InvalidFacts extends Error {
     super(`image facts: ${where === '' ? 'they' : where} ${problem}`);
     this.where = where;
   }
+}
+
+/** The size of a TLS record. A write for each line would cost more than its bytes. */
+const chunkLength = 16 * 1024;
+
+/** Shared facts as newline-delimited JSON in chunks of some KiB, up to a limit. Other facts are left out. */
+export function* formatFacts(all: Iterable<ImageFacts>, maxBytes: number): Generator<string> {
+  let bytes = 0;
+  let chunk = '';
+  for (const facts of all) {
+    if (isOfPod(facts)) continue;
+    const line = `${JSON.stringify(facts)}\n`;
+    bytes += Buffer.byteLength(line);
+    if (bytes > maxBytes) break;
+    chunk += line;
+    if (chunk.length < chunkLength) continue;
+    yield chunk;
+    chunk = '';
+  }
+  if (chunk !== '') yield chunk;
 }
 
 /** Checks parsed JSON and copies the known fields. @throws InvalidFacts */

@@ -1,5 +1,5 @@
 /**
- * Image facts from registries, as this node would ask them. Nothing is remembered here. Credentials are
+ * Image facts from registries, as this node would request them. Nothing is remembered here. Credentials are
  * presented as by the kubelet: the pod's first, then the node's, and anonymously only without any (kubernetes
  * `pkg/kubelet/kuberuntime/kuberuntime_image.go`).
  */

@@ -5,7 +5,7 @@
  * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
  */
 import { ownNames } from '../../../names/own-names.ts';
-import { inTurn } from '../../../async/in-turn.ts';
+import { fairlyConcurrent } from '../../../async/fair-concurrency.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
@@ -116,7 +116,9 @@ export class DriftMonitor {
     const until = clock.monotonic() + checksMs;
     const mayStart = (): boolean => clock.monotonic() < until;
     const owned = due.map((item) => ({ item, owners: namespacesOf(item) }));
-    const late = await inTurn(owned, { places: concurrentChecks, mayStart }, (tag) => this.#check(tag));
+    const late = await fairlyConcurrent(owned, { places: concurrentChecks, mayStart }, (tag) =>
+      this.#check(tag),
+    );
     this.#late = new Set(late.map(({ image }) => image));
   }
 

@@ -10,7 +10,7 @@
  * 4. `evictions.ts`: the eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
 import { FairQueue } from '../../../async/fair-queue.ts';
-import { inTurn } from '../../../async/in-turn.ts';
+import { fairlyConcurrent } from '../../../async/fair-concurrency.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import type { RunningPod } from '../../state/cached.ts';
@@ -82,12 +82,12 @@ export class MisplacedReconciler {
     }
     const due = this.#suspects.due(caches.runningPods.values());
     const { misplaced, isComplete } = await this.#check(
-      inTurnOf(due, ({ namespace }) => namespace, most.checked),
+      roundRobin(due, ({ namespace }) => namespace, most.checked),
     );
     const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
     this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
     this.#counts.pods.set(this.#known.size);
-    const handled = await this.#handleInTurn(misplaced);
+    const handled = await this.#handleRoundRobin(misplaced);
     this.#counts.pods.set(this.#known.size);
     return due.length > most.checked || !isComplete || misplaced.length > handled;
   }
@@ -99,7 +99,7 @@ export class MisplacedReconciler {
     const until = clock.monotonic() + most.checksMs;
     const options = { places: factsWorkers, mayStart: () => clock.monotonic() < until };
     const owned = due.map((item) => ({ item, owners: [item.namespace] }));
-    const left = await inTurn(owned, options, async (pod) => {
+    const left = await fairlyConcurrent(owned, options, async (pod) => {
       signal.throwIfAborted();
       // For a pod of a DaemonSet, the template decides.
       const found =
@@ -116,11 +116,11 @@ export class MisplacedReconciler {
   }
 
   /** @returns how many */
-  async #handleInTurn(misplaced: readonly MisplacedPod[]): Promise<number> {
+  async #handleRoundRobin(misplaced: readonly MisplacedPod[]): Promise<number> {
     const { clock } = this.#leading;
     const until = clock.monotonic() + most.handlingMs;
     let handled = 0;
-    for (const each of inTurnOf(misplaced, ({ pod }) => pod.namespace, most.handled)) {
+    for (const each of roundRobin(misplaced, ({ pod }) => pod.namespace, most.handled)) {
       await this.#handle(each);
       handled += 1;
       if (clock.monotonic() >= until) break;
@@ -192,7 +192,7 @@ export class MisplacedReconciler {
   }
 }
 
-function inTurnOf<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
+function roundRobin<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
   const queue = new FairQueue<T>();
   for (const item of items) queue.add(namespaceOf(item), item);
   return queue.takeMost(count);

@@ -1,6 +1,6 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import t from 'tap';
-import { inTurn, type Owned } from '../../src/async/in-turn.ts';
+import { fairlyConcurrent, type Owned } from '../../src/async/fair-concurrency.ts';
 
 const of = (owner: string, count: number): Owned<string>[] =>
   Array.from({ length: count }, (_, index) => ({ item: `${owner}${index}`, owners: [owner] }));
@@ -9,7 +9,7 @@ t.test('hanging work of one owner leaves places for the others', async (t) => {
   const done: string[] = [];
   const slow = Promise.withResolvers<void>();
   const started: string[] = [];
-  const all = inTurn([...of('slow', 50), ...of('a', 10), ...of('b', 10)], { places: 8 }, async (item) => {
+  const all = fairlyConcurrent([...of('slow', 50), ...of('a', 10), ...of('b', 10)], { places: 8 }, async (item) => {
     started.push(item);
     if (item.startsWith('slow')) await slow.promise;
     done.push(item);
@@ -25,7 +25,7 @@ t.test('hanging work of one owner leaves places for the others', async (t) => {
 
 t.test('an item of several owners is processed once', async (t) => {
   const seen: string[] = [];
-  await inTurn([{ item: 'x', owners: ['a', 'b'] }, ...of('a', 2)], { places: 2 }, async (item) => {
+  await fairlyConcurrent([{ item: 'x', owners: ['a', 'b'] }, ...of('a', 2)], { places: 2 }, async (item) => {
     await settled();
     seen.push(item);
   });
@@ -35,12 +35,12 @@ t.test('an item of several owners is processed once', async (t) => {
 t.test('after a stop the remaining items are returned', async (t) => {
   let started = 0;
   const mayStart = () => started < 3;
-  const left = await inTurn([...of('a', 3), ...of('b', 2)], { places: 1, mayStart }, async () => {
+  const left = await fairlyConcurrent([...of('a', 3), ...of('b', 2)], { places: 1, mayStart }, async () => {
     started += 1;
     await settled();
   });
   t.same(left, ['a2', 'b1']);
-  t.same(await inTurn([], { places: 1 }, () => Promise.resolve()), []);
+  t.same(await fairlyConcurrent([], { places: 1 }, () => Promise.resolve()), []);
 });
 
 t.test('the first error ends the run', async (t) => {
@@ -50,11 +50,11 @@ t.test('the first error ends the run', async (t) => {
     await settled();
     throw new Error(`error ${started}`);
   };
-  await t.rejects(inTurn(of('a', 5), { places: 1 }, work), { message: 'error 1' });
+  await t.rejects(fairlyConcurrent(of('a', 5), { places: 1 }, work), { message: 'error 1' });
   t.equal(started, 1);
   const mixed = async (item: string): Promise<void> => {
     await settled();
     if (item === 'b0') throw new Error('beside a success');
   };
-  await t.rejects(inTurn([...of('a', 1), ...of('b', 1)], { places: 6 }, mixed), { message: /beside/ });
+  await t.rejects(fairlyConcurrent([...of('a', 1), ...of('b', 1)], { places: 6 }, mixed), { message: /beside/ });
 });

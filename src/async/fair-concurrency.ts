@@ -1,14 +1,14 @@
-/** Bounded concurrency over many owners, in turn. No owner can take all places. */
+/** Bounded concurrency over items of many owners, round robin. No owner can take all places. */
 import { FairQueue } from './fair-queue.ts';
 import { FairSemaphore, type Leave } from './fair-semaphore.ts';
 
 export interface Owned<T> {
   readonly item: T;
-  /** Namespaces, for example. Each one has a turn for the item; the first one counts. */
+  /** Namespaces, for example. Each one may start the item; the first one counts. */
   readonly owners: readonly string[];
 }
 
-export interface InTurnOptions {
+export interface FairConcurrency {
   /** How many run at the same time (`FairSemaphore`). */
   readonly places: number;
   /** `false`: nothing more is started. Default: always. */
@@ -16,9 +16,9 @@ export interface InTurnOptions {
 }
 
 /** @returns the items not started @throws the first error; started work goes on, nothing more starts */
-export async function inTurn<T>(
+export async function fairlyConcurrent<T>(
   items: readonly Owned<T>[],
-  { places, mayStart = () => true }: InTurnOptions,
+  { places, mayStart = () => true }: FairConcurrency,
   work: (item: T) => Promise<void>,
 ): Promise<readonly T[]> {
   const semaphore = new FairSemaphore({ places });

@@ -18,9 +18,9 @@ const limitsPerAgent = { places: 28, maxWaiting: 2048 };
 /** The agent answers this much before time is up, so that its answer still arrives. */
 const answerMarginMs = 100;
 
-export type Ask = ReturnType<typeof createAsk>;
+export type RequestFacts = ReturnType<typeof createRequestFacts>;
 
-export function createAsk(connection: AgentConnection, clock: Clock) {
+export function createRequestFacts(connection: AgentConnection, clock: Clock) {
   const places = new FairSemaphores(limitsPerAgent);
 
   /**
@@ -31,13 +31,13 @@ export function createAsk(connection: AgentConnection, clock: Clock) {
    */
   return async (url: string, request: ImageRequest, limitMs: number, signal: AbortSignal) => {
     const endsAt = clock.monotonic() + limitMs - answerMarginMs;
-    const ask = async (within: AbortSignal): Promise<unknown> => {
+    const send = async (within: AbortSignal): Promise<unknown> => {
       const leave = await places.enter(url, request.namespace ?? '', within);
       const deadlineMs = Math.max(1, Math.floor(endsAt - clock.monotonic()));
       const call = { body: bodyOf(request, deadlineMs), signal: within, maxBytes: maxLineBytes };
       return await connection.json(url, '/v1/facts', call).finally(leave);
     };
-    return factsIn(await limited(limitMs, signal, ask, clock.sleep), request, url);
+    return factsIn(await limited(limitMs, signal, send, clock.sleep), request, url);
   };
 }
 
