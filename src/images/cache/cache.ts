@@ -23,7 +23,7 @@ import {
 } from '../facts/facts.ts';
 import { validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
-import { Entries, type Place } from './entries.ts';
+import { Entries } from './entries.ts';
 import {
   dependsOnCredentials,
   factsOf,
@@ -106,12 +106,12 @@ export class FactsCache {
       return override;
     }
     const now = this.#clock.monotonic();
-    const shared = this.#shared(request);
+    const shared = this.#entries.shared(request);
     // A lookup with the request's own credentials may do better than a refusal without them.
     const isRefused = shared?.failure && isFailing(shared, now) && isForOthers(shared.failure, request);
     if (shared?.known && !isRefused && isFresh(shared, request, now))
       return this.#fresh(shared, shared.known, request, now);
-    const own = this.#own(request);
+    const own = this.#entries.own(request);
     if (own?.known && isFresh(own, request, now)) return this.#fresh(own, own.known, request, now);
     for (const { failure, known } of [!isRefused && shared, own].filter((entry) => !!entry)) {
       if (!failure || now >= failure.retryAt) continue;
@@ -147,11 +147,10 @@ export class FactsCache {
   learn(facts: ImageFacts): void {
     const reference = validReference(facts.image);
     if (!reference || isOfPod(facts)) return;
-    const key = keyOf({ reference });
-    const known = knownOf(facts, Number.POSITIVE_INFINITY, this.#clock);
-    if (!known || !isOf(known, reference.digest)) return;
+    const known = knownOf(facts, reference, Number.POSITIVE_INFINITY, this.#clock);
+    if (!known) return;
     this.#places.answered({ reference }, facts);
-    this.#know({ key, scope: sharedScope, owner: '' }, known);
+    if (this.#entries.know({ reference }, sharedScope, known)) this.#options.file?.changed();
   }
 
   /** A tag names this digest now: facts of other digests are forgotten, and older answers do not count. */
@@ -164,7 +163,7 @@ export class FactsCache {
 
   /** All shared facts, the newest first: never facts that depend on a pod's own credentials. */
   *shared(): Generator<ImageFacts> {
-    for (const { key, known } of this.#entries.shared()) yield factsOf(known, key, false);
+    for (const { key, known } of this.#entries.allShared()) yield factsOf(known, key, false);
   }
 
   get bytes(): number {
@@ -180,21 +179,6 @@ export class FactsCache {
     this.#isClosed = true;
     await this.#lookups.close(new Error('the program is ending'));
     await this.#options.file?.close();
-  }
-
-  #shared(request: ImageRequest): Entry | undefined {
-    return this.#entries.find(keyOf(request), request.reference, sharedScope);
-  }
-
-  /** The entry for the credentials of the request, if it has some. */
-  #own(request: ImageRequest): Entry | undefined {
-    const scope = scopeOf(request);
-    return scope === sharedScope ? undefined : this.#entries.find(keyOf(request), request.reference, scope);
-  }
-
-  #newest(request: ImageRequest): Known | undefined {
-    const [shared, own] = [this.#shared(request)?.known, this.#own(request)?.known];
-    return shared && own ? (shared.at < own.at ? own : shared) : (shared ?? own);
   }
 
   #fresh(entry: Entry, known: Known, request: ImageRequest, now: number): ImageFacts {
@@ -224,10 +208,10 @@ export class FactsCache {
   /** With shared facts, the first lookup is without the pod's credentials, so that it serves all pods. */
   async #lookUp(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
     const isRefused = (): boolean => {
-      const { failure } = this.#shared(request) ?? {};
+      const { failure } = this.#entries.shared(request) ?? {};
       return failure !== undefined && isForOthers(failure, request);
     };
-    if (scopeOf(request) !== sharedScope && this.#shared(request)?.known && !isRefused()) {
+    if (scopeOf(request) !== sharedScope && this.#entries.shared(request)?.known && !isRefused()) {
       const facts = await this.#lookUpOnce(withoutCredentials(request), trace);
       if (!isRefused()) return facts;
     }
@@ -257,8 +241,9 @@ export class FactsCache {
 
   /** The answer of the source, which may confirm what is known by a cheaper request. */
   async #request(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
-    const known = this.#newest(request);
-    const { driftedAt = Number.NEGATIVE_INFINITY } = this.#shared(request) ?? this.#own(request) ?? {};
+    const known = this.#entries.newest(request);
+    const { driftedAt = Number.NEGATIVE_INFINITY } =
+      this.#entries.shared(request) ?? this.#entries.own(request) ?? {};
     const started = this.#clock.monotonic();
     const wanted = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
     const found = known ? { known: factsOf(known, request.image, false) } : {};
@@ -288,27 +273,23 @@ export class FactsCache {
 
   /** Remembers the answer of the source. @returns what the request gets */
   #record(request: ImageRequest, answer: ImageFacts): ImageFacts {
-    const own: Place = { key: keyOf(request), scope: scopeOf(request), owner: request.namespace ?? '' };
-    const known = knownOf(answer, request.maxAgeMs, this.#clock);
-    if (known && isOf(known, request.reference.digest)) {
-      const place = isOfPod(answer) ? own : { ...own, scope: sharedScope };
+    const known = knownOf(answer, request.reference, request.maxAgeMs, this.#clock);
+    if (known) {
+      const scope = isOfPod(answer) ? scopeOf(request) : sharedScope;
       // No credentials were presented, so nobody knows for whom these facts are.
-      if (isOfPod(answer) && own.scope === sharedScope) return answer;
-      this.#know(place, known);
-      if (answer.stale) this.#entries.fail(place, olderFacts);
+      if (isOfPod(answer) && scope === sharedScope) return answer;
+      const isNew = this.#entries.know(request, scope, known);
+      if (isNew && scope === sharedScope) this.#options.file?.changed();
+      if (answer.stale) this.#entries.fail(request, scope, olderFacts);
       return answer;
     }
     const other = { code: 'digest-mismatch', message: 'the answer is about another digest' } as const;
     const error = answer.error ?? other;
     this.#metrics.failure(error.code);
     if (error.code === 'not-found') this.#options.file?.changed();
-    this.#entries.fail(own, error);
-    const older = error.code === 'not-found' ? undefined : this.#newest(request);
+    this.#entries.fail(request, scopeOf(request), error);
+    const older = error.code === 'not-found' ? undefined : this.#entries.newest(request);
     return older ? factsOf(older, request.image, true) : { ...answer, platforms: [], error };
-  }
-
-  #know(place: Place, known: Known): void {
-    if (this.#entries.know(place, known) && place.scope === sharedScope) this.#options.file?.changed();
   }
 
   /** What is remembered of a failure. */
@@ -323,11 +304,6 @@ export class FactsCache {
 /** Whether a failure without credentials tells nothing about a request that has some. */
 function isForOthers({ error }: Failure, request: ImageRequest): boolean {
   return scopeOf(request) !== sharedScope && dependsOnCredentials(error);
-}
-
-/** Whether facts are about the digest that an image names. */
-function isOf(known: Known, digest: string | undefined): boolean {
-  return digest === undefined || digest === known.digest;
 }
 
 /** Namespaces wait for their own places, and an agent's answer depends on the age. */

@@ -9,18 +9,12 @@
  * deleted entries, which took 101 to 187 ms with 100,000 entries.
  */
 import type { Clock } from '../../async/clock.ts';
-import type { FactsError } from '../facts/facts.ts';
-import type { Reference } from '../references/reference.ts';
+import type { FactsError, ImageRequest } from '../facts/facts.ts';
 import { compact, nextFailure, type Entry, type Known } from './entry.ts';
-import { scopedKey, sharedScope, type Scope } from './scope.ts';
+import { keyOf, scopedKey, scopeOf, sharedScope, type Scope } from './scope.ts';
 
-/** Where an entry is, and the namespace for which it is looked up. */
-export interface Place {
-  /** Of the image, without scope. */
-  readonly key: string;
-  readonly scope: Scope;
-  readonly owner: string;
-}
+/** An image, and the namespace for which it is looked up. */
+type OfNamespace = Pick<ImageRequest, 'reference' | 'namespace'>;
 
 interface Owner {
   /** The oldest first. */
@@ -63,26 +57,39 @@ export class Entries {
     return this.#bytes;
   }
 
-  /** @param key of the image, without scope */
-  find(key: string, { repository, digest }: Reference, scope: Scope): Entry | undefined {
-    const entry = this.#byKey.get(scopedKey(key, scope));
-    if (entry?.known || digest === undefined || scope !== sharedScope) return entry;
-    const tagged = this.#byDigest.get(digest);
+  /** The entry of an image for all pods. */
+  shared(request: ImageRequest): Entry | undefined {
+    const { repository, digest = '' } = request.reference;
+    const entry = this.#byKey.get(keyOf(request));
+    const tagged = entry?.known ? undefined : this.#byDigest.get(digest);
     return tagged?.key.startsWith(`${repository}:`) ? tagged : entry;
   }
 
+  /** The entry for the credentials of the request, if it has some. */
+  own(request: ImageRequest): Entry | undefined {
+    const scope = scopeOf(request);
+    return scope === sharedScope ? undefined : this.#byKey.get(scopedKey(keyOf(request), scope));
+  }
+
+  newest(request: ImageRequest): Known | undefined {
+    const [shared, own] = [this.shared(request)?.known, this.own(request)?.known];
+    return shared && own ? (shared.at < own.at ? own : shared) : (shared ?? own);
+  }
+
   /** Keeps facts, unless newer ones of the same image and scope are known. @returns whether it keeps them */
-  know(place: Place, known: Known): boolean {
-    const { known: before, driftedAt } = this.#at(place);
+  know(image: OfNamespace, scope: Scope, known: Known): boolean {
+    const entry = this.#at(image, scope);
+    const { known: before, driftedAt } = entry;
     if (known.at < Math.max(driftedAt, before?.at ?? driftedAt)) return false;
-    this.#change(place, { known, failure: undefined });
+    this.#put({ ...entry, known, failure: undefined });
     return true;
   }
 
   /** Remembers a failed lookup. Only `not-found` ends what is known. */
-  fail(place: Place, error: FactsError): void {
-    const failure = nextFailure(this.#at(place).failure, error, this.#clock);
-    this.#change(place, { failure, ...(error.code === 'not-found' && { known: undefined }) });
+  fail(image: OfNamespace, scope: Scope, error: FactsError): void {
+    const entry = this.#at(image, scope);
+    const failure = nextFailure(entry.failure, error, this.#clock);
+    this.#put({ ...entry, failure, known: error.code === 'not-found' ? undefined : entry.known });
   }
 
   /** A tag names this digest now: other facts of it are forgotten, in all scopes. */
@@ -95,19 +102,16 @@ export class Entries {
   }
 
   /** Shared entries with facts, the most recently confirmed first. */
-  shared(): readonly (Entry & { readonly known: Known })[] {
+  allShared(): readonly (Entry & { readonly known: Known })[] {
     const withFacts = (entry: Entry): entry is Entry & { known: Known } => entry.known !== undefined;
     const all = [...this.#byKey.values()].filter(withFacts).filter(({ key }) => isShared(key));
     return all.sort((a, b) => b.known.at - a.known.at);
   }
 
-  #at({ key, scope, owner }: Place): Entry {
-    const scoped = scopedKey(key, scope);
-    return this.#byKey.get(scoped) ?? { key: compact(scoped), owner, bytes: 0, isUsed: false, ...unknown };
-  }
-
-  #change(place: Place, change: Pick<Partial<Entry>, 'known' | 'failure'>): void {
-    this.#put({ ...this.#at(place), ...change });
+  #at(image: OfNamespace, scope: Scope): Entry {
+    const key = scopedKey(keyOf(image), scope);
+    const { namespace: owner = '' } = image;
+    return this.#byKey.get(key) ?? { key: compact(key), owner, bytes: 0, isUsed: false, ...unknown };
   }
 
   /** Adds an entry, which replaces the one with its key, and makes room for it. */

@@ -12,6 +12,7 @@
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, FactsErrorCode, ImageFacts, ImageRequest } from '../facts/facts.ts';
+import type { Reference } from '../references/reference.ts';
 
 /** Facts without what all facts have in common. */
 export interface Known extends Pick<ImageFacts, 'platforms' | 'credentialSource' | 'endpoint'> {
@@ -108,15 +109,16 @@ const longestAgeMs = 365 * 86_400_000;
 /**
  * What facts tell as long as their digest holds: platforms, or that it is no image.
  * @param vouchedMs the source promises that they are at most so old. Clocks of nodes differ, so this counts
- * @returns `undefined` for other failures, and for overrides
+ * @returns `undefined` for other failures, for overrides, and for another digest than the image names
  */
 export function knownOf(
   { digest, platforms, mediaType, credentialSource, endpoint, error, source, ...facts }: ImageFacts,
+  { digest: named = digest }: Pick<Reference, 'digest'>,
   vouchedMs: number,
   clock: Pick<Clock, 'now' | 'monotonic'>,
 ): Known | undefined {
-  if (digest === undefined || source === 'override' || (error && error.code !== 'not-an-image'))
-    return undefined;
+  if (digest === undefined || digest !== named || source === 'override') return undefined;
+  if (error && error.code !== 'not-an-image') return undefined;
   const saidMs = clock.now() - Date.parse(facts.confirmedAt);
   const promisedMs = source === 'registry' ? 0 : Math.min(vouchedMs, longestAgeMs);
   const mostMs = facts.stale ? longestAgeMs : promisedMs;
