@@ -9,11 +9,15 @@ t.test('hanging work of one owner leaves places for the others', async (t) => {
   const done: string[] = [];
   const slow = Promise.withResolvers<void>();
   const started: string[] = [];
-  const all = fairlyConcurrent([...of('slow', 50), ...of('a', 10), ...of('b', 10)], { places: 8 }, async (item) => {
-    started.push(item);
-    if (item.startsWith('slow')) await slow.promise;
-    done.push(item);
-  });
+  const all = fairlyConcurrent(
+    [...of('slow', 50), ...of('a', 10), ...of('b', 10)],
+    { places: 8 },
+    async (item) => {
+      started.push(item);
+      if (item.startsWith('slow')) await slow.promise;
+      done.push(item);
+    },
+  );
   await settled();
   await settled();
   t.equal(done.length, 20);
@@ -56,5 +60,7 @@ t.test('the first error ends the run', async (t) => {
     await settled();
     if (item === 'b0') throw new Error('beside a success');
   };
-  await t.rejects(fairlyConcurrent([...of('a', 1), ...of('b', 1)], { places: 6 }, mixed), { message: /beside/ });
+  await t.rejects(fairlyConcurrent([...of('a', 1), ...of('b', 1)], { places: 6 }, mixed), {
+    message: /beside/,
+  });
 });
