@@ -1,5 +1,5 @@
 /** The running parts of archwright: pods, Deployments and DaemonSets in its namespace, by their labels. */
-import { isReady } from '../../src/controller/state/cached.ts';
+import { isReady } from '../../src/kube/api/fields.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { ContainerStatus, KubeObject, PodWithStatus } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';

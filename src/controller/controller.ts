@@ -36,7 +36,7 @@ import { runCandidacy } from './lead/candidacy.ts';
 import { bindFactsCounters, featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
 import { Evictor } from './write/evictor.ts';
 import type { Feature } from './lead/feature.ts';
-import type { Leading } from './lead/leading.ts';
+import type { LeaderContext } from './lead/leader-context.ts';
 import { runFeature } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
 import { permitsVolumes } from './features/rollouts/volumes.ts';
@@ -52,7 +52,7 @@ export interface ControllerOptions {
   readonly configuration: () => Configuration;
   readonly features: readonly Feature[];
   readonly fleet: Fleet | undefined;
-  readonly cache: Leading['cache'] & FactsOfPodOptions['cache'];
+  readonly cache: LeaderContext['cache'] & FactsOfPodOptions['cache'];
   readonly requestOf: RequestOf;
   readonly clock: Clock;
   readonly log: Log;
@@ -66,7 +66,7 @@ export interface ControllerOptions {
   readonly leaseTimes?: LeaseTimes;
   /** Limit of writes. Default: `leaderWrites`. */
   readonly writes?: { readonly perSecond: number; readonly burst: number };
-  readonly step?: Leading['step'];
+  readonly step?: LeaderContext['step'];
 }
 
 const usualLeaseTimes: LeaseTimes = {
@@ -190,9 +190,9 @@ async function lead(
 function leadingOver(
   options: ControllerOptions,
   { limiter, pullSecrets, factsOfPod, recordSealer }: Shared,
-  term: Pick<Leading, 'signal' | 'caches' | 'events' | 'metrics'>,
+  term: Pick<LeaderContext, 'signal' | 'caches' | 'events' | 'metrics'>,
   holds: () => boolean,
-): Leading {
+): LeaderContext {
   const { client, namespace, agentServiceAccount, configuration, fleet, cache, requestOf, clock, log } =
     options;
   const { step = () => undefined } = options;

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
-import type { Leading } from '../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../src/controller/lead/leader-context.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
@@ -15,7 +15,7 @@ const podsPath = '/api/v1/namespaces/shop/pods';
 const eventsPath = '/api/v1/namespaces/shop/events';
 const retryPeriodMs = 2000;
 
-type Body = (leading: Leading) => Promise<void>;
+type Body = (leading: LeaderContext) => Promise<void>;
 
 /** A controller whose clock advances only between two reads of the Lease. */
 async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
@@ -23,7 +23,7 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
   const features = Object.entries(bodies).map(([name, body]) => ({
     name,
     ready: () => Promise.resolve(),
-    start: async (leading: Leading) => {
+    start: async (leading: LeaderContext) => {
       await body(leading);
       return { keys: () => [], reconcile: () => Promise.resolve() };
     },
@@ -101,7 +101,7 @@ const until = (signal: AbortSignal): Promise<void> =>
   });
 
 t.test('a leader runs its features, then ends and releases the Lease', async (t) => {
-  let leading: Leading | undefined;
+  let leading: LeaderContext | undefined;
   let atEnd: unknown;
   const { store, run, stop, holder, metric, steps, calls } = await controller(t, {
     one: async (given) => {
@@ -135,7 +135,7 @@ t.test('a leader runs its features, then ends and releases the Lease', async (t)
 });
 
 t.test('a deposed leader cannot write, ends its watches, and becomes a candidate again', async (t) => {
-  const terms: Leading[] = [];
+  const terms: LeaderContext[] = [];
   const refused: unknown[] = [];
   const { store, run, stop, holder } = await controller(t, {
     one: async (leading) => {
@@ -160,7 +160,7 @@ t.test('a deposed leader cannot write, ends its watches, and becomes a candidate
   t.equal(holder(), '');
 });
 
-function recordSeen({ events }: Leading): void {
+function recordSeen({ events }: LeaderContext): void {
   events.record(
     { apiVersion: 'v1', kind: 'Pod', namespace: 'shop', name: 'a' },
     { type: 'Normal', reason: 'Seen', message: 'seen' },

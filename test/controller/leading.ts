@@ -9,7 +9,7 @@ import type { RunningPod } from '../../src/controller/state/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
 import { Evictor } from '../../src/controller/write/evictor.ts';
 import type { Feature } from '../../src/controller/lead/feature.ts';
-import type { Leading } from '../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../src/controller/lead/leader-context.ts';
 import { runFeature } from '../../src/controller/lead/runner.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
@@ -33,14 +33,14 @@ export interface TestLeadingOptions {
   readonly facts?: Readonly<Record<string, ImageFacts>>;
   /** Facts in the cache at the start. */
   readonly remembered?: readonly ImageFacts[];
-  readonly fleet?: Leading['fleet'];
+  readonly fleet?: LeaderContext['fleet'];
   /** Closed by the test. Default: one with what is remembered. */
-  readonly cache?: Leading['cache'];
+  readonly cache?: LeaderContext['cache'];
   /** Default: no pod has any. */
-  readonly pullSecrets?: Leading['pullSecrets'];
+  readonly pullSecrets?: LeaderContext['pullSecrets'];
   /** Default: from `facts`. */
   readonly factsOfPod?: FactsOfPod;
-  readonly step?: Leading['step'];
+  readonly step?: LeaderContext['step'];
   readonly now?: () => number;
   /** Default: the system's. */
   readonly clock?: Clock;
@@ -81,7 +81,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     client.close();
   });
   await caches.ready(neverAborted);
-  const leading: Leading = {
+  const leading: LeaderContext = {
     namespace: 'archwright',
     agentServiceAccount: 'archwright-agent',
     signal: ending.signal,
@@ -133,7 +133,11 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
 }
 
 /** Runs a feature as a leader does, until its signal aborts. */
-export function lead(feature: Feature, leading: Leading, reconciled = (): void => undefined): Promise<void> {
+export function lead(
+  feature: Feature,
+  leading: LeaderContext,
+  reconciled = (): void => undefined,
+): Promise<void> {
   return runFeature(feature, leading, { failed: () => undefined, reconciled });
 }
 

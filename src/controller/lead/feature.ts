@@ -14,7 +14,7 @@ import type { BackOff } from '../../async/back-off.ts';
 import type { WorkResult } from '../../kube/queue.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { MetricSpec } from '../../telemetry/metrics.ts';
-import type { Leading } from './leading.ts';
+import type { LeaderContext } from './leader-context.ts';
 
 export type ReconcileResult = WorkResult;
 
@@ -45,7 +45,7 @@ export interface Feature {
   /** Default: 250 ms to 60 s. */
   readonly backOff?: BackOff;
   /** What has to be known before the first reconcile. Default: complete caches. */
-  readonly ready?: (leader: Leading) => Promise<unknown>;
+  readonly ready?: (leader: LeaderContext) => Promise<unknown>;
   /** Registers listeners, which enqueue keys. Keys wait until the feature is ready. */
-  start(leader: Leading, enqueue: Enqueue): Promise<Work> | Work;
+  start(leader: LeaderContext, enqueue: Enqueue): Promise<Work> | Work;
 }

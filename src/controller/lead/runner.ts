@@ -4,7 +4,7 @@ import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
 import { passingMetrics } from '../../telemetry/passing-metrics.ts';
 import type { Feature } from './feature.ts';
-import type { Leading } from './leading.ts';
+import type { LeaderContext } from './leader-context.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
 export interface FeatureCounters {
@@ -20,7 +20,7 @@ const soundMs = 10 * 60_000;
 /** Runs a feature until leadership ends; never rejects. */
 export async function runFeature(
   feature: Feature,
-  leader: Leading,
+  leader: LeaderContext,
   counters: FeatureCounters,
 ): Promise<void> {
   const { signal, clock } = leader;
@@ -53,7 +53,11 @@ export async function runFeature(
   }
 }
 
-async function runOnce(feature: Feature, leader: Leading, { reconciled }: FeatureCounters): Promise<void> {
+async function runOnce(
+  feature: Feature,
+  leader: LeaderContext,
+  { reconciled }: FeatureCounters,
+): Promise<void> {
   const { workers = 1, resyncMs, inRounds = false, backOff: pauses } = feature;
   const { signal, clock, log, caches } = leader;
   const queue = new WorkQueue({

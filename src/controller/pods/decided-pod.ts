@@ -1,11 +1,11 @@
 /** Input of the webhook's decision about a pod, from the leader's caches. */
 import type { ObjectMeta } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../state/cached.ts';
-import type { Leading } from '../lead/leading.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
 
 /** @param metadata of a pod: its labels, and for rollouts its owner */
 export function contextOf(
-  { caches, policies, nodeClasses }: Pick<Leading, 'caches' | 'policies' | 'nodeClasses'>,
+  { caches, policies, nodeClasses }: Pick<LeaderContext, 'caches' | 'policies' | 'nodeClasses'>,
   namespace: string,
   { labels, ownerReferences: owners }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>,
 ) {

@@ -4,14 +4,14 @@ import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
 import type { RunningContainer, RunningPod } from '../state/cached.ts';
-import type { Leading } from '../lead/leading.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
 
 /** No user waits for the answer. */
 const usualBudgetMs = 5_000;
 
 /** @param limits `budgetMs`: the longest wait. Default: 5 s. */
 export function factsOf(
-  { factsOfPod }: Leading,
+  { factsOfPod }: LeaderContext,
   { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
   uses: readonly ImageUse[],
   limits: Partial<Pick<FactsRequest, 'budgetMs' | 'maxAgeMs'>> = {},
@@ -28,7 +28,7 @@ export function factsOf(
  * @throws the reason of `signal` if it aborts first
  */
 export async function requestOfPod(
-  { pullSecrets, requestOf }: Pick<Leading, 'pullSecrets' | 'requestOf'>,
+  { pullSecrets, requestOf }: Pick<LeaderContext, 'pullSecrets' | 'requestOf'>,
   { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
   image: string,
   signal: AbortSignal,

@@ -6,7 +6,7 @@
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../state/cached.ts';
-import type { Leading } from '../lead/leading.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
 import { readWebhooksFile, type Webhook } from '../state/webhooks-file.ts';
 import { contextOf, podOf } from './decided-pod.ts';
 import { isRecord } from '../../names/values.ts';
@@ -20,7 +20,7 @@ export type InScope = (
 
 /** @returns reads the configuration that is in force now, and returns whether a pod is skipped */
 export function createSkippedPods(
-  leading: Pick<Leading, 'caches' | 'policies' | 'nodeClasses' | 'configuration' | 'clock' | 'log'>,
+  leading: Pick<LeaderContext, 'caches' | 'policies' | 'nodeClasses' | 'configuration' | 'clock' | 'log'>,
 ): () => Promise<(pod: RunningPod) => boolean> {
   const scopeNow = createWebhookScope(leading);
   return async () => {
@@ -47,7 +47,7 @@ export function createWebhookScope({
   configuration,
   clock,
   log,
-}: Pick<Leading, 'configuration' | 'clock' | 'log'>): () => Promise<InScope> {
+}: Pick<LeaderContext, 'configuration' | 'clock' | 'log'>): () => Promise<InScope> {
   let scope = everything;
   let readAt = Number.NEGATIVE_INFINITY;
   let logged = '';

@@ -7,20 +7,20 @@ import type { EventText, ObjectReference } from '../../kube/events/event.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
 import type { RunningPod } from '../state/cached.ts';
-import type { Leading } from '../lead/leading.ts';
-import { repeatMs } from './repeats.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
+import { repeatMs } from './repeated-reports.ts';
 import { podReference, referenceOf, workloadOf } from '../pods/workload.ts';
 
 const maxRemembered = 5000;
 
 export class PodEvents {
-  readonly #leading: Pick<Leading, 'client' | 'clock' | 'events' | 'log' | 'signal'>;
+  readonly #leading: Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>;
   /** When a workload had an event, by the UID of the pods' owner, reason and subject. */
   readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
   /** By the UID of the pods' owner. */
   readonly #workloads = new BoundedMap<string, Promise<ObjectReference>>(maxRemembered);
 
-  constructor(leading: Pick<Leading, 'client' | 'clock' | 'events' | 'log' | 'signal'>) {
+  constructor(leading: Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>) {
     this.#leading = leading;
   }
 

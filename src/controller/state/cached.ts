@@ -13,6 +13,7 @@ import type {
   Taint,
   WithConditions,
 } from '../../kube/api/objects.ts';
+import { isReady, timeOf } from '../../kube/api/fields.ts';
 import { keys } from '../../names/keys.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
 import { controllerOf } from '../pods/workload.ts';
@@ -41,15 +42,6 @@ export function keptAnnotations(annotations: ObjectMeta['annotations']): ObjectM
     ([key, value]) => kept.test(key) && value.length <= maxAnnotationLength,
   );
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
-}
-
-/** An RFC 3339 time of the API server's clock, in milliseconds since 1970; 0 if missing or invalid. */
-export function timeOf(text: string | undefined): number {
-  return Date.parse(text ?? '') || 0;
-}
-
-export function isReady(status: WithConditions | undefined): boolean {
-  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') ?? false;
 }
 
 function changeOf(status: WithConditions | undefined, condition: string): number {

@@ -9,7 +9,7 @@ import type { KubeObject } from '../../kube/api/objects.ts';
 import { namespacedPath, paths } from '../../kube/api/paths.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import { resourceApiVersion } from '../../policy/resources/placement.ts';
-import type { Leading } from '../lead/leading.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
 
 export interface OwnObject {
   readonly kind: string;
@@ -36,7 +36,7 @@ export const openReports = namespacedPath('openreports.io/v1alpha1', 'reports');
  * @throws KubeError
  */
 export async function applyStatus(
-  { client, signal }: Pick<Leading, 'client' | 'signal'>,
+  { client, signal }: Pick<LeaderContext, 'client' | 'signal'>,
   { kind, path, object }: { readonly kind: string; readonly path: string; readonly object: KubeObject },
   status: object,
   { follows = false } = {},

@@ -7,7 +7,7 @@ import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { SecretChange, SecretTexts } from '../../certificates/authorities.ts';
-import type { Leading } from '../lead/leading.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
 import { applied, fieldManager, ownLabels } from './own-objects.ts';
 
 export interface FoundSecret {
@@ -22,9 +22,9 @@ export interface FoundSecret {
 const versionOfNone = '1';
 
 export class Secrets {
-  readonly #leading: Pick<Leading, 'client' | 'namespace' | 'signal'>;
+  readonly #leading: Pick<LeaderContext, 'client' | 'namespace' | 'signal'>;
 
-  constructor(leading: Pick<Leading, 'client' | 'namespace' | 'signal'>) {
+  constructor(leading: Pick<LeaderContext, 'client' | 'namespace' | 'signal'>) {
     this.#leading = leading;
   }
 

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { Feature, ReconcileResult, Work } from '../../../src/controller/lead/feature.ts';
-import type { Leading } from '../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../src/controller/lead/leader-context.ts';
 import { runFeature } from '../../../src/controller/lead/runner.ts';
 import { createWritePause } from '../../../src/controller/write/write-pause.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
@@ -25,7 +25,7 @@ function world() {
     clock,
     log,
     metrics,
-  } as unknown as Leading;
+  } as unknown as LeaderContext;
   return {
     clock,
     end,

@@ -9,7 +9,7 @@ import t from 'tap';
 import { readAuthorities } from '../../../src/certificates/authorities.ts';
 import { certificatesWith } from '../../../src/controller/features/certificates/certificates.ts';
 import { readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
-import type { Leading } from '../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../src/controller/lead/leader-context.ts';
 import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
 import { webhookConfiguration } from '../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import { openConnection, type AgentConnection } from '../../../src/fleet/connection.ts';
@@ -97,7 +97,7 @@ async function lead(
       log,
       metrics: createMetrics(),
       step: () => undefined,
-    } as Partial<Leading> as Leading;
+    } as Partial<LeaderContext> as LeaderContext;
     await Promise.all([
       runFeature(certificatesWith(times), leading),
       runFeature(webhookConfiguration, leading),

@@ -81,7 +81,7 @@ async function dryRun(cluster: Cluster, namespace: string, pod: Pod): Promise<Po
   return cluster.post<Pod>(path, pod, { dryRun: 'All' }).catch(String);
 }
 
-/** Repeats a dry run until the pod is admitted as expected: the webhook needs time to learn the facts. */
+/** RepeatedReports a dry run until the pod is admitted as expected: the webhook needs time to learn the facts. */
 async function untilAdmitted(
   cluster: Cluster,
   namespace: string,

@@ -18,7 +18,7 @@ import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import { Secrets } from '../../write/secrets.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { judge } from './judge.ts';
 import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
 
@@ -66,7 +66,7 @@ export const agentCertificates: Feature = {
 };
 
 class AgentCertificates {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
   readonly #secrets: Secrets;
   /** By name. A request changes when it is approved, before its certificate is there. */
@@ -75,7 +75,7 @@ class AgentCertificates {
   readonly #limiters: RateLimiters;
   readonly #results: Readonly<Record<(typeof results)[number], Counter>>;
 
-  constructor(leading: Leading, requests: Pick<Reflector<OpenRequest>, 'get'>) {
+  constructor(leading: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
     const { metrics, clock } = leading;
     const resultOf = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
     this.#leading = leading;

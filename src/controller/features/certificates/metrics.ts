@@ -1,5 +1,5 @@
 import { counter, gauge, type MetricSpec } from '../../../telemetry/metrics.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';
 import type { Found } from './rotation-plan.ts';
 
@@ -20,7 +20,7 @@ const certificatesIssued = counter(
 export const certificateMetrics: readonly MetricSpec[] = [certificateExpiresIn, certificatesIssued];
 
 /** When each certificate expires. A missing or unknown one is NaN: 0 would mean expired. */
-export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'serverNow'>) {
+export function showExpiry({ metrics, serverNow }: Pick<LeaderContext, 'metrics' | 'serverNow'>) {
   let found: Found | undefined;
   const gauges = certificateNames.map(
     (certificate) => [certificate, metrics.gauge(certificateExpiresIn, { certificate })] as const,
@@ -47,7 +47,7 @@ export function showExpiry({ metrics, serverNow }: Pick<Leading, 'metrics' | 'se
   };
 }
 
-export function countIssues({ metrics }: Pick<Leading, 'metrics'>) {
+export function countIssues({ metrics }: Pick<LeaderContext, 'metrics'>) {
   return (certificate: LeafName | 'ca', reason: IssueReason): void =>
     metrics.counter(certificatesIssued, { certificate, reason }).inc();
 }

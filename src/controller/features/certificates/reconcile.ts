@@ -3,7 +3,7 @@ import { ownNames } from '../../../names/own-names.ts';
 import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { reveal } from '../../../telemetry/secret.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../state/ca-bundle.ts';
 import { readWebhooksFile, webhookNamesOf, type Webhook } from '../../state/webhooks-file.ts';
 import {
@@ -46,7 +46,7 @@ const looksPerSettling = 4;
 const minPauseMs = 50;
 
 export class CertificateReconciler {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #times: Times;
   /** As at the start: the watches are for these names. */
   readonly #caSecret: string;
@@ -57,7 +57,7 @@ export class CertificateReconciler {
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
   #lastProblem = '';
 
-  constructor(leading: Leading, times: Times) {
+  constructor(leading: LeaderContext, times: Times) {
     this.#leading = leading;
     this.#times = times;
     const configuration = leading.configuration();

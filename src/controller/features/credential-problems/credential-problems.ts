@@ -8,8 +8,8 @@ import type { OwnerReference } from '../../../kube/api/objects.ts';
 import { listed } from '../../../names/printable.ts';
 import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
-import { Repeats } from '../../report/repeats.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
+import { RepeatedReports } from '../../report/repeated-reports.ts';
 import { isDaemon, referenceOf } from '../../pods/workload.ts';
 import { hashText } from '../../../placement/record/hash.ts';
 
@@ -61,16 +61,16 @@ export const credentialProblems: Feature = {
 };
 
 class CredentialProblems {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #count: Gauge;
   readonly #setInfo: (labels: { readonly ids: string }) => void;
-  readonly #repeats: Repeats;
+  readonly #repeats: RepeatedReports;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
     this.#count = leading.metrics.gauge(credentialProblemsNow);
     this.#setInfo = leading.metrics.info(credentialProblemsInfo);
-    this.#repeats = new Repeats(leading.clock);
+    this.#repeats = new RepeatedReports(leading.clock);
   }
 
   reconcile(): void {

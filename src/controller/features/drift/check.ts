@@ -10,7 +10,7 @@ import { ofAnyAge } from '../../../images/image-request.ts';
 import { parseReference } from '../../../images/references/reference.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { pulledReferences } from '../../pods/pulled-images.ts';
 import { requestOfPod } from '../../pods/pulled-images.ts';
 import { changeOf, type PlatformChange } from './changes.ts';
@@ -35,7 +35,7 @@ const checkMs = 20_000;
 const maxCompared = 3;
 
 interface CheckOptions {
-  readonly leading: Leading;
+  readonly leading: LeaderContext;
   readonly tag: RunningTag;
   /** The use that gives the credentials. */
   readonly use: TagUse;

@@ -9,7 +9,7 @@ import { fairlyConcurrent } from '../../../async/fair-concurrency.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { checkTag, type Checked } from './check.ts';
 import { reportLost } from './events.ts';
 import { DriftMeters, driftMetrics } from './metrics.ts';
@@ -45,7 +45,7 @@ interface TagState {
 }
 
 export class DriftMonitor {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #notes: DriftNotes;
   readonly #meters: DriftMeters;
   readonly #parse = createReferenceCache();
@@ -57,7 +57,7 @@ export class DriftMonitor {
   /** Server time, milliseconds. The last leader did the checks before. */
   #checkedUntil: number;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     const { client, namespace, metrics, configuration, serverNow } = leading;
     this.#leading = leading;
     this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });

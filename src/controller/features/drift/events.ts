@@ -6,7 +6,7 @@ import { KubeError } from '../../../kube/api/errors.ts';
 import type { ObjectReference } from '../../../kube/events/event.ts';
 import { maxImageBytes, printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { podReference, referenceOf, workloadOf } from '../../pods/workload.ts';
 import type { RunningTag } from './tags.ts';
 
@@ -15,7 +15,7 @@ const maxOwners = 100;
 
 /** @param pulled digests that pods run */
 export async function reportLost(
-  leading: Leading,
+  leading: LeaderContext,
   tag: RunningTag,
   drifted: DriftedTag,
   pulled: readonly string[],
@@ -41,7 +41,7 @@ function somePods({ uses }: RunningTag): readonly RunningPod[] {
 }
 
 /** The workload of a pod, or the pod itself; `undefined`: it is going. */
-async function subjectOf(leading: Leading, pod: RunningPod): Promise<ObjectReference | undefined> {
+async function subjectOf(leading: LeaderContext, pod: RunningPod): Promise<ObjectReference | undefined> {
   const { namespace, owner } = pod;
   // Static pods belong to their node.
   if (owner === undefined || owner.kind === 'Node') return podReference(pod);

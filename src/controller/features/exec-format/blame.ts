@@ -6,7 +6,7 @@ import { maxImageBytes, printable } from '../../../names/printable.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { factsOf, useOf } from '../../pods/pulled-images.ts';
 import type { Suspect } from '../../pods/suspects.ts';
 
@@ -18,7 +18,7 @@ export type Blame =
 
 /** @param architecture of the pod's node */
 export async function blameOf(
-  leading: Leading,
+  leading: LeaderContext,
   pod: RunningPod,
   { pulled, image, digest }: Suspect,
   architecture: string,

@@ -17,7 +17,7 @@ import {
 
 export type Noted = 'new' | 'known';
 
-export type SeenBroken = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
+export type BrokenObservation = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
 
 /** A namespace with more broken images at a time has another problem. */
 const maxNotesOfNamespace = 50;
@@ -33,7 +33,7 @@ export class BrokenNotes {
   }
 
   /** Notes that an image failed, or that it failed again. @throws KubeError */
-  add(seen: SeenBroken, signal: AbortSignal): Promise<Noted> {
+  add(seen: BrokenObservation, signal: AbortSignal): Promise<Noted> {
     return this.#notes.change((data) => addition(data, seen), signal);
   }
 
@@ -54,7 +54,7 @@ function keyOf({ digest, architecture, level }: BrokenImage): string | undefined
 
 function addition(
   data: NotesData,
-  { namespace, ...seen }: SeenBroken,
+  { namespace, ...seen }: BrokenObservation,
 ): { readonly change: NotesChange; readonly result: Noted } {
   const key = keyOfBroken(seen.digest, seen.architecture, seen.level);
   const notes = new Map(parseBroken(data).map((note) => [keyOf(note), note]));

@@ -8,10 +8,13 @@ import type { Amd64Level } from '../../../nodes/node-class.ts';
 import { maxImageBytes, printable } from '../../../names/printable.ts';
 import type { MissedLevel } from '../../pods/suspects.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 
 /** The level of a node's CPU, if its labels or its agent state it. */
-export function levelOfNode({ fleet }: Leading, { name, classified }: CachedNode): Amd64Level | undefined {
+export function levelOfNode(
+  { fleet }: LeaderContext,
+  { name, classified }: CachedNode,
+): Amd64Level | undefined {
   if (classified === undefined) return undefined;
   return withReport(classified.class, fleet?.nodeReports().get(name)).amd64Level ?? classified.levels.own;
 }

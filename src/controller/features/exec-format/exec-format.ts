@@ -15,7 +15,7 @@ import type { Amd64Level } from '../../../nodes/node-class.ts';
 import { counter, gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { PodEvents } from '../../report/pod-events.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { isDaemon } from '../../pods/workload.ts';
@@ -95,7 +95,7 @@ interface Place {
 }
 
 class ExecFormatMonitor {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #notes: BrokenNotes;
   readonly #events: PodEvents;
   readonly #limiter: RateLimiter;
@@ -106,7 +106,7 @@ class ExecFormatMonitor {
   readonly #nodeChecks = new Map<string, number>();
   #hasWarned = false;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     const { client, namespace, clock, configuration } = leading;
     this.#leading = leading;
     this.#notes = new BrokenNotes({ client, namespace, name: ownNames(configuration()).brokenImages });

@@ -11,7 +11,7 @@ import type { Pod } from '../../../kube/api/objects.ts';
 import type { ChosenSide, PlacementDecision, PlacementInput } from '../../../placement/decision.ts';
 import { isUnknown } from '../../../placement/rules/images/unknown.ts';
 import type { Rule } from '../../../placement/rules/rules.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { WaitingReason } from './metrics.ts';
 
 /** A kind that cannot be listed, for example without the right to, must not hold pods. */
@@ -24,7 +24,7 @@ const leastRetryMs = 1000;
  * Waits for what each pod's policy depends on, and for nodes, which decide between several possible terms. A
  * new leader often lists them after the pods, and would remove gates by the wrong policy. Never rejects.
  */
-export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<void> {
+export function policiesKnown({ caches, signal, clock, log }: LeaderContext): Promise<void> {
   const { namespaces, clusterConfigs, podConfigs, rollouts, nodes } = caches;
   return new Promise((resolve) => {
     const cancel = clock.timer(patienceMs, () => {
@@ -40,7 +40,7 @@ export function policiesKnown({ caches, signal, clock, log }: Leading): Promise<
 }
 
 /** @returns the sources for a pod. `isExpired`: it has waited as long as it may */
-export function createWaitingSources(leading: Leading): (isExpired: boolean) => PlacementSources {
+export function createWaitingSources(leading: LeaderContext): (isExpired: boolean) => PlacementSources {
   const { caches, policies, fleet } = leading;
   const nodeHostnames = createNodeHostnames(caches.nodes);
   const sources = {
@@ -64,7 +64,7 @@ export function createWaitingSources(leading: Leading): (isExpired: boolean) => 
   });
 }
 
-export function targetOf(pod: Pod, { recordSealer }: Pick<Leading, 'recordSealer'>): PlacementTarget {
+export function targetOf(pod: Pod, { recordSealer }: Pick<LeaderContext, 'recordSealer'>): PlacementTarget {
   const { namespace = '' } = pod.metadata ?? {};
   const seal = recordSealer?.().sealOf('Pod', namespace, pod.metadata);
   const pullSecrets = { names: pullSecretNames(pod.spec) };

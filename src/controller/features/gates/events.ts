@@ -6,7 +6,7 @@ import type { PlacementDecision } from '../../../placement/decision.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import { printable } from '../../../names/printable.ts';
 import { describeUnknown } from '../../../placement/rules/images/unknown.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { PodEvents } from '../../report/pod-events.ts';
 import { controllerOf } from '../../pods/workload.ts';
 
@@ -20,7 +20,7 @@ export class GateEvents {
   readonly #events: PodEvents;
   readonly #limiter: RateLimiter;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#events = new PodEvents(leading);
     this.#limiter = createRateLimiter({ ...waiting, clock: leading.clock });
   }

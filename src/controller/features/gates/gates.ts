@@ -28,7 +28,7 @@ import { imagesOf } from '../../../placement/pod/images.ts';
 import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 import type { Enqueue, Feature, ReconcileResult, Work } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import {
   createWaitingSources,
   isToChoose,
@@ -71,7 +71,7 @@ export const gates: Feature = {
 };
 
 class Gates implements Work {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #pods: WaitingPods;
   readonly #enqueue: Enqueue;
   readonly #remover: GateRemover;
@@ -82,7 +82,7 @@ class Gates implements Work {
   /** Looks in progress, by key. They end when the pod changes. */
   readonly #looks = new Map<string, AbortController>();
 
-  constructor(leading: Leading, enqueue: Enqueue) {
+  constructor(leading: LeaderContext, enqueue: Enqueue) {
     this.#leading = leading;
     this.#enqueue = enqueue;
     this.#pods = new WaitingPods(leading);

@@ -4,7 +4,7 @@ import { ignoring } from '../../../kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { trimWaitingPod } from '../../state/waiting-pods.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 
 /** A pod with 60,000 labels takes 150 ms to read. */
 const reads = { perSecond: 2, burst: 10 };
@@ -20,11 +20,11 @@ export type PodRead =
   | { readonly kind: 'later'; readonly ms: number };
 
 export class IncompletePods {
-  readonly #client: Leading['client'];
+  readonly #client: LeaderContext['client'];
   readonly #limiter: RateLimiter;
   readonly #limiters: RateLimiters;
 
-  constructor({ client, clock }: Pick<Leading, 'client' | 'clock'>) {
+  constructor({ client, clock }: Pick<LeaderContext, 'client' | 'clock'>) {
     this.#client = client;
     this.#limiter = createRateLimiter({ ...reads, clock });
     this.#limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);

@@ -12,7 +12,7 @@ import { patchGatedPod, ungatedPod } from '../../../placement/patch/patch.ts';
 import { summaryOf } from '../../../placement/record/summary.ts';
 import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 
 /** `placed`: as decided. `gate-only`: no placement. `gone`: nothing to do. `changed`: decide again later. */
 export type Removal =
@@ -28,12 +28,12 @@ const noRoomForRecord = 'metadata.annotations: Too long';
 const maxTries = 4;
 
 export class GateRemover {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #nodesOf: NodesOf;
   readonly #onConflict: () => void;
 
   /** @param onConflict called for each try that failed and is followed by another one */
-  constructor(leading: Leading, onConflict: () => void) {
+  constructor(leading: LeaderContext, onConflict: () => void) {
     this.#leading = leading;
     this.#nodesOf = nodeCounts(leading.caches.nodes);
     this.#onConflict = onConflict;

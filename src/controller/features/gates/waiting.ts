@@ -5,8 +5,8 @@
 import type { Clock } from '../../../async/clock.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { hashText } from '../../../placement/record/hash.ts';
-import { timeOf } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import { timeOf } from '../../../kube/api/fields.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 
 export const mostMs = 15_000;
@@ -53,7 +53,7 @@ export class WaitingPods {
   readonly #serverNow: () => number;
   readonly #pods = new Map<string, WaitingPod>();
 
-  constructor({ clock, serverNow }: Pick<Leading, 'clock' | 'serverNow'>) {
+  constructor({ clock, serverNow }: Pick<LeaderContext, 'clock' | 'serverNow'>) {
     this.#clock = clock;
     this.#serverNow = serverNow;
   }

@@ -2,7 +2,7 @@
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { ObjectReference } from '../../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { podReference, referenceOf } from '../../pods/workload.ts';
 import type { MisplacedOutcome } from './metrics.ts';
 import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts';
@@ -12,10 +12,10 @@ export type Report = Exclude<MisplacedOutcome, 'failed'>;
 const maxRemembered = 5000;
 
 export class MisplacedEvents {
-  readonly #leading: Pick<Leading, 'events' | 'log'>;
+  readonly #leading: Pick<LeaderContext, 'events' | 'log'>;
   readonly #reported = new BoundedMap<string, true>(maxRemembered);
 
-  constructor(leading: Pick<Leading, 'events' | 'log'>) {
+  constructor(leading: Pick<LeaderContext, 'events' | 'log'>) {
     this.#leading = leading;
   }
 

@@ -1,7 +1,7 @@
 /** What this leader has evicted. */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { Workload } from '../../pods/workload.ts';
 import { maxUnavailable } from '../../write/evictor.ts';
 
@@ -37,13 +37,13 @@ interface Evicted {
  * evictions do not help (no webhook, or an unknown constraint).
  */
 export class Evictions {
-  readonly #leading: Pick<Leading, 'caches' | 'serverNow' | 'configuration'>;
+  readonly #leading: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>;
   /** By uid of the pod. */
   #evicted = new Map<string, Evicted>();
   /** Since when pods are evicted for a cause; server time, milliseconds. */
   readonly #causes = new BoundedMap<string, number>(maxCauses);
 
-  constructor(leading: Pick<Leading, 'caches' | 'serverNow' | 'configuration'>) {
+  constructor(leading: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>) {
     this.#leading = leading;
   }
 

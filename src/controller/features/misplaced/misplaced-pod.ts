@@ -14,7 +14,7 @@ import type { NodeClasses } from '../../../nodes/node-classes.ts';
 import { pullPolicyOf, type ImageUse } from '../../../placement/pod/images.ts';
 import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
 import { trimRunningPod, type RunningContainer, type RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import {
   byDigest,
   factsOf,
@@ -45,7 +45,10 @@ export interface MisplacedPod {
 }
 
 /** @returns `undefined`: not misplaced, or not certain */
-export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise<MisplacedPod | undefined> {
+export async function misplacedPodOf(
+  leading: LeaderContext,
+  pod: RunningPod,
+): Promise<MisplacedPod | undefined> {
   const architecture = leading.caches.nodes.get('', pod.node)?.architecture;
   if (architecture === undefined || !isArchitecture(architecture)) return undefined;
   const facts = await factsOf(leading, pod, usesOf(pod));
@@ -61,7 +64,7 @@ export async function misplacedPodOf(leading: Leading, pod: RunningPod): Promise
 
 /** Reads the pod again; `undefined`: gone, or not misplaced for the same reason now. @throws KubeError */
 export async function readMisplaced(
-  { client, signal, nodeClasses }: Leading,
+  { client, signal, nodeClasses }: LeaderContext,
   { pod, architecture, images, facts }: MisplacedPod,
 ): Promise<Pod | undefined> {
   const now = await ignoring('not-found', client.get<Pod>(paths.pods(pod.namespace, pod.name), { signal }));
@@ -83,7 +86,7 @@ export async function readMisplaced(
  * them the tag does, and an older answer about it does not count.
  */
 export async function isConfirmed(
-  leading: Leading,
+  leading: LeaderContext,
   { pod, architecture, images }: MisplacedPod,
 ): Promise<boolean> {
   const uses = images.flatMap(({ image }) => {

@@ -15,7 +15,7 @@ import { KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { isOfPlacedTemplate } from '../../pods/workload.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { MisplacedEvents } from './events.ts';
@@ -53,7 +53,7 @@ export const misplacedPods: Feature = {
 };
 
 export class MisplacedReconciler {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #suspects: Suspects;
   readonly #counts: MisplacedCounts;
   readonly #events: MisplacedEvents;
@@ -64,7 +64,7 @@ export class MisplacedReconciler {
   /** Evictions that failed in a row. */
   #failed = 0;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
     this.#suspects = new Suspects(leading);
     this.#counts = misplacedCounts(leading.metrics);

@@ -3,7 +3,7 @@
  * doubles: facts may come late, but a crash loop must not cost a registry request every few seconds.
  */
 import { hasEnded, type RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 
 /** How long a pod may take to become ready, for the first time or again. */
 const graceMs = 30_000;
@@ -15,10 +15,10 @@ interface Watched {
 }
 
 export class Suspects {
-  readonly #leading: Pick<Leading, 'clock' | 'serverNow'>;
+  readonly #leading: Pick<LeaderContext, 'clock' | 'serverNow'>;
   #watched = new Map<string, Watched>();
 
-  constructor(leading: Pick<Leading, 'clock' | 'serverNow'>) {
+  constructor(leading: Pick<LeaderContext, 'clock' | 'serverNow'>) {
     this.#leading = leading;
   }
 

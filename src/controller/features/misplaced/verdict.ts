@@ -1,5 +1,5 @@
 /** The decision about one misplaced pod. */
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { hasChosenNode } from '../../pods/chosen-nodes.ts';
 import { contextOf } from '../../pods/decided-pod.ts';
 import {
@@ -38,7 +38,7 @@ const later: Verdict = { kind: 'later' };
 
 /** @throws KubeError */
 export async function verdictOf(
-  leading: Leading,
+  leading: LeaderContext,
   misplaced: MisplacedPod,
   evictions: Evictions,
 ): Promise<Verdict> {

@@ -11,7 +11,7 @@ import { paths } from '../../../kube/api/paths.ts';
 import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { agentLabelPatch, isLabeled, nodeMatters, planAgentNodes } from './agent-nodes-plan.ts';
 
 const labeledNodes = gauge('archwright_agent_nodes', 'Nodes labeled for agentNodes; 0 if it is all.');
@@ -41,13 +41,13 @@ export const agentNodes: Feature = {
 };
 
 export class AgentNodes {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #labeled: Gauge;
   readonly #uncovered: Gauge;
   /** By name: since when a label is surplus, by the monotonic clock. */
   #surplusSince: ReadonlyMap<string, number> = new Map();
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
     this.#labeled = leading.metrics.gauge(labeledNodes);
     this.#uncovered = leading.metrics.gauge(uncoveredPools);

@@ -10,7 +10,7 @@ import { keys } from '../../../names/keys.ts';
 import type { NodeReport } from '../../../nodes/node-report.ts';
 import type { CachedNode } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;
@@ -35,7 +35,7 @@ export async function labelLevels({
   configuration,
   signal,
   log,
-}: Leading): Promise<void> {
+}: LeaderContext): Promise<void> {
   const isOn = configuration().amd64LevelLabels;
   const reports = fleet?.nodeReports();
   const changes = [...caches.nodes.values()].flatMap((node) => {

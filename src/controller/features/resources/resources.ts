@@ -12,7 +12,7 @@ import {
   podConfigsPath,
 } from '../../../policy/resources/placement.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { statusFor, type Finding, type ResourceStatus } from '../../write/conditions.ts';
 import { validateClusterConfig, validatePodConfigs } from './validation.ts';
@@ -65,9 +65,9 @@ const namespaceKey = (namespace: string): string => `${podConfigKind}/${namespac
 const namespaceOf = (key: string): string => key.slice(key.indexOf('/') + 1);
 
 class ResourceReconciler {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
   }
 

@@ -15,7 +15,7 @@ import type { RolloutPolicy } from '../../../policy/effective/policy.ts';
 import { keys } from '../../../names/keys.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { contextOf, podOf } from '../../pods/decided-pod.ts';
 import { factsOf } from '../../pods/pulled-images.ts';
 
@@ -34,7 +34,7 @@ const factsBudgetMs = 1000;
 
 /** @param since when this attempt began; `undefined`: it begins now. @throws KubeError */
 export async function movableOf(
-  leading: Leading,
+  leading: LeaderContext,
   pod: RunningPod,
   { name, architecture }: Pick<RolloutPolicy, 'name' | 'architecture'>,
   since: number | undefined,

@@ -2,20 +2,20 @@
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { printable } from '../../../names/printable.ts';
 import type { Rollout } from '../../../policy/resources/rollout.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { Eviction } from '../../write/evictor.ts';
 import type { RolloutMeters } from './metrics.ts';
 import { fullBecause, move, podsToRebalance, podsToReturn } from './moves.ts';
 import type { RolledPod } from './pods.ts';
 import type { Progress } from './progress.ts';
-import type { Seen } from './seen.ts';
+import type { Observation } from './observation.ts';
 
 /** A workload is not rebalanced endlessly if its pods return to where they were. */
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
 const maxRemembered = 5000;
 
 export class PodMover {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #meters: Pick<RolloutMeters, 'moved'>;
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
@@ -24,13 +24,13 @@ export class PodMover {
   /** When an eviction was refused last, by uid of the pod and by workload. */
   readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
 
-  constructor(leading: Leading, meters: Pick<RolloutMeters, 'moved'>) {
+  constructor(leading: LeaderContext, meters: Pick<RolloutMeters, 'moved'>) {
     this.#leading = leading;
     this.#meters = meters;
   }
 
   /** Why pods of a workload are not evicted now. */
-  delayOf({ rebalance }: Pick<Rollout, 'rebalance'>, each: Seen): string {
+  delayOf({ rebalance }: Pick<Rollout, 'rebalance'>, each: Observation): string {
     if (!rebalance) return 'pods are chosen when they are created';
     return (
       fullBecause(each.workload, this.#leading.configuration().misplacedPodsShare) ??
@@ -40,7 +40,7 @@ export class PodMover {
   }
 
   /** Which pods are still to be moved back. */
-  remaining(each: Seen): string | undefined {
+  remaining(each: Observation): string | undefined {
     const count = each.workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved).length;
     return count === 0
       ? undefined
@@ -51,7 +51,7 @@ export class PodMover {
   async move(
     rollout: Rollout,
     { phase, newPods }: Progress,
-    seen: readonly Seen[],
+    seen: readonly Observation[],
   ): Promise<number | undefined> {
     const percent = this.#leading.configuration().misplacedPodsShare;
     if (phase === 'RolledBack' || phase === 'Aborted') {
@@ -71,7 +71,11 @@ export class PodMover {
   }
 
   /** @returns milliseconds until the next pod may be evicted; 0: there is none to evict now */
-  async #rebalance({ workload, wanted, possible }: Seen, key: string, percent: number): Promise<number> {
+  async #rebalance(
+    { workload, wanted, possible }: Observation,
+    key: string,
+    percent: number,
+  ): Promise<number> {
     const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
     for (const pod of podsToRebalance({ ...workload, pods }, possible, wanted, percent)) {
       if (this.#movesOf(key).count >= pods.length * movesOfPod.most) {
@@ -128,6 +132,6 @@ export class PodMover {
   }
 }
 
-function keyOf({ workload: { name, namespace } }: Seen): string {
+function keyOf({ workload: { name, namespace } }: Observation): string {
   return `${namespace}/${name}`;
 }

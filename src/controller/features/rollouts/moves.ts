@@ -2,8 +2,8 @@
 import { ignoring } from '../../../kube/api/errors.ts';
 import type { PodWithStatus } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import { isReady } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import { isReady } from '../../../kube/api/fields.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { maxUnavailable, type Eviction } from '../../write/evictor.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 
@@ -45,7 +45,7 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
 }
 
 /** Evicts a pod, if it is the same pod and as ready as in the cache. */
-export async function move(leading: Leading, pod: RolledPod): Promise<Eviction> {
+export async function move(leading: LeaderContext, pod: RolledPod): Promise<Eviction> {
   const { namespace, name, uid } = pod;
   const { client, signal, evictor, log, step } = leading;
   const eviction = await evictor.evict(namespace, async () => {

@@ -11,7 +11,7 @@ import { isCode } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
 import { wantedPods, type Step } from '../../../policy/resources/rollout.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 
 /** Below the place of every pod that has one: at 100% no pod of other architectures has a place. */
@@ -72,7 +72,7 @@ function costsOf({ running }: RolledPod) {
 /** A changed or refused pod keeps its cost. @throws KubeError if there is no answer */
 export async function orderPods(
   ordered: readonly Ordered[],
-  { client, signal }: Pick<Leading, 'client' | 'signal'>,
+  { client, signal }: Pick<LeaderContext, 'client' | 'signal'>,
 ): Promise<void> {
   await concurrently(ordered, workers, async ({ pod: { namespace, name, uid }, cost }) => {
     const annotations = { [keys.deletionCost]: `${cost}`, [keys.rolloutOrder]: `${cost}` };

@@ -1,7 +1,7 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { Clock } from '../../../async/clock.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { KubeObject, OwnerReference } from '../../../kube/api/objects.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import type { RolledOut } from '../../../placement/decision.ts';
@@ -12,7 +12,8 @@ import {
   rolledWorkloadOf,
   type Rollout,
 } from '../../../policy/resources/rollout.ts';
-import { hasEnded, timeOf, type RunningPod } from '../../state/cached.ts';
+import { timeOf } from '../../../kube/api/fields.ts';
+import { hasEnded, type RunningPod } from '../../state/cached.ts';
 import type { Caches } from '../../state/caches.ts';
 import { controllerOf } from '../../pods/workload.ts';
 
@@ -132,7 +133,7 @@ export class PodCounts {
   readonly #counts = new BoundedMap<string, PodCount>(maxNamespaces);
 
   constructor(
-    { caches, clock }: Pick<Leading, 'caches' | 'clock'>,
+    { caches, clock }: Pick<LeaderContext, 'caches' | 'clock'>,
     /** Tests, whose clock stands still, count each time. */
     everyMs = countedMs,
   ) {

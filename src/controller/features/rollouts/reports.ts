@@ -3,7 +3,7 @@ import type { KubeObject } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { resourceApiVersion } from '../../../policy/resources/placement.ts';
 import { rolloutKind } from '../../../policy/resources/rollout.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { Verdict } from './health.ts';
 import type { RolloutMeters } from './metrics.ts';
 import type { Phase, Progress } from './progress.ts';
@@ -41,12 +41,12 @@ interface Look {
 }
 
 export class RolloutReports {
-  readonly #leading: Pick<Leading, 'events' | 'log'>;
+  readonly #leading: Pick<LeaderContext, 'events' | 'log'>;
   readonly #meters: RolloutMeters;
   /** Since when the step is held, and whether an event said so, by key of the rollout. */
   readonly #held = new Map<string, Held & { readonly step: string }>();
 
-  constructor(leading: Pick<Leading, 'events' | 'log'>, meters: RolloutMeters) {
+  constructor(leading: Pick<LeaderContext, 'events' | 'log'>, meters: RolloutMeters) {
     this.#leading = leading;
     this.#meters = meters;
   }

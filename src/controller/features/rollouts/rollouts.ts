@@ -1,6 +1,6 @@
 /**
  * Follows `ArchitectureRollout`s, one key each. Changes of the rollout and of its namespace's pods cause at
- * most one reconcile a second: count pods (`pods.ts`), find what holds them (`seen.ts`, `blocked.ts`), compare
+ * most one reconcile a second: count pods (`pods.ts`), find what holds them (`observation.ts`, `blocked.ts`), compare
  * (`health.ts`), step (`progress.ts`), find names without pods (`missing.ts`), write the status (`status.ts`), move pods (`mover.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
@@ -9,7 +9,7 @@ import type { KubeObject } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { missingIn } from './missing.ts';
@@ -19,7 +19,7 @@ import { PodMover } from './mover.ts';
 import { maxRollouts, PodCounts, type PodCount, type RolledPod } from './pods.ts';
 import { progressOf, type Progress } from './progress.ts';
 import { RolloutReports } from './reports.ts';
-import { heldBy, lookAt, statusOf, type Seen } from './seen.ts';
+import { heldBy, lookAt, statusOf, type Observation } from './observation.ts';
 import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
 import { KnownVolumes } from './volumes.ts';
 
@@ -57,7 +57,7 @@ export const rollouts: Feature = {
 };
 
 export class RolloutReconciler {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #meters: RolloutMeters;
   /** Keys of those in force: the role `edit` may create any number of others, which pods do not concern. */
   readonly #followed = new Set<string>();
@@ -68,7 +68,7 @@ export class RolloutReconciler {
   readonly #volumes: KnownVolumes;
   readonly #counts: PodCounts;
 
-  constructor(leading: Leading, counts: PodCounts) {
+  constructor(leading: LeaderContext, counts: PodCounts) {
     this.#leading = leading;
     this.#counts = counts;
     this.#volumes = new KnownVolumes(leading);
@@ -124,7 +124,7 @@ export class RolloutReconciler {
       blocked: blockedBy(seen, missing.message),
       held: firstOf(seen, (each) => holds.get(each)),
     });
-    const held = (each: Seen): string | undefined =>
+    const held = (each: Observation): string | undefined =>
       progress.newPods === 'Other' ? this.#mover.remaining(each) : holds.get(each);
     const statuses = [...seen.map((each) => statusOf(each, held(each))), ...missing.workloads];
     const written = rolloutStatus(rollout, progress, statuses, object, now);
@@ -141,7 +141,7 @@ export class RolloutReconciler {
     key: string,
     rollout: Rollout,
     { startedAt: since }: Progress,
-    seen: readonly Seen[],
+    seen: readonly Observation[],
     now: number,
   ): Verdict | undefined {
     const known = this.#restarts.get(key);
@@ -176,7 +176,7 @@ export class RolloutReconciler {
   }
 
   /** Prepares scale-downs. */
-  async #order({ steps }: Rollout, { newPods, step }: Progress, seen: readonly Seen[]): Promise<void> {
+  async #order({ steps }: Rollout, { newPods, step }: Progress, seen: readonly Observation[]): Promise<void> {
     const wanted = steps[step];
     if (newPods === undefined || newPods === 'Other' || wanted === undefined) return;
     for (const { workload, blocked } of seen)
@@ -185,14 +185,17 @@ export class RolloutReconciler {
 }
 
 /** Why no workload can be moved; `undefined`: some can. @param missing why there is none */
-function blockedBy(seen: readonly Seen[], missing: string): string | undefined {
+function blockedBy(seen: readonly Observation[], missing: string): string | undefined {
   if (seen.length === 0) return missing;
   if (seen.some(({ blocked }) => blocked === undefined)) return undefined;
   return `none of its workloads can be moved: ${firstOf(seen, ({ blocked }) => blocked)}`;
 }
 
 /** The first workload with a reason, and how many others have one. */
-function firstOf(seen: readonly Seen[], reasonOf: (each: Seen) => string | undefined): string | undefined {
+function firstOf(
+  seen: readonly Observation[],
+  reasonOf: (each: Observation) => string | undefined,
+): string | undefined {
   const [first, ...others] = seen.flatMap((each) => {
     const reason = reasonOf(each);
     return reason === undefined ? [] : [`${each.workload.name}: ${reason}`];

@@ -6,7 +6,7 @@ import { isRecord } from '../../../names/values.ts';
 import { printable } from '../../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
-import { timeOf } from '../../state/cached.ts';
+import { timeOf } from '../../../kube/api/fields.ts';
 import { conditionsFor, type Condition, type Finding } from '../../write/conditions.ts';
 import { phases, retryAt, type Phase, type Progress } from './progress.ts';
 

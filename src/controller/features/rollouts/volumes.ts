@@ -6,7 +6,7 @@ import type { KubeObject, NodeSelectorTerm, Pod } from '../../../kube/api/object
 import { paths } from '../../../kube/api/paths.ts';
 import type { Caches } from '../../state/caches.ts';
 import { claimsOf, type RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { hasChosenNode, selectorsOf, takesPods } from '../../pods/chosen-nodes.ts';
 
 interface Claim extends KubeObject {
@@ -21,7 +21,7 @@ interface Volume extends KubeObject {
   };
 }
 
-type Reader = Pick<Leading, 'client' | 'signal'> & { readonly caches: Pick<Caches, 'nodes'> };
+type Reader = Pick<LeaderContext, 'client' | 'signal'> & { readonly caches: Pick<Caches, 'nodes'> };
 
 /** Rollouts look every few seconds, and each claim costs three requests. */
 const rememberedMs = 10 * 60_000;

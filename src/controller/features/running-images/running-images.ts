@@ -9,7 +9,7 @@ import { createReferenceCache, validReference } from '../../../images/references
 import { countedArchitectures } from '../../../names/architecture.ts';
 import type { Gauge, Metrics } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import {
   runningImages,
   runningImagesMetrics,
@@ -40,14 +40,14 @@ export const runningImagesFeature: Feature = {
 };
 
 class RunningImages {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #parse = createReferenceCache();
   readonly #images: ReadonlyMap<string, Gauge>;
   readonly #unknown: Gauge;
   readonly #pods: ReadonlyMap<string, Gauge>;
   #round = 0;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     const { metrics } = leading;
     this.#leading = leading;
     this.#images = imageGauges(metrics);

@@ -9,7 +9,7 @@
  */
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { hasChosenNode, selectorsOf, tolerates, takesPods, letsIn } from '../../pods/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../../pods/workload.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
@@ -22,7 +22,7 @@ export interface BlockingDaemonSet {
 /** The DaemonSets that block the taint of an architecture. @throws KubeError */
 export async function blockingDaemonSets(
   plan: ArchitecturePlan,
-  leading: Leading,
+  leading: LeaderContext,
 ): Promise<readonly BlockingDaemonSet[]> {
   const waiting = new Set(plan.waiting.map(({ name }) => name));
   const candidates = new Map<string, BlockingDaemonSet>();
@@ -49,7 +49,7 @@ export async function strandedPods(
   plan: ArchitecturePlan,
   others: readonly CachedNode[],
   isSkipped: (pod: RunningPod) => boolean,
-  leading: Leading,
+  leading: LeaderContext,
 ): Promise<readonly RunningPod[]> {
   const open = others.filter(takesPods);
   const seen = new Set<string>();

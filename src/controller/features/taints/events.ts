@@ -3,8 +3,8 @@ import type { ObjectReference } from '../../../kube/events/event.ts';
 import type { Taint } from '../../../kube/api/objects.ts';
 import { printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
-import { Repeats } from '../../report/repeats.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
+import { RepeatedReports } from '../../report/repeated-reports.ts';
 import { daemonSetApiVersion, podReference, referenceOf } from '../../pods/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';
 
@@ -26,12 +26,12 @@ export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
 const maxReported = 50;
 
 export class TaintEvents {
-  readonly #leading: Leading;
-  readonly #repeats: Repeats;
+  readonly #leading: LeaderContext;
+  readonly #repeats: RepeatedReports;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
-    this.#repeats = new Repeats(leading.clock);
+    this.#repeats = new RepeatedReports(leading.clock);
   }
 
   record(blockers: readonly Blocker[]): void {

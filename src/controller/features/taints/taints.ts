@@ -17,7 +17,7 @@ import type { Node, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { createSkippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
@@ -64,7 +64,7 @@ export const taints: Feature = {
 
 /** Each method throws KubeError if the rest has to be tried again. */
 export class TaintReconciler {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #gauges: TaintGauges;
   readonly #events: TaintEvents;
   readonly #refusals: Refusals;
@@ -73,7 +73,7 @@ export class TaintReconciler {
   #podsWaiting = new Map<string, number>();
   #keys: { readonly of: string; readonly keys: readonly string[] } | undefined;
 
-  constructor(leading: Leading) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
     this.#gauges = taintGauges(leading.metrics);
     this.#events = new TaintEvents(leading);

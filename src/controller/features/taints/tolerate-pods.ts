@@ -14,11 +14,11 @@ import { KubeError } from '../../../kube/api/errors.ts';
 import type { Pod, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { addition } from './own-taint.ts';
 
-export interface TolerateOptions extends Pick<Leading, 'client' | 'signal'> {
+export interface TolerateOptions extends Pick<LeaderContext, 'client' | 'signal'> {
   /** After this many refusals no pod is begun: more have the same cause (missing right, cluster policy). */
   readonly maxRefused: number;
   readonly done: (pod: RunningPod) => Promise<void> | void;

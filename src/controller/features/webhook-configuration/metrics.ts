@@ -1,5 +1,5 @@
 import { gauge, type MetricSpec } from '../../../telemetry/metrics.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 
 /** Each state, and its line in the log. */
 const sentences = {
@@ -22,7 +22,7 @@ const webhookConfigurationState = gauge(
 export const webhookConfigurationMetrics: readonly MetricSpec[] = [webhookConfigurationState];
 
 /** @returns shows a state; the log has one line for each change */
-export function showState({ metrics, log }: Pick<Leading, 'metrics' | 'log'>, name: string) {
+export function showState({ metrics, log }: Pick<LeaderContext, 'metrics' | 'log'>, name: string) {
   const gauges = states.map((state) => [state, metrics.gauge(webhookConfigurationState, { state })] as const);
   let lastLine = '';
   return (state: ConfigurationState, details: object = {}): void => {

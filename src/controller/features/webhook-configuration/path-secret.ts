@@ -10,7 +10,7 @@ import { pathSecretKeys } from '../../../names/keys.ts';
 import { secret } from '../../../telemetry/secret.ts';
 import type { SecretTexts } from '../../../certificates/authorities.ts';
 import { Secrets } from '../../write/secrets.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { pathOf } from './endpoints.ts';
 import type { ClientConfig, Webhook } from '../../state/webhooks-file.ts';
 
@@ -21,13 +21,13 @@ const tokenBytes = 32;
 const tokenShape = /^[0-9a-f]{64}$/;
 
 export class PathSecret {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #secrets: Secrets;
   readonly #name: string;
   readonly #rotationMs: number;
 
   /** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
-  constructor(leading: Leading, name: string, rotationMs: number) {
+  constructor(leading: LeaderContext, name: string, rotationMs: number) {
     this.#leading = leading;
     this.#secrets = new Secrets(leading);
     this.#name = name;

@@ -3,7 +3,7 @@ import type { LiveContent } from '../../../files/live.ts';
 import { ignoring, isCode } from '../../../kube/api/errors.ts';
 import type { Secret } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { readCaBundle, type WebhookConfiguration } from '../../state/ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
 import type { Endpoints } from './endpoints.ts';
@@ -32,12 +32,12 @@ interface WebhookConfigurationParts {
 }
 
 export class WebhookConfigurationReconciler {
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #parts: WebhookConfigurationParts;
   readonly #writer: Writer;
   readonly #show: ReturnType<typeof showState>;
 
-  constructor(leading: Leading, parts: WebhookConfigurationParts) {
+  constructor(leading: LeaderContext, parts: WebhookConfigurationParts) {
     this.#leading = leading;
     this.#parts = parts;
     this.#writer = new Writer(leading, parts.name);

@@ -5,13 +5,13 @@
 import { isDeepStrictEqual } from 'node:util';
 import { guardedPatch } from '../../../kube/api/change.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { applied, fieldManager } from '../../write/own-objects.ts';
 import type { WebhookConfiguration } from '../../state/ca-bundle.ts';
 import type { Webhook } from '../../state/webhooks-file.ts';
 
 export class Writer {
-  readonly #leading: Pick<Leading, 'client' | 'signal' | 'log' | 'step'>;
+  readonly #leading: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>;
   readonly #name: string;
   /**
    * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration
@@ -19,7 +19,7 @@ export class Writer {
    */
   #settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
 
-  constructor(leading: Pick<Leading, 'client' | 'signal' | 'log' | 'step'>, name: string) {
+  constructor(leading: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>, name: string) {
     this.#leading = leading;
     this.#name = name;
   }

@@ -9,7 +9,7 @@ import {
 } from '../../../../src/controller/features/certificates/leaves.ts';
 import { CertificateReconciler } from '../../../../src/controller/features/certificates/reconcile.ts';
 import type { Times } from '../../../../src/certificates/clock-agreement.ts';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { wait } from '../../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
@@ -67,7 +67,7 @@ export async function createWorld(t: Test) {
 
   function leading(
     options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
-  ): Leading {
+  ): LeaderContext {
     const configuration = { ...defaultConfiguration(), namespace, webhooksFile, ...options.configuration };
     const shortened = options.shortened ?? ((ms) => (ms < 2000 ? 10 : 600_000));
     return {
@@ -87,7 +87,7 @@ export async function createWorld(t: Test) {
       metrics: createMetrics(),
       step: options.step ?? (() => undefined),
       // Not used by certificates.
-    } as Partial<Leading> as Leading;
+    } as Partial<LeaderContext> as LeaderContext;
   }
 
   return {

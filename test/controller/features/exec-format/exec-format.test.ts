@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { watchBrokenImages } from '../../../../src/cluster/broken-images.ts';
 import { execFormat } from '../../../../src/controller/features/exec-format/exec-format.ts';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { createKubeClient } from '../../../../src/kube/api/client.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../../src/policy/resources/overlay.ts';
@@ -207,7 +207,7 @@ t.test('a termination message needs no log', async (t) => {
 });
 
 /** With the custom resource over the configuration, as in a real leader. */
-function withResources({ leading }: TestLeading): Leading {
+function withResources({ leading }: TestLeading): LeaderContext {
   const { clusterConfigs } = leading.caches;
   return { ...leading, configuration: overlaid(leading.configuration, collectResources({ clusterConfigs })) };
 }

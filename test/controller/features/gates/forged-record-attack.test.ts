@@ -1,7 +1,7 @@
 /** Attack: a forged record on a gated pod, while the signing key of records is unknown. */
 import t from 'tap';
 import { sealerFor, watchRecordKey } from '../../../../src/cluster/record-seal.ts';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import { keys } from '../../../../src/names/keys.ts';
@@ -27,7 +27,7 @@ for (const [when, data] of [
     const time = createFakeClock();
     const store = await newStore(t, time);
     if (data) store.put(paths.secrets(namespace, name), { metadata: { namespace, name }, data });
-    const sealed = (leading: Leading): Leading => {
+    const sealed = (leading: LeaderContext): LeaderContext => {
       const { client, log } = leading;
       const watch = watchRecordKey({ client, namespace, name, clock: systemClock, log });
       t.teardown(() => watch.close());

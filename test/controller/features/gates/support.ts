@@ -6,7 +6,7 @@ import type { Test } from 'tap';
 import { gates } from '../../../../src/controller/features/gates/gates.ts';
 import { createFactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import { bindFactsCounters } from '../../../../src/controller/lead/metrics.ts';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { FactsCache } from '../../../../src/images/cache/cache.ts';
 import type { ImageFacts, ImageRequest } from '../../../../src/images/facts/facts.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
@@ -26,10 +26,10 @@ export interface GatesSetupOptions {
   readonly configuration?: Partial<Configuration>;
   /** Cached at the start, as far as they are no failures. */
   readonly known?: Known;
-  readonly step?: Leading['step'];
+  readonly step?: LeaderContext['step'];
   readonly store?: KubeStore;
   readonly time?: FakeClock;
-  readonly change?: (leading: Leading) => Leading;
+  readonly change?: (leading: LeaderContext) => LeaderContext;
 }
 
 export function path(name: string, namespace = 'shop'): string {
@@ -100,7 +100,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     const facts = factsOf(image);
     if (facts && !facts.error) cache.learn(facts);
   }
-  const change = options.change ?? ((leading: Leading) => leading);
+  const change = options.change ?? ((leading: LeaderContext) => leading);
   const own = { ...test.leading, cache, clock: time };
   const counters = bindFactsCounters(own.metrics);
   const leading = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache, counters }) });

@@ -1,6 +1,6 @@
 /** A new leader whose cache has pods before everything that their policy depends on. */
 import t from 'tap';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { policyFor } from '../../../../src/policy/effective/effective.ts';
 import { archIn, gated, startGates, termsOf, theirs } from './support.ts';
 
@@ -17,7 +17,7 @@ function late(cache: Lists) {
       listed = true;
       first.resolve();
     },
-    change: (leading: Leading): Leading => {
+    change: (leading: LeaderContext): LeaderContext => {
       const full = leading.caches[cache];
       const empty = {
         onEach: full.onEach.bind(full),

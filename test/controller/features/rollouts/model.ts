@@ -13,7 +13,7 @@ import {
 import type { Caches } from '../../../../src/controller/state/caches.ts';
 import { trimWaitingPod, type WaitingPod } from '../../../../src/controller/state/waiting-pods.ts';
 import { Evictor } from '../../../../src/controller/write/evictor.ts';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
@@ -34,7 +34,7 @@ const second = 1000;
 
 export class ModelCluster {
   readonly #random: Random;
-  readonly #leading: Leading;
+  readonly #leading: LeaderContext;
   readonly #shares: RolloutShares;
   readonly #caches = {
     waitingPods: new ModelCache<WaitingPod>('shop'),
@@ -60,7 +60,7 @@ export class ModelCluster {
   readonly events: { readonly reason: string; readonly step: string }[] = [];
 
   /** @param base whatever the model does not replace */
-  constructor(random: Random, base: Leading, spec: object) {
+  constructor(random: Random, base: LeaderContext, spec: object) {
     this.#random = random;
     const caches = this.#caches;
     const clock = { ...noTimers, now: () => this.#now, monotonic: () => this.#now - 1e12 };

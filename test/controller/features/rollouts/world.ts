@@ -5,7 +5,7 @@ import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts'
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
 import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
 import { permitsVolumes } from '../../../../src/controller/features/rollouts/volumes.ts';
-import type { Leading } from '../../../../src/controller/lead/leading.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
 import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
@@ -69,7 +69,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
   });
   const { store } = test;
   const { caches, client, signal } = test.leading;
-  const leading: Leading = {
+  const leading: LeaderContext = {
     ...test.leading,
     policies: createPolicies({
       configuration: test.leading.configuration,

@@ -4,7 +4,7 @@ import type { Clock } from '../../async/clock.ts';
 /** The API server forgets events after an hour. */
 export const repeatMs = 30 * 60_000;
 
-export class Repeats {
+export class RepeatedReports {
   readonly #clock: Clock;
   #reportedAt = new Map<string, number>();
 

@@ -3,7 +3,7 @@ import { concurrently } from '../../../async/concurrently.ts';
 import { printable } from '../../../names/printable.ts';
 import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { Leading } from '../../lead/leading.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { movableOf, type Movable } from './blocked.ts';
 import { workloadsOf, type PodCount, type RolledPod, type RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';
@@ -15,7 +15,7 @@ const slack = 0.05;
 /** Each volume costs up to three requests to the API server. */
 const workers = 16;
 
-export interface Seen extends Movable {
+export interface Observation extends Movable {
   readonly workload: RolledWorkload;
   readonly wanted: number;
   /** Pods on the architecture, or with successors that can be there: at most as many as the step wants. */
@@ -25,7 +25,7 @@ export interface Seen extends Movable {
 export interface LookOptions {
   readonly count: PodCount;
   readonly volumes: KnownVolumes;
-  readonly leading: Leading;
+  readonly leading: LeaderContext;
 }
 
 /** @throws KubeError */
@@ -33,7 +33,7 @@ export async function lookAt(
   rollout: Rollout,
   before: Progress | undefined,
   { count, volumes, leading }: LookOptions,
-): Promise<readonly Seen[]> {
+): Promise<readonly Observation[]> {
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
   const workloads = workloadsOf(rollout, count);
@@ -45,7 +45,7 @@ export async function lookAt(
       return { workload, movable };
     }),
   );
-  return concurrently(all, workers, async ({ workload, movable }): Promise<Seen> => {
+  return concurrently(all, workers, async ({ workload, movable }): Promise<Observation> => {
     const { pods } = workload;
     const ofStep = wantedPods(step, pods.length);
     const isOpen = movable.blocked === undefined;
@@ -83,7 +83,10 @@ async function possibleOf(
  * @param delay why pods that are not there are not moved now
  * @returns `undefined`: enough pods are on the architecture, and as many of them are ready as of the others
  */
-export function heldBy({ workload: { pods }, wanted, blocked }: Seen, delay: string): string | undefined {
+export function heldBy(
+  { workload: { pods }, wanted, blocked }: Observation,
+  delay: string,
+): string | undefined {
   if (blocked !== undefined) return undefined;
   const targets = pods.filter(({ isTarget }) => isTarget);
   const others = pods.filter(({ isTarget }) => !isTarget);
@@ -101,7 +104,10 @@ export function heldBy({ workload: { pods }, wanted, blocked }: Seen, delay: str
 }
 
 /** @param held what holds its pods; `undefined`: nothing */
-export function statusOf({ workload: { name, pods }, wanted, ...seen }: Seen, held?: string): WorkloadStatus {
+export function statusOf(
+  { workload: { name, pods }, wanted, ...seen }: Observation,
+  held?: string,
+): WorkloadStatus {
   const targets = pods.filter(({ isTarget }) => isTarget);
   const ready = targets.filter((pod) => pod.ready).length;
   const blocked = seen.blocked ?? held;

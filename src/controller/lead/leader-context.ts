@@ -19,7 +19,7 @@ import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../state/caches.ts';
 import type { Evictor } from '../write/evictor.ts';
 
-export interface Leading {
+export interface LeaderContext {
   /** archwright's own. */
   readonly namespace: string;
   /** The agents' service account. */
