@@ -1,6 +1,7 @@
 /** Whether each image of a pod can run on the required architectures, in words for people and programs. */
 import { maxRetryAfterMs } from '../../src/http/headers.ts';
 import type { FactsError, FactsErrorCode, ImageFacts } from '../../src/images/facts/facts.ts';
+import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { validReference } from '../../src/images/references/reference.ts';
 import { timeText } from '../../src/kube/events/event.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
@@ -93,7 +94,7 @@ function judgeImage(found: ImageVerdict | undefined, architecture: string, now: 
   const { error, stale, requiredLevel } = facts;
   if (error && (found.unknown !== undefined || error.code === 'invalid-reference')) {
     const again = error.code === 'rate-limited' ? `; ${whenAgain(error, now)}` : '';
-    return { verdict: words[error.code], why: `${error.message}${again}` };
+    return { verdict: words[error.code], why: `${errorText(error)}${again}` };
   }
   const notes = stale ? ['from the cache, because the registry does not answer'] : [];
   if (found.architectures !== undefined && !found.architectures.includes(architecture)) {

@@ -6,7 +6,12 @@ import { listed, printable } from '../../src/names/printable.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { keptTerms, namedArchitectures } from '../../src/placement/pod/terms.ts';
 import { outcomeText } from '../../src/placement/record/summary.ts';
-import { describeDetails, isUnknown, warningsAbout } from '../../src/placement/rules/images/unknown.ts';
+import {
+  describeDetails,
+  errorText,
+  isUnknown,
+  warningsAbout,
+} from '../../src/placement/rules/images/unknown.ts';
 import { describeRule } from '../../src/placement/rules/rules.ts';
 import { cell, counted, nothing, table } from '../program/table.ts';
 import type { BrokenImage } from '../../src/images/sources/broken-images.ts';
@@ -142,9 +147,7 @@ function imageRow({ image, usedBy, architectures, unknown, facts }: ImageVerdict
 
 function errorOf({ image, facts }: ImageVerdict): readonly string[] {
   if (!facts?.error) return [];
-  const { code, message: why, hint } = facts.error;
-  const text = hint === undefined || why.includes(hint) ? why : `${hint}; ${why}`;
-  return [`${cell(image)}: ${code}: ${message(text)}`];
+  return [`${cell(image)}: ${facts.error.code}: ${message(errorText(facts.error))}`];
 }
 
 /** Errors of images are printed once, before the rules. */

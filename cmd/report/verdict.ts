@@ -3,6 +3,7 @@
  * `schedulableArchitectures` do not count: a report is made before such nodes are bought.
  */
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
+import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
 import type { ImageUse } from '../../src/placement/pod/images.ts';
@@ -68,7 +69,7 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
     return { image, verdict: 'unknown', why: `${name} is never pulled, so its architectures are unknown` };
   if (unknown !== undefined || facts?.error?.code === 'invalid-reference') {
     const error = facts?.error;
-    const what = error ? `${error.code}: ${printable(error.message, 512)}` : 'no answer in time';
+    const what = error ? `${error.code}: ${printable(errorText(error), 512)}` : 'no answer in time';
     return { image, verdict: 'unknown', why: `${name}: ${what}` };
   }
   if (architectures === undefined) return { image, verdict: 'yes', why: '' };

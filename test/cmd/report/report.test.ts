@@ -128,8 +128,15 @@ t.test('pull secrets of pods and their service accounts are used', async (t) => 
   store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
   putPod(store, 'shop/named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
   putPod(store, 'bank/without', [app]);
+  putPod(store, 'bank/misspelled', [app], { spec: { imagePullSecrets: [{ name: 'regcrad' }] } });
   const { document, out } = await report();
-  t.same(rowsOf(document), ['shop Pod/named 1 yes', 'bank Pod/without 1 unknown']);
+  t.same(rowsOf(document), [
+    'shop Pod/named 1 yes',
+    'bank Pod/misspelled 1 unknown',
+    'bank Pod/without 1 unknown',
+  ]);
+  const misspelled = document.workloads.find(({ name }) => name === 'misspelled');
+  t.match(misspelled?.why, /unauthorized: pull secret bank\/regcrad: there is no such Secret; .* 401/);
   t.equal(document.images.length, 1);
   const worse = { verdict: 'unknown', namespaces: 2, why: /unauthorized/ };
   t.match(document.images[0], worse, 'the worse result counts');

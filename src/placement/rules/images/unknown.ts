@@ -1,5 +1,5 @@
 /** Unknown images in words: for people who create pods, and with more detail for the log and `explain`. */
-import type { FactsErrorCode, ImageFacts } from '../../../images/facts/facts.ts';
+import type { FactsError, FactsErrorCode, ImageFacts } from '../../../images/facts/facts.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import type { ImageVerdict } from '../../decision.ts';
 
@@ -83,8 +83,13 @@ export function describeDetails(images: readonly ImageVerdict[]): string {
 }
 
 function describeDetail(image: ImageVerdict): string {
-  const { message = '', hint } = image.facts?.error ?? {};
-  return describeBy(image, hint === undefined || message.includes(hint) ? message : `${hint}; ${message}`);
+  const error = image.facts?.error;
+  return describeBy(image, error === undefined ? '' : errorText(error));
+}
+
+/** What to do, and what went wrong. */
+export function errorText({ message, hint }: FactsError): string {
+  return hint === undefined || message.includes(hint) ? message : `${hint}; ${message}`;
 }
 
 function describeBy({ image, unknown, facts }: ImageVerdict, text: string): string {
