@@ -4,8 +4,17 @@
  * `{` is JSON, any other text YAML.
  */
 import { parseGoDuration } from '../../go.ts';
-import { boolean, DecodeError, entries, fields, items, parseJsonTree, text, type Tree } from './tree.ts';
-import { parseYamlTree } from './tree-yaml.ts';
+import {
+  boolean,
+  DecodeError,
+  entries,
+  fields,
+  items,
+  parseJsonTree,
+  parseYamlTree,
+  text,
+  type Tree,
+} from './tree.ts';
 
 export interface ProviderConfig {
   readonly name: string;

@@ -1,7 +1,11 @@
 import t from 'tap';
-import { DecodeError, parseJsonTree, type Tree } from '../../../../daemon/kubelet/config/tree.ts';
+import {
+  DecodeError,
+  parseJsonTree,
+  parseYamlTree,
+  type Tree,
+} from '../../../../daemon/kubelet/config/tree.ts';
 import * as fc from 'fast-check';
-import { parseYamlTree } from '../../../../daemon/kubelet/config/tree-yaml.ts';
 
 t.test('JSON members keep their order and duplicates', async (t) => {
   t.strictSame(parseJsonTree(' {"b" : [1, {"a":null}, "x\\"y" ] ,\t"b":true,\n"":-1.5e3, "c":{}, "d":[]} '), {
