@@ -1,7 +1,15 @@
 /** Everything that keeps a pod from an architecture. The verdict names only the most important blocker. */
+import { printable } from '../../src/names/printable.ts';
 import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
-import { chosenBy, decidingTemplate, withoutAffinity, type JudgedImage } from './verdict.ts';
+import {
+  chosenBy,
+  decidingTemplate,
+  withoutAffinity,
+  type Judged,
+  type JudgedImage,
+  type Verdict,
+} from './verdict.ts';
 
 /** In order of importance, as the verdict takes them. */
 export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
@@ -16,8 +24,19 @@ export interface Blocker {
   readonly image?: string;
 }
 
-/** @param isBroken whether the image ended with an exec format error on the architecture */
-export function blockersOf(
+const verdictOf: Readonly<Record<Cause, Verdict>> = {
+  image: 'no',
+  broken: 'no',
+  unknown: 'unknown',
+  selector: 'pinned',
+  affinity: 'pinned',
+};
+
+/**
+ * Judges a pod: its most important blocker is the verdict.
+ * @param isBroken whether the image ended with an exec format error on the architecture
+ */
+export function judgePod(
   {
     pod,
     workload,
@@ -29,14 +48,25 @@ export function blockersOf(
   },
   architecture: string,
   isBroken: (image: string) => boolean,
-): readonly Blocker[] {
+): { readonly judged: Judged; readonly blockers: readonly Blocker[] } {
   const byImage = images.flatMap((each) => {
     const cause = causeOfImage(each, isBroken);
     return cause === undefined ? [] : [{ cause, image: each.image }];
   });
   const pin = pinOf(decidingTemplate(pod, workload), architecture);
-  const all: readonly Blocker[] = [...byImage, ...(pin === undefined ? [] : [{ cause: pin }])];
-  return all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
+  const all: readonly Blocker[] = [...byImage, ...(pin === undefined ? [] : [{ cause: pin.cause }])];
+  const blockers = all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
+  const main = mainCause({ blockers });
+  const verdict = main === undefined ? 'yes' : verdictOf[main];
+  const why = images.filter((each) => each.verdict === verdict && each.why !== '').map((each) => each.why);
+  return { judged: { verdict, why: verdict === 'pinned' ? (pin?.why ?? '') : joined(why) }, blockers };
+}
+
+const maxNamed = 3;
+
+function joined(whys: readonly string[]): string {
+  const more = whys.length - maxNamed;
+  return [...whys.slice(0, maxNamed), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
 /** The cause of a pod that cannot run; `undefined` for one that can. */
@@ -52,11 +82,11 @@ function causeOfImage(
   return verdict === 'unknown' ? 'unknown' : undefined;
 }
 
-function pinOf(template: MadePod['pod'], architecture: string): Cause | undefined {
-  if (allows(template, architecture)) return undefined;
-  return allows(withoutAffinity(template), architecture) ? 'affinity' : 'selector';
-}
-
-function allows(template: MadePod['pod'], architecture: string): boolean {
-  return chosenBy(template)?.includes(architecture) ?? true;
+function pinOf(template: MadePod['pod'], architecture: string) {
+  const chosen = chosenBy(template);
+  if (chosen === undefined || chosen.includes(architecture)) return undefined;
+  const withoutIt = chosenBy(withoutAffinity(template));
+  const cause: Cause = (withoutIt?.includes(architecture) ?? true) ? 'affinity' : 'selector';
+  const which = printable(chosen.join(', '), 200) || 'an architecture that does not exist';
+  return { cause, why: `it requires ${which}` };
 }

@@ -11,11 +11,11 @@ import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
 import { createProgress, type Progress } from '../program/progress.ts';
 import type { ReportCall } from './flags.ts';
 import type { Cluster } from '../wiring/cluster.ts';
-import { blockersOf } from './blockers.ts';
+import { judgePod } from './blockers.ts';
 import { readDrift, type DriftOf } from './drift.ts';
 import { listNodes, listPods, type ReportedPod } from './pods.ts';
 import type { JudgedPod } from './rows.ts';
-import { judge, judgeImages, withGain } from './verdict.ts';
+import { judgeImages, withGain } from './verdict.ts';
 import { workloadsOf } from './workloads.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
@@ -132,9 +132,7 @@ async function judgeAll(
     return all.map((pod) => {
       const workload = workloadOf(pod);
       const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
-      const judged = judge(pod, workload, images, architecture);
-      const blockers = blockersOf({ pod, workload, images }, architecture, isBroken);
-      return { pod, workload, images, on, judged, blockers };
+      return { pod, workload, images, on, ...judgePod({ pod, workload, images }, architecture, isBroken) };
     });
   });
   progress.end();

@@ -95,27 +95,6 @@ export function withGain(
   return { ...judged, why: [judged.why, why].filter(Boolean).join('; ') };
 }
 
-export function judge(
-  pod: Pick<ReportedPod, 'made' | 'owner'>,
-  workload: Pick<ReportedWorkload, 'template'>,
-  images: readonly JudgedImage[],
-  architecture: string,
-): Judged {
-  const lacking = images.filter(({ verdict }) => verdict === 'no');
-  if (lacking.length > 0) return { verdict: 'no', why: joined(lacking) };
-  const unknown = images.filter(({ verdict }) => verdict === 'unknown');
-  if (unknown.length > 0) return { verdict: 'unknown', why: joined(unknown) };
-  const chosen = chosenBy(decidingTemplate(pod, workload));
-  if (chosen === undefined || chosen.includes(architecture)) {
-    return { verdict: 'yes', why: joined(images.filter(({ why }) => why !== '')) };
-  }
-  const which = printable(chosen.join(', '), 200);
-  return {
-    verdict: 'pinned',
-    why: which === '' ? 'it requires an architecture that does not exist' : `it requires ${which}`,
-  };
-}
-
 /**
  * What chooses the nodes of a pod: the pod, or for a DaemonSet its template. The affinity of a DaemonSet's
  * pod names its node and nothing else.
@@ -125,14 +104,6 @@ export function decidingTemplate(
   { template }: Pick<ReportedWorkload, 'template'>,
 ): MadePod['pod'] {
   return owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod;
-}
-
-const maxNamed = 3;
-
-function joined(images: readonly JudgedImage[]): string {
-  const named = images.slice(0, maxNamed).map(({ why }) => why);
-  const more = images.length - named.length;
-  return [...named, ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
 /**

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { percent } from '../../../cmd/report/amounts.ts';
-import { blockersOf, type Blocker } from '../../../cmd/report/blockers.ts';
+import { judgePod, type Blocker } from '../../../cmd/report/blockers.ts';
 import { firstChanges } from '../../../cmd/report/page/changes.ts';
 import type { PageData } from '../../../cmd/report/page/data.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
@@ -58,12 +58,12 @@ t.test('a pod has all of its blockers, the most important first', async (t) => {
   for (const [spec, images, expected] of cases) {
     const { pod } = judgedPod({ name: 'a' });
     const made = { ...pod.made, pod: { spec: { containers: [], ...spec } } };
-    const found = blockersOf({ pod: { ...pod, made }, workload: {}, images }, 'arm64', () => false);
-    t.same(found, expected);
+    const { blockers } = judgePod({ pod: { ...pod, made }, workload: {}, images }, 'arm64', () => false);
+    t.strictSame(blockers, expected);
   }
   const { pod, workload } = judgedPod({ name: 'a' });
-  const broken = blockersOf({ pod, workload, images: [no] }, 'arm64', (image) => image === 'old:1');
-  t.same(broken, [{ cause: 'broken', image: 'old:1' }]);
+  const { blockers } = judgePod({ pod, workload, images: [no] }, 'arm64', (image) => image === 'old:1');
+  t.strictSame(blockers, [{ cause: 'broken', image: 'old:1' }]);
 });
 
 const old: Blocker = { cause: 'image', image: 'old:1' };
