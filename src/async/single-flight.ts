@@ -58,10 +58,6 @@ export class SingleFlight<Result> {
     return this.#runs.has(key);
   }
 
-  get size(): number {
-    return this.#runs.size;
-  }
-
   /** Aborts every run and waits for its end. Later runs start with an aborted signal. */
   async close(reason: Error): Promise<void> {
     this.#closed = reason;

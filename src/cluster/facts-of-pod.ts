@@ -10,7 +10,7 @@ import type { FactsCache } from '../images/cache/cache.ts';
 import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import { ofAnyAge, type Requester, type RequestOf } from '../images/image-request.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
-import { InvalidReference } from '../images/references/reference.ts';
+import { InvalidReference, validReference } from '../images/references/reference.ts';
 import type { PodTemplate } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import { highestOf } from '../nodes/amd64-level.ts';
@@ -97,7 +97,8 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       const architectures = digest === undefined ? [] : broken.brokenOn(digest, namespace);
       if (architectures.length > 0) found.set(image, avoiding(facts, architectures));
       const seen = digest === undefined ? undefined : broken.requiredLevel(digest, namespace);
-      const requiredLevel = highestOf([seen, levelOf?.(image)]);
+      const reference = levelOf && validReference(image);
+      const requiredLevel = highestOf([seen, reference && levelOf?.(reference)]);
       if (requiredLevel) found.set(image, { ...(found.get(image) ?? facts), requiredLevel });
     }
     return found;

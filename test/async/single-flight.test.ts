@@ -21,12 +21,11 @@ t.test(
       flights.run('a', run('second')),
       flights.run('b', run('third')),
     ];
-    t.equal(flights.size, 2);
-    t.ok(flights.has('a'));
+    t.ok(flights.has('a') && flights.has('b'));
     resolve();
     t.same(await Promise.all(results), ['first', 'first', 'third']);
     t.same(started, ['first', 'third']);
-    t.equal(flights.size, 0);
+    t.notOk(flights.has('a') || flights.has('b'));
     t.equal(await flights.run('a', run('fourth')), 'fourth');
   },
 );
@@ -60,10 +59,10 @@ t.test('the time limit aborts the signal', async (t) => {
   const result = flights.run('a', never);
   const rejected = t.rejects(result, { name: 'RunTimeout', message: 'not answered within 15 s' });
   await clock.advance(14_999);
-  t.equal(flights.size, 1);
+  t.ok(flights.has('a'));
   await clock.advance(1);
   await rejected;
-  t.equal(flights.size, 0);
+  t.notOk(flights.has('a'));
   t.match(new RunTimeout(1), { code: 'timeout', temporary: true });
 });
 
@@ -73,7 +72,7 @@ t.test('close aborts current and later runs', async (t) => {
   await flights.close(new Error('ending'));
   await early;
   await t.rejects(flights.run('b', never), { message: 'ending' });
-  t.equal(flights.size, 0);
+  t.notOk(flights.has('a') || flights.has('b'));
 });
 
 t.test('an aborted caller does not affect the others', async (t) => {
@@ -99,7 +98,7 @@ t.test('an aborted caller does not affect the others', async (t) => {
     resolve('done');
     t.equal(await three, 'done', 'it can be joined until it ends');
     await t.rejects(flights.run('b', work, AbortSignal.abort(new Error('before'))), { message: 'before' });
-    t.equal(flights.size, 0);
+    t.notOk(flights.has('b'));
   }
 });
 

@@ -9,7 +9,6 @@ import { systemClock, type Clock } from '../../async/clock.ts';
 import { Overloaded } from '../../async/fair-semaphore.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
-import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createMetrics } from '../../telemetry/metrics.ts';
 import {
@@ -25,9 +24,9 @@ import { validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import { Entries } from './entries.ts';
 import {
-  dependsOnCredentials,
   factsOf,
   isFailing,
+  isForOthers,
   isFresh,
   knownOf,
   type Entry,
@@ -37,7 +36,7 @@ import {
 import type { FactsFile } from './facts-file.ts';
 import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
 import { LookupPlaces } from './places.ts';
-import { keyOf, scopeOf, sharedScope, withoutCredentials } from './scope.ts';
+import { keyOf, keyOfLookup, scopeOf, sharedScope, withoutCredentials } from './scope.ts';
 
 export interface FactsCacheOptions {
   readonly source: ImageFactsSource;
@@ -134,13 +133,8 @@ export class FactsCache {
   }
 
   /** The level of x86-64 that an override states for an image. Absent if none states any. */
-  get levelOf(): ((image: string) => Amd64Level | undefined) | undefined {
-    const { levelOf } = this.#overrides;
-    if (!levelOf) return undefined;
-    return (image) => {
-      const reference = validReference(image);
-      return reference && levelOf(reference);
-    };
+  get levelOf(): Overrides['levelOf'] {
+    return this.#overrides.levelOf;
   }
 
   /** Takes shared facts from an agent or a file. Older facts never replace newer ones. */
@@ -299,15 +293,4 @@ export class FactsCache {
     const origin = { source: 'memory', credentialSource } as const;
     return failedFacts(image, { ...error, retryAfterMs }, this.#clock.now(), origin);
   }
-}
-
-/** Whether a failure without credentials tells nothing about a request that has some. */
-function isForOthers({ error }: Failure, request: ImageRequest): boolean {
-  return scopeOf(request) !== sharedScope && dependsOnCredentials(error);
-}
-
-/** Namespaces wait for their own places, and an agent's answer depends on the age. */
-function keyOfLookup(request: ImageRequest): string {
-  const { namespace = '', maxAgeMs } = request;
-  return [keyOf(request), scopeOf(request), namespace, maxAgeMs].join(' ');
 }

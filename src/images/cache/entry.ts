@@ -13,6 +13,7 @@ import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, FactsErrorCode, ImageFacts, ImageRequest } from '../facts/facts.ts';
 import type { Reference } from '../references/reference.ts';
+import { scopeOf, sharedScope } from './scope.ts';
 
 /** Facts without what all facts have in common. */
 export interface Known extends Pick<ImageFacts, 'platforms' | 'credentialSource' | 'endpoint'> {
@@ -76,9 +77,12 @@ const answers: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
   'invalid-reference',
 ]);
 
-/** Whether other credentials may succeed: refused, hidden as not found, or limited per account. */
-export function dependsOnCredentials({ code }: FactsError): boolean {
-  return answers.has(code) || code === 'rate-limited';
+/**
+ * Whether a failure without credentials tells nothing about a request that has some: refused, hidden as not
+ * found, or limited per account.
+ */
+export function isForOthers({ error: { code } }: Failure, request: ImageRequest): boolean {
+  return scopeOf(request) !== sharedScope && (answers.has(code) || code === 'rate-limited');
 }
 
 /**

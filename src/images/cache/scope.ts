@@ -39,3 +39,9 @@ export function withoutCredentials(ofPod: ImageRequest): ImageRequest {
   const { serviceAccount: _, ...request } = ofPod;
   return { ...request, pullCredentials: [] };
 }
+
+/** Namespaces wait for their own places, and an agent's answer depends on the age. */
+export function keyOfLookup(request: ImageRequest): string {
+  const { namespace = '', maxAgeMs } = request;
+  return [keyOf(request), scopeOf(request), namespace, maxAgeMs].join(' ');
+}
