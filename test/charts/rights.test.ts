@@ -161,7 +161,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'archwright-signer',
     [
       // agent-certificates/agent-certificates.ts
-      'certificatesigningrequests list watch',
+      'certificatesigningrequests delete list watch',
       'certificatesigningrequests/approval patch',
       'certificatesigningrequests/status patch',
       'signers:arch.example/agent approve sign',

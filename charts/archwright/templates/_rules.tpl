@@ -49,7 +49,7 @@
 {{- end }}
 
 {{- define "archwright.signerRules" }}
-- { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [list, watch] }
+- { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests], verbs: [list, watch, delete] }
 - { apiGroups: [certificates.k8s.io], resources: [certificatesigningrequests/approval, certificatesigningrequests/status], verbs: [patch] }
 - { apiGroups: [certificates.k8s.io], resources: [signers], resourceNames: [arch.example/agent], verbs: [approve, sign] }
 {{- end }}

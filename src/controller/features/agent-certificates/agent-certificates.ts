@@ -6,7 +6,7 @@
  */
 import { ownNames } from '../../../names/own-names.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
-import { RateLimiters } from '../../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts';
@@ -38,6 +38,8 @@ const againMs = 1000;
 const maxSeen = 1000;
 /** Answers for one node: its agent makes one request for each of its pods, and one in five days. */
 const answers = { perSecond: maxAgentRequests / 3600, burst: maxAgentRequests };
+/** All names of three nodes at once; other writes of the leader go on. */
+const removals = { perSecond: 5, burst: 100 };
 /** The nodes are those of tokens, so an agent cannot choose one. */
 const maxNodes = 10_000;
 
@@ -73,6 +75,7 @@ class AgentCertificates {
   readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
   /** By node. */
   readonly #limiters: RateLimiters;
+  readonly #removals: RateLimiter;
   readonly #results: Readonly<Record<(typeof results)[number], Counter>>;
 
   constructor(leading: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
@@ -82,6 +85,7 @@ class AgentCertificates {
     this.#requests = requests;
     this.#secrets = new Secrets(leading);
     this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
+    this.#removals = createRateLimiter({ ...removals, clock });
     this.#results = { issued: resultOf('issued'), refused: resultOf('refused') };
   }
 
@@ -90,6 +94,7 @@ class AgentCertificates {
     const { namespace, caches, serverNow, log } = this.#leading;
     const request = this.#requests.get('', name);
     if (request === undefined || this.#seen.peek(name) === 'signed') return undefined;
+    if (request.isForeign) return this.#remove(name);
     const waitMs = this.#admit(name, request.nodes[0] ?? '');
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     const requested = await readRequest(request.text);
@@ -107,6 +112,17 @@ class AgentCertificates {
       return undefined;
     }
     return requested && (await this.#sign(request, requested, verdict.node));
+  }
+
+  /** Any kubelet can create requests: without the chart's policy, it could take the names of another node's agent. */
+  async #remove(name: string): Promise<ReconcileResult> {
+    const { client, signal, log } = this.#leading;
+    const waitMs = this.#removals.tryTake();
+    if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
+    await ignoring('not-found', client.delete(paths.certificateSigningRequests(name), { signal }));
+    this.#results.refused.inc();
+    log.warn({ request: name }, 'a request for a certificate of an agent, by another account, was removed');
+    return undefined;
   }
 
   /** @returns 0, or how long the node has had its answers for now, milliseconds */

@@ -8,19 +8,20 @@ export type OpenRequest = Readonly<NonNullable<ReturnType<typeof trimRequest>>>;
 /** An agent's has some 500 bytes. */
 const maxRequestLength = 4096;
 
-/** @returns `undefined`: it is from another account, or it has its answer */
+/** @returns `undefined`: it has its answer. One of another account is foreign, whatever its answer is */
 export function trimRequest(object: KubeObject, account: string) {
   const { metadata = {}, spec, status = {} } = object as CertificateSigningRequest;
   const has = (condition: string): boolean =>
     status.conditions?.some(({ type }) => type === condition) ?? false;
-  // Other installations of archwright in the cluster sign for their own accounts.
-  if (spec.username !== account || status.certificate) return undefined;
-  if (has('Denied') || has('Failed')) return undefined;
+  const isForeign = spec.username !== account;
+  if (!isForeign && (status.certificate || has('Denied') || has('Failed'))) return undefined;
   const text = Buffer.from(spec.request.slice(0, maxRequestLength), 'base64').toString('latin1');
   const extra = (key: string): readonly string[] => spec.extra?.[`authentication.kubernetes.io/${key}`] ?? [];
   return {
     name: metadata.name ?? '',
     createdAt: timeOf(metadata.creationTimestamp),
+    /** It takes a name that an agent may need. */
+    isForeign,
     isApproved: has('Approved'),
     usages: spec.usages ?? [],
     text,
