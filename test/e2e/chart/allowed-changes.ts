@@ -38,7 +38,7 @@ const signing = {
   request: Buffer.from(createRequest('worker').request).toString('base64'),
   usages: ['digital signature', 'server auth'],
 };
-const agentRequest = (slot: number): KubeObject =>
+export const agentRequest = (slot: number): KubeObject =>
   made('CertificateSigningRequest', `archwright-agent-${slot}.worker`, { spec: signing });
 const opaque = { type: 'Opaque', data: { a: 'eA==' } };
 const data = { data: { a: 'x' } };

@@ -23,7 +23,8 @@ import {
   webhooks,
   controllerWrites,
 } from './escalations.ts';
-import { allowedChanges, examples, storesNothing } from './allowed-changes.ts';
+import { maxAgentRequests } from '../../../src/fleet/identity.ts';
+import { agentRequest, allowedChanges, examples, storesNothing } from './allowed-changes.ts';
 import { acceptedChanges, grantsOf, objectPath } from './generated-changes.ts';
 import { chart } from './helm.ts';
 import { applyWebhooks, withWebhooks, type WebhookOfChart } from './rendered.ts';
@@ -120,6 +121,32 @@ async function checkWebhooks(t: Test, cluster: Cluster, controller: KubeClient):
   await t.resolves(write(narrowed), 'authority, path, and a narrower selector');
 }
 
+/** Every node tries at once to take all names of one node. @param agent of that node */
+async function checkSquatting(t: Test, cluster: Cluster, agent: KubeClient): Promise<void> {
+  const requests = paths.certificateSigningRequests();
+  const taken = await Promise.all(
+    ['a', 'b', 'c', 'd'].map(async (name) => {
+      const identity = { cn: `system:node:${name}`, group: 'system:nodes' };
+      const kubelet = await clientOf(await cluster.identities.kubeconfig(identity, cluster.server));
+      t.teardown(() => kubelet.close());
+      const tries = Array.from({ length: maxAgentRequests }, (_, slot) =>
+        kubelet.create(requests, agentRequest(slot), { signal: patience() }).then(
+          () => 'taken',
+          (error: unknown) => (error instanceof KubeError ? error.message : String(error)),
+        ),
+      );
+      return Promise.all(tries);
+    }),
+  );
+  const refusal = /only archwright's agents request certificates of arch\.example\/agent/;
+  t.strictSame(
+    taken.flat().filter((answer) => !refusal.test(answer)),
+    [],
+    'no kubelet gets a name',
+  );
+  await t.resolves(agent.create(requests, agentRequest(3), { signal: patience() }), 'the agent does');
+}
+
 /** Each field of each object that a token of archwright may write: what is not on the short list is refused. */
 async function checkEveryField(t: Test, cluster: Cluster): Promise<void> {
   await applyWebhooks(cluster);
@@ -153,6 +180,7 @@ async function checkEveryField(t: Test, cluster: Cluster): Promise<void> {
     }
     await attempt(['patch', 'update']);
   }
+  await checkSquatting(t, cluster, agent);
   const isAllowed = (change: string): boolean => allowedChanges.some(([allowed]) => allowed.test(change));
   t.strictSame(
     accepted.filter((change) => !isAllowed(change)),
