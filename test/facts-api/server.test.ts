@@ -118,6 +118,19 @@ t.test('callers without a valid token get no facts', async (t) => {
   t.match(await metrics.render(), /archwright_controller_facts_requests_total\{outcome="refused"\} 10/);
 });
 
+t.test('a token that was requested for a pod ends at most 30 s after the pod', async (t) => {
+  const clock = createFakeClock();
+  const { store, post, issue } = await server(t, undefined, clock);
+  const token = issue(web);
+  t.equal((await post(request({ token }))).status, 200);
+  // The API server accepts no token of a deleted pod.
+  store.callers.revoke(token);
+  await clock.advance(29_999);
+  t.equal((await post(request({ token }))).status, 200, 'the review is kept');
+  await clock.advance(1);
+  t.equal((await post(request({ token }))).status, 403);
+});
+
 t.test('a stranger cannot choose a text that the log hides', async (t) => {
   const { post } = await server(t);
   const { status } = await post(request({ token: 'registry.example.com' }));

@@ -14,6 +14,8 @@ import { formatFacts, readFacts } from '../facts/wire.ts';
 const defaultMaxBytes = 96 * 1_048_576;
 /** Changes come in bursts; a crash costs at most this much knowledge. The disk is the node's. */
 const writeDelayMs = 60_000;
+/** Facts with 64 platforms take 25 KB. A container with the host path may write lines that need 1 GB to parse. */
+const maxLine = 131_072;
 /** Lines read before the event loop goes on. */
 const linesPerTurn = 500;
 /** Names of images are public inside the cluster, but not for other users of the machine. */
@@ -46,6 +48,7 @@ export class FactsFile {
       const lines = (await readText(this.#path, { maxBytes: this.#maxBytes })).split('\n');
       const found: ImageFacts[] = [];
       for (const line of lines) {
+        if (line.length > maxLine) throw new RangeError('a line is too long');
         if (line !== '') found.push(readFacts(JSON.parse(line)));
         if (found.length % linesPerTurn === 0) await nextTurn();
       }

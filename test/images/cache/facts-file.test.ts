@@ -65,6 +65,9 @@ t.test('a missing file is fine; any file that cannot be read as facts is ignored
     `${line}\n[]\n`,
     `${line}\n${JSON.stringify(undated)}\n`,
     '\0\0\0',
+    // An attacker with the host path: lines that need much memory or a deep stack.
+    `${line}\n${line}${' '.repeat(200_000)}\n`,
+    `${line}\n${'['.repeat(100_000)}\n`,
   ]) {
     writeFileSync(path, text);
     t.strictSame(await load(path), { learned: [], messages: ['the state file is ignored'] }, text.slice(-20));
