@@ -184,7 +184,10 @@ t.test('a renewed certificate serves new connections, and running requests finis
   await until(() => release !== undefined);
   const next = await pki.ca.issue({ cn: 'archwright-controller', client: true });
   await writeTls(pki.clientDir, next, pki.ca.cert);
-  while (names.at(-1) !== 'archwright-controller') await ask();
+  await until(async () => {
+    await ask();
+    return names.at(-1) === 'archwright-controller';
+  });
   t.equal(await agent.open(), 2);
   release?.();
   t.strictSame(await late, { late: true });

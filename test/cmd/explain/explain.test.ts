@@ -134,8 +134,8 @@ t.test('workloads are explained by their pods', async (t) => {
   }
   const admitted = await explain(t, workload('apps/v1', 'Deployment', { template: fine }), ['--patch']);
   t.equal(admitted.code, 0);
-  t.match(admitted.results, [{ outcome: 'placed', required: ['amd64', 'arm64'] }]);
-  t.match(admitted.results[0]?.patch, [{ op: 'add', path: '/spec/affinity' }], 'of a pod');
+  t.match(admitted.results, [{ outcome: 'placed', required: ['amd64', 'arm64', 's390x'] }]);
+  t.match(admitted.results[0]?.patch?.[0], { op: 'add', path: '/spec/affinity' }, 'of a pod');
   const daemonSet = results[5];
   t.equal(daemonSet?.outcome, 'placed');
   t.ok(daemonSet?.patch?.every(({ path }) => path.startsWith('/spec/template/')));
@@ -239,7 +239,7 @@ t.test('constraints: widen, for pods and for a template', async (t) => {
       outcome: 'placed',
       required: ['amd64', 'arm64'],
       widened: names,
-      rules: [{ rule: 'workload-template' }, { rule: 'constraint-widened' }],
+      rules: [{ rule: 'workload-template' }, { rule: 'constraint-widened' }, { rule: 'tolerations' }],
       warnings: [/is widened to amd64, arm64/],
     },
   ]);

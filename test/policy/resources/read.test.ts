@@ -36,6 +36,7 @@ t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
     fallbackArchitecture: undefined,
     weights: undefined,
     execFormatErrorMonitor: undefined,
+    constraints: undefined,
   });
   const object = clusterConfig({
     logVerbosity: 'Trace',

@@ -33,7 +33,7 @@ export class Recorder {
     for (;;) {
       const found = this.requests.find((request) => matches(request));
       if (found) return found;
-      await once(this.#arrivals, 'request');
+      await once(this.#arrivals, 'request', { signal: AbortSignal.timeout(60_000) });
     }
   }
 
