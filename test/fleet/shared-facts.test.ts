@@ -63,17 +63,6 @@ t.test('facts of all agents are read', async (t) => {
   t.equal(invalid, 0);
 });
 
-t.test('without agents there are no facts', async (t) => {
-  t.strictSame((await read(t, [])).found, []);
-});
-
-t.test('20 agents with 100 facts each are read completely', async (t) => {
-  const known = Array.from({ length: 20 }, (_, agent) =>
-    lines((owned) => Array.from({ length: 100 }, (_, index) => factsOf(owned(`a${agent}-${index}`)))),
-  );
-  t.equal(new Set((await read(t, known)).names).size, 2000);
-});
-
 t.test('malformed lines, and facts of the credentials of a pod, are skipped and counted', async (t) => {
   const { names, logged, invalid } = await read(t, [
     (response, owned) =>

@@ -2,7 +2,6 @@ import t from 'tap';
 import {
   cacheKey,
   singleFlightKey,
-  globalKey,
   serviceAccountKey,
   tokenHash,
   CredentialCache,
@@ -14,21 +13,6 @@ import { createFakeClock } from '../../../support/fake-clock.ts';
 const auth = (username = 'u', password = 'p'): Auth =>
   new Map([['k', { username, password: secret(password) }]]);
 const user = (found: Auth | undefined): string | undefined => found?.get('k')?.username;
-
-t.test('responses are found by image, then registry, then globally', async (t) => {
-  const cache = new CredentialCache(createFakeClock());
-  cache.set(cacheKey(globalKey), auth('global'), 1000);
-  t.equal(user(cache.get('r.example/a')), 'global');
-  cache.set(cacheKey('r.example'), auth('registry'), 1000);
-  cache.set(cacheKey('r.example/a'), auth('image'), 1000);
-  t.equal(user(cache.get('r.example/a')), 'image');
-  t.equal(user(cache.get('r.example/b')), 'registry');
-  t.equal(user(cache.get('r.example:443/b')), 'global');
-  const account = Buffer.from('account');
-  t.equal(user(cache.get('r.example/a', account)), undefined, 'accounts have separate entries');
-  cache.set(cacheKey('r.example/a', account), new Map(), 1000);
-  t.same(cache.get('r.example/a', account), new Map(), 'an empty answer is cached too');
-});
 
 t.test('expired entries are purged every 15 minutes', async (t) => {
   const clock = createFakeClock();
