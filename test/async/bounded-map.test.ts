@@ -7,7 +7,7 @@ t.test('the least recently used entry is removed first', async (t) => {
   map.set('a', 1).set('b', 2);
   t.equal(map.get('a'), 1);
   map.set('c', 3);
-  t.same(
+  t.strictSame(
     [...map],
     [
       ['a', 1],
@@ -15,8 +15,8 @@ t.test('the least recently used entry is removed first', async (t) => {
     ],
   );
   map.set('a', 4).set('d', 5);
-  t.same([...map.keys()], ['a', 'd']);
-  t.same(evicted, [
+  t.strictSame([...map.keys()], ['a', 'd']);
+  t.strictSame(evicted, [
     [2, 'b'],
     [3, 'c'],
   ]);
@@ -28,7 +28,7 @@ t.test('peek and a missing key do not change the order', async (t) => {
   t.equal(map.peek('a'), 1);
   t.equal(map.get('x'), undefined);
   map.set('c', 3);
-  t.same([...map.keys()], ['b', 'c']);
+  t.strictSame([...map.keys()], ['b', 'c']);
 });
 
 t.test('delete and clear evict nothing', async (t) => {

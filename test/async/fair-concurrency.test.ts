@@ -23,7 +23,7 @@ t.test('hanging work of one owner leaves places for the others', async (t) => {
   t.equal(done.length, 20);
   t.ok(started.filter((item) => item.startsWith('slow')).length < 8);
   slow.resolve();
-  t.same(await all, []);
+  t.strictSame(await all, []);
   t.equal(done.length, 70);
 });
 
@@ -33,7 +33,7 @@ t.test('an item of several owners is processed once', async (t) => {
     await settled();
     seen.push(item);
   });
-  t.same(seen.sort(), ['a0', 'a1', 'x']);
+  t.strictSame(seen.sort(), ['a0', 'a1', 'x']);
 });
 
 t.test('after a stop the remaining items are returned', async (t) => {
@@ -43,8 +43,8 @@ t.test('after a stop the remaining items are returned', async (t) => {
     started += 1;
     await settled();
   });
-  t.same(left, ['a2', 'b1']);
-  t.same(await fairlyConcurrent([], { places: 1 }, () => Promise.resolve()), []);
+  t.strictSame(left, ['a2', 'b1']);
+  t.strictSame(await fairlyConcurrent([], { places: 1 }, () => Promise.resolve()), []);
 });
 
 t.test('the first error ends the run', async (t) => {

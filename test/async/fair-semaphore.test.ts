@@ -33,9 +33,9 @@ function takenBy(places: number, keys: number): number[] {
 }
 
 t.test('one key gets at most a third, and many keys leave places for later ones', (t) => {
-  t.same(takenBy(128, 8), [43, 21, 13, 8, 6, 4, 3, 3], '27 are free');
-  t.same(takenBy(28, 9), [9, 5, 3, 2, 1, 1, 1, 1, 1]);
-  t.same(takenBy(2, 3), [1, 1, 0], 'each key gets one place, as long as there are any');
+  t.strictSame(takenBy(128, 8), [43, 21, 13, 8, 6, 4, 3, 3], '27 are free');
+  t.strictSame(takenBy(28, 9), [9, 5, 3, 2, 1, 1, 1, 1, 1]);
+  t.strictSame(takenBy(2, 3), [1, 1, 0], 'each key gets one place, as long as there are any');
   t.ok(takenBy(128, 30).every((count) => count > 0));
   t.end();
 });
@@ -44,12 +44,12 @@ t.test('callers are served in order within a key, and round robin over keys', as
   const { order, enter, leave } = recorded(new FairSemaphore({ places: 2 }));
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) void enter(name.slice(0, 1), name);
   await settled();
-  t.same(order, ['a1', 'b1'], 'one key leaves a place free for the next');
+  t.strictSame(order, ['a1', 'b1'], 'one key leaves a place free for the next');
   for (let left = 5; left > 0; left -= 1) await leave();
-  t.same(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4'].slice(0, order.length));
+  t.strictSame(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4'].slice(0, order.length));
   await leave();
   await leave();
-  t.same(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
+  t.strictSame(order, ['a1', 'b1', 'a2', 'b2', 'c1', 'a3', 'a4']);
 });
 
 t.test('releasing twice has no effect', async (t) => {
@@ -114,7 +114,7 @@ t.test('attack: eight keys cannot fill the queue', async (t) => {
   for (let key = 0; key < 8; key += 1) while (!(await refused(`hog-${key}`)));
   const others: boolean[] = [];
   for (const key of ['shop', 'shop', 'other']) others.push(await refused(key));
-  t.same(others, [false, false, false]);
+  t.strictSame(others, [false, false, false]);
   stop.abort(new Error('enough'));
 });
 

@@ -44,7 +44,7 @@ t.test('a value is cached until it expires', async (t) => {
 
 t.test('concurrent callers share one load', async (t) => {
   const { get } = setUp();
-  t.same(await Promise.all(['a', 'a', 'b'].map(get)), [1, 1, 2]);
+  t.strictSame(await Promise.all(['a', 'a', 'b'].map(get)), [1, 1, 2]);
 });
 
 t.test('a failed load is not cached, a deleted value is loaded again', async (t) => {
@@ -81,16 +81,16 @@ t.test('the oldest entries are removed first', async (t) => {
   const { cache, get, has } = setUp({ maxEntries: 2 });
   for (const key of ['a', 'b', 'c']) await get(key);
   t.equal(cache.size, 2);
-  t.same([await has('c'), await has('b'), await has('a')], [true, true, false]);
+  t.strictSame([await has('c'), await has('b'), await has('a')], [true, true, false]);
 });
 
 t.test('all values together are bounded by bytes', async (t) => {
   const { put, has } = setUp({ maxBytes: 100 });
   for (const bytes of [40, 60, 0]) await put(bytes);
-  t.same([await has('40'), await has('60'), await has('0')], [true, true, true]);
+  t.strictSame([await has('40'), await has('60'), await has('0')], [true, true, true]);
   await put(1);
-  t.same([await has('40'), await has('60'), await has('0')], [false, true, true]);
+  t.strictSame([await has('40'), await has('60'), await has('0')], [false, true, true]);
   t.equal(await put(101), 101, 'a value that is too large is returned');
   t.equal(await has('101'), false);
-  t.same([await has('60'), await has('0'), await has('1')], [true, true, true], 'the others stay');
+  t.strictSame([await has('60'), await has('0'), await has('1')], [true, true, true], 'the others stay');
 });

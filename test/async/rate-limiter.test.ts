@@ -9,14 +9,14 @@ void t.test('a burst passes at once, then callers pass in order at the rate', as
   const passed: number[] = [];
   for (let i = 0; i < 2000; i++) void limiter.take(neverAborted).then(() => passed.push(i));
   await time.advance(0);
-  t.same(passed, [0, 1, 2]);
+  t.strictSame(passed, [0, 1, 2]);
   await time.advance(99);
   t.equal(passed.length, 3);
   await time.advance(1);
   t.equal(passed.length, 4);
   await time.advance(10_000);
   t.equal(passed.length, 104);
-  t.same(
+  t.strictSame(
     passed,
     Array.from(passed, (_, index) => index),
   );
@@ -41,13 +41,13 @@ void t.test('an aborted caller leaves the queue without using a slot', async (t)
   const ends = [t.rejects(a, { message: 'a went' }), t.rejects(b, { message: 'b went' })];
   aborts.b.abort(new Error('b went'));
   await time.advance(500);
-  t.same(passed, [], 'after an abort no caller overtakes another');
+  t.strictSame(passed, [], 'after an abort no caller overtakes another');
   aborts.a.abort(new Error('a went'));
   await Promise.all(ends);
   await time.advance(500);
-  t.same(passed, ['c']);
+  t.strictSame(passed, ['c']);
   await time.advance(1000);
-  t.same(passed, ['c', 'd']);
+  t.strictSame(passed, ['c', 'd']);
   await t.rejects(limiter.take(AbortSignal.abort(new Error('before'))), { message: 'before' });
   t.equal(time.pending, 0);
 });

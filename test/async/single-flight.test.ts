@@ -2,6 +2,7 @@ import t from 'tap';
 import { RunTimeout, SingleFlight } from '../../src/async/single-flight.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { like } from '../support/like.ts';
 
 const never = (signal: AbortSignal): Promise<never> => unlessAborted(new Promise(() => {}), signal);
 
@@ -23,8 +24,8 @@ t.test(
     ];
     t.ok(flights.has('a') && flights.has('b'));
     resolve();
-    t.same(await Promise.all(results), ['first', 'first', 'third']);
-    t.same(started, ['first', 'third']);
+    t.strictSame(await Promise.all(results), ['first', 'first', 'third']);
+    t.strictSame(started, ['first', 'third']);
     t.notOk(flights.has('a') || flights.has('b'));
     t.equal(await flights.run('a', run('fourth')), 'fourth');
   },
@@ -42,7 +43,7 @@ for (const [how, work] of [
   t.test(`a run that ${how} fails its callers, not later ones`, async (t) => {
     const clock = createFakeClock();
     const flights = new SingleFlight<string>({ limit: { ms: 1000, clock } });
-    t.match(await Promise.allSettled([flights.run('a', work), flights.run('a', work)]), [
+    like(t, await Promise.allSettled([flights.run('a', work), flights.run('a', work)]), [
       { reason: { message: 'lost' } },
       { reason: { message: 'lost' } },
     ]);
@@ -63,7 +64,7 @@ t.test('the time limit aborts the signal', async (t) => {
   await clock.advance(1);
   await rejected;
   t.notOk(flights.has('a'));
-  t.match(new RunTimeout(1), { code: 'timeout', temporary: true });
+  like(t, new RunTimeout(1), { code: 'timeout', temporary: true });
 });
 
 t.test('close aborts current and later runs', async (t) => {

@@ -12,6 +12,7 @@ import { flagName } from '../../src/policy/settings/setting.ts';
 import { subcommand as clean } from '../../cmd/clean.ts';
 import { subcommand as report } from '../../cmd/report.ts';
 import { parsePrices } from '../../cmd/report/prices/price-file.ts';
+import { like } from '../support/like.ts';
 
 const chart = 'charts/archwright';
 const values = chartSections().flatMap((section) => section.values);
@@ -28,8 +29,8 @@ t.test('every setting is a value of the chart, or the chart sets it', async (t) 
 
 t.test('values.yaml has exactly the values of the schema, with their defaults', async (t) => {
   const file: unknown = parse(readFileSync(`${chart}/values.yaml`, 'utf8'));
-  for (const { key, default: preset } of values) t.same(at(file, key), preset, key);
-  t.same(keysOf(file, new Set(values.map(({ key }) => key))), []);
+  for (const { key, default: preset } of values) t.strictSame(at(file, key), preset, key);
+  t.strictSame(keysOf(file, new Set(values.map(({ key }) => key))), []);
 });
 
 t.test('an example differs from the default and has its type', async (t) => {
@@ -43,7 +44,7 @@ t.test('ten values come first, labels and annotations last', async (t) => {
   const file = readFileSync(`${chart}/values.yaml`, 'utf8');
   const readme = readFileSync(`${chart}/README.md`, 'utf8');
   const [first, ...rest] = chartSections();
-  t.same(
+  t.strictSame(
     first?.values.map(({ key }) => key),
     firstValues,
   );
@@ -87,12 +88,12 @@ t.test('no value changes the label by which explain, report and status find arch
   const isOutside = /^(?:CustomResourceDefinition|Namespace)$/;
   const partOf = { 'app.kubernetes.io/part-of': 'archwright' };
   for (const { kind, metadata } of objects.filter((each) => !isOutside.test(each.kind)))
-    t.match(metadata.labels, partOf, `${kind} ${metadata.name}`);
+    like(t, metadata.labels, partOf, `${kind} ${metadata.name}`);
   const found = objects.filter(
     ({ kind, metadata }) =>
       kind === 'ConfigMap' && !Object.hasOwn(metadata.labels ?? {}, 'app.kubernetes.io/component'),
   );
-  t.match(found, [{ metadata: { name: 'archwright' }, data: { 'archwright.toml': String } }]);
+  like(t, found, [{ metadata: { name: 'archwright' }, data: { 'archwright.toml': String } }]);
   t.equal(found.length, 1);
   t.match(
     readFileSync(`${chart}/templates/_names.tpl`, 'utf8'),
@@ -141,7 +142,7 @@ t.test('the list of known names in the templates has every value', async (t) => 
   const names = JSON.parse(readFileSync(`${chart}/files/values.json`, 'utf8')) as unknown;
   for (const { key } of values) t.equal(at(names, key), true, key);
   const known = new Set(values.map(({ key }) => key));
-  t.same(keysOf(names, known), ['enabled'], 'besides them, only values of a parent chart');
+  t.strictSame(keysOf(names, known), ['enabled'], 'besides them, only values of a parent chart');
 });
 
 t.test('templates know the flags of clean, to check its extraArgs', async (t) => {
@@ -194,7 +195,7 @@ t.test('alerts and dashboard query existing metrics and labels', async (t) => {
 
 t.test('each alert has a runbook, and each runbook an alert', async (t) => {
   const files = globSync('docs/operate/runbooks/!(README).md');
-  t.same(files.sort(), alerts.map(({ name }) => `docs/operate/runbooks/${name}.md`).sort());
+  t.strictSame(files.sort(), alerts.map(({ name }) => `docs/operate/runbooks/${name}.md`).sort());
   for (const file of files) t.ok(Object.hasOwn(pages, file));
 });
 

@@ -228,7 +228,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
 
 for (const [kind, role, rights] of expected) {
   t.test(`${kind} ${role} has exactly these rights`, (t) => {
-    t.same(rightsOf(kind, role), rights.toSorted());
+    t.strictSame(rightsOf(kind, role), rights.toSorted());
     t.end();
   });
 }
@@ -242,6 +242,6 @@ t.test('no role has a wildcard, and this test knows all roles', (t) => {
   const others = roles
     .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
     .filter((each) => !known.has(each));
-  t.same(others.toSorted(), ['ClusterRole archwright-edit', 'ClusterRole archwright-view']);
+  t.strictSame(others.toSorted(), ['ClusterRole archwright-edit', 'ClusterRole archwright-view']);
   t.end();
 });

@@ -10,6 +10,7 @@ import {
   webhooksPath,
   world,
 } from './support.ts';
+import { like } from '../support/like.ts';
 
 const ours = { webhooks: [{ name: 'pods.arch.example' }] };
 
@@ -30,15 +31,15 @@ t.test('it removes all of archwright, in order, and nothing else', async (t) => 
 
   const report = await clean();
   t.equal(report.complete, true);
-  t.same(done(report), { lease: 1, 'webhook configuration': 1, gates: 2 });
-  t.same(gatesOf(store, 'a'), ['other.example/x'], "other controllers' gates stay");
-  t.same(gatesOf(store, 'b') ?? [], []);
+  t.strictSame(done(report), { lease: 1, 'webhook configuration': 1, gates: 2 });
+  t.strictSame(gatesOf(store, 'a'), ['other.example/x'], "other controllers' gates stay");
+  t.strictSame(gatesOf(store, 'b') ?? [], []);
   t.equal(store.get(podPath('free'))?.metadata.resourceVersion, untouched);
   t.equal(store.get(webhooksPath), undefined);
   t.equal(store.get(leasePath), undefined);
   const writes = store.writes().map(({ verb, path }) => `${verb} ${path}`);
   const renewals = writes.filter((each) => each === `PATCH ${leasePath}`).slice(1);
-  t.same(writes, [
+  t.strictSame(writes, [
     `PATCH ${leasePath}`,
     `DELETE ${webhooksPath}`,
     `PATCH ${podPath('a')}`,
@@ -52,7 +53,7 @@ t.test('a cluster without archwright is not changed', async (t) => {
   const { store, clean, elapsed } = await world(t);
   const report = await clean();
   t.equal(report.complete, true);
-  t.same(done(report), { lease: 1 });
+  t.strictSame(done(report), { lease: 1 });
   t.equal(store.get(leasePath), undefined, 'its own Lease is removed');
   t.ok(elapsed() < 10_000, 'without a leader, it does not wait for one');
 });
@@ -69,7 +70,7 @@ t.test('pods that an API server gates after the webhook configuration is gone ar
   });
   const report = await clean();
   t.equal(report.complete, true);
-  t.same(gatesOf(store, 'late') ?? [], []);
+  t.strictSame(gatesOf(store, 'late') ?? [], []);
   t.ok(elapsed() >= 5000);
 });
 
@@ -103,7 +104,7 @@ t.test('it gives up if pods keep being gated', async (t) => {
   store.fault('GET /api/v1/pods', { before: () => void store.put(podPath(`p${(count += 1)}`), gated()) });
   const report = await clean();
   t.equal(report.complete, false);
-  t.match(report.steps.find(({ step }) => step === 'gates')?.failures, [{ why: /another archwright/ }]);
+  like(t, report.steps.find(({ step }) => step === 'gates')?.failures, [{ why: /another archwright/ }]);
   t.ok(elapsed() < 120_000);
 });
 
@@ -112,8 +113,8 @@ t.test('a dry run changes nothing', async (t) => {
   const version = store.version();
   const report = await clean({ dryRun: true });
   t.equal(store.version(), version);
-  t.same(store.writes(), []);
-  t.same(done(report), { 'webhook configuration': 1, gates: 1 });
+  t.strictSame(store.writes(), []);
+  t.strictSame(done(report), { 'webhook configuration': 1, gates: 1 });
   t.match(lines.join('\n'), /would change pod shop\/a/);
   t.match(lines.join('\n'), /held by leader-1/);
 });
@@ -126,13 +127,13 @@ t.test('forbidden removals are reported, and the rest is removed', async (t) => 
   const report = await clean();
   t.equal(report.complete, false);
   const failures = report.steps.flatMap((step) => step.failures);
-  t.match(failures, [
+  like(t, failures, [
     { what: 'MutatingWebhookConfiguration archwright', why: '403 no right to delete' },
     { what: 'pod shop/a', why: /no right to patch/ },
     { what: /certificatesigningrequests/ },
     { what: 'certificates', why: /kept while there may be a webhook configuration/ },
   ]);
-  t.same(gatesOf(store, 'b') ?? [], []);
+  t.strictSame(gatesOf(store, 'b') ?? [], []);
   t.equal(holderOf(store), '', 'the Lease is free, so a controller can lead again');
 });
 
@@ -145,7 +146,7 @@ t.test('removals that failed once are repeated', async (t) => {
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
   t.equal(store.get(webhooksPath), undefined);
-  t.same(gatesOf(store, 'a') ?? [], []);
+  t.strictSame(gatesOf(store, 'a') ?? [], []);
 });
 
 t.test('pods that change, disappear or lose their gate meanwhile', async (t) => {
@@ -161,9 +162,9 @@ t.test('pods that change, disappear or lose their gate meanwhile', async (t) => 
   once('busy', () => void store.put(podPath('busy'), gated()), 3);
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
-  t.same(gatesOf(store, 'changed'), ['other.example/x', 'other.example/y']);
+  t.strictSame(gatesOf(store, 'changed'), ['other.example/x', 'other.example/y']);
   t.equal(gatesOf(store, 'gone'), undefined);
-  t.same(gatesOf(store, 'busy') ?? [], []);
+  t.strictSame(gatesOf(store, 'busy') ?? [], []);
 });
 
 t.test('it completes despite 429, 500, lost responses and expired pages', async (t) => {
@@ -200,7 +201,7 @@ t.test('pods and nodes that exceed the size limit of a page are read in smaller 
   }
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
-  t.match(done(report), { gates: 3, taints: 1 });
+  like(t, done(report), { gates: 3, taints: 1 });
 });
 
 t.test('after a killed run, the next one completes the work', async (t) => {
@@ -211,6 +212,6 @@ t.test('after a killed run, the next one completes the work', async (t) => {
   t.ok(store.get(leasePath), 'a killed run leaves the Lease');
   const report = await clean();
   t.equal(report.complete, true);
-  for (const name of ['a', 'b', 'c']) t.same(gatesOf(store, name) ?? [], []);
+  for (const name of ['a', 'b', 'c']) t.strictSame(gatesOf(store, name) ?? [], []);
   t.equal(store.get(leasePath), undefined);
 });

@@ -1,6 +1,7 @@
 /** The Lease of a clean: taken, kept, lost. */
 import t from 'tap';
 import { gated, gatesOf, heldBy, holderOf, leasePath, podPath, world } from './support.ts';
+import { like } from '../support/like.ts';
 
 t.test('it holds the Lease while it works, and stops when another process takes it', async (t) => {
   const { store, clean, elapsed } = await world(t);
@@ -15,9 +16,9 @@ t.test('it holds the Lease while it works, and stops when another process takes 
     },
   });
   await t.rejects(clean(), { message: /taken by another process.*run archwright clean again/ });
-  t.match(seen, { holderIdentity: /^archwright-clean\//, leaseDurationSeconds: 15, leaseTransitions: 4 });
+  like(t, seen, { holderIdentity: /^archwright-clean\//, leaseDurationSeconds: 15, leaseTransitions: 4 });
   t.ok(elapsed() <= 15_000);
-  t.match(store.get(leasePath), heldBy('archwright-clean/another'), 'the Lease stays with its new holder');
+  like(t, store.get(leasePath), heldBy('archwright-clean/another'), 'the Lease stays with its new holder');
 });
 
 t.test('without a renewal it stops before the Lease expires, and does not delete it', async (t) => {
@@ -35,5 +36,5 @@ t.test('if it may not write the Lease, it still removes the rest', async (t) => 
   store.fault(/leases/, { status: 403 });
   const report = await clean();
   t.equal(report.complete, false);
-  t.same(gatesOf(store, 'a') ?? [], []);
+  t.strictSame(gatesOf(store, 'a') ?? [], []);
 });

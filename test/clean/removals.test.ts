@@ -6,6 +6,7 @@ import { CleanRun } from '../../src/clean/run.ts';
 import { guardedPatch } from '../../src/kube/api/change.ts';
 import type { Patch } from '../../src/kube/api/client.ts';
 import { done, gatesOf, podPath, stepIn, world, type World } from './support.ts';
+import { like } from '../support/like.ts';
 
 const configurations = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations';
 const taint = (key: string, value = 'arm64') => ({ key, value, effect: 'NoSchedule' });
@@ -35,7 +36,7 @@ t.test('our webhooks are removed from webhook configurations', async (t) => {
 
   t.equal(done(await clean())['webhook configuration'], 2);
   t.equal(namesIn('all-ours'), undefined);
-  t.same(namesIn('mixed'), ['x.other.example', 'arch.example.other']);
+  t.strictSame(namesIn('mixed'), ['x.other.example', 'arch.example.other']);
   t.ok(namesIn('others'));
   t.ok(namesIn('empty'));
 
@@ -44,8 +45,8 @@ t.test('our webhooks are removed from webhook configurations', async (t) => {
     times: 1,
     before: () => void put('all-ours', 'a.arch.example', 'x.other.example'),
   });
-  t.match(stepIn(await clean(), 'webhook configuration'), { done: 1, failures: [] });
-  t.same(namesIn('all-ours'), ['x.other.example'], 'a webhook that is added meanwhile stays');
+  like(t, stepIn(await clean(), 'webhook configuration'), { done: 1, failures: [] });
+  t.strictSame(namesIn('all-ours'), ['x.other.example'], 'a webhook that is added meanwhile stays');
 });
 
 for (const [step, label, ours, theirs] of [
@@ -59,8 +60,8 @@ for (const [step, label, ours, theirs] of [
     store.put('/api/v1/nodes/n3', {});
     t.equal(done(await clean({ dryRun: true }))[step], 1);
     t.equal(done(await clean())[step], 1);
-    t.same(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
-    t.same(store.get('/api/v1/nodes/n2')?.metadata.labels, { [label]: theirs });
+    t.strictSame(store.get('/api/v1/nodes/n1')?.metadata.labels, { mine: 'yes' });
+    t.strictSame(store.get('/api/v1/nodes/n2')?.metadata.labels, { [label]: theirs });
   });
 }
 
@@ -84,11 +85,11 @@ t.test('our taints are removed', async (t) => {
   const dry = await clean({ dryRun: true });
   t.equal(done(dry)['taints'], 2);
   store.fault('PATCH /api/v1/nodes/n2', { status: 403, message: 'no right to patch' });
-  t.match(stepIn(await clean(), 'taints'), {
+  like(t, stepIn(await clean(), 'taints'), {
     done: 1,
     failures: [{ what: 'node n2', why: /no right to patch/ }],
   });
-  t.same(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other.example/x')] });
+  t.strictSame(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other.example/x')] });
 });
 
 t.test('objects that the controller created are removed', async (t) => {
@@ -101,14 +102,14 @@ t.test('objects that the controller created are removed', async (t) => {
   store.put(`${base}/secrets/archwright-webhook-client-tls`, ours);
   store.put(`${base}/configmaps/archwright-broken-images`, ours);
   store.fault(`GET ${base}/secrets/archwright-webhook-tls`, { status: 403 });
-  t.match(stepIn(await clean(), 'own objects'), {
+  like(t, stepIn(await clean(), 'own objects'), {
     done: 3,
     failures: [{ what: 'Secret archwright/archwright-webhook-tls', why: /403/ }],
     notes: [/archwright-agent-tls stays/],
   });
   const secrets = store.list(`${base}/secrets`).map(({ metadata }) => metadata.name);
-  t.same(secrets, ['archwright-agent-tls', 'mine'], "other programs' objects stay");
-  t.same(store.list(`${base}/configmaps`), []);
+  t.strictSame(secrets, ['archwright-agent-tls', 'mine'], "other programs' objects stay");
+  t.strictSame(store.list(`${base}/configmaps`), []);
 });
 
 t.test('published reports are removed', async (t) => {
@@ -120,11 +121,11 @@ t.test('published reports are removed', async (t) => {
   for (const namespace of ['shop', 'bank']) store.put(`${reports(namespace)}archwright-report`, ours);
   store.put(`${reports('shop')}other`, ours);
   store.put(`${reports('mine')}archwright-report`, { metadata: { labels: { other: 'x' } } });
-  t.match(stepIn(await clean(), 'own objects'), { done: 3, failures: [] });
+  like(t, stepIn(await clean(), 'own objects'), { done: 3, failures: [] });
   const left = store
     .list('/apis/openreports.io/v1alpha1/reports')
     .map(({ metadata: { namespace, name } }) => `${namespace}/${name}`);
-  t.same(left, ['mine/archwright-report', 'shop/other']);
+  t.strictSame(left, ['mine/archwright-report', 'shop/other']);
   for (const status of [403, 404]) {
     const cleaned = await world(t);
     cleaned.store.fault(/ \/apis\/openreports/, { status });
@@ -142,7 +143,7 @@ t.test('an object that is replaced before its deletion stays', async (t) => {
     before: () => void store.put(path, { metadata: { uid: 'theirs' } }),
   });
   await clean();
-  t.match(store.get(path), { metadata: { uid: 'theirs' } });
+  like(t, store.get(path), { metadata: { uid: 'theirs' } });
   t.equal((await clean()).complete, true, 'and the next run does not mistake it for ours');
 });
 
@@ -173,32 +174,32 @@ t.test('it removes the gates of the multiarch-tuning-operator, and nothing else'
   const here = await leftovers(t);
   const { store } = here;
   const dry = await cleanOf(here, 'multiarch-tuning-operator', true);
-  t.match(dry, { dryRun: true, steps: [{ step: 'gates', done: 2 }] });
-  t.same(store.writes(), []);
+  like(t, dry, { dryRun: true, steps: [{ step: 'gates', done: 2 }] });
+  t.strictSame(store.writes(), []);
   const end = store.fault(/^PATCH .*pods\/theirs$/, { status: 403, message: 'pods is forbidden' });
-  t.match(await cleanOf(here, 'multiarch-tuning-operator'), {
+  like(t, await cleanOf(here, 'multiarch-tuning-operator'), {
     complete: false,
     steps: [{ step: 'gates', done: 1, failures: [{ what: 'pod shop/theirs', why: /forbidden/ }] }],
   });
   end();
-  t.match(await cleanOf(here, 'multiarch-tuning-operator'), {
+  like(t, await cleanOf(here, 'multiarch-tuning-operator'), {
     complete: true,
     steps: [{ step: 'gates', done: 1, failures: [] }],
   });
-  t.same(gatesOf(store, 'theirs'), []);
-  t.same(gatesOf(store, 'both'), [ourGate]);
-  t.same(gatesOf(store, 'ours'), [ourGate]);
-  t.same(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('supported-arch'), taint('other')] });
+  t.strictSame(gatesOf(store, 'theirs'), []);
+  t.strictSame(gatesOf(store, 'both'), [ourGate]);
+  t.strictSame(gatesOf(store, 'ours'), [ourGate]);
+  t.strictSame(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('supported-arch'), taint('other')] });
 });
 
 t.test('it removes the taints of archaware-controller, and nothing else', async (t) => {
   const here = await leftovers(t);
-  t.match(await cleanOf(here, 'archaware-controller'), {
+  like(t, await cleanOf(here, 'archaware-controller'), {
     complete: true,
     steps: [{ step: 'taints', done: 1 }],
   });
-  t.same(here.store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other')] });
-  t.same(gatesOf(here.store, 'both'), [ourGate, theirGate]);
+  t.strictSame(here.store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other')] });
+  t.strictSame(gatesOf(here.store, 'both'), [ourGate, theirGate]);
 });
 
 t.test('a dry run reports a JSON patch that would fail or leave something behind', async (t) => {
@@ -226,9 +227,9 @@ t.test('a dry run reports a JSON patch that would fail or leave something behind
     })();
     const targets = { step: 'gates', objects, pathOf: () => '/x', what: () => 'x' };
     await run.patchEach(targets, (read) => (read.gates.includes('ours') ? patchOf(read) : undefined));
-    t.match(run.tallies.report().steps, [
+    like(t, run.tallies.report().steps, [
       why ? { done: 0, failures: [{ what: 'x', why }] } : { done: 1, failures: [] },
     ]);
-    t.same(object, before, `${what}: the object is not changed`);
+    t.strictSame(object, before, `${what}: the object is not changed`);
   }
 });

@@ -4,6 +4,7 @@ import { connectCluster } from '../../src/cluster/cluster.ts';
 import { events, json, startKubeServer } from '../support/kube-server.ts';
 import { silentLog } from '../support/captured.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+import { like } from '../support/like.ts';
 
 const node = (name: string, architecture?: string, labels = {}): object => ({
   metadata: { name, labels },
@@ -50,24 +51,24 @@ void t.test(
       await server.close();
     });
     await cluster.ready(neverAborted);
-    t.same(cluster.namespaceLabels('team'), { a: 'b' });
-    t.same(cluster.namespaceLabels('other'), {});
+    t.strictSame(cluster.namespaceLabels('team'), { a: 'b' });
+    t.strictSame(cluster.namespaceLabels('other'), {});
     t.equal(cluster.nodeArchitecture('n1'), 'arm64');
     t.equal(cluster.nodeArchitecture('n2'), 's390x');
     t.equal(cluster.nodeArchitecture('n3'), undefined);
     t.equal(cluster.nodeArchitecture('virtual'), 'riscv64');
     t.equal(cluster.nodeArchitecture('mute'), undefined);
-    t.same(
+    t.strictSame(
       ['n1', 'n2', 'n3'].flatMap((node) => cluster.nodeHostnames(node)),
       ['n1', 'h2', 'n3'],
     );
     const { signal } = new AbortController();
-    t.match(await cluster.secret('team', 'pull', signal), { type: 'x' });
+    like(t, await cluster.secret('team', 'pull', signal), { type: 'x' });
     t.equal(await cluster.secret('team', 'missing', signal), undefined);
     t.equal(await cluster.secret('team', 'denied', signal), undefined);
     await t.rejects(cluster.secret('team', 'broken', signal), { code: 'unavailable' });
-    t.same(await cluster.serviceAccountPullSecrets('team', 'default', signal), ['one', 'two']);
-    t.same(await cluster.serviceAccountPullSecrets('team', 'none', signal), []);
+    t.strictSame(await cluster.serviceAccountPullSecrets('team', 'default', signal), ['one', 'two']);
+    t.strictSame(await cluster.serviceAccountPullSecrets('team', 'none', signal), []);
     t.equal(await cluster.secret('../..', 'x/y', signal), undefined);
     t.match(server.requests.at(-1)?.path, '/api/v1/namespaces/..%2F../secrets/x%2Fy');
   },

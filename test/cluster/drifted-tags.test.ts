@@ -37,7 +37,7 @@ t.test('each digest is applied once, until the tag names another', async (t) => 
   const until = (...expected: readonly string[]): Promise<void> =>
     store
       .until(() => applied.length >= expected.length, expected.join())
-      .then(() => void t.same(applied, expected));
+      .then(() => void t.strictSame(applied, expected));
   await until('r.example/a:1 a');
   note({ 'r.example/a:1': 'a', 'r.example/b:1': 'b' });
   await until('r.example/a:1 a', 'r.example/b:1 b');

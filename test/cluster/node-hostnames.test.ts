@@ -35,12 +35,12 @@ t.test('an agent represents the nodes of its pool that run none', async (t) => {
     mute: pooledNode({ 'karpenter.sh/nodepool': 'a' }),
   });
   const hostnames = createNodeHostnames(nodes);
-  t.same(hostnames('a1'), ['host-a1', 'host-a3']);
-  t.same(hostnames('a2'), ['host-a2', 'host-a3']);
-  t.same(hostnames('b1'), ['host-b1'], 'with agents on all nodes, each represents only its own');
-  t.same(hostnames('gone'), ['gone']);
+  t.strictSame(hostnames('a1'), ['host-a1', 'host-a3']);
+  t.strictSame(hostnames('a2'), ['host-a2', 'host-a3']);
+  t.strictSame(hostnames('b1'), ['host-b1'], 'with agents on all nodes, each represents only its own');
+  t.strictSame(hostnames('gone'), ['gone']);
   nodes.put('a4', node('host-a4', 'a'));
-  t.same(hostnames('a1'), ['host-a1', 'host-a3', 'host-a4']);
+  t.strictSame(hostnames('a1'), ['host-a1', 'host-a3', 'host-a4']);
 });
 
 t.test('in a pool with agents of two groups, a node without an agent stays eligible', async (t) => {
@@ -76,7 +76,7 @@ t.test('in a pool with agents of two groups, a node without an agent stays eligi
     budgetMs: 1000,
   };
   const found = await pullableNodes(request, new Map([[image, factsOf(image)]]));
-  t.same(found.get(image), {
+  t.strictSame(found.get(image), {
     able: [{ name: 'able', architectures: ['amd64'], hostnames: ['host-a1', 'host-a3'] }],
     unable: [{ name: 'unable', architectures: ['amd64'], hostnames: ['host-a2', 'host-b1', 'host-b2'] }],
   });

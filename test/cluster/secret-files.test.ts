@@ -47,7 +47,7 @@ t.test('files are written as by the kubelet, accessible only to their owner', as
   t.equal(statSync(dir).mode & 0o777, 0o700);
   t.notMatch(lines.join(''), 'PRIVATE');
   const selectors = world.store.received(/secrets$/).map(({ query }) => query.get('fieldSelector'));
-  t.same(new Set(selectors), new Set([`metadata.name=${secretName}`]), 'no request for another Secret');
+  t.strictSame(new Set(selectors), new Set([`metadata.name=${secretName}`]), 'no request for another Secret');
 });
 
 t.test('a reader never sees a partial change', async (t) => {

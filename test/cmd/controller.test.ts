@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import '../../cmd/controller.ts';
 import { run } from './run.ts';
 import { storeWithConfig } from './world.ts';
+import { like } from '../support/like.ts';
 
 const lease = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 
@@ -18,12 +19,12 @@ t.test('it leads, and ends on a stop signal', async (t) => {
   const env = { HOSTNAME: 'controller-7' };
   const running = run([...args, '--agent-tls-dir', join(t.testdir(), 'tls')], { env, stop: stop.signal });
   await store.until(() => store.get(lease) !== undefined, 'the Lease');
-  t.match(store.get(lease), { spec: { holderIdentity: /^controller-7_[0-9a-f]{8}$/ } });
+  like(t, store.get(lease), { spec: { holderIdentity: /^controller-7_[0-9a-f]{8}$/ } });
   await store.until(() => store.watches('/api/v1/nodes') > 0, 'the watches of the leader');
   stop.abort('SIGTERM');
   const { code, err } = await running;
   t.equal(code, 0);
-  t.match(store.get(lease), { spec: { holderIdentity: '' } });
+  like(t, store.get(lease), { spec: { holderIdentity: '' } });
   t.match(err, /the controller runs/);
   await store.until(() => store.watches() === 0, 'the watches to end');
 });

@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap';
 import { run } from './run.ts';
 import { storeWithConfig } from './world.ts';
+import { like } from '../support/like.ts';
 
 const path = (name: string): string =>
   `/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts/${name}`;
@@ -58,39 +59,39 @@ t.test('it lists all rollouts of the namespace', async (t) => {
   t.match(out, /\nweb +arm64 +Progressing +50% +3 of 10 +moves 50% of the pods to arm64\n/);
   t.match(out, /\nnew +s390x +- +- +- +no controller follows it so far/);
   const json: unknown = JSON.parse((await rollout('status', '-o', 'json')).out);
-  t.match(json, [{ metadata: { name: 'new' } }, { metadata: { name: 'web' } }]);
+  like(t, json, [{ metadata: { name: 'new' } }, { metadata: { name: 'web' } }]);
   store.remove(path('web'));
   store.remove(path('new'));
-  t.match(await rollout('status'), { out: 'no rollouts in namespace shop\n', code: 0 });
+  like(t, await rollout('status'), { out: 'no rollouts in namespace shop\n', code: 0 });
 });
 
 t.test('a rollout that does not exist', async (t) => {
   const { rollout } = await setup(t);
   const message =
     /^archwright rollout: there is no ArchitectureRollout wbe in the namespace shop; archwright rollout status -n/;
-  t.match(await rollout('status', 'wbe'), { code: 1, err: message });
-  t.match(await rollout('abort', 'wbe'), { code: 1, err: message });
+  like(t, await rollout('status', 'wbe'), { code: 1, err: message });
+  like(t, await rollout('abort', 'wbe'), { code: 1, err: message });
 });
 
 t.test('`pause`, `abort` and `resume` change the spec', async (t) => {
   const { store, rollout } = await setup(t);
   const spec = (): unknown => store.get(path('web'))?.['spec'];
-  t.match(await rollout('pause', 'web'), { code: 0, out: /^rollout  web/ });
-  t.same(spec(), { architecture: 'arm64', paused: true });
+  like(t, await rollout('pause', 'web'), { code: 0, out: /^rollout  web/ });
+  t.strictSame(spec(), { architecture: 'arm64', paused: true });
   await rollout('abort', 'web');
-  t.same(spec(), { architecture: 'arm64', paused: true, aborted: true });
+  t.strictSame(spec(), { architecture: 'arm64', paused: true, aborted: true });
   await rollout('resume', 'web');
-  t.match(spec(), { paused: false, aborted: false, resumedAt: /^20/ });
+  like(t, spec(), { paused: false, aborted: false, resumedAt: /^20/ });
 });
 
 t.test('`pause` warns that it has no effect on a complete or aborted rollout', async (t) => {
   const { put, rollout } = await setup(t);
   t.equal((await rollout('pause', 'web')).err, '');
   put({ phase: 'Complete' });
-  t.match(await rollout('pause', 'web'), { code: 0, err: /web is complete, so pause has no effect until/ });
+  like(t, await rollout('pause', 'web'), { code: 0, err: /web is complete, so pause has no effect until/ });
   put({});
   await rollout('abort', 'web');
-  t.match(await rollout('pause', 'web'), {
+  like(t, await rollout('pause', 'web'), {
     code: 0,
     err: 'archwright rollout: web is aborted, so pause has no effect; to begin again: archwright rollout resume web\n',
   });
@@ -103,7 +104,7 @@ t.test('a status from before the last change of the spec is not shown as current
   const { generation: observedGeneration = 0 } = store.get(path('web'))?.metadata ?? {};
   put({ phase: 'RolledBack', observedGeneration });
   t.equal((await rollout('status', 'web')).code, 1);
-  t.match(await rollout('resume', 'web'), { code: 0, out: /has not seen the last change yet/ });
+  like(t, await rollout('resume', 'web'), { code: 0, out: /has not seen the last change yet/ });
   const spec = store.get(path('web'))?.['spec'] as { resumedAt?: string } | undefined;
   t.ok(Date.parse(spec?.resumedAt ?? '') > ahead - 5000, "by the API server's clock");
 });
@@ -125,22 +126,22 @@ t.test('an abort that takes effect at once is no failure', async (t) => {
 
 t.test('exit codes of wrong usage, a missing rollout and a failing API server', async (t) => {
   const { store, rollout } = await setup(t);
-  t.match(await rollout(), { code: 2, err: /name one of status, pause, resume, abort/ });
-  t.match(await rollout('puase'), { code: 2, err: /did you mean pause\?/ });
-  t.match(await rollout('pause'), { code: 2, err: /name the rollout to pause/ });
-  t.match(await rollout('status', 'a', 'b'), { code: 2, err: /takes one rollout/ });
-  t.match(await rollout('abort', 'web', '-o', 'yaml'), { code: 2, err: /--output must be/ });
-  t.same(store.writes(), [], 'wrong usage changes nothing');
-  t.match(await rollout('status', 'gone'), { code: 1, err: /^archwright rollout: / });
+  like(t, await rollout(), { code: 2, err: /name one of status, pause, resume, abort/ });
+  like(t, await rollout('puase'), { code: 2, err: /did you mean pause\?/ });
+  like(t, await rollout('pause'), { code: 2, err: /name the rollout to pause/ });
+  like(t, await rollout('status', 'a', 'b'), { code: 2, err: /takes one rollout/ });
+  like(t, await rollout('abort', 'web', '-o', 'yaml'), { code: 2, err: /--output must be/ });
+  t.strictSame(store.writes(), [], 'wrong usage changes nothing');
+  like(t, await rollout('status', 'gone'), { code: 1, err: /^archwright rollout: / });
   const end = store.fault(/architecturerollouts/, {
     status: 404,
     message: 'the server could not find the requested resource',
   });
   const message =
     /the cluster has no ArchitectureRollouts: is archwright installed there\? .*requested resource/;
-  t.match(await rollout('status'), { code: 1, err: message });
-  t.match(await rollout('pause', 'web'), { code: 1, err: message });
+  like(t, await rollout('status'), { code: 1, err: message });
+  like(t, await rollout('pause', 'web'), { code: 1, err: message });
   end();
   store.fault(/architecturerollouts/, { status: 503 });
-  t.match(await rollout('status', 'web'), { code: 3, err: /^archwright rollout: / });
+  like(t, await rollout('status', 'web'), { code: 3, err: /^archwright rollout: / });
 });

@@ -9,6 +9,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { connectedStore } from '../kube/support.ts';
 import { captureLog } from '../support/captured.ts';
 import { noTimers } from '../support/fake-clock.ts';
+import { like } from '../support/like.ts';
 
 const leasePath = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 const podsPath = '/api/v1/namespaces/shop/pods';
@@ -120,13 +121,13 @@ t.test('a leader runs its features, then ends and releases the Lease', async (t)
   });
   store.put(`${podsPath}/a`, { spec: { nodeName: 'n', containers: [] } });
   t.equal(await run(), 'stopped');
-  t.match(store.get(`${podsPath}/a`), { metadata: { labels: { seen: 'yes' } } });
+  like(t, store.get(`${podsPath}/a`), { metadata: { labels: { seen: 'yes' } } });
   t.equal(store.list(eventsPath).length, 1, 'recorded events are written before the end');
   t.equal(atEnd, 'pod-a_1', 'the Lease is held while features end');
   t.equal(holder(), '', 'then it is released');
-  t.same(steps, ['one/seen']);
+  t.strictSame(steps, ['one/seen']);
   const renewals = [...calls].filter((each) => each.startsWith('leaseClient') || each.includes('/leases/'));
-  t.same(renewals, [`leaseClient ${leasePath}`], 'renewals have a client of their own');
+  t.strictSame(renewals, [`leaseClient ${leasePath}`], 'renewals have a client of their own');
   t.ok(await metric('archwright_controller_leading 0'));
   const policy = leading?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} });
   t.equal(policy?.onUnknownImage, 'gate');
@@ -152,8 +153,8 @@ t.test('a deposed leader cannot write, ends its watches, and becomes a candidate
   });
   store.put(`${podsPath}/a`, { spec: { containers: [] } });
   await run();
-  t.match(refused, [{ code: 'not-leading' }]);
-  t.same(store.list(eventsPath), [], 'its recorded events are not written');
+  like(t, refused, [{ code: 'not-leading' }]);
+  t.strictSame(store.list(eventsPath), [], 'its recorded events are not written');
   t.ok(store.get(`${podsPath}/a`));
   t.equal(terms.length, 2);
   t.not(terms[0]?.caches, terms[1]?.caches, 'each term has new caches');
@@ -182,7 +183,7 @@ for (const [what, holderIdentity, leaseDurationSeconds] of [
       },
     });
     t.equal(await run(), 'stopped');
-    t.same(store.list(eventsPath), []);
+    t.strictSame(store.list(eventsPath), []);
     t.equal(holder(), holderIdentity);
   });
 }
@@ -197,7 +198,7 @@ t.test('if the Lease expires before a stopped leader ends, its events are not wr
     },
   });
   t.equal(await run(), 'stopped');
-  t.same(store.list(eventsPath), []);
+  t.strictSame(store.list(eventsPath), []);
 });
 
 t.test('gauges of a leader drop to zero when it ends', async (t) => {

@@ -6,6 +6,7 @@ import { createDockerConfigSource } from '../../src/credentials/docker/docker-co
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
 import { manualRefresh } from '../support/manual-refresh.ts';
+import { like } from '../support/like.ts';
 
 const good = 'user = "me"\nsecret = "hunter22"\n';
 
@@ -28,7 +29,7 @@ t.test('each registry TOML file is described', async (t) => {
   const source = await createRegistryTomlSource({ dir, ...manualRefresh });
   const node =
     'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with credentials of its own';
-  t.same(await describedParts(t, source, dir), [
+  t.strictSame(await describedParts(t, source, dir), [
     ` | used | files: 3 | ${node}`,
     '/a.example.toml | used | a credential for a.example',
     '/b.example_5000_.toml | used | a credential for b.example:5000',
@@ -36,7 +37,7 @@ t.test('each registry TOML file is described', async (t) => {
   ]);
   writeFileSync(join(dir, 'a.example.toml'), '');
   await source.refresh();
-  t.match((await source.describe())[1], {
+  like(t, (await source.describe())[1], {
     state: 'left-out',
     what: 'user must be a string, as in user = "NAME"; its last good content stays in force',
   });
@@ -45,11 +46,11 @@ t.test('each registry TOML file is described', async (t) => {
 t.test('an empty and a missing directory are described', async (t) => {
   const dir = t.testdir({ 'readme.txt': '' });
   const empty = await createRegistryTomlSource({ dir, ...manualRefresh });
-  t.same(await describedParts(t, empty, dir), [' | unused | holds no file <registry>.toml']);
+  t.strictSame(await describedParts(t, empty, dir), [' | unused | holds no file <registry>.toml']);
   const missing = await createRegistryTomlSource({ dir: join(dir, 'creds'), ...manualRefresh });
-  t.same(await describedParts(t, missing, dir), ['/creds | left-out | there is no such directory']);
+  t.strictSame(await describedParts(t, missing, dir), ['/creds | left-out | there is no such directory']);
   const escaping = await createRegistryTomlSource({ dir: '/../creds', root: dir, ...manualRefresh });
-  t.match(await describedParts(t, escaping, dir), [
+  like(t, await describedParts(t, escaping, dir), [
     /^\/\.\.\/creds \| left-out \| \/\.\.\/creds: leads out of/,
   ]);
 });
@@ -59,7 +60,7 @@ t.test('the docker config in use is described, and those before and after it', a
   const dir = t.testdir({ b: { 'config.json': '{' }, c: { 'config.json': JSON.stringify(auths) } });
   const candidates = ['a', 'b', 'c', 'd'].map((name) => join(dir, name, 'config.json'));
   const source = await createDockerConfigSource({ candidates, ...manualRefresh });
-  t.same(await describedParts(t, source, dir), [
+  t.strictSame(await describedParts(t, source, dir), [
     '/a/config.json | absent | there is no such file',
     '/b/config.json | left-out | is not valid JSON',
     '/c/config.json | used | in use: the first readable candidate; entries: 1 | the kubelet caches the file for 5 minutes; here a change counts at once',
@@ -73,7 +74,7 @@ t.test('a file that has just broken stays in force, as in the kubelet', async (t
   const source = await createDockerConfigSource({ candidates: [join(dir, 'config.json')], ...manualRefresh });
   writeFileSync(join(dir, 'config.json'), '{');
   await source.refresh();
-  t.same(await describedParts(t, source, dir), [
+  t.strictSame(await describedParts(t, source, dir), [
     '/config.json | left-out | is not valid JSON',
     '/config.json | used | its last good content stays in force for 5 minutes',
   ]);

@@ -35,9 +35,9 @@ t.test('only valid names of service accounts are accepted', async (t) => {
 });
 
 t.test('the account of a pod is the named one, else default', async (t) => {
-  t.same(serviceAccountOf('team', 'builder'), { namespace: 'team', name: 'builder' });
+  t.strictSame(serviceAccountOf('team', 'builder'), { namespace: 'team', name: 'builder' });
   for (const none of [undefined, '']) {
-    t.same(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });
+    t.strictSame(serviceAccountOf('team', none), { namespace: 'team', name: 'default' });
   }
   t.equal(serviceAccountOf('team', 'no such/account'), undefined);
 });

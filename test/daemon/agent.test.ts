@@ -10,6 +10,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { until } from '../support/until.ts';
 import { bodyOf, clientTls, holding, knowsAll, startTestAgent } from './support.ts';
 import { silentLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 function probe(url: string): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
@@ -38,7 +39,7 @@ t.test('/v1/info describes the node', async (t) => {
     credentialProblems: Array.from({ length: 10 }, () => ({ ...problem, message: 'is not valid JSON?' })),
   });
   fingerprint = 'two';
-  t.match((await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
+  like(t, (await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });
 });
 
 t.test('the architecture is named as in node labels', (t) => {
@@ -80,7 +81,7 @@ t.test('invalid requests are refused', async (t) => {
     const answer = await sent;
     t.equal(answer.status, status, name);
     t.match(answer.headers['content-type'], /^application\/json/, name);
-    t.match(answer.json, { error: { code, message: String } }, name);
+    like(t, answer.json, { error: { code, message: String } }, name);
   }
   const allowed = (await send('DELETE', '/v1/facts')).headers.allow;
   t.match(allowed, /GET/);
@@ -127,7 +128,7 @@ t.test('concurrent requests are limited', async (t) => {
   const second = await post(facts);
   t.equal(second.status, 503);
   t.equal(second.headers['retry-after'], '1');
-  t.match(second.json, { error: { code: 'overloaded' } });
+  like(t, second.json, { error: { code: 'overloaded' } });
   t.equal(await metric('archwright_agent_open_requests'), 1);
   held.release();
   t.equal((await first).status, 200);
@@ -142,7 +143,7 @@ t.test('the bytes of all request bodies together are limited', async (t) => {
   await until(held.isHeld);
   const second = await post(large);
   t.equal(second.status, 503);
-  t.match(second.json, { error: { code: 'overloaded' } });
+  like(t, second.json, { error: { code: 'overloaded' } });
   const small = post(facts);
   await until(() => held.lookups === 1);
   held.release();
@@ -167,7 +168,7 @@ t.test('stop finishes the requests in flight', async (t) => {
   await until(held.isHeld);
   const stopped = agent.stop(10_000);
   t.equal(agent.stop(0), stopped, 'a second stop has no effect');
-  t.match(await probe(`${agent.metricsUrl}/readyz`), { status: 503, text: /the agent is stopping/ });
+  like(t, await probe(`${agent.metricsUrl}/readyz`), { status: 503, text: /the agent is stopping/ });
   held.release();
   const answer = await inFlight;
   t.equal(answer.status, 200);

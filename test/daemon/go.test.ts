@@ -87,7 +87,7 @@ t.test('%v and %T print as in Go', async (t) => {
     [{ b: 1n, a: ['x'] }, 'map[a:[x] b:1]', 'map[string]interface {}'],
     [new Date(0), '1970-01-01T00:00:00.000Z', 'time.Time'],
   ];
-  for (const [value, shown, type] of cases) t.same([goValue(value), goType(value)], [shown, type]);
+  for (const [value, shown, type] of cases) t.strictSame([goValue(value), goType(value)], [shown, type]);
 });
 
 t.test('URLs are parsed as in Go', async (t) => {
@@ -106,7 +106,7 @@ t.test('URLs are parsed as in Go', async (t) => {
     ['https://h\n', undefined],
     ['https://[::1', undefined],
   ];
-  for (const [text, url] of cases) t.same(parseGoUrl(text), url, text);
+  for (const [text, url] of cases) t.strictSame(parseGoUrl(text), url, text);
 });
 
 t.test('paths are cleaned as in Go', async (t) => {

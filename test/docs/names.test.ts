@@ -152,7 +152,7 @@ const checks: Readonly<Record<string, (page: Page) => string[]>> = {
 for (const [what, wrongIn] of Object.entries(checks)) {
   t.test(`${what} named on the pages exist`, async (t) => {
     t.ok(allPages.length > 40);
-    for (const page of allPages) t.same(wrongIn(page), [], page.path);
+    for (const page of allPages) t.strictSame(wrongIn(page), [], page.path);
   });
 }
 
@@ -204,5 +204,5 @@ t.test('the check finds unknown names', async (t) => {
     ['files and folders', '`src/kubes/`', ['src/kubes/']],
     ['tests', '`names.test.ts`, `manes.test.ts`', ['manes.test.ts']],
   ];
-  for (const [check, text, found] of cases) t.same(checks[check]?.(pageOf('x.md', text)), found, text);
+  for (const [check, text, found] of cases) t.strictSame(checks[check]?.(pageOf('x.md', text)), found, text);
 });

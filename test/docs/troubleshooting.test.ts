@@ -77,12 +77,12 @@ function unknownReasons({ spans }: Page): string[] {
 
 t.test('quoted texts exist in the program', async (t) => {
   t.ok(quotations(troubleshooting).length > 30);
-  t.same(unknownPieces(troubleshooting), []);
+  t.strictSame(unknownPieces(troubleshooting), []);
 });
 
 t.test('event reasons named on the pages exist', async (t) => {
   for (const each of writtenPages.filter(({ path }) => !path.startsWith('docs/internals/decisions.md')))
-    t.same(unknownReasons(each), [], each.path);
+    t.strictSame(unknownReasons(each), [], each.path);
 });
 
 t.test('every event reason and error code is on the page', async (t) => {
@@ -117,8 +117,8 @@ t.test('the check finds unknown quotations', async (t) => {
     ['it says *no agents\nare here; see archwright status*', ['no agents are here']],
     ['`nobody leads at all now`', ['nobody leads at all now']],
   ];
-  for (const [text, found] of cases) t.same(unknownPieces(pageOf('x.md', text)), found, text);
-  t.same(unknownReasons(pageOf('x.md', '`ImageUnknown`, `ImagePullBackOff`, `ImageUnheard`')), [
+  for (const [text, found] of cases) t.strictSame(unknownPieces(pageOf('x.md', text)), found, text);
+  t.strictSame(unknownReasons(pageOf('x.md', '`ImageUnknown`, `ImagePullBackOff`, `ImageUnheard`')), [
     'ImageUnheard',
   ]);
 });

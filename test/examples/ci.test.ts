@@ -34,7 +34,7 @@ interface GitLabJob {
 
 function read(name: string): unknown {
   const document = parseDocument(readFileSync(`examples/ci/${name}`, 'utf8'), { strict: true });
-  t.same([...document.errors, ...document.warnings], [], name);
+  t.strictSame([...document.errors, ...document.warnings], [], name);
   return document.toJS();
 }
 
@@ -113,8 +113,8 @@ for (const [tag, expected] of [
 
   t.test(`the GitLab job with an image ${tag}`, async (t) => {
     const { render, arm64 } = read('gitlab-check.yaml') as { render: GitLabJob; arm64: GitLabJob };
-    t.same(arm64.needs, ['render']);
-    t.same(arm64.allow_failure, { exit_codes: 3 });
+    t.strictSame(arm64.needs, ['render']);
+    t.strictSame(arm64.allow_failure, { exit_codes: 3 });
     const { work, login, shell } = await workspace(t, tag);
     mkdirSync(join(work, '.cache'));
     const variables = Object.fromEntries(

@@ -12,6 +12,7 @@ import {
   start,
   tellsNoSecret,
 } from './demo/run.ts';
+import { like } from '../support/like.ts';
 
 /** The block of one example. */
 function blockOf(out: string, file: string): string {
@@ -28,16 +29,16 @@ t.test(
     const [line] = await demo.until(/^curl .*$/m);
     const [, logs = ''] = await demo.until(/^ {2}Logs: (.*)$/m);
     await sendsReview(t, line);
-    t.same(
+    t.strictSame(
       readdirSync(join(logs, '..', 'reviews')).sort(),
       examples.map((name) => name.replace('.yaml', '.json')).sort(),
     );
     const names = readdirSync(logs).sort();
-    t.same(names, ['agent-node-a.log', 'agent-node-b.log', 'webhook.log']);
+    t.strictSame(names, ['agent-node-a.log', 'agent-node-b.log', 'webhook.log']);
     for (const name of names) tellsNoSecret(t, readFileSync(join(logs, name), 'utf8'));
     demo.child.kill('SIGTERM');
     const { code, out, err } = await demo.ended;
-    t.same([code, err], [0, '']);
+    t.strictSame([code, err], [0, '']);
     for (const file of examples) {
       const block = blockOf(out, file);
       t.match(block, /^ {2}# .*\n(?:.*\n)* {2}images/m, `${file} has its comment and images`);
@@ -65,7 +66,7 @@ t.test(
       ['deployment-no-common.yaml', /warning +archwright: pods of this template cannot be placed/],
       ['disabled.yaml', /skipped: disabled-by-pod/],
     ];
-    for (const [file, pattern] of lines) t.match(blockOf(out, file), pattern, file);
+    for (const [file, pattern] of lines) like(t, blockOf(out, file), pattern, file);
 
     counted(t, out);
   },
@@ -77,7 +78,7 @@ async function sendsReview(t: Test, line: string): Promise<void> {
   const { stdout } = await promisify(execFile)('sh', ['-c', line]);
   const body = readFileSync(/--data-binary @(\S+)/.exec(line)?.[1] ?? '', 'utf8');
   const { request } = JSON.parse(body) as { request: { uid: string } };
-  t.match(JSON.parse(stdout), {
+  like(t, JSON.parse(stdout), {
     kind: 'AdmissionReview',
     response: { uid: request.uid, allowed: true, patchType: 'JSONPatch', patch: String },
   });
@@ -96,8 +97,8 @@ function counted(t: Test, out: string): void {
   // One for `Always`, and two before a pod is refused if its images were looked up more than 5 s ago.
   t.ok(heads >= 1 && heads <= 3, `${heads} HEADs`);
   // The owner of an image depends on its port. The node without a login is refused first, or gets no request.
-  t.match(counts['private.example'], [Number, 0, 0, Number, Number, 0]);
-  t.match(counts['mirror'], [Number, 0, 0, 0, Number, 0]);
+  like(t, counts['private.example'], [Number, 0, 0, Number, Number, 0]);
+  like(t, counts['mirror'], [Number, 0, 0, 0, Number, 0]);
   for (const [name, granted] of [
     ['private.example', 2],
     ['mirror', 1],
@@ -145,8 +146,8 @@ t.test('without --verbose, it shows one line per pod, then the requests, and no 
     ],
   ];
   for (const [name, pattern] of lines)
-    t.match(new RegExp(`^ {2}${name} .*$`, 'm').exec(pods)?.[0], pattern, name);
-  t.same(
+    like(t, new RegExp(`^ {2}${name} .*$`, 'm').exec(pods)?.[0], pattern, name);
+  t.strictSame(
     pods
       .trimEnd()
       .split('\n')
@@ -173,8 +174,8 @@ t.test('npm ci prints no warnings about versions of Node', async (t) => {
 });
 
 t.test('wrong usage is an error', async (t) => {
-  t.match(await start(t, ['--help']).ended, { code: 0, out: /^Usage: npm run demo/, err: '' });
-  t.match(await start(t, ['--sty']).ended, { code: 2, out: '', err: /^unknown argument --sty/ });
+  like(t, await start(t, ['--help']).ended, { code: 0, out: /^Usage: npm run demo/, err: '' });
+  like(t, await start(t, ['--sty']).ended, { code: 2, out: '', err: /^unknown argument --sty/ });
 });
 
 /** The line after the table of processes. */
@@ -185,7 +186,7 @@ t.test('it ends with an error if a child process dies', async (t) => {
   await demo.until(everythingStarted);
   const [agent = 0] = pidsIn(demo.text());
   process.kill(agent, 'SIGKILL');
-  t.match(await demo.ended, { code: 1, err: /demo: agent-node-a ended too early \(SIGKILL\)/ });
+  like(t, await demo.ended, { code: 1, err: /demo: agent-node-a ended too early \(SIGKILL\)/ });
   leavesNothing(t, demo);
 });
 
@@ -193,6 +194,6 @@ t.test('it cleans up when it is interrupted', async (t) => {
   const demo = start(t, ['--verbose']);
   await demo.until(everythingStarted);
   demo.child.kill('SIGINT');
-  t.match(await demo.ended, { code: 130, err: '' });
+  like(t, await demo.ended, { code: 130, err: '' });
   leavesNothing(t, demo);
 });

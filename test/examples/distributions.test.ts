@@ -10,7 +10,7 @@ const dir = fileURLToPath(new URL('../../examples/distributions', import.meta.ur
 const expected = ['aks', 'bottlerocket', 'eks', 'gke', 'k0s', 'k3s', 'kubeadm', 'microk8s', 'rke2', 'talos'];
 
 t.test('each distribution has a configuration', async (t) => {
-  t.same(
+  t.strictSame(
     readdirSync(dir).map((file) => basename(file, '.toml')),
     expected,
   );
@@ -20,7 +20,7 @@ for (const name of expected) {
   t.test(`${name} is a valid configuration`, async (t) => {
     const file = join(dir, `${name}.toml`);
     const { problems, configuration } = await loadConfiguration({ file, env: {}, flags: {}, part: 'agent' });
-    t.same(problems, []);
+    t.strictSame(problems, []);
     t.equal(configuration?.hostRoot, '/host');
     for (const path of configuration?.containerdConfigPathCandidates ?? []) {
       t.ok(defaultConfigPathCandidates.includes(path), `${path} is a default path`);

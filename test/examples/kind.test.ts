@@ -4,6 +4,7 @@ import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
 import { chartSections } from '../../scripts/docs/chart/chart.ts';
 import type { Node, Pod } from '../../src/kube/api/objects.ts';
+import { like } from '../support/like.ts';
 
 const read = (name: string): string => readFileSync(`examples/kind/${name}`, 'utf8');
 const nodes = parseAllDocuments(read('fake-nodes.yaml')).map((document) => document.toJS() as Node);
@@ -17,24 +18,24 @@ t.test(
   'kwok simulates a node of each of two architectures, with a taint that keeps other pods away',
   async (t) => {
     const architectures = new Set(nodes.map(({ metadata }) => metadata?.labels?.['kubernetes.io/arch']));
-    t.same(architectures, new Set(['amd64', 'arm64']));
+    t.strictSame(architectures, new Set(['amd64', 'arm64']));
     for (const { metadata, spec } of nodes) {
       t.equal(metadata?.annotations?.['kwok.x-k8s.io/node'], 'fake');
       t.equal(metadata?.labels?.['kubernetes.io/hostname'], metadata?.name);
-      t.match(spec?.taints, [{ key: 'kwok.x-k8s.io/node', effect: 'NoSchedule' }]);
+      like(t, spec?.taints, [{ key: 'kwok.x-k8s.io/node', effect: 'NoSchedule' }]);
     }
   },
 );
 
 t.test('the pod may run on both, and prefers one', async (t) => {
-  for (const { metadata } of nodes) t.match(metadata?.labels, pod.spec?.nodeSelector ?? { none: true });
-  t.match(pod.spec?.tolerations, [{ key: 'kwok.x-k8s.io/node', operator: 'Exists' }]);
+  for (const { metadata } of nodes) like(t, metadata?.labels, pod.spec?.nodeSelector ?? { none: true });
+  like(t, pod.spec?.tolerations, [{ key: 'kwok.x-k8s.io/node', operator: 'Exists' }]);
   t.equal(pod.metadata?.labels?.['arch.example/preferred'], 'arm64');
 });
 
 t.test('no agent is scheduled to a simulated node', async (t) => {
   const term = { matchExpressions: [{ key: 'type', operator: 'NotIn', values: ['kwok'] }] };
-  t.same(values.agent.affinity, {
+  t.strictSame(values.agent.affinity, {
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } },
   });
   for (const { metadata } of nodes) t.equal(metadata?.labels?.['type'], 'kwok');

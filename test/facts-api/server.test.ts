@@ -12,6 +12,7 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import { connectedStore } from '../kube/support.ts';
 import { send } from '../serving/support.ts';
 import { readableLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 const web = 'system:serviceaccount:shop:web';
 
@@ -65,8 +66,8 @@ t.test('a caller with a token of the namespace gets the facts that the controlle
   const token = issue(web);
   const { status, body } = await post(request({ token }));
   t.equal(status, 200);
-  t.match(JSON.parse(body), { facts: [{ image: 'private.example.com/app:1' }] });
-  t.match(requests, [
+  like(t, JSON.parse(body), { facts: [{ image: 'private.example.com/app:1' }] });
+  like(t, requests, [
     {
       namespace: 'shop',
       uses: [{ image: 'private.example.com/app:1', pullPolicy: 'IfNotPresent' }],
@@ -76,7 +77,7 @@ t.test('a caller with a token of the namespace gets the facts that the controlle
     },
   ]);
   await post(request({ token, pullSecrets: [] }));
-  t.match(requests[1]?.pullSecrets, { names: [], serviceAccount: 'web' });
+  like(t, requests[1]?.pullSecrets, { names: [], serviceAccount: 'web' });
   for (const maxAgeMs of [5000, 0]) await post(request({ token, maxAgeMs }));
   t.strictSame(
     requests.map(({ maxAgeMs }) => maxAgeMs),
@@ -84,7 +85,7 @@ t.test('a caller with a token of the namespace gets the facts that the controlle
   );
   const reviews = store.received(/tokenreviews$/);
   t.equal(reviews.length, 1, 'one TokenReview for both requests');
-  t.match(reviews[0]?.json, { spec: { audiences: [factsAudience] } });
+  like(t, reviews[0]?.json, { spec: { audiences: [factsAudience] } });
 });
 
 t.test('callers without a valid token get no facts', async (t) => {
@@ -113,7 +114,7 @@ t.test('callers without a valid token get no facts', async (t) => {
     t.notMatch(body, /private\.example\.com/, about);
     t.equal(store.received(/tokenreviews$/).length - before, reviewed ? 1 : 0, `${about}: reviewed`);
   }
-  t.same(requests, [], 'no lookup');
+  t.strictSame(requests, [], 'no lookup');
   t.notMatch(lines(), revoked, 'no token is logged');
   t.match(await metrics.render(), /archwright_controller_facts_requests_total\{outcome="refused"\} 10/);
 });
@@ -149,7 +150,7 @@ t.test('facts for another namespace need the permission to create imagefacts the
   t.equal((await post(request({ token }))).status, 200, 'a refusal is not cached');
   t.equal((await post(request({ token, namespace: 'bank' }))).status, 403);
   const [review] = store.received(/subjectaccessreviews$/);
-  t.match(review?.json, {
+  like(t, review?.json, {
     spec: { user: reporter, groups: ['system:serviceaccounts', 'system:authenticated'] },
   });
 });
@@ -158,12 +159,12 @@ t.test('a failed lookup tells a caller no more than a pod would', async (t) => {
   const { store, post, issue } = await server(t);
   const images = [{ image: 'registry.example.com/closed:1', pullPolicy: 'Always' }];
   const { body } = await post(request({ token: issue(web), images }));
-  t.match(JSON.parse(body), { facts: [{ endpoint: '', error: { code: 'unavailable' } }] });
+  like(t, JSON.parse(body), { facts: [{ endpoint: '', error: { code: 'unavailable' } }] });
   t.notMatch(body, /10\.0\.0\.7|ECONNREFUSED|timeout/);
   const trusted = 'system:serviceaccount:archwright:reporter';
   store.callers.grant(trusted, 'create', 'arch.example/imagefacts', 'shop');
   const all = await post(request({ token: issue(trusted), images }));
-  t.match(JSON.parse(all.body), { facts: [{ error: { code: 'timeout', message: refusal } }] });
+  like(t, JSON.parse(all.body), { facts: [{ error: { code: 'timeout', message: refusal } }] });
 });
 
 t.test('invalid requests are refused', async (t) => {
@@ -193,11 +194,11 @@ t.test('invalid requests are refused', async (t) => {
   for (const [body, status, message] of rows) {
     const answer = await post(body);
     t.equal(answer.status, status, String(message));
-    t.match(messageIn(answer.body), message);
+    like(t, messageIn(answer.body), message);
   }
   t.equal((await post('', '/metrics', 'GET')).status, 404);
   t.equal((await post(request({ token }), '/v1/facts', 'PUT')).status, 404);
-  t.same(requests, []);
+  t.strictSame(requests, []);
   t.equal((await post(request({ token, deadlineMs: 1e9 }))).status, 200);
   t.equal(requests[0]?.budgetMs, 60_000);
 });
@@ -218,7 +219,7 @@ t.test('a busy namespace does not delay others, and gets 429 beyond its limit', 
   t.equal((await answer).status, 200);
   const codes = (await Promise.all(busy)).map(({ status }) => status);
   clearInterval(release);
-  t.same(new Set(codes), new Set([200, 429]));
+  t.strictSame(new Set(codes), new Set([200, 429]));
 });
 
 t.test('the images of a namespace count, not its requests', async (t) => {
@@ -234,7 +235,7 @@ t.test('the images of a namespace count, not its requests', async (t) => {
   await clock.advance(1000);
   t.equal(requests.length, 3);
   await clock.advance(200);
-  t.same(
+  t.strictSame(
     (await Promise.all(answers)).map(({ status }) => status),
     [200, 200, 200],
   );
@@ -244,7 +245,7 @@ t.test('if the API server does not respond, the request fails', async (t) => {
   const { store, post, requests, lines, issue } = await server(t);
   store.fault(/tokenreviews$/, { status: 500 });
   t.equal((await post(request({ token: issue(web) }))).status, 503);
-  t.same(requests, []);
+  t.strictSame(requests, []);
   t.match(lines(), /could not be checked/);
 });
 

@@ -26,7 +26,7 @@ t.test('selected files are read in order, with errors for unreadable ones', asyn
   });
   writeFileSync(join(dir, 'long.toml'), 'x'.repeat(11));
   symlinkSync('nowhere', join(dir, 'link.toml'));
-  t.same(await read(dir), [
+  t.strictSame(await read(dir), [
     ['a.toml', 'a'],
     ['b.toml', 'b'],
     ['dir.toml', 'not-a-file'],
@@ -40,14 +40,14 @@ t.test('a directory that cannot be read is an error', async (t) => {
   await t.rejects(read(join(dir, 'none')), { code: 'missing' });
   await t.rejects(read(join(dir, 'file')), { code: 'missing' });
   await t.rejects(read(join(dir, 'many'), { maxEntries: 1 }), { code: 'too-large' });
-  t.same(await read(join(dir, 'odd')), []);
+  t.strictSame(await read(join(dir, 'odd')), []);
 });
 
 t.test('symbolic links stay inside the root', async (t) => {
   const root = t.testdir({ real: { 'a.toml': 'a' }, lib: {} });
   symlinkSync('/real', join(root, 'link'));
   symlinkSync('../../..', join(root, 'lib', 'out'));
-  t.same(await read('/link', { root }), [['a.toml', 'a']]);
+  t.strictSame(await read('/link', { root }), [['a.toml', 'a']]);
   await t.rejects(read('/lib/out', { root }), { code: 'escapes-root' });
 });
 
@@ -85,8 +85,8 @@ t.test('files of two volume generations are never mixed', async (t) => {
   }
   await done;
   await swapping.terminate();
-  t.same(mixed, [], `${reads} readings`);
-  t.same(await read(dir), [
+  t.strictSame(mixed, [], `${reads} readings`);
+  t.strictSame(await read(dir), [
     ['a.toml', '60'],
     ['b.toml', '60'],
   ]);
@@ -95,5 +95,5 @@ t.test('files of two volume generations are never mixed', async (t) => {
 t.test('an empty directory has no files', async (t) => {
   const dir = t.testdir({});
   mkdirSync(join(dir, 'sub'));
-  t.same(await read(dir), []);
+  t.strictSame(await read(dir), []);
 });

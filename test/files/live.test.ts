@@ -7,6 +7,7 @@ import { decodeUtf8, readBounded } from '../../src/files/read.ts';
 import { until } from '../support/until.ts';
 import { swapVolume } from './volume.ts';
 import { manualRefresh } from '../support/manual-refresh.ts';
+import { like } from '../support/like.ts';
 
 const byEvents = { pollMs: 600_000, debounceMs: 5 };
 
@@ -36,10 +37,10 @@ t.test('the first value is read, then changes are reported', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, reports } = await live(t, path);
   t.equal(content.current(), 'one');
-  t.same(reports, []);
+  t.strictSame(reports, []);
   writeFileSync(path, '3:two');
   await until(() => content.current() === 'two', 'the last one');
-  t.same(reports.at(-1), 'two');
+  t.strictSame(reports.at(-1), 'two');
 });
 
 t.test('a half-written file keeps the last good value, and is reported once', async (t) => {
@@ -49,15 +50,15 @@ t.test('a half-written file keeps the last good value, and is reported once', as
   await content.refresh();
   await content.refresh();
   t.equal(content.current(), 'one');
-  t.match(content.problem(), { message: 'half-written: 5:th' });
-  t.same(reports, ['! half-written: 5:th']);
+  like(t, content.problem(), { message: 'half-written: 5:th' });
+  t.strictSame(reports, ['! half-written: 5:th']);
   writeFileSync(path, '5:three');
   await content.refresh();
   t.equal(content.current(), 'three');
   t.equal(content.problem(), undefined);
   writeFileSync(path, '5:th');
   await content.refresh();
-  t.same(
+  t.strictSame(
     reports,
     ['! half-written: 5:th', 'three', '! half-written: 5:th'],
     'a problem that returns is reported again',
@@ -69,7 +70,7 @@ t.test('an equal value is not a change', async (t) => {
   const { content, reports } = await live(t, path, manualRefresh);
   writeFileSync(path, '3:one');
   await content.refresh();
-  t.same(reports, []);
+  t.strictSame(reports, []);
 });
 
 t.test('a file that appears, disappears and returns is reported', async (t) => {
@@ -77,7 +78,7 @@ t.test('a file that appears, disappears and returns is reported', async (t) => {
   const path = join(parent, 'dir', 'file');
   const { content, reports } = await live(t, path);
   t.equal(content.current(), undefined);
-  t.match(content.problem(), { code: 'missing' });
+  like(t, content.problem(), { code: 'missing' });
   mkdirSync(join(parent, 'dir'));
   writeFileSync(path, '3:one');
   await until(() => content.current() === 'one', 'appears');
@@ -89,7 +90,7 @@ t.test('a file that appears, disappears and returns is reported', async (t) => {
   await until(() => content.current() === 'two', 'returns');
   const missing = '! FILE: there is no such file';
   const partial = '! half-written: ';
-  t.same(
+  t.strictSame(
     reports.filter((line) => line !== partial),
     [missing, 'one', missing, 'two'],
   );
@@ -104,7 +105,7 @@ t.test('after many fast volume swaps the last content is read', async (t) => {
     if (version % 3 === 0) await pause(3);
   }
   await until(() => content.current() === '20', 'the last one');
-  t.same(
+  t.strictSame(
     reports.filter((line) => line.startsWith('!')),
     [],
     'no reader ever saw a volume without its file',
@@ -138,7 +139,7 @@ t.test('a thrown value that is not an Error is a problem', async (t) => {
     // eslint-disable-next-line typescript/only-throw-error
     read: () => Promise.reject('just text'),
   });
-  t.match(content.problem(), { message: 'just text' });
+  like(t, content.problem(), { message: 'just text' });
 });
 
 t.test('no read after close', async (t) => {
@@ -148,5 +149,5 @@ t.test('no read after close', async (t) => {
   writeFileSync(path, '3:two');
   await content.refresh();
   t.equal(content.current(), 'one');
-  t.same(reports, []);
+  t.strictSame(reports, []);
 });

@@ -84,15 +84,15 @@ t.test('symbolic links stay inside the root', async (t) => {
   t.equal((await readBounded('/lib/dir/real', { root, maxBytes: 100 })).toString(), 'inside');
   t.equal(await code(readBounded('/lib/out', { root, maxBytes: 100 })), 'escapes-root');
   t.equal(await code(readBounded('/lib/none', { root, maxBytes: 100 })), 'missing');
-  t.same(await listDirectory('/lib/dir', { root, maxEntries: 10 }), ['real']);
+  t.strictSame(await listDirectory('/lib/dir', { root, maxEntries: 10 }), ['real']);
 });
 
 t.test('names are listed in bytewise order, up to a limit', async (t) => {
-  t.same(await listDirectory(join(dir, 'folder'), { maxEntries: 3 }), ['B', 'a', 'b']);
+  t.strictSame(await listDirectory(join(dir, 'folder'), { maxEntries: 3 }), ['B', 'a', 'b']);
   t.equal(await code(listDirectory(join(dir, 'folder'), { maxEntries: 2 })), 'too-large');
   t.equal(await code(listDirectory(join(dir, 'none'), { maxEntries: 2 })), 'missing');
   mkdirSync(join(dir, 'hollow'));
-  t.same(await listDirectory(join(dir, 'hollow'), { maxEntries: 0 }), []);
+  t.strictSame(await listDirectory(join(dir, 'hollow'), { maxEntries: 0 }), []);
 });
 
 t.test('invalid UTF-8 is an error with the offset of the first invalid byte', async (t) => {

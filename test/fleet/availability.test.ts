@@ -10,6 +10,7 @@ import { seriesOf, recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { connect, createAgentList, createPki, startScripted } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+import { like } from '../support/like.ts';
 
 async function setup(t: Test) {
   const pki = await createPki(t);
@@ -48,13 +49,13 @@ t.test('without agents the fleet is unavailable after 30 s', async (t) => {
   t.notOk(fleet.isAvailable());
   t.equal(await metric('archwright_fleet_available'), 0);
   await clock.advance(600_000);
-  t.match(logged(), [gone]);
+  like(t, logged(), [gone]);
   t.equal(logged().length, 1, 'logged once');
   const agent = await startScripted(t, pki);
   discovery.set([agent]);
   await fleet.grouped(neverAborted);
   t.ok(fleet.isAvailable());
-  t.match(logged(), [gone, back]);
+  like(t, logged(), [gone, back]);
   t.equal(await metric('archwright_fleet_available'), 1);
 });
 
@@ -84,7 +85,7 @@ t.test('the alert of the chart fires on what Prometheus reads while no agent is 
   const [first, second] = await Promise.all([start(), start()]);
   const isFiring = async (): Promise<boolean> => {
     const pages = await Promise.all([first, second].map(({ page }) => send(page, { agent: false })));
-    t.same(
+    t.strictSame(
       pages.map(({ status }) => status),
       [200, 200],
     );
@@ -119,7 +120,7 @@ t.test('if no known agent responds, the fleet is unavailable after 30 s', async 
   t.ok(fleet.isAvailable(), 'a short outage');
   await clock.advance(30_000);
   t.notOk(fleet.isAvailable());
-  t.match(logged(), [gone]);
+  like(t, logged(), [gone]);
 });
 
 t.test('an outage of less than 30 s is not reported', async (t) => {

@@ -8,6 +8,7 @@ import { clientNames, connect, createPki, serverNames, startScripted, type Scrip
 import { until } from '../support/until.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { listen } from '../support/listen.ts';
+import { like } from '../support/like.ts';
 
 const call = { signal: neverAborted, maxBytes: 10_000, body: { images: [], deadlineMs: 1 } };
 
@@ -30,14 +31,14 @@ async function fails(
 ): Promise<void> {
   const error = await promise.catch((reason: unknown) => reason);
   t.ok(error instanceof AgentError, 'an AgentError');
-  t.match(error, { code, message });
+  like(t, error, { code, message });
 }
 
 t.test('requests and responses are JSON, over one connection', async (t) => {
   const { agent, connection, ask } = await setup(t, { facts: (body) => ({ echo: body }) });
   for (let count = 0; count < 3; count += 1) t.strictSame(await ask(), { echo: call.body });
   t.equal(agent.connections(), 1);
-  t.match(await connection.json(agent.url, '/v1/info', { signal: neverAborted, maxBytes: 1000 }), {
+  like(t, await connection.json(agent.url, '/v1/info', { signal: neverAborted, maxBytes: 1000 }), {
     credentialFingerprint: 'same',
   });
 });
@@ -59,7 +60,7 @@ t.test('the certificate of an agent must name its node', async (t) => {
   t.ok(await connection.json(one.url, '/v1/info', info));
   await fails(t, connection.json(two.url, '/v1/info', info), 'unreachable', /altnames/i);
   await fails(t, connection.json(shared.url, '/v1/info', info), 'unreachable', /altnames/i);
-  t.same([two.requests, shared.requests], [[], []], 'they received no request, so no pull secret');
+  t.strictSame([two.requests, shared.requests], [[], []], 'they received no request, so no pull secret');
   names.set(two.url, 'n2.archwright-agent');
   t.ok(await connection.json(two.url, '/v1/info', info), 'each agent is verified by its own name');
 });
@@ -281,9 +282,9 @@ t.test('lines are read whole, and bounded', async (t) => {
     response.write(bytes.subarray(0, 2), () => response.end(bytes.subarray(2)));
   });
   t.strictSame(split, { lines: ['aé', 'b'] });
-  t.match(await read((response) => response.end('a\nb')), { lines: ['a'], code: 'lost' });
-  t.match(await read((response) => response.end('a\n'.repeat(100)), 50), { code: 'bad-answer' });
-  t.match(await read((response) => response.end('x'.repeat(70_000))), { code: 'bad-answer' });
-  t.match(await read((response) => response.writeHead(503).end()), { code: 'overloaded' });
-  t.match(await read((response) => response.write('a\n', () => response.destroy())), { code: 'lost' });
+  like(t, await read((response) => response.end('a\nb')), { lines: ['a'], code: 'lost' });
+  like(t, await read((response) => response.end('a\n'.repeat(100)), 50), { code: 'bad-answer' });
+  like(t, await read((response) => response.end('x'.repeat(70_000))), { code: 'bad-answer' });
+  like(t, await read((response) => response.writeHead(503).end()), { code: 'overloaded' });
+  like(t, await read((response) => response.write('a\n', () => response.destroy())), { code: 'lost' });
 });

@@ -11,13 +11,14 @@ import { connect, createAgentList, createPki, startScripted, type ScriptedAgent 
 import { cut, image, setup, type Answer } from './fleet-setup.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { readableLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 t.test('a lookup goes to the owner of the repository only', async (t) => {
   const { agents, lookup, requestCounts, metric } = await setup(t, [{}, {}, {}]);
   t.strictSame(await lookup(), factsOf(image));
   t.strictSame(requestCounts(), [1, 0, 0]);
   const [first] = agents[0]?.requests ?? [];
-  t.match(first, { images: [{ image, maxAgeMs: 604_800_000 }], auths: undefined });
+  like(t, first, { images: [{ image, maxAgeMs: 604_800_000 }], auths: undefined });
   t.ok(first && first.deadlineMs > 6000 && first.deadlineMs <= 6900);
   t.equal(await metric('archwright_fleet_attempts_total{outcome="answered"}'), 1);
   t.equal(await metric('archwright_fleet_agents{state="ready"}'), 3);
@@ -26,7 +27,7 @@ t.test('a lookup goes to the owner of the repository only', async (t) => {
 
 t.test('without agents, a lookup fails with a hint', async (t) => {
   const { lookup } = await setup(t, []);
-  t.match(await lookup(), {
+  like(t, await lookup(), {
     image,
     error: { code: 'unavailable', hint: 'no agents are known; see archwright status' },
   });
@@ -78,7 +79,7 @@ t.test('lookups succeed while agents join and leave', async (t) => {
   const change = (...now: readonly (ScriptedAgent | undefined)[]): void =>
     discovery.set(now.flatMap((agent) => (agent ? [{ url: agent.url }] : [])));
   const lookup = (): Promise<ImageFacts> => fleet.lookup(requestFor(image), { signal: neverAborted });
-  t.match(await lookup(), { error: { code: 'unavailable' } });
+  like(t, await lookup(), { error: { code: 'unavailable' } });
   for (const present of [[0], [0, 1], [1], [1, 2], [2, 0, 1], [0]]) {
     change(...present.map((index) => agents[index]));
     const requests = Array.from({ length: 20 }, (_, index) => requestFor(`registry.example/app-${index}:1`));
@@ -92,12 +93,12 @@ t.test('lookups succeed while agents join and leave', async (t) => {
   }
   const [agent] = agents;
   agent.script.facts = cut;
-  t.match(await lookup(), { error: { code: 'unavailable' } });
+  like(t, await lookup(), { error: { code: 'unavailable' } });
   delete agent.script.facts;
   change(agents[1]);
   change(agent);
-  t.match(await lookup(), { error: undefined }, 'an agent that comes back is asked');
+  like(t, await lookup(), { error: undefined }, 'an agent that comes back is asked');
   await agent.stop();
   change(agent, agents[1]);
-  t.match(await lookup(), { error: undefined });
+  like(t, await lookup(), { error: undefined });
 });

@@ -12,6 +12,7 @@ import { createPki, startScripted } from './support.ts';
 import { until } from '../support/until.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { silentLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 const image = 'registry.example/team/app:1';
 const credentials = [{ ...pullCredential('ann'), key: 'registry.example/team' }];
@@ -88,7 +89,7 @@ t.test('without a matching node, the lookup fails and no agent gets a request', 
     'rogue-1': { pool: 'other' },
     unknown: undefined,
   });
-  t.match(await lookup(image), {
+  like(t, await lookup(image), {
     image,
     error: { code: 'forbidden', message: /matches pullSecretNodes \(pool=trusted\)/ },
   });

@@ -5,8 +5,8 @@ import { sources, type Source } from './sources.ts';
 const all = sources();
 
 t.test('the program has no code that only tests use', async (t) => {
-  t.same(unreachedFiles(all, ['cmd/archwright.js', 'cmd/archwright.ts']), [], 'files');
-  t.same(exportsForTests(), [], 'exports');
+  t.strictSame(unreachedFiles(all, ['cmd/archwright.js', 'cmd/archwright.ts']), [], 'files');
+  t.strictSame(exportsForTests(), [], 'exports');
 });
 
 const source = (path: string, ...targets: string[]): Source => ({
@@ -20,7 +20,7 @@ t.test('the check finds unreached files', async (t) => {
     [source('entry', 'a'), source('a', 'b'), source('b'), source('c', 'b')],
     ['entry'],
   );
-  t.same(found, ['c']);
+  t.strictSame(found, ['c']);
 });
 
 t.test('exports are found in a source text', async (t) => {
@@ -34,5 +34,5 @@ export type G = string;
 const h = 1;
   export const indented = 2;
 `;
-  t.same(exportsOf(text), ['a', 'b', 'c', 'D', 'E', 'F', 'G']);
+  t.strictSame(exportsOf(text), ['a', 'b', 'c', 'D', 'E', 'F', 'G']);
 });

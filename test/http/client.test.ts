@@ -27,7 +27,7 @@ t.test('one connection serves successive lookups', async (t) => {
   registry.faults.add(/manifests/, { kind: 'status', status: 404 }, { times: 1 });
   await t.rejects(ask());
   await ask();
-  t.same(
+  t.strictSame(
     registry.requests.map(({ connection }) => connection),
     [1, 1, 1],
     'also after an error',
@@ -69,7 +69,7 @@ t.test('connections are shared only if trust and client certificate are equal', 
   ]) {
     await lookUp(client, endpointOf(registry, { tls }));
   }
-  t.same(
+  t.strictSame(
     registry.requests.map(({ connection }) => connection),
     [1, 2, 3, 4, 1],
   );
@@ -98,7 +98,7 @@ t.test('the endpoint gets the client certificate', async (t) => {
     skipVerify: false,
   };
   await t.rejects(lookUp(client, endpointOf(registry, { base, tls })), { code: 'not-found' });
-  t.same(seen, ['node-1']);
+  t.strictSame(seen, ['node-1']);
   const broken = { ...tls, client: [{ certificate: pair.cert, key: secret('no key at all') }] };
   await t.rejects(lookUp(client, endpointOf(registry, { base, tls: broken })), {
     code: 'unavailable',
@@ -114,7 +114,7 @@ t.test('characters that are not allowed in headers are an error', async (t) => {
   ]) {
     await t.rejects(lookUp(client, endpointOf(registry, { headers: [header] })), { code: 'unavailable' });
   }
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
 });
 
 t.test('dialing is limited, and an unknown name is an error', async (t) => {

@@ -10,6 +10,7 @@ import {
 } from '../../src/http/exchange.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { listen } from '../support/listen.ts';
+import { like } from '../support/like.ts';
 
 async function setUp(
   t: Test,
@@ -53,7 +54,7 @@ t.test('a request on a stale connection is repeated, unless it may change someth
     t.equal(String(await readBody(await open({ method: 'POST', body: 'x' }), 9)), 'body');
     const second = open({ method: 'POST', body: 'x', repeatable }).then((response) => readBody(response, 9));
     if (repeatable) t.equal(String(await second), 'body');
-    else t.match(await failure(second), { failure: 'closed', phase: 'header' });
+    else like(t, await failure(second), { failure: 'closed', phase: 'header' });
   }
   t.equal(requests.length, 5);
   t.equal(connections(), 2);
@@ -70,7 +71,7 @@ t.test('time in the queue of the pool does not count towards the limits', async 
   );
   const limits = { dialMs: 500, headerMs: 500, idleMs: 20_000 };
   const bodies = [1, 2, 3].map(async () => String(await readBody(await open({ limits }), 9)));
-  t.same(await Promise.all(bodies), ['ab', 'ab', 'ab']);
+  t.strictSame(await Promise.all(bodies), ['ab', 'ab', 'ab']);
 });
 
 t.test('each phase of an exchange has a limit', async (t) => {
@@ -86,14 +87,14 @@ t.test('each phase of an exchange has a limit', async (t) => {
   for (const [limit, headers, failed, phase] of cases) {
     const limits = { dialMs: 5000, ...limit };
     const read = open({ limits, headers }).then((response) => readBody(response, 9));
-    t.match(await failure(read), { failure: failed, phase }, `${failed} ${phase}`);
+    like(t, await failure(read), { failure: failed, phase }, `${failed} ${phase}`);
   }
   const stop = new AbortController();
   const opened = await open({ headers: { 'x-header': 'yes' } }, stop.signal);
   stop.abort(new Error('enough'));
   const aborted = await failure(readBody(opened, 9));
-  t.match(aborted, { failure: 'aborted', phase: 'body', cause: { message: 'enough' } });
-  t.match(await failure(open({}, stop.signal)), { failure: 'aborted', phase: 'connect' });
+  like(t, aborted, { failure: 'aborted', phase: 'body', cause: { message: 'enough' } });
+  like(t, await failure(open({}, stop.signal)), { failure: 'aborted', phase: 'connect' });
 });
 
 t.test('a body can be read completely, up to a limit, or by line', async (t) => {
@@ -109,15 +110,15 @@ t.test('a body can be read completely, up to a limit, or by line', async (t) => 
     (response: OpenResponse) => collect(response, { maxLineBytes: 99, maxBytes: 16 }),
     (response: OpenResponse) => collect(response, { maxLineBytes: 3 }),
   ]) {
-    t.match(await failure(read(await open())), { failure: 'too-large' });
+    like(t, await failure(read(await open())), { failure: 'too-large' });
   }
-  t.match(await failure(readBody(await open({ headers: { 'x-encoding': 'gzip' } }), 99)), {
+  like(t, await failure(readBody(await open({ headers: { 'x-encoding': 'gzip' } }), 99)), {
     failure: 'encoded',
   });
   const lines: string[] = [];
   const cut = collect(await open(), { maxLineBytes: 99 }, lines);
-  t.match(await failure(cut), { failure: 'closed', message: /ended inside a line/ });
-  t.same(lines, ['one', 'two é']);
+  like(t, await failure(cut), { failure: 'closed', message: /ended inside a line/ });
+  t.strictSame(lines, ['one', 'two é']);
   t.ok(connections() > 1, 'a partly read body closes its connection');
 });
 
@@ -142,5 +143,5 @@ t.test('a closed response cannot be read', async (t) => {
   const { open } = await setUp(t, (_request, response) => response.write('a'));
   const response = await open();
   response.close();
-  t.match(await failure(readBody(response, 9)), { failure: 'closed' });
+  like(t, await failure(readBody(response, 9)), { failure: 'closed' });
 });

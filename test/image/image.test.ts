@@ -4,6 +4,7 @@ import { nodePackages, nodeVersion } from '../../scripts/image/node-runtime.ts';
 import { provenance } from '../../scripts/image/provenance.ts';
 import { bundledPackages, sbom } from '../../scripts/image/sbom.ts';
 import { imageEnvironment } from '../support/image-environment.ts';
+import { like } from '../support/like.ts';
 
 const ingredients = {
   source: { version: '1.2.3', commit: 'a'.repeat(40), time: 1_700_000_000, isChanged: false },
@@ -44,7 +45,7 @@ t.test('a package of the lock file becomes a component', async (t) => {
       'node_modules/peer': { version: '4.0.0', devOptional: true },
     },
   });
-  t.same(bundledPackages(lock), [
+  t.strictSame(bundledPackages(lock), [
     {
       'bom-ref': 'pkg:npm/%40koa/router@1.0.0',
       type: 'library',
@@ -61,7 +62,7 @@ t.test('a package of the lock file becomes a component', async (t) => {
 t.test('bill of materials and provenance are reproducible', async (t) => {
   const document = sbom(ingredients);
   t.equal(document, sbom(ingredients));
-  t.match(JSON.parse(document), {
+  like(t, JSON.parse(document), {
     bomFormat: 'CycloneDX',
     specVersion: '1.6',
     serialNumber: /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-8[0-9a-f]{3}-[0-9a-f]{12}$/,
@@ -72,7 +73,7 @@ t.test('bill of materials and provenance are reproducible', async (t) => {
   });
   t.ok(document.includes('pkg:deb/debian/libc6@2.36-9%2Bdeb12u1?arch=arm64'));
   t.not(document, sbom({ ...ingredients, digest: `sha256:${'d'.repeat(64)}` }));
-  t.match(JSON.parse(provenance({ ...ingredients, platforms: ['arm64'] })), {
+  like(t, JSON.parse(provenance({ ...ingredients, platforms: ['arm64'] })), {
     subject: [{ digest: { sha256: 'c'.repeat(64) } }],
     predicate: {
       buildDefinition: {
@@ -100,7 +101,7 @@ t.test('the Dockerfile and `npm run image` configure the image alike', async (t)
     t.equal(line(dockerfile, word), line(containerfile, word), word);
   }
   const variables = Object.entries(imageEnvironment()).map(([name, value]) => `${name}=${value}`);
-  t.match(variables, ['NODE_ENV=production', /^MALLOC_MMAP_THRESHOLD_=\d+$/]);
+  like(t, variables, ['NODE_ENV=production', /^MALLOC_MMAP_THRESHOLD_=\d+$/]);
   t.equal(
     line(containerfile, 'ENV'),
     [...variables, 'PATH=/usr/local/bin:/usr/bin:/usr/sbin:/bin'].join(' '),
@@ -121,14 +122,14 @@ t.test('the Dockerfile and `npm run image` configure the image alike', async (t)
     ([, key]) => key,
   );
   // A Docker build has its own creation time.
-  t.same(new Set([...Object.keys(labels), 'created']), new Set(inScript));
+  t.strictSame(new Set([...Object.keys(labels), 'created']), new Set(inScript));
   t.equal(labels['licenses'], license);
   t.match(script, `description: '${labels['description'] ?? ''}'`);
 });
 
 t.test('every base image is pinned by digest', async (t) => {
-  t.same(unpinnedBases(readFileSync('Dockerfile', 'utf8')), []);
-  t.same(unpinnedBases(readFileSync('scripts/image/Containerfile', 'utf8')), []);
+  t.strictSame(unpinnedBases(readFileSync('Dockerfile', 'utf8')), []);
+  t.strictSame(unpinnedBases(readFileSync('scripts/image/Containerfile', 'utf8')), []);
   const digest = `sha256:${'a'.repeat(64)}`;
   const unpinned = [
     'FROM node:24',
@@ -140,7 +141,7 @@ t.test('every base image is pinned by digest', async (t) => {
     `FROM build\nFROM node@${digest} AS build`,
   ];
   for (const text of unpinned) t.equal(unpinnedBases(text).length, 1, text);
-  t.same(unpinnedBases(`ARG BASE=node:24@${digest}\nFROM \${BASE} AS a\nFROM a\nFROM scratch`), []);
+  t.strictSame(unpinnedBases(`ARG BASE=node:24@${digest}\nFROM \${BASE} AS a\nFROM a\nFROM scratch`), []);
 });
 
 /** The base images that a registry can change: without digest, not an earlier stage, not `scratch`. */

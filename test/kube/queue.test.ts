@@ -48,10 +48,10 @@ function start(t: Test, options: Partial<WorkQueueOptions> = {}, random = (): nu
 void t.test('keys are processed once, in order, by a limited number of workers', async (t) => {
   const { queue, began, end } = start(t);
   for (const key of ['a', 'b', 'c', 'd', 'c', 'c']) queue.add(key);
-  t.same(began, ['a', 'b']);
+  t.strictSame(began, ['a', 'b']);
   await end('b');
   await end('a');
-  t.same(began, ['a', 'b', 'c', 'd']);
+  t.strictSame(began, ['a', 'b', 'c', 'd']);
   let isIdle = false;
   void queue.idle().then(() => (isIdle = true));
   await end('c');
@@ -65,11 +65,11 @@ void t.test('a key added during its work is processed once more', async (t) => {
   queue.add('a');
   queue.add('a');
   queue.add('a');
-  t.same(began, ['a']);
+  t.strictSame(began, ['a']);
   await end('a');
-  t.same(began, ['a', 'a']);
+  t.strictSame(began, ['a', 'a']);
   await end('a');
-  t.same(began, ['a', 'a']);
+  t.strictSame(began, ['a', 'a']);
 });
 
 void t.test('of several delays the shortest applies', async (t) => {
@@ -79,14 +79,14 @@ void t.test('of several delays the shortest applies', async (t) => {
   queue.add('a', 900);
   t.equal(time.pending, 1);
   await time.advance(199);
-  t.same(began, []);
+  t.strictSame(began, []);
   await time.advance(1);
-  t.same(began, ['a']);
+  t.strictSame(began, ['a']);
   queue.add('a', 300);
   await end('a');
-  t.same(began, ['a'], 'the delay added during the work');
+  t.strictSame(began, ['a'], 'the delay added during the work');
   queue.add('a');
-  t.same(began, ['a', 'a']);
+  t.strictSame(began, ['a', 'a']);
   t.equal(time.pending, 0);
 });
 
@@ -101,7 +101,7 @@ void t.test('failures back off up to a limit, and a success resets the back-off'
     while (began.length === before) await time.advance(10);
     failed.push(now() - from);
   }
-  t.same(failed, [100, 200, 400, 800, 1000, 1000]);
+  t.strictSame(failed, [100, 200, 400, 800, 1000, 1000]);
   await end('a');
   queue.add('a');
   await end('a', new Error('no'));
@@ -171,9 +171,9 @@ void t.test('keys added before start are processed after it', async (t) => {
     log: silentLog,
   });
   queue.add('a');
-  t.same(began, []);
+  t.strictSame(began, []);
   queue.start();
-  t.same(began, ['a']);
+  t.strictSame(began, ['a']);
 });
 
 void t.test('Retry-After is honored up to a limit; jitter shortens the back-off', async (t) => {
@@ -202,7 +202,7 @@ void t.test('conflicts are logged as warnings only if they repeat', async (t) =>
     await end('a', new KubeError('conflict', 'PATCH /x', 'changed'));
     await time.advance(1000);
   }
-  t.same(levels(), ['debug', 'debug', 'debug', 'warn', 'warn']);
+  t.strictSame(levels(), ['debug', 'debug', 'debug', 'warn', 'warn']);
   queue.add('b');
   await end('b', new Error('a defect'));
   t.match(lines.at(-1), /"warn".*"key":"b".*a defect/);
@@ -234,11 +234,11 @@ void t.test('stop aborts running work, waits for it, and starts no more', async 
   for (const key of ['a', 'b', 'c']) queue.add(key);
   queue.add('d', 100);
   await queue.stop();
-  t.same(aborted, ['a', 'b']);
+  t.strictSame(aborted, ['a', 'b']);
   queue.add('e');
   queue.add('f', 1);
   await time.advance(1000);
-  t.same(aborted, ['a', 'b']);
+  t.strictSame(aborted, ['a', 'b']);
   t.equal(time.pending, 0);
 });
 
@@ -256,12 +256,12 @@ void t.test('attack: hanging work of eight namespaces leaves workers for others'
 void t.test('earlier keys of one namespace do not delay those of another', async (t) => {
   const { queue, began, end } = start(t, { workers: 2 });
   for (const key of ['a/1', 'a/2', 'a/3', 'b/1', 'b/2']) queue.add(key);
-  t.same(began, ['a/1', 'b/1']);
+  t.strictSame(began, ['a/1', 'b/1']);
   await end('b/1');
-  t.same(began, ['a/1', 'b/1', 'b/2']);
+  t.strictSame(began, ['a/1', 'b/1', 'b/2']);
   await end('a/1');
   await end('b/2');
-  t.same(began.slice(3), ['a/2'], 'one of two workers is left for other namespaces');
+  t.strictSame(began.slice(3), ['a/2'], 'one of two workers is left for other namespaces');
 });
 
 void t.test('10,000 keys are processed', async (t) => {

@@ -43,7 +43,7 @@ t.test('architectures are normalized as containerd does', async (t) => {
     const normalized = normalizeArchitecture(architecture, variant);
     t.equal(`${normalized.architecture}/${normalized.variant}`, expected, `${architecture}/${variant}`);
   }
-  t.same(normalizeArchitecture('arm'), { architecture: 'arm', variant: 'v7' });
+  t.strictSame(normalizeArchitecture('arm'), { architecture: 'arm', variant: 'v7' });
 });
 
 t.test('operating systems are normalized', async (t) => {
@@ -51,7 +51,7 @@ t.test('operating systems are normalized', async (t) => {
   t.equal(normalizeOs('macOS'), 'darwin');
   t.equal(normalizeOs(''), 'linux');
   t.equal(normalizeOs('', 'windows'), 'windows');
-  t.same(
+  t.strictSame(
     normalizePlatform({
       os: 'Windows',
       architecture: 'x86_64',
@@ -75,7 +75,7 @@ t.test('platforms are formatted', async (t) => {
 });
 
 t.test('platforms of an index are normalized, each once per spelling, without unknown ones', async (t) => {
-  t.same(
+  t.strictSame(
     platformsOf([
       { os: 'linux', architecture: 'amd64' },
       { os: 'linux', architecture: 'arm64', variant: 'v8' },
@@ -114,7 +114,7 @@ t.test('platforms of an index are normalized, each once per spelling, without un
       { os: 'linux', architecture: '386' },
     ],
   );
-  t.same(platformsOf([]), []);
+  t.strictSame(platformsOf([]), []);
 });
 
 const word = fc.oneof(

@@ -114,11 +114,11 @@ t.test('matching platforms are ordered as in containerd', async (t) => {
 
 t.test('the best entry of an index is chosen', async (t) => {
   const [amd64, arm64, arm7, x386] = parse('linux/amd64 linux/arm64 linux/arm/v7 linux/386');
-  t.same(
+  t.strictSame(
     selectFromIndex([undefined, x386, arm64, amd64, undefined, amd64], only(parsePlatform('amd64'))),
     [3, 5, 1, 0, 4],
   );
-  t.same(selectFromIndex([arm7], only(parsePlatform('arm64'))), [0]);
-  t.same(selectFromIndex([arm7], onlyStrict(parsePlatform('arm64'))), []);
-  t.same(selectFromIndex([], only(parsePlatform('arm64'))), []);
+  t.strictSame(selectFromIndex([arm7], only(parsePlatform('arm64'))), [0]);
+  t.strictSame(selectFromIndex([arm7], onlyStrict(parsePlatform('arm64'))), []);
+  t.strictSame(selectFromIndex([], only(parsePlatform('arm64'))), []);
 });

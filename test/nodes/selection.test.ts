@@ -3,6 +3,7 @@ import { parsePlatform } from '../../scripts/vectors/upstream/platform-specifier
 import type { NodeClass } from '../../src/nodes/node-class.ts';
 import { selectPlatform, type ImageForm } from '../../src/nodes/selection.ts';
 import { platformsOf } from '../../src/names/platform.ts';
+import { like } from '../support/like.ts';
 
 const linux = (architecture: string, more: Partial<NodeClass> = {}): NodeClass => ({
   os: 'linux',
@@ -174,13 +175,14 @@ t.test('Windows images need a matching Windows version', async (t) => {
   const index = ['10.0.17763.1', '10.0.20348.1', '10.0.20348.2'].map((version) =>
     parsePlatform(`windows(${version})/amd64`),
   );
-  t.match(selectPlatform(index, { ...windows('10.0.20348'), ...local }), { verdict: 'runs', chosen: 2 });
-  t.match(selectPlatform(index, { ...windows('10.0.20348'), ...transfer }), { verdict: 'runs', chosen: 1 });
-  t.match(selectPlatform(index, windows('10.0.17763')), { verdict: 'runs', chosen: 0 });
-  t.match(selectPlatform(index, windows('10.0.14393')), { verdict: 'refused' });
-  t.match(selectPlatform(index, windows()), { verdict: 'depends', dependsOn: ['Windows version'] });
+  like(t, selectPlatform(index, { ...windows('10.0.20348'), ...local }), { verdict: 'runs', chosen: 2 });
+  like(t, selectPlatform(index, { ...windows('10.0.20348'), ...transfer }), { verdict: 'runs', chosen: 1 });
+  like(t, selectPlatform(index, windows('10.0.17763')), { verdict: 'runs', chosen: 0 });
+  like(t, selectPlatform(index, windows('10.0.14393')), { verdict: 'refused' });
+  like(t, selectPlatform(index, windows()), { verdict: 'depends', dependsOn: ['Windows version'] });
   const twice = [...index.slice(1), ...index.slice(2)];
-  t.match(
+  like(
+    t,
     selectPlatform(twice, { ...windows('10.0.20348'), ...local }),
     { chosen: 1 },
     'the first of equal platforms',

@@ -11,6 +11,7 @@ import {
 import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+import { like } from '../support/like.ts';
 
 const both = [
   { os: 'linux', architecture: 'amd64' },
@@ -35,18 +36,18 @@ t.test('each kind of content needs a known number of requests', async (t) => {
     registry.clearRequests();
     registry.push('library/app', 'v1', content);
     const answer = await lookUp(client, registry);
-    t.same(answer.platforms, platforms, name);
+    t.strictSame(answer.platforms, platforms, name);
     const { digest, mediaType } = content;
-    t.match(answer, { digest, mediaType, kind: 'image', unchanged: false, credential: undefined }, name);
-    t.same(registry.counts(), counts, name);
+    like(t, answer, { digest, mediaType, kind: 'image', unchanged: false, credential: undefined }, name);
+    t.strictSame(registry.counts(), counts, name);
   }
   registry.clearRequests();
   registry.push('library/app', 'v1', helmChart());
   const chart = await lookUp(client, registry);
-  t.match(chart, { kind: 'artifact', platforms: [], mediaType: mediaTypes.ociManifest });
-  t.same(registry.counts(), { 'GET manifests': 1 });
+  like(t, chart, { kind: 'artifact', platforms: [], mediaType: mediaTypes.ociManifest });
+  t.strictSame(registry.counts(), { 'GET manifests': 1 });
   const headers = { accept: /index\.v1\+json.*\*\/\*$/, 'accept-encoding': 'identity' };
-  t.match(registry.requests[0]?.headers, headers);
+  like(t, registry.requests[0]?.headers, headers);
 });
 
 t.test('a lookup by digest needs no tag resolution', async (t) => {
@@ -57,7 +58,7 @@ t.test('a lookup by digest needs no tag resolution', async (t) => {
     reference: content.digest,
   });
   t.equal(answer.digest, content.digest);
-  t.same(answer.platforms, both);
+  t.strictSame(answer.platforms, both);
 });
 
 t.test('an unchanged digest costs one HEAD', async (t) => {
@@ -66,15 +67,15 @@ t.test('an unchanged digest costs one HEAD', async (t) => {
   registry.push('library/app', 'v1', content);
   const client = clientFor(t);
   const held = await lookUp(client, registry, { knownDigest: content.digest });
-  t.match(held, { unchanged: true, digest: content.digest, platforms: [] });
-  t.same(registry.counts(), { 'HEAD manifests': 1 });
+  like(t, held, { unchanged: true, digest: content.digest, platforms: [] });
+  t.strictSame(registry.counts(), { 'HEAD manifests': 1 });
 
   registry.clearRequests();
   const changed = multiArch(['linux/amd64', 'linux/arm64']);
   registry.push('library/app', 'v1', changed);
   const fresh = await lookUp(client, registry, { knownDigest: content.digest });
-  t.match(fresh, { unchanged: false, digest: changed.digest, platforms: both });
-  t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
+  like(t, fresh, { unchanged: false, digest: changed.digest, platforms: both });
+  t.strictSame(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 });
 });
 
 for (const [name, options] of [
@@ -86,8 +87,8 @@ for (const [name, options] of [
     const content = image('linux/amd64');
     registry.push('library/app', 'v1', content);
     const answer = await lookUp(clientFor(t), registry, { knownDigest: content.digest });
-    t.match(answer, { unchanged: true, digest: content.digest });
-    t.same(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'no config is read');
+    like(t, answer, { unchanged: true, digest: content.digest });
+    t.strictSame(registry.counts(), { 'HEAD manifests': 1, 'GET manifests': 1 }, 'no config is read');
   });
 }
 
@@ -100,13 +101,13 @@ t.test('the mirror is tried first, then the origin', async (t) => {
   const answer = await lookUp(client, [viaMirror, origin]);
   t.equal(answer.endpoint.host, origin.host);
   t.equal(mirror.requests[0]?.query.get('ns'), 'docker.io');
-  t.same(mirror.counts(), { 'GET manifests': 1 });
+  t.strictSame(mirror.counts(), { 'GET manifests': 1 });
 
   mirror.push('library/app', 'v1', content, 'docker.io');
   origin.clearRequests();
   const again = await lookUp(client, [viaMirror, origin]);
   t.equal(again.endpoint.host, mirror.host);
-  t.same(origin.counts(), {});
+  t.strictSame(origin.counts(), {});
   t.ok(
     mirror.requests.every(({ query }) => query.get('ns') === 'docker.io'),
     'blobs too',
@@ -120,7 +121,7 @@ t.test('a mirror without the resolve capability gets only requests by digest', a
   const client = clientFor(t);
   const endpoints = [endpointOf(mirror, { resolve: false }), endpointOf(origin)];
   t.equal((await lookUp(client, endpoints)).endpoint.host, origin.host);
-  t.same(mirror.counts(), {});
+  t.strictSame(mirror.counts(), {});
   const byDigest = lookupOf(endpoints, { reference: content.digest });
   t.equal((await client.lookup(byDigest, neverAborted)).endpoint.host, mirror.host);
   await t.rejects(lookUp(client, endpointOf(mirror, { resolve: false })), { code: 'not-found', where: '' });
@@ -138,7 +139,7 @@ t.test('credentials are tried in order, each once, without an anonymous attempt 
   const client = clientFor(t);
   const answer = await lookUp(client, registry, { credentials: [ann, ann, bea, cid] });
   t.equal(answer.credential, bea);
-  t.same(
+  t.strictSame(
     registry.requests.map(({ authorization }) => authorization?.user),
     [undefined, 'ann', 'bea'],
     'the challenge is requested once',
@@ -152,7 +153,7 @@ t.test('credentials are tried in order, each once, without an anonymous attempt 
     where: registry.host,
     message: `${registry.host}: 401 for library/app with the credential docker-config registry.test (/var/lib/kubelet/config.json): ask for a new password`,
   });
-  t.same(
+  t.strictSame(
     registry.requests.map(({ authorization }) => authorization?.user),
     ['ann', 'cid'],
   );
@@ -176,7 +177,7 @@ t.test('an endpoint that accepts no credentials gets one request for all of them
   const answer = await lookUp(clientFor(t), endpoints, { credentials });
   t.equal(answer.endpoint.host, origin.host);
   t.equal(answer.credential, credentials[1]);
-  t.same(mirror.counts(), { 'GET manifests': 1 });
+  t.strictSame(mirror.counts(), { 'GET manifests': 1 });
   t.equal(mirror.requests[0]?.headers.authorization, undefined);
 });
 
@@ -187,7 +188,7 @@ t.test('the trace lists each request without secrets', async (t) => {
   const { trace, lines, attempts } = tracing();
   const credentials = [credential('ann', 'password-a')];
   await lookUp(clientFor(t), registry, { credentials, trace });
-  t.same(lines, ['GET manifest 401', 'POST token 200', 'GET manifest 200', 'GET config 200']);
+  t.strictSame(lines, ['GET manifest 401', 'POST token 200', 'GET manifest 200', 'GET config 200']);
   t.equal(attempts[0]?.credential, 'anonymous');
   t.equal(attempts[1]?.credential, 'docker-config registry.test (/var/lib/kubelet/config.json)');
   t.equal(attempts[1]?.url, `${registry.url}/token`);

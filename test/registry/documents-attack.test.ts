@@ -44,7 +44,7 @@ for (const [name, member] of [
     const bomb = member === '' ? keys() : `[${member.repeat(count)}1]`;
     const { client, registry } = await setUp(t, document(ociIndex, `{"manifests":[],"bomb":${bomb}}`));
     await t.rejects(lookUp(client, registry), { code: 'too-large', message: /more than 20000 values/ });
-    t.same(registry.counts(), { 'GET manifests': 1 });
+    t.strictSame(registry.counts(), { 'GET manifests': 1 });
   });
 }
 
@@ -73,7 +73,7 @@ t.test('at most 16 nested indexes are followed', async (t) => {
   );
   const { client, registry } = await setUp(t, index(nested.map((each) => ({ content: each, platform }))));
   await t.rejects(lookUp(client, registry), { code: 'too-large', message: /more than 16 nested indexes/ });
-  t.same(registry.counts(), { 'GET manifests': 17 });
+  t.strictSame(registry.counts(), { 'GET manifests': 17 });
 });
 
 t.test('the documents of one lookup are limited to 8 MiB', async (t) => {

@@ -64,7 +64,7 @@ for (const [name, fault, code, message] of faults) {
     const { registry, client } = await setUp(t);
     registry.faults.add(/manifests/, fault);
     await t.rejects(lookUp(client, registry), { name: 'RegistryError', code, message });
-    t.same(registry.counts(), { 'GET manifests': 1 });
+    t.strictSame(registry.counts(), { 'GET manifests': 1 });
     registry.faults.clear();
     const answer = await lookUp(client, registry);
     t.equal(answer.platforms.length, 1, 'the next lookup succeeds');
@@ -131,7 +131,7 @@ t.test('an abort closes the socket on both sides', async (t) => {
 t.test('an aborted lookup sends nothing', async (t) => {
   const { registry, client } = await setUp(t);
   await t.rejects(lookUp(client, registry, {}, AbortSignal.abort()), { code: 'timeout' });
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
 });
 
 const { ociIndex, ociManifest, ociConfig } = mediaTypes;
@@ -165,7 +165,7 @@ for (const [name, body, mediaType, code] of documents) {
   t.test(`a document: ${name}`, async (t) => {
     const { registry, client } = await setUp(t, document(mediaType, body));
     await t.rejects(lookUp(client, registry), { code });
-    t.same(registry.counts(), { 'GET manifests': 1 });
+    t.strictSame(registry.counts(), { 'GET manifests': 1 });
   });
 }
 
@@ -179,8 +179,8 @@ t.test('a nested index that is listed twice is read once', async (t) => {
   const inner = index([{ content: image('linux/amd64'), platform: { os: 'linux', architecture: 'amd64' } }]);
   const twice = index([{ content: inner }, { content: inner }]);
   const { registry, platforms } = await setUp(t, twice);
-  t.same(await platforms(), [{ os: 'linux', architecture: 'amd64' }]);
-  t.same(registry.counts(), { 'GET manifests': 2 }, 'no second request for the same digest');
+  t.strictSame(await platforms(), [{ os: 'linux', architecture: 'amd64' }]);
+  t.strictSame(registry.counts(), { 'GET manifests': 2 }, 'no second request for the same digest');
 });
 
 t.test('indexes nested deeper than three are refused', async (t) => {

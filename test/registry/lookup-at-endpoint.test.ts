@@ -42,9 +42,9 @@ for (const [name, options] of [
     const answer = await lookUp(client, endpoints, { credentials: [ann], trace });
     t.equal(answer.platforms.length, 1);
     t.equal(answer.credential, ann);
-    t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1, 'GET blobs': 1 });
+    t.strictSame(registry.counts(), { 'GET manifests': 2, 'POST token': 1, 'GET blobs': 1 });
     const problems = attempts.flatMap(({ problem }) => problem ?? []);
-    t.same(
+    t.strictSame(
       problems,
       name === 'https' ? [] : ['the server does not speak TLS'],
       'https is tried once before http',
@@ -56,7 +56,7 @@ t.test('without httpFallback http is not tried', async (t) => {
   const { registry, client } = await setUp(t, { tls: false });
   const endpoint = endpointOf(registry, { base: `https://${registry.host}/v2` });
   await t.rejects(lookUp(client, endpoint), { code: 'unavailable', message: /does not speak TLS/ });
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
 });
 
 t.test('after a certificate error http is not tried', async (t) => {
@@ -88,7 +88,7 @@ t.test('after a TLS handshake timeout http is tried', async (t) => {
   const endpoint = endpointOf(registry, { base: `https://${host}/v2`, host, httpFallback: true });
   const { trace, lines } = tracing();
   await t.rejects(lookUp(client, endpoint, { trace }), { code: 'not-found' });
-  t.same(lines, ['GET manifest the TLS handshake took longer than 200 ms', 'GET manifest 404']);
+  t.strictSame(lines, ['GET manifest the TLS handshake took longer than 200 ms', 'GET manifest 404']);
 });
 
 t.test('after a refused connection http is tried only if the host has no port', async (t) => {
@@ -102,7 +102,7 @@ t.test('after a refused connection http is tried only if the host has no port', 
   t.equal(attempts.length, 1);
   const portless = endpointOf(registry, { base: 'https://127.0.0.255/v2', httpFallback: true });
   await t.rejects(lookUp(client, portless, { trace }), { code: 'unavailable' });
-  t.same(
+  t.strictSame(
     attempts.slice(1).map(({ url }) => new URL(url).protocol),
     ['https:', 'http:'],
   );
@@ -122,7 +122,7 @@ t.test('invalid repositories and references are not sent', async (t) => {
   ] as const) {
     await t.rejects(lookUp(client, registry, { repository, reference }), { code: 'not-found' });
   }
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
 });
 
 t.test('a digest is verified with its own algorithm', async (t) => {
@@ -171,7 +171,7 @@ t.test('a failed HEAD is not followed by GET', async (t) => {
     registry.faults.add(/manifests/, { kind: 'status', status }, { method: 'HEAD' });
     const lookup = lookUp(client, registry, { knownDigest: content.digest });
     await t.rejects(lookup, { code }, String(status));
-    t.same(registry.counts(), { 'HEAD manifests': 1 });
+    t.strictSame(registry.counts(), { 'HEAD manifests': 1 });
   }
 });
 

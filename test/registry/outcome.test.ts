@@ -9,6 +9,7 @@ import { clientFor, credential, lookUp, startRegistry } from '../support/registr
 import type { Fault } from '../support/registry/faults.ts';
 import { multiArch } from '../support/registry/content.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
+import { like } from '../support/like.ts';
 
 async function registryThat(t: Test, fault: Fault) {
   const registry = await startRegistry(t);
@@ -42,7 +43,7 @@ t.test('of several endpoints the most specific error is reported', async (t) => 
     const client = clientFor(t);
     const [mirror, origin] = [await registryThat(t, first), await registryThat(t, last)];
     const error: unknown = await lookUp(client, [mirror, origin]).catch((e: unknown) => e);
-    t.match(error, { name: 'RegistryError', code }, JSON.stringify([first, last]));
+    like(t, error, { name: 'RegistryError', code }, JSON.stringify([first, last]));
     t.equal(mirror.requests.length, 1);
     t.equal(origin.requests.length, 1);
   }
@@ -54,7 +55,7 @@ t.test('if the origin is also its own mirror, its first answer is reported', asy
     const origin = await registryThat(t, gone);
     origin.faults.add(/manifests/, status(code), { times: 1 });
     const error: unknown = await lookUp(client, [origin, origin]).catch((e: unknown) => e);
-    t.match(error, { code: code === 401 ? 'unauthorized' : 'not-found' });
+    like(t, error, { code: code === 401 ? 'unauthorized' : 'not-found' });
     t.ok(origin.requests.length >= 2);
   }
 });
@@ -84,21 +85,23 @@ t.test('the result of an accepted credential is reported, not the refusal of oth
     }
   }
   const refusing = await registryThat(t, status(401));
-  t.match(await failureOf(lookUp(clientFor(t), [refusing, origin], { credentials: [bea] })), {
+  like(t, await failureOf(lookUp(clientFor(t), [refusing, origin], { credentials: [bea] })), {
     code: 'not-found',
   });
-  t.match(
+  like(
+    t,
     await failureOf(lookUp(clientFor(t), [origin, refusing], { credentials: [bea] })),
     { code: 'unauthorized', where: refusing.host },
     'a mirror without the image does not hide the refusal of the origin',
   );
   const open = await startRegistry(t);
-  t.match(
+  like(
+    t,
     await failureOf(lookUp(clientFor(t), open, { credentials: [ann] })),
     { code: 'not-found', message: /404 for library\/app without a credential: check/ },
     'a credential that was not sent is not named',
   );
-  t.match(await failureOf(lookUp(clientFor(t), refusing, { credentials: [ann] })), {
+  like(t, await failureOf(lookUp(clientFor(t), refusing, { credentials: [ann] })), {
     code: 'unauthorized',
     message:
       /401 for library\/app without a credential: the credential docker-config .* was not sent: the registry names no known way/,
@@ -119,7 +122,7 @@ t.test(
       ],
     ] as const;
     for (const [given, message] of cases)
-      t.match(await failureOf(lookUp(clientFor(t), registry, { credentials: [given] })), {
+      like(t, await failureOf(lookUp(clientFor(t), registry, { credentials: [given] })), {
         code: 'unauthorized',
         message,
       });
@@ -147,7 +150,7 @@ t.test('unexpected errors become a typed, temporary error without their message'
   t.equal(registryErrorCodes.length, 10);
   const about = { host: 'registry.corp', repository: 'library/app', credential: undefined };
   const fault = registryError(new TypeError('secret detail'), about, 0);
-  t.match(fault, { name: 'RegistryError', code: 'unavailable', temporary: true, where: 'registry.corp' });
+  like(t, fault, { name: 'RegistryError', code: 'unavailable', temporary: true, where: 'registry.corp' });
   t.notMatch(fault.message, /secret detail/);
   t.equal(registryError(fault, about, 0), fault);
 });

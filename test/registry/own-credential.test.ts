@@ -62,6 +62,6 @@ t.test(
       [sent['x-key'], sent['x-other'], sent.authorization, sent.cookie].join(),
     );
     t.ok(headers.length > 0);
-    t.same([...new Set(headers)], ['topsecret1,,,']);
+    t.strictSame([...new Set(headers)], ['topsecret1,,,']);
   },
 );

@@ -19,14 +19,14 @@ t.test('tags are listed page by page, with a token, also from a mirror', async (
   const credentials = [credential('ann', 'password-of-ann')];
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials };
   const [ann] = credentials;
-  t.same(await client.tags(lookup, neverAborted), {
+  t.strictSame(await client.tags(lookup, neverAborted), {
     tags: ['1', '2', '3', '4', '5'],
     isComplete: true,
     credential: ann,
   });
   await t.rejects(client.tags({ ...lookup, credentials: [] }, neverAborted), { code: 'unauthorized' });
   const mirror = endpointOf(registry, { namespace: 'docker.io', namespaceParameter: true });
-  t.same((await client.tags({ ...lookup, endpoints: [mirror] }, neverAborted)).tags, ['mirrored']);
+  t.strictSame((await client.tags({ ...lookup, endpoints: [mirror] }, neverAborted)).tags, ['mirrored']);
   const noResolver = endpointOf(registry, { resolve: false });
   await t.rejects(client.tags({ ...lookup, endpoints: [noResolver] }, neverAborted), { code: 'not-found' });
 });
@@ -37,7 +37,7 @@ t.test('if the first endpoint fails, the second is used', async (t) => {
   broken.faults.add(/tags/, { kind: 'status', status: 500 });
   const endpoints = [endpointOf(broken), endpointOf(whole)];
   const lookup = { repository: 'library/app', endpoints, credentials: [] };
-  t.same((await clientFor(t).tags(lookup, neverAborted)).tags, ['1']);
+  t.strictSame((await clientFor(t).tags(lookup, neverAborted)).tags, ['1']);
 });
 
 t.test('malformed tags, oversized pages and foreign links are ignored or refused', async (t) => {
@@ -51,19 +51,19 @@ t.test('malformed tags, oversized pages and foreign links are ignored or refused
     const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
     return (await client.tags(lookup, neverAborted)).tags;
   };
-  t.same(await tags('{"tags":null}'), []);
-  t.same(await tags('{"tags":["1.2",3,"../../x","<b>","-a","",null,"ok_1"]}'), ['1.2', 'ok_1']);
+  t.strictSame(await tags('{"tags":null}'), []);
+  t.strictSame(await tags('{"tags":["1.2",3,"../../x","<b>","-a","",null,"ok_1"]}'), ['1.2', 'ok_1']);
   await t.rejects(tags('[]'), { name: 'RegistryError' });
   await t.rejects(tags('{'), { name: 'RegistryError' });
   await t.rejects(tags(`{"tags":["${'a'.repeat(300_000)}"]}`), { code: 'too-large' });
 
   await tags('{"tags":["1"]}', `<${other.url}/v2/library/app/tags/list?last=a>; rel="next"`);
-  t.same(
+  t.strictSame(
     registry.requests.map(({ query }) => query.get('last')),
     [null, 'a'],
     'a repeated page ends the list',
   );
-  t.same(other.requests, [], 'no request to another host');
+  t.strictSame(other.requests, [], 'no request to another host');
 });
 
 t.test('at most ten pages are read', async (t) => {
@@ -71,6 +71,6 @@ t.test('at most ten pages are read', async (t) => {
   for (let index = 0; index < 20; index += 1) registry.push('library/app', `1.${10 + index}`, content);
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials: [] };
   const { tags, isComplete } = await clientFor(t).tags(lookup, neverAborted);
-  t.same([tags.length, isComplete], [10, false]);
+  t.strictSame([tags.length, isComplete], [10, false]);
   t.equal(registry.requests.length, 10);
 });

@@ -10,31 +10,32 @@ import { metricGroups, metricsPage } from '../../scripts/docs/metrics.ts';
 import { pages, run } from '../../scripts/docs/main.ts';
 import { flagName, variableName } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
+import { like } from '../support/like.ts';
 
 const metrics = metricGroups.flatMap(({ metrics }) => metrics);
 
 t.test('generated pages are up to date, edited ones are reported', async (t) => {
   const dir = t.testdir();
   const root = pathToFileURL(`${dir}/`);
-  t.same(
+  t.strictSame(
     await run(root, 'check'),
     Object.keys(pages).map((path) => `${path}: is missing`),
   );
-  t.same(
+  t.strictSame(
     await run(root, 'write'),
     Object.keys(pages).map((path) => `${path} written`),
   );
-  t.same(await run(root, 'check'), []);
-  t.same(await run(root, 'write'), []);
+  t.strictSame(await run(root, 'check'), []);
+  t.strictSame(await run(root, 'write'), []);
 
   const page = join(dir, 'docs/reference/metrics.md');
   const text = readFileSync(page, 'utf8');
   writeFileSync(page, text.replace('# Metrics', '# Numbers'));
-  t.same(await run(root, 'check'), [
+  t.strictSame(await run(root, 'check'), [
     'docs/reference/metrics.md: line 3 is "# Numbers", should be "# Metrics"',
   ]);
   writeFileSync(page, `${text}more\n`);
-  t.match(await run(root, 'check'), [/^docs\/reference\/metrics\.md: line \d+ is "more", should be ""$/]);
+  like(t, await run(root, 'check'), [/^docs\/reference\/metrics\.md: line \d+ is "more", should be ""$/]);
 });
 
 t.test('the pages name every setting and every metric', async (t) => {
@@ -83,7 +84,7 @@ t.test('metrics follow the naming rules of Prometheus', async (t) => {
     t.ok(series * ((buckets?.length ?? 0) + 1) <= 500, `${name} has ${series} series`);
     for (const values of Object.values(labels))
       t.equal(new Set(values).size, values.length, `${name}: values once`);
-    t.same(buckets, buckets && [...buckets].sort((a, b) => a - b), `${name}: rising buckets`);
+    t.strictSame(buckets, buckets && [...buckets].sort((a, b) => a - b), `${name}: rising buckets`);
   }
 });
 

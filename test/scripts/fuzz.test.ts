@@ -4,6 +4,7 @@ import { describeFinding, settingsFrom } from '../../scripts/fuzz/main.ts';
 import { pageOf } from '../../scripts/fuzz/page.ts';
 import { defaultLimits, run, type Fuzzed, type Limits } from '../../scripts/fuzz/pool.ts';
 import { childEnv } from '../cmd/world.ts';
+import { like } from '../support/like.ts';
 
 const bad = new URL('fuzz-targets.ts', import.meta.url).href;
 
@@ -21,12 +22,12 @@ async function fuzz(...[target, ...more]: [string, number, number, Partial<Limit
 
 t.test('a correct target gets its share of the inputs', async (t) => {
   for (const fuzzed of await fuzzAll(['good', 'refusing'], 1, 120))
-    t.match(fuzzed, { inputs: 120, findings: [] }, fuzzed.target);
+    like(t, fuzzed, { inputs: 120, findings: [] }, fuzzed.target);
 });
 
 t.test('an unexpected error is reported with the smallest input and the seed of its batch', async (t) => {
   const [finding] = (await fuzz('crashing', 5, 60_000)).findings;
-  t.match(finding, { target: 'crashing', message: /unexpected error: TypeError: b was not expected/ });
+  like(t, finding, { target: 'crashing', message: /unexpected error: TypeError: b was not expected/ });
   t.match(finding?.input, /^Buffer\.from\(.*(?:b|62)/);
   const again = await fuzz('crashing', finding?.seed ?? 0, 50);
   t.equal(again.findings[0]?.input, finding?.input, 'it is found again at once');
@@ -34,11 +35,11 @@ t.test('an unexpected error is reported with the smallest input and the seed of 
     finding && describeFinding(finding),
     /\n {2}input: Buffer.*\n {2}again: npm run fuzz -- --inputs 1 --seed \d+ "crashing"\n$/,
   );
-  t.match((await fuzz('rejecting', 1, 1)).findings, [{ message: /RangeError: later/ }]);
+  like(t, (await fuzz('rejecting', 1, 1)).findings, [{ message: /RangeError: later/ }]);
 });
 
 t.test('a large result, a long message and a hanging process are reported', async (t) => {
-  t.match(await fuzzAll(['growing', 'verbose', 'silent'], 1, 50), [
+  like(t, await fuzzAll(['growing', 'verbose', 'silent'], 1, 50), [
     { findings: [{ message: /characters of output for \d+ bytes/ }] },
     { findings: [{ message: /a message of \d+ characters/ }] },
     { inputs: 50, findings: [{ message: /no answer/ }] },
@@ -47,12 +48,12 @@ t.test('a large result, a long message and a hanging process are reported', asyn
 
 t.test('a hang and excessive memory are reported, and the next target gets a new process', async (t) => {
   const hanging = await fuzz('hanging', 1, 1, { batchMs: 3000 });
-  t.match(hanging.findings, [
+  like(t, hanging.findings, [
     { target: 'hanging', seed: 1, message: /a batch of 50 inputs did not end within 3000 ms/ },
   ]);
   const [hoarding, good] = await fuzzAll(['hoarding', 'good'], 1, 50, { memoryMb: 64 });
-  t.match(hoarding?.findings, [{ message: /the process ended with .*ran out of memory/ }]);
-  t.match(good, { inputs: 50, findings: [] });
+  like(t, hoarding?.findings, [{ message: /the process ended with .*ran out of memory/ }]);
+  like(t, good, { inputs: 50, findings: [] });
 });
 
 t.test('the program reports failures and sets the exit code', async (t) => {

@@ -9,6 +9,7 @@ import { createDefaultEndpoints } from '../../src/registry/endpoints/default-end
 import { testClient } from '../support/registry/client.ts';
 import { startCountingListener } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+import { like } from '../support/like.ts';
 
 /** Names as an attacker's DNS resolves them. */
 const names: Readonly<Record<string, string>> = {
@@ -116,7 +117,7 @@ async function refused(
   try {
     error = await attack(image);
   } catch (thrown) {
-    t.match(thrown, { name: 'InvalidReference' }, `${image} is an invalid reference`);
+    like(t, thrown, { name: 'InvalidReference' }, `${image} is an invalid reference`);
     return;
   }
   t.equal(error?.code, 'forbidden', `${image}: ${error?.message}`);

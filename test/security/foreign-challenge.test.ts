@@ -10,6 +10,7 @@ import { multiArch } from '../support/registry/content.ts';
 import { startTestRegistry } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
 import { openNode } from './support.ts';
+import { like } from '../support/like.ts';
 
 /** A registry with a private image, an attacker that copies its challenge, and a node with logins. */
 async function world(t: Test, logins: (good: string, evil: string) => Readonly<Record<string, string>>) {
@@ -37,14 +38,14 @@ async function world(t: Test, logins: (good: string, evil: string) => Readonly<R
 
 t.test('without its own credential, the attacker gets at most an anonymous token', async (t) => {
   const { good, evil, node } = await world(t, (good) => ({ [good]: 'ann' }));
-  t.match(await node.inspect(`${good.host}/private/app:v1`), { platforms: [{ architecture: 'amd64' }] });
+  like(t, await node.inspect(`${good.host}/private/app:v1`), { platforms: [{ architecture: 'amd64' }] });
   t.ok(
     good.requests.some(({ authorization }) => authorization?.user === 'ann'),
     'the login works at its own registry',
   );
   good.clearRequests();
   for (const image of ['private/app:v1', 'other/app:v1']) {
-    t.match(await node.inspect(`${evil.host}/${image}`), { error: { code: 'unauthorized' } });
+    like(t, await node.inspect(`${evil.host}/${image}`), { error: { code: 'unauthorized' } });
   }
   t.ok(evil.requests.length > 0);
   t.notOk([...evil.requests, ...good.requests].some(({ authorization }) => authorization?.user === 'ann'));

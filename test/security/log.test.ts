@@ -9,6 +9,7 @@ import { directory, dockerConfig, pullSecret, write } from '../cmd/world.ts';
 import { createCa } from '../support/certificates.ts';
 import { startRegistry } from '../support/registry/client.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
+import { like } from '../support/like.ts';
 
 /** Passwords with characters that each encoding writes differently. */
 const passwords = {
@@ -113,7 +114,7 @@ t.test('no secret is in the agent’s log', async (t) => {
     insecureRegistries: evil.host,
   });
   const facts = await node.inspect(`${evil.host}/team/app:v1`);
-  t.match(facts, { error: { code: 'unauthorized' } });
+  like(t, facts, { error: { code: 'unauthorized' } });
   t.ok(node.lines.length >= 2, 'the broken file and the plugin are logged');
   const output = [...node.lines, JSON.stringify(facts), JSON.stringify(node.inspection.problems())].join(
     '\n',

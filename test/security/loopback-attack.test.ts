@@ -10,6 +10,7 @@ import { bindCounters } from '../../src/webhook/metrics.ts';
 import { run } from '../cmd/run.ts';
 import { startCountingListener } from './support.ts';
 import { silentLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 const spellings = [
   'localhost',
@@ -77,7 +78,8 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
     budgetMs: 5000,
   });
   for (const image of images) {
-    t.match(
+    like(
+      t,
       facts.get(image)?.error,
       {
         code: 'forbidden',
@@ -87,7 +89,7 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
       image,
     );
   }
-  t.same(secretsRead, []);
+  t.strictSame(secretsRead, []);
   t.equal(listener.connections(), 0);
 });
 
@@ -101,7 +103,7 @@ t.test('denied registries get no request', async (t) => {
   ] as const) {
     const { code, out } = await run(['inspect', flag, `${host}/team/app:v1`]);
     t.equal(code, 1);
-    t.match(out, reason);
+    like(t, out, reason);
   }
   t.equal(listener.connections(), 0);
   await run(['inspect', `${host}/team/app:v1`]);

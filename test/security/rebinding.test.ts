@@ -5,6 +5,7 @@ import type { Resolve } from '../../src/http/reach/reach.ts';
 import { createCa } from '../support/certificates.ts';
 import { clientFor, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { multiArch } from '../support/registry/content.ts';
+import { like } from '../support/like.ts';
 
 /** Resolves to one address after the other, then always to the last. */
 function rebinding(...addresses: readonly string[]): { resolve: Resolve; resolutions: () => number } {
@@ -33,7 +34,7 @@ t.test('a name that first resolves to a public address, then to loopback, is ref
   const tls = { ca: [registry.ca], client: [], skipVerify: false };
   const endpoint = originEndpoint(`rebind.test:${registry.port}`, tls);
   const first: unknown = await lookUp(client, endpoint).catch((error: unknown) => error);
-  t.match(first, { name: 'RegistryError' });
+  like(t, first, { name: 'RegistryError' });
   for (let attempt = 0; attempt < 3; attempt += 1) {
     await t.rejects(lookUp(client, endpoint), {
       name: 'RegistryError',
@@ -41,7 +42,7 @@ t.test('a name that first resolves to a public address, then to loopback, is ref
     });
   }
   t.ok(resolutions() >= 2);
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
   t.equal(registry.connections, 0, 'no connection');
 });
 

@@ -21,7 +21,7 @@ async function othersArePlaced(t: Test, pods: readonly (readonly string[])[]): P
   );
   t.ok(world.tarpit.held() > 0, 'the attack continues');
   const notPlaced = decided.filter(({ isPlaced }) => !isPlaced);
-  t.same(
+  t.strictSame(
     notPlaced.map(({ answer }) => answer),
     [],
     'all 40 pods are placed',

@@ -36,7 +36,7 @@ test('three addresses cannot use all connections', async (t) => {
   const responses = await Promise.all(
     Array.from({ length: 8 }, () => send(server.url, { ca: ca.cert, agent: false })),
   );
-  t.same(
+  t.strictSame(
     responses.map(({ body }) => body),
     Array.from({ length: 8 }, () => 'hello'),
     'the API server gets its responses',

@@ -5,6 +5,7 @@ import type { Clock } from '../../src/async/clock.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { until } from '../support/until.ts';
 import { recordingLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 /** A server that responds to `/slow` when `release` is called. */
 async function start(
@@ -54,7 +55,7 @@ test('requests in flight get Connection: close, new connections are refused', as
   await untilRefused(server.url);
   t.notOk(drained, 'the drain waits for the response');
   release();
-  t.match(await response, { body: 'slow', headers: { connection: 'close' } });
+  like(t, await response, { body: 'slow', headers: { connection: 'close' } });
   await drain;
   await t.rejects(send(server.url), { code: 'ECONNREFUSED' });
 });

@@ -4,6 +4,7 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { createCa } from '../support/certificates.ts';
 import { send, tlsDirectory } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 test('a probe lists all checks', async (t) => {
   t.strictSame(probe({}), { status: 200, text: 'ok\n' });
@@ -25,18 +26,18 @@ test('the health server has probes and metrics', async (t) => {
   });
   t.teardown(() => server.drain(0));
 
-  t.match(await send(`${server.url}/healthz`), { status: 200, body: 'ok\n' });
-  t.match(await send(`${server.url}/readyz?verbose`), { status: 503, body: /\[-\]warm failed: not yet/ });
+  like(t, await send(`${server.url}/healthz`), { status: 200, body: 'ok\n' });
+  like(t, await send(`${server.url}/readyz?verbose`), { status: 503, body: /\[-\]warm failed: not yet/ });
   ready = true;
-  t.match(await send(`${server.url}/readyz`), { status: 200, body: '[+]warm ok\nok\n' });
-  t.match(await send(`${server.url}/metrics`), {
+  like(t, await send(`${server.url}/readyz`), { status: 200, body: '[+]warm ok\nok\n' });
+  like(t, await send(`${server.url}/metrics`), {
     status: 200,
     body: /^things_total 3$/m,
     headers: { 'content-type': /^text\/plain; version=0.0.4/ },
   });
-  t.match(await send(`${server.url}/healthz`, { method: 'HEAD' }), { status: 200, body: '' });
-  t.match(await send(`${server.url}/else`), { status: 404 });
-  t.match(await send(`${server.url}/healthz`, { method: 'POST' }), {
+  like(t, await send(`${server.url}/healthz`, { method: 'HEAD' }), { status: 200, body: '' });
+  like(t, await send(`${server.url}/else`), { status: 404 });
+  like(t, await send(`${server.url}/healthz`, { method: 'POST' }), {
     status: 405,
     headers: { allow: 'GET, HEAD' },
   });
@@ -55,7 +56,7 @@ test('the health server can use TLS', async (t) => {
   });
   t.teardown(() => server.drain(0));
   t.match(server.url, /^https:/);
-  t.match(await send(`${server.url}/readyz`, { ca: ca.cert, servername: 'a', agent: false }), {
+  like(t, await send(`${server.url}/readyz`, { ca: ca.cert, servername: 'a', agent: false }), {
     status: 200,
   });
   await t.rejects(send(`${server.url.replace('https', 'http')}/readyz`, { agent: false }));
@@ -70,6 +71,6 @@ test('a failed scrape does not end the process', async (t) => {
   const server = await startHealth({ listen: '127.0.0.1:0', ready: {}, metrics, log });
   t.teardown(() => server.drain(0));
   await t.rejects(send(`${server.url}/metrics`), { code: 'ECONNRESET' });
-  t.match(await send(`${server.url}/healthz`), { status: 200 });
-  t.match(lines, [{ level: 'error' }]);
+  like(t, await send(`${server.url}/healthz`), { status: 200 });
+  like(t, lines, [{ level: 'error' }]);
 });

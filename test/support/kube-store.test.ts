@@ -3,6 +3,7 @@ import { createKubeClient, type KubeClient, type Patch } from '../../src/kube/ap
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { startKubeStore, type KubeStore, type KubeStoreOptions } from './kube-store.ts';
 import { neverAborted } from './never-aborted.ts';
+import { like } from './like.ts';
 
 const pods = '/api/v1/namespaces/team/pods';
 const nodes = '/api/v1/nodes';
@@ -59,11 +60,12 @@ void t.test(
       [{ labelSelector: '!app' }, ['d', 'c']],
       [{ labelSelector: 'app in (x, y),app notin (x)' }, ['b']],
     ];
-    for (const [query, names] of cases) t.same(namesOf(await list(query)), names, JSON.stringify(query));
+    for (const [query, names] of cases)
+      t.strictSame(namesOf(await list(query)), names, JSON.stringify(query));
     const first = await list({ limit: 3 });
     store.put(`${pods}/late`, {});
     const second = await list({ limit: 3, continue: first.metadata.continue ?? '' });
-    t.same(
+    t.strictSame(
       [...namesOf(first), ...namesOf(second)],
       ['d', 'a', 'b', 'c'],
       'all pages of a list are of one moment',
@@ -89,20 +91,20 @@ void t.test('each kind of patch works, with preconditions, and with a separate s
     status: { ok: 1 },
   });
   await patch({ type: 'json', body: [{ op: 'add', path: '/spec/x/-', value: 2 }] });
-  t.match(store.get(path), { spec: { x: [1, 2] }, metadata: { generation: 2 } });
+  like(t, store.get(path), { spec: { x: [1, 2] }, metadata: { generation: 2 } });
   const before = store.version();
   await patch({ type: 'merge', body: { metadata: { labels: { a: '1' } } } });
   t.equal(store.version(), before, 'a patch without changes creates no version');
   await patch({ type: 'merge', body: { metadata: { labels: { a: null, b: '2' } }, status: { ok: 2 } } });
-  t.same(store.get(path)?.metadata.labels, { b: '2' });
-  t.same(store.get(path)?.status, { ok: 1 });
+  t.strictSame(store.get(path)?.metadata.labels, { b: '2' });
+  t.strictSame(store.get(path)?.status, { ok: 1 });
   const condition = (type: string, status: string): object => ({
     status: { conditions: [{ type, status }] },
   });
   await patch({ type: 'strategic', body: condition('A', 'True') }, `${path}/status`);
   await patch({ type: 'strategic', body: condition('B', 'True') }, `${path}/status`);
   await patch({ type: 'strategic', body: condition('A', 'False') }, `${path}/status`);
-  t.same(store.get(path)?.status, {
+  t.strictSame(store.get(path)?.status, {
     ok: 1,
     conditions: [
       { type: 'A', status: 'False' },
@@ -117,11 +119,11 @@ void t.test('each kind of patch works, with preconditions, and with a separate s
   ];
   for (const body of conflicts) t.equal((await failure(patch(body))).code, 'conflict');
   const broken: Patch = { type: 'json', body: [{ op: 'test', path: '/spec/x', value: 0 }] };
-  t.match(await failure(patch(broken)), { code: 'invalid', message: /error in our request/ });
+  like(t, await failure(patch(broken)), { code: 'invalid', message: /error in our request/ });
   t.equal((await failure(patch(broken, `${pods}/none`))).code, 'not-found');
   const custom = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
   store.put(custom, {});
-  t.match(await failure(patch({ type: 'strategic', body: {} }, custom)), { message: /415/ });
+  like(t, await failure(patch({ type: 'strategic', body: {} }, custom)), { message: /415/ });
 });
 
 void t.test('server-side apply creates, merges, and removes omitted fields', async (t) => {
@@ -136,8 +138,8 @@ void t.test('server-side apply creates, merges, and removes omitted fields', asy
   await apply({ a: '1', b: '1' });
   await apply({ c: '1' }, 'them');
   await apply({ b: '2' });
-  t.same(store.get(path)?.metadata.labels, { b: '2', c: '1' });
-  t.match(store.get(path), { metadata: { managedFields: [{ manager: 'them' }, { manager: 'us' }] } });
+  t.strictSame(store.get(path)?.metadata.labels, { b: '2', c: '1' });
+  like(t, store.get(path), { metadata: { managedFields: [{ manager: 'them' }, { manager: 'us' }] } });
 });
 
 void t.test('deletion respects preconditions, finalizers and terminating pods', async (t) => {
@@ -159,7 +161,7 @@ void t.test('deletion respects preconditions, finalizers and terminating pods', 
   store.put(`${pods}/waiting`, { spec: {} });
   await gone(`${pods}/on-a-node`);
   await gone(`${pods}/waiting`);
-  t.match(store.list(pods), [{ metadata: { name: 'on-a-node', deletionTimestamp: /T/ } }]);
+  like(t, store.list(pods), [{ metadata: { name: 'on-a-node', deletionTimestamp: /T/ } }]);
   t.equal(store.list(pods).length, 1);
   t.equal((await failure(gone(`${pods}/waiting`))).code, 'not-found');
 });
@@ -206,11 +208,11 @@ void t.test(
     store.cutWatches('end');
     t.equal(await waiting.ended, undefined);
     await bound.ended;
-    t.same(waiting.seen, ['ADDED a', 'DELETED a', 'BOOKMARK']);
-    t.same(bound.seen, ['ADDED a', 'MODIFIED a', 'DELETED a']);
+    t.strictSame(waiting.seen, ['ADDED a', 'DELETED a', 'BOOKMARK']);
+    t.strictSame(bound.seen, ['ADDED a', 'MODIFIED a', 'DELETED a']);
     store.compact();
     const late = watch(client, { resourceVersion });
     await late.ended;
-    t.same(late.seen, ['ERROR']);
+    t.strictSame(late.seen, ['ERROR']);
   },
 );

@@ -9,7 +9,7 @@ t.test('a secret prints as [secret]', async (t) => {
   t.equal(String(holder as unknown), '[secret]');
   t.equal(JSON.stringify({ holder }), '{"holder":"[secret]"}');
   t.equal(inspect({ holder }), '{ holder: [secret] }');
-  t.same(Object.keys(holder), []);
+  t.strictSame(Object.keys(holder), []);
   t.notMatch(inspect(holder, { showHidden: true, depth: 9 }), text);
 });
 

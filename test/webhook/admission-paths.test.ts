@@ -11,6 +11,7 @@ import { until } from '../support/until.ts';
 import { createCa } from '../support/certificates.ts';
 import { ca, podOf, review, scripted, serve } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
+import { like } from '../support/like.ts';
 
 const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(43)) as [string, string, string];
 const body = review({ object: podOf(['app:1']) });
@@ -38,10 +39,10 @@ test('the current and the previous path are accepted, before and after a rotatio
   });
   const status = async (path: string): Promise<number> => (await post(body, { path })).status;
   t.equal(await status('/mutate'), 404);
-  t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]path failed/ });
+  like(t, await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]path failed/ });
   await write('current', `${first}\n`);
   await until(async () => (await status(`/mutate/${first}?timeout=2s`)) === 200, 'the first path');
-  t.match(await send(`${webhook.url}/mutate/${first}`, { agent }), { status: 200 }, 'a probe');
+  like(t, await send(`${webhook.url}/mutate/${first}`, { agent }), { status: 200 }, 'a probe');
   t.equal((await send(`${webhook.url}/mutate/${second}`, { agent })).status, 404);
   t.equal(await status(`/validate/${first}`), 200);
   await write('previous', first);
@@ -66,7 +67,7 @@ test('the current and the previous path are accepted, before and after a rotatio
 test('unusable files leave the last good path, and a record key is optional', async (t) => {
   const { paths, write, lines } = await pathsIn(t);
   t.match(paths.problem(), /not known yet/);
-  t.match(lines[0], { level: 'info', msg: /not there yet/ }, 'no fault: the pod has just started');
+  like(t, lines[0], { level: 'info', msg: /not there yet/ }, 'no fault: the pod has just started');
   await write('current', first);
   await until(() => paths.problem() === undefined, 'the path');
   t.equal(paths.recordKey?.(), undefined);
@@ -97,7 +98,7 @@ test('with a client CA, only requests of the API server are accepted', async (t)
       ...identity,
     });
   t.equal((await call(await clients.issue({ cn: 'apiserver', client: true }))).status, 200);
-  t.match(await call({}), { status: 403, headers: { connection: 'close' } });
+  like(t, await call({}), { status: 403, headers: { connection: 'close' } });
   t.equal(
     (await call(await ca.issue({ cn: 'apiserver', client: true }))).status,
     403,

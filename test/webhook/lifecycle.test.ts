@@ -8,6 +8,7 @@ import { until } from '../support/until.ts';
 import { ca, clusterOf, factsOf, hanging, podOf, admittedOf, review, scripted, serve } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
+import { like } from '../support/like.ts';
 
 function fleetKnowing(readShared: Fleet['readShared']): Fleet {
   return {
@@ -32,7 +33,7 @@ test("it loads the agents' facts before it is ready", async (t) => {
   });
   const { admitPod, lines } = await serve(t, { cache, fleet });
   t.strictSame((await admitPod(['warm:1'])).required, ['arm64']);
-  t.match(lines, [{}, { msg: 'the cache is warm', learned: 2, complete: true }]);
+  like(t, lines, [{}, { msg: 'the cache is warm', learned: 2, complete: true }]);
 });
 
 test('agents that hang or fail delay the start for a bounded time', async (t) => {
@@ -75,7 +76,7 @@ test('agents that hang or fail delay the start for a bounded time', async (t) =>
 test('if the cluster does not respond at the start, it logs a warning and serves requests', async (t) => {
   const cluster = clusterOf({ ready: () => Promise.reject(new Error('no answer')) });
   const { lines, webhook } = await serve(t, { cluster });
-  t.match(lines.at(-1), { level: 'warn', msg: /treating namespaces as unlabeled/ });
+  like(t, lines.at(-1), { level: 'warn', msg: /treating namespaces as unlabeled/ });
   t.equal(webhook.checks['warm-up']?.(), undefined);
 });
 
@@ -91,7 +92,7 @@ test('it is ready after the warm-up and not while stopping', async (t) => {
   const { webhook, agent } = await starting;
   t.equal((await send(`${webhook.url}/readyz`, { agent })).status, 200);
   const stopping = webhook.stop({ noticeMs: 5000, graceMs: 1000 });
-  t.match(await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]shutdown failed/ });
+  like(t, await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]shutdown failed/ });
   t.equal((await send(`${webhook.url}/healthz`, { agent })).status, 200);
   await clock.advance(5000);
   await clock.advanceToNext();

@@ -8,6 +8,7 @@ import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/fact
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { clusterOf, factsOf, passBudget, podOf, scripted, serve, workload } from './support.ts';
+import { like } from '../support/like.ts';
 
 const pullSecrets = [{ name: 'regcred' }];
 
@@ -79,7 +80,7 @@ test('facts learned with a pull secret serve only pods with that credential', as
   t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
   const without = await admitPod(images);
   t.ok(without.gated);
-  t.match(without.warnings, [/unauthorized/]);
+  like(t, without.warnings, [/unauthorized/]);
   t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
 });
 
@@ -150,8 +151,8 @@ test('a suggested name is a pull secret of the service account, never of another
     return (await pullSecrets.source(namespace, wanted, neverAborted)).problems();
   };
   await problemsOf('bank', 'regcred');
-  t.match(await problemsOf('shop', 'regcerd'), [{ message: /^there is no such Secret$/ }]);
-  t.match(await problemsOf('shop', 'regcerd', 'builder'), [{ message: /; did you mean regcred\?$/ }]);
+  like(t, await problemsOf('shop', 'regcerd'), [{ message: /^there is no such Secret$/ }]);
+  like(t, await problemsOf('shop', 'regcerd', 'builder'), [{ message: /; did you mean regcred\?$/ }]);
 });
 
 test('few names are compared for a suggestion: the newest of the namespace, and no long ones', async (t) => {
@@ -167,12 +168,12 @@ test('few names are compared for a suggestion: the newest of the namespace, and 
   const unread = Array.from({ length: 20 }, (_, index) => `${'z'.repeat(40)}${index}`);
   await problemsOf('mising', `missin${'g'.repeat(60)}`);
   await problemsOf(...unread.slice(1));
-  t.match(await problemsOf('missing'), [{ message: /; did you mean mising\?$/ }]);
+  like(t, await problemsOf('missing'), [{ message: /; did you mean mising\?$/ }]);
   await problemsOf(...unread);
-  t.match(await problemsOf('missing'), none, 'twenty newer names');
+  like(t, await problemsOf('missing'), none, 'twenty newer names');
   await problemsOf('missin');
-  t.match(await problemsOf('missing'), [{ message: /; did you mean missin\?$/ }]);
-  t.match(await problemsOf(`missing${'g'.repeat(60)}`), none);
+  like(t, await problemsOf('missing'), [{ message: /; did you mean missin\?$/ }]);
+  like(t, await problemsOf(`missing${'g'.repeat(60)}`), none);
 });
 
 test('a malformed Secret makes its image unauthorized, because the kubelet would refuse it too', async (t) => {
@@ -182,7 +183,7 @@ test('a malformed Secret makes its image unauthorized, because the kubelet would
   const admitted = await admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
   t.ok(admitted.allowed);
   t.ok(admitted.gated);
-  t.match(admitted.warnings, [/unauthorized: .*a pull secret of the pod, or a credential of the nodes/]);
+  like(t, admitted.warnings, [/unauthorized: .*a pull secret of the pod, or a credential of the nodes/]);
   t.equal(source.lookups.length, 0);
   t.notMatch(JSON.stringify([admitted.raw, lines]), 'let-me-in');
 });

@@ -10,6 +10,7 @@ import { able, budgetMs, image, poor, setup } from './pullable-setup.ts';
 import { clusterOf, podOf, serve, workload } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
 import { neverAborted } from '../support/never-aborted.ts';
+import { like } from '../support/like.ts';
 
 test('a pod with a private image lands only on nodes that can pull it, even the first one', async (t) => {
   const orders: [what: string, scripts: readonly Script[]][] = [
@@ -25,7 +26,7 @@ test('a pod with a private image lands only on nodes that can pull it, even the 
     t.strictSame(await lands(), ['node-able', 'node-new'], what);
     t.strictSame(requestCounts(), asked, `${what}: each group is asked once`);
     t.equal(await metric('archwright_admission_unpullable_nodes_total{outcome="excluded"}'), 2);
-    t.match(lines.at(-1), {
+    like(t, lines.at(-1), {
       msg: 'admission decided',
       namespace: 'shop',
       generateName: 'web-',
@@ -118,7 +119,7 @@ test('an image that no group can pull excludes no node', async (t) => {
   const { admit } = await setup(t, [{ ...able, facts: denied('forbidden') }, poor]);
   const { operations, warnings, gated } = await admit();
   t.ok(gated);
-  t.match(warnings, [/app:1: (forbidden|unauthorized)/]);
+  like(t, warnings, [/app:1: (forbidden|unauthorized)/]);
   t.notMatch(JSON.stringify(operations), /hostname/);
 });
 
@@ -137,7 +138,7 @@ test('if no node can pull both images, no node is excluded, with a warning', asy
   ]);
   const { operations, warnings } = await admit({}, [image, other]);
   t.notMatch(JSON.stringify(operations), /hostname/);
-  t.match(warnings, [/^archwright: no nodes are known that can pull and run all images: registry.example/]);
+  like(t, warnings, [/^archwright: no nodes are known that can pull and run all images: registry.example/]);
 });
 
 test('a missing image is not looked up in every group', async (t) => {

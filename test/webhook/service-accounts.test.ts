@@ -37,7 +37,7 @@ test('facts learned with a service account serve only pods of that account', asy
   for (const other of ['b', 'default', undefined]) t.equal(await placed(other), false, other ?? 'none');
   t.equal(await placed('a', 'other'), false, 'an account of the same name in another namespace');
   t.equal(await placed('a'), true);
-  t.same(
+  t.strictSame(
     source.lookups.map(
       ({ serviceAccount: { namespace, name } = { namespace: '', name: '' } }) => `${namespace}/${name}`,
     ),

@@ -14,6 +14,7 @@ import type { TestRegistry } from '../../support/registry/server.ts';
 import { agentArgs, startAgent, type Agent } from './agent.ts';
 import { run } from '../run.ts';
 import { files, kubeconfig as kubeconfigOf, registryWithApp, resultsIn } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const audience = 'reg.example';
 
@@ -95,18 +96,18 @@ t.test('each account gets its own facts, whichever account came before', async (
   const place = await world(t);
   const agent = await start(t, place, '--service-account-tokens');
   const others = ['b', 'plain', 'default', undefined];
-  for (const other of others) t.match(await ask(agent, place, other), refused, `${other} before`);
-  t.match(await ask(agent, place, 'a'), { ...allowed, source: 'registry' });
-  for (const other of others) t.match(await ask(agent, place, other), refused, `${other} after`);
-  t.match(await ask(agent, place, 'a'), { ...allowed, source: 'memory' });
+  for (const other of others) like(t, await ask(agent, place, other), refused, `${other} before`);
+  like(t, await ask(agent, place, 'a'), { ...allowed, source: 'registry' });
+  for (const other of others) like(t, await ask(agent, place, other), refused, `${other} after`);
+  like(t, await ask(agent, place, 'a'), { ...allowed, source: 'memory' });
   t.equal(await agent.known(), '', 'a starting webhook gets none of them');
 
   const tokenRequests = place.kube.requests.filter(({ method }) => method === 'POST');
   const paths = tokenRequests.map(({ path }) => path);
   const ofAccounts = '/api/v1/namespaces/team/serviceaccounts';
   const wanted = [`${ofAccounts}/b/token`, `${ofAccounts}/a/token`];
-  t.same(paths, wanted, 'one token request per account, only for workloads that opted in');
-  t.match(JSON.parse(tokenRequests[1]?.body ?? ''), {
+  t.strictSame(paths, wanted, 'one token request per account, only for workloads that opted in');
+  like(t, JSON.parse(tokenRequests[1]?.body ?? ''), {
     metadata: { uid: 'uid-of-a' },
     spec: { audiences: [audience], expirationSeconds: 600, boundObjectRef: undefined },
   });
@@ -117,8 +118,8 @@ t.test('each account gets its own facts, whichever account came before', async (
   t.notMatch(existsSync(stateFile) ? readFileSync(stateFile, 'utf8') : '', /team\/app/, 'no facts on disk');
   t.notMatch(agent.log(), /reg\.example\.team/, 'no token in the log');
   const again = await start(t, place, '--service-account-tokens');
-  t.match(await ask(again, place, 'b'), refused, 'no facts after a restart');
-  t.match(await ask(again, place, 'a'), { ...allowed, source: 'registry' });
+  like(t, await ask(again, place, 'b'), refused, 'no facts after a restart');
+  like(t, await ask(again, place, 'a'), { ...allowed, source: 'registry' });
   t.equal(await again.stop(), 0);
 });
 
@@ -128,7 +129,7 @@ t.test('concurrent requests of accounts get their own facts', async (t) => {
   const accounts = ['b', 'a', 'plain', 'a', 'b', 'default', 'a'];
   const answers = await Promise.all(accounts.map((account) => ask(agent, place, account)));
   for (const [index, account] of accounts.entries()) {
-    t.match(answers[index], account === 'a' ? allowed : refused, `${account} ${index}`);
+    like(t, answers[index], account === 'a' ? allowed : refused, `${account} ${index}`);
   }
   t.equal(await agent.stop(), 0);
 });
@@ -136,10 +137,10 @@ t.test('concurrent requests of accounts get their own facts', async (t) => {
 t.test('without `serviceAccountTokens`, the plugin is not used', async (t) => {
   const place = await world(t);
   const agent = await start(t, place);
-  t.match(await ask(agent, place, 'a'), refused);
+  like(t, await ask(agent, place, 'a'), refused);
   t.match(agent.log(), /left out/);
   t.match(agent.log(), /serviceAccountTokens is off/);
-  t.same(place.kube.requests, []);
+  t.strictSame(place.kube.requests, []);
   t.equal(await agent.stop(), 0);
 });
 
@@ -148,7 +149,7 @@ t.test('`inspect` acts for a pod of an account, and tells why a plugin has no cr
   const inspect = (...more: string[]) => run(['inspect', ...flags, ...more, image]);
   const asA = await inspect('--service-account-tokens', '--service-account', 'team/a', '-o', 'json');
   t.equal(asA.code, 0, asA.err);
-  t.match(resultsIn(asA.out), [allowed]);
+  like(t, resultsIn(asA.out), [allowed]);
   const verbose = await inspect('--service-account-tokens', '--service-account', 'team/a', '-v');
   t.match(verbose.out, /service-account .* \(plugin plugin for team\/a\)/);
   t.notMatch(verbose.out, /left out/);

@@ -6,6 +6,7 @@ import { helmChart, image, index, multiArch } from '../../support/registry/conte
 import { containers, pod as podJson } from '../explain/explaining.ts';
 import { run, type Result } from '../run.ts';
 import { child, directory, dockerConfig, files, registry } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const multi = multiArch(['linux/amd64', 'linux/arm64']);
 const single = image('linux/amd64');
@@ -255,7 +256,7 @@ t.test('each verdict has its word and exit code', async (t) => {
   for (const [input, verdict, code, why] of cases) {
     const found = await (await checker(t)).json(input);
     t.strictSame(verdictsOf(found.results), [verdict], verdict);
-    t.match(found.results[0]?.why, why, verdict);
+    like(t, found.results[0]?.why, why, verdict);
     t.equal(found.code, code, verdict);
   }
   const all = await check(cases.map(([input]) => input).join('---\n'));
@@ -263,7 +264,7 @@ t.test('each verdict has its word and exit code', async (t) => {
   const [head, ...rows] = all.out.split('\n').map((line) => line.split(/ {2,}/));
   t.strictSame(head, ['PLACE', 'WORKLOAD', 'IMAGE', 'ARM64', 'WHY']);
   const first = [/^standard input:\d+$/, 'Pod/web', old, 'missing', 'has amd64'];
-  t.match(rows[0], first, 'findings come first');
+  like(t, rows[0], first, 'findings come first');
   t.match(all.out, /\n\n10 images: 5 missing|\n\n\d+ images: .*1 missing/);
 });
 
@@ -286,7 +287,7 @@ t.test('if the registry fails, a cached result is used', async (t) => {
   server.faults.add(/manifests/, { kind: 'status', status: 429 });
   const { code, results } = await json(input);
   t.equal(code, 1);
-  t.match(results, [{ verdict: 'missing', why: /has amd64; from the cache/ }]);
+  like(t, results, [{ verdict: 'missing', why: /has amd64; from the cache/ }]);
 });
 
 t.test("the machine's credentials are used, and never printed or stored", async (t) => {
@@ -316,7 +317,7 @@ t.test('several architectures, and x86-64 levels', async (t) => {
   }
   const level = await json(pod(`${server.host}/team/level:v3`), '-r', 'amd64');
   const why = 'not on every amd64 node: it depends on runtime, CPU level';
-  t.match(level.results, [{ verdict: 'ok', why }]);
+  like(t, level.results, [{ verdict: 'ok', why }]);
 });
 
 t.test('the allow-list excepts images by pattern, architecture and date', async (t) => {
@@ -361,7 +362,7 @@ expires = "2020-02-29"
   t.equal((await json(input, '--allow-list', expired)).code, 1);
   const unreachable = pod(`127.0.0.1:${await closedPort()}/x:1`);
   const gone = await json(unreachable, '--allow-list', list('[[allow]]\nimage = "**"\n'));
-  t.match(gone, { code: 0, results: [{ verdict: 'allowed' }] }, 'although its registry is unreachable');
+  like(t, gone, { code: 0, results: [{ verdict: 'allowed' }] }, 'although its registry is unreachable');
 
   const wrong: [text: string, message: RegExp][] = [
     ['allow = 3', /allow\.toml: allow must be a list/],
@@ -379,7 +380,7 @@ expires = "2020-02-29"
   for (const [text, message] of wrong) {
     const { code, err } = await check(input, '--allow-list', list(text));
     t.equal(code, 2, text);
-    t.match(err, message, text);
+    like(t, err, message, text);
   }
 });
 
@@ -415,11 +416,11 @@ t.test('directories are read recursively', async (t) => {
   t.match(err, /base has a kustomization/);
   symlinkSync(`${root}/base`, `${root}/link`);
   const linked = await run(['check', '-o', 'json', `${root}/link`], { env });
-  t.match(JSON.parse(linked.out), { results: [{ file: `${root}/link/x.yaml` }] }, 'a link that is named');
+  like(t, JSON.parse(linked.out), { results: [{ file: `${root}/link/x.yaml` }] }, 'a link that is named');
   writeFileSync(`${root}/b/broken.yaml`, 'apiVersion: v1\nkind: Pod\nspec: [\n');
-  t.match(await run(['check', root], { env }), { code: 2, err: /b\/broken\.yaml:\d+:\d+: /, out: '' });
-  t.match(await run(['check', `${root}/gone`], { env }), { code: 2, err: /there is no such file/ });
-  t.match(await run(['check'], { env }), { code: 2, err: /name files or directories/ });
+  like(t, await run(['check', root], { env }), { code: 2, err: /b\/broken\.yaml:\d+:\d+: /, out: '' });
+  like(t, await run(['check', `${root}/gone`], { env }), { code: 2, err: /there is no such file/ });
+  like(t, await run(['check'], { env }), { code: 2, err: /name files or directories/ });
 });
 
 t.test('invalid input fails, with its position', async (t) => {
@@ -447,7 +448,7 @@ t.test('invalid input fails, with its position', async (t) => {
   ];
   for (const [what, input, err] of cases) {
     const result = await check(input);
-    t.match(result.err, err, what);
+    like(t, result.err, err, what);
     if (what !== 'deep JSON') t.strictSame([result.code, result.out], [2, ''], what);
   }
 });
@@ -463,7 +464,7 @@ t.test('a thousand documents, most without images', async (t) => {
     'apiVersion: v1\nkind: PodList\nitems: []\n',
     'apiVersion: x/v1\nkind: AllowList\nmetadata: {name: a}\n',
   ])
-    t.match(await json(none), { code: 0, err: /note: the input contains no image/ }, none);
+    like(t, await json(none), { code: 0, err: /note: the input contains no image/ }, none);
 });
 
 t.test('progress is shown only on a terminal', async (t) => {

@@ -4,6 +4,7 @@ import { asJunit } from '../../../cmd/check/junit.ts';
 import { asSarif } from '../../../cmd/check/sarif.ts';
 import { classes, type Result, type Verdict } from '../../../cmd/check/verdict.ts';
 import type { Checked } from '../../../cmd/check/write.ts';
+import { like } from '../../support/like.ts';
 
 const hostile = 'a<b>&"\'\u0000\u001b[31m\ud800\ufffe]]>é';
 
@@ -112,9 +113,9 @@ function junitProblems({ name, attributes, children }: Element): string[] {
 
 t.test('JUnit output follows its schema', (t) => {
   const document = parseXml(asJunit(checked));
-  t.same(junitProblems(document), []);
+  t.strictSame(junitProblems(document), []);
   t.equal(document.name, 'testsuites');
-  t.match(document.attributes, { tests: '12', failures: '5', errors: '5' });
+  like(t, document.attributes, { tests: '12', failures: '5', errors: '5' });
   const cases = document.children.flatMap(({ children }) => children);
   t.equal(cases.length, 12);
   const outcomes = new Map<string | undefined, Element | undefined>(
@@ -131,14 +132,14 @@ t.test('JUnit output follows its schema', (t) => {
   for (const suite of document.children) {
     const count = (name: string): string =>
       String(suite.children.filter(({ children }) => children[0]?.name === name).length);
-    t.match(suite.attributes, {
+    like(t, suite.attributes, {
       tests: String(suite.children.length),
       failures: count('failure'),
       errors: count('error'),
       skipped: count('skipped'),
     });
   }
-  t.same(junitProblems(parseXml(asJunit({ ...checked, results: [] }))), []);
+  t.strictSame(junitProblems(parseXml(asJunit({ ...checked, results: [] }))), []);
   t.end();
 });
 
@@ -242,7 +243,7 @@ interface Sarif {
 t.test('SARIF output follows its schema', (t) => {
   const text = asSarif(checked, '/src/repository');
   const document = JSON.parse(text) as Sarif;
-  t.same(sarifProblems(document, sarif), []);
+  t.strictSame(sarifProblems(document, sarif), []);
   const [first] = document.runs;
   const rules = first?.tool.driver.rules.map(({ id }) => id) ?? [];
   t.equal(new Set(rules).size, rules.length);
@@ -255,8 +256,8 @@ t.test('SARIF output follows its schema', (t) => {
   }
   const uris = first?.results.map(({ locations }) => locations[0]?.physicalLocation.artifactLocation.uri);
   const wanted = ['k8s/a%20b.yaml', 'file:///elsewhere/c%23d.yaml', 'stdin', 'file:///src/up.yaml'];
-  t.same(new Set(uris), new Set(wanted));
-  t.same(sarifProblems(JSON.parse(asSarif({ ...checked, results: [] }, '/')), sarif), []);
+  t.strictSame(new Set(uris), new Set(wanted));
+  t.strictSame(sarifProblems(JSON.parse(asSarif({ ...checked, results: [] }, '/')), sarif), []);
   t.end();
 });
 
@@ -265,7 +266,7 @@ t.test('names are not links in SARIF', (t) => {
     .filter(({ verdict }) => verdict === 'invalid')
     .map((each) => ({ ...each, image: '[x](https://evil.example)', why: String.raw`\[y](0) {0}` }));
   const document = JSON.parse(asSarif({ ...checked, results }, '/')) as Sarif;
-  t.same(sarifProblems(document, sarif), []);
+  t.strictSame(sarifProblems(document, sarif), []);
   const shown = String.raw`\[x\](https://evil.example) for arm64: invalid: \\\[y\](0) {{0}}`;
   t.equal(document.runs[0]?.results[0]?.message.text, shown);
   t.end();

@@ -19,7 +19,7 @@ for (const file of examples) {
     );
     const workloads = objects.filter(({ kind }) => !['Secret', 'ServiceAccount', 'Namespace'].includes(kind));
     const [found, wanted] = [results.map(({ kind }) => kind), workloads.map(({ kind }) => kind)];
-    t.same(found, wanted);
+    t.strictSame(found, wanted);
     for (const result of results) {
       t.notOk('error' in result, 'no error');
       t.ok(Array.isArray(result['rules']) && result['rules'].length > 0, 'at least one rule');

@@ -5,6 +5,7 @@ import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
 import { image } from '../../support/registry/content.ts';
 import { run } from '../run.ts';
 import { files } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 t.test('a pod: architectures, their sources, rules, patch', async (t) => {
   const { host } = await shop(t);
@@ -13,7 +14,7 @@ t.test('a pod: architectures, their sources, rules, patch', async (t) => {
   t.equal(code, 0);
   t.equal(err, '');
   const [explained] = results;
-  t.match(explained, {
+  like(t, explained, {
     kind: 'Pod',
     namespace: 'default',
     name: 'web',
@@ -38,8 +39,8 @@ t.test('a pod: architectures, their sources, rules, patch', async (t) => {
     ],
   });
   const patched = fastJsonPatch.applyPatch(JSON.parse(text), explained?.patch ?? []).newDocument as object;
-  t.match(patched, { spec: requiring(termOf(archIn('amd64', 'arm64'))) });
-  t.same(explained?.patched, patched);
+  like(t, patched, { spec: requiring(termOf(archIn('amd64', 'arm64'))) });
+  t.strictSame(explained?.patched, patched);
   const without = await explain(t, text);
   t.notOk('patch' in (without.results[0] ?? {}), 'only with --patch');
   t.notOk('patched' in (without.results[0] ?? {}), 'only with --patch');
@@ -126,16 +127,16 @@ t.test('workloads are explained by their pods', async (t) => {
   const { code, results } = await explain(t, text, ['--patch']);
   t.equal(code, 1, 'their pods are refused');
   const found = results.map(({ kind }) => kind);
-  t.same(found, [...kinds, 'Job', 'CronJob', 'DaemonSet']);
+  t.strictSame(found, [...kinds, 'Job', 'CronJob', 'DaemonSet']);
   for (const explained of results.slice(0, 5)) {
-    t.same(rulesOf(explained), ['workload-template', 'no-common-architecture-deny'], explained.kind);
+    t.strictSame(rulesOf(explained), ['workload-template', 'no-common-architecture-deny'], explained.kind);
     t.equal(explained.outcome, 'denied', explained.kind);
-    t.same(explained.patch, [], explained.kind);
+    t.strictSame(explained.patch, [], explained.kind);
   }
   const admitted = await explain(t, workload('apps/v1', 'Deployment', { template: fine }), ['--patch']);
   t.equal(admitted.code, 0);
-  t.match(admitted.results, [{ outcome: 'placed', required: ['amd64', 'arm64', 's390x'] }]);
-  t.match(admitted.results[0]?.patch?.[0], { op: 'add', path: '/spec/affinity' }, 'of a pod');
+  like(t, admitted.results, [{ outcome: 'placed', required: ['amd64', 'arm64', 's390x'] }]);
+  like(t, admitted.results[0]?.patch?.[0], { op: 'add', path: '/spec/affinity' }, 'of a pod');
   const daemonSet = results[5];
   t.equal(daemonSet?.outcome, 'placed');
   t.ok(daemonSet?.patch?.every(({ path }) => path.startsWith('/spec/template/')));
@@ -175,8 +176,8 @@ t.test('a Job that unpacks a bundle runs where its program can run', async (t) =
   };
   const { code, results } = await explain(t, pod(spec), ['--schedulable-architectures', 's390x']);
   t.equal(code, 0);
-  t.match(results, [{ outcome: 'placed', required: ['s390x'] }]);
-  t.same(rulesOf(results[0])?.slice(0, 2), ['required-architectures', 'image-constrains-nothing']);
+  like(t, results, [{ outcome: 'placed', required: ['s390x'] }]);
+  t.strictSame(rulesOf(results[0])?.slice(0, 2), ['required-architectures', 'image-constrains-nothing']);
 });
 
 t.test('an image override is the source', async (t) => {
@@ -187,7 +188,7 @@ t.test('an image override is the source', async (t) => {
   const { code, results } = await explain(t, text, ['--config', config]);
   t.equal(code, 0);
   t.equal(results[0]?.images[0]?.source, 'override');
-  t.same(results[0]?.required, ['arm64']);
+  t.strictSame(results[0]?.required, ['arm64']);
 });
 
 t.test("the pod's own terms stay beside the requirement", async (t) => {
@@ -197,7 +198,7 @@ t.test("the pod's own terms stay beside the requirement", async (t) => {
   const own = requiring(termOf(isIn('zone', 'a')), amd64, node);
   const text = pod({ containers: containers(`${host}/arm:1`), ...own });
   const { results } = await explain(t, text);
-  t.match(results, [{ required: ['arm64'], keptTerms: [amd64, node] }]);
+  like(t, results, [{ required: ['arm64'], keptTerms: [amd64, node] }]);
   const { 'pod.json': file } = files(t, { 'pod.json': text });
   const { out } = await run(['explain', '-f', file]);
   t.match(out, /requires +arm64; its own terms also allow amd64, node n1\n/u);
@@ -226,7 +227,7 @@ t.test('constraints: widen, for pods and for a template', async (t) => {
   const text = [config, pod(template.spec), pod(specOf('old:1')), deployment].join('\n---\n');
   const { results, file } = await explain(t, text);
   const names = { nodeSelector: { 'kubernetes.io/arch': 'amd64' } };
-  t.match(results, [
+  like(t, results, [
     {
       outcome: 'placed',
       required: ['amd64', 'arm64'],

@@ -3,6 +3,7 @@ import { parse } from 'yaml';
 import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
 import { run } from '../run.ts';
 import { child, dockerConfig, files, privateApp, pullSecret, type Explained } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 t.test('secrets, service accounts and namespaces in files apply', async (t) => {
   const { server, image } = await privateApp(t);
@@ -48,13 +49,13 @@ t.test('secrets, service accounts and namespaces in files apply', async (t) => {
   const { err } = await explain(t, pod(named));
   const warning =
     /^archwright: warning: pull secret default\/regcred is not in the files \(the cluster is ignored\)/m;
-  t.match(err, warning);
+  like(t, err, warning);
   t.equal(err.split('\n').length, 2, 'said once');
 
   const namespace =
     'apiVersion: v1\nkind: Namespace\nmetadata:\n  name: off\n  labels: { arch.example/placement: disabled }\n';
   const disabled = await explain(t, `${namespace}---\n${pod(spec, { namespace: 'off' })}`);
-  t.same(rulesOf(disabled.results[0]), ['skip-disabled-by-namespace']);
+  t.strictSame(rulesOf(disabled.results[0]), ['skip-disabled-by-namespace']);
   t.equal(disabled.code, 0);
 });
 
@@ -71,7 +72,7 @@ t.test('several files and standard input; other kinds are skipped with a message
   t.equal(code, 0);
   const { results } = parse(out) as { results: Explained[] };
   const places = results.map(({ place }) => place);
-  t.same(places, [`${a}:5`, `${b}:1`, 'standard input:1']);
+  t.strictSame(places, [`${a}:5`, `${b}:1`, 'standard input:1']);
   t.match(err, `${a}:1: skipped Service front?[2J: it has no pods`);
   t.match(err, `${b}:1: skipped Deployment ancient`);
 });
@@ -91,7 +92,7 @@ t.test('invalid input fails, with its position', async (t) => {
   for (const [what, text, error] of cases) {
     const { code, results } = await explain(t, text);
     t.equal(code, 1, what);
-    t.match(results[0]?.error, error, what);
+    like(t, results[0]?.error, error, what);
     t.equal(results[0]?.admitted, false, what);
     const { 'input.yaml': file } = files(t, { 'input.yaml': text });
     const { out } = await run(['explain', '-f', file]);

@@ -6,6 +6,7 @@ import type { KubeStore } from '../../support/kube-store.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
 import { run, type Result } from '../run.ts';
 import { dockerConfig, files, pullSecret, registry, storeWithConfig, type Explained } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 /** A cluster with a controller, and a private registry that accepts only the namespace's pull secret. */
 async function shop(
@@ -94,12 +95,12 @@ t.test("on a laptop, images are looked up through the controller, with the clust
   t.equal(err, '');
   t.equal(code, 0);
   t.equal(lookups, through);
-  t.match(results, [
+  like(t, results, [
     { outcome: 'placed', required: ['amd64', 'arm64'], preferred: [{ architecture: 'arm64' }] },
   ]);
-  t.match(results[0]?.images, [{ credentialSource: 'pull-secret', architectures: ['amd64', 'arm64'] }]);
+  like(t, results[0]?.images, [{ credentialSource: 'pull-secret', architectures: ['amd64', 'arm64'] }]);
   const [token] = store.received(/serviceaccounts\/default\/token$/);
-  t.match(token?.json, { spec: { audiences: ['arch.example/facts'], expirationSeconds: 600 } });
+  like(t, token?.json, { spec: { audiences: ['arch.example/facts'], expirationSeconds: 600 } });
   const [sent] = store.received(/\/proxy\/v1\/facts$/);
   t.notMatch(sent?.body, /token-of-the-user|password-of-ann/, "neither the user's token nor a secret");
   const table = await ask('explain', 'pod', 'web');
@@ -108,7 +109,7 @@ t.test("on a laptop, images are looked up through the controller, with the clust
   const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
   t.match(local.lookups, /^from this machine, with no credentials but the pull secrets of the pods$/);
   const sameSettings = { outcome: 'placed', preferred: [{ architecture: 'arm64' }] };
-  t.match(local.results, [sameSettings]);
+  like(t, local.results, [sameSettings]);
 });
 
 t.test('a release with other names in another namespace is found', async (t) => {
@@ -117,8 +118,8 @@ t.test('a release with other names in another namespace is found', async (t) => 
   putPod(store, 'web', private_.host);
   const lookups = 'through tools/placer-controller, with the credentials of its agents and of the pods';
   const explained = await ask('explain', '-o', 'json', 'pod/web');
-  t.match(explained, { code: 0, err: '', lookups, results: [{ preferred: [{ architecture: 'arm64' }] }] });
-  t.match(await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
+  like(t, explained, { code: 0, err: '', lookups, results: [{ preferred: [{ architecture: 'arm64' }] }] });
+  like(t, await ask('report', '-o', 'json', '-n', 'shop'), { code: 0, err: '', lookups });
 });
 
 t.test('without agents, no pod would be gated, and the message does not blame the registry', async (t) => {
@@ -185,7 +186,7 @@ t.test('the recorded decision comes first, for a pod and for the pods of a workl
   t.match(report.out, /Pod\/web-1 +1 +placed +amd64 .* no +\S+old:1 has amd64/);
   t.match(report.out, `\nImages: looked up ${through}.\n`);
   const csv = await ask('report', '-n', 'shop', '-o', 'csv');
-  t.match(csv.err, through);
+  like(t, csv.err, through);
 });
 
 t.test('a missing object does not stop the others', async (t) => {
@@ -193,7 +194,7 @@ t.test('a missing object does not stop the others', async (t) => {
   putPod(store, 'web', private_.host);
   const { code, err, results } = await ask('explain', '-o', 'json', 'pod', 'away', 'web');
   t.match(err, /^archwright explain: there is no Pod away in the namespace shop; /);
-  t.match(results, [{ name: 'web', outcome: 'placed' }]);
+  like(t, results, [{ name: 'web', outcome: 'placed' }]);
   t.equal(code, 3);
 });
 
@@ -234,8 +235,8 @@ t.test('a missing permission is named, and the exit code is 3', async (t) => {
       const { code, err, out } = await ask(...command);
       t.equal(code, 3, `${about}: ${command[0]}`);
       t.match(err, /images of namespace shop could not be looked up: .*it is forbidden/, about);
-      t.match(err, message, about);
-      t.match(JSON.parse(out), { lookups: through }, about);
+      like(t, err, message, about);
+      like(t, JSON.parse(out), { lookups: through }, about);
     }
     end();
   }
@@ -294,10 +295,10 @@ t.test('Secrets in files stay on this machine', async (t) => {
   const { both } = files(t, { both: `${JSON.stringify(pod)}\n---\n${pullSecret(config)}` });
   const { err, results } = await ask('explain', '-o', 'json', '-f', both);
   t.match(err, /Secrets and service accounts in files are not sent to the cluster; --local uses them/);
-  t.match(results[0]?.images, [{ unknown: 'unauthorized' }]);
+  like(t, results[0]?.images, [{ unknown: 'unauthorized' }]);
   t.notOk(store.requests.some(({ body }) => body.includes('password-of-ann')));
   const local = await ask('explain', '-o', 'json', '-f', both, '--local');
-  t.match(local.results[0]?.images, [{ credentialSource: 'pull-secret' }]);
+  like(t, local.results[0]?.images, [{ credentialSource: 'pull-secret' }]);
 });
 
 t.test('a service account with the permission for other namespaces', async (t) => {
@@ -323,7 +324,7 @@ t.test('a configuration file replaces the settings of the cluster', async (t) =>
   const { toml } = files(t, { toml: 'preferredArchitecture = "amd64"\n' });
   const { lookups, results } = await ask('explain', '-o', 'json', 'pod/web', '--config', toml);
   t.equal(lookups, through);
-  t.match(results, [{ preferred: [{ architecture: 'amd64' }] }]);
+  like(t, results, [{ preferred: [{ architecture: 'amd64' }] }]);
 });
 
 t.test('unknown settings of the cluster are ignored, invalid ones are an error', async (t) => {

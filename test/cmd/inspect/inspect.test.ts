@@ -31,12 +31,12 @@ t.test("the results equal the agent's", async (t) => {
 
   const { code, out } = await run(['inspect', '--output', 'json', ...images]);
   t.equal(code, 1, 'some were not found');
-  t.same(Object.keys(JSON.parse(out) as object), ['results']);
+  t.strictSame(Object.keys(JSON.parse(out) as object), ['results']);
   const undated = (facts: ImageFacts) => ({ ...facts, confirmedAt: '' });
   const inOrder = images.flatMap((image) => agent.results.find((facts) => facts.image === image) ?? []);
   t.strictSame(resultsIn(out).map(undated), inOrder.map(undated), 'in the order of the arguments');
   const codes = resultsIn(out).map(({ error }) => error?.code);
-  t.same(codes, [undefined, 'invalid-reference', undefined, 'not-found']);
+  t.strictSame(codes, [undefined, 'invalid-reference', undefined, 'not-found']);
 });
 
 t.test('the default output is a table', async (t) => {
@@ -52,7 +52,7 @@ t.test('the default output is a table', async (t) => {
     return [image, kind, hex.slice(0, 12), 'registry', 'anonymous', server.host, platforms];
   };
   const rows = out.split('\n').map((line) => line.split(/ {2,}/));
-  t.same(rows, [
+  t.strictSame(rows, [
     ['IMAGE', 'KIND', 'DIGEST', 'SOURCE', 'CREDENTIAL', 'ENDPOINT', 'PLATFORMS'],
     row(app, 'OCI index', multi, 'linux/amd64 linux/arm64 linux/arm/v7'),
     row(old, 'Docker image', single, 'linux/s390x'),
@@ -91,7 +91,7 @@ t.test('an override is the source, without a registry request', async (t) => {
   const json = await run(['inspect', '-o', 'json', '--config', config, ...images]);
   t.equal(json.code, 0);
   const sources = resultsIn(json.out).map(({ source }) => source);
-  t.same(sources, ['override', 'override']);
+  t.strictSame(sources, ['override', 'override']);
   const { code, out } = await run(['inspect', '--verbose', '--config', config, ...images]);
   t.equal(code, 0);
   t.match(out, /nowhere\.example\/team\/app:1 +- +- +override +- +- +linux\/arm64 windows\/arm64\n/);

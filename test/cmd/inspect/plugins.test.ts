@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { answering, configText, writePlugin } from '../../daemon/kubelet/support.ts';
 import { run } from '../run.ts';
 import { files, privateApp, resultsIn } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const password = 'password-of-ann';
 
@@ -21,7 +22,7 @@ t.test('a plugin’s credential is used and named', async (t) => {
   const flags = node(t, server.host, answering({ auth: { [server.host]: { username: 'ann', password } } }));
   const json = await run(['inspect', '-o', 'json', ...flags, image]);
   t.equal(json.code, 0, json.err);
-  t.match(resultsIn(json.out), [{ credentialSource: 'credential-provider', source: 'registry' }]);
+  like(t, resultsIn(json.out), [{ credentialSource: 'credential-provider', source: 'registry' }]);
   const verbose = await run(['inspect', '-v', ...flags, image]);
   t.match(verbose.out, `  credential-provider: ${flags[1] ?? ''}\n`);
   t.match(verbose.out, `credential-provider ${server.host} (plugin plugin)`);

@@ -2,6 +2,7 @@ import t from 'tap';
 import { maxDocumentBytes } from '../../../cmd/objects/documents.ts';
 import { run } from '../run.ts';
 import { dockerConfig, files, privateApp, pullSecret, resultsIn } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const password = 'password-of-ann';
 const ofType = 'kind: Secret\ntype: kubernetes.io/';
@@ -52,7 +53,7 @@ t.test('pull secrets come first, in the order given', async (t) => {
   ]);
   t.equal(code, 0);
   const presented = server.requests.flatMap(({ authorization }) => authorization?.user ?? []);
-  t.same(presented, ['one', 'two', 'ann']);
+  t.strictSame(presented, ['one', 'two', 'ann']);
 });
 
 t.test('an invalid pull secret is an error that quotes no content', async (t) => {
@@ -91,7 +92,7 @@ t.test('an invalid pull secret is an error that quotes no content', async (t) =>
     const { code, out, err } = await run(['inspect', '--pull-secret', file, 'registry.example/a:1']);
     t.equal(code, 2, what);
     t.equal(out, '', what);
-    t.match(err, message, what);
+    like(t, err, message, what);
     t.notMatch(err, secret, what);
     t.match(err, /See archwright inspect --help/, what);
   }

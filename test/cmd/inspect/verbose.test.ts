@@ -2,6 +2,7 @@ import t from 'tap';
 import { createIssuer } from '../../support/registry/tokens.ts';
 import { run } from '../run.ts';
 import { dockerConfig, files, pullSecret, registry, registryWithApp } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 t.test('each request and its status are listed', async (t) => {
   const issuer = createIssuer({ users: { ann: 'password-of-ann' } });
@@ -20,7 +21,7 @@ t.test('each request and its status are listed', async (t) => {
     .split('\n')
     .slice(2, -1)
     .map((line) => line.trim().split(/ {2,}/));
-  t.match(rows, [
+  like(t, rows, [
     ['GET', 'manifest', `${url}/v2/team/app/manifests/v1`, 'anonymous', '401', /^\d+ ms$/],
     ['POST', 'token', `${url}/token`, label, '200', /^\d+ ms$/],
     ['GET', 'manifest', `${url}/v2/team/app/manifests/v1`, label, '200', /^\d+ ms$/],
@@ -96,11 +97,11 @@ t.test('sources are listed with their problems', async (t) => {
   ]);
   t.equal(code, 0);
   const listed = [...out.matchAll(/^ {2}([a-z-]+): /gm)].map(([, name]) => name);
-  t.same(listed.slice(0, 3), ['pull-secret', 'registry-toml', 'docker-config'], 'in order of use');
+  t.strictSame(listed.slice(0, 3), ['pull-secret', 'registry-toml', 'docker-config'], 'in order of use');
   t.match(out, /registry-toml: .*\n    ignored: .*broken\.example\.toml/);
   t.match(out, /docker-config: .*\n    ignored: .*config\.json/);
   const warning = /^archwright: warn: some credentials are not used: .*broken\.example\.toml/m;
-  t.match(err, warning, 'also without --verbose');
+  like(t, err, warning, 'also without --verbose');
 });
 
 t.test('no password is printed', async (t) => {

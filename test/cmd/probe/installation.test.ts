@@ -10,6 +10,7 @@ import { connect } from '../../kube/support.ts';
 import { apps, core, installation, labelsOf, putPod } from '../installation/installation.ts';
 import { run } from '../run.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 async function setup(t: Test) {
   const world = await installation(t);
@@ -58,7 +59,7 @@ t.test('it waits until every replica and the leader have the new configuration',
   });
   t.strictSame(outcome.problems, []);
   t.equal(outcome.pauses, 3);
-  t.match(outcome.progress.slice(0, 3), [
+  like(t, outcome.progress.slice(0, 3), [
     `archwright-webhook-a has the configuration ${hash}, not yet ${next}`,
     `archwright-webhook-b has the configuration ${hash}, not yet ${next}`,
     `archwright-controller-a, which leads, has the configuration ${hash}, not yet ${next}`,
@@ -86,7 +87,7 @@ t.test('it reports old pods, a Deployment that is not rolled out, and a missing 
 t.test('it reports a Deployment without pods, unless that is intended', async (t) => {
   const { wait, store } = await setup(t);
   store.remove(`${core}/pods/archwright-controller-a`);
-  t.match((await wait(0)).problems, [
+  like(t, (await wait(0)).problems, [
     /^Deployment archwright-controller has no pods, so gated pods wait, .*: they are not created yet$/,
   ]);
   const controller = `${apps}/deployments/archwright-controller`;
@@ -95,7 +96,7 @@ t.test('it reports a Deployment without pods, unless that is intended', async (t
     spec: { replicas: 0 },
     status: { observedGeneration: 9 },
   });
-  t.same((await wait(0)).problems, []);
+  t.strictSame((await wait(0)).problems, []);
 });
 
 t.test('it reports replicas that crash, and that no controller leads', async (t) => {
@@ -108,12 +109,12 @@ t.test('it reports replicas that crash, and that no controller leads', async (t)
   };
   crash('archwright-webhook-a', 'webhook');
   const one = 'archwright-webhook-a: CrashLoopBackOff (last exit code 1): see its log';
-  t.match(await wait(0), { problems: [one], notes: [] });
+  like(t, await wait(0), { problems: [one], notes: [] });
   crash('archwright-controller-a', 'controller');
-  t.match(await wait(0), { problems: [one, /^archwright-controller-a: Crash/, 'no controller leads'] });
+  like(t, await wait(0), { problems: [one, /^archwright-controller-a: Crash/, 'no controller leads'] });
   const starting = { phase: 'Pending', conditions: [] };
   putPod(store, 'archwright-webhook-a', 'webhook', { status: starting });
-  t.match((await wait(0)).problems, [/^archwright-controller-a/, 'no controller leads']);
+  like(t, (await wait(0)).problems, [/^archwright-controller-a/, 'no controller leads']);
 });
 
 t.test('if no agent responds, it reports the refusal of Pod Security', async (t) => {
@@ -143,7 +144,7 @@ t.test('if no agent responds, it reports failing containers, unselected nodes, o
   for (const state of states.values()) Object.assign(state, { readyAgents: 0, silentAgents: 1 });
   await refresh();
   const first = (await wait(0)).problems;
-  t.match(first, [/^no agent answers/, /the agents are ready, but the webhook cannot reach them/]);
+  like(t, first, [/^no agent answers/, /the agents are ready, but the webhook cannot reach them/]);
   const message = 'path "/" is mounted on "/" but it is not a shared or slave mount';
   const waiting = { name: 'agent', state: { waiting: { reason: 'CreateContainerError', message } } };
   const status = { conditions: [], containerStatuses: [waiting] };
@@ -210,7 +211,7 @@ t.test('unreadable metrics of replicas are reported, and are no failure', async 
   store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
   const { problems, notes, pauses } = await wait(240_000);
   t.strictSame(problems, []);
-  t.match(notes, [/^metrics of archwright-webhook-b: .*503/]);
+  like(t, notes, [/^metrics of archwright-webhook-b: .*503/]);
   t.equal(pauses, 20, 'after a minute');
 });
 
@@ -219,7 +220,7 @@ t.test('a controller whose metrics cannot be read may be the leader', async (t) 
   states.get('archwright-controller-a')!.leads = false;
   await refresh();
   putPod(store, 'archwright-controller-b', 'controller', {});
-  t.match(await wait(0), { problems: [], notes: [/^metrics of archwright-controller-b: /] });
+  like(t, await wait(0), { problems: [], notes: [/^metrics of archwright-controller-b: /] });
 });
 
 t.test('exit codes and output of the program', async (t) => {
@@ -231,12 +232,12 @@ t.test('exit codes and output of the program', async (t) => {
   const probe = () =>
     run(['probe', '--kubeconfig', config, '--namespace', 'archwright', '--installation', '--timeout', '2s']);
   const good = await probe();
-  t.match(good, {
+  like(t, good, {
     code: 0,
     out: /^the configuration is in force, and agents answer\nthe webhook answers.*\n$/,
   });
   for (const state of states.values()) state.readyAgents = 0;
   await refresh();
   const bad = await probe();
-  t.match(bad, { code: 1, err: /archwright does not work:\n {2}no agent answers archwright-webhook-a/ });
+  like(t, bad, { code: 1, err: /archwright does not work:\n {2}no agent answers archwright-webhook-a/ });
 });

@@ -6,6 +6,7 @@ import { run } from '../run.ts';
 import { files } from '../world.ts';
 import { json, startKubeServer, type KubeAnswer } from '../../support/kube-server.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const path = '/api/v1/namespaces/shop/pods';
 
@@ -45,17 +46,17 @@ const status = (code: number, message: string): KubeAnswer =>
 
 t.test('a pod with a decision, or without the probe annotation, was seen by the webhook', async (t) => {
   const { answer, server } = await probed(t, [decided]);
-  t.match(answer, {
+  like(t, answer, {
     isCalled: true,
     what: 'its decision: placed, requires amd64: all images can run there (recorded as {"v":1})',
   });
   const [request] = server.requests;
   t.equal(request?.query.get('dryRun'), 'All');
-  t.match(JSON.parse(request?.body ?? ''), {
+  like(t, JSON.parse(request?.body ?? ''), {
     metadata: { generateName: 'archwright-probe-', annotations: { 'arch.example/decision': 'probe' } },
     spec: { containers: [{ image: 'registry.example.com/x:1', securityContext: { runAsNonRoot: true } }] },
   });
-  t.match((await probed(t, [json({ metadata: {} }, 201)])).answer, {
+  like(t, (await probed(t, [json({ metadata: {} }, 201)])).answer, {
     isCalled: true,
     what: /nothing to add/,
   });
@@ -63,14 +64,14 @@ t.test('a pod with a decision, or without the probe annotation, was seen by the 
 
 t.test('a refusal by our webhook is success, one by another webhook is not', async (t) => {
   const ours = status(403, 'admission webhook "pods.arch.example" denied the request: no architecture');
-  t.match((await probed(t, [ours])).answer, { isCalled: true, what: /no architecture/ });
+  like(t, (await probed(t, [ours])).answer, { isCalled: true, what: /no architecture/ });
   for (const [code, text] of [
     [403, 'admission webhook "policy.kyverno.example" denied the request'],
     [403, 'pods is forbidden: User "x" cannot create resource "pods"'],
     [404, 'namespaces "shop" not found'],
   ] as const) {
     const { answer, waited, server } = await probed(t, [status(code, text)]);
-    t.match(answer, { isCalled: false, isAnswered: false, what: new RegExp(text.slice(0, 20)) });
+    like(t, answer, { isCalled: false, isAnswered: false, what: new RegExp(text.slice(0, 20)) });
     t.equal(waited, 0, 'no retry');
     t.equal(server.requests.length, 1);
   }
@@ -80,10 +81,10 @@ t.test('it retries until the time limit, and prints each reason once', async (t)
   const late = await probed(t, [asSent, asSent, status(500, 'connection refused'), decided]);
   t.equal(late.answer.isCalled, true);
   t.equal(late.waited, 6000);
-  t.match(late.lines, [/came back unchanged/, /connection refused/]);
+  like(t, late.lines, [/came back unchanged/, /connection refused/]);
   t.equal(late.lines.length, 2);
   const never = await probed(t, [asSent]);
-  t.match(never.answer, { isCalled: false, what: /came back unchanged/ });
+  like(t, never.answer, { isCalled: false, what: /came back unchanged/ });
   t.equal(never.waited, 8000);
   t.equal(never.server.requests.length, 5);
 });

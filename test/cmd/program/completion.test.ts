@@ -45,8 +45,8 @@ t.test('bash completes subcommands, words and flags', async (t) => {
     [['webhook', '--log-level', 'd'], ['debug']],
     [['report', '--html', 'x'], []],
   ];
-  for (const [words, offered] of cases) t.same(complete(out, ...words), offered, words.join(' '));
-  t.same(complete(out, ''), [...Object.keys(subcommands), '--help', '--version']);
+  for (const [words, offered] of cases) t.strictSame(complete(out, ...words), offered, words.join(' '));
+  t.strictSame(complete(out, ''), [...Object.keys(subcommands), '--help', '--version']);
 });
 
 t.test('zsh and fish have every subcommand and flag, with correct quotes', async (t) => {
@@ -60,7 +60,7 @@ t.test('zsh and fish have every subcommand and flag, with correct quotes', async
         !zsh.includes(`'${flag.word}:`) ||
         !fish.includes(`seen_subcommand_from ${word}' -l ${flag.word.slice(2)} `),
     );
-    t.same(missing, [], word);
+    t.strictSame(missing, [], word);
   }
   const ofOutput = vocabulary
     .find(({ word }) => word === 'explain')
@@ -82,14 +82,14 @@ t.test('kubectl completes subcommands, words and flags', async (t) => {
   writeFileSync(file, out, { mode: 0o755 });
   const completeKubectl = (...words: string[]): string[] =>
     spawnSync(file, words, { encoding: 'utf8', timeout: 10_000 }).stdout.trimEnd().split('\n');
-  t.same(completeKubectl('explai'), ['explain', ':0']);
-  t.same(completeKubectl('explain', '--filen'), ['--filename', ':0']);
-  t.same(completeKubectl('explain', 'pod/x', '--filen'), ['--filename', ':0']);
-  t.same(completeKubectl('config', 'ch'), ['check', ':0']);
-  t.same(completeKubectl('explain', '-o', ''), ['table', 'json', 'yaml', ':0']);
-  t.same(completeKubectl('explain', '--output', 'y'), ['yaml', ':0']);
-  t.same(completeKubectl('nonsense', '--x'), [':0']);
-  t.same(completeKubectl('explain', '$(false)*'), [':0'], 'input is not executed');
-  t.same(completeKubectl(''), [...Object.keys(subcommands), '--help', '--version', ':0']);
-  t.same(completeKubectl(), [...Object.keys(subcommands), '--help', '--version', ':0']);
+  t.strictSame(completeKubectl('explai'), ['explain', ':0']);
+  t.strictSame(completeKubectl('explain', '--filen'), ['--filename', ':0']);
+  t.strictSame(completeKubectl('explain', 'pod/x', '--filen'), ['--filename', ':0']);
+  t.strictSame(completeKubectl('config', 'ch'), ['check', ':0']);
+  t.strictSame(completeKubectl('explain', '-o', ''), ['table', 'json', 'yaml', ':0']);
+  t.strictSame(completeKubectl('explain', '--output', 'y'), ['yaml', ':0']);
+  t.strictSame(completeKubectl('nonsense', '--x'), [':0']);
+  t.strictSame(completeKubectl('explain', '$(false)*'), [':0'], 'input is not executed');
+  t.strictSame(completeKubectl(''), [...Object.keys(subcommands), '--help', '--version', ':0']);
+  t.strictSame(completeKubectl(), [...Object.keys(subcommands), '--help', '--version', ':0']);
 });

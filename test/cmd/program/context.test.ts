@@ -23,7 +23,7 @@ t.test('the log level follows the configuration file, and metrics show its state
   t.match(await metrics.render(), 'archwright_config_last_reload_successful 1');
 
   log.info('not shown');
-  t.same(written, []);
+  t.strictSame(written, []);
   writeFileSync(file, 'logLevel = "debug"\n');
   await configuration.refresh();
   log.debug('shown');

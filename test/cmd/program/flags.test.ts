@@ -82,7 +82,7 @@ t.test('each part accepts its settings as flags', async (t) => {
   t.ok('inlineBudget' in settingsOf({ settings: 'webhook' }));
   t.notOk('stateDir' in settingsOf({ settings: 'webhook' }));
   t.ok('stateDir' in settingsOf({ settings: 'all' }));
-  t.same(settingsOf({ settings: 'none' }), {});
+  t.strictSame(settingsOf({ settings: 'none' }), {});
   const flags = { namespace: text('NAME', '') };
   t.notOk('namespace' in settingsOf({ settings: 'explain', flags }), 'its own flag has this name');
   t.ok('namespace' in settingsOf({ settings: 'explain' }));

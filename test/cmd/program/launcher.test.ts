@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import t from 'tap';
 import { childEnv } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const root = fileURLToPath(new URL('../../../', import.meta.url));
 const installed = join(root, 'node_modules/node/bin/node');
@@ -42,17 +43,17 @@ for (const node of nodes) {
   t.test(`started by ${node}`, async (t) => {
     const launcher = join(root, 'cmd/archwright.js');
     const file = join(t.testdir({ 'a.toml': 'listen = ":1"\n' }), 'a.toml');
-    t.match(await start(node, [launcher, 'config', 'check', file]), {
+    like(t, await start(node, [launcher, 'config', 'check', file]), {
       code: 0,
       stdout: /: valid, 1 of/,
       stderr: '',
     });
-    t.match(await start(node, [launcher, 'config', 'check', `${file}x`]), {
+    like(t, await start(node, [launcher, 'config', 'check', `${file}x`]), {
       code: 1,
       stderr: /no such file/,
     });
-    t.match(await start(node, [launcher, 'nothing']), { code: 2, stdout: '' });
-    t.match(await start(node, [launcher, '--version'], '/'), { code: 0, stdout: /^archwright / });
+    like(t, await start(node, [launcher, 'nothing']), { code: 2, stdout: '' });
+    like(t, await start(node, [launcher, '--version'], '/'), { code: 0, stdout: /^archwright / });
   });
 }
 
@@ -63,7 +64,7 @@ t.test('with an unsuitable Node, it says what to do', async (t) => {
   const dir = mkdtempSync(join(tmpdir(), 'archwright-'));
   t.teardown(() => rmSync(dir, { recursive: true }));
   cpSync(join(root, 'cmd/archwright.js'), join(dir, 'archwright.mjs'));
-  t.match(await start(old, [join(dir, 'archwright.mjs')]), {
+  like(t, await start(old, [join(dir, 'archwright.mjs')]), {
     code: 1,
     stderr: /is too old; use Node 22\.18 or newer/,
   });
@@ -71,12 +72,12 @@ t.test('with an unsuitable Node, it says what to do', async (t) => {
 
 t.test('output into a closed pipe is no failure', async (t) => {
   const command = `"${installed}" cmd/archwright.ts config --help | head -n 1`;
-  t.match(await start('bash', ['-o', 'pipefail', '-c', command]), { code: 0, stdout: /^Usage/, stderr: '' });
+  like(t, await start('bash', ['-o', 'pipefail', '-c', command]), { code: 0, stdout: /^Usage/, stderr: '' });
 });
 
 t.test('long output is complete in a pipe', async (t) => {
   const command = `"${installed}" cmd/archwright.ts config print -o json | cat`;
   const { code, stdout, stderr } = await start('bash', ['-o', 'pipefail', '-c', command]);
-  t.same([code, stderr], [0, '']);
+  t.strictSame([code, stderr], [0, '']);
   t.doesNotThrow(() => JSON.parse(stdout) as unknown);
 });

@@ -5,6 +5,7 @@ import { subcommands } from '../../../cmd/program/subcommands.ts';
 import { ConfigurationError } from '../../../src/policy/configuration/problem.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { run } from '../run.ts';
+import { like } from '../../support/like.ts';
 
 /** A program with one subcommand. */
 function only(work: (invocation: Invocation) => Promise<number>) {
@@ -21,11 +22,11 @@ function only(work: (invocation: Invocation) => Promise<number>) {
 t.test('help and version', async (t) => {
   for (const args of [['--help'], ['-h'], ['help']]) {
     const { code, out, err } = await run(args);
-    t.same([code, err], [0, '']);
+    t.strictSame([code, err], [0, '']);
     t.match(out, /^Usage: archwright SUBCOMMAND/);
     for (const name of Object.keys(subcommands)) t.match(out, new RegExp(`^  ${name} `, 'm'));
   }
-  t.match(await run(['--version']), { code: 0, out: /^archwright \d+\.\d+\.\d+ \(\w+\)\n$/, err: '' });
+  like(t, await run(['--version']), { code: 0, out: /^archwright \d+\.\d+\.\d+ \(\w+\)\n$/, err: '' });
 });
 
 t.test('`--help` of a subcommand, at any position', async (t) => {
@@ -55,7 +56,7 @@ t.test('`help SUBCOMMAND` describes every setting', async (t) => {
   t.match(out, 'Default: "127.0.0.1:8443".');
   t.notMatch(out, '--inline-budget', 'a setting of another part');
   for (const line of out.split('\n')) t.ok(line.length <= 100, line);
-  t.match(await run(['help', 'exlpain']), {
+  like(t, await run(['help', 'exlpain']), {
     code: 2,
     err: /unknown subcommand exlpain; did you mean explain/,
   });
@@ -84,7 +85,7 @@ t.test('a subcommand gets its arguments, flags, settings and stop signal', async
     stop,
   });
   t.equal(code, 7);
-  t.match(got, {
+  like(t, got, {
     positionals: ['a', 'b'],
     sources: { file: '/env.toml', env, flags: { listen: ':1' }, part: 'agent' },
     stop: { aborted: true, reason: 'SIGTERM' },
@@ -120,12 +121,12 @@ t.test('errors are one line', async (t) => {
       throw error;
     });
   const error = new Error('the disk is gone\nwith details');
-  t.same(await run(['thing'], { subcommands: fails(error) }), {
+  t.strictSame(await run(['thing'], { subcommands: fails(error) }), {
     code: 1,
     out: '',
     err: 'archwright: the disk is gone\n',
   });
-  t.same(await run(['thing'], { subcommands: fails('a text') }), {
+  t.strictSame(await run(['thing'], { subcommands: fails('a text') }), {
     code: 1,
     out: '',
     err: 'archwright: a text\n',
@@ -164,7 +165,7 @@ t.test('an invalid configuration ends with 2 and names every problem', async (t)
     message: 'is wrong',
   }));
   const given = only(() => Promise.reject(new ConfigurationError(problems)));
-  t.same(await run(['thing'], { subcommands: given }), {
+  t.strictSame(await run(['thing'], { subcommands: given }), {
     code: 2,
     out: '',
     err: 'archwright: f:1: k is wrong\narchwright: f:2: k is wrong\n',

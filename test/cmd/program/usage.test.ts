@@ -2,6 +2,7 @@
 import t from 'tap';
 import { run } from '../run.ts';
 import { files, kubeconfig } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const paths = files(t, {
   'pod.yaml': '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"web"},"spec":{"containers":[]}}',
@@ -103,6 +104,6 @@ for (const [args, message] of cases) {
   t.test(`wrong usage: ${args.join(' ')}`, async (t) => {
     const result = await run(args);
     t.strictSame([result.code, result.out], [2, '']);
-    t.match(result.err, message);
+    like(t, result.err, message);
   });
 }

@@ -13,6 +13,7 @@ import type { TestRegistry } from '../../support/registry/server.ts';
 import { putPod, startCluster } from './cluster.ts';
 import { directory, dockerConfig, files, pullSecret, registry } from '../world.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 t.test('newer tags have the same variant, the smallest step first', async (t) => {
   const cases: [tag: string, tags: readonly string[], newer: readonly string[]][] = [
@@ -46,7 +47,8 @@ t.test('newer tags have the same variant, the smallest step first', async (t) =>
     ],
     ['99999999999999999999.1', ['99999999999999999999.2'], []],
   ];
-  for (const [tag, tags, newer] of cases) t.same(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
+  for (const [tag, tags, newer] of cases)
+    t.strictSame(newerTags(tag, tags), newer, `${tag}: ${tags.join(' ')}`);
 });
 
 /** The requests for tags that the registry answered. */
@@ -91,14 +93,14 @@ async function cluster(t: Test) {
 t.test('--html --newer-tags suggests newer tags', async (t) => {
   const { closed, report } = await cluster(t);
   const without = await report();
-  t.match(without, { code: 0, err: '' });
+  like(t, without, { code: 0, err: '' });
   t.notMatch(without.out, /[Nn]ewer tag|in place of/);
   const unasked = closed.requests.filter(({ path }) => path.endsWith('/tags/list'));
-  t.same(unasked, [], 'off by default');
+  t.strictSame(unasked, [], 'off by default');
 
   closed.clearRequests();
   const { out, code, err } = await report('--newer-tags');
-  t.same([code, err], [0, '']);
+  t.strictSame([code, err], [0, '']);
   const text = out.replaceAll(closed.host, 'R');
   t.match(text, /"label":"Newer tag"/);
   t.match(
@@ -118,26 +120,26 @@ t.test('--html --newer-tags suggests newer tags', async (t) => {
   const lists = listsIn(closed).map(({ path, query }) => `${path} ${query.get('last') ?? ''}`);
   const pages = ['app/tags/list ', 'app/tags/list 1.2.4', 'app/tags/list 2.0.0', 'job/tags/list '];
   const wanted = pages.map((page) => `/v2/team/${page}`);
-  t.same(lists.sort(), wanted, 'each repository once, in pages');
+  t.strictSame(lists.sort(), wanted, 'each repository once, in pages');
   t.notMatch(out, /password-of-ann/);
 
   closed.faults.add(/\/tags\/list/, { kind: 'status', status: 429 });
   const limited = await report('--newer-tags', '--no-cache');
-  t.match(limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
+  like(t, limited, { code: 0, err: /^archwright: warning: newer tags: 127.*\n/ });
 });
 
 t.test('JSON and CSV have newer tags', async (t) => {
   const { closed, json, text } = await cluster(t);
   const newer = async (...args: string[]) => {
     const { out, code, err } = await json(...args);
-    t.same([code, err], [0, '']);
+    t.strictSame([code, err], [0, '']);
     const { images } = JSON.parse(out.replaceAll(closed.host, 'R')) as {
       readonly images: readonly { readonly image: string; readonly newerTag?: string }[];
     };
     return images.flatMap(({ image, newerTag }) => (newerTag === undefined ? [] : [[image, newerTag]]));
   };
-  t.same(await newer(), []);
-  t.same(await newer('--newer-tags'), [['R/team/app:1.2.3', 'R/team/app:1.3.0']]);
+  t.strictSame(await newer(), []);
+  t.strictSame(await newer('--newer-tags'), [['R/team/app:1.2.3', 'R/team/app:1.3.0']]);
   const csv = await text('--by', 'image', '-o', 'csv', '--newer-tags');
   t.match(
     csv.out.replaceAll(closed.host, 'R'),
@@ -195,21 +197,21 @@ t.test('if credentials may not list tags, those of other pods with the image may
     const isFound = out.includes(`"newerTag": "${closed.host}/app:1.1"`);
     return { isFound, err, listedAs: lists.flatMap(({ authorization }) => authorization?.user ?? []) };
   };
-  t.same(await report(), { isFound: true, err: '', listedAs: ['ann'] });
+  t.strictSame(await report(), { isFound: true, err: '', listedAs: ['ann'] });
 
   const refuse = (status: number, times = Infinity) =>
     closed.faults.add(/\/tags\/list/, { kind: 'status', status }, { times, isAuthorized: true });
   for (const status of [401, 403, 404]) {
     refuse(status, 1);
-    t.same(await report(), { isFound: true, err: '', listedAs: ['ann', 'bob'] }, `${status}`);
+    t.strictSame(await report(), { isFound: true, err: '', listedAs: ['ann', 'bob'] }, `${status}`);
   }
 
   refuse(503, 1);
-  t.match(await report(), { isFound: false, err: /503/, listedAs: ['ann'] }, 'others would fail too');
+  like(t, await report(), { isFound: false, err: /503/, listedAs: ['ann'] }, 'others would fail too');
 
   refuse(403);
   const { err, ...refused } = await report();
-  t.same(refused, { isFound: false, listedAs: ['ann', 'bob', 'eve'] }, 'at most three');
+  t.strictSame(refused, { isFound: false, listedAs: ['ann', 'bob', 'eve'] }, 'at most three');
   t.match(
     err,
     /^archwright: warning: newer tags: [^\n]*n0\/regcred[^\n]*n2\/regcred[^\n]*n3\/regcred[^\n]*\n$/,

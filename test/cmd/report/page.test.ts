@@ -15,6 +15,7 @@ import { archIn, onArch, requiring, termOf } from '../../support/placement-input
 import { judgedPod, largeCluster } from './judged-cluster.ts';
 import { putPod, shop, startCluster } from './cluster.ts';
 import { directory } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 function pageOf(pods: readonly JudgedPod[]): string {
   return reportPage({
@@ -83,7 +84,7 @@ const small = [
 t.test('shares by blocker count each pod once', async (t) => {
   const shares = sharesByState(small);
   const gib = (value: number): number => value * 2 ** 30;
-  t.same(shares, {
+  t.strictSame(shares, {
     ready: { pods: 2, cpu: 8, memory: gib(16) },
     image: { pods: 4, cpu: 9, memory: gib(7) },
     broken: { pods: 0, cpu: 0, memory: 0 },
@@ -92,7 +93,7 @@ t.test('shares by blocker count each pod once', async (t) => {
     affinity: { pods: 0, cpu: 0, memory: 0 },
   });
   const texts = [0, 0.001, 0.404, 0.999, 1].map(percent);
-  t.same(texts, ['0 %', '< 1 %', '40 %', '> 99 %', '100 %']);
+  t.strictSame(texts, ['0 %', '< 1 %', '40 %', '> 99 %', '100 %']);
 });
 
 t.test('the changes with the greatest effect come first', async (t) => {
@@ -102,14 +103,14 @@ t.test('the changes with the greatest effect come first', async (t) => {
     gain.pods,
     gain.cpu,
   ]);
-  t.same(steps, [
+  t.strictSame(steps, [
     // Then three pods of db can run; job still has its node selector.
     ['image old:1', 4, 3, 6],
     ['unknown gone:1', 4, 4, 3],
     ['selector shop/Deployment/job', 1, 1, 3],
   ]);
-  t.same(firstChanges(largeCluster(2000)).length, 10, 'at most ten');
-  t.same(firstChanges([]), []);
+  t.strictSame(firstChanges(largeCluster(2000)).length, 10, 'at most ten');
+  t.strictSame(firstChanges([]), []);
 });
 
 t.test('changes without effect of their own come with those that they need', async (t) => {
@@ -124,7 +125,7 @@ t.test('changes without effect of their own come with those that they need', asy
     ...Array.from({ length: 90 }, () => judgedPod({ name: 'db', blockers: [old, selector] })),
   ];
   const steps = firstChanges(pods).map(({ subject, gain, blocked }) => [subject, gain.pods, blocked]);
-  t.same(steps.slice(0, 5), [
+  t.strictSame(steps.slice(0, 5), [
     // 45 pods per change for two changes, then 40 for one.
     ['old:1', 0, 90],
     ['shop/Deployment/db', 90, 90],
@@ -134,7 +135,11 @@ t.test('changes without effect of their own come with those that they need', asy
   ]);
   t.equal(steps.length, 10);
   const many = Array.from({ length: 11 }, (_, index) => ({ cause: 'image', image: `i:${index}` }) as const);
-  t.same(firstChanges([judgedPod({ name: 'a', blockers: many })]), [], 'ten changes would have no effect');
+  t.strictSame(
+    firstChanges([judgedPod({ name: 'a', blockers: many })]),
+    [],
+    'ten changes would have no effect',
+  );
 });
 
 t.test('the page needs no network, and runs only its own script', async (t) => {
@@ -150,7 +155,7 @@ t.test('the page needs no network, and runs only its own script', async (t) => {
   t.ok(policy.includes(`style-src ${hash(style)};`), 'the hash of the style');
   t.notMatch(page, /\son[a-z]+=|\sstyle=|javascript:|@import|url\(/i);
   const addresses = [...page.matchAll(/\s(?:src|href|action|data)="([^"]*)"/g)].map(([, address]) => address);
-  t.same(addresses, ['data:,', '#table']);
+  t.strictSame(addresses, ['data:,', '#table']);
 });
 
 t.test('names from the cluster are escaped', async (t) => {
@@ -172,7 +177,7 @@ t.test('names from the cluster are escaped', async (t) => {
     t.notOk(markup.includes("' onmouseover"), attack);
     const shown = attack.replace('\u202E', '?');
     const [workloads, namespaces, images] = dataIn(page).tables;
-    t.same(workloads?.rows[0]?.cells.slice(0, 2), [shown, `${shown}/${shown}`]);
+    t.strictSame(workloads?.rows[0]?.cells.slice(0, 2), [shown, `${shown}/${shown}`]);
     t.equal(namespaces?.rows[0]?.cells[0], shown);
     t.equal(images?.rows[0]?.cells[0], shown);
   }
@@ -181,7 +186,7 @@ t.test('names from the cluster are escaped', async (t) => {
 t.test('rows are grouped by workload, namespace and image, blocked ones first', async (t) => {
   const [workloads, namespaces, images] = dataIn(pageOf(small)).tables;
   const gib = 2 ** 30;
-  t.same(workloads?.rows, [
+  t.strictSame(workloads?.rows, [
     { cells: ['shop', 'Deployment/db', 3, '', '', 6, 3 * gib, ['image'], ''], causes: ['image'] },
     { cells: ['shop', 'Deployment/gone', 4, '', '', 3, 4 * gib, ['unknown'], ''], causes: ['unknown'] },
     {
@@ -191,9 +196,11 @@ t.test('rows are grouped by workload, namespace and image, blocked ones first', 
     { cells: ['shop', 'Deployment/web', 2, '', 'arm64', 8, 16 * gib, ['ready'], ''], causes: ['ready'] },
   ]);
   const all = ['ready', 'image', 'unknown', 'selector'];
-  t.same(namespaces?.rows, [{ cells: ['shop', 4, 10, 0.2, 20, 0.4, 27 * gib, 16 / 27, all], causes: all }]);
+  t.strictSame(namespaces?.rows, [
+    { cells: ['shop', 4, 10, 0.2, 20, 0.4, 27 * gib, 16 / 27, all], causes: all },
+  ]);
   const found = images?.rows.map(({ cells: [image, , , pods], causes }) => [image, pods, causes]);
-  t.same(found, [
+  t.strictSame(found, [
     ['old:1', 4, ['image']],
     ['gone:1', 4, ['unknown']],
     ['registry.example.com/web:1', 2, ['ready']],
@@ -216,12 +223,12 @@ t.test('--html writes the page', async (t) => {
   const file = `${folder}/report.html`;
 
   const written = await report('--html', file);
-  t.match(written, { code: 0, out: '', err: `archwright report: ${file} written\n` });
+  like(t, written, { code: 0, out: '', err: `archwright report: ${file} written\n` });
   const page = readFileSync(file, 'utf8');
   const [row, ...more] = dataIn(page).tables[0]?.rows ?? [];
-  t.same(row?.cells.slice(0, 3), ['shop', 'Pod/web', 1]);
-  t.same(row?.causes, ['ready']);
-  t.same(more, []);
+  t.strictSame(row?.cells.slice(0, 3), ['shop', 'Pod/web', 1]);
+  t.strictSame(row?.causes, ['ready']);
+  t.strictSame(more, []);
   t.match(page, /all namespaces, archwright 0\.1\.0\. Images: looked up from this machine/);
 
   const piped = await report('--html', '-', '-n', 'shop');
@@ -235,11 +242,11 @@ t.test('--html writes the page', async (t) => {
   ] as const) {
     const { code, err } = await report(...args);
     t.equal(code, 2);
-    t.match(err, message);
+    like(t, err, message);
   }
   t.equal(open.requests.length, lookups, 'the error comes before lookups');
   const into = await report('--html', folder);
-  t.match(into, { code: 2, err: /--html: .*is not a regular file/ });
+  like(t, into, { code: 2, err: /--html: .*is not a regular file/ });
 });
 
 t.test('progress is shown only on a terminal', async (t) => {
@@ -252,6 +259,6 @@ t.test('progress is shown only on a terminal', async (t) => {
     t.equal(code, 0);
     const lines = err.split('\r').map((line) => line.replaceAll('\u001B[2K', ''));
     const images = [1, 2].map((count) => `images of ${count} of 2 kinds of pods`);
-    t.same(lines, isErrTerminal ? ['reading pods', 'reading workloads', ...images, ''] : ['']);
+    t.strictSame(lines, isErrTerminal ? ['reading pods', 'reading workloads', ...images, ''] : ['']);
   }
 });

@@ -10,6 +10,7 @@ import { judgedPod } from './judged-cluster.ts';
 import { type Owner, putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
 import { run } from '../run.ts';
 import { files } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 const gib = 2 ** 30;
 
@@ -28,7 +29,7 @@ t.test('a file of prices is parsed, or refused', async (t) => {
     'instance-type = "m7i.large"',
     'on-demand = 1',
   ].join('\n');
-  t.same(parsePrices(text, 'p'), {
+  t.strictSame(parsePrices(text, 'p'), {
     currency: 'EUR',
     hoursPerMonth: 730,
     entries: [
@@ -87,22 +88,22 @@ t.test('the file takes precedence over the node itself', async (t) => {
     const { price, source, capacityType } = offerOfNode(...args) ?? {};
     return [price, source, capacityType];
   };
-  t.same(of(node(labels, own), list), [0.9, 'file', 'on-demand']);
+  t.strictSame(of(node(labels, own), list), [0.9, 'file', 'on-demand']);
   const elsewhere = { ...labels, 'topology.kubernetes.io/region': 'other' };
-  t.same(of(node(elsewhere, own), list), [1, 'file', 'on-demand'], 'the price for all regions');
-  t.same(of(node(labels, own), noPriceList), [3, 'node', 'on-demand'], 'an annotation');
-  t.same(of(node({ ...labels, ...own }), noPriceList), [3, 'node', 'on-demand'], 'a label');
-  t.same(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList), [5, 'node', 'on-demand']);
+  t.strictSame(of(node(elsewhere, own), list), [1, 'file', 'on-demand'], 'the price for all regions');
+  t.strictSame(of(node(labels, own), noPriceList), [3, 'node', 'on-demand'], 'an annotation');
+  t.strictSame(of(node({ ...labels, ...own }), noPriceList), [3, 'node', 'on-demand'], 'a label');
+  t.strictSame(of(node({ 'eks-node-viewer/instance-price': '5' }), noPriceList), [5, 'node', 'on-demand']);
   const wrong = node(labels, { 'arch.example/price-per-hour': '3 EUR' });
-  t.same(of(wrong, noPriceList), [undefined, undefined, undefined]);
+  t.strictSame(of(wrong, noPriceList), [undefined, undefined, undefined]);
   for (const spot of [
     { 'karpenter.sh/capacity-type': 'spot' },
     { 'eks.amazonaws.com/capacityType': 'SPOT' },
     { 'cloud.google.com/gke-spot': 'true' },
     { 'kubernetes.azure.com/scalesetpriority': 'spot' },
   ])
-    t.same(of(node({ ...labels, ...spot }, own), list), [3, 'node', 'spot'], 'not in the file');
-  t.same(offersOfFile(list, new Set(['r'])), [], 'a type of unknown size');
+    t.strictSame(of(node({ ...labels, ...spot }, own), list), [3, 'node', 'spot'], 'not in the file');
+  t.strictSame(offersOfFile(list, new Set(['r'])), [], 'a type of unknown size');
 });
 
 t.test('the price of a region takes precedence over the price of all regions', async (t) => {
@@ -121,7 +122,7 @@ t.test('the price of a region takes precedence over the price of all regions', a
   ]) {
     const offers = offersOfFile(parsePrices(text, 'p'), new Set(['q', 'r']));
     const found = offers.map(({ region, capacityType, price }) => [region, capacityType, price]);
-    t.same(found, expected, text);
+    t.strictSame(found, expected, text);
   }
 });
 
@@ -219,7 +220,7 @@ async function golden(t: Test, prices: string | undefined) {
   const made = files(t, { 'prices.toml': prices ?? '', 'report.html': '' });
   const html = made['report.html'];
   const flags = prices === undefined ? [] : ['--prices', made['prices.toml']];
-  t.match(await report('--html', html, ...flags), { code: 0, err: /^archwright report: .* written\n$/ });
+  like(t, await report('--html', html, ...flags), { code: 0, err: /^archwright report: .* written\n$/ });
   const page = readFileSync(html, 'utf8');
   const text = page
     .replace(/<style>.*<\/style>|<script.*<\/script>/gs, '')
@@ -267,7 +268,7 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
   t.match(csv, /\nshop,Pod,mail,1,,amd64,1,2147483648,-29\.2,-3\.65,yes,\r\n/);
   const { totals } = json;
   const total = (pods: number, cpu: number, memory: number) => ({ pods, cpu, memory: memory * gib });
-  t.match(totals, {
+  like(t, totals, {
     yes: { ...total(9, 8.5, 14), workloads: 8, there: 1 },
     pinned: total(1, 1, 1),
     no: total(1, 1, 1),
@@ -306,18 +307,18 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
   const rows = tables.map(({ rows }) => rows.map(({ cells }) => cells.filter((cell) => cell !== '')));
   const row = (name: string) => rows.flat().find((cells) => cells.includes(name)) ?? [];
   // By vCPU 43.80 - 43.80 to 43.80 - 36.50, by GiB 21.90 - 21.90 to 21.90 - 18.25.
-  t.same(row('Deployment/web').slice(2), [2, 'amd64', 1, 2 * gib, [0, 7.3], ['ready']]);
+  t.strictSame(row('Deployment/web').slice(2), [2, 'amd64', 1, 2 * gib, [0, 7.3], ['ready']]);
   // By vCPU 29.20 - 18.25, by GiB 14.60 - 4.5625.
-  t.same(row('Pod/api').slice(2), [1, 'amd64', 2, 2 * gib, [10.04, 10.95], ['ready']]);
+  t.strictSame(row('Pod/api').slice(2), [1, 'amd64', 2, 2 * gib, [10.04, 10.95], ['ready']]);
   // More expensive: by vCPU 14.60 - 43.80 to 14.60 - 36.50, by GiB 14.60 - 21.90 to 14.60 - 18.25.
-  t.same(row('Pod/mail').slice(2), [1, 'amd64', 1, 2 * gib, [-29.2, -3.65], ['ready']]);
+  t.strictSame(row('Pod/mail').slice(2), [1, 'amd64', 1, 2 * gib, [-29.2, -3.65], ['ready']]);
   // The only type in its region costs as much.
-  t.same(row('Pod/far').slice(2), [1, 'amd64', 1, gib, [0, 0], ['ready']]);
+  t.strictSame(row('Pod/far').slice(2), [1, 'amd64', 1, gib, [0, 0], ['ready']]);
   const savedInJson = new Map(json.workloads.map(({ name, saved }) => [name, saved]));
-  t.same(savedInJson.get('web'), [0, 7.3]);
-  t.same(savedInJson.get('api'), [10.04, 10.95]);
+  t.strictSame(savedInJson.get('web'), [0, 7.3]);
+  t.strictSame(savedInJson.get('api'), [10.04, 10.95]);
   t.equal(savedInJson.get('free'), undefined);
-  t.match(json.savings, {
+  like(t, json.savings, {
     currency: 'USD',
     hoursPerMonth: 730,
     ready: { saved: [-25.55, 10.04] },
@@ -328,8 +329,8 @@ t.test('the sums of the golden cluster, to the cent', async (t) => {
   // All but db and waiting: 8 of 10 pods, 7.5 of 9.5 vCPU, 13 of 15 GiB.
   const shop = [9, 10, 0.8, 9.5, 7.5 / 9.5, 15 * gib, 13 / 15, ['ready', 'image', 'selector']];
   const namespace = (wanted: string) => rows[1]?.find(([name]) => name === wanted);
-  t.same(namespace('shop'), ['shop', ...shop]);
-  t.same(namespace('bank'), ['bank', 1, 1, 1, 1, 1, gib, 1, ['ready']]);
+  t.strictSame(namespace('shop'), ['shop', ...shop]);
+  t.strictSame(namespace('bank'), ['bank', 1, 1, 1, 1, 1, gib, 1, ['ready']]);
 });
 
 t.test('without prices, no sums appear', async (t) => {
@@ -361,8 +362,8 @@ t.test('each price is looked up once, for any number of pods', async (t) => {
   reads = 0;
   const savings = createSavings({ architecture: 'arm64', hoursPerMonth: 1, offerOf: () => now, targets });
   const pods = Array.from({ length: 200 }, () => judgedPod({ name: 'web', node: 'a1', memory: 4 * gib }));
-  t.same(savings.of(pods), { now: [300, 300], moved: [100, 199], saved: [101, 200], pods: 200 });
-  t.same(new Set(pods.map((pod) => savings.unpriced(pod))), new Set([undefined]));
+  t.strictSame(savings.of(pods), { now: [300, 300], moved: [100, 199], saved: [101, 200], pods: 200 });
+  t.strictSame(new Set(pods.map((pod) => savings.unpriced(pod))), new Set([undefined]));
   t.ok(reads <= 100, `${reads} reads`);
 });
 
@@ -372,5 +373,5 @@ t.test('invalid prices are an error before any request', async (t) => {
     [['--html', '-', '--prices', prices], /prices: currency must be a code/],
     [['--html', '-', '--prices', `${prices}.none`], /--prices: .*there is no such file/],
   ] as const)
-    t.match(await run(['report', ...args]), { code: 2, err: message });
+    like(t, await run(['report', ...args]), { code: 2, err: message });
 });

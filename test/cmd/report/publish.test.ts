@@ -11,6 +11,7 @@ import { judgedPod, largeCluster } from './judged-cluster.ts';
 import { putPod, shop, startCluster } from './cluster.ts';
 import type { Result } from '../run.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 interface ConfigMap {
   readonly metadata: object;
@@ -59,14 +60,14 @@ t.test('a ConfigMap and a Report per namespace have the same figures as the comm
   t.equal(out, '');
   t.match(err, /ConfigMap archwright\/archwright-report written\n.*Reports: 2 written, 0 deleted\n/);
   const first = store.get(published) as unknown as ConfigMap;
-  t.match(first.metadata, ours);
+  like(t, first.metadata, ours);
   const json = unpacked(first, 'report.json.gz');
   t.equal(json, (await report('-o', 'json')).out);
   const summary = JSON.parse(first.data['summary.json'] ?? '') as Record<string, unknown>;
-  t.match(summary, { architecture: 'arm64', version: String, made: String, leftOut: [] });
-  t.same(summary['totals'], (JSON.parse(json) as Record<string, unknown>)['totals']);
+  like(t, summary, { architecture: 'arm64', version: String, made: String, leftOut: [] });
+  t.strictSame(summary['totals'], (JSON.parse(json) as Record<string, unknown>)['totals']);
   t.match(unpacked(first, 'report.html.gz'), /<title>Pods that can run on arm64<\/title>/);
-  t.match(store.get(reportIn('shop')), {
+  like(t, store.get(reportIn('shop')), {
     metadata: ours,
     source: 'archwright',
     scope: { kind: 'Namespace', name: 'shop' },
@@ -80,7 +81,7 @@ t.test('a ConfigMap and a Report per namespace have the same figures as the comm
       },
     ],
   });
-  t.match(store.get(reportIn('bank')), {
+  like(t, store.get(reportIn('bank')), {
     summary: { pass: 0, fail: 1 },
     results: [{ result: 'fail', message: /old:1 has amd64/ }],
   });
@@ -92,12 +93,12 @@ t.test('a ConfigMap and a Report per namespace have the same figures as the comm
   const second = await report('--publish', '-a', 'amd64');
   t.equal(second.code, 0, 'an unknown image is no failure');
   t.match(second.err, /Reports: 1 written, 1 deleted/);
-  t.same(changes(store).slice(before), [
+  t.strictSame(changes(store).slice(before), [
     `PATCH ${published}`,
     `PATCH ${reportIn('shop')}`,
     `DELETE ${reportIn('bank')}`,
   ]);
-  t.match(store.get(reportIn('shop')), {
+  like(t, store.get(reportIn('shop')), {
     summary: { pass: 1, error: 1 },
     results: [{ result: 'error', message: /gone:1/ }, { result: 'pass' }],
   });
@@ -112,8 +113,8 @@ t.test('without OpenReports, or the permission to write them, only the ConfigMap
     store.fault(/ \/apis\/openreports/, { status });
     const { code, err } = await report('--publish');
     t.equal(code, 0);
-    t.match(err, says);
-    t.same(changes(store), [`PATCH ${published}`]);
+    like(t, err, says);
+    t.strictSame(changes(store), [`PATCH ${published}`]);
   }
 });
 
@@ -151,7 +152,7 @@ t.test('wrong usage', async (t) => {
   ] as const) {
     const { code, err } = await report(...args);
     t.equal(code, 2, args.join(' '));
-    t.match(err, says);
+    like(t, err, says);
   }
   store.remove(release);
   const { code, err } = await fromOutside('--publish');
@@ -168,7 +169,7 @@ t.test('an incomplete report is not published', async (t) => {
   const { code, err } = await fromOutside('--release', 'archwright/archwright', '--publish');
   t.equal(code, 3);
   t.match(err, /not published, because it is incomplete; the last one stays/);
-  t.same(store.get(published), before);
+  t.strictSame(store.get(published), before);
 });
 
 t.test('5,000 workloads fit; parts that do not fit are omitted and named', async (t) => {
@@ -176,12 +177,12 @@ t.test('5,000 workloads fit; parts that do not fit are omitted and named', async
   const report = reportOf(pods, { architecture: 'arm64', lookups: '' });
   const content = { namespace: 'archwright', name: 'r', report, made: new Date(0), namespaces: ['shop'] };
   const { object, leftOut } = await configMapOf({ ...content, page: '<html>' });
-  t.same(leftOut, []);
+  t.strictSame(leftOut, []);
   t.ok(JSON.stringify(object).length < 400 * 1024);
   const large = await configMapOf({ ...content, page: randomBytes(1_100_000).toString('latin1') });
-  t.match(large.leftOut, [/^report\.html\.gz, 1\.\dMi: a ConfigMap may have 1Mi$/]);
-  t.same(Object.keys(large.object.binaryData), ['report.json.gz']);
-  t.match(JSON.parse(large.object.data['summary.json']), { leftOut: large.leftOut, namespaces: ['shop'] });
+  like(t, large.leftOut, [/^report\.html\.gz, 1\.\dMi: a ConfigMap may have 1Mi$/]);
+  t.strictSame(Object.keys(large.object.binaryData), ['report.json.gz']);
+  like(t, JSON.parse(large.object.data['summary.json']), { leftOut: large.leftOut, namespaces: ['shop'] });
 });
 
 t.test('a Report lists the worst results, and counts all in its summary', async (t) => {
@@ -194,8 +195,8 @@ t.test('a Report lists the worst results, and counts all in its summary', async 
     }),
   );
   const report = resultsOf(pods, 'arm64') as Report & { readonly configuration: object };
-  t.same(report.summary, { pass: 400, warn: 400, fail: 400, error: 0, skip: 0 });
-  t.same(report.configuration, { limits: { maxResults: 500 } });
+  t.strictSame(report.summary, { pass: 400, warn: 400, fail: 400, error: 0, skip: 0 });
+  t.strictSame(report.configuration, { limits: { maxResults: 500 } });
   const counts = Map.groupBy(report.results, ({ result }) => result);
   t.equal(counts.get('fail')?.length, 400);
   t.equal(counts.get('warn')?.length, 100);
@@ -211,6 +212,6 @@ t.test('at most 1,000 namespaces have a Report', async (t) => {
   const say = (text: string): unknown => printed.push(text);
   const publisher = new OpenReports({ client, name: 'archwright-report', say, stop: neverAborted });
   t.equal(await publisher.publish({ pods, report: { architecture: 'arm64' } }), true);
-  t.same(printed, ['left out: Reports of 1 namespace', 'Reports: 1000 written, 0 deleted']);
+  t.strictSame(printed, ['left out: Reports of 1 namespace', 'Reports: 1000 written, 0 deleted']);
   t.equal(store.list(`${reports}/reports`).length, 1000);
 });

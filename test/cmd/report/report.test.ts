@@ -5,6 +5,7 @@ import { multiArch } from '../../support/registry/content.ts';
 import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
 import { dockerConfig, privateApp, pullSecret } from '../world.ts';
+import { like } from '../../support/like.ts';
 
 type Row = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
@@ -50,22 +51,22 @@ t.test('the report has workloads that could move, and blockers of the rest', asy
   t.equal(err, '');
   t.equal(code, 1, 'one image is unknown');
   t.equal(document.architecture, 'arm64');
-  t.same(rowsOf(document), [
+  t.strictSame(rowsOf(document), [
     'shop Deployment/web 3 yes',
     'shop StatefulSet/gone 1 pinned',
     'shop CronJob/night 1 no',
     'bank Pod/alone 1 unknown',
   ]);
   const [could, pinned, lacking, unknown] = document.workloads;
-  t.match(could, { on: { amd64: 1, arm64: 1 }, cpu: 1.5, memory: 3 * 2 ** 30, why: '' });
-  t.match(pinned, { why: 'it requires amd64' });
-  t.match(lacking, { why: `${old} has amd64`, cpu: 1 });
-  t.match(unknown, { why: /missing:1: not-found: /, on: {} });
+  like(t, could, { on: { amd64: 1, arm64: 1 }, cpu: 1.5, memory: 3 * 2 ** 30, why: '' });
+  like(t, pinned, { why: 'it requires amd64' });
+  like(t, lacking, { why: `${old} has amd64`, cpu: 1 });
+  like(t, unknown, { why: /missing:1: not-found: /, on: {} });
   const totals = Object.entries(document.totals).map(([name, total]) => {
     const { workloads, pods, there, cpu } = total;
     return [name, workloads, pods, there, cpu];
   });
-  t.same(totals, [
+  t.strictSame(totals, [
     ['yes', 1, 3, 1, 1.5],
     ['pinned', 1, 1, 0, 0.5],
     ['no', 1, 1, 0, 1],
@@ -74,18 +75,18 @@ t.test('the report has workloads that could move, and blockers of the rest', asy
   ]);
   const columns = ['image', 'verdict', 'namespaces', 'workloads', 'pods', 'cpu'];
   const images = document.images.map((each) => columns.map((column) => each[column]));
-  t.same(images, [
+  t.strictSame(images, [
     [both, 'yes', 1, 3, 5, 2.5],
     [old, 'no', 1, 1, 1, 0.5],
     [`${open.host}/missing:1`, 'unknown', 1, 1, 1, 0.5],
   ]);
-  t.same(document.images[1]?.['architectures'], ['amd64']);
-  t.same(store.writes(), [], 'no write');
+  t.strictSame(document.images[1]?.['architectures'], ['amd64']);
+  t.strictSame(store.writes(), [], 'no write');
 
-  t.match(await report('-n', 'shpo'), { code: 0, err: /warning: there are no pods in shpo\n/ });
+  like(t, await report('-n', 'shpo'), { code: 0, err: /warning: there are no pods in shpo\n/ });
   const other = await report('-a', 'amd64', '-n', 'shop', '--namespace', 'shop');
   t.equal(other.code, 0);
-  t.same(rowsOf(other.document), [
+  t.strictSame(rowsOf(other.document), [
     'shop Deployment/web 3 yes',
     'shop CronJob/night 1 yes',
     'shop StatefulSet/gone 1 yes',
@@ -105,7 +106,7 @@ t.test('each image is looked up once, whatever the pull policies', async (t) => 
   const { document, code } = await report();
   t.equal(code, 1);
   t.equal(document.totals['no']?.pods, 30);
-  t.match(document.workloads.at(-1), { name: 'never', verdict: 'unknown', why: /never pulled/ });
+  like(t, document.workloads.at(-1), { name: 'never', verdict: 'unknown', why: /never pulled/ });
   const manifests = open.requests.filter(({ path }) => path.includes('/manifests/'));
   t.equal(manifests.length, 1);
 });
@@ -118,7 +119,7 @@ t.test('many pods, some of them large, are read in pages', async (t) => {
   t.equal(document.totals['no']?.pods, 600);
   const lists = store.requests.filter(({ path }) => path === '/api/v1/pods');
   const limits = new Set(lists.map(({ query }) => query.get('limit')));
-  t.same([...limits], ['500', '125'], 'smaller pages after one that is too large');
+  t.strictSame([...limits], ['500', '125'], 'smaller pages after one that is too large');
 });
 
 t.test('pull secrets of pods and their service accounts are used', async (t) => {
@@ -130,7 +131,7 @@ t.test('pull secrets of pods and their service accounts are used', async (t) => 
   putPod(store, 'bank/without', [app]);
   putPod(store, 'bank/misspelled', [app], { spec: { imagePullSecrets: [{ name: 'regcrad' }] } });
   const { document, out } = await report();
-  t.same(rowsOf(document), [
+  t.strictSame(rowsOf(document), [
     'shop Pod/named 1 yes',
     'bank Pod/misspelled 1 unknown',
     'bank Pod/without 1 unknown',
@@ -139,7 +140,7 @@ t.test('pull secrets of pods and their service accounts are used', async (t) => 
   t.match(misspelled?.why, /unauthorized: pull secret bank\/regcrad: there is no such Secret; .* 401/);
   t.equal(document.images.length, 1);
   const worse = { verdict: 'unknown', namespaces: 2, why: /unauthorized/ };
-  t.match(document.images[0], worse, 'the worse result counts');
+  like(t, document.images[0], worse, 'the worse result counts');
   t.notMatch(out, /password-of-ann/);
 });
 
@@ -176,7 +177,7 @@ t.test("archwright's additions are no constraint of the pod; a DaemonSet's templ
     putPod(store, `shop/${name}-1`, [both], { owner: ['apps/v1', 'DaemonSet', name], spec: onNode });
   }
   const { document } = await report();
-  t.same(rowsOf(document), [
+  t.strictSame(rowsOf(document), [
     'shop DaemonSet/free 1 yes',
     'shop Pod/node 1 yes',
     'shop Pod/ours 1 yes',
@@ -201,9 +202,9 @@ t.test('an image noted as broken lacks the architecture, or has a CPU level', as
     });
     return (await report('--architecture', architecture)).document.workloads;
   };
-  t.match(await judgedWith('arm64', 'arm64'), [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
-  t.match(await judgedWith('amd64-v3', 'amd64'), [{ verdict: 'yes', why: /both:1 needs x86-64-v3$/ }]);
-  t.match(await judgedWith('amd64-v3', 'arm64'), [{ verdict: 'yes', why: '' }]);
+  like(t, await judgedWith('arm64', 'arm64'), [{ verdict: 'no', why: /has amd64; .*exec format error/ }]);
+  like(t, await judgedWith('amd64-v3', 'amd64'), [{ verdict: 'yes', why: /both:1 needs x86-64-v3$/ }]);
+  like(t, await judgedWith('amd64-v3', 'arm64'), [{ verdict: 'yes', why: '' }]);
 });
 
 t.test('an image is judged for the operating system of the pod', async (t) => {
@@ -213,8 +214,8 @@ t.test('an image is judged for the operating system of the pod', async (t) => {
   putPod(store, 'shop/linux', mixed);
   putPod(store, 'shop/windows', mixed, { spec: { nodeSelector: { 'kubernetes.io/os': 'windows' } } });
   const { document } = await report();
-  t.same(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
-  t.match(document.images, [{ verdict: 'no', pods: 2 }], 'the worse result counts');
+  t.strictSame(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
+  like(t, document.images, [{ verdict: 'no', pods: 2 }], 'the worse result counts');
 });
 
 t.test('with `--agents`, agents look up images', async (t) => {
@@ -224,7 +225,7 @@ t.test('with `--agents`, agents look up images', async (t) => {
     inspector: { lookup: ({ image: name }) => Promise.resolve(factsOf(name)) },
   });
   const { document } = await report('--agents', agent.url, '--agent-tls-dir', pki.clientDir);
-  t.match(document.workloads, [{ verdict: 'yes' }]);
+  like(t, document.workloads, [{ verdict: 'yes' }]);
 });
 
 t.test('the formats of tables and CSV', async (t) => {
@@ -274,14 +275,14 @@ t.test('it warns if it may not read nodes, and fails if it may not read pods', a
   const mend = store.fault('GET /api/v1/nodes', { status: 403 });
   const without = await report();
   t.match(without.err, /no permission to read nodes/);
-  t.match(without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
+  like(t, without.document.workloads, [{ name: 'web', on: {}, verdict: 'yes' }]);
   mend();
   store.fault('GET /api/v1/pods', { status: 403 });
   const refused = await report();
   t.equal(refused.code, 3);
   t.equal(refused.out, '');
   const message = /^archwright report: .*403.*; use --namespace to select namespaces that you may read\n$/;
-  t.match(refused.err, message);
+  like(t, refused.err, message);
 });
 
 t.test('many owners are listed at once, or read one by one if listing is forbidden', async (t) => {
@@ -297,7 +298,7 @@ t.test('many owners are listed at once, or read one by one if listing is forbidd
   const reads = async (...args: string[]): Promise<readonly string[]> => {
     const earlier = store.requests.length;
     const { document, err, code } = await report(...args);
-    t.same([code, err], [0, '']);
+    t.strictSame([code, err], [0, '']);
     t.equal(document.workloads.filter(({ kind }) => kind === 'Deployment').length, pods);
     const orphans = document.workloads.filter(({ name }) => name === 'gone-7c');
     t.equal(orphans.length, 1, 'listed itself, because it is gone');
@@ -307,8 +308,8 @@ t.test('many owners are listed at once, or read one by one if listing is forbidd
     return requests.map(({ path }) => path);
   };
   const gone = '/apis/apps/v1/namespaces/shop/replicasets/gone-7c';
-  t.same(await reads(), ['/apis/apps/v1/replicasets', gone]);
-  t.same(await reads('-n', 'shop'), ['/apis/apps/v1/namespaces/shop/replicasets', gone]);
+  t.strictSame(await reads(), ['/apis/apps/v1/replicasets', gone]);
+  t.strictSame(await reads('-n', 'shop'), ['/apis/apps/v1/namespaces/shop/replicasets', gone]);
   store.fault('GET /apis/apps/v1/replicasets', { status: 403 });
   t.equal((await reads()).length, 1 + pods + 1);
 });

@@ -64,5 +64,5 @@ t.test("a pod's requests are counted like the scheduler's", async (t) => {
     ['overhead', { overhead: { cpu: '250m', memory: '1Ki' }, containers: [container('1')] }, 1.25, 1024],
   ];
   for (const [about, spec, cpu, memory] of cases)
-    t.same(requestsOfPod(spec as PodSpec), { cpu, memory }, about);
+    t.strictSame(requestsOfPod(spec as PodSpec), { cpu, memory }, about);
 });

@@ -2,6 +2,7 @@
 import t from 'tap';
 import { imageRows, totals, workloadRows, type JudgedPod } from '../../../cmd/report/rows.ts';
 import { asCsv, asJson, asTable, type Report } from '../../../cmd/report/write.ts';
+import { like } from '../../support/like.ts';
 
 function judged(image: string, why: string, bytes = 0): JudgedPod {
   const requests = { cpu: 0.1 + 0.2, memory: bytes };
@@ -59,8 +60,8 @@ t.test('a CSV value stays one cell, and is no formula', async (t) => {
   for (const [text, cell] of cases) {
     const report = reportOf(judged('app', text));
     const about = text.slice(0, 40);
-    t.same(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], about);
-    t.same(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], about);
+    t.strictSame(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], about);
+    t.strictSame(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], about);
   }
 });
 
@@ -78,8 +79,8 @@ t.test('numbers are formatted for people in tables, and for programs in JSON and
   for (const [bytes, text] of cases) {
     const report = reportOf(judged('app', 'x', bytes));
     const all = asTable(report, 'workload').split('\n')[5];
-    t.match(all?.trim().split(/\s+/), ['all', '1', '1', '0', '0.3', text]);
-    t.match(JSON.parse(asJson(report)), { totals: { all: { cpu: 0.3, memory: bytes } } });
+    like(t, all?.trim().split(/\s+/), ['all', '1', '1', '0', '0.3', text]);
+    like(t, JSON.parse(asJson(report)), { totals: { all: { cpu: 0.3, memory: bytes } } });
   }
 });
 

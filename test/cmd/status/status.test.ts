@@ -11,6 +11,7 @@ import type { Metrics } from '../../../src/telemetry/metrics.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { apps, core, installation, labelsOf, putPod } from '../installation/installation.ts';
 import { run } from '../run.ts';
+import { like } from '../../support/like.ts';
 
 const lease = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller';
 const webhooks = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/archwright';
@@ -80,7 +81,7 @@ t.test('a release with other names is found by its ConfigMap', async (t) => {
     metadata: { labels: { 'app.kubernetes.io/part-of': 'archwright', 'app.kubernetes.io/name': 'placer' } },
     data: { 'archwright.toml': 'name = "placer"\n' },
   });
-  t.match(await json(), { code: 0, namespace: 'archwright', findings: [] });
+  like(t, await json(), { code: 0, namespace: 'archwright', findings: [] });
 });
 
 t.test('a healthy installation', async (t) => {
@@ -108,7 +109,7 @@ t.test('a healthy installation', async (t) => {
     ].join('\n'),
   );
   t.equal(code, 0);
-  t.match(await json(), { code: 0, namespace: 'archwright', findings: [], unread: [] });
+  like(t, await json(), { code: 0, namespace: 'archwright', findings: [], unread: [] });
 });
 
 t.test('problems are listed, and set the exit code', async (t) => {
@@ -157,7 +158,7 @@ t.test('problems are listed, and set the exit code', async (t) => {
     / {2}4 misplaced pods/,
     / {2}n1: credentials are not used: .* is named wrongly\n/,
   ])
-    t.match(out, expected);
+    like(t, out, expected);
   t.equal((await json()).findings.length, 8);
   const { more } = leader;
   for (const [ids, problems] of [
@@ -229,7 +230,7 @@ t.test('another container of a replica that keeps it from starting', async (t) =
   putPod(store, 'archwright-webhook-b', 'webhook', {
     status: { conditions: [], containerStatuses: [{ name: 'mesh', ...crashing }] },
   });
-  t.same((await json()).findings, [
+  t.strictSame((await json()).findings, [
     'archwright-webhook-a: container vault: CrashLoopBackOff (last exit code 2): see its log',
     'archwright-webhook-b: container mesh: CrashLoopBackOff (last exit code 2): see its log',
     'no webhook is ready: new pods get no placement',
@@ -239,9 +240,9 @@ t.test('another container of a replica that keeps it from starting', async (t) =
 t.test('a ConfigMap that is broken, or of a newer version', async (t) => {
   const { configure, json } = await setup(t);
   configure('webhookConfiguration = "archwright"\nnewerSetting = true\n');
-  t.match(await json(), { webhooks: { registered: 2 } }, 'settings of another version are left out');
+  like(t, await json(), { webhooks: { registered: 2 } }, 'settings of another version are left out');
   configure('webhookConfiguration = "archwright"\npreferenceMode = "firm"\n');
-  t.match(await json(), {
+  like(t, await json(), {
     code: 1,
     findings: [
       /^ConfigMap archwright\/archwright:2: preferenceMode must be .*; running replicas keep their last/,
@@ -255,7 +256,7 @@ t.test('workloads of another program in the namespace do not count', async (t) =
   const labels = { ...labelsOf('agent'), 'app.kubernetes.io/part-of': 'monitoring' };
   const status = { desiredNumberScheduled: 3, numberReady: 0 };
   store.put(`${apps}/daemonsets/monitoring-agent`, { metadata: { labels }, spec: {}, status });
-  t.match(await json(), { code: 0, agents: [{ daemonSet: 'archwright-agent' }], findings: [] });
+  like(t, await json(), { code: 0, agents: [{ daemonSet: 'archwright-agent' }], findings: [] });
 });
 
 t.test('a deleted webhook configuration', async (t) => {
@@ -263,13 +264,13 @@ t.test('a deleted webhook configuration', async (t) => {
   store.remove(webhooks);
   leader.more = (metrics) => set(metrics, 'archwright_webhook_configuration', 1, { state: 'missing' });
   await refresh();
-  t.match(await json(), { code: 1, findings: [/was deleted, so pods get no placement: run helm upgrade$/] });
+  like(t, await json(), { code: 1, findings: [/was deleted, so pods get no placement: run helm upgrade$/] });
 });
 
 t.test('without a ready webhook, or one that is registered, new pods get no placement', async (t) => {
   const { store, json } = await setup(t);
   store.put(webhooks, { webhooks: [] });
-  t.match((await json()).findings, [/has no webhooks, so new pods get no placement: the leader adds them/]);
+  like(t, (await json()).findings, [/has no webhooks, so new pods get no placement: the leader adds them/]);
   for (const [failurePolicy, effect] of [
     ['Ignore', 'get no placement'],
     ['Fail', 'are refused'],
@@ -290,14 +291,14 @@ t.test('Deployments without pods, and why', async (t) => {
   store.remove(`${core}/pods/archwright-controller-a`);
   const none =
     'Deployment archwright-controller has no pods, so gated pods wait, and certificates are not renewed';
-  t.match(await json(), { code: 1, findings: [`${none}: it has 0 replicas in its spec`] });
+  like(t, await json(), { code: 1, findings: [`${none}: it has 0 replicas in its spec`] });
   t.match((await status()).out, /gated pods +reasons not known\n +shop\/web-0 since/);
 
   store.put(controller, { metadata, spec: { replicas: 2 }, status: { observedGeneration: 3 } });
   const message =
     'Error creating: pods "archwright-controller-1-x" is forbidden: exceeded quota: q, requested: pods=1';
   putEvent(store, 'FailedCreate', message, { kind: 'ReplicaSet', name: 'archwright-controller-5564b85bdf' });
-  t.match(await json(), { findings: [`${none}: FailedCreate: exceeded quota: q, requested: pods=1`] });
+  like(t, await json(), { findings: [`${none}: FailedCreate: exceeded quota: q, requested: pods=1`] });
 
   for (const each of ['webhook-a', 'webhook-b', 'agent-x']) store.remove(`${core}/pods/archwright-${each}`);
   const { findings } = await json();
@@ -321,7 +322,7 @@ t.test('forbidden reads and unreachable replicas are named', async (t) => {
   t.match(out, / {2}nodes: .*forbidden/);
   allowed();
   store.remove(webhooks);
-  t.match((await json()).unread, [/^webhooks: .*not found/]);
+  like(t, (await json()).unread, [/^webhooks: .*not found/]);
 });
 
 t.test('without rights, nothing is said to be in order', async (t) => {
@@ -340,17 +341,17 @@ t.test('without rights, nothing is said to be in order', async (t) => {
 
 t.test('exit codes of wrong usage, a missing installation and an unreachable cluster', async (t) => {
   const { store, status } = await setup(t);
-  t.match(await status('now'), { code: 2, err: /takes no arguments, but got now/ });
-  t.match(await status('-o', 'yaml'), { code: 2, err: /--output must be/ });
-  t.match((await status('-n', 'archwright')).code, 0);
-  t.match(await status('-n', 'shop'), { out: /no archwright runs in the namespace shop/ });
+  like(t, await status('now'), { code: 2, err: /takes no arguments, but got now/ });
+  like(t, await status('-o', 'yaml'), { code: 2, err: /--output must be/ });
+  like(t, (await status('-n', 'archwright')).code, 0);
+  like(t, await status('-n', 'shop'), { out: /no archwright runs in the namespace shop/ });
   const elsewhere = await status('--namespace', 'shop');
-  t.match(elsewhere, {
+  like(t, elsewhere, {
     code: 1,
     out: /no archwright runs in the namespace shop; is it installed\? --namespace/,
   });
   store.fault(/./, { status: 503, message: 'etcd is away' });
-  t.match(await status(), { code: 3, out: '', err: /archwright status: .*etcd is away/ });
+  like(t, await status(), { code: 3, out: '', err: /archwright status: .*etcd is away/ });
 });
 
 t.test('--watch repeats until it is stopped', async (t) => {

@@ -4,6 +4,7 @@ import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { dockerConfig } from '../world.ts';
 import { silentLog } from '../../support/captured.ts';
+import { like } from '../../support/like.ts';
 
 t.test("`dockerConfigFile` is read beside the node's, and not below `hostRoot`", async (t) => {
   const login = dockerConfig('ghcr.io', 'robot', 'password-of-robot');
@@ -17,7 +18,7 @@ t.test("`dockerConfigFile` is read beside the node's, and not below `hostRoot`",
       const inspection = await openInspection({ configuration: current, dockerConfigs, env: {}, log });
       const found = inspection.sources.find(({ place }) => place === file);
       const parts = await found?.source.describe();
-      t.match(parts, configuration.dockerConfigFile === file ? [{ state: 'used' }] : undefined);
+      like(t, parts, configuration.dockerConfigFile === file ? [{ state: 'used' }] : undefined);
       await inspection.close();
     }
   }

@@ -77,7 +77,7 @@ t.test('a candidate gives way to `clean`, and ends for good once the Lease is de
     else store.remove(path);
   });
   t.equal(await run(), 'cleaned');
-  t.same(terms, [], 'it never led');
+  t.strictSame(terms, [], 'it never led');
   t.ok(elapsed() >= 30_000, 'it waits as long as clean runs');
   t.equal(store.get(path), undefined);
   t.match(logged.join(''), /removed from this cluster by archwright clean/);
@@ -123,7 +123,7 @@ t.test('an unreadable Lease does not count as deleted', async (t) => {
     else hold(store, 'archwright-clean/1', `2026-01-01T00:00:${10 + waits}.000000Z`);
   });
   t.equal(await run(), 'cleaned');
-  t.same(terms, []);
+  t.strictSame(terms, []);
   t.ok(elapsed() >= 8 * 2000);
 });
 
@@ -132,6 +132,6 @@ t.test('a stopped candidate leaves the Lease of `clean`', async (t) => {
   hold(store, 'archwright-clean/1');
   eachWait(() => stop.abort());
   t.equal(await run(), 'stopped');
-  t.same(terms, []);
+  t.strictSame(terms, []);
   t.equal(holderOf(store), 'archwright-clean/1');
 });

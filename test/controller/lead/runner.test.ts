@@ -8,6 +8,7 @@ import { defaultConfiguration } from '../../../src/policy/configuration/configur
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { recordingLog } from '../../support/captured.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { like } from '../../support/like.ts';
 
 const minute = 60_000;
 
@@ -149,7 +150,7 @@ t.test('a failed feature is restarted with back-off', async (t) => {
   t.strictSame(pauses.slice(0, 4), [1000, 2000, 4000, 8000]);
   t.strictSame(pauses.slice(-2), [300_000, 300_000]);
   t.equal(failures(), at.length);
-  t.match(logged[0], { level: 'error', feature: 'gates', err: { message: 'a defect' } });
+  like(t, logged[0], { level: 'error', feature: 'gates', err: { message: 'a defect' } });
   end.abort(new Error('end'));
   await running;
 });

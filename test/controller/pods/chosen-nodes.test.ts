@@ -38,9 +38,9 @@ const cases: readonly (readonly [string, NodeChoice, readonly string[]])[] = [
 ];
 
 t.test("a pod's node selector and affinity as label selectors", (t) => {
-  for (const [name, choice, expected] of cases) t.same(selectorsOf(choice), expected, name);
+  for (const [name, choice, expected] of cases) t.strictSame(selectorsOf(choice), expected, name);
   const groups = [[expression('Exists')], [expression('In', '1')]];
-  t.same(selectorsOf({ nodeSelector: { a: 'b' }, terms: undefined }, groups), [
+  t.strictSame(selectorsOf({ nodeSelector: { a: 'b' }, terms: undefined }, groups), [
     'a=b,cores',
     'a=b,cores in (1)',
   ]);

@@ -10,6 +10,7 @@ import {
   startWorld,
   type World,
 } from '../features/misplaced/setup.ts';
+import { like } from '../../support/like.ts';
 
 const about = (action: string, type = 'DisruptionTarget', status?: string): object => ({
   action,
@@ -71,9 +72,9 @@ t.test('a pod whose eviction would end its Job stays, with one event', async (t)
   putPod(world.store, 'work-a', { owner });
   await world.afterGrace();
   await world.after(20_000);
-  t.same(world.store.writes(), []);
+  t.strictSame(world.store.writes(), []);
   const message = /its Job .* would fail permanently/;
-  t.match(world.events, [
+  like(t, world.events, [
     { reason: 'MisplacedPod', about: { kind: 'Pod', name: 'work-a' }, message },
     { reason: 'MisplacedPod', about: { kind: 'Job', name: 'work' } },
   ]);

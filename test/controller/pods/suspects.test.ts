@@ -54,7 +54,7 @@ t.test('which containers are checked', async (t) => {
     ['an ID without a digest of a manifest', pod({ imageID: digest }), undefined],
   ];
   for (const [name, given, expected] of cases) {
-    t.same(suspectsOf(given), expected === undefined ? [] : [expected], name);
+    t.strictSame(suspectsOf(given), expected === undefined ? [] : [expected], name);
   }
 });
 

@@ -4,6 +4,7 @@ import { controllerOf, workloadOf } from '../../../src/controller/pods/workload.
 import { connectedStore } from '../../kube/support.ts';
 import { controllerRef } from '../objects.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const paths: Readonly<Record<string, string>> = {
   ReplicaSet: '/apis/apps/v1/namespaces/shop/replicasets/x',
@@ -43,13 +44,17 @@ t.test('the workload of each kind of owner', async (t) => {
     const workload = await find(apiVersion, kind);
     const expected = top === undefined ? undefined : { kind: top, wanted, namespace: 'shop' };
     const { kind: found, namespace } = workload?.top ?? {};
-    t.same(workload && { kind: found, wanted: workload.wanted, namespace }, expected, JSON.stringify(object));
+    t.strictSame(
+      workload && { kind: found, wanted: workload.wanted, namespace },
+      expected,
+      JSON.stringify(object),
+    );
     store.remove(paths[kind] ?? '');
   }
-  t.match(await find('x.example/v1', 'ReplicaSet'), { top: { kind: 'ReplicaSet' }, wanted: undefined });
+  like(t, await find('x.example/v1', 'ReplicaSet'), { top: { kind: 'ReplicaSet' }, wanted: undefined });
   t.equal(await find('apps/v1', 'ReplicaSet'), undefined, 'gone');
   const end = store.fault(/^GET/, { status: 403 });
-  t.match(await find('apps/v1', 'ReplicaSet'), { top: { kind: 'ReplicaSet' }, wanted: undefined });
+  like(t, await find('apps/v1', 'ReplicaSet'), { top: { kind: 'ReplicaSet' }, wanted: undefined });
   end();
   store.fault(/^GET/, { status: 500 });
   await t.rejects(find('apps/v1', 'ReplicaSet'), { code: 'unavailable' }, 'no answer');
@@ -57,7 +62,7 @@ t.test('the workload of each kind of owner', async (t) => {
 
 t.test('an owner with an impossibly long name is ignored', (t) => {
   const owner = controllerRef('ReplicaSet', 'x'.repeat(253), { uid: 'u' });
-  t.same(controllerOf({ metadata: { ownerReferences: [owner] } }), owner);
+  t.strictSame(controllerOf({ metadata: { ownerReferences: [owner] } }), owner);
   const forged = { ...owner, uid: 'u'.repeat(1_000_000) };
   t.equal(controllerOf({ metadata: { ownerReferences: [forged] } }), undefined);
   t.end();

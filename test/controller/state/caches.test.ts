@@ -15,6 +15,7 @@ import {
 } from '../../support/kube-server.ts';
 import { silentLog } from '../../support/captured.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const custom = '/apis/arch.example/v1alpha1';
 const clusterConfigs = `${custom}/clusterpodplacementconfigs`;
@@ -76,14 +77,14 @@ t.test('waiting and running pods are two watches, split by a field selector', as
   t.equal(caches.runningPods.get('shop', 'running')?.node, 'n1');
   t.equal(caches.runningPods.size, 1);
   t.equal(caches.nodes.get('', 'n1')?.name, 'n1');
-  t.same(caches.namespaces.get('', 'shop')?.labels, { team: 'a' });
+  t.strictSame(caches.namespaces.get('', 'shop')?.labels, { team: 'a' });
   t.equal(caches.clusterConfigs.get('', 'cluster')?.metadata?.name, 'cluster');
-  t.match(caches.podConfigs.get('shop', 'mine'), { spec: { priority: 3 } }, 'kept as they are');
+  like(t, caches.podConfigs.get('shop', 'mine'), { spec: { priority: 3 } }, 'kept as they are');
   await server.untilReceived('/api/v1/pods?watch', 2);
   const selectors = server.requests
     .filter(({ path, query }) => path === '/api/v1/pods' && query.has('watch'))
     .map(({ query }) => query.get('fieldSelector'));
-  t.same(new Set(selectors), new Set(['spec.nodeName!=', 'spec.nodeName=']));
+  t.strictSame(new Set(selectors), new Set(['spec.nodeName!=', 'spec.nodeName=']));
 
   const isOpen = 'archwright_kube_watches{resource="nodes",state="open"} 1';
   // A watch counts as open from its first response on, which comes a moment after the request.
@@ -109,8 +110,8 @@ t.test('a custom resource that is not installed is empty, and is listed again la
   t.ok(waits.includes(30_000));
   const shown = (state: string, count: number): string =>
     `archwright_kube_watches{resource="podplacementconfigs",state="${state}"} ${count}`;
-  t.match(await metrics.render(), shown('absent', 1));
-  t.match(await metrics.render(), shown('broken', 0), 'a missing kind is not a broken watch');
+  like(t, await metrics.render(), shown('absent', 1));
+  like(t, await metrics.render(), shown('broken', 0), 'a missing kind is not a broken watch');
   t.equal(listsOf(server, podConfigs), 1);
 
   const changed = new Promise<void>((resolve) => caches.podConfigs.onChange(resolve));
@@ -121,7 +122,7 @@ t.test('a custom resource that is not installed is empty, and is listed again la
   const versions = server.requests
     .filter(({ path, query }) => path === podConfigs && query.has('watch'))
     .map(({ query }) => query.get('resourceVersion'));
-  t.same([...new Set(versions)], ['0'], 'the watch begins with all existing objects');
+  t.strictSame([...new Set(versions)], ['0'], 'the watch begins with all existing objects');
 });
 
 t.test('the cache empties if the custom resource definition is deleted', async (t) => {

@@ -5,6 +5,7 @@ import { trimNamespace, trimNode, trimRunningPod } from '../../../src/controller
 import { createSharing } from '../../../src/controller/state/sharing.ts';
 import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
+import { like } from '../../support/like.ts';
 
 const gate = 'arch.example/scheduling-gate';
 const decision = 'arch.example/decision';
@@ -80,11 +81,15 @@ t.test('a waiting pod keeps every field that a decision reads', async (t) => {
   };
   const big = pod({ ...spec, ...more }, { ...metadata, ...moreMetadata }, { qosClass: 'x' });
   const before = JSON.stringify(big);
-  t.same(trimWaitingPod(big, createSharing())?.pod, pod(spec, metadata));
+  t.strictSame(trimWaitingPod(big, createSharing())?.pod, pod(spec, metadata));
   t.equal(JSON.stringify(big), before, 'the object itself is not changed');
   const gated = { schedulingGates: [{ name: gate }] };
   const others = trimWaitingPod(pod(gated, { annotations: { 'x.example/y': 'z' } }), createSharing());
-  t.same(others?.pod.metadata?.annotations, {}, 'an empty object, because patches depend on its existence');
+  t.strictSame(
+    others?.pod.metadata?.annotations,
+    {},
+    'an empty object, because patches depend on its existence',
+  );
   const none = trimWaitingPod(pod(gated), createSharing())?.pod;
   t.notOk(none?.metadata && 'annotations' in none.metadata);
   t.notOk(none && 'affinity' in none.spec);
@@ -138,7 +143,7 @@ t.test('the fields of a running pod', async (t) => {
       },
     ],
   };
-  t.same(trimRunningPod(pod(spec, metadata, status), createSharing()), {
+  t.strictSame(trimRunningPod(pod(spec, metadata, status), createSharing()), {
     ...same,
     namespace: 'shop',
     name: 'web',
@@ -175,7 +180,7 @@ t.test('a running pod with few fields, and one with oversized fields', async (t)
   t.equal(trimRunningPod(pod(), share), undefined, 'no node');
   t.equal(trimRunningPod(pod({ nodeName: '' }), share), undefined, 'an empty node');
   t.equal(trimRunningPod({ metadata: { name: 'x' } }, share), undefined, 'no spec');
-  t.match(trimRunningPod(pod({ nodeName: 'n1' }), share), {
+  like(t, trimRunningPod(pod({ nodeName: 'n1' }), share), {
     os: 'linux',
     phase: 'Unknown',
     ready: false,
@@ -197,7 +202,7 @@ t.test('a running pod with few fields, and one with oversized fields', async (t)
   t.equal(containerOf('x'.repeat(4096))?.message, 'x'.repeat(256));
   t.equal(containerOf(`x${'é'.repeat(200)}`)?.message, `x${'é'.repeat(127)}`, 'cut between characters');
   const unknown = { ready: false, restartCount: 0, image: '', imageID: '' };
-  t.match(containerOf('m'), { ...unknown, reason: undefined, exitCode: undefined });
+  like(t, containerOf('m'), { ...unknown, reason: undefined, exitCode: undefined });
 });
 
 t.test('pods of one workload share equal values, which are frozen', async (t) => {
@@ -240,7 +245,7 @@ t.test('the fields of a node', async (t) => {
       conditions: [ready('True')],
     },
   };
-  t.same(trimNode(node, share), {
+  t.strictSame(trimNode(node, share), {
     name: 'n1',
     uid: 'u',
     resourceVersion: '3',
@@ -262,17 +267,17 @@ t.test('the fields of a node', async (t) => {
   const mute = { nodeInfo: { architecture: '', operatingSystem: '' } };
   const unreported = { metadata: { name: 'n3', labels }, status: mute };
   const byLabels = { architecture: 's390x', os: 'linux', hostname: undefined, taints: [], ready: false };
-  t.match(trimNode(unreported, share), byLabels, 'its kubelet has not reported yet');
-  t.match(trimNode({ metadata: { name: 'n2', labels } }, share), byLabels);
+  like(t, trimNode(unreported, share), byLabels, 'its kubelet has not reported yet');
+  like(t, trimNode({ metadata: { name: 'n2', labels } }, share), byLabels);
   const notReady = { metadata: {}, status: { conditions: [ready('Unknown')] } };
   t.equal(trimNode(notReady, share).ready, false);
 });
 
 t.test('the fields of a namespace; times', async (t) => {
   const metadata = { name: 'shop', labels: { a: 'b' } };
-  t.same(trimNamespace({ metadata }), { ...metadata, deleting: false });
+  t.strictSame(trimNamespace({ metadata }), { ...metadata, deleting: false });
   const deleted = { metadata: { name: 'shop', deletionTimestamp: created } };
-  t.match(trimNamespace(deleted), { labels: {}, deleting: true });
+  like(t, trimNamespace(deleted), { labels: {}, deleting: true });
   t.equal(timeOf(created), Date.UTC(2026, 10, 21, 10));
   t.equal(timeOf('yesterday'), 0);
   t.equal(timeOf(undefined), 0);

@@ -33,7 +33,7 @@ webhooks:
     timeoutSeconds: 10,
   };
   const rule = { apiGroups: [''], apiVersions: ['v1'], resources: ['pods'], operations: ['CREATE'] };
-  t.same(parseWebhooks(text, 'f'), [
+  t.strictSame(parseWebhooks(text, 'f'), [
     {
       ...defaults,
       name: 'a.example',
@@ -50,7 +50,7 @@ webhooks:
       rules: [{ ...rule, scope: 'Namespaced' }],
     },
   ]);
-  t.same(parseWebhooks('webhooks: []', 'f'), [], 'an empty list is a list');
+  t.strictSame(parseWebhooks('webhooks: []', 'f'), [], 'an empty list is a list');
 });
 
 t.test('invalid files are refused, with the position', async (t) => {
@@ -85,7 +85,7 @@ t.test('invalid files are refused, with the position', async (t) => {
 
 t.test('a file that cannot be read is an error', async (t) => {
   const dir = t.testdir({ 'w.yaml': 'webhooks: []' });
-  t.same(await readWebhooksFile(join(dir, 'w.yaml')), []);
+  t.strictSame(await readWebhooksFile(join(dir, 'w.yaml')), []);
   await t.rejects(readWebhooksFile(join(dir, 'none')), { code: 'missing' });
   writeFileSync(join(dir, 'big'), `webhooks: [] #${'x'.repeat(256 * 1024)}`);
   await t.rejects(readWebhooksFile(join(dir, 'big')), { code: 'too-large' });
@@ -94,10 +94,13 @@ t.test('a file that cannot be read is an error', async (t) => {
 t.test('the DNS names of the webhook', async (t) => {
   const of = (config: string): readonly string[] =>
     webhookNamesOf(parseWebhooks(`webhooks: [{ name: a, clientConfig: ${config} }]`, 'f'));
-  t.same(of('{ service: { namespace: ns, name: hook } }'), ['hook.ns.svc', 'hook.ns.svc.cluster.local']);
-  t.same(of(`{ url: 'https://hook.example:8443/mutate' }`), ['hook.example']);
-  t.same(of(`{ url: 'https://[::1]:8443/mutate' }`), ['::1']);
-  t.same(of(`{ url: 'https://10.0.0.1/mutate' }`), ['10.0.0.1']);
+  t.strictSame(of('{ service: { namespace: ns, name: hook } }'), [
+    'hook.ns.svc',
+    'hook.ns.svc.cluster.local',
+  ]);
+  t.strictSame(of(`{ url: 'https://hook.example:8443/mutate' }`), ['hook.example']);
+  t.strictSame(of(`{ url: 'https://[::1]:8443/mutate' }`), ['::1']);
+  t.strictSame(of(`{ url: 'https://10.0.0.1/mutate' }`), ['10.0.0.1']);
   const two = `webhooks: [{ name: a, ${service} }, { name: b, ${service} }]`;
-  t.same(webhookNamesOf(parseWebhooks(two, 'f')).length, 2);
+  t.strictSame(webhookNamesOf(parseWebhooks(two, 'f')).length, 2);
 });

@@ -11,6 +11,7 @@ import { noTimers } from '../../support/fake-clock.ts';
 import { manualRefresh } from '../../support/manual-refresh.ts';
 import { until } from '../../support/until.ts';
 import { captureLog } from '../../support/captured.ts';
+import { like } from '../../support/like.ts';
 
 const config = (username: string) =>
   JSON.stringify({ auths: { 'gcr.io': { username, password: 'hunter22' } } });
@@ -31,30 +32,36 @@ async function source(t: Test, options: DockerConfigSourceOptions) {
 t.test('the first candidate that parses is used, in the kubelet’s default order', async (t) => {
   const root = t.testdir({ var: { lib: { kubelet: {} } }, root: { '.docker': {} }, '.docker': {} });
   const { made, users } = await source(t, { root });
-  t.same(await users(), []);
+  t.strictSame(await users(), []);
   for (const path of defaultDockerConfigPathCandidates.toReversed()) {
     writeFileSync(join(root, path), path.endsWith('.dockercfg') ? flat(path) : config(path));
     await made.refresh();
-    t.same(await users(), [`${path} ${path}`]);
+    t.strictSame(await users(), [`${path} ${path}`]);
   }
-  t.same(made.problems(), []);
+  t.strictSame(made.problems(), []);
 });
 
 t.test('the first file that parses ends the search, even if it is empty', async (t) => {
   const root = t.testdir({ a: '{}', b: config('b'), c: flat('flat document'), '.dockercfg': flat('c') });
-  t.same(await (await source(t, { root, candidates: ['/none', '/a', '/b'] })).users(), []);
-  t.same(await (await source(t, { root, candidates: ['/c', '/b'] })).users(), [], 'flat in a config.json');
-  t.same(await (await source(t, { root, candidates: ['/.dockercfg', '/b'] })).users(), ['/.dockercfg c']);
+  t.strictSame(await (await source(t, { root, candidates: ['/none', '/a', '/b'] })).users(), []);
+  t.strictSame(
+    await (await source(t, { root, candidates: ['/c', '/b'] })).users(),
+    [],
+    'flat in a config.json',
+  );
+  t.strictSame(await (await source(t, { root, candidates: ['/.dockercfg', '/b'] })).users(), [
+    '/.dockercfg c',
+  ]);
 });
 
 t.test('a configured file that is missing is a problem', async (t) => {
   const root = t.testdir({ docker: { 'config.json': config('a') } });
   const { made, users } = await source(t, { root, candidates: ['/docker/conifg.json'], isRequired: true });
-  t.same(await users(), []);
-  t.match(made.problems(), [{ origin: '/docker/conifg.json', message: 'there is no such file' }]);
-  t.match(await made.describe(), [{ state: 'left-out' }]);
+  t.strictSame(await users(), []);
+  like(t, made.problems(), [{ origin: '/docker/conifg.json', message: 'there is no such file' }]);
+  like(t, await made.describe(), [{ state: 'left-out' }]);
   const one = await source(t, { root, candidates: ['/none', '/docker/config.json'], isRequired: true });
-  t.same(one.made.problems(), [], 'one of several is enough');
+  t.strictSame(one.made.problems(), [], 'one of several is enough');
 });
 
 t.test('unusable files are skipped and reported, missing files are not', async (t) => {
@@ -66,10 +73,10 @@ t.test('unusable files are skipped and reported, missing files are not', async (
     candidates: ['/none', '/half', '/dir', '/out', '/good', '/after'],
     log,
   });
-  t.same(await users(), ['/good good']);
+  t.strictSame(await users(), ['/good good']);
   const problems = made.problems().map(({ origin, message }) => `${origin} ${message}`);
   t.equal(problems.length, 3);
-  t.match(problems, [/^\/half is not valid JSON$/, /^\/dir .*not a regular file$/, /^\/out .*leads out of/]);
+  like(t, problems, [/^\/half is not valid JSON$/, /^\/dir .*not a regular file$/, /^\/out .*leads out of/]);
   await made.refresh();
   t.equal(lines.length, 3, 'each is logged once');
   t.match(lines[0], /"origin":"\/half"/);
@@ -79,8 +86,8 @@ t.test('unusable files are skipped and reported, missing files are not', async (
 t.test('an unusable entry is skipped', async (t) => {
   const root = t.testdir({ a: JSON.stringify({ auths: { 'gcr.io': {}, 'gcr.io:*': {} } }) });
   const { made, users } = await source(t, { root, candidates: ['/a'] });
-  t.same(await users(), ['/a ']);
-  t.match(made.problems(), [{ source: 'docker-config', origin: '/a', message: /^entries skipped .*: 1$/ }]);
+  t.strictSame(await users(), ['/a ']);
+  like(t, made.problems(), [{ source: 'docker-config', origin: '/a', message: /^entries skipped .*: 1$/ }]);
 });
 
 t.test('a file that breaks stays in force for as long as the kubelet may remember it', async (t) => {
@@ -91,18 +98,18 @@ t.test('a file that breaks stays in force for as long as the kubelet may remembe
   writeFileSync(join(root, 'a'), '{"auths":{"gcr');
   now = 299_999;
   await made.refresh();
-  t.same(await users(), ['/a a']);
-  t.match(made.problems(), [{ origin: '/a', message: 'is not valid JSON' }]);
+  t.strictSame(await users(), ['/a a']);
+  like(t, made.problems(), [{ origin: '/a', message: 'is not valid JSON' }]);
   now = 300_000;
   await made.refresh();
-  t.same(await users(), ['/b b'], 'then the next one is used, as on the node');
+  t.strictSame(await users(), ['/b b'], 'then the next one is used, as on the node');
   writeFileSync(join(root, 'a'), config('new'));
   await made.refresh();
-  t.same(await users(), ['/a new']);
-  t.same(made.problems(), []);
+  t.strictSame(await users(), ['/a new']);
+  t.strictSame(made.problems(), []);
   rmSync(join(root, 'a'));
   await made.refresh();
-  t.same(await users(), ['/b b'], 'a removed file is not used any more');
+  t.strictSame(await users(), ['/b b'], 'a removed file is not used any more');
 });
 
 t.test('changes are noticed, and only they change the fingerprint', async (t) => {
@@ -133,7 +140,9 @@ t.test('changes are noticed, and only they change the fingerprint', async (t) =>
 });
 
 t.test('the user’s directory is the one that docker uses', async (t) => {
-  t.same(dockerLoginCandidates({}, '/home/me'), ['/home/me/.docker/config.json']);
-  t.same(dockerLoginCandidates({ DOCKER_CONFIG: '' }, '/home/me'), ['/home/me/.docker/config.json']);
-  t.same(dockerLoginCandidates({ DOCKER_CONFIG: '/etc/login' }, '/home/me'), ['/etc/login/config.json']);
+  t.strictSame(dockerLoginCandidates({}, '/home/me'), ['/home/me/.docker/config.json']);
+  t.strictSame(dockerLoginCandidates({ DOCKER_CONFIG: '' }, '/home/me'), ['/home/me/.docker/config.json']);
+  t.strictSame(dockerLoginCandidates({ DOCKER_CONFIG: '/etc/login' }, '/home/me'), [
+    '/etc/login/config.json',
+  ]);
 });

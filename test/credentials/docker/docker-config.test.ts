@@ -50,7 +50,7 @@ const good: [string, string, Record<string, string>][] = [
 
 for (const [name, text, expected] of good) {
   t.test(`config.json: ${name}`, async (t) => {
-    t.same(Object.entries(read(text)), Object.entries(expected));
+    t.strictSame(Object.entries(read(text)), Object.entries(expected));
   });
 }
 
@@ -100,15 +100,15 @@ t.test('an error quotes neither a password nor the user info of a key', async (t
 });
 
 t.test('.dockercfg is the map itself', async (t) => {
-  t.same(read('{"a":{"username":"u","password":"p"}}', 'dockercfg'), { a: 'u:p' });
-  t.same(read('{"auths":{"a":{"auth":"x"}}}', 'dockercfg'), { auths: ':' });
-  t.same(read('null', 'dockercfg'), {});
+  t.strictSame(read('{"a":{"username":"u","password":"p"}}', 'dockercfg'), { a: 'u:p' });
+  t.strictSame(read('{"auths":{"a":{"auth":"x"}}}', 'dockercfg'), { auths: ':' });
+  t.strictSame(read('null', 'dockercfg'), {});
   t.throws(() => read('{"a":1}', 'dockercfg'), DockerConfigError);
 });
 
 t.test('invalid UTF-8 is replaced inside strings and rejected elsewhere', async (t) => {
   const latin = Buffer.from('{"auths":{"a":{"username":"\xe9"}}}', 'latin1');
-  t.same(read(latin), { a: '\ufffd:' });
+  t.strictSame(read(latin), { a: '\ufffd:' });
   t.throws(() => read(Buffer.from([0x7b, 0xff, 0x7d])), DockerConfigError);
 });
 

@@ -53,8 +53,8 @@ for (const [key, expected] of keys) {
 }
 
 t.test('a key is split into host and path', async (t) => {
-  t.same(splitHostPath('a:1/b/c?d'), { host: 'a:1', path: '/b/c' });
-  t.same(splitHostPath('a'), { host: 'a', path: '' });
+  t.strictSame(splitHostPath('a:1/b/c?d'), { host: 'a:1', path: '/b/c' });
+  t.strictSame(splitHostPath('a'), { host: 'a', path: '' });
 });
 
 t.test('property: parsing never throws', async () => {

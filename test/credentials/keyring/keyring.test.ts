@@ -3,6 +3,7 @@ import t from 'tap';
 import { createKeyring, holdEntries, isDockerHub } from '../../../src/credentials/keyring/keyring.ts';
 import { matches, parsePattern } from '../../../src/credentials/keyring/key.ts';
 import { reveal, secret } from '../../../src/telemetry/secret.ts';
+import { like } from '../../support/like.ts';
 
 /** A keyring whose user names are the keys, so that the order is visible. */
 function order(keys: string[], repository: string): string[] {
@@ -65,7 +66,7 @@ const cases: [name: string, keys: string[], repository: string, expected: string
 ];
 
 for (const [name, keys, repository, expected] of cases) {
-  t.test(name, async (t) => void t.same(order(keys, repository), expected));
+  t.test(name, async (t) => void t.strictSame(order(keys, repository), expected));
 }
 
 t.test('a match has source, key and origin', async (t) => {
@@ -73,7 +74,7 @@ t.test('a match has source, key and origin', async (t) => {
   const [found] = createKeyring('pull-secret', [{ key: 'gcr.io', credential, origin: 'ns/name' }]).lookup(
     'gcr.io/a',
   );
-  t.match(found, { source: 'pull-secret', key: 'gcr.io', origin: 'ns/name', credential, id: /^[\w-]{43}$/ });
+  like(t, found, { source: 'pull-secret', key: 'gcr.io', origin: 'ns/name', credential, id: /^[\w-]{43}$/ });
 });
 
 t.test('keys of Docker Hub match its repositories', async (t) => {
@@ -92,7 +93,7 @@ t.test('only entries without a registry are skipped', async (t) => {
     ]),
     'file',
   );
-  t.same(
+  t.strictSame(
     held.map(({ key, origin }) => [key, origin]),
     [
       ['gcr.io', 'file'],

@@ -18,16 +18,16 @@ t.test('failed readings are counted, and the gauge shows the current state', asy
   const metrics = createMetrics();
   const source = await createRegistryTomlSource({ dir, metrics, ...manualRefresh });
   t.teardown(() => source.close());
-  t.same(await counted(metrics, 'registry-toml'), ['0', '0']);
+  t.strictSame(await counted(metrics, 'registry-toml'), ['0', '0']);
   writeFileSync(join(dir, 'a.example.toml'), 'user = ');
   await source.refresh();
-  t.same(await counted(metrics, 'registry-toml'), ['1', '1']);
+  t.strictSame(await counted(metrics, 'registry-toml'), ['1', '1']);
   await source.refresh();
-  t.same(await counted(metrics, 'registry-toml'), ['2', '1']);
+  t.strictSame(await counted(metrics, 'registry-toml'), ['2', '1']);
   rmSync(join(dir, 'a.example.toml'));
   await source.refresh();
-  t.same(await counted(metrics, 'registry-toml'), ['2', '0'], 'a removed source is not broken');
-  t.same(await counted(metrics, 'docker-config'), ['0', '0'], 'the other series exist from the start');
+  t.strictSame(await counted(metrics, 'registry-toml'), ['2', '0'], 'a removed source is not broken');
+  t.strictSame(await counted(metrics, 'docker-config'), ['0', '0'], 'the other series exist from the start');
 });
 
 t.test('an unreadable directory is counted', async (t) => {
@@ -35,7 +35,7 @@ t.test('an unreadable directory is counted', async (t) => {
   const root = t.testdir({ creds: t.fixture('symlink', '../../..') });
   const source = await createRegistryTomlSource({ dir: '/creds', root, metrics, ...manualRefresh });
   t.teardown(() => source.close());
-  t.same(await counted(metrics, 'registry-toml'), ['1', '1']);
+  t.strictSame(await counted(metrics, 'registry-toml'), ['1', '1']);
 });
 
 t.test('missing candidates are not counted', async (t) => {
@@ -44,8 +44,8 @@ t.test('missing candidates are not counted', async (t) => {
   const candidates = [join(dir, 'config.json'), join(dir, '.dockercfg')];
   const source = await createDockerConfigSource({ candidates, metrics, ...manualRefresh });
   t.teardown(() => source.close());
-  t.same(await counted(metrics, 'docker-config'), ['0', '0']);
+  t.strictSame(await counted(metrics, 'docker-config'), ['0', '0']);
   writeFileSync(candidates[0] ?? '', '{');
   await source.refresh();
-  t.same(await counted(metrics, 'docker-config'), ['1', '1']);
+  t.strictSame(await counted(metrics, 'docker-config'), ['1', '1']);
 });

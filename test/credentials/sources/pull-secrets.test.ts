@@ -6,6 +6,7 @@ import {
 } from '../../../src/credentials/sources/pull-secrets.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
+import { like } from '../../support/like.ts';
 
 function pullSecret(name: string, type: string, data: Record<string, string>): Secret {
   return {
@@ -34,7 +35,7 @@ t.test('credentials of both kinds are sorted by key, then by the order of the po
     flat('two', { 'https://gcr.io/v1/': { auth: btoa('v:q') } }),
     flat('three', { 'gcr.io/team': entry }),
   ];
-  t.same(await found(secrets), [
+  t.strictSame(await found(secrets), [
     'pull-secret team/three gcr.io/team u:p',
     'pull-secret team/one gcr.io u:p',
     'pull-secret team/two gcr.io v:q',
@@ -48,8 +49,10 @@ t.test('equal credentials of two secrets are both kept', async (t) => {
 t.test('the classic Hub key is used only if no secret has a matching key', async (t) => {
   const classic = json('classic', { 'https://index.docker.io/v1/': entry });
   const direct = flat('direct', { 'docker.io': entry });
-  t.same(await found([classic], 'docker.io/library/nginx'), ['pull-secret team/classic index.docker.io u:p']);
-  t.same(await found([classic, direct], 'docker.io/library/nginx'), [
+  t.strictSame(await found([classic], 'docker.io/library/nginx'), [
+    'pull-secret team/classic index.docker.io u:p',
+  ]);
+  t.strictSame(await found([classic, direct], 'docker.io/library/nginx'), [
     'pull-secret team/direct docker.io u:p',
   ]);
 });
@@ -69,7 +72,7 @@ for (const [name, one] of ignored) {
   t.test(`${name} is ignored`, async (t) => {
     const source = createPullSecretSource([one, json('good', { 'gcr.io': entry })]);
     t.equal((await source.lookup('gcr.io/a')).length, 1);
-    t.match(source.problems(), [
+    like(t, source.problems(), [
       { message: /^it is ignored: the type must be kubernetes\.io\/dockerconfigjson/ },
     ]);
     t.equal(source.problems().length, 1);
@@ -92,7 +95,7 @@ for (const [name, bad, message] of malformed) {
     await t.rejects(source.lookup('quay.io/a'), {
       message: /^pull secret team\/bad: .*the node will refuse/,
     });
-    t.match(source.problems(), [{ source: 'pull-secret', origin: 'team/bad' }]);
+    like(t, source.problems(), [{ source: 'pull-secret', origin: 'team/bad' }]);
     t.ok(source.problems()[0]?.message.includes(message));
   });
 }
@@ -100,7 +103,7 @@ for (const [name, bad, message] of malformed) {
 t.test('a key that is not a registry is reported and skipped', async (t) => {
   const source = createPullSecretSource([flat('odd', { 'gcr.io:*': entry, 'gcr.io': entry })]);
   t.equal((await source.lookup('gcr.io/a')).length, 1);
-  t.match(source.problems(), [
+  like(t, source.problems(), [
     { origin: 'team/odd', message: 'entries skipped because their keys are not registries: 1' },
   ]);
 });
@@ -118,9 +121,9 @@ t.test('of all secrets of a pod, a thousand entries are read', async (t) => {
     json('one-more', { 'gcr.io': entry }),
   ]);
   t.equal((await source.lookup('quay.io/a')).length, 1);
-  t.same(await source.lookup('gcr.io/a'), []);
+  t.strictSame(await source.lookup('gcr.io/a'), []);
   const message = 'it is ignored: archwright reads of all pull secrets of a pod only 1000 entries';
-  t.match(source.problems(), [
+  like(t, source.problems(), [
     { origin: 'team/too-many', message },
     { origin: 'team/one-more', message },
   ]);
@@ -141,8 +144,8 @@ t.test('entries of one registry under several keys count, and so do those of a s
     const source = createPullSecretSource([
       pullSecret('x', 'dockerconfigjson', { '.dockerconfigjson': text }),
     ]);
-    t.same(await source.lookup('gcr.io/a'), []);
-    t.match(source.problems(), [{ message: /^it is ignored: .* 1000 entries$/ }]);
+    t.strictSame(await source.lookup('gcr.io/a'), []);
+    like(t, source.problems(), [{ message: /^it is ignored: .* 1000 entries$/ }]);
   }
 });
 
@@ -156,11 +159,11 @@ t.test(
       broken,
       json('c', { 'gcr.io': entry }),
     ]);
-    t.same(
+    t.strictSame(
       (await source.lookup('gcr.io/a')).map(({ origin }) => origin),
       ['team/a', 'team/b', 'team/c'],
     );
-    t.match(source.problems(), [
+    like(t, source.problems(), [
       {
         origin: 'team/broken',
         message:
@@ -179,14 +182,18 @@ t.test('the fingerprint depends on the content', async (t) => {
 
 t.test('the pod’s own secrets are used, else those of its service account', async (t) => {
   const account = { imagePullSecrets: [{ name: 'c' }, {}] };
-  t.same(pullSecretNames({ imagePullSecrets: [{ name: 'a' }, { name: '' }, {}, { name: 'b' }] }, account), [
-    'a',
-    'b',
-  ]);
-  t.same(pullSecretNames({ imagePullSecrets: [{ name: '' }] }, account), [], 'even if its own list is empty');
-  t.same(pullSecretNames({ imagePullSecrets: [] }, account), ['c']);
-  t.same(pullSecretNames({}, account), ['c']);
-  t.same(pullSecretNames({}), []);
+  t.strictSame(
+    pullSecretNames({ imagePullSecrets: [{ name: 'a' }, { name: '' }, {}, { name: 'b' }] }, account),
+    ['a', 'b'],
+  );
+  t.strictSame(
+    pullSecretNames({ imagePullSecrets: [{ name: '' }] }, account),
+    [],
+    'even if its own list is empty',
+  );
+  t.strictSame(pullSecretNames({ imagePullSecrets: [] }, account), ['c']);
+  t.strictSame(pullSecretNames({}, account), ['c']);
+  t.strictSame(pullSecretNames({}), []);
 });
 
 t.test('pullSecretPart keeps only the needed parts of a Secret', async (t) => {
@@ -203,7 +210,7 @@ t.test('pullSecretPart keeps only the needed parts of a Secret', async (t) => {
   t.strictSame(pullSecretPart({ type }), { metadata: {}, type });
   const part = pullSecretPart(large('big', 257));
   t.strictSame(part, { metadata: { namespace: 'team', name: 'big' }, type, isTooLarge: true });
-  t.match(createPullSecretSource([part]).problems(), [{ message: /^it is ignored: .* only 256 KiB/ }]);
+  like(t, createPullSecretSource([part]).problems(), [{ message: /^it is ignored: .* only 256 KiB/ }]);
   t.hasProp(pullSecretPart(large('fits', 256)), 'data');
   t.strictSame(pullSecretPart({}), { metadata: {} });
 });

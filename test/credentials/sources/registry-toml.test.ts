@@ -11,6 +11,7 @@ import { reveal } from '../../../src/telemetry/secret.ts';
 import { swapVolume } from '../../files/volume.ts';
 import { manualRefresh } from '../../support/manual-refresh.ts';
 import { until } from '../../support/until.ts';
+import { like } from '../../support/like.ts';
 
 const toml = (user: string) => `user = "${user}"\nsecret = "hunter22"\n`;
 
@@ -79,16 +80,16 @@ t.test('a file matches its registry, Docker Hub by both names', async (t) => {
     '.toml': toml('hidden'),
   });
   const { made, users } = await source(t, dir);
-  t.same(await users('docker.io/library/nginx'), ['docker.io hub']);
-  t.same(await users('registry.corp:5000/app'), [
+  t.strictSame(await users('docker.io/library/nginx'), ['docker.io hub']);
+  t.strictSame(await users('registry.corp:5000/app'), [
     'registry.corp:5000 port',
     'registry.corp:5000 written-port',
   ]);
-  t.same(await users('registry.corp/app'), []);
-  t.same(messages(made, dir), ['/other.txt: is not read; it must be named other.toml']);
+  t.strictSame(await users('registry.corp/app'), []);
+  t.strictSame(messages(made, dir), ['/other.txt: is not read; it must be named other.toml']);
   rmSync(join(dir, 'docker.io.toml'));
   await made.refresh();
-  t.same(await users('docker.io/library/nginx'), ['index.docker.io classic']);
+  t.strictSame(await users('docker.io/library/nginx'), ['index.docker.io classic']);
 });
 
 t.test('a file name that matches no image is a problem, with a suggestion', async (t) => {
@@ -116,8 +117,8 @@ t.test('a file name that matches no image is a problem, with a suggestion', asyn
     '/f.corp.json: is not read; it must be named f.corp.toml',
     '/registry.toml: no image names a registry registry: it has neither a dot nor a port',
   ]);
-  t.same(await users('127.0.0.1:5000/app'), []);
-  t.same(await users('127.0.0.1_5000/app'), ['127.0.0.1_5000 port'], 'the written name is used');
+  t.strictSame(await users('127.0.0.1:5000/app'), []);
+  t.strictSame(await users('127.0.0.1_5000/app'), ['127.0.0.1_5000 port'], 'the written name is used');
   for (const { where, state } of await made.describe()) {
     if (where.endsWith('.tml')) t.equal(state, 'left-out');
   }
@@ -148,11 +149,11 @@ t.test('a malformed file is skipped, and reported without its content', async (t
   });
   writeFileSync(join(dir, 'latin.io.toml'), Buffer.from('user = "\xe9"', 'latin1'));
   const { made, users } = await source(t, dir);
-  t.same(await users('good.io/a'), ['good.io good']);
+  t.strictSame(await users('good.io/a'), ['good.io good']);
   const problems = made
     .problems()
     .map(({ origin, message }) => `${origin.slice(dir.length + 1)}: ${message}`);
-  t.match(problems, [
+  like(t, problems, [
     /^bad name\.toml: its name is not that of a registry$/,
     /^bad\.io\.toml: is not valid TOML \(line 1\)$/,
     /^dir\.io\.toml: .*is not a regular file$/,
@@ -168,26 +169,26 @@ t.test('a file that breaks keeps its last good content, a removed file does not'
   const before = made.fingerprint();
   writeFileSync(join(dir, 'a.io.toml'), 'user = ');
   await made.refresh();
-  t.same(await users('a.io/x'), ['a.io a']);
+  t.strictSame(await users('a.io/x'), ['a.io a']);
   t.equal(made.fingerprint(), before);
-  t.match(made.problems(), [{ message: 'is not valid TOML (line 1); its last good content stays in force' }]);
+  like(t, made.problems(), [{ message: 'is not valid TOML (line 1); its last good content stays in force' }]);
   rmSync(join(dir, 'a.io.toml'));
   await made.refresh();
-  t.same(await users('a.io/x'), []);
-  t.same(await users('b.io/x'), ['b.io b']);
-  t.same(made.problems(), []);
+  t.strictSame(await users('a.io/x'), []);
+  t.strictSame(await users('b.io/x'), ['b.io b']);
+  t.strictSame(made.problems(), []);
   t.not(made.fingerprint(), before);
 });
 
 t.test('a missing or unreadable directory is a problem with its path', async (t) => {
   const parent = t.testdir({ lib: {} });
   const missing = await source(t, join(parent, 'none'));
-  t.same(await missing.users('a.io/x'), []);
-  t.same(messages(missing.made, parent), ['/none: there is no such directory']);
+  t.strictSame(await missing.users('a.io/x'), []);
+  t.strictSame(messages(missing.made, parent), ['/none: there is no such directory']);
   symlinkSync('../../..', join(parent, 'lib/out'));
   const outside = await source(t, '/lib/out', parent);
-  t.same(await outside.users('a.io/x'), []);
-  t.match(outside.made.problems(), [
+  t.strictSame(await outside.users('a.io/x'), []);
+  like(t, outside.made.problems(), [
     { source: 'registry-toml', origin: '/lib/out', message: /leads out of/ },
   ]);
 });

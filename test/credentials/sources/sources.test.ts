@@ -23,18 +23,24 @@ const found = async (sources: CredentialSource[], repository: string) =>
 
 t.test('sources keep their order; keys are sorted within each', async (t) => {
   const sources = [fixed('pull-secret', 'gcr.io'), fixed('docker-config', 'gcr.io', 'gcr.io/team')];
-  t.same(await found(sources, 'gcr.io/team/app'), [
+  t.strictSame(await found(sources, 'gcr.io/team/app'), [
     'pull-secret gcr.io',
     'docker-config gcr.io/team',
     'docker-config gcr.io',
   ]);
-  t.same(await found(sources.toReversed(), 'gcr.io/other'), ['docker-config gcr.io', 'pull-secret gcr.io']);
-  t.same(await found([], 'gcr.io/a'), []);
+  t.strictSame(await found(sources.toReversed(), 'gcr.io/other'), [
+    'docker-config gcr.io',
+    'pull-secret gcr.io',
+  ]);
+  t.strictSame(await found([], 'gcr.io/a'), []);
 });
 
 t.test('the classic Hub key is a fallback within each source', async (t) => {
   const sources = [fixed('pull-secret', 'docker.io'), fixed('docker-config', 'index.docker.io')];
-  t.same(await found(sources, 'docker.io/a/b'), ['pull-secret docker.io', 'docker-config index.docker.io']);
+  t.strictSame(await found(sources, 'docker.io/a/b'), [
+    'pull-secret docker.io',
+    'docker-config index.docker.io',
+  ]);
 });
 
 t.test('an error of one source fails the lookup', async (t) => {
@@ -57,7 +63,7 @@ t.test('every source gets the service account; the result depends on it if one s
   };
   const combined = combineSources([fixed('docker-config'), source]);
   await combined.lookup('gcr.io/a', undefined, account);
-  t.same(seen, [account]);
+  t.strictSame(seen, [account]);
   t.equal(combined.dependsOnServiceAccount('gcr.io/a'), true);
   t.equal(combined.dependsOnServiceAccount('gcr.io/b'), false);
   t.equal(combineSources([fixed('docker-config')]).dependsOnServiceAccount('gcr.io/a'), false);

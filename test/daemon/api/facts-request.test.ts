@@ -1,17 +1,18 @@
 import t from 'tap';
 import { deadlineLimits, maxImages, parseFactsRequest } from '../../../daemon/api/facts-request.ts';
+import { like } from '../../support/like.ts';
 
 const good = { images: [{ image: 'nginx', maxAgeMs: 5000 }], deadlineMs: 100 };
 
 const parse = (value: unknown) => parseFactsRequest(Buffer.from(JSON.stringify(value)));
 
 t.test('valid requests are read', async (t) => {
-  t.match(parse(good), good);
-  t.match(parse({ ...good, images: [{ image: 'x'.repeat(1024) }] }).images, {
+  like(t, parse(good), good);
+  like(t, parse({ ...good, images: [{ image: 'x'.repeat(1024) }] }).images, {
     length: 1,
   });
-  t.match(parse({ images: [], deadlineMs: 0.5 }), { images: [], deadlineMs: deadlineLimits.leastMs });
-  t.match(parse({ ...good, deadlineMs: 1e12 }), { deadlineMs: deadlineLimits.mostMs });
+  like(t, parse({ images: [], deadlineMs: 0.5 }), { images: [], deadlineMs: deadlineLimits.leastMs });
+  like(t, parse({ ...good, deadlineMs: 1e12 }), { deadlineMs: deadlineLimits.mostMs });
   t.equal(
     parse({ ...good, images: Array.from({ length: maxImages }, () => good.images[0]) }).images.length,
     maxImages,
@@ -28,7 +29,7 @@ t.test('valid requests are read', async (t) => {
       'r.example': [{ username: 'a', password: 'b' }],
     },
   });
-  t.match(await pullSecrets.lookup('r.example/team/app'), [
+  like(t, await pullSecrets.lookup('r.example/team/app'), [
     { credential: { username: 'ann' }, source: 'pull-secret' },
     { credential: { username: 'a' } },
   ]);

@@ -25,6 +25,7 @@ import {
 import { until } from '../../support/until.ts';
 import { readableLog } from '../../support/captured.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const hour = 3_600_000;
 /** Without jitter: agents move to another CA within minutes. */
@@ -133,7 +134,7 @@ t.test('a node uses few names for certificate requests', async (t) => {
   await until(() => log().includes('this node has 32 requests; the API server removes them'));
   store.remove(`${requestsPath}/${names[20]}`);
   await agent.ready(neverAborted);
-  t.match(store.get(`${requestsPath}/${names[20]}`), { status: { certificate: /./ } });
+  like(t, store.get(`${requestsPath}/${names[20]}`), { status: { certificate: /./ } });
   t.equal(certificate().subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
 });
 
@@ -196,10 +197,10 @@ t.test('a certificate is renewed after two thirds of its life, or when the CA ch
   const both = { ca: `${other.certificate.pem}${ca}`, sample: await issue(other, [agentServerName]) };
   const alone = { ca, sample: await issue(authority, [agentServerName]) };
   const minutes = (ms = 0): number => Math.round((ms - now) / 60_000);
-  t.match(renewalOf(own, alone, 'n1', 0), { moves: false, lifeMs: 300 * hour });
+  like(t, renewalOf(own, alone, 'n1', 0), { moves: false, lifeMs: 300 * hour });
   t.equal(minutes(renewalOf(own, alone, 'n1', 0)?.at), 200 * 60, 'after two thirds');
   t.equal(minutes(renewalOf(own, alone, 'n1', 1)?.at), 230 * 60, 'not all agents at the same time');
-  t.match(renewalOf(own, both, 'n1', 0), { moves: true });
+  like(t, renewalOf(own, both, 'n1', 0), { moves: true });
   t.equal(renewalOf(own, alone, 'n2', 0), undefined, 'for another node');
   t.equal(renewalOf(await issue(authority, [agentServerName]), alone, 'n1', 0), undefined, 'the shared name');
   t.equal(

@@ -13,6 +13,7 @@ import { lookUp, startRegistry, testClient } from '../../support/registry/client
 import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
 import { manualRefresh } from '../../support/manual-refresh.ts';
 import { until } from '../../support/until.ts';
+import { like } from '../../support/like.ts';
 
 const config = configFile;
 const plugin = 'plugins."io.containerd.cri.v1.images"';
@@ -31,11 +32,11 @@ t.test('without configuration the endpoints depend on the version', async (t) =>
   ];
   for (const [version, namespace, endpoints] of cases) {
     const { containerd } = await nodeWith(t, {}, { version });
-    t.same(await shown(containerd, namespace), endpoints, `${version} ${namespace}`);
-    t.same(problems(containerd), []);
+    t.strictSame(await shown(containerd, namespace), endpoints, `${version} ${namespace}`);
+    t.strictSame(problems(containerd), []);
   }
   const { containerd } = await nodeWith(t, {});
-  t.match(await containerd.endpoints('gcr.io'), [
+  like(t, await containerd.endpoints('gcr.io'), [
     { origin: 'default', acceptsCredentials: true, resolve: true, pull: true },
   ]);
 });
@@ -78,14 +79,14 @@ dial_timeout = "3s"
 override_path = true
 `;
   const { containerd } = await nodeWith(t, { [config]: certsD, '/certs.d/docker.io/hosts.toml': hosts });
-  t.same(await shown(containerd, 'docker.io'), [
+  t.strictSame(await shown(containerd, 'docker.io'), [
     'https://mirror.example/proxy/v2?ns X-Mirror=a X-Mirror=b',
     'https://plain.example:81/v2?ns or http',
     'https://b.example/x?ns',
     'https://upstream.example/v2?ns X-Up=up',
   ]);
   const [mirror, plain] = await containerd.endpoints('docker.io');
-  t.match(mirror, {
+  like(t, mirror, {
     resolve: false,
     pull: true,
     origin: '/certs.d/docker.io',
@@ -105,11 +106,11 @@ t.test('since 2.1 token servers get the headers of the host', async (t) => {
     const [mirror] = await containerd.endpoints('gcr.io');
     return [mirror?.headers, mirror?.tokenHeaders].map((headers) => headers?.map(({ name }) => name));
   };
-  t.same(await names('2.1.0'), [
+  t.strictSame(await names('2.1.0'), [
     ['X-All', 'X-One', 'Authorization'],
     ['X-One', 'Authorization'],
   ]);
-  t.same(await names('2.0.9'), [['X-All', 'X-One', 'Authorization'], undefined]);
+  t.strictSame(await names('2.0.9'), [['X-All', 'X-One', 'Authorization'], undefined]);
 
   const headers = `[${plugin}.registry.headers]\nX-All = ["all"]\n`;
   const forAll = async (text: string): Promise<string[] | undefined> => {
@@ -121,44 +122,44 @@ t.test('since 2.1 token servers get the headers of the host', async (t) => {
     const [origin] = await containerd.endpoints('gcr.io');
     return origin?.tokenHeaders?.map(({ name }) => name);
   };
-  t.same(await forAll(''), [], 'the transfer service sends headers only to registries');
-  t.same(await forAll(`[${plugin}]\nuse_local_image_pull = true\n`), ['X-All']);
+  t.strictSame(await forAll(''), [], 'the transfer service sends headers only to registries');
+  t.strictSame(await forAll(`[${plugin}]\nuse_local_image_pull = true\n`), ['X-All']);
   const local = files[config].replace(
     'version = 3\n',
     `version = 3\n[${plugin}]\nuse_local_image_pull = true\n`,
   );
   const { containerd } = await nodeWith(t, { ...files, [config]: local }, { version: '2.1.0' });
   const [mirror] = await containerd.endpoints('gcr.io');
-  t.same(mirror?.tokenHeaders, mirror?.headers);
+  t.strictSame(mirror?.tokenHeaders, mirror?.headers);
 });
 
 t.test('an edit applies at once', async (t) => {
   const { root, containerd } = await nodeWithHosts(t, '[host."https://one.example"]');
-  t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
   writeFiles(root, { [hostsFile]: '[host."https://two.example"]' });
-  t.same(await shown(containerd, 'gcr.io'), ['https://two.example/v2?ns', 'https://gcr.io/v2']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://two.example/v2?ns', 'https://gcr.io/v2']);
   rmSync(join(root, hostsFile));
-  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
 });
 
 t.test('a broken hosts.toml keeps its last good content', async (t) => {
   const { root, containerd } = await nodeWithHosts(t, '[host."https://one.example"]');
   writeFiles(root, { [hostsFile]: '[host."https://two.exam' });
-  t.same(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://one.example/v2?ns', 'https://gcr.io/v2']);
   await containerd.refresh();
-  t.match(problems(containerd), [
+  like(t, problems(containerd), [
     /^\/certs\.d\/gcr\.io\/hosts\.toml: line 1 is not valid TOML; its last good content/,
   ]);
   writeFiles(root, { [hostsFile]: '' });
-  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is valid');
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2'], 'an empty file is valid');
   await containerd.refresh();
-  t.same(problems(containerd), []);
+  t.strictSame(problems(containerd), []);
 });
 
 t.test('a hosts.toml that was never valid is ignored, as in containerd', async (t) => {
   const { containerd } = await nodeWithHosts(t, 'capabilities = ["x"]');
-  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
-  t.match(problems(containerd), [/unknown capability x; as in containerd, only the certificate files/]);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  like(t, problems(containerd), [/unknown capability x; as in containerd, only the certificate files/]);
 });
 
 t.test('a configuration that stops containerd is an error', async (t) => {
@@ -166,15 +167,15 @@ t.test('a configuration that stops containerd is an error', async (t) => {
     [config]: 'version = 9',
     [hostsFile]: 'server = "s.example"',
   });
-  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
-  t.match(problems(containerd), [/newer than 4.*would not start with it; the defaults are in force/]);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  like(t, problems(containerd), [/newer than 4.*would not start with it; the defaults are in force/]);
   writeFiles(root, { [config]: certsD });
   await containerd.refresh();
-  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
   writeFiles(root, { [config]: `${certsD}[plugins."io.containerd.cri.v1.images".registry.mirrors.x]` });
   await containerd.refresh();
-  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
-  t.match(problems(containerd), [/`mirrors` cannot be set when .* its last good content stays in force/]);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  like(t, problems(containerd), [/`mirrors` cannot be set when .* its last good content stays in force/]);
 });
 
 t.test('certificate files are read, unusable ones reported', async (t) => {
@@ -189,7 +190,7 @@ t.test('certificate files are read, unusable ones reported', async (t) => {
     [`${dir}/c.key`]: pair.key,
   });
   const [endpoint] = await containerd.endpoints('r.example:5000');
-  t.same(
+  t.strictSame(
     endpoint?.tls.ca.map((pem) => pem.trim()),
     [ca.cert.trim()],
   );
@@ -221,7 +222,7 @@ t.test('certificate files are read, unusable ones reported', async (t) => {
     );
   }
   await containerd.refresh();
-  t.match(problems(containerd), [/gone\.pem: there is no such file; pulls that need it fail/]);
+  like(t, problems(containerd), [/gone\.pem: there is no such file; pulls that need it fail/]);
 });
 
 t.test('only the client reads several directories', async (t) => {
@@ -231,21 +232,21 @@ t.test('only the client reads several directories', async (t) => {
     '/b/gcr.io/hosts.toml': 'server = "exact.example"',
   };
   const split = await nodeWith(t, { [config]: path, ...files }, { version: '2.0.5' });
-  t.same(
+  t.strictSame(
     await shown(split.containerd, 'gcr.io'),
     ['https://all.example/v2?ns'],
     'the first directory with any of the names',
   );
   const whole = await nodeWith(t, { [config]: path, ...files });
-  t.same(await shown(whole.containerd, 'gcr.io'), ['https://gcr.io/v2']);
-  t.match(problems(whole.containerd), [
+  t.strictSame(await shown(whole.containerd, 'gcr.io'), ['https://gcr.io/v2']);
+  like(t, problems(whole.containerd), [
     /does not read \/a and \/b, because its transfer service .* use_local_image_pull/,
   ]);
   const local = await nodeWith(t, {
     [config]: path.replace('[', '[plugins."io.containerd.cri.v1.images"]\nuse_local_image_pull = true\n['),
     ...files,
   });
-  t.same(await shown(local.containerd, 'gcr.io'), ['https://all.example/v2?ns']);
+  t.strictSame(await shown(local.containerd, 'gcr.io'), ['https://all.example/v2?ns']);
 });
 
 t.test("by default the client reads Docker's directory", async (t) => {
@@ -254,7 +255,7 @@ t.test("by default the client reads Docker's directory", async (t) => {
     [config]: images,
     '/etc/docker/certs.d/gcr.io/hosts.toml': 'server = "s.example"',
   });
-  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
 });
 
 t.test('the deprecated tables give endpoints', async (t) => {
@@ -269,13 +270,13 @@ auth = "broken"
 `;
   for (const version of ['1.6.20', '1.7.24', '2.0.5', '2.4.2']) {
     const { containerd } = await nodeWith(t, { [config]: text }, { version });
-    t.same(
+    t.strictSame(
       await shown(containerd, 'docker.io'),
       ['https://m.example/v2?ns', 'http://127.0.0.1:5000/base?ns', 'https://registry-1.docker.io/v2'],
       version,
     );
     const [first, second, last] = await containerd.endpoints('docker.io');
-    t.match(first?.ownCredential, {
+    like(t, first?.ownCredential, {
       source: 'containerd',
       key: 'm.example',
       origin: config,
@@ -284,7 +285,7 @@ auth = "broken"
     t.equal(first?.ownCredential && reveal(first.ownCredential.credential.password), 'topsecret1');
     t.equal(second?.ownCredential, undefined);
     t.equal(last?.origin, 'default');
-    t.match(problems(containerd), [/configs\."registry-1\.docker\.io"\.auth ignored/]);
+    like(t, problems(containerd), [/configs\."registry-1\.docker\.io"\.auth ignored/]);
   }
 });
 
@@ -294,9 +295,9 @@ t.test('mirrors without credentials', async (t) => {
   const { containerd } = await nodeWithHosts(t, hosts, { mirrorCredentials: () => allowed });
   const accepting = async () =>
     (await containerd.endpoints('gcr.io')).map(({ acceptsCredentials }) => acceptsCredentials);
-  t.same(await accepting(), [false, true]);
+  t.strictSame(await accepting(), [false, true]);
   allowed = true;
-  t.same(await accepting(), [true, true]);
+  t.strictSame(await accepting(), [true, true]);
 });
 
 t.test('the fingerprint depends on the content', async (t) => {
@@ -334,7 +335,7 @@ t.test('the first existing config.toml is used, also through a symbolic link', a
     ...manualRefresh,
   });
   t.teardown(() => containerd.close());
-  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
   t.equal(containerd.description(), '/a.toml of containerd 2.4.2, hosts in /certs.d');
 });
 
@@ -357,7 +358,7 @@ t.test('each part is described', async (t) => {
     candidates: ['/none.toml', config, '/later.toml'],
   });
   const parts = async () => (await containerd.describe()).map(({ where, state }) => `${state} ${where}`);
-  t.same(await parts(), [
+  t.strictSame(await parts(), [
     'absent /none.toml',
     `used ${config}`,
     'unused /later.toml',
@@ -372,7 +373,7 @@ t.test('each part is described', async (t) => {
   writeFiles(root, { [config]: '[' });
   const broken = await createContainerdEndpoints({ hostRoot: root, candidates: [config], ...manualRefresh });
   t.teardown(() => broken.close());
-  t.match(await broken.describe(), [
+  like(t, await broken.describe(), [
     { where: 'containerd', what: /unknown/ },
     { where: config, state: 'left-out', what: /the defaults are in force/ },
   ]);
@@ -403,7 +404,7 @@ t.test('headers of _default do not reach the default host of a namespace', async
   const hosts =
     '[header]\nAuthorization = "Basic topsecret"\nX-Key = "topsecret"\n[host."https://m.example".header]\nX-Key = "m"';
   const { containerd } = await nodeWith(t, { [config]: certsD, '/certs.d/_default/hosts.toml': hosts });
-  t.same(await shown(containerd, 'evil.example'), [
+  t.strictSame(await shown(containerd, 'evil.example'), [
     'https://m.example/v2?ns X-Key=m',
     'https://evil.example/v2',
   ]);
@@ -411,7 +412,7 @@ t.test('headers of _default do not reach the default host of a namespace', async
 
 t.test('headers of the directory of a namespace reach its default host', async (t) => {
   const { containerd } = await nodeWithHosts(t, '[header]\nAuthorization = "x"');
-  t.same(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2 Authorization=x']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://gcr.io/v2 Authorization=x']);
 });
 
 t.test('login headers for every registry do not reach the default host of a namespace', async (t) => {
@@ -421,8 +422,10 @@ t.test('login headers for every registry do not reach the default host of a name
     [config]: certsD + headers,
     [hostsFile]: 'server = "s.example"',
   });
-  t.same(await shown(containerd, 'evil.example'), ['https://evil.example/v2 X-Client=z']);
-  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns Authorization=x Cookie=y X-Client=z']);
+  t.strictSame(await shown(containerd, 'evil.example'), ['https://evil.example/v2 X-Client=z']);
+  t.strictSame(await shown(containerd, 'gcr.io'), [
+    'https://s.example/v2?ns Authorization=x Cookie=y X-Client=z',
+  ]);
 });
 
 t.test('headers of connections and bodies are never sent', async (t) => {
@@ -432,7 +435,7 @@ t.test('headers of connections and bodies are never sent', async (t) => {
     );
   const hosts = `server = "s.example"\n[header]\n${names.map((name) => `"${name}" = "1"`).join('\n')}\nx = "2"`;
   const { containerd } = await nodeWithHosts(t, hosts);
-  t.same(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns x=2']);
+  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns x=2']);
 });
 
 /** A registry with an image, and a client. */
@@ -500,9 +503,9 @@ X-First = "1"
       [headers.authorization, headers['x-first'], headers['x-server']].join(),
     );
   t.ok(first.requests.length > 0 && second.requests.length > 0 && redirecting.requests.length > 0);
-  t.same([...new Set(seen(first))], ['Basic first,1,']);
-  t.same([...new Set(seen(second))], [',,']);
-  t.same([...new Set(seen(redirecting))], ['Basic server,,1']);
+  t.strictSame([...new Set(seen(first))], ['Basic first,1,']);
+  t.strictSame([...new Set(seen(second))], [',,']);
+  t.strictSame([...new Set(seen(redirecting))], ['Basic server,,1']);
   t.ok(storage.requests.length > 0, 'the redirect was followed');
-  t.same([...new Set(seen(storage))], [',,']);
+  t.strictSame([...new Set(seen(storage))], [',,']);
 });

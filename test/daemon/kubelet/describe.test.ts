@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import t from 'tap';
 import { describeEnvironment } from '../../../daemon/kubelet/describe.ts';
 import { answering, configText, nodeDir, openNode, openSource, tokenAttributes } from './support.ts';
+import { like } from '../../support/like.ts';
 
 t.test('each plugin is described with its state', async (t) => {
   const { bin, config, source } = await openNode(
@@ -19,18 +20,18 @@ t.test('each plugin is described with its state', async (t) => {
   chmodSync(join(bin, 'open'), 0o777);
   await source.refresh();
   const [whole, z, a, open, token, environment, ...more] = await source.describe();
-  t.match(whole, { where: config, state: 'used', what: 'plugins: 4' });
-  t.match(whole?.differs, [
+  like(t, whole, { where: config, state: 'used', what: 'plugins: 4' });
+  like(t, whole?.differs, [
     /^the kubelet reads it only when it starts/,
     /^a kubelet up to 1\.32 sorts/,
     /^a kubelet up to 1\.33 runs plugins in the order of their names: a, open, token, z$/,
   ]);
-  t.same(z, { where: 'plugin z', state: 'used', what: 'for *.example, registry.test/team' });
-  t.match(a, { state: 'left-out', what: /did not exist/, differs: ['a kubelet does not start with this'] });
-  t.match(open, { state: 'left-out', what: /can be written by others/, differs: ['the kubelet runs it'] });
-  t.match(token, { where: 'plugin token', differs: [/with a token of the pod’s service account/] });
+  t.strictSame(z, { where: 'plugin z', state: 'used', what: 'for *.example, registry.test/team' });
+  like(t, a, { state: 'left-out', what: /did not exist/, differs: ['a kubelet does not start with this'] });
+  like(t, open, { state: 'left-out', what: /can be written by others/, differs: ['the kubelet runs it'] });
+  like(t, token, { where: 'plugin token', differs: [/with a token of the pod’s service account/] });
   t.equal(environment?.where, 'environment of plugins');
-  t.same(more, []);
+  t.strictSame(more, []);
 });
 
 t.test('plugins are sorted by name', async (t) => {
@@ -43,7 +44,7 @@ t.test('a directory of configurations is described', async (t) => {
   mkdirSync(join(dir, 'conf.d'));
   writeFileSync(join(dir, 'conf.d/a.json'), configText({ name: 'a' }));
   const { source } = await openSource(t, { config: join(dir, 'conf.d'), binDir: bin });
-  t.match((await source.describe())[0]?.differs, [
+  like(t, (await source.describe())[0]?.differs, [
     /when it starts/,
     'a kubelet up to 1.33 does not read directories',
     /^a kubelet up to 1\.32 sorts/,
@@ -54,7 +55,7 @@ t.test('a configuration that broke, and one that was never valid, are described'
   const { bin, config, source } = await openNode(t, [{ name: 'a' }], { a: answering({}) });
   writeFileSync(config, '{');
   await source.refresh();
-  t.match(await source.describe(), [
+  like(t, await source.describe(), [
     { where: config, state: 'left-out', what: /; the last good one stays in force$/ },
     { where: 'plugin a', state: 'used' },
     {},
@@ -62,16 +63,16 @@ t.test('a configuration that broke, and one that was never valid, are described'
   rmSync(config);
   const { source: never } = await openSource(t, { config, binDir: bin });
   const [first, ...rest] = await never.describe();
-  t.match(first, { state: 'left-out', differs: ['a kubelet does not start with this'] });
+  like(t, first, { state: 'left-out', differs: ['a kubelet does not start with this'] });
   t.notMatch(first?.what, /last good/);
   t.equal(rest.length, 1);
 });
 
 t.test('the environment of plugins is described', async (t) => {
-  t.same(describeEnvironment(true), {
+  t.strictSame(describeEnvironment(true), {
     where: 'environment of plugins',
     state: 'used',
     what: 'the variables of the running kubelet',
   });
-  t.match(describeEnvironment(false), { state: 'absent', differs: [/kubeletEnvironment$/] });
+  like(t, describeEnvironment(false), { state: 'absent', differs: [/kubeletEnvironment$/] });
 });

@@ -5,6 +5,7 @@ import { bindPluginMetrics } from '../../../daemon/kubelet/metrics.ts';
 import { defaultRunLimits } from '../../../daemon/kubelet/run/run.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { answering, configText, openNode, writePlugin } from './support.ts';
+import { like } from '../../support/like.ts';
 
 async function counts(metrics: ReturnType<typeof createMetrics>) {
   const page = await metrics.render();
@@ -32,31 +33,31 @@ t.test('runs are counted by outcome', async (t) => {
     { metrics, limits },
   );
   const plugin = join(bin, 'p');
-  t.same(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0, broken: 0 });
+  t.strictSame(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0, broken: 0 });
   await found('registry.example/a');
-  t.match(await counts(metrics), { ok: 1, timed: 1 });
+  like(t, await counts(metrics), { ok: 1, timed: 1 });
   writePlugin(plugin, 'exit 1', '/bin/sh');
   await found('registry.example/b');
   writePlugin(plugin, 'echo {}', '/bin/sh');
   await found('registry.example/c');
-  t.match(await counts(metrics), { ok: 1, failed: 2, timed: 3 });
+  like(t, await counts(metrics), { ok: 1, failed: 2, timed: 3 });
   writePlugin(plugin, 'exec sleep 60', '/bin/sh');
   await found('registry.example/d');
-  t.match(await counts(metrics), { timeout: 1, timed: 4 });
+  like(t, await counts(metrics), { timeout: 1, timed: 4 });
   chmodSync(plugin, 0o777);
   await found('registry.example/e');
-  t.same(await counts(metrics), { ok: 1, failed: 2, timeout: 1, refused: 1, timed: 4, broken: 0 });
+  t.strictSame(await counts(metrics), { ok: 1, failed: 2, timeout: 1, refused: 1, timed: 4, broken: 0 });
   await source.refresh();
-  t.match(await counts(metrics), { broken: 1 }, 'noticed by the next reading');
+  like(t, await counts(metrics), { broken: 1 }, 'noticed by the next reading');
   rmSync(plugin);
   writeFileSync(config, configText({ name: 'p' }));
   await source.refresh();
-  t.match(await counts(metrics), { broken: 1 });
+  like(t, await counts(metrics), { broken: 1 });
 });
 
 t.test('runs that the agent’s shutdown stops are not counted', async (t) => {
   const metrics = createMetrics();
   bindPluginMetrics(metrics)('stopped', 5);
-  t.match(await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0 });
+  like(t, await counts(metrics), { ok: 0, failed: 0, timeout: 0, refused: 0, timed: 0 });
   t.doesNotThrow(() => bindPluginMetrics(undefined)(undefined, 1), 'without metrics, nothing is counted');
 });

@@ -20,6 +20,7 @@ import {
   writePlugin,
 } from './support.ts';
 import { until } from '../../support/until.ts';
+import { like } from '../../support/like.ts';
 
 const app = 'registry.example/app';
 const answer = (user: string, key = 'registry.example') => answering(creds(key, user));
@@ -32,10 +33,10 @@ t.test('a plugin runs only for matching repositories', async (t) => {
     { p: answer('u', 'a.example/team') },
   );
   t.equal(source.name, 'credential-provider');
-  t.same(await found('a.example/team/app'), ['u:pass (plugin p, a.example/team)']);
-  t.same(await found('a.example/other'), []);
-  t.same(await found('b.a.example/team/app'), []);
-  t.same(problems(), []);
+  t.strictSame(await found('a.example/team/app'), ['u:pass (plugin p, a.example/team)']);
+  t.strictSame(await found('a.example/other'), []);
+  t.strictSame(await found('b.a.example/team/app'), []);
+  t.strictSame(problems(), []);
 });
 
 t.test('keys of all plugins are sorted by length, then by the order of the configuration', async (t) => {
@@ -45,7 +46,7 @@ t.test('keys of all plugins are sorted by length, then by the order of the confi
     long: answer('long', 'registry.example/app'),
   });
   const long = 'long:pass (plugin long, registry.example/app)';
-  t.same(await found(app), [long, credential('z'), credential('a')]);
+  t.strictSame(await found(app), [long, credential('z'), credential('a')]);
 });
 
 t.test('with tokens, a plugin runs for the pod’s service account', async (t) => {
@@ -83,15 +84,15 @@ t.test('with tokens, a plugin runs for the pod’s service account', async (t) =
   const own = (name: string) =>
     `service-account ${name}:got team/${name} for reg.example (plugin p for team/${name})`;
   const others = [shared('first'), shared('last')];
-  t.same(await found('a'), [shared('first'), own('a'), shared('last')]);
-  t.same((await found('b'))[1], own('b'));
-  t.same(await found('plain'), others, 'without the annotation');
-  t.same(await found(), others, 'without an account');
-  t.same(problems(), []);
+  t.strictSame(await found('a'), [shared('first'), own('a'), shared('last')]);
+  t.strictSame((await found('b'))[1], own('b'));
+  t.strictSame(await found('plain'), others, 'without the annotation');
+  t.strictSame(await found(), others, 'without an account');
+  t.strictSame(problems(), []);
   t.equal(source.dependsOnServiceAccount?.(app), true);
   t.equal(source.dependsOnServiceAccount?.('other.example/app'), false);
-  t.same(await found('missing'), others);
-  t.match(problems(), [
+  t.strictSame(await found('missing'), others);
+  like(t, problems(), [
     /^plugin p: for image registry.example\/app: Failed to get service account team\/missing: no such account$/,
   ]);
   t.notMatch(lines.join(''), /for reg\.example/);
@@ -111,11 +112,11 @@ t.test('without tokens a plugin that needs them is skipped, and the fingerprint 
   const without = await openSource(t, { config, binDir, noTokens: 'the setting is off' });
   t.not(source.fingerprint(), without.source.fingerprint());
   t.equal(without.source.dependsOnServiceAccount?.(app), false);
-  t.same(await without.found(app), [credential('q')]);
-  t.match(without.problems(), [
+  t.strictSame(await without.found(app), [credential('q')]);
+  like(t, without.problems(), [
     /^plugin p: left out: it needs a token .* may not request one; .* \(the setting is off\)$/,
   ]);
-  t.match((await source.describe())[1], { where: 'plugin p', state: 'used', differs: [/bound to a pod/] });
+  like(t, (await source.describe())[1], { where: 'plugin p', state: 'used', differs: [/bound to a pod/] });
 });
 
 t.test('an aborted caller does not stop a run for other callers', async (t) => {
@@ -125,9 +126,9 @@ t.test('an aborted caller does not stop a run for other callers', async (t) => {
   await t.rejects(found(app, AbortSignal.timeout(200)), { name: 'TimeoutError' });
   const second = found(app);
   writeFileSync(gate, '');
-  t.same(await second, [credential('p')]);
+  t.strictSame(await second, [credential('p')]);
   rmSync(`${gate}.started`);
-  t.same(await found(app), [credential('p')]);
+  t.strictSame(await found(app), [credential('p')]);
   t.notOk(existsSync(`${gate}.started`), 'cached');
 });
 
@@ -137,23 +138,23 @@ t.test('closing kills running plugins', async (t) => {
   });
   const running = found(app);
   await source.close();
-  t.same(await running, []);
-  t.same(problems(), [], 'not a failure of the plugin');
+  t.strictSame(await running, []);
+  t.strictSame(problems(), [], 'not a failure of the plugin');
 });
 
 t.test('missing and unsafe programs are skipped and reported until they are fixed', async (t) => {
   const { bin, source, found, problems, lines } = await openNode(t, [{ name: 'p' }], {}, { debounceMs: 5 });
   const missing = source.fingerprint();
-  t.match(problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
-  t.same(await found(app), []);
+  like(t, problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
+  t.strictSame(await found(app), []);
   writePlugin(join(bin, 'p'), answer('p'));
   await until(() => problems().length === 0);
-  t.same(await found(app), [credential('p')]);
+  t.strictSame(await found(app), [credential('p')]);
   t.not(source.fingerprint(), missing);
   chmodSync(join(bin, 'p'), 0o777);
   await source.refresh();
-  t.match(problems(), [/left out: .*can be written by others \(mode 0777\)/]);
-  t.same(await found(app), []);
+  like(t, problems(), [/left out: .*can be written by others \(mode 0777\)/]);
+  t.strictSame(await found(app), []);
   t.equal(lines.length, 2, 'one log line each');
 });
 
@@ -165,7 +166,7 @@ t.test('a changed configuration applies; if it breaks, the last good one stays i
     { debounceMs: 5 },
   );
   const first = source.fingerprint();
-  t.same(await found(app), [credential('p')]);
+  t.strictSame(await found(app), [credential('p')]);
   const becomes = async (text: string, problem: RegExp) => {
     writeFileSync(config, text);
     await until(() => problem.test(problems().join()), `${problem}`);
@@ -177,7 +178,7 @@ t.test('a changed configuration applies; if it breaks, the last good one stays i
   );
   await source.refresh();
   t.equal(lines.length, 1, 'one log line');
-  t.same(await found(app), [credential('p')]);
+  t.strictSame(await found(app), [credential('p')]);
   t.equal(source.fingerprint(), first);
 
   await becomes(
@@ -186,7 +187,7 @@ t.test('a changed configuration applies; if it breaks, the last good one stays i
   );
   await becomes(configText({ name: 'p' }, { name: 'p', matchImages: ['a'] }), /duplicate provider name "p"/);
   await becomes(configText({ name: 'p', matchImages: ['registry.example', 'new.example'] }), /^$/);
-  t.same(await found('new.example/app'), [], 'its key does not match');
+  t.strictSame(await found('new.example/app'), [], 'its key does not match');
   t.not(source.fingerprint(), first);
 
   writeFileSync(config, configText({ name: 'p' }));
@@ -205,7 +206,7 @@ t.test('unchanged providers keep their cache', async (t) => {
   rmSync(counter);
   writeFileSync(config, configText({ name: 'q', matchImages: ['r.example'] }, { name: 'p' }));
   await source.refresh();
-  t.same(await found(app), [credential('p')]);
+  t.strictSame(await found(app), [credential('p')]);
   t.notOk(existsSync(counter), 'it did not run again');
 });
 
@@ -214,12 +215,14 @@ t.test('a missing configuration is a problem until it appears', async (t) => {
   const config = join(dir, 'later.yaml');
   writePlugin(join(bin, 'p'), answer('p'));
   const { source, found, problems } = await openSource(t, { config, binDir: bin });
-  t.same(problems(), [`${config}: unable to access path ${JSON.stringify(config)}: there is no such file`]);
-  t.same(await found(app), []);
+  t.strictSame(problems(), [
+    `${config}: unable to access path ${JSON.stringify(config)}: there is no such file`,
+  ]);
+  t.strictSame(await found(app), []);
   t.equal(typeof source.fingerprint(), 'string');
   writeFileSync(config, configText({ name: 'p' }));
   await source.refresh();
-  t.same(await found(app), [credential('p')]);
+  t.strictSame(await found(app), [credential('p')]);
 });
 
 t.test(
@@ -242,7 +245,7 @@ t.test('credentials for another registry are ignored', async (t) => {
   const keys = ['evil.example', '*', 'registry.example/other', 'registry.example:443'];
   const auth = Object.fromEntries(keys.map((key) => [key, { username: 'evil', password: 'pass' }]));
   const { found } = await openNode(t, [{ name: 'p' }], { p: answering({ auth }) });
-  t.same(await found(app), []);
+  t.strictSame(await found(app), []);
 });
 
 t.test('a failed plugin does not affect the others', async (t) => {
@@ -250,13 +253,13 @@ t.test('a failed plugin does not affect the others', async (t) => {
     bad: sh('echo "secret=hunter2hunter2 is wrong" >&2; exit 1'),
     good: answer('good'),
   });
-  t.same(await found(app), [credential('good')]);
+  t.strictSame(await found(app), [credential('good')]);
   const message =
     'error execing credential provider plugin bad for image registry.example/app: exit status 1: secret=[secret] is wrong';
-  t.same(problems(), [`plugin bad: ${message}`]);
+  t.strictSame(problems(), [`plugin bad: ${message}`]);
   await found(app);
   t.equal(lines.length, 1, 'it is backed off after a failure');
-  t.match(JSON.parse(lines[0] ?? ''), { plugin: 'bad', image: app, problem: message });
+  like(t, JSON.parse(lines[0] ?? ''), { plugin: 'bad', image: app, problem: message });
   t.notMatch(lines.join(''), /hunter2/);
 });
 
@@ -266,7 +269,7 @@ t.test('malformed output is neither used nor quoted', async (t) => {
     const { found, problems, lines } = await openNode(t, [{ name: 'p' }], {
       p: sh(`printf '%b' '${output}'`),
     });
-    t.same(await found(app), [], output);
+    t.strictSame(await found(app), [], output);
     t.equal(problems().length, 1);
     // oxlint-disable-next-line no-control-regex
     t.notMatch([...problems(), ...lines.map((line) => line.trimEnd())].join(''), /[\u0000-\u001f]|\\u001b/);
@@ -302,6 +305,6 @@ t.test('a plugin does not get the agent’s environment', async (t) => {
 t.test('a program that becomes unsafe does not run any more', async (t) => {
   const { bin, found, problems } = await openNode(t, [{ name: 'p' }], { p: answer('p') });
   chmodSync(bin, 0o777);
-  t.same(await found(app), []);
-  t.match(problems(), [/bin can be written by others \(mode 0777\)/]);
+  t.strictSame(await found(app), []);
+  like(t, problems(), [/bin can be written by others \(mode 0777\)/]);
 });

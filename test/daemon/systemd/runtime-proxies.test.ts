@@ -6,6 +6,7 @@ import { files, registry } from '../../cmd/world.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { writeFiles } from '../../support/write-files.ts';
 import { startTestProxy } from '../../support/registry/proxy.ts';
+import { like } from '../../support/like.ts';
 
 const dropIn = '/etc/systemd/system/containerd.service.d/proxy.conf';
 
@@ -21,18 +22,18 @@ t.test('only the proxy variables of containerd are used, also after a change', a
   const { environment } = proxies;
   t.equal(environment['HTTPS_PROXY'], undefined);
   t.equal(proxies.fingerprint(), undefined);
-  t.match(proxies.describe(), [{ state: 'absent', what: /neither directly nor by a service; no requests/ }]);
+  like(t, proxies.describe(), [{ state: 'absent', what: /neither directly nor by a service; no requests/ }]);
   writeFiles(root, {
     [dropIn]:
       '[Service]\nEnvironment=HTTPS_PROXY=http://ann:password-x@p.corp:3128 NO_PROXY=.corp LD_PRELOAD=/x\n',
   });
   await proxies.refresh();
-  t.match(environment, { PATH: '/bin', HTTPS_PROXY: 'http://ann:password-x@p.corp:3128', NO_PROXY: '.corp' });
+  like(t, environment, { PATH: '/bin', HTTPS_PROXY: 'http://ann:password-x@p.corp:3128', NO_PROXY: '.corp' });
   t.notOk('LD_PRELOAD' in environment);
   const first = proxies.fingerprint();
   t.type(first, 'string');
   const parts = proxies.describe();
-  t.match(parts, [{ where: 'HTTPS_PROXY', what: 'p.corp:3128, with a login, from containerd.service' }, {}]);
+  like(t, parts, [{ where: 'HTTPS_PROXY', what: 'p.corp:3128, with a login, from containerd.service' }, {}]);
   t.notMatch(JSON.stringify(parts), 'password-x');
   writeFiles(root, { [dropIn]: '[Service]\nEnvironment=https_proxy=http://other.corp:3128\n' });
   await proxies.refresh();
@@ -45,8 +46,8 @@ t.test("the agent's own variables replace those of the runtime", async (t) => {
   const root = t.testdir();
   writeFiles(root, { [dropIn]: '[Service]\nEnvironment=HTTPS_PROXY=http://p.corp:3128 NO_PROXY=.corp\n' });
   const proxies = await open(t, root, { HTTP_PROXY: 'http://own.corp:1' });
-  t.same(proxies.environment, { HTTP_PROXY: 'http://own.corp:1' });
-  t.match(proxies.describe(), [{ where: 'HTTP_PROXY', differs: [/systemctl/] }]);
+  t.strictSame(proxies.environment, { HTTP_PROXY: 'http://own.corp:1' });
+  like(t, proxies.describe(), [{ where: 'HTTP_PROXY', differs: [/systemctl/] }]);
 });
 
 t.test('k3s has separate variables for its containerd', async (t) => {
@@ -59,7 +60,7 @@ t.test('k3s has separate variables for its containerd', async (t) => {
       'HTTPS_PROXY=http://k3s:1\nCONTAINERD_HTTPS_PROXY=http://c:1\nNO_PROXY=a\n',
   });
   const { environment } = await open(t, root);
-  t.match(environment, { HTTPS_PROXY: 'http://c:1', NO_PROXY: 'a' });
+  like(t, environment, { HTTPS_PROXY: 'http://c:1', NO_PROXY: 'a' });
 });
 
 t.test('requests to registries use the proxy of the node', async (t) => {
@@ -74,5 +75,5 @@ t.test('requests to registries use the proxy of the node', async (t) => {
   const { code, out, err } = await run(['inspect', ...args], { env: {} });
   t.equal(code, 0, err);
   t.match(out, 'arm64');
-  t.match(proxy.requests[0], { line: 'CONNECT registry.test:443' });
+  like(t, proxy.requests[0], { line: 'CONNECT registry.test:443' });
 });

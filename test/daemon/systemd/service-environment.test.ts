@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { writeFiles } from '../../support/write-files.ts';
+import { like } from '../../support/like.ts';
 
 const etc = '/etc/systemd/system';
 const usr = '/usr/lib/systemd/system';
@@ -38,7 +39,7 @@ t.test('manager, unit, drop-ins and environment files: each overrides the one be
     [`${etc}/other.service`]: service('Environment=X=1'),
     '/etc/proxy%1': 'C=file\nHTTPS_PROXY="http://p:1"\n',
   });
-  t.same(await read(root), {
+  t.strictSame(await read(root), {
     service: 'containerd.service',
     variables: {
       A: 'manager',
@@ -68,7 +69,7 @@ t.test('an empty value resets a list', async (t) => {
     ),
     '/etc/env': 'C=3',
   });
-  t.same((await read(root))?.variables, { B: '2' });
+  t.strictSame((await read(root))?.variables, { B: '2' });
 });
 
 t.test('the enabled service is used, else the first existing one', async (t) => {
@@ -77,11 +78,11 @@ t.test('the enabled service is used, else the first existing one', async (t) => 
     [`${usr}/rke2-agent.service`]: service('Environment=A=agent'),
   };
   const names = ['k3s.service', 'rke2-server.service', 'rke2-agent.service'];
-  t.match(await read(nodeWith(t, both), names), { service: 'rke2-server.service' }, 'the first');
+  like(t, await read(nodeWith(t, both), names), { service: 'rke2-server.service' }, 'the first');
   const enabled = nodeWith(t, both);
   mkdirSync(join(enabled, etc, 'multi-user.target.wants'), { recursive: true });
   symlinkSync(`${usr}/rke2-agent.service`, join(enabled, etc, 'multi-user.target.wants/rke2-agent.service'));
-  t.match(await read(enabled, names), { variables: { A: 'agent' } }, 'the enabled one');
+  like(t, await read(enabled, names), { variables: { A: 'agent' } }, 'the enabled one');
   t.equal(await read(nodeWith(t, {}), names), undefined, 'none');
   const forAll = nodeWith(t, { [`${etc}/service.d/a.conf`]: service('Environment=A=1') });
   t.equal(await read(forAll, names), undefined, 'drop-ins of every service');
@@ -89,12 +90,12 @@ t.test('the enabled service is used, else the first existing one', async (t) => 
   symlinkSync('/dev/null', join(masked, etc, 'k3s.service'));
   mkdirSync(join(masked, 'dev'));
   execFileSync('mkfifo', [join(masked, 'dev/null')]);
-  t.match(await read(masked, names), { service: 'rke2-agent.service' }, 'masked services are skipped');
+  like(t, await read(masked, names), { service: 'rke2-agent.service' }, 'masked services are skipped');
   const prefix = nodeWith(t, {
     [`${etc}/rke2-agent.service.d/b.conf`]: service('Environment=A=own'),
     [`${etc}/rke2-.service.d/a.conf`]: service('Environment=A=prefix B=prefix'),
   });
-  t.match(await read(prefix, names), { variables: { A: 'own', B: 'prefix' } }, 'drop-ins alone');
+  like(t, await read(prefix, names), { variables: { A: 'own', B: 'prefix' } }, 'drop-ins alone');
 });
 
 t.test('unusable files are reported, and the others apply', async (t) => {
@@ -109,11 +110,11 @@ t.test('unusable files are reported, and the others apply', async (t) => {
   execFileSync('mkfifo', [join(dir, 'fifo.conf')]);
   symlinkSync('../../../../../../../secret', join(dir, 'outside.conf'));
   const found = await read(root);
-  t.same(found?.variables, { A: '1', B: '2' });
+  t.strictSame(found?.variables, { A: '1', B: '2' });
   const problems = found?.problems.map(
     ({ origin, message }) => `${origin.replace(`${etc}/`, '')}: ${message}`,
   );
-  t.match(problems, [
+  like(t, problems, [
     /bytes\.conf: is not UTF-8/,
     /large\.conf: is larger than/,
     /outside\.conf: leads out of/,
@@ -131,5 +132,5 @@ t.test('too many drop-ins are ignored', async (t) => {
     ...Object.fromEntries(many),
     [`${usr}/containerd.service`]: service('Environment=A=1'),
   });
-  t.match(await read(root), { variables: { A: '1' }, problems: [{ message: /more than 1000 entries/ }] });
+  like(t, await read(root), { variables: { A: '1' }, problems: [{ message: /more than 1000 entries/ }] });
 });

@@ -17,7 +17,7 @@ no assignment
 [Install]
 WantedBy=multi-user.target
 Broken \ `;
-  t.same(parseUnit(unit), [
+  t.strictSame(parseUnit(unit), [
     { section: 'Unit', key: 'Description', value: 'a=b' },
     { section: 'Service', key: 'Environment', value: '"HTTPS_PROXY=http://p:1"    NO_PROXY=.corp' },
     { section: 'Service', key: 'ExecStart', value: '/usr/bin/containerd' },
@@ -27,7 +27,7 @@ Broken \ `;
 
 t.test('two backslashes at the end of a line are one backslash, not a continuation', async (t) => {
   const section = '';
-  t.same(parseUnit('A=a\\\\\nB=b\\\\\\\nc'), [
+  t.strictSame(parseUnit('A=a\\\\\nB=b\\\\\\\nc'), [
     { section, key: 'A', value: 'a\\\\' },
     { section, key: 'B', value: 'b\\\\ c' },
   ]);
@@ -50,7 +50,7 @@ t.test('values are split into words', async (t) => {
     ['  a  ', ['a']],
     ["it's", ["it's"]],
   ];
-  for (const [value, words] of cases) t.same(wordsOf(value), words, value);
+  for (const [value, words] of cases) t.strictSame(wordsOf(value), words, value);
 });
 
 t.test('environment files are read', async (t) => {
@@ -72,7 +72,7 @@ t.test('environment files are read', async (t) => {
     ['', {}],
   ];
   for (const [text, variables] of cases)
-    t.same(parseEnvironmentFile(text), Object.entries(variables), JSON.stringify(text));
+    t.strictSame(parseEnvironmentFile(text), Object.entries(variables), JSON.stringify(text));
 });
 
 t.test('files are read in linear time', async (t) => {
@@ -95,12 +95,12 @@ t.test('files are read in linear time', async (t) => {
 
 t.test('only LF ends a line, not other Unicode line separators', async (t) => {
   const found = parseEnvironmentFile('# a\u2028b\nA=1 # a\u2028b\nB=2');
-  t.same(found, Object.entries({ A: '1 # a\u2028b', B: '2' }), 'environment files');
+  t.strictSame(found, Object.entries({ A: '1 # a\u2028b', B: '2' }), 'environment files');
   const [unit] = parseUnit('A=a\u2028b');
   t.equal(unit?.value, 'a\u2028b', 'units');
 });
 
 t.test('a variable with NUL is refused', async (t) => {
   t.equal(variableOf('A=a\0'), undefined);
-  t.same(variableOf('A=a\nb'), ['A', 'a\nb']);
+  t.strictSame(variableOf('A=a\nb'), ['A', 'a\nb']);
 });

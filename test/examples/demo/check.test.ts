@@ -12,6 +12,7 @@ import { defaultConfiguration } from '../../../src/policy/configuration/configur
 import { policyFor } from '../../../src/policy/effective/effective.ts';
 import jsonPatch from 'fast-json-patch';
 import { facts } from '../../support/facts.ts';
+import { like } from '../../support/like.ts';
 
 const all = await readExamples();
 
@@ -44,7 +45,7 @@ function answerWith({ request }: Example, operations: readonly Operation[], more
 const three = ['amd64', 'arm64', 's390x'];
 
 t.test('every example has exactly one expectation', async (t) => {
-  t.same(Object.keys(expected).sort(), all.map(({ file }) => file).sort());
+  t.strictSame(Object.keys(expected).sort(), all.map(({ file }) => file).sort());
 });
 
 t.test('expected results have no problems', async (t) => {
@@ -56,7 +57,7 @@ t.test('expected results have no problems', async (t) => {
     ['daemonset.yaml', ['amd64', 'arm64']],
   ] as const) {
     const { example, answer, knowledge } = sound(file, architectures);
-    t.same(problemsOf(example, answer, knowledge), [], file);
+    t.strictSame(problemsOf(example, answer, knowledge), [], file);
   }
 });
 
@@ -121,5 +122,5 @@ t.test('fresh facts were not in memory', async (t) => {
     facts: verdict.facts && { ...verdict.facts, source: 'registry' as const },
   }));
   const decision = { ...knowledge.decision, images };
-  t.match(problemsOf(example, answer, { ...knowledge, decision }), [/^source of the facts of/]);
+  like(t, problemsOf(example, answer, { ...knowledge, decision }), [/^source of the facts of/]);
 });

@@ -124,12 +124,12 @@ function runs(pid: number): boolean {
 export function leavesNothing(t: Test, demo: Demo): void {
   const pids = pidsIn(demo.text());
   t.equal(pids.length, 3, 'two agents and a webhook were started');
-  t.same(pids.filter(runs), [], 'no child is left');
-  t.same(readdirSync(demo.tmp), [], 'no file is left');
+  t.strictSame(pids.filter(runs), [], 'no child is left');
+  t.strictSame(readdirSync(demo.tmp), [], 'no file is left');
 }
 
 export function tellsNoSecret(t: Test, text: string): void {
-  t.same(
+  t.strictSame(
     secrets.filter((secret) => text.includes(secret)),
     [],
     'no secret in the output',

@@ -7,6 +7,7 @@ import { startTestProxy, type TestProxyOptions } from '../../support/registry/pr
 import type { TestRegistryOptions } from '../../support/registry/server.ts';
 import { until } from '../../support/until.ts';
 import { listen } from '../../support/listen.ts';
+import { like } from '../../support/like.ts';
 
 async function setUp(
   t: Test,
@@ -39,7 +40,7 @@ t.test('https uses a tunnel, which is reused', async (t) => {
     const answer = await lookUp(client, endpoint, { credentials });
     t.equal(answer.platforms.length, 1);
   }
-  t.same(proxy.requests, [{ line: 'CONNECT registry.test:443', authorization }]);
+  t.strictSame(proxy.requests, [{ line: 'CONNECT registry.test:443', authorization }]);
   t.ok(registry.requests.every(({ headers }) => headers['proxy-authorization'] === undefined));
   t.equal(new Set(registry.requests.map(({ connection }) => connection)).size, 1);
 });
@@ -50,7 +51,7 @@ t.test('the certificate of the server behind the tunnel is verified', async (t) 
   await t.rejects(lookUp(client, stranger), { code: 'unavailable', message: /certificate/ });
   const other = { ...endpoint, base: 'https://other.test/v2' };
   await t.rejects(lookUp(client, other), { code: 'unavailable', message: /ALTNAME/ });
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
 });
 
 t.test('if the server behind the tunnel does not speak TLS, http is tried', async (t) => {
@@ -69,21 +70,23 @@ t.test('if the server behind the tunnel does not speak TLS, http is tried', asyn
 t.test('http requests go to the proxy with the full URL', async (t) => {
   const { registry, proxy, client, endpoint } = await setUp(t, { tls: false });
   t.equal((await lookUp(client, endpoint)).platforms.length, 1);
-  t.same(proxy.requests, [{ line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization }]);
+  t.strictSame(proxy.requests, [
+    { line: 'GET http://registry.test/v2/library/app/manifests/v1', authorization },
+  ]);
   t.equal(registry.requests[0]?.headers.host, 'registry.test');
 });
 
 t.test('loopback bypasses the proxy', async (t) => {
   const { registry, proxy, client } = await setUp(t);
   await lookUp(client, registry);
-  t.same(proxy.requests, []);
+  t.strictSame(proxy.requests, []);
 });
 
 t.test('forbidden addresses are refused through a proxy too', async (t) => {
   const { proxy, client, endpoint } = await setUp(t);
   const metadata = { ...endpoint, base: 'https://169.254.169.254/v2', origin: 'default' };
   await t.rejects(lookUp(client, metadata), { code: 'forbidden' });
-  t.same(proxy.requests, []);
+  t.strictSame(proxy.requests, []);
 });
 
 for (const [name, connectAnswer, code, message] of [
@@ -102,7 +105,7 @@ for (const [name, connectAnswer, code, message] of [
     const limits = connectAnswer === '' ? { dialMs: 300 } : {};
     const { proxy, client, endpoint } = await setUp(t, {}, { connectAnswer }, limits);
     const error: unknown = await lookUp(client, endpoint).catch((e: unknown) => e);
-    t.match(error, { code, message });
+    like(t, error, { code, message });
     t.notMatch(JSON.stringify([String(error), error]), /proxy-password/);
     t.equal(proxy.requests.length, 1);
   });

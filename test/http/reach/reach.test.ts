@@ -110,7 +110,7 @@ t.test('one forbidden address refuses the name, and only checked addresses are d
       look('registry.corp', { all }, (error, found) => (error ? reject(error) : resolve(found)));
     });
   const good = { address: '203.0.113.7', family: 4 };
-  t.same(await resolved([good], true), [good]);
+  t.strictSame(await resolved([good], true), [good]);
   t.equal(await resolved([good], false), good.address);
   await t.rejects(resolved([good, { address: '169.254.169.254', family: 4 }], true), {
     name: 'TransportError',

@@ -9,6 +9,7 @@ import { createCa } from '../../support/certificates.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { listen } from '../../support/listen.ts';
+import { like } from '../../support/like.ts';
 
 function clockAt(start = 0) {
   const clock = { time: start, ...noTimers, now: () => clock.time, monotonic: () => clock.time };
@@ -44,7 +45,7 @@ t.test(
     const { certificates } = await trust.roots();
     t.equal(certificates.length, rootCertificates.length + 3, 'each once');
     for (const pem of [one.cert, other.cert, third.cert]) t.ok(certificates.includes(pem.trim()));
-    t.same(problems, []);
+    t.strictSame(problems, []);
   },
 );
 
@@ -60,7 +61,7 @@ t.test('only the first existing bundle is read; a missing one is not a problem',
   t.notOk(certificates.includes(other.cert.trim()));
   t.equal((await make(t.testdirName)).certificates.length, rootCertificates.length + 1);
   t.equal((await make('/nonexistent')).certificates.length, rootCertificates.length);
-  t.same(problems, []);
+  t.strictSame(problems, []);
 });
 
 t.test('an unusable configured file is reported once, and the others are used', async (t) => {
@@ -73,7 +74,7 @@ t.test('an unusable configured file is reported once, and the others are used', 
   clock.time = 60_000;
   await trust.roots();
   t.equal(problems.length, 4);
-  t.match(problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
+  like(t, problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
 });
 
 t.test('symbolic links are resolved inside the host root', async (t) => {
@@ -89,19 +90,19 @@ t.test('symbolic links are resolved inside the host root', async (t) => {
   const { certificates } = await trust.roots();
   t.ok(certificates.includes(one.cert.trim()), 'an absolute link, as distributions have');
   t.notOk(certificates.includes(other.cert.trim()));
-  t.match(problems, [/climbing\.pem: leads out of/]);
+  like(t, problems, [/climbing\.pem: leads out of/]);
 });
 
 t.test('the trusted files are described', async (t) => {
   const { root, other } = await files(t);
   await writeFile(join(root, 'both.pem'), other.cert);
   const extraFiles = [join(root, 'both.pem'), join(root, 'none.pem')];
-  t.match(await describeTrust({ environment: {}, hostRoot: root, extraFiles }), [
+  like(t, await describeTrust({ environment: {}, hostRoot: root, extraFiles }), [
     { where: '/etc/ssl/certs/ca-certificates.crt', state: 'used', what: 'certificates: 1' },
     { where: extraFiles[0], state: 'used' },
     { where: extraFiles[1], state: 'left-out', what: /there is no such file/ },
   ]);
-  t.match(await describeTrust({ environment: { SSL_CERT_FILE: '/x' }, hostRoot: '/nonexistent' }), [
+  like(t, await describeTrust({ environment: { SSL_CERT_FILE: '/x' }, hostRoot: '/nonexistent' }), [
     { state: 'absent', what: /Node\.js/ },
     { where: '/x', state: 'left-out' },
   ]);
@@ -124,11 +125,11 @@ t.test('files are read again after a minute', async (t) => {
 
 t.test('text between certificates is ignored', async (t) => {
   const { cert } = await createCa();
-  t.same(
+  t.strictSame(
     certificatesIn(`Bag attributes\n${cert}\n-----BEGIN PRIVATE KEY-----\nx\n-----END PRIVATE KEY-----`),
     [cert.trim()],
   );
-  t.same(certificatesIn('-----BEGIN CERTIFICATE-----'), []);
+  t.strictSame(certificatesIn('-----BEGIN CERTIFICATE-----'), []);
 });
 
 t.test('a registry with a private CA is used only if its CA is trusted', async (t) => {
@@ -140,7 +141,7 @@ t.test('a registry with a private CA is used only if its CA is trusted', async (
   const ask = (client: typeof knowing, ca: string[], skipVerify = false) =>
     lookUp(client, endpointOf(registry, { tls: { ca, client: [], skipVerify } }));
   await t.rejects(ask(ignorant, []), { code: 'unavailable', message: /certificate is not trusted/ });
-  t.same(registry.requests, []);
+  t.strictSame(registry.requests, []);
   t.equal((await ask(knowing, [])).platforms.length, 1);
   t.equal((await ask(ignorant, [], true)).platforms.length, 1);
   const broken = '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----';

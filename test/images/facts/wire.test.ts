@@ -22,7 +22,7 @@ t.test('valid facts are read unchanged', async (t) => {
     { ...good, platforms: [{ os: 'linux', architecture: 'arm64', unnamed: true }] },
     { ...good, platforms: [{ os: 'linux', architecture: 'arm64', needsFeatures: true }] },
   ];
-  for (const one of cases) t.same(readFacts(JSON.parse(JSON.stringify(one))), one);
+  for (const one of cases) t.strictSame(readFacts(JSON.parse(JSON.stringify(one))), one);
 });
 
 t.test('fields of newer versions are dropped', async (t) => {

@@ -14,6 +14,7 @@ import {
   formatReference,
   parseAnyReference,
 } from '../../../scripts/vectors/upstream/reference-forms.ts';
+import { like } from '../../support/like.ts';
 
 const hex = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 const digest = `sha256:${hex}`;
@@ -53,7 +54,7 @@ t.test('defaults are filled in as containerd does', async (t) => {
     ['app:_tag', 'docker.io', 'library/app', '_tag'],
   ];
   for (const [image, domain, path, tag, digest] of cases) {
-    t.same(
+    t.strictSame(
       parseReference(image),
       { domain, path, repository: `${domain}/${path}`, ...(tag && { tag }), ...(digest && { digest }) },
       image,
@@ -105,28 +106,28 @@ t.test('a path of 255 characters and a tag of 128 are accepted', async (t) => {
 });
 
 t.test('a pull uses the digest, else the tag, else latest', async (t) => {
-  t.match(pullReference(parseReference('nginx')), {
+  like(t, pullReference(parseReference('nginx')), {
     object: 'latest',
     tag: 'latest',
     text: 'docker.io/library/nginx:latest',
     repository: 'docker.io/library/nginx',
   });
-  t.match(pullReference(parseReference('gcr.io/a:v1')), { object: 'v1', tag: 'v1', text: 'gcr.io/a:v1' });
+  like(t, pullReference(parseReference('gcr.io/a:v1')), { object: 'v1', tag: 'v1', text: 'gcr.io/a:v1' });
   const both = pullReference(parseReference(`gcr.io/a:v1@${digest}`));
-  t.match(both, { object: digest, digest, text: `gcr.io/a@${digest}` });
+  like(t, both, { object: digest, digest, text: `gcr.io/a@${digest}` });
   t.notOk('tag' in both);
   t.equal(pullReference(parseReference('a_b.c/d')).text, 'a_b.c/d:latest');
 });
 
 t.test('parseNormalized has no domain if the grammar cannot express it', async (t) => {
-  t.same(parseNormalized('a_b.c/d'), { domain: '', path: 'a_b.c/d' });
+  t.strictSame(parseNormalized('a_b.c/d'), { domain: '', path: 'a_b.c/d' });
 });
 
 t.test('a bare digest or identifier is a digest without a name', async (t) => {
-  t.same(parseAnyReference(hex), { domain: '', path: '', digest });
-  t.same(parseAnyReference(digest), { domain: '', path: '', digest });
+  t.strictSame(parseAnyReference(hex), { domain: '', path: '', digest });
+  t.strictSame(parseAnyReference(digest), { domain: '', path: '', digest });
   t.equal(formatReference(parseAnyReference(hex)), digest);
-  t.same(parseAnyReference(hex.slice(1)), { domain: 'docker.io', path: `library/${hex.slice(1)}` });
+  t.strictSame(parseAnyReference(hex.slice(1)), { domain: 'docker.io', path: `library/${hex.slice(1)}` });
   t.throws(() => parseAnyReference('A'), { code: 'invalid-reference' });
 });
 
@@ -191,5 +192,5 @@ t.test('short references are parsed once', async (t) => {
   t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
   const long = `${'a.'.repeat(maxCachedLength)}b/c`;
   t.not(parse(long), parse(long), 'long ones are not cached');
-  t.same(parse(long), parse(long));
+  t.strictSame(parse(long), parse(long));
 });

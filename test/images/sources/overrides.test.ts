@@ -84,9 +84,9 @@ t.test('the first matching override applies', async (t) => {
     overrides
       .find(image, parseReference(image))
       ?.platforms.map(({ os, architecture }) => `${os}/${architecture}`);
-  t.same(architectures('nginx:1.25'), []);
-  t.same(architectures('nginx:1.26'), ['linux/arm64', 'windows/arm64']);
-  t.same(architectures('redis'), ['linux/amd64', 'windows/amd64']);
+  t.strictSame(architectures('nginx:1.25'), []);
+  t.strictSame(architectures('nginx:1.26'), ['linux/arm64', 'windows/arm64']);
+  t.strictSame(architectures('redis'), ['linux/amd64', 'windows/amd64']);
   t.equal(compileOverrides([], clock).find('nginx', parseReference('nginx')), undefined);
   t.equal(noOverrides.find('nginx', parseReference('nginx')), undefined);
 });

@@ -23,6 +23,7 @@ import { clockOfFacts, hour } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { recordingLog } from '../../support/captured.ts';
 import { until } from '../../support/until.ts';
+import { like } from '../../support/like.ts';
 
 interface Node {
   readonly registry: TestRegistry;
@@ -92,7 +93,7 @@ t.test('an index gives the facts of an image with one GET', async (t) => {
     confirmedAt: '2026-11-21T12:00:00.000Z',
     stale: false,
   });
-  t.same(node.registry.counts(), { 'GET manifests': 1 });
+  t.strictSame(node.registry.counts(), { 'GET manifests': 1 });
 });
 
 t.test('the request names the digest, else the tag, else latest', async (t) => {
@@ -106,7 +107,7 @@ t.test('the request names the digest, else the tag, else latest', async (t) => {
     [`corp.example/team/app:v9@${digest}`, digest],
   ] as const) {
     node.registry.clearRequests();
-    t.match(await node.inspect(written), {
+    like(t, await node.inspect(written), {
       image: written,
       digest,
       platforms: [{ os: 'linux', architecture: 's390x' }],
@@ -122,24 +123,25 @@ t.test('credentials are tried in the kubelet’s order, and the facts name their
     node.own = own;
     return node.inspect(app, { pullCredentials });
   };
-  t.match(await inspect([pods], []), { credentialSource: 'pull-secret', error: undefined });
-  t.match(await inspect([pods], [nodes]), { credentialSource: 'pull-secret' }, 'the pod’s come first');
-  t.match(await inspect([], [nodes]), { credentialSource: 'docker-config' });
-  t.match(await inspect([wrong], [nodes]), { credentialSource: 'docker-config' }, 'then the node’s');
-  t.match(
+  like(t, await inspect([pods], []), { credentialSource: 'pull-secret', error: undefined });
+  like(t, await inspect([pods], [nodes]), { credentialSource: 'pull-secret' }, 'the pod’s come first');
+  like(t, await inspect([], [nodes]), { credentialSource: 'docker-config' });
+  like(t, await inspect([wrong], [nodes]), { credentialSource: 'docker-config' }, 'then the node’s');
+  like(
+    t,
     await inspect([pods], [{ ...pods, source: 'docker-config' }]),
     { credentialSource: 'docker-config' },
     'a credential of both counts as the node’s',
   );
-  t.match(await inspect([wrong], []), { platforms: [], error: { code: 'unauthorized' } });
-  t.match(await inspect([], []), { credentialSource: 'anonymous', error: { code: 'unauthorized' } });
+  like(t, await inspect([wrong], []), { platforms: [], error: { code: 'unauthorized' } });
+  like(t, await inspect([], []), { credentialSource: 'anonymous', error: { code: 'unauthorized' } });
 });
 
 t.test('a private registry gets no request without credentials, and the error says why', async (t) => {
   const repositories: string[] = [];
   const node = await start(t, {}, { mayAskAnonymously: (repository) => repositories.push(repository) === 0 });
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
-  t.match(await node.inspect(app), {
+  like(t, await node.inspect(app), {
     platforms: [],
     endpoint: 'corp.example',
     error: {
@@ -147,9 +149,9 @@ t.test('a private registry gets no request without credentials, and the error sa
       message: /no credential matches corp\.example\/team\/app, and privateRegistries forbids/,
     },
   });
-  t.same(repositories, ['corp.example/team/app']);
+  t.strictSame(repositories, ['corp.example/team/app']);
   t.equal(node.registry.requests.length, 0);
-  t.match(await node.inspect(app, { pullCredentials: [pods] }), { error: undefined });
+  like(t, await node.inspect(app, { pullCredentials: [pods] }), { error: undefined });
   t.equal(repositories.length, 1, 'not checked with credentials');
 });
 
@@ -161,9 +163,9 @@ t.test('known facts are confirmed with one HEAD', async (t) => {
   await node.time.advance(hour);
   const confirmed = await node.inspect(app, {}, { ...known, source: 'memory', stale: true });
   t.strictSame(confirmed, { ...known, confirmedAt: '2026-11-21T13:00:00.000Z' });
-  t.same(node.registry.counts(), { 'HEAD manifests': 1 });
+  t.strictSame(node.registry.counts(), { 'HEAD manifests': 1 });
   node.registry.push('team/app', 'v1', multiArch(['linux/arm64']));
-  t.match(await node.inspect(app, {}, known), { platforms: [{ os: 'linux', architecture: 'arm64' }] });
+  like(t, await node.inspect(app, {}, known), { platforms: [{ os: 'linux', architecture: 'arm64' }] });
 });
 
 t.test('charts and artifacts are not-an-image, also after revalidation', async (t) => {
@@ -172,12 +174,13 @@ t.test('charts and artifacts are not-an-image, also after revalidation', async (
   for (const content of [helmChart(), artifact(), nameless]) {
     node.registry.push('team/app', 'v1', content);
     const facts = await node.inspect(app);
-    t.match(facts, { digest: content.digest, platforms: [], error: { code: 'not-an-image' } });
+    like(t, facts, { digest: content.digest, platforms: [], error: { code: 'not-an-image' } });
     const confirmed = await node.inspect(app, {}, facts);
-    t.match(confirmed, { digest: content.digest, error: { code: 'not-an-image' } });
+    like(t, confirmed, { digest: content.digest, error: { code: 'not-an-image' } });
   }
   node.registry.push('team/app', 'v1', index([attestation(image('linux/amd64'))]));
-  t.match(
+  like(
+    t,
     await node.inspect(app),
     { platforms: [], error: { code: 'not-an-image' } },
     'nothing but attestations',
@@ -190,10 +193,10 @@ t.test('an operator bundle has no platforms and no error, also after revalidatio
   const content = image('linux/amd64', { config: { config: { Labels } } });
   node.registry.push('team/app', 'v1', content);
   const facts = await node.inspect(app);
-  t.match(facts, { digest: content.digest, platforms: [] });
+  like(t, facts, { digest: content.digest, platforms: [] });
   t.equal(facts.error, undefined);
   const confirmed = await node.inspect(app, {}, facts);
-  t.match(confirmed, { digest: content.digest, platforms: [] });
+  like(t, confirmed, { digest: content.digest, platforms: [] });
   t.equal(confirmed.error, undefined);
 });
 
@@ -205,7 +208,7 @@ t.test('an index with more than 64 platforms is too large', async (t) => {
     platform: { os: 'linux', architecture: 'amd64', variant: `v${number + 2}` },
   }));
   node.registry.push('team/app', 'v1', index(entries));
-  t.match(await node.inspect(app), { platforms: [], error: { code: 'too-large' } });
+  like(t, await node.inspect(app), { platforms: [], error: { code: 'too-large' } });
   node.registry.push('team/app', 'v1', index(entries.slice(0, 64)));
   t.equal((await node.inspect(app)).platforms.length, 64);
 });
@@ -213,7 +216,7 @@ t.test('an index with more than 64 platforms is too large', async (t) => {
 t.test('failures are returned as facts with an error', async (t) => {
   const node = await start(t);
   node.registry.push('team/app', 'v1', multiArch(['linux/amd64']));
-  t.match(await node.inspect('corp.example/team/app:v2'), {
+  like(t, await node.inspect('corp.example/team/app:v2'), {
     platforms: [],
     source: 'registry',
     stale: false,
@@ -221,10 +224,10 @@ t.test('failures are returned as facts with an error', async (t) => {
     error: { code: 'not-found' },
   });
   node.registry.faults.add(/manifests/, { kind: 'status', status: 429, headers: { 'retry-after': '7' } });
-  t.match(await node.inspect(app), { error: { code: 'rate-limited', retryAfterMs: 7000 } });
+  like(t, await node.inspect(app), { error: { code: 'rate-limited', retryAfterMs: 7000 } });
   node.registry.faults.clear();
   node.endpoints = [];
-  t.match(await node.inspect(app), { error: { code: 'unavailable', message: /no endpoint/ } });
+  like(t, await node.inspect(app), { error: { code: 'unavailable', message: /no endpoint/ } });
 });
 
 t.test('a credential source that fails on the node fails the lookup', async (t) => {
@@ -232,7 +235,7 @@ t.test('a credential source that fails on the node fails the lookup', async (t) 
     throw new CredentialError('default/regcred', 'is no docker config');
   };
   const node = await start(t, {}, { credentials: { lookup } });
-  t.match(await node.inspect(app), {
+  like(t, await node.inspect(app), {
     error: { code: 'unauthorized', message: 'default/regcred: is no docker config' },
   });
   t.equal(node.registry.requests.length, 0);
@@ -243,7 +246,7 @@ t.test('a refusal says if a plugin of the node has a problem', async (t) => {
     const problems = () => [{ source, origin: 'x', message: 'y' }];
     const node = await start(t, { auth: basic }, { credentials: { lookup: async () => [], problems } });
     const { error } = await node.inspect(app);
-    t.match(error, { code: 'unauthorized' });
+    like(t, error, { code: 'unauthorized' });
     t.equal(error?.cause, source === 'credential-provider' ? 'plugin' : undefined);
   }
 });
@@ -255,13 +258,13 @@ t.test('an abort ends the lookup with a timeout and closes the socket', async (t
   const held = node.inspector.lookup(node.requestFor(app), { signal: controller.signal });
   const request = await node.registry.waitFor(({ path }) => path.includes('manifests'));
   controller.abort();
-  t.match(await held, { error: { code: 'timeout' } });
+  like(t, await held, { error: { code: 'timeout' } });
   t.equal(await request.ended, 'aborted', 'the socket was closed');
 
   const lookup = (_: string, signal?: AbortSignal) => Promise.reject(signal?.reason as Error);
   const slow = await start(t, {}, { credentials: { lookup } });
   const inspected = slow.inspector.lookup(slow.requestFor(app), { signal: controller.signal });
-  t.match(await inspected, { error: { code: 'timeout' } }, 'also during the lookup of credentials');
+  like(t, await inspected, { error: { code: 'timeout' } }, 'also during the lookup of credentials');
 });
 
 t.test('unexpected exceptions are thrown', async (t) => {

@@ -11,6 +11,7 @@ import {
 } from '../../../src/kube/api/access.ts';
 import { createCa } from '../../support/certificates.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+import { like } from '../../support/like.ts';
 
 const headerOf = (access: AccessNow | undefined): string | undefined =>
   access && authorizationHeader(access)['authorization'];
@@ -22,7 +23,7 @@ void t.test('in a cluster: address, namespace, CA, and a token that is read agai
     { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
     { dir, clock: { ...noTimers, now: () => now, monotonic: () => now } },
   );
-  t.match(access, { server: 'https://[fd00::1]:6443', namespace: 'archwright' });
+  like(t, access, { server: 'https://[fd00::1]:6443', namespace: 'archwright' });
   const first = await access?.now();
   t.equal(headerOf(first), 'Bearer first-token');
   t.notMatch(inspect(first), /first-token/);
@@ -67,22 +68,22 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and unknown name
   const before = JSON.stringify(config);
   writeFileSync(file, before);
   const one = await kubeconfigAccess({ path: file });
-  t.match(one, { server: 'https://127.0.0.1:1', namespace: 'team', description: 'context one' });
+  like(t, one, { server: 'https://127.0.0.1:1', namespace: 'team', description: 'context one' });
   const withCertificate = await one?.now();
   t.equal(withCertificate?.tls.cert?.toString(), client.cert);
   t.equal(withCertificate?.tls.ca?.toString(), ca.cert);
   const two = await kubeconfigAccess({ path: file, context: 'two' });
   t.equal(two?.namespace, 'default');
   const withToken = await two?.now();
-  t.same(headerOf(withToken), 'Bearer a-bearer-token');
+  t.strictSame(headerOf(withToken), 'Bearer a-bearer-token');
   t.notMatch(inspect(withToken), /a-bearer-token/);
   t.notOk(withCertificate && withToken && sameConnection(withCertificate, withToken));
   writeFileSync(file, before.replace('a-bearer-token', 'a-new-token'));
   two?.renew?.();
-  t.same(headerOf(await two?.now()), 'Bearer a-new-token', 'renew reads the same context');
+  t.strictSame(headerOf(await two?.now()), 'Bearer a-new-token', 'renew reads the same context');
   writeFileSync(file, 'half a fi');
   two?.renew?.();
-  t.same(headerOf(await two?.now()), 'Bearer a-new-token', 'a partly written file is ignored');
+  t.strictSame(headerOf(await two?.now()), 'Bearer a-new-token', 'a partly written file is ignored');
   writeFileSync(file, before);
   await t.rejects(kubeconfigAccess({ path: file, context: 'three' }), {
     message: /no context three; it has one, two/,

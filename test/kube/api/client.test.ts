@@ -4,6 +4,7 @@ import { paths } from '../../../src/kube/api/paths.ts';
 import { json, startKubeServer } from '../../support/kube-server.ts';
 import { connect, failure } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 async function start(t: Test, timeoutMs = 5_000) {
   const server = await startKubeServer();
@@ -16,7 +17,7 @@ void t.test('requests send the token, and share one connection', async (t) => {
   const object = { metadata: { name: 'a', futureField: { kept: true } } };
   server.script('/api/v1/namespaces/a', json(object));
   for (let i = 0; i < 20; i++)
-    t.same(await client.get('/api/v1/namespaces/a', { signal: neverAborted }), object);
+    t.strictSame(await client.get('/api/v1/namespaces/a', { signal: neverAborted }), object);
   t.equal(server.connections(), 1);
   t.equal(server.requests[0]?.authorization, 'Bearer of-the-test');
 });
@@ -40,7 +41,7 @@ void t.test('each HTTP status has an error code', async (t) => {
   for (const [status, code, temporary] of cases) {
     server.script('/x', json({ kind: 'Status', message: 'the reason' }, status, { 'retry-after': '7' }));
     const error = await failure(client.get('/x', { signal: neverAborted }));
-    t.match(error, { code, temporary, where: 'GET /x', retryAfterMs: 7000 });
+    like(t, error, { code, temporary, where: 'GET /x', retryAfterMs: 7000 });
     t.match(error.message, /the reason/);
   }
 });
@@ -51,7 +52,7 @@ void t.test('a name that would be another path does not exist', async (t) => {
   for (const name of ['.', '..']) {
     const path = paths.persistentVolumeClaims('a', name);
     const error = await failure(client.get(path, { signal: neverAborted }));
-    t.match(error, { code: 'not-found', where: `GET ${path}` });
+    like(t, error, { code: 'not-found', where: `GET ${path}` });
   }
   t.equal(server.requests.length, 0);
 });
@@ -85,7 +86,7 @@ void t.test('a silent server ends in a timeout, an abort ends the request at onc
   const pending = failure(slow.get('/silent-too', { signal: abort.signal }));
   await server.untilReceived('/silent-too', 1);
   abort.abort(new Error('enough'));
-  t.match(await pending, { code: 'timeout', message: /enough/ });
+  like(t, await pending, { code: 'timeout', message: /enough/ });
 });
 
 void t.test('an unreachable server is unavailable, and the message names it', async (t) => {
@@ -107,7 +108,7 @@ void t.test('lines are joined from chunks, and an endless line ends the watch', 
   });
   const lines: string[] = [];
   for await (const line of client.lines('/lines', { signal: neverAborted, idleMs: 1000 })) lines.push(line);
-  t.same(lines, ['{"a":1}', '{"b":2}', '{"c":"é"}']);
+  t.strictSame(lines, ['{"a":1}', '{"b":2}', '{"c":"é"}']);
 
   server.script('/endless', (_request, response) => {
     const block = Buffer.alloc(1024 * 1024, 97);
@@ -137,7 +138,7 @@ void t.test('a failing credential plugin is an error with its message', async (t
   const now = (): Promise<never> => Promise.reject(new Error('exec plugin not found'));
   const client = connect(t, { access: { ...server.access, now } });
   const error = await failure(client.get('/x', { signal: neverAborted }));
-  t.match(error, { code: 'unauthorized', message: /exec plugin not found/ });
+  like(t, error, { code: 'unauthorized', message: /exec plugin not found/ });
 });
 
 void t.test('create returns the object as the server stored it', async (t) => {
@@ -149,9 +150,9 @@ void t.test('create returns the object as the server stored it', async (t) => {
       { kind: 'Thing', spec: { é: 1 } },
       { signal: neverAborted },
     );
-    t.same(made, { kind: 'Thing', spec: { é: 1 }, status: { made: true } });
+    t.strictSame(made, { kind: 'Thing', spec: { é: 1 }, status: { made: true } });
   }
-  t.match(server.requests[0], {
+  like(t, server.requests[0], {
     method: 'POST',
     path: '/api/v1/things',
     authorization: 'Bearer of-the-test',
@@ -175,7 +176,7 @@ void t.test('a failed create has an error code and does not quote the object', a
   ] as const) {
     server.script('/x', json({ kind: 'Status', message: 'the reason' }, status));
     const error = await create('/x');
-    t.match(error, { code, where: 'POST /x', message: /^POST \/x: \d+ the reason/ });
+    like(t, error, { code, where: 'POST /x', message: /^POST \/x: \d+ the reason/ });
     t.notMatch(error.message, /what-was-sent/);
   }
   server.script('/garbage', (_request, response) => response.end('<html>'));

@@ -9,6 +9,7 @@ import { until } from '../../support/until.ts';
 import { connect, connectedStore } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { listen } from '../../support/listen.ts';
+import { like } from '../../support/like.ts';
 
 const pods = '/api/v1/namespaces/team/pods';
 
@@ -36,7 +37,7 @@ const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
 void t.test('writes are rate-limited, reads are not', async (t) => {
   const { store, fenced, time, writes } = await start(t);
   for (const write of writes) t.equal(await codeOf(write()), 'done');
-  t.match(store.writes(), [{ method: 'POST' }, { method: 'PATCH' }, { method: 'DELETE' }]);
+  like(t, store.writes(), [{ method: 'POST' }, { method: 'PATCH' }, { method: 'DELETE' }]);
   const late = codeOf(fenced.create(pods, { metadata: { name: 'late' } }, { signal: neverAborted }));
   await time.advance(0);
   t.equal(store.writes().length, 3, 'the burst is used up');
@@ -50,7 +51,7 @@ void t.test('after leadership is lost, writes are not sent and reads still work'
   const { store, fenced, leading, writes } = await start(t);
   leading.abort(new Error('deposed'));
   for (const write of writes) t.equal(await codeOf(write()), 'not-leading');
-  t.same(store.writes(), []);
+  t.strictSame(store.writes(), []);
   await fenced.get(`${pods}/a`, { signal: neverAborted });
   for (const write of writes) await t.rejects(write(), { temporary: false, message: /not sent/ });
 });

@@ -24,7 +24,7 @@ for (const [title, bytes, wanted] of [
     const pages = new PageSize();
     t.equal(await pages.read(listOf(bytes, limits)), 'page');
     t.equal(await pages.read(listOf(bytes, limits)), 'page');
-    t.same(limits, wanted, 'the second read starts with the size that worked');
+    t.strictSame(limits, wanted, 'the second read starts with the size that worked');
   });
 }
 
@@ -32,7 +32,7 @@ void t.test('an object that is too large, and other errors, are thrown', async (
   const limits: number[] = [];
   const pages = new PageSize();
   await t.rejects(pages.read(listOf(17 * MiB, limits)), { code: 'too-large' });
-  t.same(limits, [500, 125, 32, 8, 2, 1]);
+  t.strictSame(limits, [500, 125, 32, 8, 2, 1]);
   const gone = new KubeError('gone', 'GET /x', 'gone');
   await t.rejects(
     new PageSize().read(() => Promise.reject(gone)),

@@ -10,6 +10,7 @@ import type { KubeStore } from '../../support/kube-store.ts';
 import { connect, connectedStore, failure } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { listen } from '../../support/listen.ts';
+import { like } from '../../support/like.ts';
 
 const nodes = '/api/v1/nodes';
 
@@ -43,7 +44,7 @@ void t.test('watches do not use up the connections of other requests', async (t)
   });
   const ended = Promise.allSettled(watches);
   await store.until(() => store.watches() === 40);
-  t.same(await get(), store.get(`${nodes}/n`));
+  t.strictSame(await get(), store.get(`${nodes}/n`));
   await times(100, () => get());
   t.equal(store.connections(), 40 + 32);
   ending.abort();
@@ -85,7 +86,7 @@ void t.test('after a 401 the token is read again and the request is retried', as
   const { access, state } = renewing(store);
   const client = connect(t, { access });
   store.fault((request) => request.authorization === 'Bearer token-number-0', { status: 401 });
-  t.match(await client.create(nodes, { metadata: { name: 'x' } }, { signal: neverAborted }), {
+  like(t, await client.create(nodes, { metadata: { name: 'x' } }, { signal: neverAborted }), {
     metadata: { name: 'x' },
   });
   t.equal(state.renewed, 1);
@@ -101,7 +102,7 @@ void t.test('while the token is refused, it is read again at most once a second'
   const client = connect(t, { access, clock: time });
   store.fault(/./, { status: 401 });
   const failed = (): Promise<KubeError> => failure(client.get(`${nodes}/n`, { signal: neverAborted }));
-  t.match(await failed(), { code: 'unauthorized', temporary: false });
+  like(t, await failed(), { code: 'unauthorized', temporary: false });
   t.equal(store.requests.length, 2);
   for (let i = 0; i < 10; i++) t.equal((await failed()).code, 'unauthorized');
   t.equal(state.renewed, 1);
@@ -126,7 +127,7 @@ void t.test('idle connections that the server closed cause no error', async (t) 
   for (let i = 0; i < 20; i++) {
     await times(4, () => get());
     store.dropConnections();
-    t.match(await get(), { metadata: { name: 'n' } });
+    like(t, await get(), { metadata: { name: 'n' } });
   }
 });
 
@@ -141,7 +142,7 @@ void t.test('after a reset only a GET on a used connection is retried', async (t
   store.fault(/^PATCH/, { lost: true, times: 1 });
   const body = { metadata: { labels: { a: 'b' } } };
   const error = await failure(client.patch(`${nodes}/n`, { type: 'merge', body }, { signal: neverAborted }));
-  t.match(error, { code: 'unavailable', temporary: true });
+  like(t, error, { code: 'unavailable', temporary: true });
   t.equal(store.received(/^PATCH/).length, 1);
 });
 
@@ -158,7 +159,7 @@ void t.test('after a timeout the idle connections are not used again', async (t)
 void t.test('an aborted signal is a KubeError, and no request is sent', async (t) => {
   const { store, get } = await start(t);
   const signal = AbortSignal.abort(new Error('enough'));
-  t.match(await failure(get(signal)), { code: 'timeout', message: /enough/ });
+  like(t, await failure(get(signal)), { code: 'timeout', message: /enough/ });
   t.equal(store.requests.length, 0);
 });
 
@@ -225,8 +226,8 @@ void t.test('an intermediate CA is trusted as it is configured', async (t) => {
     };
     return connect(t, { access }).get(`${nodes}/n`, { signal: neverAborted });
   };
-  t.same(await ask(ours.cert), { kind: 'Node' });
-  t.match(await failure(ask(other.cert)), { message: /certificate/ });
+  t.strictSame(await ask(ours.cert), { kind: 'Node' });
+  like(t, await failure(ask(other.cert)), { message: /certificate/ });
 });
 
 void t.test('unusable certificates are an error that names the server; renewed ones work', async (t) => {
@@ -236,11 +237,11 @@ void t.test('unusable certificates are an error that names the server; renewed o
   const access: KubeAccess = { ...store.access, now: () => Promise.resolve({ ...good, tls }) };
   const client = connect(t, { access });
   store.put(`${nodes}/n`, {});
-  t.match(await failure(client.get(`${nodes}/n`, { signal: neverAborted })), {
+  like(t, await failure(client.get(`${nodes}/n`, { signal: neverAborted })), {
     code: 'unavailable',
     where: `GET ${nodes}/n`,
     message: /the certificates for 127\.0\.0\.1:\d+ cannot be used: .*no start line/,
   });
   tls = good.tls;
-  t.same(await client.get(`${nodes}/n`, { signal: neverAborted }), store.get(`${nodes}/n`));
+  t.strictSame(await client.get(`${nodes}/n`, { signal: neverAborted }), store.get(`${nodes}/n`));
 });

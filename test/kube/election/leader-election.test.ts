@@ -6,6 +6,7 @@ import { connectedStore } from '../support.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import type { StoredObject } from '../../support/kube-store.ts';
 import { silentLog } from '../../support/captured.ts';
+import { like } from '../../support/like.ts';
 
 const leases = '/apis/coordination.k8s.io/v1/namespaces/archwright/leases';
 const path = `${leases}/controller`;
@@ -85,7 +86,7 @@ void t.test('the first candidate creates, renews and releases the lease', async 
   const { store, time, leader, pass, spec } = await start(t);
   const a = await leader();
   const acquired = microTime(time.now());
-  t.same(spec(), {
+  t.strictSame(spec(), {
     holderIdentity: 'a',
     leaseDurationSeconds: 15,
     acquireTime: acquired,
@@ -93,11 +94,11 @@ void t.test('the first candidate creates, renews and releases the lease', async 
     leaseTransitions: 0,
   });
   await pass(6_000);
-  t.match(spec(), { acquireTime: acquired, renewTime: microTime(time.now()), leaseTransitions: 0 });
+  like(t, spec(), { acquireTime: acquired, renewTime: microTime(time.now()), leaseTransitions: 0 });
   t.equal(store.received(`PATCH ${path}`).length, 3, 'one request per renewal');
   t.equal(store.received(/^(?:GET|PUT)/).length, 1);
   await a.end();
-  t.match(spec(), { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 });
+  like(t, spec(), { holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 0 });
   t.equal(a.terms.length, 1);
 });
 
@@ -110,7 +111,7 @@ void t.test('a released lease is taken at the next retry, and leaseTransitions g
   await a.end();
   await pass(2_500);
   t.ok(b.leads());
-  t.match(spec(), { holderIdentity: 'b', leaseTransitions: 1 });
+  like(t, spec(), { holderIdentity: 'b', leaseTransitions: 1 });
 });
 
 void t.test('a lease that is not renewed is taken after its duration by the local clock', async (t) => {
@@ -121,7 +122,7 @@ void t.test('a lease that is not renewed is taken after its duration by the loca
   t.notOk(a.leads(), 'renewTime is from another clock');
   await pass(4_000);
   t.ok(a.leads());
-  t.match(store.get(path)?.spec, { leaseTransitions: 4 });
+  like(t, store.get(path)?.spec, { leaseTransitions: 4 });
 });
 
 void t.test('any change of renewTime is a renewal; a change of labels is not', async (t) => {
@@ -133,13 +134,13 @@ void t.test('any change of renewTime is a renewal; a change of labels is not', a
     if (i === 0) candidate('b');
     await pass(5_000);
   }
-  t.match(store.get(path)?.spec, { holderIdentity: 'other' });
+  like(t, store.get(path)?.spec, { holderIdentity: 'other' });
   for (let i = 0; i < 4; i++) {
     const lease = store.get(path) as StoredObject;
     store.put(path, { ...lease, metadata: { ...lease.metadata, labels: { i: String(i) } } });
     await pass(5_000);
   }
-  t.match(store.get(path)?.spec, { holderIdentity: 'b' });
+  like(t, store.get(path)?.spec, { holderIdentity: 'b' });
 });
 
 void t.test('one of four candidates leads', async (t) => {
@@ -150,7 +151,7 @@ void t.test('one of four candidates leads', async (t) => {
     await pass(3_000);
     t.equal(all.filter((each) => each.leads()).length, 1);
   }
-  t.match(store.get(path)?.spec, { leaseTransitions: 0 });
+  like(t, store.get(path)?.spec, { leaseTransitions: 0 });
 });
 
 for (const [what, fault] of [
@@ -177,7 +178,7 @@ for (const [what, fault] of [
     await pass(8_000);
     t.ok(a.leads(), 'a new term');
     t.equal(a.terms.length, 2);
-    t.match(store.get(path)?.spec, { holderIdentity: 'a', leaseTransitions: 0 });
+    like(t, store.get(path)?.spec, { holderIdentity: 'a', leaseTransitions: 0 });
   });
 }
 
@@ -194,7 +195,7 @@ void t.test('lost responses, other changes and a deleted lease do not end leader
   store.remove(path);
   await pass(6_000);
   t.ok(a.leads(), 'a deleted lease is created again');
-  t.match(spec(), { holderIdentity: 'a' });
+  like(t, spec(), { holderIdentity: 'a' });
   t.equal(a.terms.length, 1);
 });
 
@@ -231,7 +232,7 @@ void t.test('after a pause, a process does not take the lease of the next leader
   await store.quiet();
   await pass(20_000);
   t.notOk(a.leads());
-  t.match(spec(), { holderIdentity: 'b' });
+  like(t, spec(), { holderIdentity: 'b' });
 });
 
 void t.test('after a suspend, the wall clock ends leadership', async (t) => {
@@ -276,7 +277,7 @@ void t.test('a lease of another holder is not released', async (t) => {
   const a = await leader();
   store.put(path, held('b', '2026-11-01T00:00:00.000000Z'));
   await a.end();
-  t.match(spec(), { holderIdentity: 'b', leaseDurationSeconds: 15 });
+  like(t, spec(), { holderIdentity: 'b', leaseDurationSeconds: 15 });
 });
 
 void t.test('stopping does not wait for a hanging server', async (t) => {
@@ -301,7 +302,7 @@ void t.test('stopped during a take that succeeds, a candidate releases the lease
   store.put(path, held('a', '2026-11-01T00:00:00.000000Z'));
   await a.end();
   response.resolve();
-  t.match(spec(), { holderIdentity: '' });
+  like(t, spec(), { holderIdentity: '' });
   t.equal(a.terms.length, 0);
 });
 
@@ -311,9 +312,9 @@ void t.test('stopped after a take with a lost response, a candidate releases the
   const a = candidate('a');
   await store.until(() => store.get(path) !== undefined);
   await store.quiet();
-  t.match(spec(), { holderIdentity: 'a' });
+  like(t, spec(), { holderIdentity: 'a' });
   await a.end();
-  t.match(spec(), { holderIdentity: '' });
+  like(t, spec(), { holderIdentity: '' });
   t.equal(a.terms.length, 0);
 });
 
@@ -324,9 +325,9 @@ void t.test('stopped after a missed deadline, a candidate releases its lease', a
   await pass(11_000);
   t.notOk(a.leads());
   end();
-  t.match(spec(), { holderIdentity: 'a' });
+  like(t, spec(), { holderIdentity: 'a' });
   await a.end();
-  t.match(spec(), { holderIdentity: '' });
+  like(t, spec(), { holderIdentity: '' });
 });
 
 void t.test('a candidate that never led sends no request when it stops', async (t) => {
@@ -343,10 +344,10 @@ void t.test('an error of lead ends the election and releases the lease', async (
   const { store, candidate, pass, spec } = await start(t);
   const a = candidate('a', { lead: () => Promise.reject(new Error('a defect')) });
   await t.rejects(a.done, { message: 'a defect' });
-  t.match(spec(), { holderIdentity: '' });
+  like(t, spec(), { holderIdentity: '' });
   const b = candidate('b', { lead: () => Promise.resolve() });
   t.equal(await b.done, undefined);
-  t.match(spec(), { holderIdentity: '' });
+  like(t, spec(), { holderIdentity: '' });
   candidate('c', {
     lead: (signal) =>
       new Promise((_, reject) => {
@@ -356,7 +357,7 @@ void t.test('an error of lead ends the election and releases the lease', async (
   await store.until(() => spec()['holderIdentity'] === 'c');
   store.put(path, held('other', '2026-11-01T00:00:00.000000Z', { leaseDurationSeconds: 1 }));
   await pass(6_000);
-  t.match(spec(), { holderIdentity: 'c' }, 'an error after the end of leadership is ignored');
+  like(t, spec(), { holderIdentity: 'c' }, 'an error after the end of leadership is ignored');
 });
 
 void t.test('times that are not in decreasing order are refused', async (t) => {
@@ -391,5 +392,5 @@ void t.test('malformed fields of a lease get defaults', async (t) => {
     [{ leaseDurationSeconds: Number.NaN }, none],
     [{ leaseDurationSeconds: 0 }, { ...none, durationMs: 0 }],
   ];
-  for (const [spec, record] of cases) t.same(recordOf({ spec } as object), record);
+  for (const [spec, record] of cases) t.strictSame(recordOf({ spec } as object), record);
 });

@@ -48,14 +48,14 @@ void t.test('the holder follows the lease through renewals, release and deletion
     t.ok(leadership.leads());
     await renew();
   }
-  t.same(logged, ['a']);
+  t.strictSame(logged, ['a']);
   await renew('b');
   await renew('', 1);
   t.notOk(leadership.leads());
   await renew('c');
   store.remove(path);
   await store.quiet();
-  t.same(logged, ['a', 'b', undefined, 'c', undefined]);
+  t.strictSame(logged, ['a', 'b', undefined, 'c', undefined]);
   t.equal(time.pending, 0, 'no timer is left');
   t.match(store.received(/^WATCH/)[0]?.query.get('fieldSelector'), 'metadata.name=controller');
 });
@@ -70,7 +70,7 @@ void t.test('a lease expires after its duration without a change', async (t) => 
   t.ok(leadership.leads());
   await time.advance(1);
   t.notOk(leadership.leads());
-  t.same(logged.at(-1), undefined);
+  t.strictSame(logged.at(-1), undefined);
   await renew('alive');
   t.ok(leadership.leads());
 });
@@ -93,7 +93,7 @@ void t.test(
       await store.quiet();
     }
     t.ok(leadership.leads());
-    t.same(logged, ['a', undefined, 'a']);
+    t.strictSame(logged, ['a', undefined, 'a']);
   },
 );
 
@@ -105,10 +105,10 @@ void t.test(
     const jump = time.jump(15_000);
     t.notOk(leadership.leads(), 'after a pause of the process');
     await jump;
-    t.same(logged, ['a', undefined]);
+    t.strictSame(logged, ['a', undefined]);
     leadership.close();
     await renew();
-    t.same(logged, ['a', undefined]);
+    t.strictSame(logged, ['a', undefined]);
     t.equal(time.pending, 0);
   },
 );
@@ -120,6 +120,6 @@ void t.test(
     await renew();
     await time.advance(15_001);
     t.notOk(leadership.leads());
-    t.same(logged, ['a', undefined]);
+    t.strictSame(logged, ['a', undefined]);
   },
 );

@@ -7,6 +7,7 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import { connectedStore } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { silentLog } from '../../support/captured.ts';
+import { like } from '../../support/like.ts';
 
 const collection = '/api/v1/namespaces/team/events';
 const serverStart = Date.parse('2030-05-05T05:05:05Z');
@@ -64,7 +65,7 @@ void t.test('an event has the fields that kubectl describe uses', async (t) => {
   recorder.record(pod('web-0'), decided);
   t.equal(store.writes().length, 0, 'written in the background');
   await written();
-  t.match(events(), [
+  like(t, events(), [
     {
       kind: 'Event',
       metadata: { name: /^web-0\.[0-9a-f]{16}$/, namespace: 'team' },
@@ -86,18 +87,18 @@ void t.test('a repeated event increases its count, and starts at 1 after it was 
   const { recorder, events, written, time, store, outcomes } = await start(t);
   for (let i = 0; i < 3; i++) recorder.record(pod('a'), decided);
   await written();
-  t.match(events(), [{ count: 3 }]);
+  like(t, events(), [{ count: 3 }]);
   t.equal(store.writes().length, 1);
   await time.advance(60_000);
   recorder.record(pod('a'), decided);
   recorder.record(pod('b'), decided);
   await written();
-  t.match(events(), [{ count: 4, lastTimestamp: '2030-05-05T05:06:05Z' }, { count: 1 }]);
-  t.same(await outcomes(), { written: 2, counted: 1 });
+  like(t, events(), [{ count: 4, lastTimestamp: '2030-05-05T05:06:05Z' }, { count: 1 }]);
+  t.strictSame(await outcomes(), { written: 2, counted: 1 });
   store.remove(`${collection}/${events()[0]?.metadata.name}`);
   recorder.record(pod('a'), decided);
   await written();
-  t.same(
+  t.strictSame(
     events().map((event) => event.count),
     [1, 1],
   );
@@ -112,10 +113,11 @@ void t.test('from the eleventh on, similar events are combined into one', async 
   await written();
   t.equal(events().length, 11);
   const combined = (): Event | undefined => events().find((event) => event.message.startsWith('(combined'));
-  t.match(combined(), { count: 5, message: '(combined from similar events): message 14' });
+  like(t, combined(), { count: 5, message: '(combined from similar events): message 14' });
   similar(3);
   await written();
-  t.match(
+  like(
+    t,
     events().find((event) => event.message === 'message 3'),
     { count: 2 },
     'an earlier event is counted',
@@ -138,14 +140,14 @@ void t.test('an object has a burst of 25 events, then one every five minutes', a
   for (let i = 0; i < 40; i++) recorder.record(pod('noisy'), { ...decided, reason: `Reason${i}` });
   recorder.record(pod('quiet'), decided);
   await written();
-  t.same(await outcomes(), { written: 26, limited: 15 });
+  t.strictSame(await outcomes(), { written: 26, limited: 15 });
   await time.advance(299_000 - 20_000);
   recorder.record(pod('noisy'), decided);
   await time.advance(21_000);
   recorder.record(pod('noisy'), decided);
   recorder.record(pod('noisy'), decided);
   await written();
-  t.same(await outcomes(), { written: 27, limited: 17 });
+  t.strictSame(await outcomes(), { written: 27, limited: 17 });
   t.equal(store.writes().length, 27);
 });
 
@@ -163,11 +165,11 @@ void t.test(
     const message = `${token} ${'é'.repeat(1000)}`;
     recorder.record(pod('p'), { ...decided, message });
     await written();
-    t.match(events('/api/v1/namespaces/default/events'), [
+    like(t, events('/api/v1/namespaces/default/events'), [
       { metadata: { name: /^n1\./ }, involvedObject: { kind: 'Node', name: 'n1' } },
     ]);
     const names = events().map((event) => event.metadata.name);
-    t.match(names.sort(), [/^p\./, /^ystem-a{193}\.[0-9a-f]{16}$/]);
+    like(t, names.sort(), [/^p\./, /^ystem-a{193}\.[0-9a-f]{16}$/]);
     const cut = events().find((event) => event.message.startsWith('[secret]'))?.message ?? '';
     t.ok(Buffer.byteLength(cut) <= 1024 && Buffer.byteLength(cut) > 1015);
     t.match(cut, /é…$/);
@@ -182,7 +184,7 @@ void t.test('failed writes are retried with Retry-After, and dropped after four 
   await store.quiet();
   await time.advance(19_000);
   await store.quiet();
-  t.same(events(), []);
+  t.strictSame(events(), []);
   await time.advance(1_000);
   await written();
   t.equal(events().length, 1);
@@ -203,7 +205,7 @@ void t.test('failed writes are retried with Retry-After, and dropped after four 
     recorder.record(pod(`refused-${status}`), decided);
     await written();
   }
-  t.same(await outcomes(), { written: 2, counted: 1, failed: 4 });
+  t.strictSame(await outcomes(), { written: 2, counted: 1, failed: 4 });
 });
 
 void t.test('a delayed event does not delay others, and is not written twice', async (t) => {
@@ -218,7 +220,7 @@ void t.test('a delayed event does not delay others, and is not written twice', a
   await store.quiet();
   t.equal(events().length, 20, 'all but the first');
   await written();
-  t.same(
+  t.strictSame(
     events()
       .filter(({ metadata }) => metadata.name.startsWith('first'))
       .map(({ count }) => count),
@@ -231,11 +233,11 @@ void t.test('3,000 events: 100 at once, then ten per second, at most 1,000 waiti
   for (let i = 0; i < 3000; i++) recorder.record(pod(`pod-${i}`), decided);
   await store.quiet();
   t.ok(store.writes().length <= 101);
-  t.match(await outcomes(), { dropped: 2000 });
+  like(t, await outcomes(), { dropped: 2000 });
   const from = time.monotonic();
   await written();
   t.ok(time.monotonic() - from >= 89_000, 'ten per second after the first hundred');
-  t.same(await outcomes(), { written: 1000, dropped: 2000 });
+  t.strictSame(await outcomes(), { written: 1000, dropped: 2000 });
 });
 
 void t.test('an aborted flush drops the events that are not written', async (t) => {
@@ -247,7 +249,7 @@ void t.test('an aborted flush drops the events that are not written', async (t) 
   const flushed = recorder.flush(abort.signal);
   abort.abort(new Error('end'));
   await flushed;
-  t.same(await outcomes(), { failed: 4, dropped: 2 }, 'four were being written, two were waiting');
+  t.strictSame(await outcomes(), { failed: 4, dropped: 2 }, 'four were being written, two were waiting');
   await recorder.flush(neverAborted);
 });
 

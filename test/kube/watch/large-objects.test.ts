@@ -10,7 +10,7 @@ t.test('a namespace may use as many bytes as are still free', async (t) => {
     while (objects.add(`${namespace}/pod-${count}`, text(10_000))) count += 1;
     return count;
   };
-  t.same(['a', 'b', 'c'].map(most), [50, 25, 12]);
+  t.strictSame(['a', 'b', 'c'].map(most), [50, 25, 12]);
   t.equal(objects.refused, 3);
   t.ok(objects.add('d/pod', text(100_000)), 'another namespace has room');
   objects.delete('a/pod-0');

@@ -6,6 +6,7 @@ import { unlessAborted } from '../../../src/async/wait.ts';
 import { connectedStore } from '../support.ts';
 import { recordingLog } from '../../support/captured.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const path = '/apis/arch.example/v1alpha1/podplacementconfigs';
 const object = { apiVersion: 'arch.example/v1alpha1', kind: 'PodPlacementConfig', spec: {} };
@@ -40,11 +41,11 @@ void t.test('a kind without a CRD is an empty collection until it is installed',
   await reflector.ready(neverAborted);
   t.equal(reflector.size, 0);
   await store.until(() => sleeps.length === 1);
-  t.same(sleeps, [30_000]);
+  t.strictSame(sleeps, [30_000]);
   end();
   store.put(`/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/web`, object);
   await until(() => reflector.size === 1);
-  t.same(
+  t.strictSame(
     lines.filter(({ level }) => level !== 'debug'),
     [],
     'nothing is logged',
@@ -55,7 +56,8 @@ void t.test('a missing permission is logged once', async (t) => {
   const { lines, reflector, sleeps, until } = await watching(t, forbidden);
   await reflector.ready(neverAborted);
   await until(() => sleeps.length >= 5);
-  t.match(
+  like(
+    t,
     lines.filter(({ level }) => level !== 'debug'),
     [{ level: 'warn', path }],
   );

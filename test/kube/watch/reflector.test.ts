@@ -71,8 +71,8 @@ void t.test('objects that mayKeep refuses are not parsed, and remove the older v
     },
   );
   await until(() => reflector.get('', 'd') !== undefined, 'the last event');
-  t.same([...reflector.values()], ['d']);
-  t.same(trimmed, ['1', '13', '15']);
+  t.strictSame([...reflector.values()], ['d']);
+  t.strictSame(trimmed, ['1', '13', '15']);
 });
 
 void t.test('a paged list is followed by watch events', async (t) => {
@@ -111,11 +111,11 @@ void t.test('a watch resumes at its last version, after a pause', async (t) => {
   });
   await until(() => reflector.size === 2, 'changed');
   const watches = server.requests.filter((request) => request.query.get('watch'));
-  t.same(
+  t.strictSame(
     watches.map((request) => request.query.get('resourceVersion')),
     ['10', '15', '15'],
   );
-  t.same(delays, [1000, 1000]);
+  t.strictSame(delays, [1000, 1000]);
 });
 
 void t.test('a 410, as status or as event, leads to a new list', async (t) => {
@@ -153,7 +153,7 @@ void t.test('failures are retried with growing delays or after Retry-After', asy
     server.script(watch, events());
   });
   await reflector.ready(neverAborted);
-  t.same(delays, [750, 1500, 3000, 20_000]);
+  t.strictSame(delays, [750, 1500, 3000, 20_000]);
 });
 
 void t.test('a reset, an error event and a malformed line do not end the watch', async (t) => {
@@ -220,7 +220,7 @@ void t.test('values can be limited to one namespace', async (t) => {
     },
   );
   await until(() => reflector.get('a', 'y') === 'a/y 12', 'the last event');
-  t.same([...reflector.values('a')], ['a/x 1', 'a/y 12']);
-  t.same([...reflector.values('b')], []);
+  t.strictSame([...reflector.values('a')], ['a/x 1', 'a/y 12']);
+  t.strictSame([...reflector.values('b')], []);
   t.equal(reflector.size, 2);
 });

@@ -11,6 +11,7 @@ import type { KubeStore } from '../../support/kube-store.ts';
 import { sized } from '../../support/exhaustive.ts';
 import { connectedStore } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const pods = '/api/v1/pods';
 const pathOf = (name: string): string => `/api/v1/namespaces/team/pods/${name}`;
@@ -98,9 +99,9 @@ void t.test('large objects are listed in smaller pages', async (t) => {
   const reflector = reflect();
   await reflector.ready(neverAborted);
   t.equal(reflector.size, 250);
-  t.same(pauses, [], 'no failure');
+  t.strictSame(pauses, [], 'no failure');
   const limits = store.received(`GET ${pods}`).map(({ query }) => query.get('limit'));
-  t.same(limits, ['500', '125', '125']);
+  t.strictSame(limits, ['500', '125', '125']);
 });
 
 void t.test('objects that start or stop matching a field selector are added or removed', async (t) => {
@@ -161,8 +162,8 @@ for (const seed of [1, 2, 3, 4, 5, 6].slice(0, sized(3, 6))) {
       if (pick(2) === 0) await store.quiet();
     }
     await store.until(() => isEqual(reflector, store), 'the cache equals the store');
-    t.same(seen, contentOf(store));
-    t.same(jumps, [], 'the previous object of each change is the last one seen');
+    t.strictSame(seen, contentOf(store));
+    t.strictSame(jumps, [], 'the previous object of each change is the last one seen');
     t.ok(store.requests.length < 400, `${store.requests.length} requests`);
   });
 }
@@ -184,7 +185,7 @@ void t.test('repeated watch errors lead to a new list', async (t) => {
   const end = store.fault(/^WATCH/, { status: 504, message: 'Too large resource version' });
   store.cutWatches('reset');
   await store.until(() => store.received(`GET ${pods}`).length > 1);
-  t.same(pauses.slice(0, 5), [750, 1500, 3000, 6000, 12_000]);
+  t.strictSame(pauses.slice(0, 5), [750, 1500, 3000, 6000, 12_000]);
   end();
   put(store, 'later', 'x');
   await store.until(() => reflector.size === 1);
@@ -250,7 +251,7 @@ void t.test('after stop no request is sent and no listener is called', async (t)
     put(store, 'late', 'x');
     store.bookmark();
     await store.quiet();
-    t.same({ calls, requests: store.requests.length }, before, moment);
+    t.strictSame({ calls, requests: store.requests.length }, before, moment);
     t.equal(store.watches(), 0);
     t.equal(reflector.health().watching, false);
     t.equal(await waiting, moment.includes('watch') ? 'ready' : 'stopped');
@@ -283,13 +284,13 @@ void t.test('metrics count watches by state and restarts by reason', async (t) =
   const second = reflect({ metrics, path: '/api/v1/configmaps' });
   const watches = (resource: string, state: string, count: number): string =>
     `archwright_kube_watches{resource="${resource}",state="${state}"} ${count}\n`;
-  t.match(await metrics.render(), watches('pods', 'starting', 1));
+  like(t, await metrics.render(), watches('pods', 'starting', 1));
   opened.resolve();
   end();
   await store.until(() => store.watches() === 2);
   await store.until(() => first.health().watching && second.health().watching);
-  t.match(await metrics.render(), watches('pods', 'open', 1));
-  t.match(await metrics.render(), watches('other', 'open', 1));
+  like(t, await metrics.render(), watches('pods', 'open', 1));
+  like(t, await metrics.render(), watches('other', 'open', 1));
   store.fault(/^WATCH/, { status: 403, times: 1 });
   store.cutWatches('end', pods);
   await store.until(() => store.received(`WATCH ${pods}`).length === 3);
@@ -298,7 +299,7 @@ void t.test('metrics count watches by state and restarts by reason', async (t) =
   store.cutWatches('reset', pods);
   await store.until(() => store.received(`WATCH ${pods}`).length === 4);
   const page = await metrics.render();
-  t.match(page, watches('pods', 'broken', 1));
+  like(t, page, watches('pods', 'broken', 1));
   for (const [reason, count] of [
     ['ended', 1],
     ['refused', 1],
@@ -309,5 +310,5 @@ void t.test('metrics count watches by state and restarts by reason', async (t) =
   }
   hold();
   first.stop();
-  t.match(await metrics.render(), watches('pods', 'broken', 0));
+  like(t, await metrics.render(), watches('pods', 'broken', 0));
 });

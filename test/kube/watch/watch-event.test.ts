@@ -2,6 +2,7 @@ import { array, assert, boolean, constantFrom, dictionary, oneof, property, stri
 import t from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import { readWatchEvent } from '../../../src/kube/watch/watch-event.ts';
+import { like } from '../../support/like.ts';
 
 const where = 'GET /api/v1/pods';
 
@@ -78,8 +79,8 @@ void t.test('an event is read as it was sent, without managed fields', async (t)
   for (const [name, text, expected] of cases) {
     const event = readWatchEvent(text, undefined, where);
     t.equal(event.whole, true, name);
-    t.match(event.object, expected, name);
-    t.same(managedFieldsOf(event.object), managedFieldsOf(expected), name);
+    like(t, event.object, expected, name);
+    t.strictSame(managedFieldsOf(event.object), managedFieldsOf(expected), name);
   }
 });
 
@@ -104,7 +105,7 @@ void t.test('of objects that are not kept, only name, namespace and version are 
   ];
   for (const [name, text, kept, object] of cases) {
     const event = readWatchEvent(text, kept === undefined ? undefined : () => kept, where);
-    t.same(event, { type: /"type":"(\w+)"/u.exec(text)?.[1], object, whole: false }, name);
+    t.strictSame(event, { type: /"type":"(\w+)"/u.exec(text)?.[1], object, whole: false }, name);
   }
 });
 
@@ -113,11 +114,12 @@ void t.test('events in an unusual form are parsed completely', async (t) => {
   const spaced = JSON.stringify({ type: 'DELETED', object: { metadata: metadataOf() } }, undefined, 1);
   for (const text of [shuffled, spaced]) {
     const event = readWatchEvent(text, () => false, where);
-    t.match(event, { type: 'DELETED', whole: false, object: { metadata: metadataOf() } });
+    like(t, event, { type: 'DELETED', whole: false, object: { metadata: metadataOf() } });
   }
   const bookmark =
     '{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}';
-  t.match(
+  like(
+    t,
     readWatchEvent(bookmark, () => false, where),
     {
       type: 'BOOKMARK',
@@ -125,7 +127,8 @@ void t.test('events in an unusual form are parsed completely', async (t) => {
     },
   );
   const ended = '{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"code":410}}';
-  t.match(
+  like(
+    t,
     readWatchEvent(ended, () => false, where),
     { type: 'ERROR', object: { code: 410 } },
   );

@@ -52,7 +52,7 @@ t.test('the state label at admission', async (t) => {
 t.test('a second call changes nothing; templates get no label', async (t) => {
   const input = inputOf(podOf(['a']), { a: 'amd64' });
   const first = place(input);
-  t.same(place({ ...input, pod: first.pod }).patch, []);
+  t.strictSame(place({ ...input, pod: first.pod }).patch, []);
   const template = place({ ...input, template: 'DaemonSet' });
   t.ok(template.patch.length > 0);
   t.equal(template.pod.metadata?.labels, undefined);

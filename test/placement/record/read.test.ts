@@ -15,6 +15,7 @@ import {
   withLabels,
   placePod,
 } from '../../support/placement-input.ts';
+import { like } from '../../support/like.ts';
 
 const key = 'arch.example/decision';
 const policy: Partial<Policy> = {
@@ -88,7 +89,8 @@ for (const [name, text] of unreadable) {
     t.equal(read(text), undefined);
     const input = inputOf(withRecord(text, { nodeSelector: { zone: 'a' } }), known, policy);
     const { pod } = place(input);
-    t.match(
+    like(
+      t,
       JSON.parse(pod.metadata?.annotations?.[key] ?? ''),
       { v: 1, outcome: 'placed' },
       'our record replaces it',

@@ -48,7 +48,7 @@ t.test('the summary has the decision and its reason in one line', async (t) => {
     const input = inputOf(podOf(Object.keys(known)), known, policy);
     const { pod } = place(input);
     t.equal(summaryIn(pod), summary);
-    t.same(place({ ...input, pod }).patch, [], 'a second call changes nothing');
+    t.strictSame(place({ ...input, pod }).patch, [], 'a second call changes nothing');
   }
 });
 
@@ -72,9 +72,9 @@ t.test('a copied summary is replaced or removed; a template has none', async (t)
   const placed = place(inputOf(podOf(['a'], {}, copied), { a: 'arm64' })).pod;
   t.equal(summaryIn(placed), 'placed, requires arm64: all images can run there');
   for (const pod of [podOf(['a'], {}, copied), podOf(['a'], { nodeName: 'node-1' }, copied)])
-    t.same(place(inputOf(pod, { a: '' })).pod.metadata?.annotations, { other: 'x' });
+    t.strictSame(place(inputOf(pod, { a: '' })).pod.metadata?.annotations, { other: 'x' });
   const template = place(inputOf(podOf(['a']), { a: 'arm64' }, {}, { template: 'DaemonSet' })).pod;
-  t.same(Object.keys(template.metadata?.annotations ?? {}), [keys.decision]);
+  t.strictSame(Object.keys(template.metadata?.annotations ?? {}), [keys.decision]);
 });
 
 t.test('it changes with the removal of the gate', async (t) => {

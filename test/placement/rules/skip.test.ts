@@ -5,6 +5,7 @@ import { skipReasons, type PlacementInput, type SkipReason } from '../../../src/
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { skipReasonOf } from '../../../src/placement/rules/skip.ts';
 import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { like } from '../../support/like.ts';
 
 const ownedBy = (kind: string): Given => ({
   metadata: { ownerReferences: [{ apiVersion: 'apps/v1', kind, name: 'agent', uid: '1', controller: true }] },
@@ -88,7 +89,7 @@ for (const [name, [{ spec, metadata, more }, skip]] of Object.entries(cases)) {
       t.equal(decision.reasons[0]?.rule, `skip-${skip}`);
       const warnings =
         skip === 'too-many-terms' ? [/^archwright: this pod is not placed: .*500 required/] : [];
-      t.match(decision.warnings, warnings);
+      like(t, decision.warnings, warnings);
       t.equal(decision.warnings.length, warnings.length);
       t.not(decision.reasons[0]?.message, '');
       t.strictSame(patchPod(pod, decision), []);
@@ -106,7 +107,7 @@ test('a value that does not skip the pod, but is probably meant to', async (t) =
   t.strictSame(look({ labels: { [key]: 'disable' } }), [
     'archwright: label arch.example/placement: disable has no effect; disabled skips the pod',
   ]);
-  t.match(look({ annotations: { [key]: 'false' } }), [/^archwright: annotation .*: false has no effect/]);
+  like(t, look({ annotations: { [key]: 'false' } }), [/^archwright: annotation .*: false has no effect/]);
   t.strictSame(look({ labels: { [key]: 'enabled' }, annotations: { [key]: '' } }), []);
 });
 

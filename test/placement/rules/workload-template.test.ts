@@ -14,6 +14,7 @@ import {
   termOf,
   type Known,
 } from '../../support/placement-input.ts';
+import { like } from '../../support/like.ts';
 
 const known: Known = { a: 'amd64 arm64', b: 'arm64', c: 'amd64', broken: failed('timeout') };
 
@@ -147,11 +148,11 @@ test('other workloads stay unchanged, with a warning if their images have no com
     return decision.warnings;
   };
   t.strictSame(look(podOf(['a', 'b'])), []);
-  t.match(look(podOf(['x', 'broken'])), [/^archwright: image broken: unavailable: /u]);
+  like(t, look(podOf(['x', 'broken'])), [/^archwright: image broken: unavailable: /u]);
   t.equal(look(podOf(['x', 'broken'])).length, 1, 'x is not inspected yet');
-  t.match(look(podOf(['b', 'c'])), [/pods of this template cannot be placed: .*b has arm64; c has amd64/u]);
-  t.match(look(podOf(['b', 'c', 'x'])), [/cannot be placed/u]);
-  t.match(look(podOf(['b']), { schedulableArchitectures: ['amd64'] }), [/schedulable ones \(amd64\)/u]);
+  like(t, look(podOf(['b', 'c'])), [/pods of this template cannot be placed: .*b has arm64; c has amd64/u]);
+  like(t, look(podOf(['b', 'c', 'x'])), [/cannot be placed/u]);
+  like(t, look(podOf(['b']), { schedulableArchitectures: ['amd64'] }), [/schedulable ones \(amd64\)/u]);
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   t.strictSame(look(podOf(['a'], { schedulingGates: gates })), []);
   t.strictSame(look(podOf(['b', 'c'], {}, { labels: { 'arch.example/placement': 'disabled' } })), []);
@@ -169,20 +170,20 @@ test('the user who applies another workload gets the warnings about its pods', a
   const unknown = [
     /^archwright: label arch.example\/preferred: unknown architecture aarch64; did you mean arm64\?$/u,
   ];
-  t.match(look(['a'], {}, prefers('aarch64')), unknown);
-  t.match(look(['x'], {}, prefers('aarch64')), unknown, 'even before the images are known');
+  like(t, look(['a'], {}, prefers('aarch64')), unknown);
+  like(t, look(['x'], {}, prefers('aarch64')), unknown, 'even before the images are known');
   t.strictSame(look(['a'], {}, prefers('arm64')), []);
   t.strictSame(look(['x'], {}, prefers('arm64')), [], 'the images are unknown');
-  t.match(look(['c'], {}, prefers('arm64')), [/arm64 is ignored, the pod can only run on amd64/u]);
+  like(t, look(['c'], {}, prefers('arm64')), [/arm64 is ignored, the pod can only run on amd64/u]);
   const onArm = { nodeSelector: { 'kubernetes.io/arch': 'arm64' } };
-  t.match(look(['c'], onArm), [/the pod allows arm64, but its images can only run on amd64/u]);
+  like(t, look(['c'], onArm), [/the pod allows arm64, but its images can only run on amd64/u]);
   t.strictSame(look(['b', 'x'], onArm), []);
   const excludes = requiring(termOf({ key: 'kubernetes.io/arch', operator: 'NotIn', values: ['amd64'] }));
-  t.match(look(['c'], excludes), [/excludes all that its images can run on: amd64/u]);
-  t.match(look(['c'], requiring({ matchFields: [isIn('metadata.name', 'graviton')] })), [
+  like(t, look(['c'], excludes), [/excludes all that its images can run on: amd64/u]);
+  like(t, look(['c'], requiring({ matchFields: [isIn('metadata.name', 'graviton')] })), [
     /the pod chooses node graviton \(arm64\), but its images can only run on amd64/u,
   ]);
-  t.match(look(['c'], { nodeName: 'graviton' }), [
+  like(t, look(['c'], { nodeName: 'graviton' }), [
     /image c cannot run here: it has amd64, the node is arm64/u,
   ]);
   t.strictSame(look(['b'], { nodeName: 'graviton' }), []);

@@ -8,6 +8,7 @@ import {
   maxConfigurationBytes,
 } from '../../../src/policy/configuration/configuration.ts';
 import { describeProblem } from '../../../src/policy/configuration/problem.ts';
+import { like } from '../../support/like.ts';
 
 /** The reported problems, with paths relative to the directory of the test. */
 async function problemsOf(
@@ -25,9 +26,9 @@ t.test('without settings the defaults apply', async (t) => {
     origins: undefined,
     ...(await loadConfiguration({ env: { PATH: '/bin' }, flags: {} })),
   };
-  t.same(configuration, defaultConfiguration());
-  t.same(origins?.listen, { kind: 'default', where: '' });
-  t.match(configuration, {
+  t.strictSame(configuration, defaultConfiguration());
+  t.strictSame(origins?.listen, { kind: 'default', where: '' });
+  like(t, configuration, {
     schedulableArchitectures: [],
     onNoCommonArchitecture: 'deny',
     preferenceMode: 'soft',
@@ -54,15 +55,15 @@ t.test('flags override the environment, the environment overrides the file', asy
   });
   if (!loaded.configuration) throw new Error('there are problems');
   const { configuration, origins } = loaded;
-  t.match(configuration, {
+  like(t, configuration, {
     listen: '127.0.0.1:1',
     metricsListen: '127.0.0.1:2',
     inlineBudget: 3,
     agents: ['https://a'],
   });
-  t.same(origins.listen, { kind: 'file', where: `${file}:1`, file, line: 1 });
-  t.same(origins.metricsListen, { kind: 'environment', where: 'ARCHWRIGHT_METRICS_LISTEN' });
-  t.same(origins.inlineBudget, { kind: 'flag', where: '--inline-budget' });
+  t.strictSame(origins.listen, { kind: 'file', where: `${file}:1`, file, line: 1 });
+  t.strictSame(origins.metricsListen, { kind: 'environment', where: 'ARCHWRIGHT_METRICS_LISTEN' });
+  t.strictSame(origins.inlineBudget, { kind: 'flag', where: '--inline-budget' });
 });
 
 t.test('problems of all sources are reported together, with their positions', async (t) => {
@@ -95,7 +96,7 @@ key = 1
     { ARCHWRIGHT_LISTN: 'x', ARCHWRIGHT_DRAIN_TIME: 'soon', HOME: '/' },
     { agents: 'https://a,b' },
   );
-  t.same(problems, [
+  t.strictSame(problems, [
     'a.toml:1: listen must be a string in quotes, not a number',
     'a.toml:2: prefered is not a known setting; did you mean preferredArchitecture?',
     'a.toml:4: architectures.arm64.requireNodelabels is not a known key; did you mean requireNodeLabels?',
@@ -110,7 +111,7 @@ key = 1
 });
 
 t.test('an invalid text is reported once', async (t) => {
-  t.same(
+  t.strictSame(
     await problemsOf('', undefined, {
       ARCHWRIGHT_TOLERATE_ARCHITECTURE_TAINT: 'yes',
       ARCHWRIGHT_MAX_REQUESTS_PER_REGISTRY: 'x',
@@ -124,7 +125,7 @@ t.test('an invalid text is reported once', async (t) => {
 
 t.test('an invalid value is reported even if a flag overrides it', async (t) => {
   const dir = t.testdir({ 'a.toml': 'listen = "nowhere"\n' });
-  t.match(await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);
+  like(t, await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);
 });
 
 t.test('unreadable and malformed files are reported', async (t) => {
@@ -152,7 +153,7 @@ t.test('unreadable and malformed files are reported', async (t) => {
   for (const [file, expected] of cases) {
     const problems = await problemsOf(dir, file);
     t.equal(problems.length, expected.length, file);
-    t.match(problems, expected, file);
+    like(t, problems, expected, file);
   }
 });
 
@@ -174,8 +175,8 @@ t.test('variables of Services and of the build are accepted', async (t) => {
     ARCHWRIGHTISH: 'x',
     archwright_listen: 'x',
   };
-  t.same(await problemsOf('', undefined, env), []);
-  t.match(await problemsOf('', undefined, { ARCHWRIGHT_PORTS: '1' }), [
+  t.strictSame(await problemsOf('', undefined, env), []);
+  like(t, await problemsOf('', undefined, { ARCHWRIGHT_PORTS: '1' }), [
     /^ARCHWRIGHT_PORTS: is not a known variable/,
   ]);
 });
@@ -184,7 +185,7 @@ t.test('contradictory settings are reported with their positions', async (t) => 
   const dir = t.testdir({
     'a.toml': 'schedulableArchitectures = ["amd64"]\n[preferredWeights]\namd64 = 1\narm64 = 2\n',
   });
-  t.same(await problemsOf(dir, 'a.toml', { ARCHWRIGHT_FALLBACK_ARCHITECTURE: 's390x' }), [
+  t.strictSame(await problemsOf(dir, 'a.toml', { ARCHWRIGHT_FALLBACK_ARCHITECTURE: 's390x' }), [
     'ARCHWRIGHT_FALLBACK_ARCHITECTURE: fallbackArchitecture names s390x, which is not one of schedulableArchitectures (amd64)',
     'a.toml:4: preferredWeights.arm64 names arm64, which is not one of schedulableArchitectures (amd64)',
   ]);
@@ -194,5 +195,5 @@ t.test('the examples are valid', async (t) => {
   const dir = fileURLToPath(new URL('../../../examples/config', import.meta.url));
   const files = readdirSync(dir);
   t.ok(files.length >= 4);
-  for (const file of files) t.same(await problemsOf(dir, file), [], file);
+  for (const file of files) t.strictSame(await problemsOf(dir, file), [], file);
 });

@@ -7,6 +7,7 @@ import { ConfigurationError } from '../../../src/policy/configuration/problem.ts
 import { captureLog, recordingLog, silentLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';
+import { like } from '../../support/like.ts';
 
 async function open(t: Test, content: string, env: Record<string, string> = {}) {
   const file = join(t.testdir({ 'archwright.toml': content }), 'archwright.toml');
@@ -44,9 +45,9 @@ t.test('a change is applied and logged', async (t) => {
   t.match(await page(), 'archwright_config_last_reload_success_timestamp_seconds 1700000000\n');
 
   await write('preferredArchitecture = "arm64"\ninlineBudget = "100ms"\n');
-  t.match(live.current(), { preferredArchitecture: 'arm64', inlineBudget: 100 });
-  t.same(seen, [live.current()]);
-  t.match(lines, [{ level: 'info', msg: 'configuration changed', changed: ['preferredArchitecture'] }]);
+  like(t, live.current(), { preferredArchitecture: 'arm64', inlineBudget: 100 });
+  t.strictSame(seen, [live.current()]);
+  like(t, lines, [{ level: 'info', msg: 'configuration changed', changed: ['preferredArchitecture'] }]);
   t.equal(lines.length, 1);
   t.match(await page(), 'archwright_config_reloads_total{outcome="loaded"} 1');
 });
@@ -56,7 +57,7 @@ t.test('the same values in another form are no change', async (t) => {
   const first = live.current();
   await write('# nothing new\ninlineBudget = "1000ms"\n');
   t.equal(live.current(), first);
-  t.same(lines, []);
+  t.strictSame(lines, []);
 });
 
 t.test('the hash is that of the last good file', async (t) => {
@@ -81,9 +82,9 @@ t.test('a broken file is logged once, and the last good one stays in force', asy
   await write('inlineBudget = "100ms"\n\nlogLevel = "loud"\nlistn = ":1"\n');
   await live.refresh();
   t.equal(live.current(), first);
-  t.same(seen, []);
+  t.strictSame(seen, []);
   t.equal(lines.length, 1);
-  t.match(lines[0], {
+  like(t, lines[0], {
     level: 'error',
     line: 3,
     key: 'logLevel',
@@ -101,7 +102,7 @@ t.test('restoring the file after an error is no change', async (t) => {
   const { live, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
   await write('inlineBudget = \n');
   await write('inlineBudget = "100ms"\n');
-  t.same(seen, []);
+  t.strictSame(seen, []);
   t.equal(live.current().inlineBudget, 100);
   t.match(await page(), 'archwright_config_last_reload_successful 1');
 });
@@ -111,13 +112,13 @@ t.test('if the file is removed, its values stay in force', async (t) => {
   rmSync(file);
   await live.refresh();
   t.equal(live.current().inlineBudget, 100);
-  t.match(lines, [{ level: 'error', problem: /there is no such file/ }]);
+  like(t, lines, [{ level: 'error', problem: /there is no such file/ }]);
 });
 
 t.test('settings that need a restart are logged', async (t) => {
   const { lines, write } = await open(t, '');
   await write('listen = ":1"\nlogLevel = "debug"\n');
-  t.match(lines, [
+  like(t, lines, [
     { level: 'info', changed: ['listen', 'logLevel'] },
     { level: 'warn', changed: ['listen'], msg: /when the program starts again/ },
   ]);
@@ -140,7 +141,7 @@ t.test('other listeners get the change if one throws', async (t) => {
   });
   await write('inlineBudget = "9ms"\n');
   t.equal(called, true);
-  t.match(lines.at(-1), { level: 'error', msg: /could not take the changed configuration/ });
+  like(t, lines.at(-1), { level: 'error', msg: /could not take the changed configuration/ });
 });
 
 t.test('a broken file at the start is thrown, not logged', async (t) => {
@@ -150,7 +151,7 @@ t.test('a broken file at the start is thrown, not logged', async (t) => {
     name: 'ConfigurationError',
     problems: [{ line: 1 }, { line: 2 }],
   });
-  t.same(lines, []);
+  t.strictSame(lines, []);
 });
 
 t.test('works without a file', async (t) => {

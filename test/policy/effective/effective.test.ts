@@ -4,6 +4,7 @@ import { policyFor } from '../../../src/policy/effective/effective.ts';
 import type { OnUnknownImage } from '../../../src/policy/effective/policy.ts';
 import { placement } from '../resources/pod-placement.ts';
 import type { ClusterPlacement, PodPlacement } from '../../../src/policy/resources/placement.ts';
+import { like } from '../../support/like.ts';
 
 function policy(values: Partial<Configuration>) {
   return policyFor({ ...defaultConfiguration(), ...values });
@@ -23,7 +24,7 @@ const pod = placement('web', 0, 0);
 const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect: 'NoSchedule' } as const;
 
 t.test('without settings the defaults apply', async (t) => {
-  t.same(policy({}), {
+  t.strictSame(policy({}), {
     schedulableArchitectures: [],
     preference: undefined,
     preferenceMode: 'soft',
@@ -47,8 +48,8 @@ t.test('the preference mode is kept without a preference', async (t) => {
 
 t.test('preferredArchitecture is a weight of 100; preferredWeights are kept', async (t) => {
   const origin = 'configuration';
-  t.same(policy({ preferredArchitecture: 'arm64' }).preference, { weights: { arm64: 100 }, origin });
-  t.same(policy({ preferredWeights: { arm64: 80, amd64: 20 } }).preference, {
+  t.strictSame(policy({ preferredArchitecture: 'arm64' }).preference, { weights: { arm64: 100 }, origin });
+  t.strictSame(policy({ preferredWeights: { arm64: 80, amd64: 20 } }).preference, {
     weights: { arm64: 80, amd64: 20 },
     origin,
   });
@@ -107,7 +108,7 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     fallbackArchitecture: 'arm64',
     weights: { riscv64: 1 },
   };
-  t.match(policyFor(configuration, { cluster, pods: [first, second] }), {
+  like(t, policyFor(configuration, { cluster, pods: [first, second] }), {
     preference: { weights: { arm64: 80, arm: 20 }, origin: 'PodPlacementConfig shop/first' },
     otherPreferences: [
       { weights: { riscv64: 1 }, origin: 'PodPlacementConfig shop/second' },
@@ -118,13 +119,13 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     onUnknownImage: 'deny',
     onNoCommonArchitecture: 'pend',
   });
-  t.match(policyFor(configuration, { cluster }), {
+  like(t, policyFor(configuration, { cluster }), {
     preference: { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
     otherPreferences: [{ weights: { amd64: 100 }, origin: 'configuration' }],
     fallbackArchitecture: 's390x',
     onNoCommonArchitecture: 'allow',
   });
-  t.same(
+  t.strictSame(
     policyFor(configuration, { cluster: nothing, pods: [pod] }),
     policyFor(configuration),
     'objects without settings change nothing',
@@ -146,9 +147,9 @@ t.test('the first object with architectures limits the pod, even to unschedulabl
   const first = { ...pod, name: 'first', architectures: ['arm64', 's390x'] };
   const second = { ...pod, name: 'second', architectures: ['amd64'] };
   const { allowed } = policyFor(configuration, { pods: [pod, first, second] });
-  t.same(allowed, { architectures: ['arm64', 's390x'], origin: 'PodPlacementConfig shop/first' });
+  t.strictSame(allowed, { architectures: ['arm64', 's390x'], origin: 'PodPlacementConfig shop/first' });
   const unschedulable = policyFor(configuration, { pods: [{ ...pod, architectures: ['s390x'] }] });
-  t.same(unschedulable.allowed?.architectures, ['s390x'], 'removing it would allow every architecture');
+  t.strictSame(unschedulable.allowed?.architectures, ['s390x'], 'removing it would allow every architecture');
   t.equal(policyFor(configuration, { pods: [pod] }).allowed, undefined);
 });
 
@@ -160,7 +161,7 @@ t.test('unschedulable architectures are removed, and the next source applies', a
   ];
   const cluster = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 'ppc64le' };
   const policy = policyFor(configuration, { pods, cluster });
-  t.same(policy.preference, { weights: { arm64: 10 }, origin: 'PodPlacementConfig shop/web' });
+  t.strictSame(policy.preference, { weights: { arm64: 10 }, origin: 'PodPlacementConfig shop/web' });
   t.equal(policy.otherPreferences, undefined);
   t.equal(policy.fallbackArchitecture, 'arm64');
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
@@ -168,32 +169,35 @@ t.test('unschedulable architectures are removed, and the next source applies', a
 
 t.test("archwright's own taints are tolerated for every architecture", async (t) => {
   const ours = { key: 'arch.example/architecture', operator: 'Equal', effect: 'NoSchedule' } as const;
-  t.same(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
-  t.same(
+  t.strictSame(policy({ taintArchitectures: ['arm64'] }).tolerations, [ours, architectureTaint]);
+  t.strictSame(
     policy({ taintArchitectures: ['*'], taintKey: 'pool', tolerateArchitectureTaint: false }).tolerations,
     [{ ...ours, key: 'pool' }],
   );
   const wider = { key: 'arch.example/architecture', operator: 'Equal' } as const;
-  t.same(policy({ taintArchitectures: ['*'], tolerations: [wider] }).tolerations, [wider, architectureTaint]);
-  t.same(policy({ taintArchitectures: ['*'], taintKey: 'kubernetes.io/arch' }).tolerations, [
+  t.strictSame(policy({ taintArchitectures: ['*'], tolerations: [wider] }).tolerations, [
+    wider,
+    architectureTaint,
+  ]);
+  t.strictSame(policy({ taintArchitectures: ['*'], taintKey: 'kubernetes.io/arch' }).tolerations, [
     architectureTaint,
   ]);
 });
 
 t.test('the architecture taint is tolerated unless a template covers it or it is off', async (t) => {
   const other = { key: 'arch', operator: 'Equal' } as const;
-  t.same(policy({ tolerations: [other] }).tolerations, [other, architectureTaint]);
-  t.same(policy({ tolerations: [other], tolerateArchitectureTaint: false }).tolerations, [other]);
+  t.strictSame(policy({ tolerations: [other] }).tolerations, [other, architectureTaint]);
+  t.strictSame(policy({ tolerations: [other], tolerateArchitectureTaint: false }).tolerations, [other]);
   const covering = { key: 'kubernetes.io/arch', operator: 'Equal' } as const;
-  t.same(policy({ tolerations: [covering] }).tolerations, [covering], 'no effect means every effect');
-  t.same(policy({ tolerations: [architectureTaint] }).tolerations, [architectureTaint]);
+  t.strictSame(policy({ tolerations: [covering] }).tolerations, [covering], 'no effect means every effect');
+  t.strictSame(policy({ tolerations: [architectureTaint] }).tolerations, [architectureTaint]);
   const narrower = { ...covering, effect: 'NoExecute' } as const;
-  t.same(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
+  t.strictSame(policy({ tolerations: [narrower] }).tolerations, [narrower, architectureTaint]);
 });
 
 t.test('labels of other programs are read with compat.labels', async (t) => {
   t.equal(policy({}).preferredLabels, undefined);
-  t.same(policy({ 'compat.labels': true }).preferredLabels, ['arch.noe.adevinta.com/preferred']);
+  t.strictSame(policy({ 'compat.labels': true }).preferredLabels, ['arch.noe.adevinta.com/preferred']);
 });
 
 t.test('requirePullableNodes comes from the configuration', async (t) => {
@@ -201,7 +205,11 @@ t.test('requirePullableNodes comes from the configuration', async (t) => {
 });
 
 t.test("archwright's own namespace is excluded in addition to the configured ones", async (t) => {
-  t.same(policy({ namespace: 'archwright' }).excludedNamespaces, ['kube-*', 'openshift-*', 'archwright']);
-  t.same(policy({ namespace: 'a', excludedNamespaces: ['a', 'b'] }).excludedNamespaces, ['a', 'b']);
-  t.same(policy({ namespace: 'a', excludedNamespaces: [] }).excludedNamespaces, ['a']);
+  t.strictSame(policy({ namespace: 'archwright' }).excludedNamespaces, [
+    'kube-*',
+    'openshift-*',
+    'archwright',
+  ]);
+  t.strictSame(policy({ namespace: 'a', excludedNamespaces: ['a', 'b'] }).excludedNamespaces, ['a', 'b']);
+  t.strictSame(policy({ namespace: 'a', excludedNamespaces: [] }).excludedNamespaces, ['a']);
 });

@@ -77,7 +77,7 @@ t.test('problems name their position', async (t) => {
     'spec.s',
     problems,
   );
-  t.same(problems, [
+  t.strictSame(problems, [
     'spec.s.matchLabels[-] is not a valid label key',
     'spec.s.matchLabels[a] must be a label value',
     'spec.s.matchExpressions[0] must be an object',

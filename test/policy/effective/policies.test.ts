@@ -6,6 +6,7 @@ import { seriesOf } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { clusterConfig, podConfig, rollout } from '../resources/objects.ts';
 import { createSource } from '../resources/source.ts';
+import { like } from '../../support/like.ts';
 
 const shop: PolicySubject = {
   namespace: 'shop',
@@ -61,14 +62,14 @@ t.test('without custom resources all pods share one policy until something chang
 t.test('without a cluster the configuration applies', async (t) => {
   const configuration = { ...defaultConfiguration(), preferredArchitecture: 'arm64' };
   const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
-  t.match(policies.policyOf(shop), { preference: { weights: { arm64: 100 } }, onUnknownImage: 'allow' });
+  like(t, policies.policyOf(shop), { preference: { weights: { arm64: 100 } }, onUnknownImage: 'allow' });
 });
 
 t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', async (t) => {
   const { clusterConfigs, of } = setup([clusterConfig({ fallbackArchitecture: 's390x' })]);
   t.equal(of().fallbackArchitecture, 's390x');
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', preferredArchitecture: 'arm64' }));
-  t.match(of(), {
+  like(t, of(), {
     fallbackArchitecture: 'arm64',
     preference: { origin: 'ClusterPodPlacementConfig cluster' },
   });
@@ -88,16 +89,16 @@ t.test('namespaces that the selector does not match are excluded', async (t) => 
     namespace: 'archwright',
   });
   const usual = ['kube-*', 'openshift-*', 'archwright'];
-  t.same(of().excludedNamespaces, usual);
+  t.strictSame(of().excludedNamespaces, usual);
   const other = { namespace: 'other', namespaceLabels: { 'kubernetes.io/metadata.name': 'other' } };
-  t.same(of(other).excludedNamespaces, [...usual, 'other']);
+  t.strictSame(of(other).excludedNamespaces, [...usual, 'other']);
   t.equal(of(other), of(other));
-  t.same(of().excludedNamespaces, usual, 'a matching namespace');
+  t.strictSame(of().excludedNamespaces, usual, 'a matching namespace');
   const { excludedNamespaces } = of({ namespace: 'new', namespaceLabels: {} });
-  t.same(excludedNamespaces, usual, 'a namespace with unknown labels is not excluded');
-  t.same(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, usual);
+  t.strictSame(excludedNamespaces, usual, 'a namespace with unknown labels is not excluded');
+  t.strictSame(of({ ...other, namespaceLabels: { team: 'a' } }).excludedNamespaces, usual);
   clusterConfigs.put(clusterConfig({}));
-  t.same(of(other).excludedNamespaces, usual);
+  t.strictSame(of(other).excludedNamespaces, usual);
 });
 
 t.test('objects of a namespace apply by selector and priority', async (t) => {
@@ -203,7 +204,7 @@ t.test('the oldest active rollout of a pod applies', async (t) => {
   };
   const { world, rollouts, of } = setup([], [], {}, [rolled('new', {}, 'Choose', 9)]);
   const ofWeb = () => of({ labels, owners: [owner] }).rollout;
-  t.same(ofWeb(), { name: 'new', architecture: 'arm64', newPods: 'Choose' });
+  t.strictSame(ofWeb(), { name: 'new', architecture: 'arm64', newPods: 'Choose' });
   t.equal(of({ labels }).rollout, undefined, 'a pod without an owner');
   t.equal(of({ labels, owners: [{ ...owner, kind: 'Job' }] }).rollout, undefined);
   t.equal(of({ namespace: 'other', labels, owners: [owner] }).rollout, undefined);
@@ -215,7 +216,7 @@ t.test('the oldest active rollout of a pod applies', async (t) => {
   rollouts.put(rolled('wrong', { steps: [] }, 'Target', 3));
   t.equal(ofWeb()?.name, 'new');
   rollouts.put(rolled('old', { names: ['web'] }, 'Target', 4));
-  t.same(ofWeb(), { name: 'old', architecture: 'arm64', newPods: 'Target' });
+  t.strictSame(ofWeb(), { name: 'old', architecture: 'arm64', newPods: 'Target' });
   for (const name of ['new', 'idle', 'others', 'wrong', 'old']) rollouts.remove(name, 'shop');
   t.equal(of({ labels, owners: [owner] }), of(), 'the same policy as before');
 });

@@ -46,15 +46,15 @@ t.test(
     t.equal(configuration(), from);
     clusterConfigs.put(clusterConfig({ plugins: { execFormatErrorMonitor: { enabled: false } } }));
     const over = configuration();
-    t.same(over, { ...from, execFormatErrorMonitor: false });
+    t.strictSame(over, { ...from, execFormatErrorMonitor: false });
     t.equal(configuration(), over);
     from = { ...from, evictionsPerMinute: 1 };
-    t.same(configuration(), { ...from, execFormatErrorMonitor: false });
+    t.strictSame(configuration(), { ...from, execFormatErrorMonitor: false });
     from = { ...from, execFormatErrorMonitor: false };
     clusterConfigs.put(
       clusterConfig({ logVerbosity: 'Debug', plugins: { execFormatErrorMonitor: { enabled: true } } }),
     );
-    t.same(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
+    t.strictSame(configuration(), { ...from, execFormatErrorMonitor: true, logLevel: 'debug' });
     clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64' }));
     t.equal(configuration(), from, 'placement fields are not overlaid');
   },

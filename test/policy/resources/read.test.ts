@@ -5,6 +5,7 @@ import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { readClusterConfig, readPodConfig } from '../../../src/policy/resources/read.ts';
 import { clusterConfig, objectCases, podConfig } from './objects.ts';
+import { like } from '../../support/like.ts';
 
 t.test('objects are read exactly if the API server accepts them', async (t) => {
   t.ok(objectCases.length > 80);
@@ -16,7 +17,7 @@ t.test('objects are read exactly if the API server accepts them', async (t) => {
       t.equal(placement, undefined, name);
       t.not(problems.length, 0, name);
       for (const problem of problems) t.match(problem, /^(?:spec|metadata)\./, `${name} names the position`);
-    } else t.same(problems, [], name);
+    } else t.strictSame(problems, [], name);
   }
 });
 
@@ -25,12 +26,12 @@ t.test('the example is valid', async (t) => {
   const [cluster, pods] = parseAllDocuments(await readFile(file, 'utf8')).map(
     (each) => each.toJS() as KubeObject,
   );
-  t.same(readClusterConfig(cluster ?? {}).problems, []);
-  t.same(readPodConfig(pods ?? {}).problems, []);
+  t.strictSame(readClusterConfig(cluster ?? {}).problems, []);
+  t.strictSame(readPodConfig(pods ?? {}).problems, []);
 });
 
 t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
-  t.same(readClusterConfig(clusterConfig({})).placement, {
+  t.strictSame(readClusterConfig(clusterConfig({})).placement, {
     logVerbosity: undefined,
     namespaceSelector: undefined,
     fallbackArchitecture: undefined,
@@ -46,7 +47,7 @@ t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
     constraints: 'widen',
     plugins: { execFormatErrorMonitor: { enabled: true } },
   });
-  t.same(readClusterConfig(object).placement, {
+  t.strictSame(readClusterConfig(object).placement, {
     logVerbosity: 'Trace',
     namespaceSelector: [
       { key: 'a', operator: 'In', values: ['b'] },
@@ -60,7 +61,7 @@ t.test('a ClusterPodPlacementConfig is read completely', async (t) => {
 });
 
 t.test('a PodPlacementConfig is read completely', async (t) => {
-  t.same(readPodConfig(podConfig({})).placement, {
+  t.strictSame(readPodConfig(podConfig({})).placement, {
     namespace: 'shop',
     name: 'web',
     createdAt: 0,
@@ -91,7 +92,7 @@ t.test('a PodPlacementConfig is read completely', async (t) => {
     },
   });
   const metadata = { name: 'x', namespace: 'y', creationTimestamp: '1970-01-01T00:00:02Z' };
-  t.same(readPodConfig({ ...object, metadata }).placement, {
+  t.strictSame(readPodConfig({ ...object, metadata }).placement, {
     namespace: 'y',
     name: 'x',
     createdAt: 2000,
@@ -122,22 +123,22 @@ t.test('null means absent, and unknown fields are ignored', async (t) => {
     onUnknownImage: null,
     newer: [1],
   };
-  t.same(readPodConfig(podConfig(spec)).problems, []);
-  t.same(readPodConfig(podConfig(null)).problems, []);
-  t.same(readPodConfig({ ...podConfig({}), metadata: null } as object).problems, []);
+  t.strictSame(readPodConfig(podConfig(spec)).problems, []);
+  t.strictSame(readPodConfig(podConfig(null)).problems, []);
+  t.strictSame(readPodConfig({ ...podConfig({}), metadata: null } as object).problems, []);
   const cluster = {
     namespaceSelector: null,
     logVerbosity: null,
     preferredArchitecture: null,
     plugins: { x: 1 },
   };
-  t.same(readClusterConfig(clusterConfig(cluster)).problems, []);
+  t.strictSame(readClusterConfig(clusterConfig(cluster)).problems, []);
 });
 
 t.test('all problems are reported', async (t) => {
   const { problems } = readPodConfig(podConfig({ priority: -1, onUnknownImage: 'x', labelSelector: 1 }));
   t.equal(problems.length, 3);
-  t.match(readPodConfig({ spec: 1 } as object).problems, ['spec must be an object']);
+  like(t, readPodConfig({ spec: 1 } as object).problems, ['spec must be an object']);
 });
 
 t.test('property: any JSON is read or reported, and never throws', async () => {

@@ -11,6 +11,7 @@ import {
   type Step,
 } from '../../../src/policy/resources/rollout.ts';
 import { rollout, rolloutCases } from './objects.ts';
+import { like } from '../../support/like.ts';
 
 t.test('rollouts are read exactly if the API server accepts them', (t) => {
   for (const { about, object, refused, isReadable } of rolloutCases) {
@@ -25,11 +26,11 @@ t.test('rollouts are read exactly if the API server accepts them', (t) => {
 });
 
 t.test('a rollout has defaults', (t) => {
-  t.match(readRollout({ ...rollout({ architecture: 'arm64' }), metadata: null } as object).rollout, {
+  like(t, readRollout({ ...rollout({ architecture: 'arm64' }), metadata: null } as object).rollout, {
     namespace: '',
     createdAt: 0,
   });
-  t.match(readRollout(rollout({ architecture: 'arm64' })).rollout, {
+  like(t, readRollout(rollout({ architecture: 'arm64' })).rollout, {
     steps: [{ percent: 10 }, { percent: 50 }, { percent: 100 }],
     pauseMs: 600_000,
     unhealthy: { restarts: 2, readyWithinMs: 300_000, timesSlower: 3 },
@@ -47,10 +48,10 @@ const replicaSet = controllerRef('ReplicaSet', 'web-7d4b9c', { uid: 'r' });
 const labels = { app: 'web', 'pod-template-hash': '7d4b9c' };
 
 t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', (t) => {
-  t.same(rolledWorkloadOf(replicaSet, labels), { kind: 'Deployment', name: 'web' });
-  t.same(rolledWorkloadOf(replicaSet, {}), { kind: 'ReplicaSet', name: 'web-7d4b9c' });
+  t.strictSame(rolledWorkloadOf(replicaSet, labels), { kind: 'Deployment', name: 'web' });
+  t.strictSame(rolledWorkloadOf(replicaSet, {}), { kind: 'ReplicaSet', name: 'web-7d4b9c' });
   const statefulSet = { ...replicaSet, kind: 'StatefulSet', name: 'db' };
-  t.same(rolledWorkloadOf(statefulSet, {}), { kind: 'StatefulSet', name: 'db' });
+  t.strictSame(rolledWorkloadOf(statefulSet, {}), { kind: 'StatefulSet', name: 'db' });
   for (const kind of ['DaemonSet', 'Job'])
     t.equal(rolledWorkloadOf({ ...replicaSet, kind }, labels), undefined, kind);
   t.equal(rolledWorkloadOf({ ...replicaSet, apiVersion: 'apps.kruise.io/v1' }, labels), undefined);
@@ -96,7 +97,7 @@ t.test('rollouts are ordered by age, then name', (t) => {
     createdAt,
   });
   const all = [at('b', 2), at('a', 2), at('c', 1)] as Parameters<typeof byAge>[0][];
-  t.same(
+  t.strictSame(
     all.sort(byAge).map(({ name }) => name),
     ['c', 'a', 'b'],
   );

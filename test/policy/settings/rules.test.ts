@@ -26,7 +26,7 @@ for (const { key, schema, setting } of settings) {
       }),
       { numRuns: sized(200, 5000) },
     );
-    t.same(wrong, []);
+    t.strictSame(wrong, []);
   });
 }
 

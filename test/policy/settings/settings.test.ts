@@ -32,7 +32,7 @@ t.test('no two settings share a name', async (t) => {
 t.test('every default can be written and read back', async (t) => {
   for (const [key, setting] of all) {
     const toml = written(setting, setting.default);
-    if (toml !== undefined) t.same(setting.kind.read(toml, never), setting.default, key);
+    if (toml !== undefined) t.strictSame(setting.kind.read(toml, never), setting.default, key);
     else t.equal(setting.default, undefined, key);
   }
 });

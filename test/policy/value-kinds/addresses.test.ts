@@ -89,6 +89,6 @@ for (const [name, kind, good, bad] of cases) {
 
 t.test('a proxy is read and written', async (t) => {
   const value = { registry: 'localhost:5000', endpoint: 'http://mirror:5000/a' };
-  t.same(registryProxy.read('localhost:5000=http://mirror:5000/a', never), value);
+  t.strictSame(registryProxy.read('localhost:5000=http://mirror:5000/a', never), value);
   t.equal(registryProxy.write(value), 'localhost:5000=http://mirror:5000/a');
 });

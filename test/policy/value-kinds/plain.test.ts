@@ -64,7 +64,7 @@ t.test('TOML values are read or refused with a message', async (t) => {
     ['table key', tableOf(matching('^[^b]$', '{} is b'), digit), { a: 1, b: 2 }, 'b: "b" is b'],
     ['table list', table, [], ': must be a table, not a list'],
   ];
-  for (const [name, kind, value, expected] of cases) t.same(read(kind, value), expected, name);
+  for (const [name, kind, value, expected] of cases) t.strictSame(read(kind, value), expected, name);
 });
 
 t.test('texts of variables and flags are read or refused with a message', async (t) => {
@@ -89,7 +89,7 @@ t.test('texts of variables and flags are read or refused with a message', async 
     ['table without name', weights, '=1', ': must be name=value pairs separated by commas, not "=1"'],
     ['table wrong value', weights, 'a=x', ': must be a whole number, not "x"'],
   ];
-  for (const [name, kind, given, expected] of cases) t.same(readText(kind, given), expected, name);
+  for (const [name, kind, given, expected] of cases) t.strictSame(readText(kind, given), expected, name);
 });
 
 t.test('values are written as users write them', async (t) => {
@@ -101,12 +101,12 @@ t.test('values are written as users write them', async (t) => {
     [flag, false, false],
     [integer(0, 9), 3, 3],
   ];
-  for (const [kind, value, expected] of cases) t.same(kind.write(value), expected);
+  for (const [kind, value, expected] of cases) t.strictSame(kind.write(value), expected);
 });
 
 t.test('keys named like prototype members are ordinary keys', async (t) => {
   const value = read(table, JSON.parse('{"__proto__":1,"constructor":2}')) as object;
-  t.same(Object.keys(value), ['__proto__', 'constructor']);
+  t.strictSame(Object.keys(value), ['__proto__', 'constructor']);
   t.equal(Object.getPrototypeOf(value), Object.prototype);
 });
 

@@ -11,6 +11,7 @@ import { oneOrMore, recordsByName } from '../../../src/policy/value-kinds/record
 import type { Kind } from '../../../src/policy/settings/setting.ts';
 import { formatToml, parseToml } from '../../../src/policy/configuration/toml.ts';
 import { never, readText } from '../report.ts';
+import { like } from '../../support/like.ts';
 
 const tolerations = oneOrMore(tolerationTemplate);
 const rules = recordsByName(matching('^[^ ]*$', 'holds a blank'), architectureRules);
@@ -33,7 +34,7 @@ t.test('toleration templates are read or refused with a message', async (t) => {
     ['{ key = ', /^: must be an inline TOML value/],
     ['1\nother = 2', ': must be one inline TOML value'],
   ];
-  for (const [toml, expected] of cases) t.match(readText(tolerations, toml), expected, toml);
+  for (const [toml, expected] of cases) like(t, readText(tolerations, toml), expected, toml);
 });
 
 t.test('rules for architectures are read or refused with a message', async (t) => {
@@ -82,7 +83,7 @@ t.test('rules for architectures are read or refused with a message', async (t) =
     ],
     [taint('key = "a", value = "b c"'), at('.value', '"b c" is not a valid label value')],
   ];
-  for (const [toml, expected] of cases) t.match(readText(rules, toml), expected, toml);
+  for (const [toml, expected] of cases) like(t, readText(rules, toml), expected, toml);
 });
 
 t.test('image overrides are read or refused with a message', async (t) => {
@@ -108,7 +109,7 @@ t.test('image overrides are read or refused with a message', async (t) => {
       'architectures.0: "a b" cannot be an architecture: it is not a valid label value',
     ],
   ];
-  for (const [toml, expected] of cases) t.same(readText(overrides, toml), expected, toml);
+  for (const [toml, expected] of cases) t.strictSame(readText(overrides, toml), expected, toml);
 });
 
 t.test('records are read as they were written', async (t) => {
@@ -122,7 +123,7 @@ t.test('records are read as they were written', async (t) => {
   ];
   for (const [kind, toml] of cases) {
     const raw = kind.read(kind.fromText(toml, never), never);
-    t.same(parseToml(`a = ${formatToml(kind.write(raw))}`), parseToml(`a = ${toml}`), toml);
+    t.strictSame(parseToml(`a = ${formatToml(kind.write(raw))}`), parseToml(`a = ${toml}`), toml);
   }
 });
 

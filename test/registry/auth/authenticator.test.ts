@@ -40,17 +40,17 @@ t.test('a token is requested once and sent with later requests', async (t) => {
   const { registry, ask } = await withTokens(t);
   const answer = await ask();
   t.equal(answer.credential, ann);
-  t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
   t.match(registry.requests[1]?.body, /^grant_type=password&username=ann&password=password-a&service=/);
   t.match(registry.requests[1]?.body, /scope=repository%3Alibrary%2Fapp%3Apull&client_id=archwright$/);
 
   registry.clearRequests();
   await ask();
-  t.same(registry.counts(), { 'GET manifests': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 1 });
 
   registry.clearRequests();
   await ask({ repository: 'library/other' });
-  t.same(
+  t.strictSame(
     registry.counts(),
     { 'POST token': 1, 'GET manifests': 2 },
     'another repository is challenged itself',
@@ -60,7 +60,7 @@ t.test('a token is requested once and sent with later requests', async (t) => {
 t.test('a token server without POST gets GET with Basic', async (t) => {
   const { registry, ask } = await withTokens(t, { accepts: ['GET'], member: 'token' });
   await ask();
-  t.same(
+  t.strictSame(
     registry.requests.map(({ method, path, authorization }) => [method, path, authorization?.scheme]),
     [
       ['GET', '/v2/library/app/manifests/v1', undefined],
@@ -69,7 +69,7 @@ t.test('a token server without POST gets GET with Basic', async (t) => {
       ['GET', '/v2/library/app/manifests/v1', 'bearer'],
     ],
   );
-  t.same(registry.requests[2]?.query.getAll('scope'), ['repository:library/app:pull']);
+  t.strictSame(registry.requests[2]?.query.getAll('scope'), ['repository:library/app:pull']);
   t.equal(registry.requests[2]?.query.get('service'), registry.host);
 });
 
@@ -101,7 +101,7 @@ t.test('a public image is read with an anonymous token', async (t) => {
   });
   const answer = await lookUp(client, registry);
   t.equal(answer.credential, undefined);
-  t.same(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 2, 'GET token': 1 });
   t.equal(registry.requests[1]?.headers.authorization, undefined);
   await t.rejects(lookUp(client, registry, { repository: 'library/other' }), {
     code: 'unauthorized',
@@ -118,7 +118,7 @@ t.test('each credential gets its own token', async (t) => {
   await t.rejects(lookUp(client, registry), { code: 'unauthorized' });
   await ask({ credentials: [bea, ann] });
   const bearers = registry.requests.filter(({ authorization }) => authorization?.scheme === 'bearer');
-  t.same(
+  t.strictSame(
     bearers.map(({ authorization }) => authorization?.user),
     ['ann', 'bea', '', 'bea', 'ann'],
   );
@@ -142,7 +142,7 @@ t.test('a token of one registry is never sent to another', async (t) => {
   t.equal(one?.size, 1);
   t.equal(other?.size, 1);
   t.not([...(one ?? [])][0], [...(other ?? [])][0]);
-  t.same(server.counts(), { 'POST token': 2 });
+  t.strictSame(server.counts(), { 'POST token': 2 });
 });
 
 t.test('a realm at a forbidden address gets no request', async (t) => {
@@ -161,7 +161,7 @@ t.test('a realm at a forbidden address gets no request', async (t) => {
       temporary: false,
       message: /no token: the realm/,
     });
-    t.same(lines, ['GET manifest 401'], realm);
+    t.strictSame(lines, ['GET manifest 401'], realm);
   }
 });
 
@@ -182,7 +182,7 @@ t.test('an http realm of an https registry is refused', async (t) => {
   const auth = { kind: 'bearer', issuer: createIssuer({ users }), realm: `${server.url}/token` } as const;
   const registry = await start(t, { auth });
   await t.rejects(lookUp(clientFor(t), registry, { credentials: [ann] }), { message: /the realm is http/ });
-  t.same(server.requests, []);
+  t.strictSame(server.requests, []);
 });
 
 t.test('a revoked token is replaced once', async (t) => {
@@ -191,7 +191,7 @@ t.test('a revoked token is replaced once', async (t) => {
   issuer.revoke();
   registry.clearRequests();
   await ask();
-  t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
 t.test('a fresh token that is rejected is not requested again', async (t) => {
@@ -206,7 +206,7 @@ t.test('a fresh token that is rejected is not requested again', async (t) => {
       message:
         /401 for library\/app with the credential docker-config registry\.test .*: ask for a new password/,
     });
-    t.same(registry.counts(), expected);
+    t.strictSame(registry.counts(), expected);
   }
 });
 
@@ -218,7 +218,7 @@ t.test('a wrong password is rejected by the token server', async (t) => {
     temporary: false,
     message: /the token server answered 401: ask for a new password/,
   });
-  t.same(registry.counts(), { 'GET manifests': 1, 'POST token': 1, 'GET token': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 1, 'POST token': 1, 'GET token': 1 });
 });
 
 t.test('malformed and failed responses of a token server are typed errors', async (t) => {
@@ -244,7 +244,7 @@ t.test('concurrent lookups share one token exchange', async (t) => {
   const repository = 'library/other';
   registry.clearRequests();
   await Promise.all(Array.from({ length: 5 }, () => ask({ repository })));
-  t.same(registry.counts(), { 'POST token': 1, 'GET manifests': 10 });
+  t.strictSame(registry.counts(), { 'POST token': 1, 'GET manifests': 10 });
 });
 
 t.test('without a user name, only a credential of containerd is a refresh token', async (t) => {
@@ -268,7 +268,7 @@ t.test('Basic needs user name and password', async (t) => {
   for (const half of [credential('ann', ''), credential('', 'password-a', { source: 'containerd' })]) {
     const registry = await start(t, { auth: { kind: 'basic', users } });
     await t.rejects(lookUp(clientFor(t), registry, { credentials: [half] }), { code: 'unauthorized' });
-    t.same(registry.counts(), { 'GET manifests': 1 });
+    t.strictSame(registry.counts(), { 'GET manifests': 1 });
   }
 });
 
@@ -282,7 +282,7 @@ t.test('a registry may change from Basic to Bearer', async (t) => {
   remove();
   registry.clearRequests();
   t.equal((await lookUp(client, registry, { credentials: [ann] })).platforms.length, 1);
-  t.same(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 2, 'POST token': 1 });
 });
 
 t.test('an unusual scope of a challenge is remembered for the repository', async (t) => {
@@ -305,7 +305,7 @@ t.test('an unusual scope of a challenge is remembered for the repository', async
   );
   registry.clearRequests();
   await lookUp(client, registry, { credentials: [ann] });
-  t.same(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
+  t.strictSame(registry.counts(), { 'GET manifests': 1, 'GET blobs': 1 });
 });
 
 t.test("an endpoint's headers go to it, and its token headers to its token server", async (t) => {
@@ -317,7 +317,7 @@ t.test("an endpoint's headers go to it, and its token headers to its token serve
   const endpoint = endpointOf(registry, { headers, tokenHeaders: headers });
   await lookUp(clientFor(t), endpoint, { credentials: [ann] });
   t.ok(registry.requests.every((request) => request.headers['x-team'] === 'platform-team'));
-  t.same(
+  t.strictSame(
     registry.requests.map(({ authorization }) => authorization?.scheme),
     ['basic', 'basic', 'bearer'],
     'a static Authorization until there is a token',
@@ -326,7 +326,7 @@ t.test("an endpoint's headers go to it, and its token headers to its token serve
   registry.clearRequests();
   const old = endpointOf(registry, { headers });
   await lookUp(clientFor(t), old, { credentials: [ann] });
-  t.same(
+  t.strictSame(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined, 'platform-team'],
     'without token headers the token server gets none',

@@ -57,7 +57,7 @@ t.test('challenges are parsed as containerd does', async (t) => {
     ['bytes above ASCII', ['Bearer réalm="a"', 'Basic realm="ä"'], ['bearer', 'basic realm=<ä>']],
     ['__proto__', ['Bearer __proto__="a",constructor="b"'], ['bearer __proto__=<a> constructor=<b>']],
   ];
-  for (const [name, lines, expected] of cases) t.same(parse(...lines), expected, name);
+  for (const [name, lines, expected] of cases) t.strictSame(parse(...lines), expected, name);
 });
 
 t.test('property: parameters of a well-formed challenge are read unchanged', async (t) => {
@@ -70,7 +70,7 @@ t.test('property: parameters of a well-formed challenge are read unchanged', asy
         const [challenge] = parseChallenges([
           `Bearer ${names.map((name) => `${name}=${quoted}`).join(', ')}`,
         ]);
-        t.same(
+        t.strictSame(
           Object.fromEntries(challenge?.parameters ?? []),
           Object.fromEntries(names.map((name) => [name, value])),
         );
@@ -91,8 +91,8 @@ t.test('a long line is parsed in linear time', async (t) => {
 t.test('token scopes are merged, sorted and unique', async (t) => {
   t.equal(repositoryScope('library/nginx'), 'repository:library/nginx:pull');
   t.equal(repositoryScope('a', true), 'repository:a:pull,push');
-  t.same(tokenScopes([], []), []);
-  t.same(tokenScopes(['b', 'a', 'b'], ['a', 'B', 'a:pull,push', 'a:pull']), [
+  t.strictSame(tokenScopes([], []), []);
+  t.strictSame(tokenScopes(['b', 'a', 'b'], ['a', 'B', 'a:pull,push', 'a:pull']), [
     'B',
     'a',
     'a:pull',
@@ -107,13 +107,17 @@ const optionsOf = (line: string) => {
 };
 
 t.test('realm, service and scopes are read from a challenge', async (t) => {
-  t.same(optionsOf('Bearer realm="https://a/token?x=1",service="s",scope="one two"'), {
+  t.strictSame(optionsOf('Bearer realm="https://a/token?x=1",service="s",scope="one two"'), {
     realm: 'https://a/token?x=1',
     service: 's',
     scopes: ['one', 'two'],
   });
-  t.same(optionsOf('Bearer realm="https://a"'), { realm: 'https://a', service: '', scopes: [] });
-  t.same(optionsOf('Bearer realm="https://a",scope=""').scopes, [''], 'present but empty is one empty scope');
+  t.strictSame(optionsOf('Bearer realm="https://a"'), { realm: 'https://a', service: '', scopes: [] });
+  t.strictSame(
+    optionsOf('Bearer realm="https://a",scope=""').scopes,
+    [''],
+    'present but empty is one empty scope',
+  );
 });
 
 t.test('a challenge without a usable realm is refused', async (t) => {

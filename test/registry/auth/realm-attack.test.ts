@@ -6,6 +6,7 @@ import { clientFor, credential, lookUp, startRegistry } from '../../support/regi
 import { multiArch } from '../../support/registry/content.ts';
 import { createIssuer, type IssuerOptions } from '../../support/registry/tokens.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
+import { like } from '../../support/like.ts';
 
 const users = { ann: 'password-a' };
 const ann = credential('ann', 'password-a');
@@ -31,7 +32,7 @@ t.test("an attacker's realm never gets a credential for another repository", asy
 
   attacker.clearRequests();
   t.equal((await ask('victim/app', [ann])).credential, ann);
-  t.same(attacker.requests, []);
+  t.strictSame(attacker.requests, []);
 });
 
 t.test("an attacker's realm does not replace the realm of other repositories", async (t) => {
@@ -40,7 +41,7 @@ t.test("an attacker's realm does not replace the realm of other repositories", a
   await t.rejects(ask('attacker/app'));
   attacker.clearRequests();
   await ask('two/app');
-  t.same(attacker.requests, []);
+  t.strictSame(attacker.requests, []);
 });
 
 t.test('a realm below a path of the same registry gets no credential of another repository', async (t) => {
@@ -62,7 +63,7 @@ t.test('a realm below a path of the same registry gets no credential of another 
   await t.rejects(ask('attacker/app'));
   registry.clearRequests();
   t.equal((await ask('victim/app')).credential, ann);
-  t.same(registry.requests.filter(({ path }) => path.includes('attacker')).length, 0);
+  t.strictSame(registry.requests.filter(({ path }) => path.includes('attacker')).length, 0);
 });
 
 t.test('a tarpit as realm delays no lookup of another repository', async (t) => {
@@ -71,7 +72,7 @@ t.test('a tarpit as realm delays no lookup of another repository', async (t) => 
   attacker.faults.add(/token/, { kind: 'hold' });
   attacker.clearRequests();
   t.equal((await ask('two/app')).platforms.length, 1);
-  t.same(attacker.requests, []);
+  t.strictSame(attacker.requests, []);
 });
 
 t.test('a repository is challenged once, also for a realm of another host', async (t) => {
@@ -88,11 +89,11 @@ t.test('a repository is challenged once, also for a realm of another host', asyn
   ] as const) {
     registry.clearRequests();
     await lookUp(client, registry, { repository });
-    t.same(registry.counts(), { 'GET manifests': count }, repository);
+    t.strictSame(registry.counts(), { 'GET manifests': count }, repository);
   }
   registry.clearRequests();
   await lookUp(client, registry, { repository: 'one/app', credentials: [ann] });
-  t.same(registry.counts(), { 'GET manifests': 1 }, 'the same repository needs no second challenge');
+  t.strictSame(registry.counts(), { 'GET manifests': 1 }, 'the same repository needs no second challenge');
 });
 
 t.test('a token server that fails is asked for again', async (t) => {
@@ -110,5 +111,5 @@ t.test('a token server that fails is asked for again', async (t) => {
   before();
   old.faults.add(/token/, { kind: 'status', status: 404 });
   await t.rejects(ask(), 'its realm is gone');
-  t.match(await ask(), { platforms: { length: 1 } });
+  like(t, await ask(), { platforms: { length: 1 } });
 });

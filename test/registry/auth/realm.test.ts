@@ -1,5 +1,6 @@
 import t from 'tap';
 import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
+import { like } from '../../support/like.ts';
 
 t.test('a realm may name any host, but not a local, private or metadata address', async (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
@@ -44,8 +45,8 @@ t.test('a realm may name any host, but not a local, private or metadata address'
   ];
   for (const [realm, host, insecure, reason] of cases) {
     const verdict = validateRealm(realm, { host, insecure });
-    if (reason === undefined) t.match(verdict, { ok: true, url: { href: new URL(realm).href } }, realm);
-    else t.match(verdict, { ok: false, reason }, `${realm} from ${host}`);
+    if (reason === undefined) like(t, verdict, { ok: true, url: { href: new URL(realm).href } }, realm);
+    else like(t, verdict, { ok: false, reason }, `${realm} from ${host}`);
     t.notMatch(verdict.ok ? '' : verdict.reason, 'secret');
   }
 });
@@ -72,7 +73,7 @@ t.test('a realm may be in the same kind of network as the registry', async (t) =
   for (const [realm, ip, reason] of cases) {
     const verdict = validateRealm(realm, { host: 'registry.example.com', insecure: false, ip });
     if (reason === undefined) t.ok(verdict.ok, `${realm} from ${ip}`);
-    else t.match(verdict, { ok: false, reason }, `${realm} from ${ip}`);
+    else like(t, verdict, { ok: false, reason }, `${realm} from ${ip}`);
   }
 });
 

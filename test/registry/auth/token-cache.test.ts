@@ -37,13 +37,13 @@ function setUp() {
 
 t.test('a token is cached until refreshAt by the monotonic clock', async (t) => {
   const { clock, get } = setUp();
-  t.same(await get(), ['token-1', false]);
+  t.strictSame(await get(), ['token-1', false]);
   clock.time = 89_999;
   clock.wall += 10 ** 10;
-  t.same(await get(), ['token-1', true]);
+  t.strictSame(await get(), ['token-1', true]);
   clock.time = 90_000;
   clock.wall = 0;
-  t.same(await get(), ['token-2', false]);
+  t.strictSame(await get(), ['token-2', false]);
 });
 
 t.test('tokens differ by each part of their key', async (t) => {
@@ -62,9 +62,9 @@ t.test('tokens differ by each part of their key', async (t) => {
     { headers: 'some' },
   ];
   for (const [index, changes] of others.entries()) {
-    t.same(await get(changes), [`token-${index + 2}`, false], JSON.stringify(changes));
+    t.strictSame(await get(changes), [`token-${index + 2}`, false], JSON.stringify(changes));
   }
-  t.same(await get(), ['token-1', true]);
+  t.strictSame(await get(), ['token-1', true]);
   t.equal(cache.size, others.length + 1);
   cache.clear();
   t.equal(cache.size, 0);
@@ -75,9 +75,9 @@ t.test('a rejected token is removed, a newer one is not', async (t) => {
   await get();
   const first = (await cache.get(key, neverAborted, () => Promise.reject(new Error('not called')))).token;
   cache.forget(key, first);
-  t.same(await get(), ['token-2', false]);
+  t.strictSame(await get(), ['token-2', false]);
   cache.forget(key, first);
-  t.same(await get(), ['token-2', true]);
+  t.strictSame(await get(), ['token-2', true]);
 });
 
 t.test('failures are not cached', async (t) => {
@@ -86,7 +86,7 @@ t.test('failures are not cached', async (t) => {
     cache.get(key, neverAborted, () => Promise.reject(new Error('no'))),
     { message: 'no' },
   );
-  t.same(await get(), ['token-1', false]);
+  t.strictSame(await get(), ['token-1', false]);
 });
 
 t.test('concurrent callers share one exchange, which is aborted with the last caller', async (t) => {
@@ -115,5 +115,5 @@ t.test('the least recently used token is removed first', async (t) => {
   await get();
   for (let n = 0; n < 1000; n += 1) await get({ credential: String(n) });
   t.equal(cache.size, 1000);
-  t.same((await get())[1], false);
+  t.strictSame((await get())[1], false);
 });

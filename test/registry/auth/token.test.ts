@@ -7,6 +7,7 @@ import {
   readTokenResponse,
   type TokenExchange,
 } from '../../../src/registry/auth/token.ts';
+import { like } from '../../support/like.ts';
 
 const ann = { username: 'ann', password: secret('pass:wörd & more') };
 const realm = new URL('https://auth.corp/token?tenant=7');
@@ -30,8 +31,8 @@ function server(...statuses: number[]) {
 t.test('an anonymous request is a GET that keeps the query of the realm', async (t) => {
   const { seen, send } = server(200);
   const token = await fetchToken(tokenRequest, send, () => 1000);
-  t.match(token, { lifetimeSeconds: 300, expiresAt: 301_000 });
-  t.same(seen, [
+  like(t, token, { lifetimeSeconds: 300, expiresAt: 301_000 });
+  t.strictSame(seen, [
     {
       method: 'GET',
       url: new URL(
@@ -46,7 +47,7 @@ t.test('an anonymous request is a GET that keeps the query of the realm', async 
 t.test('an empty service and no scopes are not sent', async (t) => {
   const { seen, send } = server(404, 200);
   await fetchToken({ realm, service: '', scopes: [], credential: ann }, send, () => 0);
-  t.same(
+  t.strictSame(
     [...new URLSearchParams(seen[0]?.body)].map(([key]) => key),
     ['grant_type', 'username', 'password', 'client_id'],
   );
@@ -59,8 +60,8 @@ t.test('a password is sent only in the form', async (t) => {
   const [exchange] = seen;
   t.equal(exchange?.method, 'POST');
   t.equal(exchange?.url.href, realm.href);
-  t.match(exchange?.headers, { 'content-type': /^application\/x-www-form-urlencoded/ });
-  t.same(Object.fromEntries(new URLSearchParams(exchange?.body)), {
+  like(t, exchange?.headers, { 'content-type': /^application\/x-www-form-urlencoded/ });
+  t.strictSame(Object.fromEntries(new URLSearchParams(exchange?.body)), {
     grant_type: 'password',
     username: 'ann',
     password: 'pass:wörd & more',
@@ -102,7 +103,7 @@ t.test('a refusal has the status but not the body', async (t) => {
     const error: unknown = await fetchToken({ ...tokenRequest, credential: ann }, send, () => 0).catch(
       (e: unknown) => e,
     );
-    t.match(error, { name: 'TokenRefused', status: statuses.at(-1), retryAfter: '7' });
+    like(t, error, { name: 'TokenRefused', status: statuses.at(-1), retryAfter: '7' });
     t.notMatch(String(error), /error page/);
     t.equal(seen.length, statuses.length);
   }
@@ -159,7 +160,7 @@ t.test('the lifetime follows expires_in and issued_at, within limits', async (t)
   ];
   for (const [name, body, lifetimeSeconds, base, remaining] of cases) {
     const token = readTokenResponse({ token: 'a', ...body }, received);
-    t.match(token, { lifetimeSeconds, base, expiresAt: received + remaining * 1000 }, name);
+    like(t, token, { lifetimeSeconds, base, expiresAt: received + remaining * 1000 }, name);
     t.equal(token.refreshAt, received + remaining * 900, `${name}: renewed at nine tenths`);
   }
 });

@@ -5,6 +5,7 @@ import {
   withNodeEndpoints,
 } from '../../../src/registry/endpoints/default-endpoints.ts';
 import type { Endpoint, EndpointSource } from '../../../src/registry/endpoints/endpoint.ts';
+import { like } from '../../support/like.ts';
 
 t.test('each namespace has an origin with scheme and TLS settings as in containerd', async (t) => {
   const source = createDefaultEndpoints();
@@ -36,8 +37,8 @@ t.test('each namespace has an origin with scheme and TLS settings as in containe
   };
   for (const [namespace, base, httpFallback, skipVerify] of cases) {
     const [endpoint, ...others] = await source.endpoints(namespace);
-    t.same(others, [], namespace);
-    t.match(endpoint, { ...expected, base, namespace, httpFallback, tls: { skipVerify } }, namespace);
+    t.strictSame(others, [], namespace);
+    like(t, endpoint, { ...expected, base, namespace, httpFallback, tls: { skipVerify } }, namespace);
   }
   t.equal((await source.endpoints('docker.io'))[0]?.host, 'registry-1.docker.io');
 });
@@ -53,7 +54,7 @@ t.test('a proxy comes first, the origin last', async (t) => {
     const source = createDefaultEndpoints({ proxies: { 'docker.io': written } });
     const endpoints = await source.endpoints('docker.io');
     t.equal(endpoints.length, 2);
-    t.match(endpoints[0], {
+    like(t, endpoints[0], {
       base,
       host,
       namespace: 'docker.io',
@@ -64,7 +65,7 @@ t.test('a proxy comes first, the origin last', async (t) => {
       origin: 'proxies',
       tls: { skipVerify: false },
     });
-    t.match(endpoints[1], { base: 'https://registry-1.docker.io/v2', origin: 'default' });
+    like(t, endpoints[1], { base: 'https://registry-1.docker.io/v2', origin: 'default' });
   }
   const source = createDefaultEndpoints({ proxies: { 'docker.io': 'proxy.corp' } });
   t.equal((await source.endpoints('ghcr.io')).length, 1, 'other namespaces have no proxy');
@@ -83,13 +84,13 @@ t.test('malformed proxies are refused', async (t) => {
 
 t.test('insecureRegistries fall back to http and skip verification', async (t) => {
   const source = createDefaultEndpoints({ insecureRegistries: ['registry.corp:5000'] });
-  t.match((await source.endpoints('registry.corp:5000'))[0], {
+  like(t, (await source.endpoints('registry.corp:5000'))[0], {
     base: 'https://registry.corp:5000/v2',
     httpFallback: true,
     tls: { skipVerify: true },
     origin: 'insecureRegistries',
   });
-  t.match((await source.endpoints('registry.corp'))[0], { httpFallback: false, tls: { skipVerify: false } });
+  like(t, (await source.endpoints('registry.corp'))[0], { httpFallback: false, tls: { skipVerify: false } });
 });
 
 t.test('the fingerprint follows the configuration', async (t) => {
@@ -121,7 +122,7 @@ function node(endpoints: Endpoint[], fingerprint = 'n'): EndpointSource {
 t.test('proxies come first, then the endpoints of the node', async (t) => {
   const own = createDefaultEndpoints({ proxies: { 'gcr.io': 'p.example' } });
   const source = withNodeEndpoints(own, node([mirror, originEndpoint('gcr.io', tls)]));
-  t.same(
+  t.strictSame(
     (await source.endpoints('gcr.io')).map(({ host }) => host),
     ['p.example', 'm', 'gcr.io'],
   );
@@ -130,7 +131,7 @@ t.test('proxies come first, then the endpoints of the node', async (t) => {
 t.test('insecureRegistries changes the origin among the endpoints of the node', async (t) => {
   const own = createDefaultEndpoints({ insecureRegistries: ['gcr.io'] });
   const source = withNodeEndpoints(own, node([mirror, originEndpoint('gcr.io', tls)]));
-  t.match(await source.endpoints('gcr.io'), [
+  like(t, await source.endpoints('gcr.io'), [
     { host: 'm', httpFallback: false },
     { host: 'gcr.io', httpFallback: true, tls: { skipVerify: true } },
   ]);

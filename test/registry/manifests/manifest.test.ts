@@ -10,6 +10,7 @@ import {
   isDigest,
 } from '../../../src/registry/manifests/manifest.ts';
 import { image, index, mediaTypes, multiArch, schema1 } from '../../support/registry/content.ts';
+import { like } from '../../support/like.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const entry = { mediaType: mediaTypes.ociManifest, digest, size: 2 };
@@ -50,7 +51,7 @@ t.test('the kind follows Content-Type, then mediaType, then the members', async 
     [old, mediaTypes.schema1, 'schema1', mediaTypes.schema1],
   ] as const;
   for (const [document, contentType, kind, mediaType] of cases) {
-    t.match(read(document, contentType), { kind, mediaType }, `${contentType} ${JSON.stringify(document)}`);
+    like(t, read(document, contentType), { kind, mediaType }, `${contentType} ${JSON.stringify(document)}`);
   }
 });
 
@@ -95,7 +96,7 @@ t.test('malformed and contradictory documents are refused', async (t) => {
 t.test('documents of real builders are read', async (t) => {
   const built = multiArch(['linux/amd64', 'linux/arm/v7'], { attestations: true });
   const document = readManifest(built.bytes, built.mediaType);
-  t.match(document, {
+  like(t, document, {
     kind: 'index',
     children: [
       { platform: { os: 'linux', architecture: 'amd64' }, attestation: false },
@@ -104,42 +105,42 @@ t.test('documents of real builders are read', async (t) => {
       { attestation: true },
     ],
   });
-  t.match(readManifest(image('linux/amd64').bytes, undefined), { imageConfig: true, claimsArtifact: false });
-  t.match(readManifest(schema1('s390x').bytes, mediaTypes.schema1), { architecture: 's390x' });
-  t.match(readManifest(index([], 'oci', { artifactType: 'x/y' }).bytes, undefined), { artifactType: 'x/y' });
+  like(t, readManifest(image('linux/amd64').bytes, undefined), { imageConfig: true, claimsArtifact: false });
+  like(t, readManifest(schema1('s390x').bytes, mediaTypes.schema1), { architecture: 's390x' });
+  like(t, readManifest(index([], 'oci', { artifactType: 'x/y' }).bytes, undefined), { artifactType: 'x/y' });
 });
 
 t.test('a manifest with artifactType or subject claims to be an artifact', async (t) => {
   const config = { ...entry, mediaType: mediaTypes.ociConfig };
-  t.match(read({ config, artifactType: 'x/y' }, mediaTypes.ociManifest), {
+  like(t, read({ config, artifactType: 'x/y' }, mediaTypes.ociManifest), {
     imageConfig: true,
     claimsArtifact: true,
   });
-  t.match(read({ config, subject: entry }, mediaTypes.ociManifest), { claimsArtifact: true });
-  t.match(read({ config, artifactType: '' }, mediaTypes.ociManifest), { claimsArtifact: false });
-  t.match(read({ config: { ...entry, mediaType: mediaTypes.dockerConfig } }, mediaTypes.dockerManifest), {
+  like(t, read({ config, subject: entry }, mediaTypes.ociManifest), { claimsArtifact: true });
+  like(t, read({ config, artifactType: '' }, mediaTypes.ociManifest), { claimsArtifact: false });
+  like(t, read({ config: { ...entry, mediaType: mediaTypes.dockerConfig } }, mediaTypes.dockerManifest), {
     imageConfig: true,
   });
-  t.match(read({ config: { ...entry, mediaType: mediaTypes.helmConfig } }, mediaTypes.ociManifest), {
+  like(t, read({ config: { ...entry, mediaType: mediaTypes.helmConfig } }, mediaTypes.ociManifest), {
     imageConfig: false,
   });
 });
 
 t.test('platforms are read or ignored', async (t) => {
-  t.same(readPlatform({ os: 'windows', architecture: 'amd64', variant: '', 'os.version': '10.0.1' }), {
+  t.strictSame(readPlatform({ os: 'windows', architecture: 'amd64', variant: '', 'os.version': '10.0.1' }), {
     os: 'windows',
     architecture: 'amd64',
     osVersion: '10.0.1',
   });
-  t.same(readPlatform({ architecture: 'arm', variant: 'v6' }), {
+  t.strictSame(readPlatform({ architecture: 'arm', variant: 'v6' }), {
     os: '',
     architecture: 'arm',
     variant: 'v6',
   });
   const features = (list: unknown) => readPlatform({ architecture: 'arm64', 'os.features': list });
-  t.same(features(['erofs']), { os: '', architecture: 'arm64', needsFeatures: true });
+  t.strictSame(features(['erofs']), { os: '', architecture: 'arm64', needsFeatures: true });
   for (const none of [undefined, null, [], 'erofs'])
-    t.same(features(none), { os: '', architecture: 'arm64' }, String(none));
+    t.strictSame(features(none), { os: '', architecture: 'arm64' }, String(none));
   const wrong = [{}, { os: 'linux' }, { architecture: 7 }, { architecture: 'a'.repeat(300) }];
   for (const value of [undefined, null, [], 'linux/amd64', ...wrong])
     t.equal(readPlatform(value), undefined, JSON.stringify(value));
@@ -147,7 +148,7 @@ t.test('platforms are read or ignored', async (t) => {
 
 t.test('media types have kinds', async (t) => {
   const { ociIndex, dockerList, ociManifest, dockerManifest, schema1: old, ociConfig } = mediaTypes;
-  t.same([ociIndex, dockerList, ociManifest, dockerManifest, old, ociConfig].map(documentKind), [
+  t.strictSame([ociIndex, dockerList, ociManifest, dockerManifest, old, ociConfig].map(documentKind), [
     'index',
     'index',
     'manifest',

@@ -154,7 +154,7 @@ for (const [name, [content, found, requests]] of [...Object.entries(answered), .
     const answer = await lookup;
     const isImage = found.includes('/');
     t.equal(answer.kind, isImage ? 'image' : found);
-    t.same(names(answer.platforms), isImage ? found.split(' ') : []);
+    t.strictSame(names(answer.platforms), isImage ? found.split(' ') : []);
     t.equal(registry.requests.length, requests);
     t.equal(answer.digest, content.digest, 'the digest of the top');
   });
@@ -208,5 +208,5 @@ t.test('a child with an artifact type is not a platform', async (t) => {
   });
   const manifests = [child('x/signature', 'linux/amd64'), child(mediaTypes.ociConfig, 'linux/arm64')];
   const { lookup } = await ask(t, document(mediaTypes.ociIndex, { schemaVersion: 2, manifests }));
-  t.same(names((await lookup).platforms), ['linux/arm64']);
+  t.strictSame(names((await lookup).platforms), ['linux/arm64']);
 });

@@ -79,7 +79,7 @@ t.test('the circuit of a registry that keeps failing opens, and a trial closes i
     where: registry.host,
     message: /gets no requests for library for 5 s: it answered 500$/,
   });
-  t.same(lines, [], 'nothing was sent');
+  t.strictSame(lines, [], 'nothing was sent');
   t.equal(registry.requests.length, 5);
   remove();
   clock.time = 5000;

@@ -28,8 +28,8 @@ t.test('a redirect to another host gets neither credentials nor headers', async 
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
   const { trace, lines, attempts } = tracing();
   const answer = await lookUp(clientFor(t), endpointOf(registry, { headers }), { credentials: [ann], trace });
-  t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
-  t.same(lines.slice(-2), ['GET config 307', 'GET config 200']);
+  t.strictSame(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
+  t.strictSame(lines.slice(-2), ['GET config 307', 'GET config 200']);
   t.equal(
     attempts.at(-1)?.url,
     `${storage.url}/storage/${content.blobs[0]?.digest}`,
@@ -47,7 +47,7 @@ t.test('a redirect on the same host keeps the credentials', async (t) => {
   registry.push('moved/app', 'v1', multiArch(['linux/arm64']));
   registry.faults.add(/library/, { kind: 'redirect', to: '/v2/moved/app/manifests/v1', status: 301 });
   const answer = await lookUp(clientFor(t), registry, { credentials: [ann] });
-  t.same(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
+  t.strictSame(answer.platforms, [{ os: 'linux', architecture: 'arm64' }]);
   t.equal(registry.requests.at(-1)?.authorization?.user, 'ann');
 });
 
@@ -62,7 +62,7 @@ t.test('a redirect target that answers 401 gets no credentials', async (t) => {
     where: target.host,
     message: /never gets any/,
   });
-  t.same(
+  t.strictSame(
     target.requests.map(({ headers }) => headers.authorization),
     [undefined],
   );
@@ -77,7 +77,7 @@ t.test('a redirect back to the first host stays without headers', async (t) => {
   other.faults.add(/hop/, { kind: 'redirect', to: `${registry.url}/v2/library/app/manifests/v1?again` });
   const headers = [{ name: 'X-Team', value: secret('platform-team') }];
   await lookUp(clientFor(t), endpointOf(registry, { headers }));
-  t.same(
+  t.strictSame(
     registry.requests.map((request) => request.headers['x-team']),
     ['platform-team', undefined],
   );
@@ -108,7 +108,7 @@ t.test('circular, malformed and local redirects are refused', async (t) => {
     await t.rejects(lookUp(clientFor(t), registry), { code, message }, name);
     t.equal(registry.requests.length, 1, name);
   }
-  t.same(plain.requests, []);
+  t.strictSame(plain.requests, []);
 });
 
 t.test('at most five redirects are followed', async (t) => {
@@ -143,5 +143,5 @@ t.test('a redirect to a name that resolves to a forbidden address is refused', a
     code: 'forbidden',
     message: /inside\.test.*metadata address/,
   });
-  t.same(resolved, names);
+  t.strictSame(resolved, names);
 });

@@ -19,10 +19,10 @@ t.test('the default tag is appended only without tag and digest', async (t) => {
 });
 
 t.test('the kubelet keeps tag and digest', async (t) => {
-  t.same(parseImageName('a'), { repository: 'docker.io/library/a', tag: 'latest', digest: '' });
-  t.same(parseImageName(`a@${digest}`), { repository: 'docker.io/library/a', tag: '', digest });
-  t.same(parseImageName(`a:v1@${digest}`), { repository: 'docker.io/library/a', tag: 'v1', digest });
-  t.same(parseImageName('a_b.c/d'), { repository: 'a_b.c/d', tag: 'latest', digest: '' });
+  t.strictSame(parseImageName('a'), { repository: 'docker.io/library/a', tag: 'latest', digest: '' });
+  t.strictSame(parseImageName(`a@${digest}`), { repository: 'docker.io/library/a', tag: '', digest });
+  t.strictSame(parseImageName(`a:v1@${digest}`), { repository: 'docker.io/library/a', tag: 'v1', digest });
+  t.strictSame(parseImageName('a_b.c/d'), { repository: 'a_b.c/d', tag: 'latest', digest: '' });
 });
 
 t.test('a refusal has the message of the kubelet’s event', async (t) => {

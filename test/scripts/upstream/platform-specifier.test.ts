@@ -31,14 +31,14 @@ t.test('specifiers are parsed as in containerd', async (t) => {
     ['linux(%25%28%29)', { os: 'linux', architecture: 'amd64', osVersion: '%()' }, 'linux(%25%28%29)/amd64'],
   ];
   for (const [text, platform, formatted] of cases) {
-    t.same(parsePlatform(text), platform, text);
+    t.strictSame(parsePlatform(text), platform, text);
     t.equal(formatFullPlatform(parsePlatform(text)), formatted, text);
   }
-  t.same(parsePlatform('s390x', { os: 'windows', architecture: 'arm64' }), {
+  t.strictSame(parsePlatform('s390x', { os: 'windows', architecture: 'arm64' }), {
     os: 'windows',
     architecture: 's390x',
   });
-  t.same(parsePlatform('linux', { os: 'windows', architecture: 'arm64' }), {
+  t.strictSame(parsePlatform('linux', { os: 'windows', architecture: 'arm64' }), {
     os: 'linux',
     architecture: 'arm64',
   });
@@ -86,7 +86,7 @@ t.test('property: a formatted specifier parses to itself', async (t) => {
       const parsed = parsePlatform(formatFullPlatform(one));
       t.matchOnly(parsePlatform(formatFullPlatform(parsed)), parsed);
       t.equal(parsed.osVersion, one.osVersion);
-      t.same(parsed.osFeatures, one.osFeatures);
+      t.strictSame(parsed.osFeatures, one.osFeatures);
     }),
     { numRuns: 200 },
   );

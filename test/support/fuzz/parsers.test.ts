@@ -86,9 +86,9 @@ t.test('a target feeds every parser', async (t) => {
   const reached = called();
   t.ok(all.length > 60, `${all.length} parsers`);
   const missing = all.filter((parser) => !reached.has(parser) && !Object.hasOwn(exceptions, parser));
-  t.same(missing, [], 'each needs a target in test/support/fuzz');
+  t.strictSame(missing, [], 'each needs a target in test/support/fuzz');
   const known = Object.keys(exceptions);
-  t.same(
+  t.strictSame(
     known.filter((parser) => !all.includes(parser) || reached.has(parser)),
     [],
     'outdated exceptions',

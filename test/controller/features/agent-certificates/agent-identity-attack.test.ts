@@ -9,6 +9,7 @@ import * as x509 from '@peculiar/x509';
 import { maxAgentRequests } from '../../../../src/fleet/identity.ts';
 import { until } from '../../../support/until.ts';
 import { requestsPath, startWorld, type Token } from './world.ts';
+import { like } from '../../../support/like.ts';
 
 const counter = 'archwright_agent_certificate_requests_total';
 const p256 = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
@@ -43,7 +44,7 @@ t.test('an agent gets a certificate for its node and nothing else', async (t) =>
   const made = new X509Certificate(certificate);
   t.equal(made.subject, 'CN=archwright-agent');
   t.equal(made.subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
-  t.same(made.keyUsage, ['1.3.6.1.5.5.7.3.1']);
+  t.strictSame(made.keyUsage, ['1.3.6.1.5.5.7.3.1']);
   t.notOk(made.ca);
   t.ok(made.verify(world.authority.certificate.x509.publicKey));
   t.ok(made.validToDate.getTime() <= world.authority.certificate.to);
@@ -75,7 +76,7 @@ t.test('requests for anything else are denied', async (t) => {
   for (const [what, request, why, more, token = { node: 'n1' }] of cases) {
     const { certificate, denied } = await world.answer(world.put(token, request, more));
     t.equal(certificate, undefined, what);
-    t.match(denied, why, what);
+    like(t, denied, why, what);
   }
   await until(async () => (await world.series(`${counter}{result="refused"}`)) === cases.length);
 });
@@ -115,7 +116,7 @@ t.test("the token's pod must run on the node", async (t) => {
     world.store.put(`${requestsPath}/${name}`, { ...stored, metadata });
     t.match((await world.answer(name)).denied, /does not run on node/);
   }
-  t.same(world.statusOf(late), {}, 'a new pod may not be in the cache yet');
+  t.strictSame(world.statusOf(late), {}, 'a new pod may not be in the cache yet');
   world.putAgent('n3');
   t.ok((await world.answer(late)).certificate);
 });
@@ -139,7 +140,7 @@ t.test('without a CA, agents wait for their certificates', async (t) => {
   world.store.remove(path);
   const name = world.put({ node: 'n1' }, world.requestFor('n1'));
   await world.store.until(() => world.store.received(`GET ${path}`).length > 0, 'the leader');
-  t.same(world.statusOf(name), {});
+  t.strictSame(world.statusOf(name), {});
   world.putAuthority();
   t.ok((await world.answer(name)).certificate);
 });
@@ -147,5 +148,5 @@ t.test('without a CA, agents wait for their certificates', async (t) => {
 t.test('without agents, the controller reads no certificate requests, which it may not read', async (t) => {
   const world = await startWorld(t, { agents: [] });
   await world.running;
-  t.same(world.store.received(`GET ${requestsPath}`), []);
+  t.strictSame(world.store.received(`GET ${requestsPath}`), []);
 });

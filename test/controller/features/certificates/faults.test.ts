@@ -8,6 +8,7 @@ import { sized } from '../../../support/exhaustive.ts';
 import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
 import { isIssuedBy, type Certificate } from '../../../../src/certificates/pem.ts';
 import { createWorld, Killed, minute, picture, times, type World } from './world.ts';
+import { like } from '../../../support/like.ts';
 
 type Leaf = ReturnType<typeof readLeaf>;
 interface Version {
@@ -114,7 +115,7 @@ t.test('two rotations without faults', async (t) => {
   const world = await createWorld(t);
   const history = createHistory(world);
   const steps = await lead(world, 1.6 * times.caMs, { look: history.look });
-  t.same(history.mistrusted(lagMs), []);
+  t.strictSame(history.mistrusted(lagMs), []);
   t.match(picture(world), /^C signing: C\/C C\/C C\/C C\/C$/);
   t.ok(steps > 40, `${steps} steps`);
   t.ok(history.count().every((count) => count > 10));
@@ -134,7 +135,7 @@ t.test('a leader is killed after any step of a rotation', async (t) => {
     world.advance(rotation - minute);
     const rest = await lead(world, settled, { look: history.look, kill: (step) => step === victim - first });
     total = Math.min(total, first + rest);
-    t.same(history.mistrusted(lagMs), [], `killed at step ${victim}`);
+    t.strictSame(history.mistrusted(lagMs), [], `killed at step ${victim}`);
     t.equal(picture(world), 'B signing: B/B B/B B/B B/B', `killed at step ${victim}`);
   }
   t.ok(total >= 20, `${total} steps`);
@@ -159,9 +160,9 @@ t.test('failing writes, with each status', async (t) => {
   }
   end();
   for (const each of others) each();
-  t.same(history.mistrusted(lagMs), []);
+  t.strictSame(history.mistrusted(lagMs), []);
   await lead(world, 4 * times.settleMs, { look: history.look });
-  t.same(history.mistrusted(lagMs), []);
+  t.strictSame(history.mistrusted(lagMs), []);
   t.match(picture(world), /signing: (.)\/\1 \1\/\1 \1\/\1 \1\/\1$/);
 });
 
@@ -172,7 +173,7 @@ t.test('a write succeeds, but its response is lost', async (t) => {
   const leader = world.leader({ step: history.look });
   for (let count = 0; count < 8; count += 1) await leader().catch(() => history.look());
   t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
-  t.same(history.mistrusted(lagMs), []);
+  t.strictSame(history.mistrusted(lagMs), []);
 });
 
 t.test('a forbidden write of one Secret does not stop the others', async (t) => {
@@ -206,8 +207,8 @@ t.test('a Secret that another leader creates between read and write stays', asyn
     },
   });
   await world.leader()();
-  t.match(theirs, { 'tls.key': /PRIVATE KEY/ });
-  t.same(world.texts('agent'), theirs);
+  like(t, theirs, { 'tls.key': /PRIVATE KEY/ });
+  t.strictSame(world.texts('agent'), theirs);
   t.equal(world.issued().filter((each) => each === 'agent missing').length, 1);
   t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
 });

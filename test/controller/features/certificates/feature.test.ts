@@ -11,6 +11,7 @@ import type { Configuration } from '../../../../src/policy/settings/all.ts';
 import { seriesOf } from '../../../support/captured.ts';
 import { until } from '../../../support/until.ts';
 import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
+import { like } from '../../../support/like.ts';
 
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
   const ending = new AbortController();
@@ -59,9 +60,9 @@ t.test('clean removes the Secrets, which carry our label', async (t) => {
   await end();
   const own = ownSecrets(defaultConfiguration(), namespace);
   t.equal(own.length, 5);
-  for (const { path } of own) t.match(world.store.get(path), { metadata: { labels: ownLabels } }, path);
+  for (const { path } of own) like(t, world.store.get(path), { metadata: { labels: ownLabels } }, path);
   t.equal(own.at(-1)?.name, 'archwright-ca');
-  t.same(ownSecrets({ ...defaultConfiguration(), certificates: 'external' }, namespace), []);
+  t.strictSame(ownSecrets({ ...defaultConfiguration(), certificates: 'external' }, namespace), []);
 });
 
 t.test('the DNS names of the webhook come from the webhooks file', async (t) => {

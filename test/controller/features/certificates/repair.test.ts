@@ -57,7 +57,7 @@ t.test('a certificate that another writer changed is repaired', async (t) => {
     if (texts === undefined) world.remove('agent');
     else world.put('agent', texts);
     await world.leader()();
-    t.same(world.issued(), issued, what);
+    t.strictSame(world.issued(), issued, what);
     t.equal(picture(world), whole, what);
     if (texts?.['note']) t.equal(world.texts('agent')?.['note'], 'mine', 'a foreign key stays');
     if (texts && issued.length === 0) t.equal(world.texts('agent')?.['tls.crt'], texts['tls.crt'], what);
@@ -83,7 +83,7 @@ t.test('a certificate whose names differ from the settings is replaced', async (
     const leaf = await issueLeaf(signer, subject, life(world, times.certificateMs));
     world.put('webhook', { ...pairTexts(leaf), 'ca.crt': ca['ca.crt'] ?? '' });
     await world.leader()();
-    t.same(world.issued(), ['webhook names'], JSON.stringify(subject));
+    t.strictSame(world.issued(), ['webhook names'], JSON.stringify(subject));
   }
 });
 
@@ -104,7 +104,7 @@ t.test('after the loss of the CA Secret, its certificates are still trusted', as
     else world.put('ca', changed);
     const lead = world.leader();
     await lead();
-    t.same(world.issued(), [issued], what);
+    t.strictSame(world.issued(), [issued], what);
     t.equal(picture(world), 'AB announcing: A/AB A/AB A/AB A/AB', `${what}: the old CA is still trusted`);
 
     world.remove('agent');
@@ -228,5 +228,5 @@ t.test('a CA key on a curve other than P-256 is replaced', async (t) => {
   });
   world.put('ca', { ...world.texts('ca'), 'ca.key': privateKey });
   await world.leader()();
-  t.same(world.issued(), ['ca unreadable']);
+  t.strictSame(world.issued(), ['ca unreadable']);
 });

@@ -14,6 +14,7 @@ import {
   times,
   type World,
 } from './world.ts';
+import { like } from '../../../support/like.ts';
 
 /** Reconciles as often as the leader would. */
 async function pass(world: World, lead: ReturnType<World['leader']>, ms: number): Promise<string> {
@@ -36,14 +37,14 @@ t.test('a new cluster gets a CA and certificates', async (t) => {
   const { wrote, nextMs } = await lead();
   t.ok(wrote);
   t.equal(picture(world), 'A signing: A/A A/A A/A A/A');
-  t.same(world.issued(), ['ca missing', ...leavesWith('missing')]);
+  t.strictSame(world.issued(), ['ca missing', ...leavesWith('missing')]);
   t.equal(nextMs, (times.certificateMs * 2) / 3, 'the next reconcile is when the first certificate is due');
 
-  t.match(world.store.get('/api/v1/namespaces/archwright/secrets/archwright-agent-tls'), {
+  like(t, world.store.get('/api/v1/namespaces/archwright/secrets/archwright-agent-tls'), {
     type: 'kubernetes.io/tls',
     metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
   });
-  t.match(world.store.get('/api/v1/namespaces/archwright/secrets/archwright-ca'), { type: 'Opaque' });
+  like(t, world.store.get('/api/v1/namespaces/archwright/secrets/archwright-ca'), { type: 'Opaque' });
 
   const writes = world.store.writes().length;
   t.notOk((await lead()).wrote, 'a second reconcile writes nothing');
@@ -59,15 +60,15 @@ t.test('the rotation of the CA, step by step', async (t) => {
   t.ok(world.issued().every((each) => each.endsWith(' due')));
   const announcing = 'AB announcing+key: A/AB A/AB A/AB A/AB';
   t.equal(await pass(world, lead, 2 * minute), announcing, 'both are trusted');
-  t.same(world.issued(), ['ca due']);
+  t.strictSame(world.issued(), ['ca due']);
   t.equal(await pass(world, lead, times.settleMs - 2 * minute), announcing);
   const signs = 'AB signing: B/AB B/AB B/AB B/AB';
   t.equal(await pass(world, lead, 3 * minute), signs, 'the new one signs, and the old key is gone');
-  t.same(world.issued(), leavesWith('authority'));
+  t.strictSame(world.issued(), leavesWith('authority'));
   t.equal(await pass(world, lead, times.settleMs - 4 * minute), signs);
   t.equal(await pass(world, lead, 5 * minute), 'B signing: B/B B/B B/B B/B', 'only the new one is trusted');
-  t.same(world.texts('ca')?.['previous.crt'], undefined);
-  t.same(world.texts('ca')?.['previous.key'], undefined);
+  t.strictSame(world.texts('ca')?.['previous.crt'], undefined);
+  t.strictSame(world.texts('ca')?.['previous.key'], undefined);
 });
 
 t.test('each certificate is renewed after two thirds of its life', async (t) => {
@@ -78,7 +79,7 @@ t.test('each certificate is renewed after two thirds of its life', async (t) => 
   t.notOk((await lead()).wrote);
   world.advance(4000);
   await lead();
-  t.same(world.issued(), leavesWith('due'));
+  t.strictSame(world.issued(), leavesWith('due'));
   t.not(world.texts('agent')?.['tls.key'], before?.['tls.key'], 'with a new key');
   t.equal(world.texts('agent')?.['ca.crt'], before?.['ca.crt']);
 });

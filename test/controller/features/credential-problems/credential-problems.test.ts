@@ -16,6 +16,7 @@ import { controllerRef } from '../../objects.ts';
 import { lead, startLeading, type TestLeading } from '../../leading.ts';
 import { silentLog } from '../../../support/captured.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
+import { like } from '../../../support/like.ts';
 
 const agentServiceAccount = 'archwright-agent';
 const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
@@ -70,7 +71,7 @@ t.test('missing and unusable files of an agent are reported', async (t) => {
   await ended;
   const { controller: _, ...daemonSet } = agentsOf('archwright-agent');
   const about = { ...daemonSet, namespace: 'archwright' };
-  for (const event of test.events) t.match(event, { about, type: 'Warning', reason: 'CredentialProblem' });
+  for (const event of test.events) like(t, event, { about, type: 'Warning', reason: 'CredentialProblem' });
   t.strictSame(test.events.map(({ message }) => message.replaceAll(directory, '')).sort(), [
     'worker-1: credentials are not used: /creds/127.0.0.1_5000.toml: 127.0.0.1_5000.toml is the registry 127.0.0.1_5000; with a port it must be named 127.0.0.1_5000_.toml',
     'worker-1: credentials are not used: /etc/kubernetes/plugin.yaml: unable to access path "/etc/kubernetes/plugin.yaml": there is no such file',

@@ -3,6 +3,7 @@ import { changeOf } from '../../../../src/controller/features/drift/changes.ts';
 import { platformOf } from '../../../support/registry/content.ts';
 import type { FullPlatform } from '../../../../src/names/platform.ts';
 import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';
+import { like } from '../../../support/like.ts';
 
 const platforms = (text: string): FullPlatform[] =>
   text.split(' ').map((each) => platformOf(each) as unknown as FullPlatform);
@@ -32,15 +33,15 @@ t.test('a lost platform counts if a node could run it and may not run the remain
       now: { platforms: platforms(now), ...(mediaType && { mediaType }) },
       classes,
     });
-    t.same(found?.lost ?? [], lost, about);
+    t.strictSame(found?.lost ?? [], lost, about);
   }
 });
 
 t.test('a tag that became an artifact; an incomplete comparison', async (t) => {
   const before = platforms('linux/amd64');
   const classes = [amd64(1)];
-  t.match(changeOf({ before, isComplete: true, now: { platforms: [] }, classes }), { lost: ['linux/amd64'] });
+  like(t, changeOf({ before, isComplete: true, now: { platforms: [] }, classes }), { lost: ['linux/amd64'] });
   const now = { platforms: platforms('linux/amd64 linux/arm64') };
-  t.match(changeOf({ before, isComplete: true, now, classes }), { lost: [], gained: ['linux/arm64'] });
+  like(t, changeOf({ before, isComplete: true, now, classes }), { lost: [], gained: ['linux/arm64'] });
   t.equal(changeOf({ before, isComplete: false, now, classes }), undefined);
 });

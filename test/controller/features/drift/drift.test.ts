@@ -2,6 +2,7 @@ import t from 'tap';
 import { requestFor } from '../../../support/facts.ts';
 import { hour, setup, withPlatforms, type DriftSetup } from './setup.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
+import { like } from '../../../support/like.ts';
 
 const both = 'linux/amd64 linux/arm64';
 
@@ -31,7 +32,7 @@ t.test('in 24 hours, each tag costs one GET and three HEADs, spread evenly', asy
   t.ok(Math.max(...byHour) < 45, `the busiest hour has ${Math.max(...byHour)} of ${4 * tags}`);
   t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), tags);
   t.equal(await test.leader.series('archwright_drift_checks_total{result="same"}'), 4 * tags);
-  t.same(test.store.writes(), [], 'nothing is written');
+  t.strictSame(test.store.writes(), [], 'nothing is written');
 });
 
 t.test('a new leader every three hours does not repeat requests', async (t) => {
@@ -75,24 +76,24 @@ t.test('a lost architecture leads to an event, a metric and a note; the next pod
   test.registry.clearRequests();
   await test.advance(6 * hour);
   t.equal(test.counts().get, 0, 'the agent has its facts');
-  t.same(test.leader.events, []);
+  t.strictSame(test.leader.events, []);
 
   const now = test.push('shop/web', withPlatforms('linux/amd64', 'second'));
-  t.same(platformsAt(test, image), ['amd64', 'arm64'], 'not noticed yet');
+  t.strictSame(platformsAt(test, image), ['amd64', 'arm64'], 'not noticed yet');
   test.registry.clearRequests();
   await test.advance(6 * hour);
-  t.same(test.counts(), { head: 1, get: 1 });
-  t.same(platformsAt(test, image), ['amd64'], 'the next pod is placed by the new image');
+  t.strictSame(test.counts(), { head: 1, get: 1 });
+  t.strictSame(platformsAt(test, image), ['amd64'], 'the next pod is placed by the new image');
   const about = test.leader.events.map((each) => `${each.about.kind}/${each.about.name}`);
-  t.same(about.sort(), ['Deployment/cart', 'Deployment/web', 'Pod/bare'], 'one event per workload');
+  t.strictSame(about.sort(), ['Deployment/cart', 'Deployment/web', 'Pod/bare'], 'one event per workload');
   const [event] = test.leader.events;
-  t.match(event, {
+  like(t, event, {
     type: 'Warning',
     reason: 'ImageLostArchitecture',
     message: /shop\/web:1 lost arm64: .*pushed again/,
   });
   t.ok(event?.message.includes(now.digest) && event.message.includes(pulled.digest));
-  t.match(test.notes(), [{ image, digest: now.digest, lost: ['linux/arm64'], gained: [] }]);
+  like(t, test.notes(), [{ image, digest: now.digest, lost: ['linux/arm64'], gained: [] }]);
   const lost = () => test.leader.series('archwright_drifted_tags{change="lost",architecture="arm64"}');
   t.equal(await lost(), 1);
   t.equal(await test.leader.series('archwright_drift_checks_total{result="changed"}'), 1);
@@ -100,17 +101,17 @@ t.test('a lost architecture leads to an event, a metric and a note; the next pod
   await test.lead();
   await test.reconcile();
   t.equal(await lost(), 1, 'the next leader reads the notes');
-  t.same(test.leader.events, []);
+  t.strictSame(test.leader.events, []);
   test.registry.clearRequests();
   await test.advance(6 * hour);
-  t.same(test.counts(), { head: 1, get: 0 });
+  t.strictSame(test.counts(), { head: 1, get: 0 });
   t.equal(test.leader.events.length, 3, 'the events are repeated in each interval');
 
   for (const name of ['web-1', 'web-2', 'bare']) test.store.remove(`/api/v1/namespaces/shop/pods/${name}`);
   test.pod('cart', 'shop/web', { pulled: now, owner: 'cart', namespace: 'bank' });
   await test.leader.settled();
   await test.reconcile();
-  t.same(test.notes(), [], 'all pods run the current image of the tag');
+  t.strictSame(test.notes(), [], 'all pods run the current image of the tag');
   t.equal(await lost(), 0);
 });
 
@@ -121,8 +122,8 @@ t.test('gained architectures are noted and counted, without an event', async (t)
   await test.advance(6 * hour);
   const now = test.push('shop/web', withPlatforms('linux/amd64 linux/arm64 linux/arm/v7'));
   await test.advance(6 * hour);
-  t.match(test.notes(), [{ digest: now.digest, lost: [], gained: ['linux/arm/v7', 'linux/arm64'] }]);
-  t.same(test.leader.events, []);
+  like(t, test.notes(), [{ digest: now.digest, lost: [], gained: ['linux/arm/v7', 'linux/arm64'] }]);
+  t.strictSame(test.leader.events, []);
   for (const architecture of ['arm64', 'arm'])
     t.equal(
       await test.leader.series(`archwright_drifted_tags{change="gained",architecture="${architecture}"}`),
@@ -130,7 +131,7 @@ t.test('gained architectures are noted and counted, without an event', async (t)
     );
   test.push('shop/web', withPlatforms('linux/amd64', 'back'));
   await test.advance(6 * hour);
-  t.same(test.notes(), [], 'the tag lost them again, and no pod ever had them');
+  t.strictSame(test.notes(), [], 'the tag lost them again, and no pod ever had them');
 });
 
 t.test('a variant is part of the platform; platforms without a node do not count', async (t) => {
@@ -151,7 +152,7 @@ t.test('a variant is part of the platform; platforms without a node do not count
   for (const [index, [before, now, lost, gained]] of cases.entries()) {
     const note = test.notes().find(({ image }) => image === test.image(`shop/app-${index}`));
     if (lost.length + gained.length === 0) t.equal(note, undefined, `${before} → ${now}`);
-    else t.match(note, { lost, gained }, `${before} → ${now}`);
+    else like(t, note, { lost, gained }, `${before} → ${now}`);
   }
 });
 
@@ -162,7 +163,7 @@ t.test('a tag pushed again with the same platforms costs two GETs, once', async 
   test.push('shop/web', withPlatforms(both, 'second'));
   await test.advance(24 * hour);
   t.strictSame(test.counts(), { head: 3, get: 2 }, 'the manifest of the tag, and the one that the pod runs');
-  t.same(test.notes(), []);
+  t.strictSame(test.notes(), []);
 });
 
 t.test('if the registry deleted the image that pods run, the nodes of the pods show the loss', async (t) => {
@@ -170,7 +171,7 @@ t.test('if the registry deleted the image that pods run, the nodes of the pods s
   test.push('shop/web', withPlatforms('linux/amd64'));
   test.pod('web', 'shop/web', { pulled: withPlatforms(both, 'collected'), node: 'b' });
   await test.advance(6 * hour);
-  t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
+  like(t, test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
 t.test('with CRI-O, which reports no index digest, the facts in the cache are compared', async (t) => {
@@ -178,11 +179,11 @@ t.test('with CRI-O, which reports no index digest, the facts in the cache are co
   test.push('shop/web', withPlatforms(both));
   test.pod('web', 'shop/web', { pulled: withPlatforms('linux/arm64', 'of the index') });
   await test.advance(12 * hour);
-  t.same(test.notes(), [], 'no gain');
-  t.same(test.counts(), { head: 1, get: 1 }, 'one GET');
+  t.strictSame(test.notes(), [], 'no gain');
+  t.strictSame(test.counts(), { head: 1, get: 1 }, 'one GET');
   test.push('shop/web', withPlatforms('linux/amd64', 'second'));
   await test.advance(12 * hour);
-  t.match(test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
+  like(t, test.notes(), [{ lost: ['linux/arm64'], gained: [] }]);
 });
 
 t.test('a failing registry changes nothing, and gets no more requests than a healthy one', async (t) => {
@@ -196,11 +197,11 @@ t.test('a failing registry changes nothing, and gets no more requests than a hea
   test.registry.clearRequests();
   const stop = test.registry.faults.add(/./, { kind: 'status', status: 503 });
   await test.advance(24 * hour);
-  t.same(test.counts(), { head: 4, get: 0 });
-  t.same(test.notes(), notes);
+  t.strictSame(test.counts(), { head: 4, get: 0 });
+  t.strictSame(test.notes(), notes);
   t.ok(((await test.leader.series('archwright_drift_checks_total{result="unavailable"}')) ?? 0) >= 4);
   stop();
   test.push('shop/web', withPlatforms(both, 'third'));
   await test.advance(6 * hour);
-  t.same(test.notes(), [], 'healthy again');
+  t.strictSame(test.notes(), [], 'healthy again');
 });

@@ -17,6 +17,7 @@ import { dataAt } from '../../objects.ts';
 import { startLeading } from '../../leading.ts';
 import { createIssuer } from '../../../support/registry/tokens.ts';
 import { hour, notesPath, setup, withPlatforms, type DriftSetup } from './setup.ts';
+import { like } from '../../../support/like.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -69,10 +70,10 @@ t.test('after a refusal, the next check tries the credentials of another pod', a
   test.pod('a', 'shop/web', { pulled, pullSecrets: ['bad'], namespace: 'a' });
   test.pod('b', 'shop/web', { pulled, pullSecrets: ['good'], namespace: 'b' });
   await test.advance(6 * hour);
-  t.same(test.notes(), []);
+  t.strictSame(test.notes(), []);
   t.equal(await test.leader.series('archwright_drift_checks_total{result="unauthorized"}'), 1);
   await test.advance(6 * hour);
-  t.match(test.notes(), [{ lost: ['linux/arm64'] }]);
+  like(t, test.notes(), [{ lost: ['linux/arm64'] }]);
 });
 
 t.test('images by digest, images that are never pulled, and ended pods are not checked', async (t) => {
@@ -89,7 +90,7 @@ t.test('images by digest, images that are never pulled, and ended pods are not c
   const done = test.store.get('/api/v1/namespaces/shop/pods/done');
   test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status: { phase: 'Succeeded' } });
   await test.advance(6 * hour);
-  t.same(test.counts(), { head: 0, get: 0 });
+  t.strictSame(test.counts(), { head: 0, get: 0 });
 });
 
 t.test('each tag is checked once per interval', async (t) => {
@@ -114,7 +115,7 @@ t.test('beyond the limit of tags, namespaces take turns, and each round chooses 
   const chosen = fairShare(items, 100);
   t.equal(chosen.length, 100);
   t.equal(chosen.filter((index) => index >= 990).length, 10, 'all tags of the small namespace');
-  t.same(new Set(fairShare(items.toReversed(), 100)), new Set(chosen));
+  t.strictSame(new Set(fairShare(items.toReversed(), 100)), new Set(chosen));
   t.equal(fairShare(items, 1000).length, 1000);
 });
 
@@ -144,13 +145,13 @@ t.test('notes are bounded: losses first, then each namespace in turn', async (t)
   t.ok(JSON.stringify(data()).length < 1.1 * maxDriftedBytes);
   t.ok(keyOfDrifted(lost.drifted.image) in data());
   await notes.write([], leading.signal);
-  t.same(data(), {});
+  t.strictSame(data(), {});
 });
 
 t.test('malformed notes are ignored', async (t) => {
   const good = drifted('r.example/app:1');
   const key = keyOfDrifted(good.image);
-  t.same(parseDrifted({ [key]: formatDrifted(good) }), [good]);
+  t.strictSame(parseDrifted({ [key]: formatDrifted(good) }), [good]);
   const bad: unknown[] = [1, '{', 'null', '[]', '{}'];
   const changes = [
     { digest: 'x' },
@@ -161,9 +162,9 @@ t.test('malformed notes are ignored', async (t) => {
   ];
   for (const change of changes)
     bad.push(JSON.stringify({ ...(JSON.parse(formatDrifted(good)) as object), ...change }));
-  for (const value of bad) t.same(parseDrifted({ [key]: value }), [], String(value));
-  t.same(parseDrifted({ other: formatDrifted(good) }), []);
-  t.same(parseDrifted(undefined), []);
+  for (const value of bad) t.strictSame(parseDrifted({ [key]: value }), [], String(value));
+  t.strictSame(parseDrifted({ other: formatDrifted(good) }), []);
+  t.strictSame(parseDrifted(undefined), []);
 });
 
 t.test('with `driftInterval` 0s, there are no checks, and earlier notes are removed', async (t) => {
@@ -176,8 +177,8 @@ t.test('with `driftInterval` 0s, there are no checks, and earlier notes are remo
   test.registry.clearRequests();
   test.leader.configure({ driftInterval: 0 });
   await test.advance(24 * hour);
-  t.same(test.notes(), []);
-  t.same(test.counts(), { head: 0, get: 0 });
+  t.strictSame(test.notes(), []);
+  t.strictSame(test.counts(), { head: 0, get: 0 });
   test.leader.configure({ driftInterval: hour });
   await test.advance(24 * hour);
   t.equal(test.counts().head, 24, 'a changed interval applies at once');

@@ -31,7 +31,7 @@ for (const [title, data] of [
     if (data) store.put(path, { data });
     const namespaces = ['bank', 'mail', 'shop'];
     const news = await Promise.all(namespaces.map((namespace) => notes.add({ ...seen, namespace }, signal)));
-    t.same(news, ['new', 'new', 'new']);
+    t.strictSame(news, ['new', 'new', 'new']);
     const kept = parseBroken(dataAt(store, path));
     t.strictSame(
       kept.map((note) => note.namespaces.toSorted()),

@@ -53,7 +53,7 @@ t.test('the level is read from logs and termination messages', async (t) => {
     };
     t.equal(suspectsOf(runningPod({ ready: false, containers: [container] })).length, 1, 'its log is read');
     const suspects = suspectsOf(runningPod({ ready: false, containers: [{ ...container, message: text }] }));
-    t.same(suspects[0]?.failure, { kind: 'cpu-level', missed }, 'a termination message needs no log');
+    t.strictSame(suspects[0]?.failure, { kind: 'cpu-level', missed }, 'a termination message needs no log');
   }
   t.equal(missedLevelIn(glibc(2) + go(4)), 4, 'the last line counts');
 });

@@ -19,6 +19,7 @@ import { controllerRef, dataAt, putReplicaSet } from '../../objects.ts';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { until } from '../../../support/until.ts';
+import { like } from '../../../support/like.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
@@ -117,22 +118,22 @@ t.test('an exec format error in a log leads to a note, events on pod and owner, 
   );
   store.put(podPath('web-1'), crashing('web-1'));
   await noted(store);
-  t.match(store.get(notesPath), {
+  like(t, store.get(notesPath), {
     metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
     data: { [keyOf('arm64')]: /"image":"shop\/web:1","namespaces":\["shop"\]/ },
   });
   await store.until(() => test.events.length === 2, 'the events');
   const shown = (): Promise<number | undefined> => test.series('archwright_broken_images');
   await until(async () => (await shown()) === 1, 'the metric');
-  t.match(test.events, [
+  like(t, test.events, [
     { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' }, message: /arm64/ },
     { about: { kind: 'ReplicaSet', name: 'web', uid: 'rs' } },
   ]);
   t.equal(await test.series('archwright_exec_format_errors_total{architecture="arm64"}'), 1);
 
   const broken = await readNotes(t, test, 1);
-  t.same(broken.brokenOn(digest, 'shop'), ['arm64']);
-  t.same(broken.brokenOn(digest, 'bank'), [], 'no effect on other namespaces');
+  t.strictSame(broken.brokenOn(digest, 'shop'), ['arm64']);
+  t.strictSame(broken.brokenOn(digest, 'bank'), [], 'no effect on other namespaces');
 });
 
 t.test('a second namespace is added to the note; a second pod of one namespace writes nothing', async (t) => {
@@ -180,7 +181,7 @@ t.test('a missing permission to read logs is logged once', async (t) => {
   await store.until(() => store.received(/\/log$/).length === 3, 'the logs');
   await store.quiet();
   t.equal(test.lines.filter((line) => line.includes('logs of pods may not be read')).length, 1);
-  t.same(store.writes(), []);
+  t.strictSame(store.writes(), []);
 });
 
 t.test('logs of skipped pods are not read', async (t) => {
@@ -194,7 +195,7 @@ t.test('logs of skipped pods are not read', async (t) => {
   crash(store, 'web');
   await noted(store);
   await store.quiet();
-  t.match(store.received(/\/log$/), [{ path: `${podPath('web')}/log` }]);
+  like(t, store.received(/\/log$/), [{ path: `${podPath('web')}/log` }]);
   t.equal(store.received(/\/log$/).length, 1);
   t.ok(test.events.every(({ about }) => about.name === 'web'));
 });
@@ -247,8 +248,8 @@ t.test('the next leader removes expired notes and continues', async (t) => {
   run(t, next);
   const added = keyOf('arm64');
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
-  t.match(dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
-  t.same(Object.keys(dataOf(store)), [added], 'expired and malformed notes are gone');
+  like(t, dataOf(store), { [added]: /"namespaces":\["shop"\]/ });
+  t.strictSame(Object.keys(dataOf(store)), [added], 'expired and malformed notes are gone');
 });
 
 t.test('a failed write of the note is repeated', async (t) => {
@@ -309,7 +310,7 @@ async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {})
   test.store.put(podPath('web-1'), { ...pod, spec: { ...pod.spec, ...more } });
   await test.store.until(() => test.events.length === 2, 'the events');
   const about = { kind: 'Deployment', namespace: 'shop', name: 'web' };
-  t.match(test.events, [
+  like(t, test.events, [
     { type: 'Warning', reason: 'ExecFormatError', about: { kind: 'Pod', name: 'web-1' } },
     { type: 'Warning', reason: 'ExecFormatError', about },
   ]);
@@ -325,7 +326,7 @@ t.test('the Deployment gets one event for all of its pods', async (t) => {
   );
   store.put(podPath('web-2'), crashing('web-2', log));
   await store.until(() => events.length === 3, 'the event of the other pod');
-  t.match(events[2], { about: { kind: 'Pod', name: 'web-2' } });
+  like(t, events[2], { about: { kind: 'Pod', name: 'web-2' } });
 });
 
 t.test('an image without the architecture of the node is not noted as broken', async (t) => {
@@ -390,9 +391,9 @@ t.test('a CPU below the level leads to a note, events on pod and owner, and a me
   store.put(podPath('web-1'), crashing('web-1'));
   const key = keyOf('amd64-v3');
   await store.until(() => key in dataOf(store), 'the note');
-  t.same(Object.keys(dataOf(store)), [key], 'the image is not noted as broken');
+  t.strictSame(Object.keys(dataOf(store)), [key], 'the image is not noted as broken');
   await store.until(() => test.events.length === 2, 'the events');
-  t.match(test.events, [
+  like(t, test.events, [
     {
       type: 'Warning',
       reason: 'CpuLevelTooLow',
@@ -411,7 +412,7 @@ t.test('a CPU below the level leads to a note, events on pod and owner, and a me
   const broken = await readNotes(t, test, 2);
   t.equal(broken.requiredLevel(digest, 'shop'), 3, 'no effect on other namespaces');
   t.equal(broken.requiredLevel(digest, 'bank'), 4);
-  t.same(broken.brokenOn(digest, 'shop'), []);
+  t.strictSame(broken.brokenOn(digest, 'shop'), []);
 });
 
 t.test('without a level in the text and of the node, v2 is noted', async (t) => {
@@ -428,7 +429,7 @@ t.test('a level is ignored on another architecture, or above the highest level',
     store.put(podPath('web-1'), crashing('web-1', linker));
     await store.quiet();
     t.equal(store.get(notesPath), undefined);
-    t.same(events, []);
+    t.strictSame(events, []);
   }
 });
 

@@ -5,6 +5,7 @@ import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts'
 import { failed } from '../../../support/placement-input.ts';
 import { controllerRef, putReplicaSet } from '../../objects.ts';
 import { gated, newStore, startGates } from './support.ts';
+import { like } from '../../../support/like.ts';
 
 const minute = 60_000;
 const ofReplicaSet = { ownerReferences: [controllerRef('ReplicaSet', 'web-1', { uid: 'rs' })] };
@@ -27,7 +28,7 @@ t.test('events on the pod and on its Deployment name the image, the reason and t
   const message =
     'Scheduling gated until 2026-11-01T00:05:00Z at the latest: image platforms unknown: ' +
     'private: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential of the nodes';
-  t.match(gates.events, [
+  like(t, gates.events, [
     {
       type: 'Warning',
       reason: 'Gated',
@@ -51,12 +52,12 @@ t.test('events on the pod and on its Deployment name the image, the reason and t
   t.equal(gates.events.splice(2).length, 2, 'a changed reason leads to another event');
   gates.known = { both: 'amd64 arm64', private: failed('not-found') };
   await gates.pass(0.5 * minute);
-  t.match(gates.events.slice(2), [
+  like(t, gates.events.slice(2), [
     { reason: 'Gated', message: /: private: not-found: the registry has no such image/u },
     { reason: 'Gated', about: { kind: 'Deployment' } },
   ]);
   await gates.pass(minute);
-  t.match(gates.events.slice(4), [
+  like(t, gates.events.slice(4), [
     { reason: 'ImageUnknown', about: { kind: 'Pod' } },
     { reason: 'ImageUnknown', about: { kind: 'Deployment', name: 'web' } },
   ]);
@@ -69,11 +70,11 @@ t.test('a pod whose images are known within two seconds needs no event', async (
   gates.known = { later: 'arm64' };
   gates.answer();
   await gates.opened(1);
-  t.same(gates.events, []);
+  t.strictSame(gates.events, []);
 
   const slow = await startGates(t, [gated('web', ['later'])]);
   await slow.pass(3000);
-  t.match(slow.events, [{ type: 'Normal', reason: 'Gated', message: /: later: not inspected yet$/u }]);
+  like(t, slow.events, [{ type: 'Normal', reason: 'Gated', message: /: later: not inspected yet$/u }]);
   await slow.pass(5000);
   t.equal(slow.events.length, 1);
 });
@@ -102,7 +103,7 @@ t.test('an unplaceable or unpatchable pod leads to an event on its workload too'
     known: { arm: 'arm64', intel: 'amd64' },
   });
   await store.until(() => gates.events.length === 2, 'both events');
-  t.match(gates.events, [
+  like(t, gates.events, [
     { reason: 'NoCommonArchitecture', about: { kind: 'Pod', name: 'web' } },
     {
       reason: 'NoCommonArchitecture',
@@ -120,6 +121,6 @@ t.test('if the owner cannot be read, it gets the event instead of the workload',
     const pod = gated('web', ['private'], {}, ofReplicaSet);
     const gates = await startGates(t, [pod], { store, time, known: unauthorized });
     await store.until(() => gates.events.length === 2, `the events, ${status}`);
-    t.match(gates.events[1], { reason: 'Gated', about: { kind: 'ReplicaSet', name: 'web-1', uid: 'rs' } });
+    like(t, gates.events[1], { reason: 'Gated', about: { kind: 'ReplicaSet', name: 'web-1', uid: 'rs' } });
   }
 });

@@ -4,6 +4,7 @@ import { policyFor } from '../../../../src/policy/effective/effective.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import type { Fault, KubeStore, Match, StoreRequest } from '../../../support/kube-store.ts';
 import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
+import { like } from '../../../support/like.ts';
 
 const minute = 60_000;
 const known = { both: 'amd64 arm64', arm: 'arm64' };
@@ -28,8 +29,8 @@ t.test('a pod that changed meanwhile is decided again', async (t) => {
   });
   await gates.opened(1);
   const pod = gates.pod('web');
-  t.same(termsOf(pod), [archIn('arm64')]);
-  t.same(pod.spec.nodeSelector, { zone: 'a' }, 'the change of the other writer stays');
+  t.strictSame(termsOf(pod), [archIn('arm64')]);
+  t.strictSame(pod.spec.nodeSelector, { zone: 'a' }, 'the change of the other writer stays');
   t.equal(pod.metadata?.annotations?.['x.example/owner'], 'somebody');
   t.equal(gates.store.writes().length, 2);
   t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
@@ -49,7 +50,7 @@ t.test('a pod whose images changed meanwhile waits for the new ones', async (t) 
   gates.known = { later: 'amd64' };
   await gates.pass(20_000);
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64')]);
 });
 
 t.test('a pod that disappeared, was replaced, or lost our gate between decision and patch', async (t) => {
@@ -70,7 +71,7 @@ t.test('a pod that disappeared, was replaced, or lost our gate between decision 
     await gates.store.until(() => gates.store.received(patches).length === 1);
     await gates.pass(minute);
     t.equal(gates.store.received(patches).length, 1, name);
-    t.same(gates.events, [], name);
+    t.strictSame(gates.events, [], name);
   }
 });
 
@@ -79,7 +80,7 @@ t.test('a proxy answers 404 for a pod that exists: it is decided again', async (
   for (const match of [patches, `GET ${path('web')}`]) gates.store.fault(match, { status: 404, times: 1 });
   gates.store.put(path('web'), gated('web', ['arm']));
   await gates.pass(20_000);
-  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')]);
 });
 
 t.test('after temporary failures, every pod is placed', async (t) => {
@@ -97,7 +98,7 @@ t.test('after temporary failures, every pod is placed', async (t) => {
     for (const each of names) gates.store.put(path(each), gated(each, ['arm']));
     const isAnyGated = (): boolean => names.some((each) => gates.isGated(each));
     for (let turn = 0; turn < 40 && isAnyGated(); turn += 1) await gates.pass(5000);
-    for (const each of names) t.same(termsOf(gates.pod(each)), [archIn('arm64')], `${name}: ${each}`);
+    for (const each of names) t.strictSame(termsOf(gates.pod(each)), [archIn('arm64')], `${name}: ${each}`);
     t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 0, name);
   }
 });
@@ -107,16 +108,16 @@ t.test('conflicts just before the time limit do not prevent placement', async (t
   gates.store.fault(/^PATCH /u, { status: 409, times: 20 });
   await gates.pass(5.9 * minute);
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
 });
 
 t.test('if the placement is refused, only the gate is removed, and an event gives the reason', async (t) => {
   const message = 'Pod "web" is invalid: spec.affinity: Invalid value';
   const gates = await startWithFault(t, patches, { status: 422, causes: true, times: 1, message });
   await gates.opened(1);
-  t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+  t.strictSame(gates.pod('web').spec.schedulingGates, [theirs]);
   t.equal(termsOf(gates.pod('web')), undefined);
-  t.match(gates.events, [
+  like(t, gates.events, [
     { type: 'Warning', reason: 'PlacementFailed', message: /may run on any architecture: .*spec\.affinity/u },
   ]);
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 1);
@@ -130,9 +131,9 @@ t.test('a pod without room for another annotation is placed without the record',
   gates.store.fault(isRecorded, { status: 422, causes: true, message });
   gates.store.put(path('web'), gated('web', ['arm'], {}, { annotations: { 'x.example/large': '…' } }));
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
-  t.same(gates.pod('web').metadata?.annotations, { 'x.example/large': '…' });
-  t.same(gates.events, []);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')]);
+  t.strictSame(gates.pod('web').metadata?.annotations, { 'x.example/large': '…' });
+  t.strictSame(gates.events, []);
   t.equal(gates.store.received(patches).length, 2);
 });
 
@@ -150,12 +151,12 @@ t.test('a patch that does not apply is computed again, once; then only the gate 
   changing.store.put(path('web'), gated('web', ['arm']));
   await changing.opened(1);
   t.equal(tries, 1);
-  t.same(termsOf(changing.pod('web')), [archIn('arm64')]);
+  t.strictSame(termsOf(changing.pod('web')), [archIn('arm64')]);
 
   const same = await startWithFault(t, patches, { status: 422, times: 1 });
   await same.opened(1);
   t.equal(termsOf(same.pod('web')), undefined);
-  t.match(same.events, [{ reason: 'PlacementFailed' }]);
+  like(t, same.events, [{ reason: 'PlacementFailed' }]);
 });
 
 t.test('if a webhook refuses the placement, with any status, only the gate is removed', async (t) => {
@@ -169,7 +170,7 @@ t.test('if a webhook refuses the placement, with any status, only the gate is re
     await gates.pass(minute / 2);
     t.equal(gates.isGated('web'), false, String(status));
     t.equal(termsOf(gates.pod('web')), undefined);
-    t.match(gates.events, [{ reason: 'PlacementFailed' }], String(status));
+    like(t, gates.events, [{ reason: 'PlacementFailed' }], String(status));
   }
 });
 
@@ -202,8 +203,8 @@ t.test('an exception for one pod does not stop others; its gate is removed at th
   t.equal(gates.isGated('web'), true);
   await gates.pass(0.6 * minute);
   await gates.opened(2);
-  t.same(gates.pod('web').spec.schedulingGates, [theirs]);
-  t.match(gates.events, [{ reason: 'PlacementFailed', about: { name: 'web' } }]);
+  t.strictSame(gates.pod('web').spec.schedulingGates, [theirs]);
+  like(t, gates.events, [{ reason: 'PlacementFailed', about: { name: 'web' } }]);
   t.ok(((await gates.series('archwright_gate_failures_total{reason="fault"}')) ?? 0) > 3);
 });
 
@@ -244,8 +245,8 @@ t.test('the next leader completes the work of a stopped one, without repetition'
     await store.until(() => !second.isGated('web') && !second.isGated('other'));
     await second.pass(minute);
     for (const name of ['web', 'other']) {
-      t.same(termsOf(second.pod(name)), [archIn('arm64')], at);
-      t.same(second.pod(name).spec.schedulingGates, [theirs], at);
+      t.strictSame(termsOf(second.pod(name)), [archIn('arm64')], at);
+      t.strictSame(second.pod(name).spec.schedulingGates, [theirs], at);
     }
     t.equal(store.writes().length, 2, at);
   }

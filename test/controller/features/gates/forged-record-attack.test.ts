@@ -37,6 +37,6 @@ for (const [when, data] of [
     const pod = gated('web', ['arm'], spec, { annotations });
     const gates = await startGates(t, [pod], { known: { arm: 'arm64' }, time, store, change: sealed });
     await gates.opened(1);
-    t.same(preferredOf(gates.pod('web')), preferred);
+    t.strictSame(preferredOf(gates.pod('web')), preferred);
   });
 }

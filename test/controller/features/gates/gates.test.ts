@@ -4,6 +4,7 @@ import { ungatedPod } from '../../../../src/placement/patch/patch.ts';
 import { failed, requiring, type Known } from '../../../support/placement-input.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { archIn, createdAt, gate, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
+import { like } from '../../../support/like.ts';
 
 const minute = 60_000;
 const nothingInCommon = 'no architecture can run all images: arm has arm64; intel has amd64';
@@ -12,17 +13,17 @@ t.test('a known image: one patch adds the placement and removes our gate', async
   const gates = await startGates(t, [gated('web', ['both'])], { known: { both: 'amd64 arm64' } });
   await gates.opened(1);
   const pod = gates.pod('web');
-  t.same(termsOf(pod), [archIn('amd64', 'arm64')]);
-  t.same(pod.spec.schedulingGates, [theirs], "other controllers' gates stay");
+  t.strictSame(termsOf(pod), [archIn('amd64', 'arm64')]);
+  t.strictSame(pod.spec.schedulingGates, [theirs], "other controllers' gates stay");
   t.equal(gates.store.writes().length, 1);
   const guard = { op: 'replace', path: '/metadata/resourceVersion', value: /^\d+$/u };
   const operations = gates.store.writes()[0]?.json as readonly unknown[];
-  t.match(operations[0], guard, 'guarded by the resourceVersion that was decided upon');
+  like(t, operations[0], guard, 'guarded by the resourceVersion that was decided upon');
   t.equal(ungatedPod(gated('x', [])).length, 1, 'without a resourceVersion, no guard');
   t.equal(gate.name, 'arch.example/scheduling-gate');
   t.equal(gates.lookups.length, 0);
-  t.same(gates.events, []);
-  t.same(gates.steps, ['gates/decided', 'gates/opened']);
+  t.strictSame(gates.events, []);
+  t.strictSame(gates.steps, ['gates/decided', 'gates/opened']);
   t.equal(await gates.series('archwright_gate_decisions_total{outcome="placed"}'), 1);
   t.equal(await gates.series('archwright_gated_duration_seconds_count'), 1);
 });
@@ -38,7 +39,7 @@ t.test('an unknown image: one lookup decides all of its pods', async (t) => {
   gates.answer();
   await gates.opened(30);
   t.equal(gates.lookups.length, 1);
-  t.same(termsOf(gates.pod('web-29')), [archIn('arm64')]);
+  t.strictSame(termsOf(gates.pod('web-29')), [archIn('arm64')]);
   t.equal(gates.store.writes().length, 30);
   t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 0);
 });
@@ -54,8 +55,8 @@ t.test('an unknown image: the fallback and an event after maxGateDuration', asyn
   t.equal(await gates.series('archwright_gated_pods{age="5m",reason="unauthorized"}'), 1);
   await gates.pass(0.2 * minute);
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('amd64')]);
-  t.match(gates.events, [
+  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64')]);
+  like(t, gates.events, [
     { reason: 'Gated' },
     {
       type: 'Warning',
@@ -85,8 +86,8 @@ t.test('without a fallback architecture, the known images restrict the pod', asy
   const gates = await startGates(t, [gated('web', ['never', 'both'])], { known: { both: 'amd64 arm64' } });
   await gates.pass(5.1 * minute);
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
-  t.match(gates.events, [
+  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
+  like(t, gates.events, [
     { reason: 'Gated', message: /: never: not inspected yet$/u },
     { reason: 'Gated', message: /: never: unavailable: the registry cannot be reached/u },
     { reason: 'ImageUnknown', message: /falling back to amd64, arm64: never: / },
@@ -143,7 +144,7 @@ t.test('an absent, unreadable or future creation time counts as now', async (t) 
   const gates = await startGates(t, pods);
   await gates.pass(4.9 * minute);
   const areGated = (): boolean[] => times.map((_, index) => gates.isGated(`p${index}`));
-  t.same(areGated(), [true, true, true]);
+  t.strictSame(areGated(), [true, true, true]);
   await gates.pass(0.3 * minute);
   await gates.store.until(() => !areGated().includes(true));
 });
@@ -167,9 +168,9 @@ t.test('a gated pod without a common architecture pends, even under `deny`', asy
   const known = { arm: 'arm64', intel: 'amd64' };
   const gates = await startGates(t, [gated('web', ['arm', 'intel'])], { known });
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('no-common-architecture')]);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('no-common-architecture')]);
   await gates.store.until(() => gates.events.length > 0);
-  t.match(gates.events, [{ reason: 'NoCommonArchitecture', message: nothingInCommon }]);
+  like(t, gates.events, [{ reason: 'NoCommonArchitecture', message: nothingInCommon }]);
   await gates.pass(minute);
   t.equal(gates.events.length, 1, 'once');
 
@@ -188,7 +189,7 @@ t.test('a pod that pends since admission gets one event', async (t) => {
   const pod = gated('web', ['arm', 'intel'], { schedulingGates: [] }, { annotations });
   const gates = await startGates(t, [pod]);
   await gates.store.until(() => gates.events.length > 0);
-  t.match(gates.events, [{ reason: 'NoCommonArchitecture', message: nothingInCommon }]);
+  like(t, gates.events, [{ reason: 'NoCommonArchitecture', message: nothingInCommon }]);
   gates.store.put(path('web'), { ...pod, status: { phase: 'Pending' } });
   await gates.pass(minute);
   t.equal(gates.events.length, 1);
@@ -232,7 +233,7 @@ t.test('a pod waits for its namespace to appear in the cache, for a bounded time
   t.equal(termsOf(inNew), undefined, 'the labels of the namespace apply');
   await gates.pass(5000);
   await gates.store.until(() => gates.store.writes().length === 2);
-  t.same(termsOf(gates.store.get(path('web', 'never-seen')) as never), [archIn('arm64')]);
+  t.strictSame(termsOf(gates.store.get(path('web', 'never-seen')) as never), [archIn('arm64')]);
 });
 
 t.test('a deleted pod is not an error', async (t) => {
@@ -248,7 +249,7 @@ t.test('a deleted pod is not an error', async (t) => {
   await gates.pass(10 * minute);
   t.equal(gates.store.writes().length, 0);
   t.equal(gates.isGated('going'), true, 'a terminating pod is not changed');
-  t.same(gates.events, []);
+  t.strictSame(gates.events, []);
 });
 
 t.test('a new pod of the same name has its own time limit', async (t) => {
@@ -269,7 +270,7 @@ t.test('an event reports that the requirement from admission contradicts the cur
   const pod = gated('web', ['arm'], requiring(archIn('amd64')), { annotations });
   const gates = await startGates(t, [pod], { known: { arm: 'arm64' } });
   await gates.store.until(() => gates.events.length > 0);
-  t.match(gates.events, [
+  like(t, gates.events, [
     {
       reason: 'NoCommonArchitecture',
       message: /^Created requiring amd64, but its images now run only on arm64.*recreate it$/u,

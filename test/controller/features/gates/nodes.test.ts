@@ -64,5 +64,5 @@ t.test('nodes whose runtime refuses an image are excluded when the gate is remov
   });
   await gates.opened(1);
   const requirements = [isIn('kubernetes.io/arch', '386', 'amd64'), notIn('kubernetes.io/hostname', 'crio')];
-  t.same(termsOf(gates.pod('web')), [termOf(...requirements)]);
+  t.strictSame(termsOf(gates.pod('web')), [termOf(...requirements)]);
 });

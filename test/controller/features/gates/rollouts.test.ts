@@ -39,16 +39,16 @@ t.test('each pod goes to the architecture that the leader chose', async (t) => {
   const all = [pod('a', 'both'), pod('b', 'both'), pod('c', 'amd')];
   const gates = await startGates(t, all, { known, change });
   await gates.opened(3);
-  t.same(termsOf(gates.pod('a')), [archIn('arm64')]);
-  t.same(uncheckedRecord(gates.pod('a')).rollout, { name: 'web', side: 'Target' });
-  t.same(termsOf(gates.pod('b')), [archIn('amd64')]);
-  t.same(uncheckedRecord(gates.pod('b')).rollout, { name: 'web', side: 'Other' });
-  t.same(termsOf(gates.pod('c')), [archIn('amd64')]);
+  t.strictSame(termsOf(gates.pod('a')), [archIn('arm64')]);
+  t.strictSame(uncheckedRecord(gates.pod('a')).rollout, { name: 'web', side: 'Target' });
+  t.strictSame(termsOf(gates.pod('b')), [archIn('amd64')]);
+  t.strictSame(uncheckedRecord(gates.pod('b')).rollout, { name: 'web', side: 'Other' });
+  t.strictSame(termsOf(gates.pod('c')), [archIn('amd64')]);
   t.equal(uncheckedRecord(gates.pod('c')).rollout, undefined, 'its image lacks the architecture');
-  t.same(chosen.toSorted(), ['a', 'b']);
+  t.strictSame(chosen.toSorted(), ['a', 'b']);
   // A placed pod only waits for the scheduler, so no event reports a missing architecture.
   await gates.pass(5000);
-  t.same(gates.events, []);
+  t.strictSame(gates.events, []);
 });
 
 t.test('an unknown image delays the choice; at the time limit there is none', async (t) => {
@@ -56,21 +56,21 @@ t.test('an unknown image delays the choice; at the time limit there is none', as
   const configuration = { maxGateDuration: 10_000 };
   const gates = await startGates(t, [pod('a', 'later'), pod('b', 'never')], { change, configuration });
   await gates.pass(2000);
-  t.same(chosen, []);
+  t.strictSame(chosen, []);
   gates.known = { later: 'amd64 arm64' };
   gates.answer('later');
   await gates.opened(1);
-  t.same(termsOf(gates.pod('a')), [archIn('arm64')]);
+  t.strictSame(termsOf(gates.pod('a')), [archIn('arm64')]);
   await gates.pass(20_000);
   await gates.opened(2);
   t.equal(gates.isGated('b'), false);
-  t.same(chosen, ['a']);
+  t.strictSame(chosen, ['a']);
 });
 
 t.test('if a rollout no longer chooses, its pods get the other architectures', async (t) => {
   const { change, chosen } = withRollout({}, 'Other');
   const gates = await startGates(t, [pod('a', 'both')], { known: { both: 'amd64 arm64' }, change });
   await gates.opened(1);
-  t.same(termsOf(gates.pod('a')), [archIn('amd64')]);
-  t.same(chosen, []);
+  t.strictSame(termsOf(gates.pod('a')), [archIn('amd64')]);
+  t.strictSame(chosen, []);
 });

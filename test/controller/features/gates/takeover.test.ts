@@ -39,7 +39,7 @@ t.test('a pod older than the leader is decided once its policy is known', async 
     t.equal(gates.isGated('web'), true, cache);
     lists.list();
     await gates.opened(1);
-    t.same(termsOf(gates.pod('web')), [archIn('arm64')], cache);
+    t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')], cache);
   }
 });
 
@@ -54,7 +54,7 @@ t.test('a disabled namespace is known before its pods are decided', async (t) =>
   lists.list();
   await gates.opened(1);
   t.equal(termsOf(gates.pod('web')), undefined);
-  t.same(gates.pod('web').spec.schedulingGates, [theirs]);
+  t.strictSame(gates.pod('web').spec.schedulingGates, [theirs]);
 });
 
 t.test('a cache that can never be listed delays pods for a bounded time', async (t) => {
@@ -81,5 +81,5 @@ t.test('facts of images that the pod no longer has do not decide it', async (t) 
   gates.known = { new: 'arm64' };
   gates.answer();
   await gates.opened(1);
-  t.same(termsOf(gates.pod('web')), [archIn('arm64')]);
+  t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')]);
 });

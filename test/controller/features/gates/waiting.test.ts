@@ -26,7 +26,7 @@ t.test('pauses double up to 15 seconds', async (t) => {
 t.test('a new leader continues at the same times', async (t) => {
   for (const from of [1, 500, 3000, 17_000, 40_000, 100_000]) {
     const rounded = (list: readonly number[]): number[] => list.map(Math.round);
-    t.same(
+    t.strictSame(
       rounded(looks('u', from)),
       rounded(looks('u')).filter((age) => age > from),
       `${from}`,

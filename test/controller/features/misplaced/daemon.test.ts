@@ -4,6 +4,7 @@ import type { Configuration } from '../../../../src/policy/configuration/configu
 import { archIn, facts, isIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
 import { controllerRef } from '../../objects.ts';
 import { digest, known, putPod, startWorld, type PodOptions, type World } from './setup.ts';
+import { like } from '../../../support/like.ts';
 
 const owner = controllerRef('DaemonSet', 'probe', { uid: 'daemon-uid' });
 const path = '/apis/apps/v1/namespaces/shop/daemonsets/probe';
@@ -96,14 +97,14 @@ async function reconciled(t: Test, given: Case): Promise<World> {
   putPod(world.store, 'probe-a', { owner, spec: onItsNode, ...given.pod });
   given.before?.(world);
   await world.afterGrace();
-  t.same(world.pods(), ['probe-a']);
-  t.same(world.store.writes(), []);
+  t.strictSame(world.pods(), ['probe-a']);
+  t.strictSame(world.store.writes(), []);
   return world;
 }
 
 for (const [name, given] of Object.entries(withoutEvent)) {
   t.test(`a DaemonSet ${name}: no event`, async (t) => {
-    t.same((await reconciled(t, given)).events, []);
+    t.strictSame((await reconciled(t, given)).events, []);
   });
 }
 
@@ -111,7 +112,7 @@ for (const [name, [message, given]] of Object.entries(withEvent)) {
   t.test(`a DaemonSet ${name}: an event`, async (t) => {
     const world = await reconciled(t, given);
     const { controller: _, ...about } = { ...owner, namespace: 'shop' };
-    t.match(world.events, [
+    like(t, world.events, [
       { type: 'Warning', reason: 'MisplacedPod', about: { kind: 'Pod', name: 'probe-a' }, message },
       { about },
     ]);
@@ -152,15 +153,15 @@ for (const [name, pod] of Object.entries({ ...reported, ...notReported })) {
     const world = await startWorld(t);
     putPod(world.store, 'probe-a', { spec: onItsNode, ...pod });
     await world.afterGrace();
-    t.same(world.pods(), ['probe-a']);
-    t.same(world.store.writes(), []);
+    t.strictSame(world.pods(), ['probe-a']);
+    t.strictSame(world.store.writes(), []);
     t.equal(await world.series('archwright_misplaced_pods_total{outcome="pinned"}'), isReported ? 1 : 0);
     const message = /app:1 has amd64\. .* chose this node.*kubernetes\.io\/arch In \[amd64\]/;
     const events = [
       { reason: 'MisplacedPod', about: { kind: 'Pod', name: 'probe-a' }, message },
       { about: { name: 'probe', namespace: 'shop' }, message },
     ];
-    t.match(world.events, isReported ? events : []);
+    like(t, world.events, isReported ? events : []);
     t.equal(world.events.length, isReported ? 2 : 0);
   });
 }

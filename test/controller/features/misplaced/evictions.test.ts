@@ -5,6 +5,7 @@ import type { StoreRequest } from '../../../support/kube-store.ts';
 import { maxUnavailable } from '../../../../src/controller/write/evictor.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { digest, evictions, known, podPath, putPod, startWorld, webOwner, type World } from './setup.ts';
+import { like } from '../../../support/like.ts';
 
 const replicaSets = '/apis/apps/v1/namespaces/shop/replicasets';
 const quarter = { misplacedPodsShare: 25 };
@@ -49,7 +50,7 @@ t.test('a pod created in the second of the first eviction is a successor', async
   const evictedAt = world.now();
   putPod(world.store, 'web-b', { createdAt: Math.floor(evictedAt / 1000) * 1000 });
   await world.afterGrace();
-  t.same(world.pods(), ['web-b']);
+  t.strictSame(world.pods(), ['web-b']);
   t.equal(world.events.at(-1)?.reason, 'MisplacedPodAgain');
 });
 
@@ -79,11 +80,11 @@ t.test('a leader moves a workload once per cause', async (t) => {
   const first = await startWorld(t, { pods: ['web-a'], facts: given });
   const { store } = first;
   await first.afterGrace();
-  t.same(first.pods(), []);
+  t.strictSame(first.pods(), []);
   putPod(store, 'web-b', { createdAt: first.now() });
   await first.afterGrace();
-  t.same(first.pods(), ['web-b']);
-  t.match(first.events.at(-1), { reason: 'MisplacedPodAgain', about: { kind: 'Deployment', name: 'web' } });
+  t.strictSame(first.pods(), ['web-b']);
+  like(t, first.events.at(-1), { reason: 'MisplacedPodAgain', about: { kind: 'Deployment', name: 'web' } });
   t.equal(await first.series('archwright_misplaced_pods_total{outcome="again"}'), 1);
   const events = first.events.length;
   await first.after(3_600_000);
@@ -92,12 +93,12 @@ t.test('a leader moves a workload once per cause', async (t) => {
   given['app:1'] = facts('amd64', { digest: digest('d') });
   putPod(store, 'web-c', { createdAt: first.now(), imageID: '' });
   await first.afterGrace();
-  t.same(first.pods(), ['web-b'], 'another image is another cause; web-b has pulled the old digest');
+  t.strictSame(first.pods(), ['web-b'], 'another image is another cause; web-b has pulled the old digest');
   first.depose();
 
   const second = await startWorld(t, { over: first });
   await second.afterGrace();
-  t.same(second.pods(), [], 'the next leader begins anew');
+  t.strictSame(second.pods(), [], 'the next leader begins anew');
 });
 
 t.test('a pod is evicted only if another lookup confirms its facts', async (t) => {
@@ -119,7 +120,7 @@ t.test('`evictionsPerMinute` spaces evictions', async (t) => {
   t.equal(world.pauses.length, 19);
   t.ok(world.pauses.every((ms) => ms === 2000));
   await world.after(0);
-  t.same(world.pods(), []);
+  t.strictSame(world.pods(), []);
 });
 
 /** A rollout takes its turn; its pod has changed meanwhile. */
@@ -133,9 +134,9 @@ t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
   const start = world.now();
   t.strictSame(await rolloutEvicts(world), { outcome: 'changed' });
   await world.after(1000);
-  t.same(world.pods(), []);
+  t.strictSame(world.pods(), []);
   // Two owners: each gets half of the turns.
-  t.same(world.pauses, [1000, 4000, 4000]);
+  t.strictSame(world.pauses, [1000, 4000, 4000]);
   t.equal(world.now() - start, 10_000);
 });
 
@@ -152,7 +153,7 @@ t.test('a rollout that takes each eviction at once leaves half of them to mispla
   await world.after(29_000);
   await rolloutEvicts(world);
   await world.after(1000);
-  t.same(world.pods(), []);
+  t.strictSame(world.pods(), []);
 });
 
 t.test('a pod that becomes ready while it waits for its turn is not evicted', async (t) => {
@@ -161,7 +162,7 @@ t.test('a pod that becomes ready while it waits for its turn is not evicted', as
     whilePausing: (store) => void putPod(store, 'web-1', { ready: true }),
   });
   await world.afterGrace();
-  t.same(world.pods(), ['web-1']);
+  t.strictSame(world.pods(), ['web-1']);
   t.equal(world.store.received(evictions).length, 1);
 });
 
@@ -172,7 +173,7 @@ t.test('a pod that changes while it is checked is evicted in its new version', a
   const owner = 'GET /apis/apps/v1/namespaces/shop/replicasets/web-1';
   store.fault(owner, { times: 1, before: () => void putPod(store, 'web-a', { labels: { crash: '4' } }) });
   await world.afterGrace();
-  t.same(world.pods(), []);
+  t.strictSame(world.pods(), []);
   t.equal(store.received(evictions).length, 1);
 });
 
@@ -182,8 +183,8 @@ t.test('an eviction that a budget blocks is retried with back-off, and delays no
   const held = () => world.events.filter(({ reason }) => reason === 'MisplacedPodHeld');
   store.evictions(podPath('web-a'), { status: 429, retryAfter: 10 }, { status: 429 }, { status: 429 });
   await world.afterGrace();
-  t.same(world.pods(), ['web-a']);
-  t.match(held(), [{ about: { kind: 'Pod' } }, { about: { kind: 'Deployment' } }]);
+  t.strictSame(world.pods(), ['web-a']);
+  like(t, held(), [{ about: { kind: 'Pod' } }, { about: { kind: 'Deployment' } }]);
   t.equal(held().length, 2);
   const delays: number[] = [];
   let last = world.now();
@@ -195,8 +196,8 @@ t.test('an eviction that a budget blocks is retried with back-off, and delays no
     delays.push(Math.round((world.now() - last) / 1000));
     last = world.now();
   }
-  t.same(world.pods(), []);
-  t.same(delays, [15, 30, 60]);
+  t.strictSame(world.pods(), []);
+  t.strictSame(delays, [15, 30, 60]);
   t.equal(held().length, 2);
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="held"}'), 3);
 });
@@ -207,14 +208,14 @@ for (const status of [429, 403, 500])
     const { store } = world;
     const end = store.fault(evictions, { status });
     await world.afterGrace();
-    t.same(world.pods(), ['web-a']);
+    t.strictSame(world.pods(), ['web-a']);
     end();
     store.remove(podPath('web-a'));
     await world.clock.advance(60_000);
     putPod(store, 'web-b', { createdAt: world.now() });
     await world.after(0);
     await world.afterGrace();
-    t.same(world.pods(), []);
+    t.strictSame(world.pods(), []);
   });
 
 t.test('a refused eviction does not stop others; five refusals in a row do', async (t) => {
@@ -223,7 +224,7 @@ t.test('a refused eviction does not stop others; five refusals in a row do', asy
   const twoBudgets = { times: 1, status: 500, message: 'more than one budget' };
   store.fault(`POST ${podPath('web-0')}/eviction`, twoBudgets);
   await world.afterGrace();
-  t.same(world.pods(), ['web-0']);
+  t.strictSame(world.pods(), ['web-0']);
   for (const name of names(9)) putPod(store, name);
   store.fault(evictions, { status: 403 });
   const before = store.received(evictions).length;
@@ -237,10 +238,10 @@ for (const path of needed) {
     const world = await startWorld(t, { pods: ['web-a'] });
     const end = world.store.fault(path, { status: 503 });
     await t.rejects(world.afterGrace(), { code: 'unavailable' });
-    t.same(world.store.received(evictions), []);
+    t.strictSame(world.store.received(evictions), []);
     end();
     await world.reconcile();
-    t.same(world.pods(), []);
+    t.strictSame(world.pods(), []);
   });
 }
 
@@ -255,7 +256,7 @@ t.test('an eviction that never succeeds gives way to another pod', async (t) => 
 
 t.test('the disruption limit is at least one', async (t) => {
   const ofAQuarter = [1, 7, 8].map((pods) => maxUnavailable(pods, 25));
-  t.same([...ofAQuarter, maxUnavailable(10, 100), maxUnavailable(0, 1)], [1, 1, 2, 10, 1]);
+  t.strictSame([...ofAQuarter, maxUnavailable(10, 100), maxUnavailable(0, 1)], [1, 1, 2, 10, 1]);
 });
 
 t.test('an error for one pod does not stop the eviction of others, a temporary one is retried', async (t) => {
@@ -265,7 +266,7 @@ t.test('an error for one pod does not stop the eviction of others, a temporary o
   world.store.fault(isOfZone, { status: 400, message: 'unable to parse requirement' });
   putPod(world.store, 'odd', { spec: requiring(termOf(isIn('zone', 'refused'))) });
   await world.afterGrace();
-  t.same(world.pods(), ['odd']);
+  t.strictSame(world.pods(), ['odd']);
   t.ok(world.lines.some((line) => line.includes('could not be evicted') && line.includes('"odd"')));
   world.store.fault(/^GET .*\/pods\/odd$/u, { status: 503 });
   await world.clock.advance(60_000);

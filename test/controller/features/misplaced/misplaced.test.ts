@@ -17,23 +17,24 @@ import {
   type PodOptions,
   type World,
 } from './setup.ts';
+import { like } from '../../../support/like.ts';
 
 t.test('a pod is evicted through the Eviction API with its uid, with events', async (t) => {
   const world = await startWorld(t);
   const { store } = world;
   const { uid, resourceVersion } = putPod(store, 'web-a').metadata;
   await world.afterGrace();
-  t.same(world.pods(), []);
+  t.strictSame(world.pods(), []);
   const [request] = store.received(evictions);
-  t.match(request?.json, {
+  like(t, request?.json, {
     apiVersion: 'policy/v1',
     kind: 'Eviction',
     metadata: { name: 'web-a', namespace: 'shop' },
     deleteOptions: { preconditions: { uid, resourceVersion } },
   });
   const writes = store.writes().map(({ method, path }) => `${method} ${path}`);
-  t.same(writes, [`POST ${podPath('web-a')}/eviction`]);
-  t.match(world.events, [
+  t.strictSame(writes, [`POST ${podPath('web-a')}/eviction`]);
+  like(t, world.events, [
     {
       type: 'Warning',
       reason: 'MisplacedPodEvicted',
@@ -50,7 +51,7 @@ t.test('a pod is evicted through the Eviction API with its uid, with events', as
       },
     },
   ]);
-  t.same(world.steps, ['misplaced/evicted']);
+  t.strictSame(world.steps, ['misplaced/evicted']);
   t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 1);
 });
 
@@ -252,7 +253,7 @@ async function reconciled(t: Test, { pod, configuration, facts: given, amd2, tai
 for (const [name, given] of Object.entries(moved)) {
   t.test(`a pod ${name}: moved`, async (t) => {
     const world = await reconciled(t, given);
-    t.same(world.pods(), []);
+    t.strictSame(world.pods(), []);
     t.equal(world.store.received(evictions).length, 1);
   });
 }
@@ -260,9 +261,9 @@ for (const [name, given] of Object.entries(moved)) {
 for (const [name, given] of Object.entries({ ...stays, ...chosen })) {
   t.test(`a pod ${name}: stays`, async (t) => {
     const world = await reconciled(t, given);
-    t.same(world.pods(), ['web-a']);
-    t.same(world.store.writes(), []);
-    t.same(world.events, []);
+    t.strictSame(world.pods(), ['web-a']);
+    t.strictSame(world.store.writes(), []);
+    t.strictSame(world.events, []);
     if (name in chosen)
       t.equal(await world.series('archwright_misplaced_pods'), 0, 'it does not count as misplaced');
   });
@@ -285,9 +286,9 @@ const reported: readonly (readonly [name: string, given: Case, event: RegExp])[]
 for (const [name, given, event] of reported) {
   t.test(`a pod ${name}: stays, with an event`, async (t) => {
     const world = await reconciled(t, given);
-    t.same(world.pods(), ['web-a']);
-    t.same(world.store.writes(), []);
-    t.match(world.events[0]?.message, event);
+    t.strictSame(world.pods(), ['web-a']);
+    t.strictSame(world.store.writes(), []);
+    like(t, world.events[0]?.message, event);
     const count = world.events.length;
     await world.after(20 * 60_000);
     t.equal(world.events.length, count, 'once');
@@ -305,14 +306,14 @@ for (const [what, selector, moved] of [
     putPod(store, 'web-a');
     await store.until(() => leading.caches.namespaces.size === 1);
     await world.afterGrace();
-    t.same(world.pods(), moved ? [] : ['web-a']);
+    t.strictSame(world.pods(), moved ? [] : ['web-a']);
     if (moved) return;
-    t.same(world.events, [], 'no event in an excluded namespace');
+    t.strictSame(world.events, [], 'no event in an excluded namespace');
     t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
     await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
     await world.after(60_000);
-    t.same(world.pods(), [], 'it is included now');
+    t.strictSame(world.pods(), [], 'it is included now');
   });
 }
 
@@ -324,8 +325,8 @@ t.test('a pod that becomes ready between two checks stays', async (t) => {
     before: () => void putPod(store, 'web-a', { ready: true }),
   });
   await world.afterGrace();
-  t.same(world.pods(), ['web-a']);
-  t.same(store.writes(), []);
+  t.strictSame(world.pods(), ['web-a']);
+  t.strictSame(store.writes(), []);
 });
 
 t.test('a pod that changes right before its eviction is not evicted', async (t) => {
@@ -340,7 +341,7 @@ t.test('a pod that changes right before its eviction is not evicted', async (t) 
       },
     });
     await world.afterGrace();
-    t.same(world.pods(), change === 'gone' ? [] : ['web-a'], change);
+    t.strictSame(world.pods(), change === 'gone' ? [] : ['web-a'], change);
     t.equal(await world.series('archwright_misplaced_pods_total{outcome="evicted"}'), 0);
   }
 });
@@ -364,7 +365,7 @@ t.test('a pod that is unready for a moment is not checked', async (t) => {
   putPod(world.store, 'web-a');
   await world.after(0);
   await world.after(20_000);
-  t.same(world.pods(), ['web-a']);
+  t.strictSame(world.pods(), ['web-a']);
   await world.after(11_000);
-  t.same(world.pods(), []);
+  t.strictSame(world.pods(), []);
 });

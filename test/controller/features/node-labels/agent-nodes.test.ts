@@ -69,9 +69,9 @@ t.test('the oldest nodes of each pool are labeled, up to its number; nothing els
   put('a3', { created: 2, labels: { mine: 'yes' } });
   put('b1', { pool: 'green' });
   await reconcile();
-  t.same(labeled(), ['a2', 'a3', 'b1'], 'a pool with fewer nodes: all of them');
+  t.strictSame(labeled(), ['a2', 'a3', 'b1'], 'a pool with fewer nodes: all of them');
   t.equal(labelsOf('a3')['mine'], 'yes');
-  t.same(
+  t.strictSame(
     store
       .writes()
       .map(({ verb, path }) => `${verb} ${path}`)
@@ -85,7 +85,7 @@ t.test('the oldest nodes of each pool are labeled, up to its number; nothing els
 
   put('c1', { pool: 'new' });
   await reconcile();
-  t.same(labeled(), ['a2', 'a3', 'b1', 'c1'], 'a new pool gets its nodes');
+  t.strictSame(labeled(), ['a2', 'a3', 'b1', 'c1'], 'a new pool gets its nodes');
 });
 
 t.test('which nodes are never labeled', async (t) => {
@@ -96,7 +96,7 @@ t.test('which nodes are never labeled', async (t) => {
   put('refused', { labels: { [label]: 'false' } });
   put('disrupted', { spec: { taints: [{ key: 'karpenter.sh/disrupted', effect: 'NoSchedule' }] } });
   await reconcile();
-  t.same(labeled(), []);
+  t.strictSame(labeled(), []);
   t.equal(labelsOf('refused')[label], 'false', 'a value set by a person stays');
   t.equal(await series('archwright_agent_pools_uncovered'), 1);
 });
@@ -106,8 +106,8 @@ t.test('labeled nodes keep their label even if others are older', async (t) => {
   put('old', { created: 0 });
   put('young', { created: 9, labels: agent });
   await reconcile();
-  t.same(labeled(), ['young']);
-  t.same(store.writes(), []);
+  t.strictSame(labeled(), ['young']);
+  t.strictSame(store.writes(), []);
 });
 
 t.test('nodes that leave the pool are replaced at once; a surplus label stays for a minute', async (t) => {
@@ -121,13 +121,13 @@ t.test('nodes that leave the pool are replaced at once; a surplus label stays fo
     put('a2', { labels: agent, created: 1 });
     put('a3', { created: 2 });
     await reconcile();
-    t.same(labeled(), ['a1', 'a2', 'a3']);
+    t.strictSame(labeled(), ['a1', 'a2', 'a3']);
     await clock.advance(59_000);
     await reconcile();
-    t.same(labeled(), ['a1', 'a2', 'a3']);
+    t.strictSame(labeled(), ['a1', 'a2', 'a3']);
     await clock.advance(1000);
     await reconcile();
-    t.same(labeled(), ['a2', 'a3']);
+    t.strictSame(labeled(), ['a2', 'a3']);
   }
 });
 
@@ -136,10 +136,10 @@ t.test('a deleted node is replaced', async (t) => {
   put('a1', { labels: agent });
   put('a2');
   await reconcile();
-  t.same(labeled(), ['a1']);
+  t.strictSame(labeled(), ['a1']);
   store.remove('/api/v1/nodes/a1');
   await reconcile();
-  t.same(labeled(), ['a2']);
+  t.strictSame(labeled(), ['a2']);
 });
 
 t.test('a node that is not ready for less than five minutes keeps its place', async (t) => {
@@ -147,10 +147,10 @@ t.test('a node that is not ready for less than five minutes keeps its place', as
   put('a1', { labels: agent, unready: 4 });
   put('a2');
   await reconcile();
-  t.same(labeled(), ['a1']);
+  t.strictSame(labeled(), ['a1']);
   await clock.advance(60_000);
   await reconcile();
-  t.same(labeled(), ['a1', 'a2']);
+  t.strictSame(labeled(), ['a1', 'a2']);
 });
 
 t.test('the last labeled node of a pool keeps its label even if it is not ready', async (t) => {
@@ -159,7 +159,7 @@ t.test('the last labeled node of a pool keeps its label even if it is not ready'
   await reconcile();
   await clock.advance(120_000);
   await reconcile();
-  t.same(labeled(), ['a1']);
+  t.strictSame(labeled(), ['a1']);
   t.equal(await series('archwright_agent_pools_uncovered'), 1);
 });
 
@@ -169,10 +169,10 @@ t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) 
   await reconcile();
   await clock.advance(60_000);
   await reconcile();
-  t.same(labeled(), ['a1']);
+  t.strictSame(labeled(), ['a1']);
   configure({ agentNodes: 'all' });
   await reconcile();
-  t.same(labeled(), [], 'agents run on every node, so no replacement is needed first');
+  t.strictSame(labeled(), [], 'agents run on every node, so no replacement is needed first');
   t.equal(await series('archwright_agent_nodes'), 0);
 });
 
@@ -182,7 +182,7 @@ t.test('a failed write is repeated', async (t) => {
   store.fault('PATCH /api/v1/nodes/a1', { status: 500, times: 1 });
   await t.rejects(reconcile(), { code: 'unavailable' });
   await reconcile();
-  t.same(labeled(), ['a1']);
+  t.strictSame(labeled(), ['a1']);
 });
 
 t.test('a node that may not be labeled does not stop the others', async (t) => {
@@ -191,7 +191,7 @@ t.test('a node that may not be labeled does not stop the others', async (t) => {
   for (const name of names) put(name, { pool: name });
   store.fault('PATCH /api/v1/nodes/n0', { status: 403, message: 'a policy says no' });
   await t.rejects(reconcile(), { code: 'forbidden', message: /a policy says no/ });
-  t.same(labeled(), names.slice(1));
+  t.strictSame(labeled(), names.slice(1));
 });
 
 t.test('as a feature, it labels nodes when they change', async (t) => {

@@ -65,7 +65,7 @@ t.test('the cluster object gets a status, once, and no finalizer', async (t) => 
   t.equal(object()?.metadata?.finalizers, undefined);
   t.equal(condition(object(), 'Degraded'), 'False AsWritten');
   const writes = store.writes().map(({ method, path, query }) => [method, path, query.get('fieldManager')]);
-  t.same(writes, [['PATCH', `${clusterPath}/status`, 'archwright-controller']]);
+  t.strictSame(writes, [['PATCH', `${clusterPath}/status`, 'archwright-controller']]);
   const applied = JSON.parse(store.writes()[0]?.body ?? '') as KubeObject;
   t.equal(applied.metadata?.uid, object()?.metadata?.uid, 'only this object');
   t.ok(applied.metadata?.uid);
@@ -150,5 +150,5 @@ t.test('it ends if deposed before the caches are listed', async (t) => {
   const test = await startLeading(t);
   test.depose();
   await lead(customResources, test.leading);
-  t.same(test.store.writes(), []);
+  t.strictSame(test.store.writes(), []);
 });

@@ -5,6 +5,7 @@ import type { RolledPod, RolledWorkload } from '../../../../src/controller/featu
 import { wantedPods } from '../../../../src/policy/resources/rollout.ts';
 import { runningPod } from '../../leading.ts';
 import { podPath, startWorld } from './world.ts';
+import { like } from '../../../support/like.ts';
 
 const cost = 'controller.kubernetes.io/pod-deletion-cost';
 const order = 'arch.example/rollout-order';
@@ -71,12 +72,16 @@ t.test('an unchanged cost is not written again; a cost set by a person stays', (
   const placed = [pod('a', true, has('-1')), pod('b', false, has('-2'))];
   const names = (pods: readonly RolledPod[]) =>
     podsToOrder(workload(pods), { percent: 50 }).map((each) => each.pod.name);
-  t.same(names(placed), []);
-  t.same(names([...placed, pod('c', false)]), ['c'], 'only the new pod');
-  t.same(names([...placed, pod('c', false, { [cost]: '7' })]), []);
-  t.same(names([pod('a', true, { [cost]: '7', [order]: '-1' }), pod('b', false)]), [], 'a person changed it');
+  t.strictSame(names(placed), []);
+  t.strictSame(names([...placed, pod('c', false)]), ['c'], 'only the new pod');
+  t.strictSame(names([...placed, pod('c', false, { [cost]: '7' })]), []);
+  t.strictSame(
+    names([pod('a', true, { [cost]: '7', [order]: '-1' }), pod('b', false)]),
+    [],
+    'a person changed it',
+  );
   const { running: _, ...waiting } = pod('w', true);
-  t.same(names([waiting]), [], 'without a node');
+  t.strictSame(names([waiting]), [], 'without a node');
   t.end();
 });
 
@@ -85,8 +90,8 @@ t.test('the leader writes the costs', async (t) => {
   world.pod('a', { side: 'Other' });
   world.pod('b', { side: 'Target', node: 'arm-1' });
   await world.reconcile();
-  t.match(world.store.get(podPath('b'))?.metadata.annotations, { [cost]: '-1', [order]: '-1' });
-  t.match(world.store.get(podPath('a'))?.metadata.annotations, { [cost]: '-2', [order]: '-2' });
+  like(t, world.store.get(podPath('b'))?.metadata.annotations, { [cost]: '-1', [order]: '-1' });
+  like(t, world.store.get(podPath('a'))?.metadata.annotations, { [cost]: '-2', [order]: '-2' });
   const writes = world.store.requests.filter(({ method }) => method === 'PATCH').length;
   await world.reconcile();
   t.equal(world.store.requests.filter(({ method }) => method === 'PATCH').length, writes);

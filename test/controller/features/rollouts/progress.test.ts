@@ -103,7 +103,7 @@ const rows: Readonly<Record<string, readonly (readonly [Parameters<typeof after>
 for (const [about, looks] of Object.entries(rows))
   t.test(about, (t) => {
     const [inputs, wanted] = [looks.map(([look]) => look), looks.map(([, text]) => text)];
-    t.same(after(inputs).map(brief), wanted);
+    t.strictSame(after(inputs).map(brief), wanted);
     t.end();
   });
 

@@ -10,6 +10,7 @@ import {
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { until } from '../../../support/until.ts';
 import { evictions, rolloutPath, startWorld, digest, podPath, type World } from './world.ts';
+import { like } from '../../../support/like.ts';
 
 const onArm = { node: 'arm-1', side: 'Target' } as const;
 const notThere = '0 of 1 pods are there; pods are chosen when they are created';
@@ -24,7 +25,7 @@ function pods(world: World, amd: number, arm: number, more: object = {}): void {
 t.test('the first reconcile decides where new pods go', async (t) => {
   const world = await startWorld(t);
   pods(world, 10, 0);
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'Progressing',
     newPods: 'Choose',
     step: 0,
@@ -65,14 +66,14 @@ t.test('names without pods: misspelled, in an older rollout, or not selected', a
     { name: 'old', pods: 0, blocked: 'its pods are in the older rollout first' },
     { name: 'other', pods: 0, blocked: 'the selector matches none of its pods' },
   ];
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'Waiting',
     message:
       'it has no pods so far; web: no workload of this name has pods; wbe: no workload of this name has pods; old: its pods are in the older rollout first; other: the selector matches none of its pods',
     workloads: [{ name: 'web' }, ...missing],
   });
   world.pod('web', { labels });
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'Progressing',
     pods: 1,
     workloads: [{ name: 'Deployment/web', pods: 1 }, ...missing],
@@ -80,7 +81,7 @@ t.test('names without pods: misspelled, in an older rollout, or not selected', a
   world.change({ names: undefined, selector: undefined });
   store.remove(podPath('web'));
   store.remove(podPath('other'));
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     message: 'it has no pods so far; the pods that it selects are in older rollouts: first',
     workloads: [],
   });
@@ -91,16 +92,16 @@ t.test('the rollout goes through its steps until it is complete', async (t) => {
   pods(world, 5, 0);
   await world.reconcile();
   pods(world, 5, 5);
-  t.match(await world.reconcile(), { message: /^50% are there; at .* 100% follow$/, reachedAt: /^2026/ });
+  like(t, await world.reconcile(), { message: /^50% are there; at .* 100% follow$/, reachedAt: /^2026/ });
   await world.clock.advance(60_000);
-  t.match(await world.reconcile(), { phase: 'Progressing', step: 1, share: '100%' });
+  like(t, await world.reconcile(), { phase: 'Progressing', step: 1, share: '100%' });
   for (let index = 0; index < 5; index += 1) world.store.remove(podPath(`amd-${index}`));
   await world.reconcile();
   await world.clock.advance(60_000);
-  t.match(await world.reconcile(), { phase: 'Complete', newPods: 'Target', pods: 5, moved: 5 });
-  t.match(world.events, [{ reason: 'RolloutProgressing' }, { reason: 'RolloutComplete' }]);
+  like(t, await world.reconcile(), { phase: 'Complete', newPods: 'Target', pods: 5, moved: 5 });
+  like(t, world.events, [{ reason: 'RolloutProgressing' }, { reason: 'RolloutComplete' }]);
   t.equal(world.events.length, 2);
-  t.same(world.evicted(), []);
+  t.strictSame(world.evicted(), []);
 });
 
 /** Reconciles as often as the default of `evictionsPerMinute` allows an eviction. */
@@ -119,7 +120,7 @@ t.test('three crashing pods: it rolls back at once, and evicts them', async (t) 
   for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false, restarts: 2 });
   t.equal((await world.reconcile()).phase, 'Progressing', 'two are not enough');
   world.pod('arm-2', { ...onArm, ready: false, restarts: 2 });
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'RolledBack',
     newPods: 'Other',
     share: '0%',
@@ -128,8 +129,8 @@ t.test('three crashing pods: it rolls back at once, and evicts them', async (t) 
   });
   t.equal(world.evicted().length, 1, '`evictionsPerMinute` limits a rollback too');
   await looks(world, 2);
-  t.same(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
-  t.match(world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
+  t.strictSame(world.evicted().toSorted(), ['arm-0', 'arm-1', 'arm-2'], 'unready pods first');
+  like(t, world.events.at(-1), { type: 'Warning', reason: 'RolloutRolledBack' });
   t.equal(await world.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
   await looks(world, 2);
   t.equal(world.evicted().length, 5, 'then the ready pods');
@@ -141,7 +142,7 @@ t.test('pods that were on the architecture before, and are not ready, cause a ro
   pods(world, 8, 0);
   for (const name of ['old-0', 'old-1']) world.pod(name, { node: 'arm-1', ready: false, age: 900 });
   await world.reconcile();
-  t.match(await world.reconcile(), { phase: 'RolledBack', message: /2 of 2 pods on arm64 are unhealthy/ });
+  like(t, await world.reconcile(), { phase: 'RolledBack', message: /2 of 2 pods on arm64 are unhealthy/ });
 });
 
 t.test(
@@ -151,13 +152,13 @@ t.test(
     pods(world, 4, 0);
     await world.reconcile();
     pods(world, 4, 4);
-    t.match(await world.reconcile(), { message: /^50% are there/ });
+    like(t, await world.reconcile(), { message: /^50% are there/ });
     await world.clock.advance(50_000);
     for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false });
     await world.clock.advance(10_000);
     const blocked = '2 of 4 pods there are ready, the step needs 3: arm-0 is not ready';
     const message = `moves 50% of the pods to arm64; waits: Deployment/web: ${blocked}`;
-    t.match(await world.reconcile(), {
+    like(t, await world.reconcile(), {
       phase: 'Progressing',
       step: 0,
       message,
@@ -165,15 +166,15 @@ t.test(
       conditions: [{}, { type: 'Progressing', reason: 'Held', message }, {}],
     });
     const held = () => world.events.filter(({ reason }) => reason === 'RolloutHeld');
-    t.same(held(), [], 'not before a minute');
+    t.strictSame(held(), [], 'not before a minute');
     for (let count = 0; count < 3; count += 1) {
       await world.clock.advance(60_000);
       await world.reconcile();
     }
-    t.match(held(), [{ message }]);
+    like(t, held(), [{ message }]);
     t.equal(held().length, 1, 'once');
     pods(world, 4, 4);
-    t.match(await world.reconcile(), { step: 1 });
+    like(t, await world.reconcile(), { step: 1 });
   },
 );
 
@@ -204,7 +205,7 @@ t.test('an exec format error: it rolls back at the first pod', async (t) => {
   pods(world, 10, 9);
   const exit = { code: 255, message: 'exec /app: exec format error' };
   world.pod('bad', { ...onArm, ready: false, exit });
-  t.match(await world.reconcile(), { phase: 'RolledBack', message: /Deployment\/web: pod bad/ });
+  like(t, await world.reconcile(), { phase: 'RolledBack', message: /Deployment\/web: pod bad/ });
   t.ok(world.evicted().includes('bad'));
 });
 
@@ -217,7 +218,7 @@ t.test('an image noted as broken: it rolls back at the first pod', async (t) => 
   world.pod('bad', { ...onArm, ready: false, restarts: 1, exit: { code: 1 } });
   t.equal((await world.reconcile()).phase, 'Progressing');
   app = { ...healthy, brokenOn: ['arm64'] };
-  t.match(await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
+  like(t, await world.reconcile(), { phase: 'RolledBack', message: /app cannot run there/ });
 });
 
 t.test('a slow registry does not delay the rollouts of other namespaces', async (t) => {
@@ -292,7 +293,7 @@ t.test('rollback: if a budget holds a pod of a workload, the next look tries ano
     t.equal((await world.reconcile()).phase, 'Aborted');
     t.equal(world.evicted().length, count + 1);
   }
-  t.same(world.evicted(), ['arm-0', 'arm-1', 'arm-2']);
+  t.strictSame(world.evicted(), ['arm-0', 'arm-1', 'arm-2']);
   await looks(world, 3);
   t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 3);
 });
@@ -322,7 +323,7 @@ t.test('pods that were on the architecture before the rollout are not evicted', 
   world.pod('waits', { node: '', side: 'Target' });
   await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
   await world.reconcile();
-  t.same(world.evicted(), ['waits'], 'only the waiting pod');
+  t.strictSame(world.evicted(), ['waits'], 'only the waiting pod');
 });
 
 t.test('workloads that cannot be moved are reported, and do not block the rest', async (t) => {
@@ -333,7 +334,7 @@ t.test('workloads that cannot be moved are reported, and do not block the rest',
   world.pod('b2', { replicaSet: 'b2-1', widened: true });
   world.pod('c', { replicaSet: 'c-1', spec: requiring(termOf(notIn('kubernetes.io/arch', 'arm64'))) });
   world.pod('d', { replicaSet: 'd-1', image: 'new' });
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'Waiting',
     message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 4 others',
     workloads: [
@@ -360,7 +361,7 @@ t.test('under `constraints: widen`, pods that name another architecture can be m
   world.pod('d', { replicaSet: 'd-1', spec: onArch('arm64'), node: 'arm-1' });
   world.pod('e', { replicaSet: 'e-1', labels: { 'arch.example/preferred': 'amd64' } });
   const own = 'its pods constrain the architecture themselves';
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'Progressing',
     workloads: [
       { name: 'Deployment/a', wanted: 1 },
@@ -374,7 +375,8 @@ t.test('under `constraints: widen`, pods that name another architecture can be m
   world.pod('a2', { replicaSet: 'a-1', spec: onArch('amd64') });
   world.pod('b2', { replicaSet: 'b-1', widened: true });
   const { workloads } = await world.reconcile();
-  t.match(
+  like(
+    t,
     workloads.slice(0, 2),
     [{ blocked: own }, { wanted: 1 }],
     'a new pod that was not widened does not block the rest',
@@ -382,7 +384,7 @@ t.test('under `constraints: widen`, pods that name another architecture can be m
   await world.clock.advance(1000);
   world.pod('b3', { replicaSet: 'b-1', widened: true, spec: onArch('amd64') });
   const again = (await world.reconcile()).workloads[1];
-  t.match(again, { blocked: own }, 'another webhook added the architecture again');
+  like(t, again, { blocked: own }, 'another webhook added the architecture again');
 });
 
 t.test('pods with volumes that cannot be used there do not block the rest', async (t) => {
@@ -392,14 +394,14 @@ t.test('pods with volumes that cannot be used there do not block the rest', asyn
   world.pod('db-0', { ...db, claims: ['b'] });
   world.pod('db-1', { ...db, claims: ['a'] });
   world.pod('log-0', { kind: 'StatefulSet', replicaSet: 'log', claims: ['c'] });
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     phase: 'Progressing',
     workloads: [
       { name: 'StatefulSet/db', pods: 2, wanted: 1 },
       { name: 'StatefulSet/log', wanted: 0, blocked: 'its volumes cannot be used on arm64' },
     ],
   });
-  t.same(world.evicted(), ['db-1']);
+  t.strictSame(world.evicted(), ['db-1']);
   const reads = (): number => world.store.requests.filter(({ path }) => path.includes('volume')).length;
   const before = reads();
   await world.reconcile();
@@ -412,13 +414,13 @@ t.test('it waits for a node of the architecture, unless an autoscaler can add on
   const world = await startWorld(t, { architecture: 's390x' });
   pods(world, 3, 0);
   const { newPods, phase, message } = await world.reconcile();
-  t.match({ phase, message }, { phase: 'Waiting', message: /^no node has s390x/ });
+  like(t, { phase, message }, { phase: 'Waiting', message: /^no node has s390x/ });
   t.equal(newPods, undefined);
   world.change({ architecture: 'arm46' });
   t.match((await world.reconcile()).message, /^no node has arm46, .*; did you mean arm64\?$/);
   world.change({ architecture: 's390x' });
   world.configure({ schedulableArchitectures: ['amd64', 's390x'] });
-  t.match(await world.reconcile(), { phase: 'Waiting', workloads: [{ blocked: 'app: no s390x' }] });
+  like(t, await world.reconcile(), { phase: 'Waiting', workloads: [{ blocked: 'app: no s390x' }] });
 });
 
 t.test('rebalance moves running pods, within the disruption limit', async (t) => {
@@ -426,18 +428,18 @@ t.test('rebalance moves running pods, within the disruption limit', async (t) =>
   world.configure({ evictionsPerMinute: 6000 });
   pods(world, 8, 0);
   await world.reconcile();
-  t.same(world.evicted().length, 1, 'one per reconcile, by evictionsPerMinute');
+  t.strictSame(world.evicted().length, 1, 'one per reconcile, by evictionsPerMinute');
   world.pod('arm-0', { ...onArm, ready: false });
   world.pod('arm-1', { ...onArm, ready: false });
   await world.clock.advance(1000);
   await world.reconcile();
-  t.same(world.evicted().length, 1, 'none, because a quarter of the pods is not ready');
+  t.strictSame(world.evicted().length, 1, 'none, because a quarter of the pods is not ready');
   world.pod('arm-0', onArm);
   world.pod('arm-1', onArm);
   world.pod('arm-2', onArm);
   await world.clock.advance(1000);
   await world.reconcile();
-  t.same(world.evicted().length, 2);
+  t.strictSame(world.evicted().length, 2);
   for (let index = 3; index < 9; index += 1) world.pod(`arm-${index}`, onArm);
   await world.clock.advance(1000);
   await world.reconcile();
@@ -453,7 +455,7 @@ t.test('rebalance: refused evictions do not use up those of other pods and workl
     await world.reconcile();
     await world.clock.advance(5000);
   }
-  t.same(world.evicted(), ['a-0', 'b-0', 'a-1', 'b-1']);
+  t.strictSame(world.evicted(), ['a-0', 'b-0', 'a-1', 'b-1']);
 });
 
 t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
@@ -471,7 +473,7 @@ t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
     await world.settled();
     await world.clock.advance(5000);
   }
-  t.same(world.evicted(), ['a-0']);
+  t.strictSame(world.evicted(), ['a-0']);
 });
 
 t.test('a namespace that always requests evictions first gets no more than its share', async (t) => {
@@ -509,7 +511,7 @@ t.test('a new leader continues from the status', async (t) => {
   first.depose();
   const next = await startWorld(t, {}, { over: first });
   await next.clock.advance(60_000);
-  t.match(await next.reconcile(), { step: 1, attempt: 1 });
+  like(t, await next.reconcile(), { step: 1, attempt: 1 });
 });
 
 t.test('if a leader dies after it has written a rollback, the next one reports it, once', async (t) => {
@@ -524,18 +526,18 @@ t.test('if a leader dies after it has written a rollback, the next one reports i
   pods(first, 5, 5, { ready: false, restarts: 3 });
   await t.rejects(first.reconcile(), { message: 'died' });
   t.equal(first.status().phase, 'RolledBack');
-  t.same(first.events, []);
+  t.strictSame(first.events, []);
   first.depose();
   const next = await startWorld(t, {}, { over: first });
   await next.reconcile();
   await next.reconcile();
-  t.match(next.events, [{ reason: 'RolloutRolledBack' }]);
+  like(t, next.events, [{ reason: 'RolloutRolledBack' }]);
   t.equal(next.events.length, 1);
   t.equal(await next.series('archwright_rollout_rollbacks_total{reason="Unhealthy"}'), 1);
   await next.clock.advance(10 * 60_000);
   const later = await startWorld(t, {}, { over: next });
   await later.reconcile();
-  t.same(later.events, [], 'reported already');
+  t.strictSame(later.events, [], 'reported already');
 });
 
 t.test('claims beyond the limits of number and length are not read', async (t) => {
@@ -547,14 +549,14 @@ t.test('claims beyond the limits of number and length are not read', async (t) =
   });
   world.pod('long', { kind: 'StatefulSet', replicaSet: 'long', claims: ['x'.repeat(254)] });
   const blocked = 'its volumes cannot be used on arm64';
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     workloads: [
       { name: 'StatefulSet/long', blocked },
       { name: 'StatefulSet/many', blocked },
     ],
   });
   const reads = world.store.requests.filter(({ path }) => path.includes('persistentvolumeclaims'));
-  t.same(reads, []);
+  t.strictSame(reads, []);
 });
 
 t.test('if two rollouts select a pod, the older one counts', async (t) => {
@@ -566,20 +568,20 @@ t.test('if two rollouts select a pod, the older one counts', async (t) => {
   await world.reconcile();
   await world.store.until(() => world.leading.caches.rollouts.size === 2, 'both rollouts');
   await world.reconcile('shop/younger');
-  t.match(world.store.get(younger)?.['status'], { phase: 'Waiting', pods: 0 });
+  like(t, world.store.get(younger)?.['status'], { phase: 'Waiting', pods: 0 });
 });
 
 t.test('an invalid or deleted rollout moves no pods', async (t) => {
   const world = await startWorld(t, { steps: ['0%'] });
   pods(world, 1, 0);
-  t.match(await world.reconcile(), {
+  like(t, await world.reconcile(), {
     message: /^it is left out: spec\.steps\[0\] must be/,
     conditions: [{ type: 'Available', status: 'False', reason: 'Invalid' }],
   });
   world.store.remove(rolloutPath);
   await world.store.until(() => world.leading.caches.rollouts.size === 0, 'the cache');
   await world.reconcile();
-  t.same(world.evicted(), [], 'no pod is evicted');
+  t.strictSame(world.evicted(), [], 'no pod is evicted');
 });
 
 t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', async (t) => {
@@ -597,7 +599,7 @@ t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', asy
   t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
   world.store.remove(older[0] ?? '');
   await world.store.until(() => world.leading.caches.rollouts.size === 100, 'the cache of rollouts');
-  t.match(await world.reconcile(), { newPods: 'Choose', pods: 4 });
+  like(t, await world.reconcile(), { newPods: 'Choose', pods: 4 });
 });
 
 t.test('an event of a pod does not scan rollouts and pods of all namespaces', async (t) => {
@@ -622,7 +624,7 @@ t.test('an event of a pod does not scan rollouts and pods of all namespaces', as
     await world.clock.advance(1000);
     await world.settled();
   }
-  for (const each of scans) for (const { args } of each()) t.same(args, ['shop']);
+  for (const each of scans) for (const { args } of each()) t.strictSame(args, ['shop']);
 });
 
 t.test('a hundred rollouts of a namespace share one count of its pods', async (t) => {
@@ -646,7 +648,7 @@ t.test('a hundred rollouts of a namespace share one count of its pods', async (t
   world.pod('p100', { replicaSet: 'web7-1' });
   await world.store.until(() => runningPods.size === 101, 'the new pod');
   await clock.advance(1000);
-  t.match(await world.reconcile('shop/web7').then(() => store.get(rolloutPath.replace(/web$/, 'web7'))), {
+  like(t, await world.reconcile('shop/web7').then(() => store.get(rolloutPath.replace(/web$/, 'web7'))), {
     status: { pods: 2 },
   });
 });

@@ -4,6 +4,7 @@ import { KubeError } from '../../../../src/kube/api/errors.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../../support/kube-store.ts';
 import { key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
+import { like } from '../../../support/like.ts';
 
 const podPath = '/api/v1/namespaces/shop/pods/a';
 const nodePath = '/api/v1/nodes/arm-1';
@@ -22,8 +23,8 @@ t.test('a pod that changed meanwhile is patched in its new form', async (t) => {
     before: () => putPod(world.store, 'a', 'arm-1', { tolerations: [{ key: 'theirs', operator: 'Exists' }] }),
   });
   await world.reconcilePods();
-  t.same(world.tolerations('a'), [{ key: 'theirs', operator: 'Exists' }, tolerationOf('arm64')]);
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.tolerations('a'), [{ key: 'theirs', operator: 'Exists' }, tolerationOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
 t.test('a pod that got the toleration meanwhile is not patched', async (t) => {
@@ -34,7 +35,7 @@ t.test('a pod that got the toleration meanwhile is not patched', async (t) => {
     before: () => putPod(store, 'a', 'arm-1', { tolerations: [{ operator: 'Exists' }] }),
   });
   await world.reconcilePods();
-  t.same(world.tolerations('a'), [{ operator: 'Exists' }]);
+  t.strictSame(world.tolerations('a'), [{ operator: 'Exists' }]);
   t.equal(store.received(`PATCH ${podPath}`).length, 1);
 });
 
@@ -49,7 +50,7 @@ t.test('a new pod of the same name is not patched', async (t) => {
     },
   });
   await world.reconcilePods();
-  t.same(world.tolerations('a'), []);
+  t.strictSame(world.tolerations('a'), []);
 });
 
 t.test('a deleted pod does not block the taint', async (t) => {
@@ -63,7 +64,7 @@ t.test('a deleted pod does not block the taint', async (t) => {
       store.fault(`GET ${podPath}`, { times: 1, before: remove });
     }
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [taintOf('arm64')], when);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')], when);
   }
 });
 
@@ -72,15 +73,15 @@ t.test('a pod that the API server refuses to patch blocks the taint', async (t) 
   putPod(world.store, 'b', 'arm-1');
   const end = world.store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), []);
+  t.strictSame(world.taints('arm-1'), []);
   t.equal(world.tolerations('b').length, 2, 'other pods get their toleration');
-  t.match(world.events, [
+  like(t, world.events, [
     { reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'a' }, message: /a policy says no/ },
   ]);
   t.equal(await world.series('archwright_taint_blockers{reason="pods"}'), 1);
   end();
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
 t.test('a pod that changes all the time blocks the taint, and delays no other pod', async (t) => {
@@ -96,12 +97,12 @@ t.test('a pod that changes all the time blocks the taint, and delays no other po
   await world.settled();
   await world.reconcilePods();
   for (const name of others) t.equal(world.tolerations(name).length, 2, name);
-  t.same(world.taints('arm-1'), []);
-  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'a' }, message: /has been modified/ }]);
+  t.strictSame(world.taints('arm-1'), []);
+  like(t, world.events, [{ reason: 'TaintHeldBack', about: { name: 'a' }, message: /has been modified/ }]);
   end();
   await world.settled();
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
 t.test('if every patch is refused, the reconcile stops early', async (t) => {
@@ -110,7 +111,7 @@ t.test('if every patch is refused, the reconcile stops early', async (t) => {
   world.store.fault(/^PATCH .*\/pods\//, { status: 403 });
   await world.reconcilePods();
   t.ok(world.store.writes().length <= 24, `${world.store.writes().length} requests`);
-  t.same(world.taints('arm-1'), []);
+  t.strictSame(world.taints('arm-1'), []);
 });
 
 t.test('a refused pod is retried with back-off, and its event is repeated', async (t) => {
@@ -122,7 +123,7 @@ t.test('a refused pod is retried with back-off, and its event is repeated', asyn
   await world.settled();
   for (let seconds = 0; seconds < 3600; seconds += 10) {
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [], 'it blocks the taint between retries too');
+    t.strictSame(world.taints('arm-1'), [], 'it blocks the taint between retries too');
     await clock.advance(10_000);
   }
   const count = store.received(`PATCH ${podPath}`).length;
@@ -132,7 +133,7 @@ t.test('a refused pod is retried with back-off, and its event is repeated', asyn
   end();
   await clock.advance(10 * 60_000);
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
 t.test('a refused pod gets an event even if nodes have their taint already', async (t) => {
@@ -143,7 +144,7 @@ t.test('a refused pod gets an event even if nodes have their taint already', asy
   store.fault(`PATCH ${podPath}`, { status: 403, message: 'a policy says no' });
   await world.reconcilePods();
   await world.reconcilePods();
-  t.match(world.events, [
+  like(t, world.events, [
     {
       reason: 'TolerationRefused',
       about: { kind: 'Pod', name: 'a' },
@@ -179,10 +180,10 @@ for (const status of [429, 500, 503]) {
     const world = await onePod(t);
     const end = world.store.fault(/^PATCH /, { status });
     await t.rejects(world.reconcilePods(), KubeError);
-    t.same(world.taints('arm-1'), []);
+    t.strictSame(world.taints('arm-1'), []);
     end();
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
 
@@ -193,7 +194,7 @@ t.test('a patch succeeds, but its response is lost', async (t) => {
   await t.rejects(world.reconcilePods(), KubeError);
   await world.reconcilePods();
   t.equal(world.tolerations('a').length, 2);
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
 t.test('a node that changed meanwhile keeps the taint of the other writer', async (t) => {
@@ -204,7 +205,7 @@ t.test('a node that changed meanwhile keeps the taint of the other writer', asyn
     before: () => putNode(world.store, 'arm-1', 'arm64', { taints: [theirs], annotations: { other: 'x' } }),
   });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')], 'with its unknown fields');
+  t.strictSame(world.taints('arm-1'), [theirs, taintOf('arm64')], 'with its unknown fields');
   t.equal(world.record('arm-1'), key);
 });
 
@@ -213,7 +214,7 @@ t.test('a node that changed its architecture, or was deleted, meanwhile', async 
   const { store } = world;
   store.fault(`GET ${nodePath}`, { times: 1, before: () => putNode(store, 'arm-1', 'amd64') });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), []);
+  t.strictSame(world.taints('arm-1'), []);
   putNode(store, 'arm-1', 'arm64');
   await world.settled();
   store.fault(`GET ${nodePath}`, { times: 1, before: () => store.remove(nodePath) });
@@ -259,7 +260,7 @@ t.test('a leader killed between any two steps leaves no taint that a pod does no
     await second.reconcileNodes();
     t.notOk(wrong(first.store));
     await second.reconcilePods();
-    for (const node of nodes) t.same(second.taints(node), [taintOf('arm64')]);
+    for (const node of nodes) t.strictSame(second.taints(node), [taintOf('arm64')]);
     for (const name of names) t.equal(second.tolerations(name).length, 2);
     if (!killed) break;
   }

@@ -30,7 +30,7 @@ function applied(node: Node, wanted: Taint | undefined, keys: readonly string[])
   if (patch === undefined) return undefined;
   t.equal(patch.type, 'json');
   const operations = patch.body as jsonPatch.Operation[];
-  t.same(operations[0], { op: 'replace', path: '/metadata/resourceVersion', value: '7' }, 'guarded');
+  t.strictSame(operations[0], { op: 'replace', path: '/metadata/resourceVersion', value: '7' }, 'guarded');
   return jsonPatch.applyPatch(structuredClone(node), operations, true).newDocument;
 }
 
@@ -126,7 +126,7 @@ for (const [wanted, cases] of [
         t.equal(after, undefined);
         return;
       }
-      t.same(after?.spec?.taints ?? [], result.taints);
+      t.strictSame(after?.spec?.taints ?? [], result.taints);
       t.equal(after?.metadata?.annotations?.['arch.example/taint'], result.record);
       if (after) t.equal(applied(after, wanted, keys), undefined, 'a second run changes nothing');
     });
@@ -140,14 +140,14 @@ t.test('other annotations of the node stay', async (t) => {
     status: { nodeInfo: { architecture: 'arm64' } },
   };
   const put = applied(node, arm, [key]);
-  t.same(put?.metadata?.annotations, { a: 'b', 'arch.example/taint': key });
-  t.same(put && applied(put, undefined, [key])?.metadata?.annotations, { a: 'b' });
+  t.strictSame(put?.metadata?.annotations, { a: 'b', 'arch.example/taint': key });
+  t.strictSame(put && applied(put, undefined, [key])?.metadata?.annotations, { a: 'b' });
 });
 
 t.test('on a node of unknown architecture, only a recorded taint is ours', async (t) => {
   const taints = [arm, { ...arm, key: 'k' }];
-  t.same(ownTaints({ ownTaintKey: undefined, architecture: undefined, taints }, [key, 'k']), []);
-  t.same(ownTaints({ ownTaintKey: 'k', architecture: undefined, taints }, [key, 'k']), [taints[1]]);
+  t.strictSame(ownTaints({ ownTaintKey: undefined, architecture: undefined, taints }, [key, 'k']), []);
+  t.strictSame(ownTaints({ ownTaintKey: 'k', architecture: undefined, taints }, [key, 'k']), [taints[1]]);
 });
 
 t.test('a correct taint is the only one of its key', async (t) => {

@@ -17,6 +17,7 @@ import {
   tolerationOf,
   type PodOptions,
 } from './setup.ts';
+import { like } from '../../../support/like.ts';
 
 const patches = /^PATCH /;
 const neverPulled = { name: 'app', image: 'app:1', imagePullPolicy: 'Never' };
@@ -31,21 +32,21 @@ t.test('tolerations come first, then taints, then no more writes', async (t) => 
   for (const name of ['a', 'b', 'c']) putPod(store, name, name === 'c' ? 'arm-2' : 'arm-1');
   putPod(store, 'elsewhere', 'amd-1');
   await world.reconcileNodes();
-  t.same(store.received(patches), [], 'no taint before the tolerations');
+  t.strictSame(store.received(patches), [], 'no taint before the tolerations');
   t.equal(await world.series('archwright_taint_nodes{state="waiting"}'), 2);
 
   await world.reconcilePods();
   const paths = store.received(patches).map(({ path }) => path);
   const podPaths = ['a', 'b', 'c'].map((name) => `/api/v1/namespaces/shop/pods/${name}`);
-  t.same(new Set(paths.slice(0, 3)), new Set(podPaths));
-  t.same(new Set(paths.slice(3)), new Set(['/api/v1/nodes/arm-1', '/api/v1/nodes/arm-2']));
-  for (const name of ['a', 'b', 'c']) t.same(world.tolerations(name)[1], tolerationOf('arm64'));
+  t.strictSame(new Set(paths.slice(0, 3)), new Set(podPaths));
+  t.strictSame(new Set(paths.slice(3)), new Set(['/api/v1/nodes/arm-1', '/api/v1/nodes/arm-2']));
+  for (const name of ['a', 'b', 'c']) t.strictSame(world.tolerations(name)[1], tolerationOf('arm64'));
   t.equal(world.tolerations('elsewhere').length, 1);
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
-  t.match(world.taints('arm-2'), [{ key: 'dedicated' }, taintOf('arm64')]);
-  t.same(world.taints('amd-1'), []);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
+  like(t, world.taints('arm-2'), [{ key: 'dedicated' }, taintOf('arm64')]);
+  t.strictSame(world.taints('amd-1'), []);
   t.equal(world.record('arm-1'), key);
-  t.same(world.steps.slice(0, 4), ['taints/pod', 'taints/pod', 'taints/pod', 'taints/pods-done']);
+  t.strictSame(world.steps.slice(0, 4), ['taints/pod', 'taints/pod', 'taints/pod', 'taints/pods-done']);
 
   await world.settled();
   const before = store.writes().length;
@@ -63,7 +64,7 @@ t.test('a new node of an established architecture gets its taint before any pod'
   putNode(store, 'arm-2', 'arm64');
   putPod(store, 'late', 'arm-2');
   await world.reconcileNodes();
-  t.same(world.taints('arm-2'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-2'), [taintOf('arm64')]);
   t.equal(world.tolerations('late').length, 1);
   await world.reconcilePods();
   t.equal(world.tolerations('late').length, 2);
@@ -74,14 +75,14 @@ t.test('a taint of another writer does not mean that pods have their tolerations
   putNode(world.store, 'arm-1', 'arm64', { taints: [taintOf('arm64', 'kubernetes.io/arch')] });
   putNode(world.store, 'arm-2', 'arm64');
   await world.reconcileNodes();
-  t.same(world.taints('arm-2'), []);
+  t.strictSame(world.taints('arm-2'), []);
   await world.reconcilePods();
-  t.same(world.taints('arm-2'), [taintOf('arm64', 'kubernetes.io/arch')]);
+  t.strictSame(world.taints('arm-2'), [taintOf('arm64', 'kubernetes.io/arch')]);
   t.equal(world.record('arm-1'), undefined, 'it is not recorded as ours');
   world.configure({ taintArchitectures: [] });
   await world.reconcileNodes();
-  t.same(world.taints('arm-1'), [taintOf('arm64', 'kubernetes.io/arch')]);
-  t.same(world.taints('arm-2'), []);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'kubernetes.io/arch')]);
+  t.strictSame(world.taints('arm-2'), []);
 });
 
 t.test('with every architecture, all nodes are tainted except the control plane', async (t) => {
@@ -91,9 +92,9 @@ t.test('with every architecture, all nodes are tainted except the control plane'
   putNode(store, 's', 's390x');
   putNode(store, 'cp', 'amd64', { taints: [controlPlane] });
   await world.reconcilePods();
-  t.same(world.taints('amd'), [taintOf('amd64')], 'the wrong value is replaced');
-  t.same(world.taints('s'), [taintOf('s390x')]);
-  t.same(world.taints('cp'), [controlPlane]);
+  t.strictSame(world.taints('amd'), [taintOf('amd64')], 'the wrong value is replaced');
+  t.strictSame(world.taints('s'), [taintOf('s390x')]);
+  t.strictSame(world.taints('cp'), [controlPlane]);
 });
 
 const disabled = { 'arch.example/placement': 'disabled' };
@@ -130,7 +131,7 @@ for (const [name, options] of Object.entries({ ...tolerating, ...left })) {
     const before = world.tolerations('p', options.namespace).length;
     await world.reconcilePods();
     t.equal(world.tolerations('p', options.namespace).length, before + (gets ? 1 : 0));
-    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
 
@@ -141,16 +142,16 @@ t.test('a DaemonSet that would lose the node blocks the taint until it tolerates
   putDaemonSet(store, 'log', []);
   await world.reconcilePods();
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), []);
+  t.strictSame(world.taints('arm-1'), []);
   const about = { kind: 'DaemonSet', namespace: 'shop', name: 'of-log' };
-  t.match(world.events, [{ type: 'Warning', reason: 'TaintHeldBack', about }]);
+  like(t, world.events, [{ type: 'Warning', reason: 'TaintHeldBack', about }]);
   t.equal(world.events.length, 1, 'one event');
   t.match(world.events[0]?.message, /kubectl rollout restart/);
   t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 1);
 
   putDaemonSet(store, 'log', [{ operator: 'Exists' }]);
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 0);
 });
 
@@ -167,7 +168,7 @@ for (const [name, [options, template, node = 'arm-1']] of Object.entries(harmles
     putPod(store, 'log', node, { ...options, owner: 'DaemonSet' });
     if (template) putDaemonSet(store, 'log', template);
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
 
@@ -179,14 +180,14 @@ for (const apiVersion of ['apps.kruise.io/v1alpha1', 'apps/v1']) {
     putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion });
     store.fault(/daemonsets/, { status: 403 });
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [], 'held back');
-    t.same(world.taints('s-1'), [taintOf('s390x')], 'another architecture is not blocked');
-    t.match(world.events, [{ reason: 'TaintHeldBack', about: { apiVersion, kind: 'DaemonSet' } }]);
+    t.strictSame(world.taints('arm-1'), [], 'held back');
+    t.strictSame(world.taints('s-1'), [taintOf('s390x')], 'another architecture is not blocked');
+    like(t, world.events, [{ reason: 'TaintHeldBack', about: { apiVersion, kind: 'DaemonSet' } }]);
     t.equal(/rollout restart/.test(world.events[0]?.message ?? ''), apiVersion === 'apps/v1');
 
     putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', apiVersion, tolerations: [tolerationOf('arm64')] });
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
 
@@ -196,21 +197,21 @@ t.test('a skipped pod keeps one node untainted', async (t) => {
   putNode(store, 'amd-1', 'amd64');
   putPod(store, 'dns', 'arm-1', { namespace: 'kube-system' });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [], 'its successor would find no node');
-  t.same(world.taints('amd-1'), [taintOf('amd64')], 'it cannot run there');
-  t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'dns' } }]);
+  t.strictSame(world.taints('arm-1'), [], 'its successor would find no node');
+  t.strictSame(world.taints('amd-1'), [taintOf('amd64')], 'it cannot run there');
+  like(t, world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'dns' } }]);
   t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), 1);
 
   putNode(store, 'cp', 'amd64', { taints: [controlPlane] });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [], 'it does not tolerate the control plane');
+  t.strictSame(world.taints('arm-1'), [], 'it does not tolerate the control plane');
   const unschedulable = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
   putNode(store, 's', 's390x', { taints: [unschedulable] });
   world.configure({ taintArchitectures: ['arm64'] });
   await world.reconcileNodes();
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64')], 'amd64 is untainted again');
-  t.same(world.taints('amd-1'), []);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')], 'amd64 is untainted again');
+  t.strictSame(world.taints('amd-1'), []);
 });
 
 t.test('a skipped pod that is not ready, or tolerates everything, blocks no taint', async (t) => {
@@ -220,7 +221,7 @@ t.test('a skipped pod that is not ready, or tolerates everything, blocks no tain
     const world = await startWorld(t, everyArchitecture);
     putPod(world.store, 'dns', 'arm-1', options);
     await world.reconcilePods();
-    t.same(world.taints('arm-1'), [taintOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   }
 });
 
@@ -270,7 +271,7 @@ for (const [name, { spec = {}, namespace = 'kube-system' }] of Object.entries({ 
     putPod(store, 'dns', 'arm-1', { namespace, spec });
     await world.reconcilePods();
     t.equal(world.tolerations('dns', namespace).length, 1, 'the pod is not changed');
-    t.same(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
+    t.strictSame(world.taints('arm-1'), holds ? [] : [taintOf('arm64')]);
     t.equal(await world.series('archwright_taint_blockers{reason="no-other-node"}'), holds ? 1 : 0);
   });
 }
@@ -283,7 +284,7 @@ t.test('a skipped pod with thousands of terms costs a hundred requests at most',
   const lists = (): number => world.store.received('GET /api/v1/nodes').length;
   const before = lists();
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [], 'no node was found for its successor');
+  t.strictSame(world.taints('arm-1'), [], 'no node was found for its successor');
   t.equal(lists() - before, 100);
 });
 
@@ -299,17 +300,17 @@ t.test('pods for which the webhook is not called are skipped', async (t) => {
   await world.reconcilePods();
   t.equal(world.tolerations('in', 'labeled').length, 2);
   t.equal(world.tolerations('out').length, 1);
-  t.same(world.taints('arm-1'), [], 'the successor of `out` would find no node');
-  t.same(world.taints('amd-1'), [taintOf('amd64')]);
-  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'out' } }]);
+  t.strictSame(world.taints('arm-1'), [], 'the successor of `out` would find no node');
+  t.strictSame(world.taints('amd-1'), [taintOf('amd64')]);
+  like(t, world.events, [{ reason: 'TaintHeldBack', about: { name: 'out' } }]);
 });
 
 t.test('with every architecture, an image that is never pulled keeps one node untainted', async (t) => {
   const world = await startWorld(t, everyArchitecture);
   putPod(world.store, 'imported', 'arm-1', { spec: { containers: [neverPulled] } });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [], 'its successor would get no toleration');
-  t.match(world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
+  t.strictSame(world.taints('arm-1'), [], 'its successor would get no toleration');
+  like(t, world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
 });
 
 t.test('taints are removed on demand; another key replaces the old one in one patch', async (t) => {
@@ -320,14 +321,14 @@ t.test('taints are removed on demand; another key replaces the old one in one pa
   await world.reconcilePods();
   world.configure({ taintKey: 'example.com/arch' });
   await world.reconcileNodes();
-  t.match(world.taints('arm-1'), [foreign, taintOf('arm64')], 'until pods tolerate the new one');
+  like(t, world.taints('arm-1'), [foreign, taintOf('arm64')], 'until pods tolerate the new one');
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [foreign, taintOf('arm64', 'example.com/arch')]);
+  t.strictSame(world.taints('arm-1'), [foreign, taintOf('arm64', 'example.com/arch')]);
   t.equal(world.tolerations('a').length, 3);
 
   world.configure({ taintArchitectures: [] });
   await world.reconcileNodes();
-  t.same(world.taints('arm-1'), [foreign]);
+  t.strictSame(world.taints('arm-1'), [foreign]);
   t.equal(world.record('arm-1'), undefined);
   t.equal(world.steps.at(-1), 'taints/cleared');
 });
@@ -337,11 +338,11 @@ t.test('after a second change of the key, the Lease says which taints are ours',
   const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leading.namespace}/leases/${ownNames(world.leading.configuration()).lease}`;
   world.store.put(lease, { metadata: { name: 'lease' } });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);
   world.configure({ taintKey: 'example.com/second' });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/second')]);
-  t.match(world.store.get(lease), {
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/second')]);
+  like(t, world.store.get(lease), {
     metadata: { annotations: { 'arch.example/taint-keys': 'example.com/second,example.com/first' } },
   });
 });
@@ -352,7 +353,7 @@ t.test("attack: a node's annotation makes archwright remove no other taint", asy
   const annotations = { 'arch.example/taint': 'dedicated' };
   putNode(world.store, 'arm-1', 'arm64', { taints: [dedicated], annotations });
   await world.reconcileNodes();
-  t.same(world.taints('arm-1'), [dedicated]);
+  t.strictSame(world.taints('arm-1'), [dedicated]);
   t.equal(world.record('arm-1'), undefined);
 });
 
@@ -363,12 +364,12 @@ t.test('a new key with a taint of another writer replaces ours', async (t) => {
   for (const name of ['arm-1', 'arm-2']) putNode(store, name, 'arm64', { taints: [theirs] });
   putPod(store, 'a', 'arm-1');
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [theirs, taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [theirs, taintOf('arm64')]);
 
   world.configure({ taintKey: 'kubernetes.io/arch' });
   await world.reconcileNodes();
   for (const name of ['arm-1', 'arm-2']) {
-    t.same(world.taints(name), [theirs], 'pods no longer get a toleration of the old taint');
+    t.strictSame(world.taints(name), [theirs], 'pods no longer get a toleration of the old taint');
     t.equal(world.record(name), undefined, 'the taint is not ours');
   }
   t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
@@ -384,14 +385,14 @@ t.test('if the taint of a new key is blocked, the old taint is still removed', a
   putPod(store, 'log', 'arm-1', { owner: 'DaemonSet', tolerations: [tolerationOf('arm64')] });
   putDaemonSet(store, 'log', [tolerationOf('arm64')]);
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 
   world.configure({ taintKey: 'example.com/arch' });
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [], 'new pods would not tolerate it');
+  t.strictSame(world.taints('arm-1'), [], 'new pods would not tolerate it');
   t.equal(world.record('arm-1'), undefined);
-  t.same(world.taints('amd-1'), [taintOf('amd64', 'example.com/arch')]);
-  t.match(world.events, [{ reason: 'TaintHeldBack', about: { name: 'of-log' } }]);
+  t.strictSame(world.taints('amd-1'), [taintOf('amd64', 'example.com/arch')]);
+  like(t, world.events, [{ reason: 'TaintHeldBack', about: { name: 'of-log' } }]);
   const writes = store.writes().length;
   await world.reconcilePods();
   await world.reconcileNodes();
@@ -399,7 +400,7 @@ t.test('if the taint of a new key is blocked, the old taint is still removed', a
 
   putDaemonSet(store, 'log', [tolerationOf('arm64', 'example.com/arch')]);
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), [taintOf('arm64', 'example.com/arch')]);
+  t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/arch')]);
 });
 
 t.test('if it is switched off while it adds tolerations, no taint follows', async (t) => {
@@ -411,7 +412,7 @@ t.test('if it is switched off while it adds tolerations, no taint follows', asyn
   putNode(world.store, 'arm-1', 'arm64');
   putPod(world.store, 'a', 'arm-1');
   await world.reconcilePods();
-  t.same(world.taints('arm-1'), []);
+  t.strictSame(world.taints('arm-1'), []);
 });
 
 t.test('a node is tainted once its kubelet has reported the architecture', async (t) => {
@@ -423,7 +424,7 @@ t.test('a node is tainted once its kubelet has reported the architecture', async
   });
   await world.reconcileNodes();
   await world.reconcilePods();
-  t.same(world.store.writes(), []);
+  t.strictSame(world.store.writes(), []);
 });
 
 t.test('pods without a node get the tolerations of every architecture', async (t) => {
@@ -453,7 +454,7 @@ t.test('as a feature, it backs off, taints new nodes at once, and repairs remove
   await store.until(() => world.lines.some((line) => line.includes('trying again')));
   down();
   await clock.advance(249);
-  t.same(world.taints('arm-1'), []);
+  t.strictSame(world.taints('arm-1'), []);
   await clock.advance(1);
   await store.until(() => world.taints('arm-1').length === 1, 'the first taint');
 

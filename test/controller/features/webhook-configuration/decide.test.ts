@@ -4,6 +4,7 @@ import type { Certificate } from '../../../../src/certificates/pem.ts';
 import { readCaBundle, writeCaBundle } from '../../../../src/controller/state/ca-bundle.ts';
 import { decideWebhooks } from '../../../../src/controller/features/webhook-configuration/decide.ts';
 import type { Webhook } from '../../../../src/controller/state/webhooks-file.ts';
+import { like } from '../../../support/like.ts';
 
 const now = Date.now();
 
@@ -61,7 +62,7 @@ t.test('when a webhook is added, and with which failurePolicy', async (t) => {
     const [first] = decided.webhooks;
     t.equal(first?.failurePolicy, expected.policy, what);
     t.equal(first?.clientConfig.url, expected.url, what);
-    t.same(decided.waiting, expected.waiting === true ? ['a'] : [], what);
+    t.strictSame(decided.waiting, expected.waiting === true ? ['a'] : [], what);
     t.equal(decided.reason, expected.waiting === true ? 'no' : undefined, what);
     if (first) t.equal(first.clientConfig.caBundle, writeCaBundle(bundle), `${what}: caBundle`);
   }
@@ -94,7 +95,7 @@ t.test('the authorities in caBundle', async (t) => {
       now,
     });
     const found = readCaBundle(decided.webhooks[0]?.clientConfig.caBundle);
-    t.same(idsOf(found), idsOf(expected), what);
+    t.strictSame(idsOf(found), idsOf(expected), what);
     t.equal(decided.extra, expected.length > 1, what);
   }
 });
@@ -116,8 +117,8 @@ t.test('each of several webhooks is decided separately', async (t) => {
     probe: ({ name }) => Promise.resolve(answers[name === 'c' ? 'none' : 'there']),
     now,
   });
-  t.match(decided.webhooks, [{ name: 'a' }, { name: 'b' }]);
+  like(t, decided.webhooks, [{ name: 'a' }, { name: 'b' }]);
   t.equal(decided.webhooks.length, 2);
-  t.same(decided.waiting, ['c']);
+  t.strictSame(decided.waiting, ['c']);
   t.equal(decided.webhooks[1]?.clientConfig.url, 'https://b.example/', 'another path is not a new address');
 });

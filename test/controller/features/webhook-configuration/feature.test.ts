@@ -22,6 +22,7 @@ import {
   validity,
   withHook,
 } from './support.ts';
+import { like } from '../../../support/like.ts';
 
 t.test('it adds the webhooks to an empty configuration, and repairs changes', async (t) => {
   const world = await createWorld(t);
@@ -45,7 +46,7 @@ t.test('it adds the webhooks to an empty configuration, and repairs changes', as
   t.equal(get(world)?.webhooks, undefined);
   hook.status = 200;
   await state('in-force');
-  t.match(get(world), {
+  like(t, get(world), {
     metadata: { labels: { 'app.kubernetes.io/managed-by': 'Helm' } },
     webhooks: [
       {
@@ -56,7 +57,7 @@ t.test('it adds the webhooks to an empty configuration, and repairs changes', as
       },
     ],
   });
-  t.same(bundleIds(world), [a.certificate.id]);
+  t.strictSame(bundleIds(world), [a.certificate.id]);
 
   // Another writer edits it.
   const good = get(world);
@@ -113,16 +114,16 @@ t.test('a CA that is replaced at once stays trusted until all endpoints present 
   const both = [b.certificate.id, a.certificate.id];
   put(world, b);
   await world.store.until(() => bundleIds(world)?.length === 2, 'both are trusted');
-  t.same(bundleIds(world), both);
+  t.strictSame(bundleIds(world), both);
   hook.use(await issueLeaf(b, subject, validity));
   const { probes } = hook;
   await world.store.until(() => hook.probes > probes + 2, 'more probes');
-  t.same(bundleIds(world), both, 'one of two endpoints still presents the old CA');
+  t.strictSame(bundleIds(world), both, 'one of two endpoints still presents the old CA');
   other.use(await issueLeaf(b, subject, validity));
   await world.store.until(() => bundleIds(world)?.length === 1, 'only the new is trusted');
-  t.same(bundleIds(world), [b.certificate.id]);
+  t.strictSame(bundleIds(world), [b.certificate.id]);
   const written = world.store.writes().filter(({ path }) => path.includes('/secrets/'));
-  t.same(written, [], 'no Secret is written');
+  t.strictSame(written, [], 'no Secret is written');
 });
 
 t.test('a webhook with a URL, and errors of the API server', async (t) => {

@@ -5,6 +5,7 @@ import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import { namespace, type World } from '../certificates/world.ts';
 import { endpoints, fileText, get, path, start, startHook, subject, validity, withHook } from './support.ts';
+import { like } from '../../../support/like.ts';
 
 const webhookPathSecret = 'archwright-webhook-path';
 const secretPath = paths.secrets(namespace, webhookPathSecret);
@@ -34,8 +35,8 @@ t.test('the path is rotated once every endpoint accepts the next one', async (t)
   await world.store.until(() => textOf(world, 'current') !== '', 'the Secret exists before any endpoint');
   const first = textOf(world, 'current');
   const key = textOf(world, 'record-key');
-  t.match([first, key], [/^[0-9a-f]{64}$/, /^[0-9a-f]{64}$/]);
-  t.match(world.store.get(secretPath), { type: 'Opaque' });
+  like(t, [first, key], [/^[0-9a-f]{64}$/, /^[0-9a-f]{64}$/]);
+  like(t, world.store.get(secretPath), { type: 'Opaque' });
   endpoints(world, [hook, other]);
   await state('waiting');
   hook.accepted = accepting(world);

@@ -5,6 +5,7 @@ import { imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/conta
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { writeFiles } from '../../../support/write-files.ts';
 import type { Files } from '../files.ts';
+import { like } from '../../../support/like.ts';
 
 const old = 'io.containerd.grpc.v1.cri';
 const images = 'io.containerd.cri.v1.images';
@@ -79,7 +80,7 @@ t.test('snapshot settings are migrated only with a table of runtimes', async (t)
   const cri = `version = 2\n[plugins."${old}".containerd]\ndiscard_unpacked_layers = true\n`;
   t.notMatch((await load(t, { '/etc/config.toml': cri })).table, { discard_unpacked_layers: true });
   const runtimes = `${cri}[plugins."${old}".containerd.runtimes.runc]\n`;
-  t.match((await load(t, { '/etc/config.toml': runtimes })).table, { discard_unpacked_layers: true });
+  like(t, (await load(t, { '/etc/config.toml': runtimes })).table, { discard_unpacked_layers: true });
 });
 
 t.test('imports are read', async (t) => {
@@ -94,7 +95,7 @@ t.test('imports are read', async (t) => {
     '/deep.toml': `version = 2\n${registry(old, '/deep')}`,
   };
   const { config, table } = await load(t, files);
-  t.same(
+  t.strictSame(
     config.files,
     [
       '/etc/config.toml',
@@ -107,8 +108,8 @@ t.test('imports are read', async (t) => {
     'breadth first, each once',
   );
   t.equal(config.root, '/b', 'an empty text in the main file does not override');
-  t.same(config.disabledPlugins, ['io.containerd.a.v1.b']);
-  t.match(table, { registry: { config_path: '/deep' } });
+  t.strictSame(config.disabledPlugins, ['io.containerd.a.v1.b']);
+  like(t, table, { registry: { config_path: '/deep' } });
 });
 
 t.test('imported files are merged', async (t) => {
@@ -116,7 +117,7 @@ t.test('imported files are merged', async (t) => {
     '/etc/config.toml': `version = 2\nimports = ["b.toml"]\n[plugins."${old}".registry]\nconfig_path = "/a"\n[plugins."${old}".registry.mirrors.x]\nendpoint = ["1", "2"]\n`,
     '/etc/b.toml': `version = 2\n[plugins."${old}".registry]\nconfig_path = ""\n[plugins."${old}".registry.mirrors.x]\nendpoint = ["3"]\n[plugins."${old}".registry.mirrors.y]\n`,
   };
-  t.match((await load(t, files)).table, {
+  like(t, (await load(t, files)).table, {
     registry: { config_path: '', mirrors: { x: { endpoint: ['3'] }, y: {} } },
   });
   const dropIn = { ...files, '/etc/b.toml': `version = 2\n[plugins."${old}".cni]\nbin_dir = "/x"\n` };
@@ -124,13 +125,13 @@ t.test('imported files are merged', async (t) => {
     'registry' in (await load(t, dropIn, '1.7.24')).table,
     'until 1.7 a drop-in replaces the whole plugin',
   );
-  t.match((await load(t, dropIn, '2.0.0')).table, { registry: { config_path: '/a' } });
+  like(t, (await load(t, dropIn, '2.0.0')).table, { registry: { config_path: '/a' } });
 });
 
 t.test('relative patterns of 1.6 start at the root', async (t) => {
   const files = { '/etc/config.toml': 'imports = ["d/*.toml"]', '/etc/d/a.toml': '', '/d/b.toml': '' };
-  t.same((await load(t, files, '1.6.20')).config.files, ['/etc/config.toml', '/d/b.toml']);
-  t.same((await load(t, files, '1.7.24')).config.files, ['/etc/config.toml', '/etc/d/a.toml']);
+  t.strictSame((await load(t, files, '1.6.20')).config.files, ['/etc/config.toml', '/d/b.toml']);
+  t.strictSame((await load(t, files, '1.7.24')).config.files, ['/etc/config.toml', '/etc/d/a.toml']);
 });
 
 const broken: [name: string, text: string, message: RegExp, version?: string][] = [

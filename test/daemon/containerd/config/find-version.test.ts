@@ -2,6 +2,7 @@ import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createVersionFinder, programsFor } from '../../../../daemon/containerd/config/find-version.ts';
+import { like } from '../../../support/like.ts';
 
 /** Programs in a directory. The node's root is `/`, so the tests need no chroot. */
 function finder(t: Test, scripts: Readonly<Record<string, string>>) {
@@ -25,11 +26,11 @@ t.test('versions are read from the output of programs', async (t) => {
     debian: 'echo "containerd github.com/containerd/containerd 1.6.20~ds1 1.6.20~ds1-1+deb12u1"',
     k3s: 'echo "containerd github.com/k3s-io/containerd v2.1.5-k3s1 abc"',
   });
-  t.same(await find('upstream'), { version: 'v2.1.4' });
-  t.same(await find('debian'), { version: '1.6.20~ds1' });
-  t.same(await find('k3s'), { version: 'v2.1.5-k3s1' });
-  t.same(await find('none', 'k3s', 'debian'), { version: 'v2.1.5-k3s1' }, 'the first existing program');
-  t.same(await find('none'), {});
+  t.strictSame(await find('upstream'), { version: 'v2.1.4' });
+  t.strictSame(await find('debian'), { version: '1.6.20~ds1' });
+  t.strictSame(await find('k3s'), { version: 'v2.1.5-k3s1' });
+  t.strictSame(await find('none', 'k3s', 'debian'), { version: 'v2.1.5-k3s1' }, 'the first existing program');
+  t.strictSame(await find('none'), {});
 });
 
 t.test('the program gets --version and none of the agent’s environment', async (t) => {
@@ -38,7 +39,7 @@ t.test('the program gets --version and none of the agent’s environment', async
   const { find } = finder(t, {
     p: 'test "$*" = --version && test -z "$ARCHWRIGHT_TEST_SECRET" && echo "containerd x v1.7.0 y"',
   });
-  t.same(await find('p'), { version: 'v1.7.0' });
+  t.strictSame(await find('p'), { version: 'v1.7.0' });
 });
 
 t.test('programs that fail, print no version or must not run give no version', async (t) => {
@@ -54,23 +55,23 @@ t.test('programs that fail, print no version or must not run give no version', a
   for (const name of ['silent', 'other', 'garbage', 'failing', 'loud', 'writable']) {
     const { version, problem } = await find(name);
     t.equal(version, undefined, name);
-    t.match(problem, { origin: path(name), message: /set containerdVersion$/ }, name);
+    like(t, problem, { origin: path(name), message: /set containerdVersion$/ }, name);
   }
 });
 
 t.test('a program runs once, and again after it was replaced', async (t) => {
   const { find, write, path } = finder(t, {});
   write('p', `echo x >>${path('runs')}; echo "containerd x v1.0.$(wc -l <${path('runs')}) y"`);
-  t.same(await find('p'), { version: 'v1.0.1' });
-  t.same(await find('p'), { version: 'v1.0.1' });
+  t.strictSame(await find('p'), { version: 'v1.0.1' });
+  t.strictSame(await find('p'), { version: 'v1.0.1' });
   write('q', 'echo "containerd x v3.0.0 y"');
   symlinkSync(path('q'), path('link'));
-  t.same(await find('link'), { version: 'v3.0.0' });
+  t.strictSame(await find('link'), { version: 'v3.0.0' });
   write('q', 'echo "containerd x v3.0.1 y" # longer');
-  t.same(await find('link'), { version: 'v3.0.1' });
+  t.strictSame(await find('link'), { version: 'v3.0.1' });
 });
 
 t.test('the program is chosen by the configuration', async (t) => {
   t.match(programsFor('/var/lib/rancher/k3s/agent/etc/containerd/config.toml')[0], /k3s/);
-  t.same(programsFor('/else/config.toml'), programsFor('/etc/containerd/config.toml'));
+  t.strictSame(programsFor('/else/config.toml'), programsFor('/etc/containerd/config.toml'));
 });

@@ -34,7 +34,7 @@ for (const [pattern, found] of cases) {
   t.test(`the pattern ${pattern}`, async (t) => {
     const root = t.testdir();
     writeFiles(root, Object.fromEntries(names.map((name) => [name, ''])));
-    t.same(await glob(pattern, root), found);
+    t.strictSame(await glob(pattern, root), found);
   });
 }
 

@@ -11,6 +11,7 @@ import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/host
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { parseTable } from '../../../../daemon/containerd/config/toml.ts';
 import { reveal, secret } from '../../../../src/telemetry/secret.ts';
+import { like } from '../../../support/like.ts';
 
 const read = (text: string, version?: string) => readRegistry(parseTable(text), rulesFor(version));
 const mistyped = { name: 'InvalidConfig', code: 'type' };
@@ -25,9 +26,9 @@ t.test('config_path has defaults', async (t) => {
 });
 
 t.test('only the client splits config_path into several', async (t) => {
-  t.same(searchRoots('/a:/b', true), ['/a', '/b']);
-  t.same(searchRoots('/a:/b', false), ['/a:/b']);
-  t.same(searchRoots('', true), []);
+  t.strictSame(searchRoots('/a:/b', true), ['/a', '/b']);
+  t.strictSame(searchRoots('/a:/b', false), ['/a:/b']);
+  t.strictSame(searchRoots('', true), []);
 });
 
 t.test('client or transfer service is chosen as containerd does', async (t) => {
@@ -58,7 +59,7 @@ t.test('auths become configs of their host', async (t) => {
       '[auths."https://a.example/v1/"]\nusername = "u"\n[auths."b.example"]\nusername = "w"\n[configs.a.tls]\n',
     ),
   );
-  t.same(
+  t.strictSame(
     [...configs].map(([host, { auth }]) => [host, auth?.username]),
     [
       ['a', undefined],
@@ -96,11 +97,11 @@ t.test('mirrors are read', async (t) => {
     ['*', ['https://star']],
     ['bad', ['https://%zz']],
   ]);
-  t.same(mirrorEndpoints(mirrors, 'a'), ['https://m/x', 'http://localhost:1', 'https://a']);
-  t.same(mirrorEndpoints(mirrors, 'b'), ['https://star', 'https://b']);
-  t.same(mirrorEndpoints(mirrors, 'localhost:5'), ['https://star', 'http://localhost:5']);
+  t.strictSame(mirrorEndpoints(mirrors, 'a'), ['https://m/x', 'http://localhost:1', 'https://a']);
+  t.strictSame(mirrorEndpoints(mirrors, 'b'), ['https://star', 'https://b']);
+  t.strictSame(mirrorEndpoints(mirrors, 'localhost:5'), ['https://star', 'http://localhost:5']);
   t.throws(() => mirrorEndpoints(mirrors, 'bad'), { code: 'invalid' });
-  t.match(mirrorHosts(read('[mirrors.a]\nendpoint = ["https://m", "http://m/path"]'), 'a'), [
+  like(t, mirrorHosts(read('[mirrors.a]\nendpoint = ["https://m", "http://m/path"]'), 'a'), [
     { scheme: 'https', host: 'm', path: '/v2', isDefault: false },
     { scheme: 'http', host: 'm', path: '/path', isDefault: false },
     { scheme: 'https', host: 'a', path: '/v2', isDefault: true },
@@ -110,12 +111,12 @@ t.test('mirrors are read', async (t) => {
 t.test('TLS settings of 1.x are read', async (t) => {
   const tls =
     '[mirrors.a]\nendpoint = ["https://m:1"]\n[configs."m:1".tls]\nca_file = "/ca"\ncert_file = "/c"\nkey_file = "/k"\n';
-  t.match(mirrorHosts(read(tls, '1.7.24'), 'a')[0], {
+  like(t, mirrorHosts(read(tls, '1.7.24'), 'a')[0], {
     ca: ['/ca'],
     client: [['/c', '/k']],
     skipVerify: false,
   });
-  t.match(mirrorHosts(read('[configs.a.tls]\ninsecure_skip_verify = true', '1.7.24'), 'a'), [
+  like(t, mirrorHosts(read('[configs.a.tls]\ninsecure_skip_verify = true', '1.7.24'), 'a'), [
     { skipVerify: true },
   ]);
   t.equal(mirrorHosts(read(tls), 'a')[0]?.ca, undefined);
@@ -130,13 +131,13 @@ const shown = (auth: Parameters<typeof parseAuth>[0]) => {
 
 t.test('the precedence of sources', async (t) => {
   const all = { username: 'u', password: secret('p'), auth: base64('a:b'), identityToken: secret('i') };
-  t.same(shown(all), ['u', 'p']);
-  t.same(shown({ ...all, username: '' }), ['', 'i'], 'a password without a user name is ignored');
-  t.same(shown({ ...all, username: '', identityToken: undefined }), ['a', 'b']);
-  t.same(shown({ username: 'u' }), ['u', '']);
-  t.same(shown({ password: secret('p') }), undefined);
-  t.same(shown({}), undefined);
-  t.same(shown({ auth: base64('a:b:c\0\0') }), ['a', 'b:c']);
+  t.strictSame(shown(all), ['u', 'p']);
+  t.strictSame(shown({ ...all, username: '' }), ['', 'i'], 'a password without a user name is ignored');
+  t.strictSame(shown({ ...all, username: '', identityToken: undefined }), ['a', 'b']);
+  t.strictSame(shown({ username: 'u' }), ['u', '']);
+  t.strictSame(shown({ password: secret('p') }), undefined);
+  t.strictSame(shown({}), undefined);
+  t.strictSame(shown({ auth: base64('a:b:c\0\0') }), ['a', 'b:c']);
 });
 
 t.test('invalid auth is an error', async (t) => {

@@ -2,10 +2,10 @@ import t from 'tap';
 import { parseVersion, rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 
 t.test('versions are parsed', async (t) => {
-  t.same(parseVersion('v2.1.4'), [2, 1, 4]);
-  t.same(parseVersion('1.6.20~ds1'), [1, 6, 20]);
-  t.same(parseVersion('2.1.5-k3s1'), [2, 1, 5]);
-  t.same(parseVersion('2.3'), [2, 3, 0]);
+  t.strictSame(parseVersion('v2.1.4'), [2, 1, 4]);
+  t.strictSame(parseVersion('1.6.20~ds1'), [1, 6, 20]);
+  t.strictSame(parseVersion('2.1.5-k3s1'), [2, 1, 5]);
+  t.strictSame(parseVersion('2.3'), [2, 3, 0]);
   for (const none of ['', 'latest', '2', 'a2.1', '99999.1']) t.equal(parseVersion(none), undefined, none);
 });
 
@@ -32,7 +32,7 @@ t.test('each rule has its first and last version', async (t) => {
   }
   t.equal(rulesFor('1.7.32').tlsTables, true);
   t.equal(rulesFor('2.0.0').tlsTables, false);
-  t.same(
+  t.strictSame(
     ['1.6.0', '2.0.0', '2.2.9', '2.3.0', undefined].map((version) => rulesFor(version).configVersion),
     [2, 3, 3, 4, 4],
   );

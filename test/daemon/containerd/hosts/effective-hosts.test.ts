@@ -28,9 +28,9 @@ t.test('localhost and loopback addresses are local', async (t) => {
 });
 
 t.test('host and port are split as in containerd', async (t) => {
-  t.same(splitHostPort('a:1'), { host: 'a', port: '1' });
-  t.same(splitHostPort('[::1]:1'), { host: '::1', port: '1' });
-  t.same(splitHostPort('a:'), { host: 'a', port: '' });
+  t.strictSame(splitHostPort('a:1'), { host: 'a', port: '1' });
+  t.strictSame(splitHostPort('[::1]:1'), { host: '::1', port: '1' });
+  t.strictSame(splitHostPort('a:'), { host: 'a', port: '' });
   for (const none of ['a', '::1', '[::1]', 'a:1:2', '[a:1', ''])
     t.equal(splitHostPort(none), undefined, none);
 });

@@ -10,14 +10,15 @@ import {
 } from '../../../../daemon/containerd/hosts/host-directory.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { writeFiles } from '../../../support/write-files.ts';
+import { like } from '../../../support/like.ts';
 
 const rules = rulesFor();
 
 t.test('the directory of a host is found by its name', async (t) => {
-  t.same(directoryNames('gcr.io'), ['gcr.io', '_default']);
-  t.same(directoryNames('r.example:5000'), ['r.example_5000_', 'r.example:5000', '_default']);
-  t.same(directoryNames('[::1]:5000'), ['[::1]_5000_', '[::1]:5000', '_default']);
-  t.same(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
+  t.strictSame(directoryNames('gcr.io'), ['gcr.io', '_default']);
+  t.strictSame(directoryNames('r.example:5000'), ['r.example_5000_', 'r.example:5000', '_default']);
+  t.strictSame(directoryNames('[::1]:5000'), ['[::1]_5000_', '[::1]:5000', '_default']);
+  t.strictSame(directoryNames('UPPER.example'), ['UPPER.example', '_default']);
 });
 
 t.test('a name that is not a domain uses no directory, not even _default', async (t) => {
@@ -39,7 +40,7 @@ t.test('a name that is not a domain uses no directory, not even _default', async
     'a:b',
     '[..]',
   ];
-  for (const namespace of odd) t.same(directoryNames(namespace), [], namespace);
+  for (const namespace of odd) t.strictSame(directoryNames(namespace), [], namespace);
   const root = t.testdir({ _default: {}, 'hosts.toml': '' });
   for (const namespace of odd) t.equal(await findHostDirectory([root], namespace), undefined, namespace);
 });
@@ -72,14 +73,18 @@ t.test('a file in place of a directory, or a special file, fails the pull', asyn
   const error = { name: 'ConfigFileError', where: '/big/hosts.toml' };
   await t.rejects(loadHostDirectory('/big', rules, root), error);
   const [host] = (await loadHostDirectory('/cert', rules, root)).hosts;
-  t.same([host?.client, host?.ca], [[['/cert/a.cert', '']], undefined], 'a directory is not a certificate');
+  t.strictSame(
+    [host?.client, host?.ca],
+    [[['/cert/a.cert', '']], undefined],
+    'a directory is not a certificate',
+  );
 });
 
 t.test('with a broken hosts.toml the certificate files still apply', async (t) => {
   const root = t.testdir({ a: { 'hosts.toml': 'server = [', 'ca.crt': '', '.crt': '' } });
   const { hosts, invalid } = await loadHostDirectory('/a', rules, root);
-  t.same(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
-  t.match(invalid, { code: 'syntax', message: 'line 1 is not valid TOML' });
+  t.strictSame(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
+  like(t, invalid, { code: 'syntax', message: 'line 1 is not valid TOML' });
 });
 
 t.test('too many files are refused', async (t) => {

@@ -3,6 +3,7 @@ import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.t
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 import { InvalidConfig } from '../../../../daemon/containerd/config/toml.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
+import { like } from '../../../support/like.ts';
 
 const newest = rulesFor();
 const parse = (text: string, version?: string) =>
@@ -26,7 +27,7 @@ const orders: [name: string, text: string, hosts: string[]][] = [
 ];
 for (const [name, text, hosts] of orders) {
   t.test(name, async (t) => {
-    t.same(names(text), hosts);
+    t.strictSame(names(text), hosts);
   });
 }
 
@@ -118,16 +119,16 @@ for (const text of mistyped) {
 }
 
 t.test('keys match in any case, as in go-toml', async (t) => {
-  t.match(parse('skip_verify = false\nSKIP_verify = true'), [{ skipVerify: true }], 'the last one applies');
-  t.match(parse('SERVER = "s.example"\nSkip_Verify = true'), [{ host: 's.example', skipVerify: true }]);
+  like(t, parse('skip_verify = false\nSKIP_verify = true'), [{ skipVerify: true }], 'the last one applies');
+  like(t, parse('SERVER = "s.example"\nSkip_Verify = true'), [{ host: 's.example', skipVerify: true }]);
 });
 
 t.test('relative and absolute paths', async (t) => {
   const [host] = parse(
     'ca = ["ca.pem", "/etc/ca.pem"]\nclient = ["c.pem", ["c.crt", "../c.key"], ["c", ""]]',
   );
-  t.same(host?.ca, ['/d/ca.pem', '/etc/ca.pem']);
-  t.same(
+  t.strictSame(host?.ca, ['/d/ca.pem', '/etc/ca.pem']);
+  t.strictSame(
     host?.client,
     [
       ['/d/c.pem', ''],
@@ -136,13 +137,13 @@ t.test('relative and absolute paths', async (t) => {
     ],
     'an empty key is the directory itself',
   );
-  t.same(parse('ca = []')[0]?.ca, [], 'an empty list is a setting');
+  t.strictSame(parse('ca = []')[0]?.ca, [], 'an empty list is a setting');
   t.equal(parse('client = []')[0]?.client, undefined);
 });
 
 t.test('headers keep their names and are secrets', async (t) => {
   const [host] = parse('[header]\nX-Key = "topsecret1"\nx-list = ["a", "b"]');
-  t.same(
+  t.strictSame(
     host?.headers.map(({ name, value }) => [name, reveal(value)]),
     [
       ['X-Key', 'topsecret1'],
@@ -155,12 +156,12 @@ t.test('headers keep their names and are secrets', async (t) => {
 
 t.test('versions of containerd differ', async (t) => {
   t.throws(() => parse('server = "s.example"', '1.7.31'), { message: 'invalid `host` tree' });
-  t.same(names('server = "s.example"', '1.7.32'), ['https://s.example/v2']);
-  t.same(names('[host.b]\n[host]\na = {}', '1.6.20'), [b, a, '://'], 'every key is a host');
+  t.strictSame(names('server = "s.example"', '1.7.32'), ['https://s.example/v2']);
+  t.strictSame(names('[host.b]\n[host]\na = {}', '1.6.20'), [b, a, '://'], 'every key is a host');
   const referrers = '[host.a]\ncapabilities = ["pull", "referrers"]';
   t.throws(() => parse(referrers, '2.1.4'), { message: 'unknown capability referrers' });
-  t.same(parse(referrers, '2.2.0')[0]?.capabilities, ['pull', 'referrers']);
-  t.same(parse('', '2.1.0')[0]?.capabilities, ['pull', 'resolve', 'push']);
+  t.strictSame(parse(referrers, '2.2.0')[0]?.capabilities, ['pull', 'referrers']);
+  t.strictSame(parse('', '2.1.0')[0]?.capabilities, ['pull', 'resolve', 'push']);
   t.equal(parse('[host.a]\ndial_timeout = "3s"', '2.1.0')[0]?.dialTimeoutMs, 3000);
   const unknown = parse('[host.a]\ndial_timeout = 3', '2.0.5')[0];
   t.equal(unknown?.dialTimeoutMs, undefined, 'unknown keys are not checked');

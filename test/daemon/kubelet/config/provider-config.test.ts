@@ -21,7 +21,7 @@ const full = `${head()}providers:
 `;
 
 t.test('every field is read', async (t) => {
-  t.same(decodeConfig(full), [
+  t.strictSame(decodeConfig(full), [
     {
       name: 'ecr',
       matchImages: ['*.dkr.ecr.*.amazonaws.com', 'b'],
@@ -50,8 +50,8 @@ t.test('every field is read', async (t) => {
       tokenAttributes: undefined,
     },
   ]);
-  t.same(decodeConfig(head()), [], 'validation refuses that');
-  t.same(decodeConfig(`${head()}providers: null`), []);
+  t.strictSame(decodeConfig(head()), [], 'validation refuses that');
+  t.strictSame(decodeConfig(`${head()}providers: null`), []);
 });
 
 t.test('strict decoding reports the kubelet’s errors', async (t) => {

@@ -19,14 +19,14 @@ t.test('reads one file, or the files of a directory in the order of their names'
       'e.json': { 'f.json': 'not read' },
     },
   });
-  t.same(await names(join(dir, 'any')), ['any']);
-  t.same(await names(join(dir, 'conf')), ['B', 'a2', 'a1', 'b']);
+  t.strictSame(await names(join(dir, 'any')), ['any']);
+  t.strictSame(await names(join(dir, 'conf')), ['B', 'a2', 'a1', 'b']);
 });
 
 t.test('links are resolved inside the host root', async (t) => {
   const root = t.testdir({ etc: { 'real.yaml': configText({ name: 'p' }) }, conf: {} });
   symlinkSync('/etc/real.yaml', join(root, 'conf/a.yaml'));
-  t.same(await names('/conf', root), ['p']);
+  t.strictSame(await names('/conf', root), ['p']);
   symlinkSync('../../etc/passwd', join(root, 'conf/b.yaml'));
   await t.rejects(readConfig('/conf', root), {
     name: 'ProviderConfigError',

@@ -30,7 +30,7 @@ t.test('expired entries are purged every 15 minutes', async (t) => {
 t.test('limits on number and size delete the oldest entries first', async (t) => {
   const few = new CredentialCache(createFakeClock(), { maxEntries: 2 });
   for (const name of ['a', 'b', 'a', 'c']) few.set(cacheKey(name), auth(name), 1000);
-  t.same(
+  t.strictSame(
     ['a', 'b', 'c'].map((name) => user(few.get(name))),
     ['a', undefined, 'c'],
   );

@@ -10,6 +10,7 @@ import type { Execute, ProviderResponse } from '../../../../daemon/kubelet/run/e
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { execV1 } from '../support.ts';
+import { like } from '../../../support/like.ts';
 
 const config: ProviderConfig = {
   name: 'p',
@@ -47,7 +48,7 @@ t.test('a response is cached by its cacheKeyType, for its own or the default dur
     const response = { cacheKeyType: 'Registry', ...change };
     const { made, requested, clock } = provider(response, { config: { ...config, defaultCacheDurationMs } });
     for (const image of images) await made.provide(image);
-    t.same(requested, expected, JSON.stringify([change, defaultCacheDurationMs]));
+    t.strictSame(requested, expected, JSON.stringify([change, defaultCacheDurationMs]));
     if (forMs === 0) continue;
     await clock.advance(forMs);
     await made.provide('r.example/a');
@@ -62,9 +63,9 @@ t.test('an unknown cacheKeyType is an error', async (t) => {
   for (const cacheKeyType of ['', 'image', 'Repository']) {
     const { made, requested } = provider({ cacheKeyType });
     const reason = /did not return a valid cacheKeyType/;
-    t.match(await made.provide('r.example/a'), { auth: new Map(), reason });
+    like(t, await made.provide('r.example/a'), { auth: new Map(), reason });
     t.equal(requested.length, 1);
-    t.match(made.lastFailure(), { image: 'r.example/a', error: { code: 'bad-response' } });
+    like(t, made.lastFailure(), { image: 'r.example/a', error: { code: 'bad-response' } });
   }
 });
 
@@ -79,7 +80,7 @@ t.test('a login without user name or password is a problem until the next good o
       Promise.resolve({ cacheKeyType: 'Image', auth: logins.shift() ?? auth, cacheDurationMs: 0 });
     const { made } = provider({}, { execute });
     t.equal((await made.provide('r.example/a')).auth.size, 1, 'as the kubelet would use it');
-    t.match(made.lastFailure(), { image: 'r.example/a', error: { message: /agent.readKubeletEnvironment/ } });
+    like(t, made.lastFailure(), { image: 'r.example/a', error: { message: /agent.readKubeletEnvironment/ } });
     await made.provide('r.example/a');
     t.equal(made.lastFailure(), undefined);
   }
@@ -89,9 +90,9 @@ t.test('a plugin runs only for matching images', async (t) => {
   const { made, requested } = provider({});
   for (const image of ['s.example/a', 'r.example:443/a', 'x.r.example/a', '%broken%/a']) {
     t.equal(made.matches(image), false);
-    t.same((await made.provide(image)).auth, new Map());
+    t.strictSame((await made.provide(image)).auth, new Map());
   }
-  t.same(requested, []);
+  t.strictSame(requested, []);
 });
 
 t.test('a failure backs off its image, is reported once, and is cleared by a success', async (t) => {
@@ -109,16 +110,16 @@ t.test('a failure backs off its image, is reported once, and is cleared by a suc
       onFailure: ({ image, error }) => failures.push(`${image} ${error.message}`),
     },
   );
-  t.match(await made.provide('r.example/a'), { auth: new Map(), reason: 'exit status 1' });
-  t.match(await made.provide('r.example/a'), { auth: new Map(), reason: 'exit status 1' });
+  like(t, await made.provide('r.example/a'), { auth: new Map(), reason: 'exit status 1' });
+  like(t, await made.provide('r.example/a'), { auth: new Map(), reason: 'exit status 1' });
   t.equal(runs, 1);
   await made.provide('r.example/b');
   t.equal(runs, 2, 'other images are not backed off');
-  t.same(failures, ['r.example/a exit status 1', 'r.example/b exit status 1']);
+  t.strictSame(failures, ['r.example/a exit status 1', 'r.example/b exit status 1']);
   works = true;
   await clock.advance(10_000);
   t.equal((await made.provide('r.example/a')).auth.size, 1);
-  t.match(made.lastFailure(), { image: 'r.example/b' });
+  like(t, made.lastFailure(), { image: 'r.example/b' });
   await made.provide('r.example/b');
   t.equal(made.lastFailure(), undefined);
 });
@@ -152,7 +153,7 @@ t.test('a caller that joined an aborted run starts another', async (t) => {
   t.equal((await joined).auth.size, 1);
   t.equal(runs, 2);
   const stopped = provider({}, { execute: () => Promise.reject(new PluginError('stopped', 'p', 'the end')) });
-  t.match(await stopped.made.provide('r.example/a'), { reason: 'the end' });
+  like(t, await stopped.made.provide('r.example/a'), { reason: 'the end' });
   t.equal(stopped.made.lastFailure(), undefined);
 });
 

@@ -14,6 +14,7 @@ import { inspect } from 'node:util';
 import { createKubeClient } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import { json, startKubeServer, type KubeAnswer } from '../../../support/kube-server.ts';
+import { like } from '../../../support/like.ts';
 
 const attributes: TokenAttributes = {
   serviceAccountTokenAudience: 'audience',
@@ -90,12 +91,12 @@ t.test('a plugin gets the token and the configured annotations', async (t) => {
     {},
     { 'a/required': 'r', 'a/optional': 'o', 'a/other': 'x' },
   );
-  t.match(await provide(pod()), {
+  like(t, await provide(pod()), {
     auth: new Map([['r.example', { username: 'u' }]]),
     serviceAccount: { namespace: 'ns', name: 'account', uid: 'uid of ns/account' },
   });
-  t.same(tokenRequests, [['pod', 'uid of ns/account', 'audience']]);
-  t.same(requests[0]?.serviceAccountAnnotations, { 'a/required': 'r', 'a/optional': 'o' });
+  t.strictSame(tokenRequests, [['pod', 'uid of ns/account', 'audience']]);
+  t.strictSame(requests[0]?.serviceAccountAnnotations, { 'a/required': 'r', 'a/optional': 'o' });
   t.equal(requests[0]?.serviceAccountToken && reveal(requests[0].serviceAccountToken), 'token of pod');
 });
 
@@ -112,7 +113,7 @@ t.test('with annotations too long for a cache key, a plugin does not run, as in 
       reason,
       /^Error generating cache key of service account ns\/account: .* longer than 65535 bytes$/,
     );
-    t.same([requests, failures], [[], []], 'no failure of the plugin');
+    t.strictSame([requests, failures], [[], []], 'no failure of the plugin');
   }
   t.equal((await world({}, { 'a/required': 'r'.repeat(65_000) }).provide(pod())).auth.size, 1);
 });
@@ -127,7 +128,7 @@ t.test('the plugin does not run without its service account', async (t) => {
   ];
   for (const [who, reason] of cases) {
     const { provide, requests, made, failures } = world({}, {});
-    t.match(await provide(who), { auth: new Map(), reason });
+    like(t, await provide(who), { auth: new Map(), reason });
     t.equal(requests.length, 0);
     const failed = who?.serviceAccountName === 'missing' ? 1 : 0;
     t.equal(failures.length, failed, 'a refusal of the API server only');
@@ -141,7 +142,7 @@ t.test('without access to tokens, the reason is tokenReason', async (t) => {
     clock: createFakeClock(),
     execute: () => Promise.reject(new Error('never')),
   });
-  t.match(await made.provide('r.example/a', pod()), { auth: new Map(), reason: tokenReason });
+  like(t, await made.provide('r.example/a', pod()), { auth: new Map(), reason: tokenReason });
 });
 
 t.test(
@@ -151,12 +152,12 @@ t.test(
     refuse('forbidden by RBAC');
     for (let i = 0; i < 3; i += 1) {
       const reason = 'Error getting service account token ns/account: forbidden by RBAC';
-      t.match(await provide(pod()), { auth: new Map(), reason });
+      like(t, await provide(pod()), { auth: new Map(), reason });
     }
     t.equal(tokenRequests.length, 1);
-    t.match(failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
-    t.match(made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
-    t.match(await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
+    like(t, failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
+    like(t, made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
+    like(t, await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
     t.equal(tokenRequests.length, 2, 'another account is not backed off');
     refuse(undefined);
     await clock.advance(10_000);
@@ -183,7 +184,7 @@ t.test('without a service account the plugin runs if none is required', async (t
     requiredServiceAccountAnnotationKeys: undefined,
   });
   t.equal((await provide(pod('static', ''))).auth.size, 1);
-  t.same([requests, tokenRequests], [[{ image: 'r.example/a' }], []]);
+  t.strictSame([requests, tokenRequests], [[{ image: 'r.example/a' }], []]);
 });
 
 t.test('responses are cached by account, or by token', async (t) => {
@@ -204,7 +205,7 @@ t.test('responses are cached by account, or by token', async (t) => {
 t.test('a token as the password is refused, unless the cache type is Token', async (t) => {
   const shared = world();
   shared.echo('token of pod');
-  t.match(await shared.provide(pod()), {
+  like(t, await shared.provide(pod()), {
     auth: new Map(),
     reason:
       'Credential provider plugin returned the service account token as the password for image "r.example/a", ' +
@@ -219,7 +220,7 @@ t.test('a token as the password is refused, unless the cache type is Token', asy
 
 t.test('annotations that are too long for a key give a reason', async (t) => {
   const { provide, requests } = world({}, { 'a/required': 'x'.repeat(65_536) });
-  t.match(await provide(pod()), { auth: new Map(), reason: /longer than 65535 bytes/ });
+  like(t, await provide(pod()), { auth: new Map(), reason: /longer than 65535 bytes/ });
   t.equal(requests.length, 0);
 });
 
@@ -253,8 +254,8 @@ t.test('a token request has the minimum lifetime, the account and the audience, 
   t.equal(reveal(token), 'a.b-1.c_');
   t.notMatch(JSON.stringify({ token }) + inspect(token), /a\.b-1/);
   t.equal(server.requests.length, 1);
-  t.match(server.requests[0], { method: 'POST', authorization: 'Bearer of-the-test' });
-  t.same(JSON.parse(server.requests[0]?.body ?? ''), {
+  like(t, server.requests[0], { method: 'POST', authorization: 'Bearer of-the-test' });
+  t.strictSame(JSON.parse(server.requests[0]?.body ?? ''), {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'TokenRequest',
     metadata: { uid: 'uid-1' },
@@ -275,7 +276,7 @@ t.test('a token is used for 80 % of its lifetime', async (t) => {
     const { server, tokens, clock } = await start(t);
     server.script(`${account}/token`, issuing(spec));
     const get = async (): Promise<string> => reveal(await tokens.tokenFor(builder, 'u', 'a'));
-    t.same(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'one request');
+    t.strictSame(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'one request');
     await clock.advance(keptMs - 1);
     t.equal(await get(), 'a.b-1.c_', JSON.stringify(spec));
     await clock.advance(1);
@@ -303,12 +304,12 @@ t.test('an account is cached for a minute, and its annotations are strings', asy
   server.script(account, json({ metadata: { uid: 'u', annotations: { a: 'b', c: 1, d: null } } }));
   for (const at of [0, 59_999]) {
     await clock.advance(at);
-    t.same(await tokens.serviceAccount('team', 'builder'), { uid: 'u', annotations: { a: 'b' } });
+    t.strictSame(await tokens.serviceAccount('team', 'builder'), { uid: 'u', annotations: { a: 'b' } });
   }
   t.equal(server.requests.length, 1);
   await clock.advance(1);
   server.script(account, json({ metadata: { uid: 'v' } }));
-  t.same(await tokens.serviceAccount('team', 'builder'), { uid: 'v', annotations: {} });
+  t.strictSame(await tokens.serviceAccount('team', 'builder'), { uid: 'v', annotations: {} });
 });
 
 t.test('a recreated account is read again', async (t) => {
@@ -346,7 +347,7 @@ t.test(
       const { server, tokens } = await start(t);
       server.script(`${account}/token`, answer, issuing());
       const error: unknown = await tokens.tokenFor(builder, 'u', 'a').catch((thrown: unknown) => thrown);
-      t.match(error, { code, where: `POST ${account}/token` });
+      like(t, error, { code, where: `POST ${account}/token` });
       t.notMatch(error instanceof KubeError ? error.message : '', /SECRET/);
       t.equal(reveal(await tokens.tokenFor(builder, 'u', 'a')), 'a.b-1.c_');
     }

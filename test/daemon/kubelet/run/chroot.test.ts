@@ -4,6 +4,7 @@ import { chmodSync, copyFileSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { openSource, configText, execV1, writePlugin } from '../support.ts';
+import { like } from '../../../support/like.ts';
 
 const isRoot = process.getuid?.() === 0;
 
@@ -40,13 +41,13 @@ t.test('a plugin runs in the root of the node by its configured path', async (t)
   );
   const { found, problems } = await openSource(t, { hostRoot: root, ...paths });
   if (isRoot) {
-    t.same(await found('registry.example/a'), [
+    t.strictSame(await found('registry.example/a'), [
       'u:/usr/libexec/plugins/plugin --flag -x / /root own (plugin plugin, registry.example)',
     ]);
-    t.same(problems(), []);
+    t.strictSame(problems(), []);
   } else {
-    t.same(await found('registry.example/a'), []);
-    t.match(problems(), [/exit status 125: .*Operation not permitted.*takes the capability SYS_CHROOT/]);
+    t.strictSame(await found('registry.example/a'), []);
+    like(t, problems(), [/exit status 125: .*Operation not permitted.*takes the capability SYS_CHROOT/]);
   }
 });
 
@@ -54,6 +55,6 @@ t.test('a missing interpreter is reported', async (t) => {
   const root = hostRoot(t, 'exit 0');
   writePlugin(join(root, 'opt/bin/real'), 'print 1', '/usr/bin/perl');
   const { found, problems } = await openSource(t, { hostRoot: root, ...paths });
-  t.same(await found('registry.example/a'), []);
-  t.match(problems(), [isRoot ? /exit status 127: .*No such file/ : /exit status 125/]);
+  t.strictSame(await found('registry.example/a'), []);
+  like(t, problems(), [isRoot ? /exit status 127: .*No such file/ : /exit status 125/]);
 });

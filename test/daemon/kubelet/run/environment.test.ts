@@ -38,9 +38,9 @@ t.test('the last value of a variable applies, and malformed entries are dropped'
       { name: 'D', value: 'd' },
     ],
   );
-  t.same(merged, ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x', 'B=', 'D=d']);
-  t.same(environmentObject(merged), { A: '2', B: '', '=C:': 'x', D: 'd' });
-  t.same(mergeEnvironment(['A=1']), ['A=1']);
+  t.strictSame(merged, ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x', 'B=', 'D=d']);
+  t.strictSame(environmentObject(merged), { A: '2', B: '', '=C:': 'x', D: 'd' });
+  t.strictSame(mergeEnvironment(['A=1']), ['A=1']);
 });
 
 t.test('values of variables with secret names are scrubbed', async (t) => {
@@ -57,8 +57,8 @@ t.test('plugins get the variables of the kubelet, then those of the setting', as
     1000: { name: 'kubelet', environ: 'WRONG=2\0' },
   });
   const found = ['PATH=/kubelet', 'HTTPS_PROXY=http://p:3128', 'EMPTY='];
-  t.same(await kubeletVariables(root), isRoot ? found : undefined);
-  t.same(await systemEnvironment(root, { AWS_REGION: 'eu' }), [
+  t.strictSame(await kubeletVariables(root), isRoot ? found : undefined);
+  t.strictSame(await systemEnvironment(root, { AWS_REGION: 'eu' }), [
     ...(isRoot ? found : baseEnvironment),
     'AWS_REGION=eu',
   ]);
@@ -77,7 +77,7 @@ t.test('only a root process of the node counts as the kubelet', async (t) => {
     const root = t.testdir();
     writeProcesses(root, processes);
     t.equal(await kubeletVariables(root), undefined, JSON.stringify(processes));
-    t.same(await systemEnvironment(root), baseEnvironment);
+    t.strictSame(await systemEnvironment(root), baseEnvironment);
   }
 });
 
@@ -85,6 +85,6 @@ t.test('processes of k3s and MicroK8s count as the kubelet', async (t) => {
   for (const name of ['k3s', 'k3s-server', 'k3s-agent', 'kubelite']) {
     const root = t.testdir();
     writeProcesses(root, { 1: { name: 'init' }, 2: { name, environ: 'A=1\0' } });
-    t.same(await kubeletVariables(root), isRoot ? ['A=1'] : undefined);
+    t.strictSame(await kubeletVariables(root), isRoot ? ['A=1'] : undefined);
   }
 });

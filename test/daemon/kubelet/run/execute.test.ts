@@ -9,6 +9,7 @@ import { answering, execV1, marking, nodeDir, sh, waitingFor, writePlugin } from
 import { until } from '../../../support/until.ts';
 import { secret, reveal } from '../../../../src/telemetry/secret.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
+import { like } from '../../../support/like.ts';
 
 /** Executes a plugin with this body; the body gets the path of a log. */
 function setUp(t: Test, body: (log: string) => string, config: Partial<ProviderConfig> = {}, maxRuns = 6) {
@@ -110,8 +111,8 @@ t.test('valid responses are read', async (t) => {
     'p',
     execV1,
   );
-  t.match(decoded, { cacheKeyType: 'Registry', cacheDurationMs: -60_000 });
-  t.same(
+  like(t, decoded, { cacheKeyType: 'Registry', cacheDurationMs: -60_000 });
+  t.strictSame(
     [...decoded.auth].map(([key, { username, password }]) => [key, username, reveal(password)]),
     [
       ['b', 'u', 'hunter22'],
@@ -119,7 +120,7 @@ t.test('valid responses are read', async (t) => {
     ],
   );
   t.notMatch(JSON.stringify(decoded.auth.get('b')), /hunter22/);
-  t.same(decodeResponse(response(''), 'p', execV1), {
+  t.strictSame(decodeResponse(response(''), 'p', execV1), {
     cacheKeyType: '',
     cacheDurationMs: undefined,
     auth: new Map(),

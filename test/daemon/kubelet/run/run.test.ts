@@ -11,6 +11,7 @@ import {
 import { isAlive, writePlugin } from '../support.ts';
 import { until } from '../../../support/until.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
+import { like } from '../../../support/like.ts';
 
 const stat = (pid: number): string => readFileSync(`/proc/${pid}/stat`, 'utf8');
 
@@ -49,7 +50,12 @@ t.test('a program gets its request and arguments, and its whole output is return
      process.stdin.on('end', () => console.log(JSON.stringify([process.argv.slice(2), text, process.cwd(), 'x'.repeat(500000)])));`,
   );
   const stdout = await run({}, { stdin: 'request\n', args: ['--a', '$(b)', '; c', ''] });
-  t.same(JSON.parse(stdout.toString()), [['--a', '$(b)', '; c', ''], 'request\n', '/', 'x'.repeat(500_000)]);
+  t.strictSame(JSON.parse(stdout.toString()), [
+    ['--a', '$(b)', '; c', ''],
+    'request\n',
+    '/',
+    'x'.repeat(500_000),
+  ]);
 });
 
 t.test('a program may ignore its request', async (t) => {
@@ -73,7 +79,7 @@ t.test('a failure reports the exit status and standard error', async (t) => {
 t.test('standard error is limited', async (t) => {
   const { run } = plugin(t, `process.stderr.write('e'.repeat(5_000_000), () => process.exit(4));`);
   const error: unknown = await run().catch((error: unknown) => error);
-  t.match(error, { code: 'failed', message: /^exit status 4: e+…$/ });
+  like(t, error, { code: 'failed', message: /^exit status 4: e+…$/ });
   t.ok(error instanceof Error && error.message.length < 1100);
 });
 
@@ -153,11 +159,11 @@ t.test('a program that cannot start is an error', async (t) => {
 });
 
 t.test('chroot is used only for another root', async (t) => {
-  t.same(hostCommand('/', '/bin/p', ['-a']), { file: '/bin/p', args: ['-a'] });
-  t.same(hostCommand('//', '/bin/p'), { file: '/bin/p', args: [] });
+  t.strictSame(hostCommand('/', '/bin/p', ['-a']), { file: '/bin/p', args: ['-a'] });
+  t.strictSame(hostCommand('//', '/bin/p'), { file: '/bin/p', args: [] });
   const { file, args, inRoot } = hostCommand('/host/', '/bin/p', ['-a']);
   t.match(file, /\/chroot$/);
-  t.same(args, ['/host', '/bin/p', '-a']);
+  t.strictSame(args, ['/host', '/bin/p', '-a']);
   t.equal(inRoot, '/host');
 });
 

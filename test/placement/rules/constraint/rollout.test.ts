@@ -24,6 +24,7 @@ import {
   requiring,
   termOf,
 } from '../../../support/placement-input.ts';
+import { like } from '../../../support/like.ts';
 
 interface More {
   /** Architectures of the image. Default: amd64, arm64 and s390x. */
@@ -80,16 +81,19 @@ for (const [about, [newPods, decided, rule, more = {}]] of Object.entries(cases)
     const decision = decide(inputOf(pod, { a: image }, policy, template && { template }));
     t.equal(outcomeOf(decision), decided);
     const rules = decision.reasons.map((each) => each.rule).filter((each) => each.startsWith('rollout-'));
-    t.same(rules, rule === undefined ? [] : [`rollout-${rule}`]);
+    t.strictSame(rules, rule === undefined ? [] : [`rollout-${rule}`]);
     t.equal(decision.gate, decision.outcome === 'gated');
     const isChosen = rule === 'target' || rule === 'other';
-    t.same(decision.rollout, isChosen ? { name: 'web', side: newPods } : undefined);
+    t.strictSame(decision.rollout, isChosen ? { name: 'web', side: newPods } : undefined);
     const record = patchPod(pod, decision).find(({ path }) => path.startsWith('/metadata/annotations'));
     if (isChosen) {
       const value = record && 'value' in record ? record.value : undefined;
       const text =
         typeof value === 'string' ? { 'arch.example/decision': value } : (value as Record<string, string>);
-      t.same(uncheckedRecord({ metadata: { annotations: text } }).rollout, { name: 'web', side: newPods });
+      t.strictSame(uncheckedRecord({ metadata: { annotations: text } }).rollout, {
+        name: 'web',
+        side: newPods,
+      });
     }
   });
 
@@ -112,8 +116,8 @@ test('a pod is widened at its creation, and the choice narrows it', async (t) =>
     ['Other', ['amd64', 's390x']],
   ] as const) {
     const { first, gated, decision, pod } = widenedAndChosen(newPods);
-    t.same(first.reasons.map(({ rule }) => rule).slice(0, 2), ['rollout-choose', 'constraint-widened']);
-    t.match(first.warnings, [/is widened to amd64, arm64, s390x/]);
+    t.strictSame(first.reasons.map(({ rule }) => rule).slice(0, 2), ['rollout-choose', 'constraint-widened']);
+    like(t, first.warnings, [/is widened to amd64, arm64, s390x/]);
     t.strictSame(gated.spec.nodeSelector, {});
     t.strictSame(termsOf(gated), [{ matchExpressions: [archIn('amd64', 'arm64', 's390x')] }]);
     t.equal(outcomeOf(decision), `placed ${architectures.join(' ')}`);
@@ -121,8 +125,8 @@ test('a pod is widened at its creation, and the choice narrows it', async (t) =>
     t.strictSame(termsOf(pod), [
       { matchExpressions: [archIn('amd64', 'arm64', 's390x'), archIn(...architectures)] },
     ]);
-    t.same(uncheckedRecord(pod).rollout, { name: 'web', side: newPods });
-    t.match(recordedWidened({ pod }), widened.spec, "the record still has the pod's own names");
+    t.strictSame(uncheckedRecord(pod).rollout, { name: 'web', side: newPods });
+    like(t, recordedWidened({ pod }), widened.spec, "the record still has the pod's own names");
   }
 });
 

@@ -22,6 +22,7 @@ import {
   betaArchLabel,
   onArch,
 } from '../../../support/placement-input.ts';
+import { like } from '../../../support/like.ts';
 
 const rules = (labels: Record<string, string>) => withLabels(labels);
 
@@ -130,7 +131,7 @@ for (const [name, [labels, decided, more = {}]] of Object.entries(cases)) {
     t.equal(outcomeOf(decision), decided);
     t.strictSame(decision.preferred, []);
     const template = decide({ ...input, template: 'workload' });
-    if (message) t.match([decision.message, ...decision.warnings].join(), message);
+    if (message) like(t, [decision.message, ...decision.warnings].join(), message);
     t.equal(template.warnings.length > 0, decided.startsWith('denied') || message !== undefined);
     if (decision.outcome === 'denied') return;
     t.strictSame(place({ ...input, pod }).patch, []);
@@ -163,7 +164,7 @@ for (const [name, spec, isLeftOut] of [
     const input = inputOf(podOf(['a'], spec, { labels }), { a: 'arm64' }, policy);
     const { decision, pod } = place(input);
     t.strictSame(decision.nodeLabels, isLeftOut ? {} : { rack: 'r1' });
-    t.match(decision.warnings, isLeftOut ? [/exclude nodes with rack=r1 \(matchNodeLabels\)/] : []);
+    like(t, decision.warnings, isLeftOut ? [/exclude nodes with rack=r1 \(matchNodeLabels\)/] : []);
     t.equal(decision.warnings.length, isLeftOut ? 1 : 0);
     t.strictSame(place({ ...input, pod }).patch, [], 'the same decision again');
   });
@@ -172,7 +173,7 @@ for (const [name, spec, isLeftOut] of [
 test('both kinds of labels have a reason', async (t) => {
   const policy = { matchNodeLabels: ['rack'], architectures: { arm64: rules({ pool: 'arm' }) } };
   const { reasons } = decide(inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: 'arm64' }, policy));
-  t.match(reasons, [
+  like(t, reasons, [
     { rule: 'required-architectures' },
     { rule: 'require-node-labels', message: 'arm64: pool=arm' },
     { rule: 'match-node-labels', message: 'rack=r1' },
