@@ -5,7 +5,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { alerts, alertsFile, runbookIndex, runbookPage } from './chart/alerts.ts';
 import { dashboardFile } from './chart/dashboard.ts';
-import { namesFile, schemaFile } from './chart/chart.ts';
+import { schemaFile } from './chart/chart.ts';
 import { chartReadme } from './chart/readme.ts';
 import { flagsFile, settingsFile } from './chart/settings.ts';
 import { valuesFile } from './chart/values-file.ts';
@@ -29,7 +29,6 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'charts/archwright/files/dashboard.json': dashboardFile,
   'charts/archwright/files/flags.json': flagsFile,
   'charts/archwright/files/settings.json': settingsFile,
-  'charts/archwright/files/values.json': namesFile,
   'charts/archwright/values.schema.json': schemaFile,
   'charts/archwright/values.yaml': valuesFile,
   'cmd/report/page/assets.ts': pageAssets,

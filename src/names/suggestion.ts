@@ -24,7 +24,7 @@ export function suggestionFor(word: string, candidates: Iterable<string>): strin
   );
 }
 
-/** The candidate a few letters away, as in the chart (charts/archwright/templates/_unknown.tpl). */
+/** The candidate a few letters away. */
 export function similarTo(word: string, candidates: readonly string[]): string | undefined {
   // A swap of two letters is two mistakes. Two in a word of three letters, or more than a third of a longer
   // word, are probably another word.

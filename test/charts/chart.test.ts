@@ -9,7 +9,6 @@ import { metricGroups } from '../../scripts/docs/metrics.ts';
 import { pages } from '../../scripts/docs/main.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { flagName } from '../../src/policy/settings/setting.ts';
-import { subcommand as clean } from '../../cmd/clean.ts';
 import { subcommand as report } from '../../cmd/report.ts';
 import { parsePrices } from '../../cmd/report/prices/price-file.ts';
 import { like } from '../support/like.ts';
@@ -136,19 +135,6 @@ t.test('the schema has every value by its path', async (t) => {
     undefined,
     'a value has its own schema',
   );
-});
-
-t.test('the list of known names in the templates has every value', async (t) => {
-  const names = JSON.parse(readFileSync(`${chart}/files/values.json`, 'utf8')) as unknown;
-  for (const { key } of values) t.equal(at(names, key), true, key);
-  const known = new Set(values.map(({ key }) => key));
-  t.strictSame(keysOf(names, known), ['enabled'], 'besides them, only values of a parent chart');
-});
-
-t.test('templates know the flags of clean, to check its extraArgs', async (t) => {
-  const template = readFileSync(`${chart}/templates/_wrong.tpl`, 'utf8');
-  const [, known = ''] = /eq \$part "clean" \}\}\{\{ \$flags = (.*?) \}\}/.exec(template) ?? [];
-  for (const name of Object.keys(clean.flags).map(flagName)) t.match(known, `"${name}" `, name);
 });
 
 t.test('the scheduled report uses existing flags and a file of prices', async (t) => {

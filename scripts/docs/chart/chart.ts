@@ -3,6 +3,7 @@
  * the table in its README and `files/settings.json`. So documented, accepted and rendered values agree.
  */
 import type { JsonSchema, TomlValue } from '../../../src/policy/settings/setting.ts';
+import { schemaWith } from './rules.ts';
 import { settingSections, type SettingValue } from './settings.ts';
 import type { Section, Value } from './value.ts';
 import { general, labels } from './values/general.ts';
@@ -64,21 +65,19 @@ export function isLeaf<T>(node: Tree<T> | { readonly leaf: T }): node is { reado
 /** The condition of a chart that depends on this one. Helm evaluates it before. */
 const condition = 'enabled';
 
-/**
- * Draft-07, which Helm 3 and 4 both support. It accepts unknown names: a template refuses them and suggests
- * the nearest name (`templates/_unknown.tpl`). Inside lists, such as `agent.pools`, the schema refuses them.
- */
+/** Draft-07, which Helm 3 and 4 both support. Only `global` may have other names: those of other charts. */
 export function schemaFile(): string {
   const all = chartSections().flatMap(({ values }) => values);
-  const settings = treeOf(all.filter(isSetting));
-  const { properties, ...rest } = objectSchema(treeOf(all));
+  const settings = objectSchema(treeOf(all.filter(isSetting)));
+  const { properties, ...rest } = objectSchema(treeOf(all), reference);
+  const { additionalProperties: _, ...global } = properties['global'] as ObjectSchema;
   const help = 'For charts that have this one as a dependency: its condition.';
   const schema = {
     $schema: 'http://json-schema.org/draft-07/schema#',
     title: 'Values of the chart archwright',
     ...rest,
-    properties: { ...properties, [condition]: { description: help, type: 'boolean' } },
-    definitions: { settings: closed(objectSchema(settings)) },
+    properties: { ...properties, global, [condition]: { description: help, type: 'boolean' } },
+    definitions: { settings },
   };
   return `${JSON.stringify(schema, undefined, 2)}\n`;
 }
@@ -88,38 +87,24 @@ interface ObjectSchema {
   readonly properties: Readonly<Record<string, object>>;
 }
 
-function objectSchema(tree: Tree<Value>): ObjectSchema {
+function objectSchema(tree: Tree<Value>, schemaOf = ownSchema): ObjectSchema {
   const properties = Object.entries(tree).map(([name, node]): [string, object] => {
-    if (!isLeaf(node)) return [name, objectSchema(node)];
-    const { help, schema, default: preset } = node.leaf;
-    return [
-      name,
-      { description: help, ...nullable(schema, node.leaf), ...(preset !== undefined && { default: preset }) },
-    ];
+    if (!isLeaf(node)) return [name, objectSchema(node, schemaOf)];
+    return [name, { description: node.leaf.help, ...schemaOf(node.leaf) }];
   });
-  return { type: 'object', properties: Object.fromEntries(properties) };
+  return { type: 'object', additionalProperties: false, properties: Object.fromEntries(properties) };
 }
 
-/** The same, recursively, without unknown properties. */
-function closed(schema: ObjectSchema): ObjectSchema {
-  const properties = Object.entries(schema.properties).map(([name, inner]): [string, object] => [
-    name,
-    isTable(inner) ? closed(inner) : inner,
-  ]);
-  return { ...schema, additionalProperties: false, properties: Object.fromEntries(properties) };
+function ownSchema(value: Value): object {
+  const { schema, default: preset } = value;
+  const whole = isSetting(value) ? schemaWith(schema, value.setting.kind.rule) : schema;
+  return { ...nullable(whole, value), ...(preset !== undefined && { default: preset }) };
 }
 
-/** A table of values, not a value that is an object itself. */
-function isTable(schema: object): schema is ObjectSchema {
-  return 'properties' in schema && !('description' in schema);
-}
-
-/** `files/values.json`: the names of all values as a tree, for the template that refuses others. */
-export function namesFile(): string {
-  const names = (tree: Tree<Value>): object =>
-    Object.fromEntries(Object.entries(tree).map(([name, node]) => [name, isLeaf(node) ? true : names(node)]));
-  const all = chartSections().flatMap(({ values }) => values);
-  return `${JSON.stringify({ ...names(treeOf(all)), [condition]: true }, undefined, 2)}\n`;
+/** A setting has one schema, for the release and for pools of nodes. */
+function reference(value: Value): object {
+  if (!isSetting(value)) return ownSchema(value);
+  return { $ref: `#/definitions/settings/properties/${value.key.replaceAll('.', '/properties/')}` };
 }
 
 /** Null unsets a value without default; Helm keeps null if the chart has no value. */

@@ -1,9 +1,11 @@
 /** The program's settings as values of the chart, except those that the chart sets itself. */
-import { otherVariables, serviceVariable } from '../../../src/policy/configuration/layer.ts';
+import { subcommand as clean } from '../../../cmd/clean.ts';
+import { otherVariables } from '../../../src/policy/configuration/layer.ts';
 import { settings } from '../../../src/policy/settings/all.ts';
 import type { Setting, Settings, TomlValue } from '../../../src/policy/settings/setting.ts';
 import { flagName, variableName, written } from '../../../src/policy/settings/setting.ts';
 import { settingGroups } from '../settings.ts';
+import { patternsOf } from './rules.ts';
 import type { Section, Value } from './value.ts';
 
 /** Set by the chart's templates, because they connect the parts. */
@@ -68,19 +70,15 @@ export function settingsFile(): string {
   const entries = settingSections()
     .flatMap(({ values }) => values)
     .map(({ key, setting }) => {
-      const { restart, parts, kind } = setting;
       const preset = written(setting, setting.default);
+      const range = rangeOf(setting);
+      const { restart } = setting;
       return [
         key,
-        {
-          restart,
-          parts,
-          ...(kind.rule && { rule: kind.rule }),
-          ...(preset !== undefined && { default: preset }),
-        },
-      ];
+        { restart, ...(preset !== undefined && { default: preset }), ...(range && { range }) },
+      ] as const;
     });
-  return `${JSON.stringify(Object.fromEntries(entries), undefined, 2)}\n`;
+  return lines(Object.fromEntries(entries));
 }
 
 /** Every flag and variable by name, in `files/flags.json`, for the check of `extraArgs` and `extraEnv`. */
@@ -88,31 +86,45 @@ export function flagsFile(): string {
   const all = Object.entries(settings as Settings);
   const flags = all.flatMap(([key, setting]) => {
     const names = [flagName(key), ...(setting.shortFlag === undefined ? [] : [setting.shortFlag])];
-    return names.map((name) => [name, { parts: setting.parts, ...takes(setting) }] as const);
+    return names.map((name) => [`--${name}`, takes(setting)] as const);
+  });
+  const own = Object.entries(clean.flags).map(([name, { placeholder }]) => {
+    const isSwitch = placeholder === undefined;
+    return [`--${flagName(name)}`, { parts: ['clean'], ...(isSwitch && { isSwitch }) }] as const;
   });
   const variables = all.map(([key, setting]) => [variableName(key), takes(setting)] as const);
   const others = Object.keys(otherVariables).map((name) => [name, {}] as const);
-  const content = {
-    flags: Object.fromEntries(flags),
-    variables: Object.fromEntries([...variables, ...others]),
-    serviceVariable: serviceVariable.source,
-  };
-  return `${JSON.stringify(content, undefined, 2)}\n`;
+  const parts = ['webhook', 'controller', 'agent', 'clean'];
+  return lines(Object.fromEntries([['--config', { parts }], ...flags, ...own, ...variables, ...others]));
 }
 
 /** The format of a flag's or variable's text. Tables are not checked. */
-function takes({ kind: { schema, rule, isSwitch = false } }: Setting<unknown>): object {
-  const { enum: words, type, pattern, minimum, maximum } = schema;
-  if (isSwitch) return { isSwitch };
-  if (type === 'array') return { isList: true, ...(rule && 'items' in rule && { rule: rule.items }) };
-  if (type === 'object' || schema['anyOf'] !== undefined) return {};
-  const range = type === 'integer' ? { range: [minimum ?? 0, maximum ?? 0] } : {};
-  return {
-    ...(words !== undefined && { words }),
-    ...(pattern !== undefined && { pattern }),
-    ...range,
-    ...(rule && { rule }),
-  };
+function takes(setting: Setting<unknown>): object {
+  const { schema, rule, isSwitch = false, name } = setting.kind;
+  const parts = setting.parts.filter((part) => part !== 'explain');
+  if (isSwitch) return { parts, isSwitch, name, patterns: ['^(?:true|false)$'] };
+  if (schema['type'] === 'object' || schema['anyOf'] !== undefined) return { parts };
+  const isList = schema['type'] === 'array';
+  const item = isList ? patternsOf({}, rule && 'items' in rule ? rule.items : undefined) : undefined;
+  const range = rangeOf(setting);
+  const patterns = item ?? patternsOf(schema, rule);
+  return { parts, name, patterns, ...(isList && { isList }), ...(range && { range }) };
+}
+
+/** Durations in milliseconds, sizes in bytes: no schema compares them. Numbers, in texts. */
+function rangeOf({ kind: { schema, rule, name } }: Setting<unknown>): object | undefined {
+  if (rule && 'unit' in rule) return { unit: rule.unit, min: rule.min, max: rule.max, says: rule.says };
+  const { type, minimum, maximum } = schema;
+  if (type !== 'integer') return undefined;
+  return { unit: 'number', min: minimum, max: maximum, says: `must be a ${name}, not {}` };
+}
+
+/** JSON with one line for each entry. */
+function lines(content: Readonly<Record<string, unknown>>): string {
+  const entries = Object.entries(content).map(
+    ([key, value]) => `${JSON.stringify(key)}: ${JSON.stringify(value)}`,
+  );
+  return `{\n${entries.join(',\n')}\n}\n`;
 }
 
 /** Valid values that no rule generates. */

@@ -18,8 +18,8 @@ export type Path = readonly (string | number)[];
 export type Report = (message: string, path?: Path) => void;
 
 /**
- * What values must be beyond `schema`, in a form that the chart's templates check too
- * (charts/archwright/templates/_wrong.tpl). Patterns are of both RE2 and JavaScript. In messages `{}` is the
+ * What values must be beyond `schema`, in a form that the chart's schema says too
+ * (scripts/docs/chart/rules.ts). Patterns are of both RE2 and JavaScript. In messages `{}` is the
  * value.
  */
 export type Rule = TextRule | RangeRule | ItemsRule | TableRule | FieldsRule;

@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { chartSections, isSetting } from '../../../scripts/docs/chart/chart.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';
-import type { Part } from '../../../src/policy/settings/setting.ts';
+import type { Part, Rule } from '../../../src/policy/settings/setting.ts';
 import { valuesOf } from '../../support/setting-values.ts';
 import { withValue } from './value-sets.ts';
 
@@ -31,7 +31,9 @@ interface Drawn {
 /** A value of one setting, usually valid. */
 function drawn(from: typeof settings): fc.Arbitrary<Drawn> {
   return fc.constantFrom(...from).chain(({ key, schema, setting, example }) => {
-    const isValid = (value: unknown): boolean => setting.kind.read(value, () => undefined) !== undefined;
+    const { read, rule } = setting.kind;
+    const isValid = (value: unknown): boolean =>
+      read(value, () => undefined) !== undefined && hasKnownNames(rule, value);
     const any = valuesOf(schema).map((value) => ({ key, value, isValid: isValid(value) }));
     const valid = fc.oneof(
       fc.constant(example),
@@ -43,6 +45,17 @@ function drawn(from: typeof settings): fc.Arbitrary<Drawn> {
       { arbitrary: any, weight: 1 },
     );
   });
+}
+
+/** The program also takes architectures that it does not know. The chart does not. */
+function hasKnownNames(rule: Rule | undefined, value: unknown): boolean {
+  if (rule === undefined || 'unit' in rule) return true;
+  if ('match' in rule)
+    return rule.similar === undefined || value === '*' || rule.similar.names.includes(`${value}`);
+  if ('items' in rule) return [value].flat().every((item) => hasKnownNames(rule.items, item));
+  const entries = Object.entries(value as object);
+  if ('fields' in rule) return entries.every(([key, item]) => hasKnownNames(rule.fields[key], item));
+  return entries.every(([key, item]) => hasKnownNames(rule.keys, key) && hasKnownNames(rule.values, item));
 }
 
 const some = fc.tuple(

@@ -66,37 +66,31 @@ t.test(
   },
 );
 
-t.test('contradictory values are refused with the message of the program', async (t) => {
+t.test('contradictory values are refused', async (t) => {
   const binDir = '/b';
   const cases: [object, RegExp][] = [
-    [
-      { preferredArchitecture: 'aarch64' },
-      /preferredArchitecture "aarch64" is not an architecture of a node; write arm64/,
-    ],
-    [
-      { preferredArchitecture: 'amd46' },
-      /preferredArchitecture "amd46" is an unknown architecture; did you mean amd64\?/,
-    ],
-    [{ taintArchitectures: ['arm46'] }, /taintArchitectures\[0\] "arm46" is .* did you mean arm64\?/],
-    [{ architectures: { s309x: {} } }, /architectures\.s309x "s309x" is .* did you mean s390x\?/],
+    [{ preferredArchitecture: 'aarch64' }, /preferredArchitecture': value must be one of '386', 'amd64'/],
+    [{ preferredArchitecture: 'amd46' }, /preferredArchitecture': value must be one of '386', 'amd64'/],
+    [{ taintArchitectures: ['arm46'] }, /taintArchitectures\/0': value must be one of/],
+    [{ architectures: { s309x: {} } }, /architectures'.*s309x/s],
     [
       { preferredArchitecture: 'arm64', schedulableArchitectures: ['amd64'] },
-      /preferredArchitecture names arm64, which is not one of schedulableArchitectures \(amd64\)/,
+      /names arm64, which is not one of schedulableArchitectures \(amd64\)/,
     ],
     [{ onUnknownImage: 'fallback' }, /onUnknownImage is fallback, so fallbackArchitecture must be set/],
     [{ kubeletConfig: { binDir, configDir: '/d', config: '/c' } }, /set one of them/],
     [{ kubeletConfig: { binDir } }, /kubeletConfig\.binDir needs kubeletConfig\.config/],
     [
       { kubeletConfig: { binDir, config: 'config.json' } },
-      /kubeletConfig\.config must be an absolute path, which is taken below hostRoot, not "config\.json"/,
+      /kubeletConfig has a path that is not absolute: "config\.json"/,
     ],
     [
       { agent: { pools: [{ name: 'a', config: { kubeletConfig: { binDir: 'b', configDir: '/d' } } }] } },
-      /agent\.pools\[0\]\.config\.kubeletConfig\.binDir must be an absolute path/,
+      /agent\.pools\[0\]\.config\.kubeletConfig has a path that is not absolute: "b"/,
     ],
     [
       { containerdConfigPathCandidates: ['etc'] },
-      /containerdConfigPathCandidates\[0\] must be an absolute path/,
+      /containerdConfigPathCandidates\/0': 'etc' does not match pattern/,
     ],
     [
       { agent: { pools: [{ name: 'a', config: { cacheSize: '1Ki' } }] } },
@@ -108,7 +102,7 @@ t.test('contradictory values are refused with the message of the program', async
       /kubeletConfig\.config must be the name of a file in kubeletConfig\.configDir, not "\.\.\/\.\.\/passwd"/,
     ],
     [{ kubeletConfig: { binDir, configDir: '/d', config: 'C:/x' } }, /must be the name of a file/],
-    [{ kubeletConfig: { binDir, config: 'C:/x' } }, /must be an absolute path/],
+    [{ kubeletConfig: { binDir, config: 'C:/x' } }, /kubeletConfig has a path that is not absolute/],
     [{ namespaceOverride: 'kube-system' }, /archwright cannot run in the namespace kube-system/],
     [{ controller: { enabled: false } }, /certificates: builtin needs the controller/],
     [
@@ -165,16 +159,19 @@ t.test('wrong flags, variables and ports are refused', async (t) => {
   const cases: [object, RegExp][] = [
     [
       { webhook: { extraArgs: ['--log-level=debg'] } },
-      /webhook\.extraArgs: --log-level must be one of .*"debg"/,
+      /webhook\.extraArgs: --log-level takes .*`debug`.*"debg"/,
     ],
     [{ webhook: { extraArgs: ['--nope'] } }, /--nope is not a flag of archwright webhook/],
     [{ webhook: { extraArgs: ['--drain-time'] } }, /--drain-time needs a value/],
-    [{ webhook: { extraArgs: ['--drain-time', '11m'] } }, /must be from 0s to 10m, not "11m"/],
-    [{ clean: { extraArgs: ['--restart-pod'] } }, /did you mean --restart-pods/],
-    [{ agent: { extraEnv: [{ name: 'ARCHWRIGHT_LISTN', value: 'x' }] } }, /did you mean ARCHWRIGHT_LISTEN/],
+    [{ webhook: { extraArgs: ['--drain-time', '11m'] } }, /--drain-time must be from 0s to 10m, not 11m/],
+    [{ clean: { extraArgs: ['--restart-pod'] } }, /--restart-pod is not a flag of archwright clean/],
+    [
+      { agent: { extraEnv: [{ name: 'ARCHWRIGHT_LISTN', value: 'x' }] } },
+      /ARCHWRIGHT_LISTN is not a variable of archwright/,
+    ],
     [
       { agent: { pools: [{ name: 'a', extraArgs: ['--proxies=a'] }] } },
-      /agent\.pools\[0\]\.extraArgs: --proxies\[0\]/,
+      /agent\.pools\[0\]\.extraArgs: --proxies takes/,
     ],
     [{ agent: { port: 9444 } }, /agent\.port and agent\.metricsPort are equal/],
     [{ startupCheck: { timeout: 'soon' } }, /timeout/],

@@ -1,6 +1,6 @@
 /**
- * The program reads exactly the values that schema and rule allow together. The chart checks values by these
- * two (charts/archwright/templates/_wrong.tpl, tested with Helm in test/e2e/chart/start.test.ts).
+ * The program reads exactly the values that schema and rule allow together. The chart's schema says both
+ * (scripts/docs/chart/rules.ts, tested with Helm in test/e2e/chart/start.test.ts).
  */
 import * as fc from 'fast-check';
 import t from 'tap';
