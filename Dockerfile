@@ -1,7 +1,7 @@
 # One bundle on a slim base, not root, for a read-only root file system:
 #   docker buildx build --platform linux/amd64,linux/arm64 --build-arg COMMIT=$(git rev-parse HEAD) -t archwright .
 # The bundle holds no machine code, so it is made once on the machine that builds, without emulation: nothing
-# of another architecture is run.
+# of another architecture is run. `npm run image` makes it outside, in place of the first stage.
 # The digest is that of the index for amd64, arm64 and ppc64le; docs/internals/release.md says how to update it.
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS build
@@ -10,11 +10,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci
 COPY . .
 ARG COMMIT=unknown
-RUN ARCHWRIGHT_COMMIT=${COMMIT} npm run bundle \
- && mkdir -p /program/opt/archwright /program/usr/local/bin \
- && cp dist/* LICENSE /program/opt/archwright/ \
- && printf '#!/bin/sh\nexec node /opt/archwright/archwright.mjs "$@"\n' > /program/usr/local/bin/archwright \
- && chmod 0755 /program/usr/local/bin/archwright
+RUN ARCHWRIGHT_COMMIT=${COMMIT} node scripts/bundle.ts --root /program
 
 FROM ${NODE_IMAGE}
 ARG VERSION=0.1.0

@@ -2,10 +2,12 @@
  * Makes the file that the image ships: `dist/archwright.mjs`, with everything but Node's own modules. The
  * Kubernetes library is a separate file, because only programs with a kubeconfig load it.
  *
- *   node scripts/bundle.ts [DIRECTORY]   Default: `dist`. The directory is emptied before.
+ *   node scripts/bundle.ts [DIRECTORY]       Default: `dist`. The directory is emptied before.
+ *   node scripts/bundle.ts --root DIRECTORY  the program's part of the image's root file system
  */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
@@ -23,7 +25,9 @@ function commit(): string {
   }
 }
 
-const [outdir = 'dist'] = process.argv.slice(2);
+const [first = 'dist', root] = process.argv.slice(2);
+const isRoot = first === '--root' && root !== undefined;
+const outdir = isRoot ? join(root, 'opt/archwright') : first;
 // The names of its parts change with their content.
 rmSync(outdir, { recursive: true, force: true });
 /**
@@ -82,4 +86,15 @@ await build({
   },
   logLevel: 'warning',
 });
+if (isRoot) {
+  copyFileSync('LICENSE', join(outdir, 'LICENSE'));
+  const bin = join(root, 'usr/local/bin');
+  mkdirSync(bin, { recursive: true });
+  // A base may have no shell, and a file without an extension is CommonJS.
+  writeFileSync(
+    join(bin, 'archwright'),
+    "#!/usr/local/bin/node\nimport('/opt/archwright/archwright.mjs');\n",
+  );
+  chmodSync(join(bin, 'archwright'), 0o755);
+}
 process.stdout.write(`${outdir}/archwright.mjs\n`);

@@ -66,7 +66,7 @@ export function page(path: string): Page {
  * The source of the program and of the chart's templates, with strings that continue on the next line joined.
  */
 export const source: string = globSync(
-  ['{src,cmd,daemon,scripts/image}/**/*.ts', 'charts/archwright/templates/**'],
+  ['{src,cmd,daemon}/**/*.ts', 'scripts/image.ts', 'charts/archwright/templates/**'],
   { withFileTypes: true },
 )
   .filter((entry) => entry.isFile())

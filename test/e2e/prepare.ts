@@ -5,6 +5,7 @@
  *   npm run e2e:prepare -- NAME...  for these suites
  */
 import { helmPrograms, kubeletPrograms } from './box/programs.ts';
+import { baseImage } from './image/base.ts';
 import { say } from './programs/cache.ts';
 import {
   certManagerProgram,
@@ -27,7 +28,7 @@ const cluster: readonly Step[] = [
 ];
 
 const suites: Readonly<Record<string, readonly Step[]>> = {
-  image: [() => debianProgram('buildah')],
+  image: [() => debianProgram('buildah'), baseImage],
   registry: [
     ...(['docker-registry', 'skopeo'] as const).map((name) => () => debianProgram(name)),
     craneProgram,

@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
+import { baseImage } from '../image/base.ts';
 import { runInBox } from '../box/box.ts';
 import { helmPrograms } from '../box/programs.ts';
 import { cache } from '../programs/cache.ts';
@@ -24,10 +25,14 @@ export async function runSuite(
   const folder = mkdtempSync(join(images, 'run-'));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   const layout = join(folder, 'oci');
-  execFileSync(process.execPath, ['scripts/image/main.ts', '--platform', 'amd64', '--output', layout], {
-    cwd: project,
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  execFileSync(
+    process.execPath,
+    ['scripts/image.ts', '--base', baseImage(), '--platform', 'amd64', '--output', layout],
+    {
+      cwd: project,
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  );
   t.comment(`our image: ${Math.round(performance.now() - started)} ms`);
 
   await runInBox(t, programs, {

@@ -3,12 +3,11 @@
  * registry work together. Other architectures run by QEMU if installed (`apt-get install qemu-user-static`).
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t, { type Test } from 'tap';
-import { architectures } from '../../../scripts/image/node-runtime.ts';
-import { sourceOf } from '../../../scripts/image/source.ts';
+import { architectures, baseImage } from './base.ts';
 import { cache } from '../programs/cache.ts';
 import { debianProgram } from '../programs/debian.ts';
 import { chain } from './chain.ts';
@@ -20,7 +19,8 @@ const entry = join(project, 'cmd/archwright.ts');
 const timeoutMs = 120_000;
 
 /** Read once: the repository may change meanwhile. */
-const { version, commit } = sourceOf();
+const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as { version: string };
+const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: project, encoding: 'utf8' }).trim();
 
 const files: Readonly<Record<string, string>> = {
   'good.toml': 'schedulableArchitectures = ["amd64", "arm64"]\npreferredArchitecture = "arm64"\n',
@@ -58,7 +58,7 @@ const cases: readonly (readonly string[])[] = [
 void t.test('the image', { timeout: 15 * 60_000 }, async (t) => {
   debianProgram('buildah');
   const layout = join(cache, 'image', 'both', 'oci');
-  execFileSync(process.execPath, ['scripts/image/main.ts', '--output', layout], {
+  execFileSync(process.execPath, ['scripts/image.ts', '--base', baseImage(), '--output', layout], {
     cwd: project,
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, ARCHWRIGHT_COMMIT: commit },

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Architecture } from '../../../scripts/image/node-runtime.ts';
+import type { Architecture } from './base.ts';
 import { onPath } from '../programs/cache.ts';
 
 export interface Unpacked {
