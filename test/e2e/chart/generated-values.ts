@@ -60,7 +60,7 @@ function hasKnownNames(rule: Rule | undefined, value: unknown): boolean {
 
 const some = fc.tuple(
   fc.array(drawn(settings), { maxLength: 6 }),
-  fc.array(drawn(related), { maxLength: 4 }),
+  fc.array(drawn(related), { maxLength: 2 }),
 );
 const generated = fc
   .record({
