@@ -48,9 +48,13 @@ try {
   // In sequence: parallel builds would have a random order in the index.
   for (const architecture of flags.platform.split(',')) {
     buildah([
-      ...['build', '--manifest', 'archwright', '--platform', `linux/${architecture}`, '--format', 'oci'],
-      ...['--timestamp', time, '--build-context', `build=${work}`],
-      ...Object.entries(args).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),
+      'build',
+      '--manifest=archwright',
+      `--platform=linux/${architecture}`,
+      '--format=oci',
+      `--timestamp=${time}`,
+      `--build-context=build=${work}`,
+      ...Object.entries(args).map(([key, value]) => `--build-arg=${key}=${value}`),
       '.',
     ]);
   }

@@ -83,8 +83,8 @@ export function settingsFile(): string {
 
 /** Every flag and variable by name, in `files/flags.json`, for the check of `extraArgs` and `extraEnv`. */
 export function flagsFile(): string {
-  const all = Object.entries(settings as Settings);
-  const flags = all.flatMap(([key, setting]) => {
+  const known = Object.entries(settings as Settings);
+  const flags = known.flatMap(([key, setting]) => {
     const names = [flagName(key), ...(setting.shortFlag === undefined ? [] : [setting.shortFlag])];
     return names.map((name) => [`--${name}`, takes(setting)] as const);
   });
@@ -92,10 +92,11 @@ export function flagsFile(): string {
     const isSwitch = placeholder === undefined;
     return [`--${flagName(name)}`, { parts: ['clean'], ...(isSwitch && { isSwitch }) }] as const;
   });
-  const variables = all.map(([key, setting]) => [variableName(key), takes(setting)] as const);
+  const variables = known.map(([key, setting]) => [variableName(key), takes(setting)] as const);
   const others = Object.keys(otherVariables).map((name) => [name, {}] as const);
   const parts = ['webhook', 'controller', 'agent', 'clean'];
-  return lines(Object.fromEntries([['--config', { parts }], ...flags, ...own, ...variables, ...others]));
+  const all: readonly (readonly [string, object])[] = [...flags, ...own, ...variables, ...others];
+  return lines(Object.fromEntries<object>([['--config', { parts }], ...all]));
 }
 
 /** The format of a flag's or variable's text. Tables are not checked. */

@@ -31,9 +31,8 @@ interface Drawn {
 /** A value of one setting, usually valid. */
 function drawn(from: typeof settings): fc.Arbitrary<Drawn> {
   return fc.constantFrom(...from).chain(({ key, schema, setting, example }) => {
-    const { read, rule } = setting.kind;
     const isValid = (value: unknown): boolean =>
-      read(value, () => undefined) !== undefined && hasKnownNames(rule, value);
+      setting.kind.read(value, () => undefined) !== undefined && hasKnownNames(setting.kind.rule, value);
     const any = valuesOf(schema).map((value) => ({ key, value, isValid: isValid(value) }));
     const valid = fc.oneof(
       fc.constant(example),
@@ -51,7 +50,7 @@ function drawn(from: typeof settings): fc.Arbitrary<Drawn> {
 function hasKnownNames(rule: Rule | undefined, value: unknown): boolean {
   if (rule === undefined || 'unit' in rule) return true;
   if ('match' in rule)
-    return rule.similar === undefined || value === '*' || rule.similar.names.includes(`${value}`);
+    return rule.similar === undefined || ['*', ...rule.similar.names].includes(value as string);
   if ('items' in rule) return [value].flat().every((item) => hasKnownNames(rule.items, item));
   const entries = Object.entries(value as object);
   if ('fields' in rule) return entries.every(([key, item]) => hasKnownNames(rule.fields[key], item));
