@@ -203,7 +203,7 @@ void t.test('an object that cannot be trimmed is skipped, and the watch continue
   const reflector = reflect({ trim });
   await reflector.ready(neverAborted);
   t.equal(reflector.size, 1);
-  t.match(lines[0], /cannot be understood/);
+  t.match(lines[0], /cannot be read/);
   t.match(lines[0], /bad-/);
   t.equal(lines.length, 5, 'of 20, the 1st, 2nd, 4th, 8th and 16th are logged');
   await store.until(() => store.watches() === 1);
