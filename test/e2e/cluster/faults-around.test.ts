@@ -95,6 +95,8 @@ void t.test('pods run while agents, webhook or controllers are absent', async (t
   const left = await faultTest.podGroup({ name: 'left', count: 10 });
   await left.gated();
   await controller.process.stop();
+  // Made by the test, so clean would keep it.
+  await cluster.delete(`/api/v1/namespaces/${ownNamespace}/secrets/archwright-webhook-tls`);
   await faultTest.clean();
   t.equal([...faultTest.pods.objects.values()].filter(isGated).length, 0, 'clean has opened every gate');
   await faultTest.pods.until('all run', (pods) =>
