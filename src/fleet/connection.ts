@@ -39,14 +39,11 @@ export type AgentErrorCode = (typeof agentErrorCodes)[number];
 export class AgentError extends Error {
   override readonly name = 'AgentError';
   readonly code: AgentErrorCode;
-  /** Whether this agent may answer the same request later. */
-  readonly temporary: boolean;
   /** URL of the agent. */
   readonly where: string;
   constructor(code: AgentErrorCode, where: string, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
-    this.temporary = code !== 'rejected';
     this.where = where;
   }
 }

@@ -7,35 +7,16 @@
  * pull is remembered (`pullable.ts`).
  */
 import { setMaxListeners } from 'node:events';
-import type { SourceProblem } from '../credentials/credential.ts';
-import type { ImageFacts, ImageFactsSource, ImageRequest } from '../images/facts/facts.ts';
-import type { NodeReport } from '../nodes/node-report.ts';
+import type { ImageFacts, ImageFactsSource } from '../images/facts/facts.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
 import { Lookup, type PullSecretNodes } from './lookup.ts';
 import { bindFleetMetrics } from './metrics.ts';
-import { createPullable, type PullableGroups } from './pullable.ts';
+import { createPullable } from './pullable.ts';
 import { createRequestFacts } from './request-facts.ts';
 import { streamSharedFacts } from './shared-facts.ts';
 
-export interface Fleet extends ImageFactsSource {
-  /** What is known when `signal` aborts. Checks of other groups go on after that. */
-  pullable(request: ImageRequest, signal: AbortSignal): Promise<PullableGroups>;
-  /** False if no agent has answered for some time, so that no pod should wait for one. */
-  isAvailable(): boolean;
-  /** What agents report of their nodes, by node; the same map until something changes. */
-  nodeReports(): ReadonlyMap<string, NodeReport>;
-  /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
-  credentialProblems(): ReadonlyMap<string, readonly SourceProblem[]>;
-  /** Resolves when each agent was queried for its credential group, at the latest with `signal`. */
-  grouped(signal: AbortSignal): Promise<void>;
-  /**
-   * Passes on the shared facts of all agents that discovery has found, and learns the groups. Ends after them,
-   * or with `signal`.
-   */
-  readShared(onFacts: (facts: ImageFacts) => void, signal: AbortSignal): Promise<void>;
-  close(): void;
-}
+export type Fleet = ReturnType<typeof createFleet>;
 
 /** The caller closes `connection`. */
 export interface FleetOptions extends Omit<AgentsOptions, 'closing'> {
@@ -50,7 +31,7 @@ export interface FleetOptions extends Omit<AgentsOptions, 'closing'> {
 const defaultLookupTimeoutMs = 14_000;
 
 /** Makes a fleet; it queries the agents for their credential groups until it is closed. */
-export function createFleet(options: FleetOptions): Fleet {
+export function createFleet(options: FleetOptions) {
   const { discovery, connection, clock, log, pullSecretNodes } = options;
   const { lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
   const ending = new AbortController();
@@ -60,19 +41,25 @@ export function createFleet(options: FleetOptions): Fleet {
   const meters = bindFleetMetrics(options.metrics, agents);
   const requestFacts = createRequestFacts(connection, clock);
   const context = { agents, requestFacts, meters, pullSecretNodes, clock, log, timeoutMs };
+  const lookup: ImageFactsSource['lookup'] = async (request, { signal }) => {
+    const one = new Lookup(context, request, signal);
+    const groups = [...agents.byGroup(request.reference.repository).values()];
+    return (await one.answer(groups)) ?? one.unanswered();
+  };
 
   return {
-    lookup: async (request, { signal }) => {
-      const lookup = new Lookup(context, request, signal);
-      const groups = [...agents.byGroup(request.reference.repository).values()];
-      return (await lookup.answer(groups)) ?? lookup.unanswered();
-    },
+    lookup,
     pullable: createPullable(context, closing),
+    /** False if no agent has answered for some time, so that no pod should wait for one. */
     isAvailable: () => agents.isAvailable,
+    /** What agents report of their nodes, by node; the same map until something changes. */
     nodeReports: () => agents.view.reports,
+    /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
     credentialProblems: () => agents.view.problems,
-    grouped: (signal) => agents.ready(signal),
-    readShared: async (onFacts, signal) => {
+    /** Resolves when each agent was queried for its credential group, at the latest with `signal`. */
+    grouped: (signal: AbortSignal) => agents.ready(signal),
+    /** Passes on the shared facts of all agents, and learns the groups. Ends after them, or with `signal`. */
+    readShared: async (onFacts: (facts: ImageFacts) => void, signal: AbortSignal) => {
       await discovery.ready(signal);
       await streamSharedFacts({ agents: discovery.current(), connection, meters, log, signal }, onFacts);
       await agents.ready(signal);
