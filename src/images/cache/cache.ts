@@ -86,7 +86,7 @@ export class FactsCache {
     this.#overrides = options.overrides ?? noOverrides;
     this.#metrics = options.metrics ?? createFactsMetrics(createMetrics());
     this.#clock = clock;
-    this.#entries = new Entries(maxBytes, clock, () => this.#metrics.evicted.inc());
+    this.#entries = new Entries(maxBytes, clock);
     this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
     this.#lookups = new SingleFlight({ limit: { ms, clock } });
     this.#metrics.watch(this.#entries);
@@ -195,7 +195,6 @@ export class FactsCache {
     const run = keyOfLookup(due);
     const leave = this.#isClosed || this.#lookups.has(run) ? undefined : this.#places.tryEnter(due);
     if (!leave) return;
-    this.#metrics.refreshed.inc();
     void this.#lookups.run(run, (signal) => this.#request(due, { signal })).finally(leave);
   }
 
@@ -223,7 +222,6 @@ export class FactsCache {
   /** Waits for a place. The answer may have come meanwhile. */
   async #inPlace(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
     options.signal.throwIfAborted();
-    this.#metrics.requested.inc();
     const free = this.#places.tryEnter(request);
     const leave = free ?? (await this.#places.enter(request, options.signal));
     try {

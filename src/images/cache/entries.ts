@@ -34,7 +34,6 @@ const maxChances = 1000;
 export class Entries {
   readonly #maxBytes: number;
   readonly #clock: Pick<Clock, 'monotonic' | 'random'>;
-  readonly #onEvict: () => void;
   readonly #byKey = new Map<string, Entry>();
   /** The shared entry of a tag, by the digest that it names: it answers for it in the same repository. */
   readonly #byDigest = new Map<string, Entry>();
@@ -42,11 +41,9 @@ export class Entries {
   readonly #common = new CommonValues();
   #bytes = 0;
 
-  /** @param onEvict called for each entry that leaves for want of room */
-  constructor(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>, onEvict: () => void) {
+  constructor(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>) {
     this.#maxBytes = maxBytes;
     this.#clock = clock;
-    this.#onEvict = onEvict;
   }
 
   get size(): number {
@@ -132,7 +129,6 @@ export class Entries {
       const oldest = oldestOf(largest.entries);
       if (!oldest) break;
       this.#remove(oldest);
-      this.#onEvict();
     }
   }
 

@@ -10,15 +10,9 @@ export const factsMetricSpecs = {
     'Requests to the cache. `due`: fresh, and confirmed in the background; `miss`: needs a lookup.',
     { result: results },
   ),
-  lookups: counter(
-    'archwright_facts_lookups_total',
-    'Lookups. `request`: a pod waits; `refresh`: in the background.',
-    { cause: ['request', 'refresh'] },
-  ),
   failures: counter('archwright_facts_failures_total', 'Failed lookups of images.', {
     code: factsErrorCodes,
   }),
-  evictions: counter('archwright_facts_evictions_total', 'Facts evicted to make room.'),
   entries: gauge('archwright_facts_entries', 'Images in the cache.'),
   bytes: gauge('archwright_facts_memory_bytes', 'Estimated memory of the cache.'),
 } as const satisfies Record<string, MetricSpec>;
@@ -33,9 +27,6 @@ export function createFactsMetrics(metrics: Metrics) {
   return {
     answered: counts(metrics, specs.answers, 'result', results),
     failure: counts(metrics, specs.failures, 'code', factsErrorCodes),
-    requested: metrics.counter(specs.lookups, { cause: 'request' }),
-    refreshed: metrics.counter(specs.lookups, { cause: 'refresh' }),
-    evicted: metrics.counter(specs.evictions),
     /** Shows how much there is, at each scrape. */
     watch: (cache: { readonly size: number; readonly bytes: number }) => {
       metrics.beforeScrape(() => {
