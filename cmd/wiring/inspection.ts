@@ -79,6 +79,7 @@ export async function openInspection(options: InspectionOptions) {
     hostRoot: first.hostRoot,
     caFiles: first.caFiles,
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
+    metrics: options.metrics,
   });
   const access: RegistrySourceOptions = {
     registry,

@@ -9,6 +9,7 @@ import { factsErrorCodes } from '../../src/images/facts/facts.ts';
 import { factsMetricSpecs } from '../../src/images/cache/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
+import { registryMetrics } from '../../src/registry/net/registry-limits.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
 import type { MetricSpec } from '../../src/telemetry/metrics.ts';
 import { buildInfoExample, processMetrics } from '../../src/telemetry/process.ts';
@@ -24,6 +25,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Requests to agents', metrics: fleetMetrics },
   { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },
+  { title: 'Registries', metrics: registryMetrics },
   { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
   { title: 'Servers and certificates', metrics: Object.values(servingMetrics) },
   { title: 'Configuration', metrics: policyMetrics },

@@ -21,6 +21,8 @@ import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
 import { RegistryError, type ManifestLookup, type RegistryClient } from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
 import { GuardedClient } from './net/guarded-client.ts';
+import { RegistryLimits } from './net/registry-limits.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
 import { tagsAtEndpoint } from './tags-at-endpoint.ts';
 import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
 
@@ -35,17 +37,18 @@ export interface RegistryClientOptions {
   /** Called once for each named CA file that cannot be used. */
   readonly onProblem?: (file: string, message: string) => void;
   readonly limits?: Partial<HttpClientLimits>;
+  readonly metrics?: Metrics | undefined;
   /** Resolves names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
 
 /** Makes a client. It holds connections and tokens until `close`. */
 export function createRegistryClient(options: RegistryClientOptions = {}): RegistryClient {
-  const { clock = systemClock, environment = process.env, limits, resolve } = options;
+  const { clock = systemClock, environment = process.env, limits, resolve, metrics } = options;
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
-  const client = new GuardedClient(http, clock);
+  const client = new GuardedClient(http, clock, metrics && new RegistryLimits(metrics, clock));
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
   return {

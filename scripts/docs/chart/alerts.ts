@@ -152,6 +152,19 @@ export const alerts: readonly Alert[] = [
     ],
   },
   {
+    name: 'ArchwrightDockerHubLimitLow',
+    expr: 'min(archwright_registry_limit_remaining_requests{registry="docker.io"} / archwright_registry_limit_requests{registry="docker.io"}) < 0.1',
+    for: '5m',
+    severity: 'warning',
+    summary: 'Less than a tenth of the requests that Docker Hub allows is left.',
+    meaning:
+      'Without any, it refuses pulls of nodes (`429`), and images that are not in memory stay unknown.',
+    steps: [
+      'The limit is for an account, or without one for an IP address. `sum by (instance) (archwright_registry_limit_remaining_requests{registry="docker.io"})` shows the agents.',
+      'Set credentials with a higher limit (`registryCredentials`), or a mirror (`proxies`).',
+    ],
+  },
+  {
     name: 'ArchwrightSourceBroken',
     expr: 'max by (source) (archwright_source_broken) == 1',
     for: '15m',

@@ -9,6 +9,7 @@ import { CircuitBreaker, type Route } from './circuit-breaker.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { credentialLabel } from '../outcome.ts';
+import type { RegistryLimits } from './registry-limits.ts';
 
 /** One request to an endpoint, with the headers of the endpoint's configuration. */
 export interface EndpointRequest {
@@ -29,11 +30,13 @@ export class GuardedClient {
   readonly #client: HttpClient;
   readonly #breaker: CircuitBreaker;
   readonly #clock: Clock;
+  readonly #limits: RegistryLimits | undefined;
 
-  constructor(client: HttpClient, clock: Clock) {
+  constructor(client: HttpClient, clock: Clock, limits?: RegistryLimits) {
     this.#client = client;
     this.#breaker = new CircuitBreaker(clock);
     this.#clock = clock;
+    this.#limits = limits;
   }
 
   /** @param request with the credential that the step carries @throws TransportError, CircuitOpen */
@@ -52,6 +55,9 @@ export class GuardedClient {
       const response = await this.#client.send(step, signal);
       const { status, headers } = response;
       this.#breaker.answered(route, status, retryAfter(headers['retry-after']?.[0], this.#clock.now()));
+      // A host that a registry leads to does not speak for itself.
+      if (url.host === request.url.host && request.purpose !== 'token')
+        this.#limits?.answered(request.endpoint.namespace, headers);
       record({ status });
       return response;
     } catch (error) {
