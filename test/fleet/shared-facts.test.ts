@@ -53,16 +53,6 @@ async function read(t: Test, known: readonly Known[], signal = neverAborted) {
   return { agents, logged, found, names, invalid: await seriesOf(metrics, invalid) };
 }
 
-t.test('facts of all agents are read', async (t) => {
-  const { names, invalid } = await read(t, [
-    lines((owned) => [factsOf(owned('a')), factsOf(owned('b'))]),
-    lines(() => []),
-    lines((owned) => [factsOf(owned('c'))]),
-  ]);
-  t.strictSame(names, ['a', 'b', 'c']);
-  t.equal(invalid, 0);
-});
-
 t.test('malformed lines, and facts of the credentials of a pod, are skipped and counted', async (t) => {
   const { names, logged, invalid } = await read(t, [
     (response, owned) =>

@@ -3,7 +3,7 @@ import { budgetMs } from '../../src/webhook/app.ts';
 import type { ImageFacts, ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
 import type { WebhookOptions } from '../../src/webhook/webhook.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { factsOf, hanging, passBudget, scripted, serve, uid } from './support.ts';
+import { factsOf, hanging, passBudget, serve, uid } from './support.ts';
 import { like } from '../support/like.ts';
 
 test('a hanging source delays a pod no longer than the budget', async (t) => {
@@ -30,14 +30,6 @@ test('the lookup continues beyond the budget, so the next pod finds its result',
   tell?.(factsOf('late:1', ['arm64']));
   t.strictSame((await admitPod(['late:1'])).required, ['arm64']);
   t.equal(questions, 1);
-});
-
-test('concurrent pods of an image share one lookup', async (t) => {
-  const source = scripted({ 'app:1': ['arm64'] });
-  const { admitPod } = await serve(t, { source });
-  const all = await Promise.all(Array.from({ length: 30 }, () => admitPod(['app:1'])));
-  t.ok(all.every(({ required }) => required?.[0] === 'arm64'));
-  t.equal(source.lookups.length, 1);
 });
 
 /** A cache with a defect. */

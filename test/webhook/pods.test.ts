@@ -1,6 +1,5 @@
 import { test } from 'tap';
-import type { Operation } from '../../src/placement/decision.ts';
-import { applied, defaultPolicy as policy, onArch } from '../support/placement-input.ts';
+import { defaultPolicy as policy, onArch } from '../support/placement-input.ts';
 import { factsOf, podOf, review, scripted, serve, uid } from './support.ts';
 import { like } from '../support/like.ts';
 
@@ -110,21 +109,6 @@ test('images that are never pulled are not looked up', async (t) => {
     source.lookups.map(({ image }) => image),
     ['app:1'],
   );
-});
-
-test('reinvocation replaces earlier additions', async (t) => {
-  const { admit } = await serve(t, { source });
-  const first = podOf(['app:1']);
-  const sent = async (object: object): Promise<object> =>
-    applied(object, (await admit({ object })).operations as readonly Operation[]);
-  const patched = await sent(first);
-  t.strictSame(await sent(patched), patched, 'no change without a new image');
-
-  const injected = structuredClone(patched) as { spec: { containers: unknown[] } };
-  injected.spec.containers.push({ name: 'proxy', image: 'sidecar:1', imagePullPolicy: 'IfNotPresent' });
-  const third = await sent(injected);
-  t.match(JSON.stringify(third), '"values":["arm64"]');
-  t.notMatch(JSON.stringify(third), '"values":["amd64","arm64"]');
 });
 
 test('the current policy applies to each request', async (t) => {

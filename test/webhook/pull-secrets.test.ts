@@ -7,7 +7,7 @@ import { reveal } from '../../src/telemetry/secret.ts';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { clusterOf, factsOf, passBudget, podOf, scripted, serve, workload } from './support.ts';
+import { clusterOf, factsOf, passBudget, podOf, serve, workload } from './support.ts';
 import { like } from '../support/like.ts';
 
 const pullSecrets = [{ name: 'regcred' }];
@@ -71,25 +71,6 @@ test("a private image is looked up with the pod's pull secret", async (t) => {
   t.strictSame(read, ['shop/regcred'], 'read once');
   t.equal(source.lookups.length, 1, 'one lookup');
   t.equal(await metric('archwright_pull_secret_reads_total{outcome="found"}'), 1);
-});
-
-test('facts learned with a pull secret serve only pods with that credential', async (t) => {
-  const { cluster } = counting({ 'shop/regcred': regcred });
-  const { admitPod } = await serve(t, { source: privateRegistry(), cluster });
-  const images = ['private.example/app:1'];
-  t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
-  const without = await admitPod(images);
-  t.ok(without.gated);
-  like(t, without.warnings, [/unauthorized/]);
-  t.strictSame((await admitPod(images, { imagePullSecrets: pullSecrets })).required, ['arm64']);
-});
-
-test('no Secret is read for an image with shared facts', async (t) => {
-  const { cluster, read } = counting({ 'shop/regcred': regcred });
-  const { admitPod, cache } = await serve(t, { source: scripted({}), cluster });
-  cache.learn(factsOf('docker.io/library/app:1', ['amd64']));
-  t.strictSame((await admitPod(['app:1'], { imagePullSecrets: pullSecrets })).required, ['amd64']);
-  t.strictSame(read, []);
 });
 
 test('missing or unreadable Secrets, and Secrets of another type, are ignored', async (t) => {

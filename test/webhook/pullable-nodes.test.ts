@@ -1,15 +1,13 @@
 import { test } from 'tap';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import type { Operation } from '../../src/placement/decision.ts';
 import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
 import { factsOf, failureOf } from '../support/facts.ts';
 import { type Script } from '../fleet/support.ts';
 import { until } from '../support/until.ts';
-import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
+import { defaultPolicy as policy } from '../support/placement-input.ts';
 import { able, budgetMs, image, poor, setup } from './pullable-setup.ts';
 import { clusterOf, podOf, serve, workload } from './support.ts';
 import { recordingLog } from '../support/captured.ts';
-import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
 
 test('a pod with a private image lands only on nodes that can pull it, even the first one', async (t) => {
@@ -42,11 +40,6 @@ test('without `requirePullableNodes`, groups are not queried and no node is excl
   t.strictSame(requestCounts(), [1, 0]);
 });
 
-test('a pod with a public image lands on every node', async (t) => {
-  const { lands } = await setup(t, [able, { ...able, fingerprint: 'other', node: 'node-poor' }]);
-  t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
-});
-
 test('a group that does not respond delays the pod no longer than the budget, and is not excluded', async (t) => {
   const { lands, agents, clock, fleet } = await setup(t, [able, { ...poor, facts: silent }]);
   const landing = lands();
@@ -75,31 +68,6 @@ test('results after the response count for the next pod', async (t) => {
   t.strictSame(await lands(), ['node-able', 'node-new']);
 });
 
-test('results expire, and are looked up again', async (t) => {
-  const { lands, agents, clock } = await setup(t, [able, poor]);
-  t.strictSame(await lands(), ['node-able', 'node-new']);
-  const [, second] = agents;
-  if (!second) throw new Error('no agent');
-  delete second.script.facts;
-  t.strictSame(await lands(), ['node-able', 'node-new'], 'cached');
-  await clock.advance(10 * 60_000);
-  t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
-});
-
-test('nodes with new credentials form a new group, which is queried again', async (t) => {
-  const { lands, agents, clock, fleet } = await setup(t, [able, poor, { ...poor, node: 'node-third' }]);
-  t.strictSame(await lands(), ['node-able', 'node-new']);
-  const [, second, third] = agents;
-  if (!second || !third) throw new Error('no agent');
-  for (const { script } of [second, third]) {
-    script.fingerprint = 'new-group';
-    delete script.facts;
-  }
-  await clock.advance(60_000);
-  await fleet.grouped(neverAborted);
-  t.strictSame(await lands(), ['node-able', 'node-poor', 'node-new']);
-});
-
 test('excluded nodes are named by their hostname label', async (t) => {
   const cluster = clusterOf({ nodeHostnames: (node) => [node === 'node-poor' ? 'host-7' : node] });
   const { admit } = await setup(t, [able, poor, { ...poor, node: 'node-b' }], { cluster });
@@ -113,32 +81,6 @@ test('agents without node names exclude no node', async (t) => {
   t.strictSame(required, ['amd64', 'arm64']);
   t.notMatch(JSON.stringify(operations), /hostname/);
   t.equal(await metric('archwright_admission_unpullable_nodes_total{outcome="kept"}'), 1);
-});
-
-test('an image that no group can pull excludes no node', async (t) => {
-  const { admit } = await setup(t, [{ ...able, facts: denied('forbidden') }, poor]);
-  const { operations, warnings, gated } = await admit();
-  t.ok(gated);
-  like(t, warnings, [/app:1: (forbidden|unauthorized)/]);
-  t.notMatch(JSON.stringify(operations), /hostname/);
-});
-
-test('if no node can pull both images, no node is excluded, with a warning', async (t) => {
-  const other = 'registry.example/team/other:1';
-  const only =
-    (own: string): Answer =>
-    (body) => ({
-      results: body.images.map((each) =>
-        each.image === own ? factsOf(own) : failureOf(each.image, 'forbidden'),
-      ),
-    });
-  const { admit } = await setup(t, [
-    { ...able, facts: only(image) },
-    { ...poor, facts: only(other) },
-  ]);
-  const { operations, warnings } = await admit({}, [image, other]);
-  t.notMatch(JSON.stringify(operations), /hostname/);
-  like(t, warnings, [/^archwright: no nodes are known that can pull and run all images: registry.example/]);
 });
 
 test('a missing image is not looked up in every group', async (t) => {
@@ -184,12 +126,4 @@ test('for the template of a DaemonSet, groups are not queried and no node is exc
   t.strictSame(required, ['amd64', 'arm64']);
   t.notMatch(JSON.stringify(operations), /hostname/);
   t.strictSame(requestCounts(), [1, 0]);
-});
-
-test('a second call with its own output changes nothing', async (t) => {
-  const { admit, send } = await setup(t, [able, poor]);
-  const pod = podOf([image]);
-  const { operations } = await admit();
-  const again = await send({ object: applied(pod, operations as readonly Operation[]) });
-  t.strictSame(again.operations, []);
 });

@@ -3,11 +3,8 @@ import t, { type Test } from 'tap';
 import { multiArch } from '../../support/registry/content.ts';
 import { json } from '../../support/kube-server.ts';
 import { listen } from '../../support/listen.ts';
-import { startTestAgent } from '../../daemon/support.ts';
-import { factsOf } from '../../support/facts.ts';
-import { run } from '../run.ts';
 import { cluster, explainIn, pod as podOf, rulesOf, shop } from './explaining.ts';
-import { dockerConfig, files, privateApp, pullSecret, type Explained } from '../world.ts';
+import { dockerConfig, files, privateApp, pullSecret } from '../world.ts';
 import { like } from '../../support/like.ts';
 
 const pod = (image: string, spec: Readonly<Record<string, unknown>> = {}) =>
@@ -244,17 +241,4 @@ t.test('an unreachable cluster is ignored, with one warning', async (t) => {
     t.match(err, /^archwright: warning: the cluster cannot be used and is ignored: .*\n$/, what);
     like(t, err, reason, what);
   }
-});
-
-t.test('with `--agents`, agents look up images', async (t) => {
-  const { agent, pki } = await startTestAgent(t, {
-    inspector: { lookup: ({ image }) => Promise.resolve(factsOf(image)) },
-  });
-  const app = 'registry.invalid/app:1';
-  const args = ['explain', '-f', '-', '-o', 'json', '--agents', agent.url, '--agent-tls-dir', pki.clientDir];
-  const { code, out, err } = await run(args, { stdin: pod(app) });
-  t.equal(code, 0, err);
-  const [explained] = (JSON.parse(out) as { results: Explained[] }).results;
-  t.equal(explained?.outcome, 'placed');
-  t.equal(explained?.images[0]?.endpoint, factsOf(app).endpoint);
 });

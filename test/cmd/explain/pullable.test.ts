@@ -3,7 +3,7 @@ import type { FactsErrorCode } from '../../../src/images/facts/facts.ts';
 import { startTestAgent } from '../../daemon/support.ts';
 import { factsOf, failureOf } from '../../support/facts.ts';
 import { createPki } from '../../fleet/support.ts';
-import { containers, pod, rulesOf } from './explaining.ts';
+import { containers, pod } from './explaining.ts';
 import { run } from '../run.ts';
 import type { Explained } from '../world.ts';
 import { like } from '../../support/like.ts';
@@ -64,22 +64,6 @@ t.test('the table shows the groups', async (t) => {
     out,
     /pullable-nodes +registry.invalid\/shop\/app:1: credential group 0-fingerprin can pull it, 1-/,
   );
-});
-
-t.test('no group can pull; no group was queried; a workload', async (t) => {
-  const text = pod({ containers: containers(app) });
-  const refused = await explain(t, ['unauthorized', 'forbidden'], text, ...wanted);
-  t.notOk(rulesOf(refused.explained)?.some((name) => name.startsWith('pullable')));
-  const off = await explain(t, [undefined, 'forbidden'], text, '-o', 'json');
-  t.strictSame(rulesOf(off.explained), ['required-architectures', 'tolerations']);
-  const workload = JSON.stringify({
-    apiVersion: 'apps/v1',
-    kind: 'DaemonSet',
-    metadata: { name: 'web' },
-    spec: { template: { spec: { containers: containers(app) } } },
-  });
-  const daemonSet = await explain(t, [undefined, 'forbidden'], workload, ...wanted);
-  like(t, daemonSet.explained, { outcome: 'placed', excludedNodes: undefined });
 });
 
 t.test('without agents, a warning names the missing flag', async (t) => {

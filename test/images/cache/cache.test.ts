@@ -121,21 +121,6 @@ t.test('stale facts of an agent are asked for again, as after a failure', async 
   t.equal(cache.peek(ofAnyAge(nginx))?.digest, digestOf('nginx:1.25'));
 });
 
-t.test('an agent that says when to retry is obeyed, within 15 minutes', async (t) => {
-  for (const [retryAfterMs, pauseMs] of [
-    [20_000, 20_000],
-    [day, 15 * minute],
-    [0, 1000],
-  ] as const) {
-    const { cache, clock } = await benchWith(nginx, failureOf('nginx:1.25', 'unavailable', retryAfterMs));
-    t.equal(cache.peek(nginx)?.error?.retryAfterMs, pauseMs);
-    await clock.advance(pauseMs - 1);
-    t.equal(cache.peek(nginx)?.error?.retryAfterMs, 1);
-    await clock.advance(1);
-    t.equal(cache.peek(nginx), undefined);
-  }
-});
-
 t.test('facts of a tag do not answer for the same digest in another repository', async (t) => {
   const { cache } = await benchWith(nginx);
   for (const [name, isKnown] of [

@@ -5,7 +5,6 @@ import {
   createRegistrySource,
   type RegistrySourceOptions,
 } from '../../../src/images/sources/registry-source.ts';
-import { FactsCache } from '../../../src/images/cache/cache.ts';
 import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
 import { clientFor, credential, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import {
@@ -18,11 +17,9 @@ import {
   platformOf,
 } from '../../support/registry/content.ts';
 import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
-import { digestOf, requestFor } from '../../support/facts.ts';
+import { requestFor } from '../../support/facts.ts';
 import { clockOfFacts, hour } from '../support.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
-import { recordingLog } from '../../support/captured.ts';
-import { until } from '../../support/until.ts';
 import { like } from '../../support/like.ts';
 
 interface Node {
@@ -281,25 +278,4 @@ t.test('requests of several namespaces at the same time share one GET', async (t
   const all = ['a', 'b', 'c'].map((namespace) => node.inspect(app, { namespace }));
   t.equal((await Promise.all(all)).length, 3);
   t.strictSame(node.registry.counts(), { 'GET manifests': 1 });
-});
-
-t.test('with a cache: one GET cold, one HEAD to refresh, nothing warm', async (t) => {
-  const node = await start(t);
-  const content = multiArch(['linux/amd64', 'linux/arm64']);
-  node.registry.push('team/app', 'v1', content);
-  const cache = new FactsCache({ source: node.inspector, log: recordingLog().log, clock: node.time });
-  t.teardown(() => cache.close());
-  const request = node.requestFor(app);
-  const get = () => cache.get(request, { signal: neverAborted });
-  const answers = await Promise.all(Array.from({ length: 50 }, get));
-  t.ok(answers.every(({ digest }) => digest === content.digest));
-  for (let count = 0; count < 50; count += 1) t.ok(cache.peek(request));
-  t.strictSame(node.registry.counts(), { 'GET manifests': 1 });
-  node.registry.clearRequests();
-  await node.time.advance(hour);
-  for (let count = 0; count < 50; count += 1) t.ok(cache.peek(request));
-  await node.registry.waitFor(({ method }) => method === 'HEAD');
-  await until(() => cache.peek(request)?.confirmedAt === '2026-11-21T13:00:00.000Z');
-  t.strictSame(node.registry.counts(), { 'HEAD manifests': 1 });
-  t.equal(cache.peek(node.requestFor(`corp.example/team/app@${digestOf('other')}`)), undefined);
 });

@@ -336,19 +336,6 @@ void t.test('nodes that cannot pull are excluded when the gate is removed, and o
   ]);
 });
 
-void t.test('a second call recognizes a narrowed term of several architectures', async (t) => {
-  const architectures = { amd64: withLabels({ pool: 'p' }) };
-  const later = { ...known, later: 'amd64' };
-  const admitted = place(inputOf(podOf(['many', 'later']), known, { architectures })).pod;
-  const gated = { ...admitted, metadata: { ...admitted.metadata, resourceVersion: '1' } };
-  const decideLater = (pod: Pod) => decide(inputOf(pod, later, { architectures }, { waiting: true }));
-  const narrowed = applied(gated, patchGatedPod(gated, decideLater(gated)));
-  t.equal(termsOf(narrowed)?.length, 2);
-  const again = { ...narrowed, spec: { ...narrowed.spec, schedulingGates: gates } };
-  t.equal(patchGatedPod(again, decideLater(again)).length, 2, 'no repeated addition');
-  t.equal(decideLater(again).own?.terms, undefined, "no term counts as the pod's own");
-});
-
 void t.test('the state label follows the decision; a pod without one gets none', async (t) => {
   const labeled = (images: readonly string[], more: Readonly<Record<string, string>> = {}) =>
     gatedPod(images, {}, { labels: { [keys.placementState]: 'gated', ...more } });

@@ -1,4 +1,4 @@
-/** From settings and custom resources to the patch of a pod. */
+/** From settings and custom resources to the patch of a pod: how they act together. */
 import t from 'tap';
 import type { Pod } from '../../../src/kube/api/objects.ts';
 import { decide } from '../../../src/placement/decide.ts';
@@ -31,22 +31,11 @@ const scoring = (architecture: string, weight: number): object => ({
   plugins: { nodeAffinityScoring: { enabled: true, platforms: [{ architecture, weight }] } },
 });
 
-const bothTolerated = (key: string): string[] => [toleration(key, 'amd64'), toleration(key, 'arm64')];
 const set = (configuration: Partial<Configuration>): Given => ({ configuration });
 const weights = { preferredWeights: { arm64: 80, amd64: 20 } };
 const isApp = (app: string): object => ({ labelSelector: { matchLabels: { app } } });
 
 const cases: Readonly<Record<string, Case>> = {
-  'the well-known taint by default': [{}, bothTolerated('kubernetes.io/arch')],
-  'the well-known taint, off': [set({ tolerateArchitectureTaint: false }), [], ['tolerations']],
-  'our own taint': [
-    set({ taintArchitectures: ['arm64'], taintKey: 'pool.example/arch' }),
-    bothTolerated('pool.example/arch'),
-  ],
-  'a template': [
-    set({ tolerations: [{ key: 'supported-arch', operator: 'Equal', effect: 'NoExecute' }] }),
-    ['{"key":"supported-arch","operator":"Equal","value":"arm64","effect":"NoExecute"}'],
-  ],
   'taints and labels of an architecture': [
     set({
       architectures: {
@@ -61,30 +50,10 @@ const cases: Readonly<Record<string, Case>> = {
       '{"key":"kubernetes.io/arch","operator":"In","values":["arm64"]},{"key":"pool","operator":"In","values":["arm"]}',
     ],
   ],
-  'taints and labels of an architecture that the images lack': [
-    set({
-      architectures: {
-        s390x: { taintsToTolerate: [{ key: 'z', operator: 'Exists' }], requireNodeLabels: { z: 'z' } },
-      },
-    }),
-    [],
-    ['"z"'],
-  ],
-  'labels that the node must share': [
-    set({ matchNodeLabels: ['pool', 'zone'] }),
-    ['{"key":"pool","operator":"In","values":["fast"]}'],
-    ['zone'],
-  ],
-  'weights, soft': [set(weights), [prefers('arm64', 80), prefers('amd64', 20)], ['nodeSelector/']],
   'weights, hard': [
     set({ ...weights, preferenceMode: 'hard' }),
     ['/spec/nodeSelector","value":{"kubernetes.io/arch":"arm64"}', toleration('kubernetes.io/arch', 'arm64')],
     ['preferredDuring', toleration('kubernetes.io/arch', 'amd64')],
-  ],
-  'the cluster overrides the configuration': [
-    { ...set({ preferredArchitecture: 'arm64' }), cluster: scoring('amd64', 7) },
-    [prefers('amd64', 7)],
-    [prefers('arm64', 100)],
   ],
   'an object that selects the pod overrides both, in the configured mode': [
     {
@@ -93,11 +62,6 @@ const cases: Readonly<Record<string, Case>> = {
       pods: [{ ...isApp('web'), ...scoring('arm64', 3) }],
     },
     ['{"kubernetes.io/arch":"arm64"}'],
-  ],
-  'an object that selects other pods': [
-    { cluster: { preferredArchitecture: 'amd64' }, pods: [{ ...isApp('api'), ...scoring('arm64', 3) }] },
-    [prefers('amd64', 100)],
-    ['"weight":3'],
   ],
   'if the images cannot meet the first preference, the next applies': [
     { cluster: scoring('arm64', 9), pods: [scoring('s390x', 5)] },
@@ -112,17 +76,6 @@ const cases: Readonly<Record<string, Case>> = {
     },
     ['"values":["arm64"]', toleration('kubernetes.io/arch', 'arm64')],
     ['schedulingGates'],
-  ],
-  'an unknown image while a controller leads': [
-    { image: 'unknown' },
-    ['schedulingGates', 'arch.example/scheduling-gate'],
-  ],
-  'a namespace that the selector excludes': [
-    {
-      cluster: { namespaceSelector: { matchLabels: { team: 'b' } }, preferredArchitecture: 'arm64' },
-    },
-    [],
-    ['op'],
   ],
 };
 

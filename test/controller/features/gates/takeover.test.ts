@@ -2,7 +2,7 @@
 import t from 'tap';
 import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { policyFor } from '../../../../src/policy/effective/effective.ts';
-import { archIn, gated, startGates, termsOf, theirs } from './support.ts';
+import { archIn, gated, startGates, termsOf } from './support.ts';
 
 const known = { arm: 'arm64', both: 'amd64 arm64' };
 
@@ -41,20 +41,6 @@ t.test('a pod older than the leader is decided once its policy is known', async 
     await gates.opened(1);
     t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')], cache);
   }
-});
-
-t.test('a disabled namespace is known before its pods are decided', async (t) => {
-  const lists = late('namespaces');
-  const gates = await startGates(t, [], { known, change: lists.change });
-  gates.store.put('/api/v1/namespaces/shop', {
-    metadata: { name: 'shop', labels: { 'arch.example/placement': 'disabled' } },
-  });
-  gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['arm']));
-  await gates.pass(9_000);
-  lists.list();
-  await gates.opened(1);
-  t.equal(termsOf(gates.pod('web')), undefined);
-  t.strictSame(gates.pod('web').spec.schedulingGates, [theirs]);
 });
 
 t.test('a cache that can never be listed delays pods for a bounded time', async (t) => {

@@ -269,19 +269,6 @@ for (const [others, restarts, phase] of [
   });
 }
 
-t.test('an eviction that a disruption budget blocks is retried', async (t) => {
-  const world = await startWorld(t);
-  pods(world, 10, 0);
-  await world.reconcile();
-  pods(world, 10, 1);
-  world.change({ aborted: true });
-  world.store.evictions(podPath('arm-0'), { status: 429, message: 'the budget' });
-  t.equal((await world.reconcile()).phase, 'Aborted');
-  t.equal(await world.series('archwright_rollout_evictions_total{outcome="held"}'), 1);
-  await looks(world, 1);
-  t.equal(await world.series('archwright_rollout_evictions_total{outcome="evicted"}'), 1);
-});
-
 t.test('rollback: if a budget holds a pod of a workload, the next look tries another one', async (t) => {
   const world = await startWorld(t);
   pods(world, 2, 3, { ready: false });
@@ -557,18 +544,6 @@ t.test('claims beyond the limits of number and length are not read', async (t) =
   });
   const reads = world.store.requests.filter(({ path }) => path.includes('persistentvolumeclaims'));
   t.strictSame(reads, []);
-});
-
-t.test('if two rollouts select a pod, the older one counts', async (t) => {
-  const world = await startWorld(t);
-  pods(world, 4, 0);
-  const younger = rolloutPath.replace(/web$/, 'younger');
-  const creationTimestamp = new Date(world.clock.now() + 60_000).toISOString();
-  world.store.put(younger, { metadata: { creationTimestamp }, spec: { architecture: 'arm64' } });
-  await world.reconcile();
-  await world.store.until(() => world.leading.caches.rollouts.size === 2, 'both rollouts');
-  await world.reconcile('shop/younger');
-  like(t, world.store.get(younger)?.['status'], { phase: 'Waiting', pods: 0 });
 });
 
 t.test('an invalid or deleted rollout moves no pods', async (t) => {

@@ -218,12 +218,6 @@ t.test('a token as the password is refused, unless the cache type is Token', asy
   t.equal((await apart.provide(pod())).auth.size, 1);
 });
 
-t.test('annotations that are too long for a key give a reason', async (t) => {
-  const { provide, requests } = world({}, { 'a/required': 'x'.repeat(65_536) });
-  like(t, await provide(pod()), { auth: new Map(), reason: /longer than 65535 bytes/ });
-  t.equal(requests.length, 0);
-});
-
 const account = '/api/v1/namespaces/team/serviceaccounts/builder';
 const builder = { namespace: 'team', serviceAccountName: 'builder' };
 

@@ -311,16 +311,6 @@ test('an architecture that another webhook adds again wins', async (t) => {
   }
 });
 
-test('under `keep`, an earlier widening is reverted', async (t) => {
-  for (const spec of [onAmd, requiring(termOf(zone, archIn('amd64')))] as Partial<PodSpec>[]) {
-    const { pod } = placePod(['a'], known, widen, spec);
-    const back = place(inputOf(pod, known));
-    t.equal(back.decision.outcome, 'own-constraint');
-    t.strictSame(back.pod.spec.nodeSelector ?? {}, spec.nodeSelector ?? {});
-    t.strictSame(termsOf(back.pod), spec.affinity && termsOf(podOf(['a'], spec)));
-  }
-});
-
 test('a forged record restores only names of architectures', async (t) => {
   const { pod } = placePod(['a'], known, widen, onAmd);
   const text = pod.metadata?.annotations?.['arch.example/decision'] ?? '';

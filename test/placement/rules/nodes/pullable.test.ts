@@ -183,11 +183,6 @@ test('a second call replaces earlier exclusions', async (t) => {
   t.strictSame(nobody.pod, place({ ...first.input, pullability: () => undefined }).pod);
 });
 
-test('a node without a hostname label is not excluded', async (t) => {
-  const { pod } = decided(pullability);
-  t.ok(selects(pod.spec, { name: 'p1', labels: { 'kubernetes.io/arch': 'amd64' }, taints: [] }));
-});
-
 test('the reason is bounded for many images and groups', async (t) => {
   const images = Array.from(
     { length: 40 },
