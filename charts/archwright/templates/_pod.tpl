@@ -136,7 +136,8 @@ dnsConfig:
 
 {{/* dict root part values checksum [labels] */}}
 {{- define "archwright.podMetadata" -}}
-{{- $annotations := dict "checksum/restart" .checksum -}}
+{{- /* The prefix keeps it a string: a hash such as 01e22 is a number to some parsers of YAML. */ -}}
+{{- $annotations := dict "checksum/restart" (printf "sha256-%s" .checksum) -}}
 {{- if .root.Values.monitoring.scrapeAnnotations -}}
 {{- $_ := set $annotations "prometheus.io/scrape" "true" -}}
 {{- $_ := set $annotations "prometheus.io/port" (.values.metricsPort | int | toString) -}}
