@@ -36,16 +36,6 @@ export interface CredentialGroup {
   readonly architectures: readonly string[];
 }
 
-/** What follows from the table, until it changes. */
-interface View {
-  readonly ranking: Ranking;
-  /** The groups with a known fingerprint. */
-  readonly groups: readonly CredentialGroup[];
-  /** By node, as `problems`. Two agents that claim one node do not count. */
-  readonly reports: ReadonlyMap<string, NodeReport>;
-  readonly problems: ReadonlyMap<string, readonly SourceProblem[]>;
-}
-
 export interface AgentsOptions {
   readonly discovery: Discovery;
   readonly connection: AgentConnection;
@@ -74,7 +64,7 @@ const maxInfoBytes = 16 * 1024;
 export class Agents {
   readonly #options: AgentsOptions;
   readonly #byUrl = new Map<string, Agent>();
-  #view: View | undefined;
+  #view: ReturnType<typeof viewOf> | undefined;
   #round: Promise<void> | undefined;
   /** Monotonic time at which an agent answered last. */
   #answeredAt: number;
@@ -93,7 +83,7 @@ export class Agents {
     return this.#isAvailable;
   }
 
-  get view(): View {
+  get view() {
     return (this.#view ??= viewOf(this.#options.discovery.current(), this.#byUrl));
   }
 
@@ -189,20 +179,24 @@ export class Agents {
   }
 }
 
-function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, Agent>): View {
+/** What follows from the table: the order of agents, groups with a known fingerprint, and claims by node. */
+function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, Agent>) {
   const agents = addresses.flatMap(({ url, node }) => {
     const info = byUrl.get(url)?.info;
     return info ? [{ ...info, node: node ?? info.node }] : [];
   });
-  const groups = [...Map.groupBy(agents, ({ fingerprint }) => fingerprint)].map(([fingerprint, own]) => ({
-    fingerprint,
-    name: fingerprint.slice(0, nameLength),
-    nodes: distinct(own.map(({ node }) => node)),
-    architectures: distinct(own.map(({ architecture }) => architecture)),
-  }));
+  const groups: readonly CredentialGroup[] = [...Map.groupBy(agents, ({ fingerprint }) => fingerprint)].map(
+    ([fingerprint, own]) => ({
+      fingerprint,
+      name: fingerprint.slice(0, nameLength),
+      nodes: distinct(own.map(({ node }) => node)),
+      architectures: distinct(own.map(({ architecture }) => architecture)),
+    }),
+  );
   const reports = new Map<string, NodeReport>();
   const problems = new Map<string, readonly SourceProblem[]>();
   for (const [node, [agent, ...others]] of Map.groupBy(agents, (each) => each.node)) {
+    // Two agents that claim one node do not count.
     if (node === undefined || others.length > 0) continue;
     if (agent?.report) reports.set(node, agent.report);
     if (agent?.problems) problems.set(node, agent.problems);

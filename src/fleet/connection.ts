@@ -48,17 +48,7 @@ export class AgentError extends Error {
   }
 }
 
-export interface AgentConnection {
-  /**
-   * Sends one request and reads its JSON.
-   * @param url the agent's, `https://host:port`
-   * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
-   */
-  json(url: string, path: string, call: Call): Promise<unknown>;
-  /** The non-empty lines of a response as they come. @throws AgentError as `json`, perhaps after some */
-  lines(url: string, path: string, call: Call): AsyncIterable<string>;
-  close(): Promise<void>;
-}
+export type AgentConnection = Awaited<ReturnType<typeof openConnection>>;
 
 export interface Call {
   readonly signal: AbortSignal;
@@ -98,7 +88,7 @@ const maxErrorBytes = 8 * 1024;
  * used for new connections; those in use end with their response.
  * @throws ServingError `tls-files` if the files cannot be used, unless they may appear later
  */
-export async function openConnection(options: ConnectionOptions): Promise<AgentConnection> {
+export async function openConnection(options: ConnectionOptions) {
   const { dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
   const { serverNameOf = () => agentServerName } = options;
   let opened: ReturnType<typeof openPool> | undefined;
@@ -133,12 +123,18 @@ export async function openConnection(options: ConnectionOptions): Promise<AgentC
   }
 
   return {
-    json: async (url, path, call) => {
+    /**
+     * Sends one request and reads its JSON.
+     * @param url the agent's, `https://host:port`
+     * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
+     */
+    json: async (url: string, path: string, call: Call): Promise<unknown> => {
       const json = await jsonOf(await open(url, path, call), call.maxBytes, url);
       if (json !== undefined) return json;
       throw new AgentError('bad-answer', url, 'the agent answered with something that is not JSON');
     },
-    lines: async function* (url, path, call) {
+    /** The non-empty lines of a response as they come. @throws AgentError as `json`, perhaps after some */
+    lines: async function* (url: string, path: string, call: Call): AsyncIterable<string> {
       const response = await open(url, path, call);
       try {
         yield* readLines(response, { maxLineBytes, maxBytes: call.maxBytes });

@@ -2,12 +2,10 @@
  * The agents as one source of image facts, for webhook and controller.
  *
  * A lookup goes to the agent that owns the image's repository (`rank.ts`), so that one agent queries the
- * registry and remembers, however many webhooks there are. If that does not end in facts, other agents get the
- * request (`lookup.ts`): the next one of its credential group, then one of each other group. Which groups can
- * pull is remembered (`pullable.ts`).
+ * registry and remembers, however many webhooks there are. Then others may get it (`lookup.ts`).
  */
 import { setMaxListeners } from 'node:events';
-import type { ImageFacts, ImageFactsSource } from '../images/facts/facts.ts';
+import { failedFacts, type ImageFacts, type ImageFactsSource } from '../images/facts/facts.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
 import { Lookup, type PullSecretNodes } from './lookup.ts';
@@ -44,7 +42,7 @@ export function createFleet(options: FleetOptions) {
   const lookup: ImageFactsSource['lookup'] = async (request, { signal }) => {
     const one = new Lookup(context, request, signal);
     const groups = [...agents.byGroup(request.reference.repository).values()];
-    return (await one.answer(groups)) ?? one.unanswered();
+    return (await one.answer(groups)) ?? failedFacts(request.image, one.error(), clock.now());
   };
 
   return {

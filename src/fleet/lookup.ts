@@ -9,13 +9,7 @@
  */
 import type { Clock } from '../async/clock.ts';
 import { limited } from '../async/wait.ts';
-import {
-  failedFacts,
-  noAgentsHint,
-  type FactsError,
-  type ImageFacts,
-  type ImageRequest,
-} from '../images/facts/facts.ts';
+import { noAgentsHint, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import { tickMs, type Agents } from './agents.ts';
@@ -106,12 +100,8 @@ export class Lookup {
     return best;
   }
 
-  /** The facts if no agent has answered. */
-  unanswered(): ImageFacts {
-    return failedFacts(this.#request.image, this.#error(), this.#context.clock.now());
-  }
-
-  #error(): FactsError {
+  /** Why no agent has answered. */
+  error(): FactsError {
     if (this.#withheld && this.#requests === 0) {
       const message =
         `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +

@@ -11,7 +11,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, ImageRequest } from '../facts/facts.ts';
 import { compact, nextFailure, type Entry, type Known } from './entry.ts';
-import { keyOf, scopedKey, scopeOf, sharedScope, type Scope } from './scope.ts';
+import { keyOf, scopedKey, scopeOf, sharedScope } from './scope.ts';
 
 /** An image, and the namespace for which it is looked up. */
 type OfNamespace = Pick<ImageRequest, 'reference' | 'namespace'>;
@@ -74,7 +74,7 @@ export class Entries {
   }
 
   /** Keeps facts, unless newer ones of the same image and scope are known. @returns whether it keeps them */
-  know(image: OfNamespace, scope: Scope, known: Known): boolean {
+  know(image: OfNamespace, scope: string, known: Known): boolean {
     const entry = this.#at(image, scope);
     const { known: before, driftedAt } = entry;
     if (known.at < Math.max(driftedAt, before?.at ?? driftedAt)) return false;
@@ -83,7 +83,7 @@ export class Entries {
   }
 
   /** Remembers a failed lookup. Only `not-found` ends what is known. */
-  fail(image: OfNamespace, scope: Scope, error: FactsError): void {
+  fail(image: OfNamespace, scope: string, error: FactsError): void {
     const entry = this.#at(image, scope);
     const failure = nextFailure(entry.failure, error, this.#clock);
     this.#put({ ...entry, failure, known: error.code === 'not-found' ? undefined : entry.known });
@@ -105,7 +105,7 @@ export class Entries {
     return all.sort((a, b) => b.known.at - a.known.at);
   }
 
-  #at(image: OfNamespace, scope: Scope): Entry {
+  #at(image: OfNamespace, scope: string): Entry {
     const key = scopedKey(keyOf(image), scope);
     const { namespace: owner = '' } = image;
     return this.#byKey.get(key) ?? { key: compact(key), owner, bytes: 0, isUsed: false, ...unknown };

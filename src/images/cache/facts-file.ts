@@ -21,31 +21,27 @@ const linesPerTurn = 500;
 /** Names of images are public inside the cluster, but not for other users of the machine. */
 const fileMode = 0o600;
 
+interface FactsFileOptions {
+  readonly path: string;
+  readonly log: Log;
+  readonly maxBytes?: number;
+  readonly clock?: Clock;
+}
+
 export class FactsFile {
-  readonly #path: string;
-  readonly #maxBytes: number;
-  readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #options: Required<FactsFileOptions>;
   #facts: () => Iterable<ImageFacts> = () => [];
   #cancelTimer: (() => void) | undefined;
   #writing = Promise.resolve();
 
-  constructor(options: {
-    readonly path: string;
-    readonly log: Log;
-    readonly maxBytes?: number;
-    readonly clock?: Clock;
-  }) {
-    this.#path = options.path;
-    this.#log = options.log;
-    this.#maxBytes = options.maxBytes ?? defaultMaxBytes;
-    this.#clock = options.clock ?? systemClock;
+  constructor(options: FactsFileOptions) {
+    this.#options = { maxBytes: defaultMaxBytes, clock: systemClock, ...options };
   }
 
   /** @returns the number of facts; 0 for a file that cannot be used */
   async load(learn: (facts: ImageFacts) => void): Promise<number> {
     try {
-      const lines = (await readText(this.#path, { maxBytes: this.#maxBytes })).split('\n');
+      const lines = (await readText(this.#options.path, { maxBytes: this.#options.maxBytes })).split('\n');
       const found: ImageFacts[] = [];
       for (const line of lines) {
         if (line.length > maxLine) throw new RangeError('a line is too long');
@@ -59,7 +55,8 @@ export class FactsFile {
       return found.length;
     } catch (error) {
       const isMissing = error instanceof FileError && error.code === 'missing';
-      if (!isMissing) this.#log.warn({ err: error, path: this.#path }, 'the state file is ignored');
+      if (!isMissing)
+        this.#options.log.warn({ err: error, path: this.#options.path }, 'the state file is ignored');
       return 0;
     }
   }
@@ -71,7 +68,7 @@ export class FactsFile {
 
   /** The facts have changed; they are written soon. */
   changed(): void {
-    this.#cancelTimer ??= this.#clock.timer(writeDelayMs, () => this.#startWrite());
+    this.#cancelTimer ??= this.#options.clock.timer(writeDelayMs, () => this.#startWrite());
   }
 
   /** Writes what is not written yet. */
@@ -86,18 +83,18 @@ export class FactsFile {
     this.#writing = this.#writing
       .then(() => this.#write())
       .catch((error: unknown) => {
-        this.#log.warn({ err: error, path: this.#path }, 'the state file cannot be written');
+        this.#options.log.warn({ err: error, path: this.#options.path }, 'the state file cannot be written');
       });
   }
 
   async #write(): Promise<void> {
     // Several commands of a person can run at the same time.
-    const temporary = `${this.#path}.${process.pid}.new`;
+    const temporary = `${this.#options.path}.${process.pid}.new`;
     await rm(temporary, { force: true });
     try {
-      const text = formatFacts(this.#facts(), this.#maxBytes);
+      const text = formatFacts(this.#facts(), this.#options.maxBytes);
       await writeFile(temporary, text, { flag: 'wx', mode: fileMode, flush: true });
-      await rename(temporary, this.#path);
+      await rename(temporary, this.#options.path);
     } catch (error) {
       await rm(temporary, { force: true });
       throw error;

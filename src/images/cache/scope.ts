@@ -6,27 +6,23 @@
 import type { ImageRequest } from '../facts/facts.ts';
 import { pullReference } from '../references/reference.ts';
 
-export type Scope = string;
-
-export const sharedScope: Scope = '';
-
-/** References and credential ids have no blank and no comma. */
-const separator = ' ';
+export const sharedScope = '';
 
 /** The key of an image in any spelling: `docker.io/library/nginx:1.25`, or its digest, if named. */
 export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
   return pullReference(reference).text;
 }
 
-export function scopedKey(key: string, scope: Scope): string {
-  return scope === sharedScope ? key : key + separator + scope;
+/** References and credential ids have no blank and no comma. */
+export function scopedKey(key: string, scope: string): string {
+  return scope === sharedScope ? key : `${key} ${scope}`;
 }
 
 /** The scope of a request. A registry accepts any of its credentials, in any order. */
 export function scopeOf({
   pullCredentials,
   serviceAccount: account,
-}: Pick<ImageRequest, 'pullCredentials' | 'serviceAccount'>): Scope {
+}: Pick<ImageRequest, 'pullCredentials' | 'serviceAccount'>): string {
   if (pullCredentials.length === 0 && account === undefined) return sharedScope;
   const ids = [...new Set(pullCredentials.map(({ id }) => id))].sort();
   // Ids have no colon.
