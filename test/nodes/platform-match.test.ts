@@ -1,7 +1,15 @@
 import t from 'tap';
+import { onlyOs, sortPlatforms } from '../../scripts/vectors/upstream/platform-order.ts';
+import { only, onlyStrict, selectFromIndex, type PlatformMatcher } from '../../src/nodes/platform-match.ts';
 import { acceptedPlatforms } from '../../src/nodes/accepted-platforms.ts';
-import { parsePlatform } from '../../scripts/vectors/upstream/platform-specifier.ts';
+import { formatFullPlatform, parsePlatform } from '../../scripts/vectors/upstream/platform-specifier.ts';
 import { formatPlatform } from '../../src/names/platform.ts';
+
+const parse = (text: string) =>
+  text
+    .split(' ')
+    .filter(Boolean)
+    .map((one) => parsePlatform(one));
 
 t.test('compatible platforms of a CPU, best first', async (t) => {
   const cases: [node: string, accepted: string][] = [
@@ -33,4 +41,84 @@ t.test('compatible platforms of a CPU, best first', async (t) => {
     formatPlatform(acceptedPlatforms(parsePlatform('linux/arm64/v9.7'))[8] ?? parsePlatform('linux')),
     'linux/arm64/v8.9',
   );
+});
+
+t.test('platforms match as in containerd', async (t) => {
+  const cases: [name: string, matcher: PlatformMatcher, yes: string, no: string][] = [
+    [
+      'only',
+      only(parsePlatform('linux/amd64')),
+      'linux/x86_64 linux/386',
+      'linux/amd64/v2 linux/arm64 windows/amd64',
+    ],
+    [
+      'strict',
+      onlyStrict(parsePlatform('linux/arm64')),
+      'linux/arm64/v8 linux/aarch64',
+      'linux/arm64/v9 linux/arm/v7',
+    ],
+    [
+      'os',
+      onlyOs(parsePlatform('linux(+a)/amd64')),
+      'linux/arm64 linux(+a)/386',
+      'linux(+a+b)/amd64 windows/amd64',
+    ],
+    [
+      'features',
+      onlyStrict(parsePlatform('linux(+a+b)/amd64')),
+      'linux(+b)/amd64 linux/amd64',
+      'linux(+c)/amd64 linux(+b+c)/amd64',
+    ],
+    [
+      'Windows 2022',
+      only(parsePlatform('windows(10.0.20348)/amd64')),
+      'windows/amd64 windows(10.0.20348.1)/amd64',
+      'windows(10.0.17763)/amd64 windows(10.0.26100)/amd64 windows(odd)/amd64',
+    ],
+    [
+      'of Windows',
+      onlyOs(parsePlatform('windows(10.0.17763)/amd64')),
+      'windows(10.0.17763)/arm64',
+      'windows(10.0.20348)/amd64',
+    ],
+    ['versions of others', onlyStrict(parsePlatform('linux(1)/amd64')), 'linux(2)/amd64', ''],
+  ];
+  for (const [name, matcher, yes, no] of cases) {
+    for (const one of parse(yes)) t.ok(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
+    for (const one of parse(no)) t.notOk(matcher.matches(one), `${name}: ${formatFullPlatform(one)}`);
+  }
+});
+
+t.test('matching platforms are ordered as in containerd', async (t) => {
+  const cases: [matcher: PlatformMatcher, given: string, sorted: string][] = [
+    [
+      only(parsePlatform('linux/arm64')),
+      'linux/arm/v6 linux/amd64 linux/arm/v7 linux/arm64',
+      'linux/arm64 linux/arm/v7 linux/arm/v6 linux/amd64',
+    ],
+    [
+      onlyStrict(parsePlatform('linux(+a)/arm64')),
+      'linux/386 linux(+b)/arm64 linux/arm64 linux(+a)/arm64',
+      'linux(+a)/arm64 linux/arm64 linux(+b)/arm64 linux/386',
+    ],
+    [
+      onlyOs(parsePlatform('linux/arm64')),
+      'windows/arm64 linux/amd64 linux/arm64',
+      'linux/arm64 linux/amd64 windows/arm64',
+    ],
+  ];
+  for (const [matcher, given, sorted] of cases) {
+    t.equal(sortPlatforms(parse(given), matcher).map(formatFullPlatform).join(' '), sorted);
+  }
+});
+
+t.test('the best entry of an index is chosen', async (t) => {
+  const [amd64, arm64, arm7, x386] = parse('linux/amd64 linux/arm64 linux/arm/v7 linux/386');
+  t.strictSame(
+    selectFromIndex([undefined, x386, arm64, amd64, undefined, amd64], only(parsePlatform('amd64'))),
+    [3, 5, 1, 0, 4],
+  );
+  t.strictSame(selectFromIndex([arm7], only(parsePlatform('arm64'))), [0]);
+  t.strictSame(selectFromIndex([arm7], onlyStrict(parsePlatform('arm64'))), []);
+  t.strictSame(selectFromIndex([], only(parsePlatform('arm64'))), []);
 });

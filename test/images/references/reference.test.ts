@@ -9,7 +9,11 @@ import {
   maxCachedLength,
 } from '../../../src/images/references/reference.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
-import { formatReference } from '../../../scripts/vectors/upstream/reference-forms.ts';
+import {
+  familiarName,
+  formatReference,
+  parseAnyReference,
+} from '../../../scripts/vectors/upstream/reference-forms.ts';
 import { like } from '../../support/like.ts';
 
 const hex = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
@@ -117,6 +121,26 @@ t.test('a pull uses the digest, else the tag, else latest', async (t) => {
 
 t.test('parseNormalized has no domain if the grammar cannot express it', async (t) => {
   t.strictSame(parseNormalized('a_b.c/d'), { domain: '', path: 'a_b.c/d' });
+});
+
+t.test('a bare digest or identifier is a digest without a name', async (t) => {
+  t.strictSame(parseAnyReference(hex), { domain: '', path: '', digest });
+  t.strictSame(parseAnyReference(digest), { domain: '', path: '', digest });
+  t.equal(formatReference(parseAnyReference(hex)), digest);
+  t.strictSame(parseAnyReference(hex.slice(1)), { domain: 'docker.io', path: `library/${hex.slice(1)}` });
+  t.throws(() => parseAnyReference('A'), { code: 'invalid-reference' });
+});
+
+t.test('familiarName shortens names of Docker Hub', async (t) => {
+  for (const [image, name] of [
+    ['docker.io/library/nginx', 'nginx'],
+    ['docker.io/library/a/b', 'library/a/b'],
+    ['docker.io/team/app', 'team/app'],
+    ['gcr.io/library/app', 'gcr.io/library/app'],
+  ] as const) {
+    t.equal(familiarName(parseReference(image)), name);
+  }
+  t.equal(familiarName({ domain: '', path: 'a_b.c/d' }), 'a_b.c/d');
 });
 
 t.test('long and repetitive texts are refused in under 250 ms', async (t) => {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { validateRealm } from '../../../src/registry/auth/realm.ts';
+import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
 import { like } from '../../support/like.ts';
 
 t.test('a realm may name any host, but not a local, private or metadata address', async (t) => {
@@ -75,4 +75,22 @@ t.test('a realm may be in the same kind of network as the registry', async (t) =
     if (reason === undefined) t.ok(verdict.ok, `${realm} from ${ip}`);
     else like(t, verdict, { ok: false, reason }, `${realm} from ${ip}`);
   }
+});
+
+t.test('addresses are completed with the default port', async (t) => {
+  const cases: [address: string, scheme: string, canonical: string][] = [
+    ['registry.example.com', 'https', 'registry.example.com:443'],
+    ['registry.example.com', 'http', 'registry.example.com:80'],
+    ['registry.example.com:', 'http', 'registry.example.com:80'],
+    ['registry.example.com:5000', 'http', 'registry.example.com:5000'],
+    ['2001:db8::1', 'https', '[2001:db8::1]:443'],
+    ['[2001:db8::1]', 'https', '[2001:db8::1]:443'],
+    ['[2001:db8::1]:', 'https', '[2001:db8::1]:443'],
+    ['[2001:db8::1]:5000', 'https', '[2001:db8::1]:5000'],
+    ['something:is::wrong]:', 'https', 'something:is::wrong]:'],
+    ['a]:1', 'https', 'a]:1'],
+    ['a', 'ftp', 'a:'],
+  ];
+  for (const [address, scheme, canonical] of cases)
+    t.equal(canonicalAddress(address, scheme), canonical, address);
 });
