@@ -16,7 +16,7 @@ t.test('a strict reference gets no defaults', async (t) => {
     [`repo@sha512:${'0'.repeat(128)}`, { domain: '', path: 'repo', digest: `sha512:${'0'.repeat(128)}` }],
     [`a/${'b'.repeat(255)}`, { domain: 'a', path: 'b'.repeat(255) }],
   ];
-  for (const [text, found] of cases) t.same(parseStrictReference(text), found, text);
+  for (const [text, found] of cases) t.strictSame(parseStrictReference(text), found, text);
 });
 
 t.test('malformed references are refused with a message', async (t) => {
