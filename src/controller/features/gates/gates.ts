@@ -42,13 +42,10 @@ import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { IncompletePods } from './incomplete-pods.ts';
 import { bindGateMetrics, gateMetrics, type GateMeters } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
-import { WaitingPods, type WaitingPod } from './waiting.ts';
+import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
 /** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
 const workers = 1024;
-/** Looks at a pod: 1, 2, 4, 8 and 16 s after its creation, then every 15 s. */
-const firstLookMs = 1000;
-const mostMs = 15_000;
 /** For the last look, when the time of a pod is over. */
 const lastLookMs = 1000;
 /** A look ends within its time; a defect there must not hold a pod. */
@@ -139,8 +136,7 @@ class Gates implements Work {
     }
     if (!isGated) {
       // Pending since its creation; the webhook cannot write events.
-      waiting.reason = undefined;
-      this.#reportPending(pod, waiting, describeRecorded(pod));
+      if (waiting.reportPending()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
       return undefined;
     }
     try {
@@ -157,7 +153,7 @@ class Gates implements Work {
       return { requeueAfterMs: namespacePauseMs };
     const isExpired = this.#isExpired(waiting);
     const sources = this.#sourcesOf(isExpired);
-    const untilNextMs = Math.min(Math.max(firstLookMs, waiting.ageMs), mostMs, this.#remainingMs(waiting));
+    const untilNextMs = Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting));
     const budgetMs = isExpired ? lastLookMs : untilNextMs;
     const nextAt = waiting.ageMs + budgetMs;
     if (waiting.reason === 'new') waiting.reason = 'lookup';
@@ -264,16 +260,12 @@ class Gates implements Work {
     this.#meters.removed(outcome, waitedMs);
     if (outcome === 'fallback' || outcome === 'allowed-unknown')
       this.#events.imageUnknown(pod, decision, waitedMs);
-    if (outcome === 'pending') this.#reportPending(pod, waiting, message ?? describeRecorded(pod));
+    if (outcome === 'pending' && waiting.reportPending())
+      this.#events.noCommonArchitecture(pod, message ?? describeRecorded(pod));
     const [before, now] = [replaces?.architectures, required];
     if (before?.length && now?.length && !now.some((name) => before.includes(name)))
       this.#events.contradiction(pod, before, now);
     this.#leading.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
-  }
-
-  #reportPending(pod: Pod, waiting: WaitingPod, message: string): void {
-    waiting.isPendingReported = true;
-    this.#events.noCommonArchitecture(pod, message);
   }
 
   /** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */

@@ -4,9 +4,16 @@
  */
 import type { Clock } from '../../../async/clock.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
+import { hashText } from '../../../placement/record/hash.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
+
+export const mostMs = 15_000;
+const firstLookMs = 1000;
+const doublings = 4;
+/** So much later at most, for pods that were created at the same time. */
+const spread = 0.2;
 
 export class WaitingPod {
   readonly uid: string;
@@ -16,8 +23,7 @@ export class WaitingPod {
   reason: WaitingReason | undefined = 'new';
   /** Why it waits, as its last event says. */
   reported: string | undefined;
-  /** Whether an event says that its images share no architecture. */
-  isPendingReported = false;
+  #isPendingReported = false;
 
   constructor(uid: string, ageMs: number, clock: Clock) {
     this.uid = uid;
@@ -27,6 +33,18 @@ export class WaitingPod {
 
   get ageMs(): number {
     return this.#clock.monotonic() - this.#bornAt;
+  }
+
+  get isPendingReported(): boolean {
+    return this.#isPendingReported;
+  }
+
+  /** Marks its missing common architecture as reported. @returns true the first time */
+  reportPending(): boolean {
+    const isFirst = !this.#isPendingReported;
+    this.reason = undefined;
+    this.#isPendingReported = true;
+    return isFirst;
   }
 }
 
@@ -65,4 +83,18 @@ export class WaitingPods {
 function bucketOf(ageMs: number): AgeBucket {
   for (const [name, bound] of Object.entries(ageBuckets)) if (ageMs < bound) return name as AgeBucket;
   return 'older';
+}
+
+/**
+ * Milliseconds until the next look at a pod: 1, 2, 4, 8 and 16 s after its creation, then every 15 s, spread
+ * by its UID. Looks follow from its age alone, so a new leader goes on where the last one was.
+ */
+export function nextLookMs(ageMs: number, uid: string): number {
+  const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);
+  for (let doubling = 0; doubling <= doublings; doubling += 1) {
+    const at = firstLookMs * 2 ** doubling * offset;
+    if (at > ageMs) return at - ageMs;
+  }
+  const last = firstLookMs * 2 ** doublings * offset;
+  return mostMs - ((ageMs - last) % mostMs);
 }
