@@ -28,6 +28,8 @@ const rare: Readonly<Record<string, string>> = {
   'controller: sign signers': 'the same for a certificate (plugin CertificateSigning)',
   'controller: create configmaps': 'the first note of a broken image or a drifted tag',
   'controller: create subjectaccessreviews': 'explain with --as-service-account',
+  'controller: delete certificatesigningrequests':
+    'a request from before the policy that refuses those of other accounts',
   'controller: get cronjobs': 'explain of a CronJob in a controller pod',
   'controller: create secrets': 'needed by server-side apply, which the audit log has as a patch',
   'controller: get jobs': 'a misplaced pod of a Job',
