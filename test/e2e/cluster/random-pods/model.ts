@@ -126,13 +126,27 @@ function nodesFor(
   ];
   const matched = ['zone', architectureLabel].flatMap((key) => {
     const value = metadata?.labels?.[key];
-    return value === undefined ? [] : [[key, value] as const];
+    return value === undefined || (key === 'zone' && excludesZone(spec, value))
+      ? []
+      : [[key, value] as const];
   });
   return modelNodes
     .filter((node) => selects(spec, node) && tolerates(tolerations, node))
     .filter(({ labels }) => matched.every(([key, value]) => labels[key] === value))
     .filter((node) => required === undefined || termsAllow(spec, node, required))
     .map(({ name }) => name);
+}
+
+/** Whether no node of this zone meets the pod's own constraints. Then its label for the zone is ignored. */
+function excludesZone(spec: Case['pod']['spec'], zone: string): boolean {
+  const { nodeSelector } = spec;
+  const terms = termsOf(spec);
+  if (nodeSelector?.['zone'] !== undefined && nodeSelector['zone'] !== zone) return true;
+  const isExcluded = (term: NonNullable<typeof terms>[number]): boolean =>
+    (term.matchExpressions ?? []).some(
+      ({ key, operator, values }) => key === 'zone' && values?.includes(zone) === (operator === 'NotIn'),
+    );
+  return terms !== undefined && terms.length > 0 && terms.every(isExcluded);
 }
 
 function differentLabels(architectures: readonly string[]): boolean {
