@@ -52,15 +52,24 @@ export async function findNewerTags(
     for (const { cause, image } of blockers)
       if ((cause === 'image' || cause === 'broken') && image !== undefined)
         lacking.set(image, (lacking.get(image) ?? new Set()).add(pod.made));
+  const turns = new Map<string, number>();
   const images = imageRows(pods)
     .flatMap(({ image }) => {
       const users = lacking.get(image);
-      return users === undefined ? [] : [{ image, users }];
+      if (users === undefined) return [];
+      const namespaces = new Set([...users].map(({ wanted }) => wanted.namespace));
+      const turn = Math.min(...[...namespaces].map((name) => turns.get(name) ?? 0));
+      for (const name of namespaces) turns.set(name, (turns.get(name) ?? 0) + 1);
+      return [{ image, users, turn }];
     })
+    // Namespaces take turns: requests are anybody's word.
+    .toSorted((a, b) => a.turn - b.turn)
     .slice(0, maxImages);
   const search = new Search(options);
   if (lacking.size > images.length)
-    search.warn(`only the ${maxImages} images with the highest CPU requests were looked up`);
+    search.warn(
+      `only ${maxImages} images were looked up, those with the highest CPU requests of each namespace`,
+    );
   const byImage = new Map<string, string>();
   let done = 0;
   await concurrently(images, concurrentImages, async ({ image, users }) => {

@@ -55,6 +55,8 @@ const form = {
 const maxTextLength = 128;
 /** Above any price and size of a node, far below where sums lose cents. */
 const maxNumber = 1e6;
+/** Below any node. Prices are divided by both, and a quotient must stay a number. */
+const leastSize = { vcpu: 0.01, memory: 2 ** 20 };
 
 /** @throws UsageError with file and line */
 export function parsePrices(text: string, file: string): PriceList {
@@ -104,9 +106,10 @@ function sizeOf({ architecture, vcpu, memory }: TomlTable, wrong: WrongTable): N
     throw wrong('architecture, vcpu and memory belong together: architecture must be a string');
   const mistake = unknownArchitecture(architecture);
   if (mistake !== undefined) throw wrong(mistake);
-  if (!isPositive(vcpu)) throw wrong('architecture, vcpu and memory belong together: vcpu must be a number');
+  if (!isPositive(vcpu) || vcpu < leastSize.vcpu)
+    throw wrong('architecture, vcpu and memory belong together: vcpu must be a number from 0.01');
   const bytes = typeof memory === 'string' ? parseQuantity(memory) : undefined;
-  if (bytes === undefined || !(bytes > 0))
+  if (bytes === undefined || bytes < leastSize.memory)
     throw wrong('architecture, vcpu and memory belong together: memory must be a quantity such as "8Gi"');
   return { architecture, vcpu, memory: bytes };
 }

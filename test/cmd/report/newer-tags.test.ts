@@ -147,6 +147,24 @@ t.test('JSON and CSV have newer tags', async (t) => {
   );
 });
 
+t.test('images of one namespace with high CPU requests leave lookups for the others', async (t) => {
+  const open = await registry(t);
+  const { store, report } = await startCluster(t);
+  const single = image('linux/amd64');
+  for (let index = 0; index < 60; index += 1) {
+    open.push(`evil-${index}`, '1.0', single);
+    putPod(store, `evil/p${index}`, [`${open.host}/evil-${index}:1.0`], { requests: { cpu: '1000' } });
+  }
+  open.push('app', '1.0', single);
+  open.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
+  putPod(store, 'shop/app', [`${open.host}/app:1.0`]);
+  const { code, out, err } = await report('--newer-tags', '-o', 'json');
+  t.equal(code, 0);
+  t.ok(out.includes(`"newerTag": "${open.host}/app:1.1"`));
+  t.match(err, /only 50 images were looked up/);
+  t.equal(listsIn(open).length, 50);
+});
+
 t.test('without the permission to read Secrets, a published report lists tags anonymously', async (t) => {
   const open = await registry(t);
   open.push('app', '1.0', image('linux/amd64'));

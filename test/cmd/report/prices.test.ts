@@ -62,6 +62,9 @@ t.test('a file of prices is parsed, or refused', async (t) => {
     [node('architecture = "arm46"', 'vcpu = 2', 'memory = "1Gi"'), mistaken],
     [node('architecture = "arm64"', 'vcpu = 2'), /belong together: memory must be a quantity/],
     [node('architecture = "arm64"', 'vcpu = 0', 'memory = "1Gi"'), /belong together: vcpu must be a number/],
+    // A price for a vCPU would be infinite.
+    [node('architecture = "arm64"', 'vcpu = 1e-300', 'memory = "1Gi"'), /vcpu must be a number from 0\.01/],
+    [node('architecture = "arm64"', 'vcpu = 2', 'memory = "1n"'), /memory must be a quantity/],
     [`${node()}\n${node()}`, /^p: a has two prices/],
     [`${node('region = "r"')}\n${node('region = "r"')}`, /^p: a in r has two prices/],
   ];
