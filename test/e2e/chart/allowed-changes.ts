@@ -7,6 +7,9 @@ const apiVersions = {
   Event: 'v1',
   ConfigMap: 'v1',
   Secret: 'v1',
+  Pod: 'v1',
+  Deployment: 'apps/v1',
+  StatefulSet: 'apps/v1',
   Lease: 'coordination.k8s.io/v1',
   CertificateSigningRequest: 'certificates.k8s.io/v1',
   ClusterPodPlacementConfig: 'arch.example/v1alpha1',
@@ -42,6 +45,10 @@ export const agentRequest = (slot: number): KubeObject =>
   made('CertificateSigningRequest', `archwright-agent-${slot}.worker`, { spec: signing });
 const opaque = { type: 'Opaque', data: { a: 'eA==' } };
 const data = { data: { a: 'x' } };
+const lease = made('Lease', 'archwright/archwright-controller');
+const podSpec = { containers: [{ name: 'c', image: 'registry.example/app:1' }] };
+const template = { metadata: { labels: { app: 'web' } }, spec: podSpec };
+const workload = { selector: { matchLabels: { app: 'web' } }, template };
 const rollout = { targets: [{ kind: 'Deployment', name: 'web' }], architecture: 'arm64' };
 
 /** By account and resource. A path: the object is there already. */
@@ -58,7 +65,7 @@ export const examples: Readonly<Record<string, Readonly<Record<string, Example>>
     events: { stored: event('gated.0'), created: event('gated.1') },
     leases: {
       stored: made('Lease', 'archwright/archwright-controller', { spec: { holderIdentity: 'x' } }),
-      created: made('Lease', 'archwright/archwright-controller'),
+      created: lease,
     },
     configmaps: {
       stored: made('ConfigMap', 'archwright/archwright-drift', data),
@@ -77,6 +84,19 @@ export const examples: Readonly<Record<string, Readonly<Record<string, Example>>
     'architecturerollouts/status': {
       stored: made('ArchitectureRollout', 'default/example', { spec: rollout }),
     },
+  },
+  'archwright-clean': {
+    pods: { stored: '/api/v1/namespaces/default/pods/gated' },
+    nodes: { stored: '/api/v1/nodes/worker' },
+    leases: {
+      stored: '/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller',
+      created: lease,
+    },
+    deployments: { stored: made('Deployment', 'default/web', { spec: workload }) },
+    statefulsets: { stored: made('StatefulSet', 'default/web', { spec: workload }) },
+  },
+  'archwright-startup-check': {
+    pods: { created: made('Pod', 'default/checked', { spec: podSpec }) },
   },
   'archwright-report': {
     configmaps: {
@@ -109,6 +129,7 @@ export const allowedChanges: readonly (readonly [change: RegExp, why: string])[]
   ],
   [/^create \S+ metadata\.(?:annotations|labels)$/, 'admission plugins may mark new objects'],
   [/^create certificatesigningrequests spec\.(?:extra|groups|uid|username)$/, 'the API server sets them'],
+  [/^create pods /, 'a dry run: others are refused'],
   [/^patch pods spec\.(?:affinity|nodeSelector|tolerations)$/, 'placement'],
   [/^patch mutatingwebhookconfigurations webhooks$/, 'none at all: then no pod is placed'],
   [/^(?:create|patch) events (?!metadata)/, 'events inform, and name archwright as their source'],

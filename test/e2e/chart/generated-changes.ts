@@ -59,6 +59,7 @@ const harmful: Readonly<Record<string, unknown>> = {
   'metadata.ownerReferences': [{ apiVersion: 'v1', kind: 'Node', name: 'gone', uid: 'gone' }],
   'spec.taints': [{ key: 'x.example/y', effect: 'NoExecute' }],
   'spec.schedulingGates': [{ name: 'x.example/y' }],
+  'spec.template': { spec: { hostPID: true } },
 };
 
 /** Parts of which each field is changed for itself, and fields that only the API server writes. */

@@ -3,6 +3,7 @@
  * the controller cannot do, and what the controller still can.
  */
 import type { Test } from 'tap';
+import { stringify } from 'yaml';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
 import { ignoring, KubeError } from '../../../src/kube/api/errors.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
@@ -26,19 +27,28 @@ import {
 import { maxAgentRequests } from '../../../src/fleet/identity.ts';
 import { agentRequest, allowedChanges, examples, storesNothing } from './allowed-changes.ts';
 import { acceptedChanges, grantsOf, objectPath } from './generated-changes.ts';
-import { chart } from './helm.ts';
-import { applyWebhooks, withWebhooks, type WebhookOfChart } from './rendered.ts';
+import { chart, render } from './helm.ts';
+import { applyWebhooks, objectsOf, withWebhooks, type WebhookOfChart } from './rendered.ts';
 
 export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   const helm = createHelm('helm4', cluster);
-  const narrow = helm.values('own-rights.json', {
+  const values = {
     rbac: { pullSecrets: 'namespaces', pullSecretNamespaces: ['default'] },
     report: { enabled: true },
     rollouts: true,
     serviceAccountTokens: true,
     agent: { serviceAccountTokenAudiences: ['registry.example'] },
-  });
-  await helm.run('install archwright', chart, '--no-hooks', narrow);
+    clean: { extraArgs: ['--restart-pods'] },
+  };
+  await helm.run('install archwright', chart, '--no-hooks', helm.values('own-rights.json', values));
+  const ofHooks = objectsOf(
+    render(
+      'helm4',
+      values,
+      ['clean', 'startup-check'].map((name) => `--show-only=templates/hooks/${name}.yaml`),
+    ),
+  ).filter(({ kind = '' }) => /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind));
+  await cluster.applyYaml(ofHooks.map((object) => stringify(object)).join('---\n'));
   await createVictims(cluster);
   const controller = await clientOf(await tokenOf(cluster, 'archwright-controller'));
   t.teardown(() => controller.close());
@@ -61,6 +71,7 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   await cluster.delete('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/by-mistake');
   await cluster.delete('/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster');
   await helm.run('uninstall archwright --no-hooks');
+  for (const object of ofHooks) await cluster.delete(await objectPath(cluster, object));
   await cluster.delete(pod);
   await cluster.delete(node);
 }
@@ -159,30 +170,45 @@ async function checkEveryField(t: Test, cluster: Cluster): Promise<void> {
   const marks = { 'x.example/kept': 'yes' };
   const metadata = { labels: marks, annotations: marks, finalizers: ['x.example/stays'] };
   const accepted: string[] = [];
-  // Paths of objects with a finalizer. While one is left, the API server cannot delete its definition.
-  const held: string[] = [];
-  for (const [account, ofAccount] of Object.entries(examples)) {
+  const clients = new Map<string, KubeClient>();
+  for (const account of Object.keys(examples)) {
     const who = account === 'archwright-agent' ? agent : await clientOf(await tokenOf(cluster, account));
     t.teardown(() => who.close());
-    const grants = (await grantsOf(cluster, account)).filter(
-      ({ resource }) => !storesNothing.includes(resource),
-    );
-    const attempt = async (verbs: readonly string[]): Promise<void> => {
-      for (const grant of grants.filter(({ verb }) => verbs.includes(verb)))
-        accepted.push(...(await acceptedChanges(cluster, who, grant, ofAccount[grant.resource] ?? {})));
-    };
-    await attempt(['create']);
-    for (const { stored } of new Set(Object.values(ofAccount))) {
-      if (typeof stored !== 'object') continue;
-      const path = await objectPath(cluster, stored);
-      if (await ignoring('not-found', cluster.get(path))) continue;
-      const creator = path.includes('certificatesigningrequests') ? agent : cluster.client;
-      await creator.create(path.slice(0, path.lastIndexOf('/')), stored, { signal: patience() });
-      await cluster.merge(path, { metadata });
-      held.push(path);
-    }
-    await attempt(['patch', 'update']);
+    clients.set(account, who);
   }
+  const attempt = async (verbs: readonly string[]): Promise<void> => {
+    for (const [account, who] of clients)
+      for (const grant of await grantsOf(cluster, account))
+        if (verbs.includes(grant.verb) && !storesNothing.includes(grant.resource)) {
+          const example = examples[account]?.[grant.resource] ?? {};
+          accepted.push(...(await acceptedChanges(cluster, who, grant, example)));
+        }
+  };
+  await attempt(['create']);
+  // Paths of objects with a finalizer. While one is left, the API server cannot delete its definition.
+  const held: string[] = [];
+  for (const { stored } of Object.values(examples).flatMap((ofAccount) => Object.values(ofAccount))) {
+    if (typeof stored !== 'object') continue;
+    const path = await objectPath(cluster, stored);
+    if (await ignoring('not-found', cluster.get(path))) continue;
+    const creator = path.includes('certificatesigningrequests') ? agent : cluster.client;
+    await creator.create(path.slice(0, path.lastIndexOf('/')), stored, { signal: patience() });
+    await cluster.merge(path, { metadata });
+    held.push(path);
+  }
+  await attempt(['patch', 'update']);
+  const { created: checked } = examples['archwright-startup-check']?.['pods'] ?? {};
+  await refused(t, 'a pod of the startup check, not in a dry run', () =>
+    (clients.get('archwright-startup-check') ?? agent).create(paths.pods('default'), checked ?? {}, {
+      signal: patience(),
+    }),
+  );
+  await t.resolves(
+    merge('/apis/apps/v1/namespaces/default/deployments/web', {
+      spec: { template: { metadata: { annotations: { 'kubectl.kubernetes.io/restartedAt': 'now' } } } },
+    })(clients.get('archwright-clean') ?? agent),
+    'clean restarts a workload',
+  );
   for (const path of held) await cluster.merge(path, { metadata: { finalizers: null } });
   await checkSquatting(t, cluster, agent);
   const isAllowed = (change: string): boolean => allowedChanges.some(([allowed]) => allowed.test(change));
