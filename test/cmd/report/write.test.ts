@@ -51,7 +51,7 @@ t.test('a CSV value stays one cell, and is no formula', async (t) => {
     ['a=b', 'a=b'],
     ['x;=HYPERLINK(1);-1', "x;'=HYPERLINK(1);'-1"],
     ['a; =1', "a; '=1"],
-    ...[...'＝＋－＠'].map((sign) => [`${sign}1`, `'${sign}1`] as [string, string]),
+    ...['＝', '＋', '－', '＠'].map((sign) => [`${sign}1`, `'${sign}1`] as [string, string]),
     ['＋1;－1; ＠1', "'＋1;'－1; '＠1"],
     ['two\n=1', `"two\n'=1"`],
     ['a; b-1', 'a; b-1'],
