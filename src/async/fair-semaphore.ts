@@ -30,7 +30,7 @@ export class FairSemaphore {
   readonly #waiting = new FairQueue<() => void>();
   #free: number;
 
-  /** @param onIdle called when the last place was given back, and nobody waits */
+  /** @param onIdle called when no place is held and nobody waits, after a caller left or was refused */
   constructor(limits: FairLimits, onIdle?: () => void) {
     this.#limits = limits;
     this.#onIdle = onIdle;
@@ -49,7 +49,10 @@ export class FairSemaphore {
   /** Waits for a place. @throws Overloaded, or the signal's reason if it aborts first */
   enter(key: string, signal: AbortSignal): Promise<Leave> {
     const { promise, resolve, reject } = Promise.withResolvers<Leave>();
-    if (signal.aborted) reject(signal.reason as Error);
+    if (signal.aborted) {
+      reject(signal.reason as Error);
+      this.#checkIdle();
+    }
     // A key that waits already has no room, because places that become free are given away at once.
     else if (this.#hasRoom(key)) resolve(this.#take(key));
     else if (this.#isFull(key)) reject(new Overloaded('too many callers wait for a place'));
@@ -96,6 +99,10 @@ export class FairSemaphore {
     // One place more is free for every key, so more than one caller may go.
     const next = () => this.#waiting.take((each) => this.#hasRoom(each));
     for (let go = next(); go !== undefined; go = next()) go();
+    this.#checkIdle();
+  }
+
+  #checkIdle(): void {
     if (this.#held.size === 0) this.#onIdle?.();
   }
 }
@@ -115,18 +122,8 @@ export class FairSemaphores {
     this.#limits = limits;
   }
 
-  /** A place at the resource if the key may have one now. */
-  tryEnter(resource: string, key: string): Leave | undefined {
-    return this.#of(resource).tryEnter(key);
-  }
-
-  /** @throws as `FairSemaphore.enter` */
-  async enter(resource: string, key: string, signal: AbortSignal): Promise<Leave> {
-    signal.throwIfAborted();
-    return await this.#of(resource).enter(key, signal);
-  }
-
-  #of(resource: string): FairSemaphore {
+  /** For a caller that enters at once: an unused semaphore would stay. */
+  of(resource: string): FairSemaphore {
     const known = this.#byResource.get(resource);
     const semaphore = known ?? new FairSemaphore(this.#limits, () => this.#byResource.delete(resource));
     this.#byResource.set(resource, semaphore);

@@ -32,7 +32,7 @@ export function createRequestFacts(connection: AgentConnection, clock: Clock) {
   return async (url: string, request: ImageRequest, limitMs: number, signal: AbortSignal) => {
     const endsAt = clock.monotonic() + limitMs - answerMarginMs;
     const send = async (within: AbortSignal): Promise<unknown> => {
-      const leave = await places.enter(url, request.namespace ?? '', within);
+      const leave = await places.of(url).enter(request.namespace ?? '', within);
       const deadlineMs = Math.max(1, Math.floor(endsAt - clock.monotonic()));
       const call = { body: bodyOf(request, deadlineMs), signal: within, maxBytes: maxLineBytes };
       return await connection.json(url, '/v1/facts', call).finally(leave);

@@ -120,11 +120,11 @@ t.test('attack: eight keys cannot fill the queue', async (t) => {
 
 t.test('resources are independent, and exist only while in use', async (t) => {
   const semaphores = new FairSemaphores({ places: 1 });
-  const one = await semaphores.enter('one', 'a', neverAborted);
-  const two = await semaphores.enter('two', 'a', neverAborted);
-  const next = semaphores.enter('one', 'b', neverAborted);
+  const one = await semaphores.of('one').enter('a', neverAborted);
+  const two = await semaphores.of('two').enter('a', neverAborted);
+  const next = semaphores.of('one').enter('b', neverAborted);
   one();
   (await next)();
   two();
-  t.type(await semaphores.enter('one', 'c', neverAborted), 'function');
+  t.type(await semaphores.of('one').enter('c', neverAborted), 'function');
 });

@@ -47,9 +47,12 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
   const { name: plugin, apiVersion, args } = config;
   const { hostRoot, limits, clock, meter, places, stop } = options;
   return async (request, abandoned, namespace = '') => {
-    const leave = await places.enter(plugin, namespace, AbortSignal.any([stop, abandoned])).catch(() => {
-      throw new PluginError('stopped', plugin, 'no caller waits for the answer any more');
-    });
+    const leave = await places
+      .of(plugin)
+      .enter(namespace, AbortSignal.any([stop, abandoned]))
+      .catch(() => {
+        throw new PluginError('stopped', plugin, 'no caller waits for the answer any more');
+      });
     let startedAt: number | undefined;
     let code: PluginErrorCode | undefined;
     try {

@@ -1,7 +1,7 @@
 /**
  * Places for lookups. Neither a namespace nor a registry host can use them up (`fair-semaphore.ts`), nor can many
- * of both together: hosts that did not answer well share the places of one host. So pods of other namespaces and
- * images of other registries are looked up at once while some registries keep their callers waiting.
+ * of both together: hosts that did not answer well share a few places. So pods of other namespaces and images of
+ * other registries are looked up at once while some registries keep their callers waiting.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { FairSemaphore, FairSemaphores, type Leave } from '../../async/fair-semaphore.ts';
@@ -13,24 +13,26 @@ const maxWaiting = 8192;
 const maxHosts = 4096;
 /** A failure after this time: the host kept its caller waiting. A quick one may be of one repository. */
 const slowMs = 1000;
-/** No host has this name. */
-const unproven = '';
+/** Fewer than the requests that an agent gets at the same time (`fleet/request-facts.ts`). */
+const unprovenPlaces = 16;
 
 export class LookupPlaces {
   readonly #all: FairSemaphore;
   readonly #ofHosts: FairSemaphores;
+  readonly #unproven: FairSemaphore;
   /** Hosts that gave facts at their last lookup. */
   readonly #proven = new BoundedMap<string, true>(maxHosts);
 
   constructor(places: number, placesPerHost: number) {
     this.#all = new FairSemaphore({ places, maxWaiting });
     this.#ofHosts = new FairSemaphores({ places: placesPerHost, maxWaiting });
+    this.#unproven = new FairSemaphore({ places: Math.min(unprovenPlaces, placesPerHost), maxWaiting });
   }
 
   /** A place, if one is free. */
   tryEnter(request: ImageRequest): Leave | undefined {
     const { namespace = '' } = request;
-    const leaveHost = this.#ofHosts.tryEnter(this.#hostOf(request), namespace);
+    const leaveHost = this.#ofHost(request).tryEnter(namespace);
     const leave = leaveHost && this.#all.tryEnter(namespace);
     if (!leave) leaveHost?.();
     return leave && both(leave, leaveHost);
@@ -39,7 +41,7 @@ export class LookupPlaces {
   /** Waits at a slow host without a place that others need. @throws Overloaded, or the signal's reason */
   async enter(request: ImageRequest, signal: AbortSignal): Promise<Leave> {
     const { namespace = '' } = request;
-    const leaveHost = await this.#ofHosts.enter(this.#hostOf(request), namespace, signal);
+    const leaveHost = await this.#ofHost(request).enter(namespace, signal);
     try {
       return both(await this.#all.enter(namespace, signal), leaveHost);
     } catch (error) {
@@ -54,8 +56,8 @@ export class LookupPlaces {
     else if (facts.error && tookMs >= slowMs) this.#proven.delete(domain);
   }
 
-  #hostOf({ reference: { domain } }: ImageRequest): string {
-    return this.#proven.get(domain) ? domain : unproven;
+  #ofHost({ reference: { domain } }: ImageRequest): FairSemaphore {
+    return this.#proven.get(domain) ? this.#ofHosts.of(domain) : this.#unproven;
   }
 }
 
