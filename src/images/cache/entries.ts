@@ -10,7 +10,7 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, ImageRequest } from '../facts/facts.ts';
-import { compact, nextFailure, type Entry, type Known } from './entry.ts';
+import { compact, nextFailure, type Details, type Entry, type Known } from './entry.ts';
 import { keyOf, scopedKey, scopeOf, sharedScope } from './scope.ts';
 
 /** An image, and the namespace for which it is looked up. */
@@ -25,8 +25,7 @@ interface Owner {
 const unknown = { known: undefined, failure: undefined, driftedAt: Number.NEGATIVE_INFINITY } as const;
 
 /** An entry without its texts, measured by `npm run bench:memory` (Node 24). */
-const entryBytes = 510;
-const pointerBytes = 8;
+const entryBytes = 430;
 
 /** Evicting one entry passes over this many at most, in case all of a full cache were used. */
 const maxChances = 1000;
@@ -38,7 +37,7 @@ export class Entries {
   /** The shared entry of a tag, by the digest that it names: it answers for it in the same repository. */
   readonly #byDigest = new Map<string, Entry>();
   readonly #owners = new Map<string, Owner>();
-  readonly #common = new CommonValues();
+  readonly #common = new CommonDetails();
   #bytes = 0;
 
   constructor(maxBytes: number, clock: Pick<Clock, 'monotonic' | 'random'>) {
@@ -115,8 +114,10 @@ export class Entries {
   #put({ key, owner: name, known: found, failure, driftedAt }: Entry): void {
     const before = this.#byKey.get(key);
     if (before) this.#remove(before);
-    const [known, ownBytes] = found ? this.#common.share(found) : [undefined, 0];
-    const bytes = entryBytes + key.length + ownBytes + 2 * (failure?.error.message.length ?? 0);
+    const common = found && this.#common.share(found.details);
+    const known = common && { ...found, digest: compact(found.digest), details: common.details };
+    const ownBytes = (common?.bytes ?? 0) + 2 * (failure?.error.message.length ?? 0);
+    const bytes = entryBytes + key.length + ownBytes;
     const entry: Entry = { key, owner: name, bytes, isUsed: false, known, failure, driftedAt };
     const owner = this.#owners.get(name) ?? { entries: new Set(), bytes: 0 };
     this.#owners.set(name, owner);
@@ -167,38 +168,19 @@ function oldestOf(entries: Set<Entry>): Entry | undefined {
 }
 
 /** Clusters have some dozens of different ones. Any further ones are kept, and counted, for each image. */
-const maxCommon = 2048;
+const maxCommon = 1024;
+/** Ten platforms take 500 characters. All common details together take 6 MiB at most. */
+const maxCommonLength = 1024;
 
-type Value = Known['platforms'][number] | string;
+/** Details in use; equal ones once. The first ones that come are kept for as long as the process runs. */
+class CommonDetails {
+  readonly #byText = new Map<string, Details>();
 
-/**
- * Platforms, media types and endpoints, which thousands of images have in common. The first ones that come are
- * kept for as long as the process runs.
- */
-class CommonValues {
-  readonly #byText = new Map<string, Value>();
-
-  /** A copy of facts with common values, which keeps no larger document alive, and the bytes of the others. */
-  share({ digest, mediaType, platforms, endpoint, error, ...rest }: Known): readonly [Known, number] {
-    let bytes = 0;
-    const share = <Shared extends Value>(value: Shared): Shared => {
-      const text = JSON.stringify(value);
-      bytes += pointerBytes;
-      const common = this.#byText.get(text);
-      if (common !== undefined) return common as Shared;
-      const copy = JSON.parse(text) as Shared;
-      if (this.#byText.size < maxCommon) this.#byText.set(text, copy);
-      else bytes += 2 * text.length;
-      return copy;
-    };
-    const known = {
-      ...rest,
-      digest: compact(digest),
-      mediaType: mediaType === undefined ? undefined : share(mediaType),
-      platforms: platforms.map((platform) => share(platform)),
-      endpoint: share(endpoint),
-      error: error && { code: error.code, message: compact(error.message) },
-    };
-    return [known, bytes];
+  /** A copy, which keeps no larger document alive, and what it takes beside the common ones. */
+  share(details: Details): { readonly details: Details; readonly bytes: number } {
+    const text = JSON.stringify(details);
+    const common = this.#byText.get(text) ?? (JSON.parse(text) as Details);
+    if (this.#byText.size < maxCommon && text.length <= maxCommonLength) this.#byText.set(text, common);
+    return { details: common, bytes: this.#byText.has(text) ? 0 : 2 * text.length };
   }
 }

@@ -15,12 +15,12 @@ import type { FactsError, FactsErrorCode, ImageFacts, ImageRequest } from '../fa
 import type { Reference } from '../references/reference.ts';
 import { scopeOf, sharedScope } from './scope.ts';
 
-/** Facts without what all facts have in common. */
-export interface Known extends Pick<ImageFacts, 'platforms' | 'credentialSource' | 'endpoint'> {
+/** What thousands of images have in common. An error is only `not-an-image`, which holds as long as the digest. */
+export type Details = Pick<ImageFacts, 'platforms' | 'mediaType' | 'credentialSource' | 'endpoint' | 'error'>;
+
+export interface Known {
   readonly digest: string;
-  readonly mediaType: string | undefined;
-  /** Only `not-an-image`, which holds as long as the digest does. */
-  readonly error: FactsError | undefined;
+  readonly details: Details;
   /** When a registry confirmed them, monotonic; negative for facts from before the process started. */
   readonly at: number;
   /** The same as a date. */
@@ -116,7 +116,7 @@ const longestAgeMs = 365 * 86_400_000;
  * @returns `undefined` for other failures, for overrides, and for another digest than the image names
  */
 export function knownOf(
-  { digest, platforms, mediaType, credentialSource, endpoint, error, source, ...facts }: ImageFacts,
+  { digest, platforms, credentialSource, endpoint, error, source, ...facts }: ImageFacts,
   { digest: named = digest }: Pick<Reference, 'digest'>,
   vouchedMs: number,
   clock: Pick<Clock, 'now' | 'monotonic'>,
@@ -129,24 +129,15 @@ export function knownOf(
   const ageMs = Number.isNaN(saidMs) ? mostMs : Math.min(mostMs, Math.max(0, saidMs));
   const at = clock.monotonic() - ageMs;
   const confirmedAt = new Date(clock.now() - ageMs).toISOString();
-  return { digest, platforms, mediaType, credentialSource, endpoint, error, at, confirmedAt };
+  const mediaType = facts.mediaType !== undefined && { mediaType: facts.mediaType };
+  const kept = error && { error: { code: error.code, message: error.message } };
+  const details = { platforms, ...mediaType, credentialSource, endpoint, ...kept };
+  return { digest, details, at, confirmedAt };
 }
 
 /** @param image as the request writes it */
-export function factsOf(known: Known, image: string, stale: boolean): ImageFacts {
-  const { digest, mediaType, platforms, credentialSource, endpoint, error, confirmedAt } = known;
-  return {
-    image,
-    digest,
-    ...(mediaType !== undefined && { mediaType }),
-    platforms,
-    source: 'memory',
-    credentialSource,
-    endpoint,
-    confirmedAt,
-    stale,
-    ...(error && { error }),
-  };
+export function factsOf({ digest, details, confirmedAt }: Known, image: string, stale: boolean): ImageFacts {
+  return { image, digest, ...details, source: 'memory', confirmedAt, stale };
 }
 
 /**
