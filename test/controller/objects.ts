@@ -1,5 +1,6 @@
 /** Objects of a cluster as the API server has them, with defaults. */
-import type { KubeStore } from '../support/kube-store.ts';
+import type { Taint } from '../../src/kube/api/objects.ts';
+import type { KubeStore, StoredObject } from '../support/kube-store.ts';
 
 /** An owner that controls its pods. Default: of the group apps, with its name as uid. */
 export function controllerRef(kind: string, name: string, more: { uid?: string; apiVersion?: string } = {}) {
@@ -30,5 +31,75 @@ export function putReplicaSet(
   store.put(`/apis/apps/v1/namespaces/${namespace}/replicasets/${name}`, {
     metadata: { name, namespace, uid, ownerReferences: [deployment] },
     ...more,
+  });
+}
+
+export interface NodeOptions {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly taints?: readonly Taint[];
+  readonly os?: string;
+  readonly spec?: object;
+}
+
+/** A ready node. */
+export function putNode(store: KubeStore, name: string, architecture: string, options: NodeOptions = {}) {
+  const { labels, annotations = {}, taints = [], os, spec } = options;
+  return store.put(`/api/v1/nodes/${name}`, {
+    metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
+    spec: { taints, ...spec },
+    status: nodeStatus(architecture, os),
+  });
+}
+
+export interface PodOptions {
+  /** Default: `shop`. */
+  readonly namespace?: string;
+  /** Empty: none yet. */
+  readonly node?: string;
+  /** Default: the ReplicaSet `web-1`. `null`: none. */
+  readonly owner?: object | null;
+  readonly image?: string;
+  readonly imageID?: string;
+  readonly pullPolicy?: string;
+  readonly phase?: string;
+  readonly ready?: boolean;
+  readonly createdAt?: number;
+  readonly metadata?: object;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: object;
+  /** Of the container. */
+  readonly status?: object;
+}
+
+export function podPath(name: string, namespace = 'shop'): string {
+  return `/api/v1/namespaces/${namespace}/pods/${name}`;
+}
+
+/** A pod with one container, `app`. Default: it runs, and is ready. */
+export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
+  const { namespace, node = 'n1', owner = controllerRef('ReplicaSet', 'web-1'), createdAt } = options;
+  const { image = 'app:1', imageID = '', pullPolicy = 'IfNotPresent', phase = 'Running' } = options;
+  const { ready = true, labels = {}, annotations = {} } = options;
+  return store.put(podPath(name, namespace), {
+    metadata: {
+      labels,
+      annotations,
+      ...(createdAt !== undefined && { creationTimestamp: new Date(createdAt).toISOString() }),
+      ...(owner && { ownerReferences: [owner] }),
+      ...options.metadata,
+    },
+    spec: {
+      ...(node !== '' && { nodeName: node }),
+      containers: [{ name: 'app', image, imagePullPolicy: pullPolicy }],
+      tolerations: [],
+      ...options.spec,
+    },
+    status: {
+      phase,
+      conditions: [readyIs(ready)],
+      containerStatuses: [{ name: 'app', image, imageID, ready, ...options.status }],
+    },
   });
 }

@@ -1,0 +1,197 @@
+/**
+ * Every feature of the leader, in one cluster: whatever fails, and whoever is killed, the cluster comes to the
+ * same end. `WALK_SEED` and `WALKS` choose the walks.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import t, { type Test } from 'tap';
+import { runController } from '../../../src/controller/controller.ts';
+import { features } from '../../../src/controller/features.ts';
+import { createRequestOf, defaultCacheTimes } from '../../../src/images/image-request.ts';
+import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
+import { createMetrics } from '../../../src/telemetry/metrics.ts';
+import { createRandom, type Random } from '../../e2e/random.ts';
+import { captureLog, seriesOf } from '../../support/captured.ts';
+import { sized } from '../../support/exhaustive.ts';
+import type { Fault } from '../../support/kube-store.ts';
+import { createWalkCluster, type WalkCluster } from './cluster.ts';
+
+const walks = Number(process.env['WALKS'] ?? sized(3, 30));
+const firstSeed = Number(process.env['WALK_SEED'] ?? 1);
+
+/** The cluster after every walk. */
+const end = {
+  known: 'placed: amd64 arm64',
+  unknown: 'placed: arm64',
+  never: 'allowed-unknown: arm64',
+  nothing: 'pending: no-common-architecture',
+  disabled: 'no record: ',
+  own: 'own-constraint: ',
+  'amd-1': 'true v3',
+  'arm-1': 'true arch.example/architecture=arm64',
+  'arm-2': 'arch.example/architecture=arm64',
+  leaving: '',
+  spare: 'true',
+  'z-1': 'true',
+  web: '2 on amd-1, 0 on arm-1',
+  roll: 'Complete: 2 moved, 2 on amd-1, 2 on arm-1',
+  broken: ['.amd64', '.amd64-v4'],
+  drift: [['linux/arm64']],
+  certificates: 'ca',
+  webhook: 'pods.arch.example, secret path, trusted',
+  requests: ['Approved DNS:amd-1.archwright-agent, DNS:archwright-agent', 'Denied', 'removed'],
+  configs: [
+    'Available True InForce, Degraded False AsWritten, Conflict False None',
+    'Available True InForce, Degraded False AsWritten, Conflict True SamePriority',
+    'Available False Invalid, Degraded True Invalid, Conflict False None',
+  ],
+  events: [
+    'CpuLevelTooLow Pod/level',
+    'CpuLevelTooLow ReplicaSet/web-1',
+    'CredentialProblem DaemonSet/agents',
+    'ExecFormatError Pod/broken',
+    'ExecFormatError ReplicaSet/web-1',
+    'ImageLostArchitecture Pod/tag',
+    'TaintHeldBack DaemonSet/stubborn',
+  ],
+};
+
+const endOfMetrics = {
+  'archwright_running_pods{architecture="arm64"}': 5,
+  'archwright_running_images{os="linux",architecture="arm64",variant="none"}': 1,
+  archwright_agent_nodes: 4,
+  archwright_agent_pools_uncovered: 0,
+  archwright_broken_images: 1,
+  archwright_images_with_cpu_level: 1,
+  archwright_credential_problems: 1,
+  'archwright_drift_tags{checked="yes"}': 3,
+  archwright_misplaced_pods: 1,
+  'archwright_rollouts{phase="Complete"}': 1,
+  'archwright_taint_nodes{state="tainted"}': 2,
+  'archwright_taint_nodes{state="waiting"}': 1,
+  archwright_taint_pods_waiting: 0,
+  'archwright_taint_blockers{reason="daemonsets"}': 1,
+  'archwright_gated_pods{age="older",reason="lookup"}': 0,
+  'archwright_webhook_configuration{state="in-force"}': 1,
+};
+
+/** One process of the controller. `kill` ends it without another request. */
+function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () => boolean) {
+  const { store, clock, cache, fleet } = cluster;
+  const client = createKubeClient({ access: store.access, userAgent: identity });
+  let isDead = false;
+  const never = <T>(): Promise<T> => new Promise(() => undefined);
+  const mortal: KubeClient = {
+    ...client,
+    get: (...args) => (isDead ? never() : client.get(...args)),
+    create: (...args) => (isDead ? never() : client.create(...args)),
+    patch: (...args) => (isDead ? never() : client.patch(...args)),
+    delete: (...args) => (isDead ? never() : client.delete(...args)),
+  };
+  const stop = new AbortController();
+  const metrics = createMetrics();
+  const configuration = { ...defaultConfiguration(), ...cluster.configuration };
+  const kill = (): void => {
+    isDead = true;
+    stop.abort(new Error('killed'));
+  };
+  const ended = runController({
+    client: mortal,
+    namespace: 'archwright',
+    agentServiceAccount: 'archwright-agent',
+    identity,
+    configuration: () => configuration,
+    features,
+    fleet,
+    cache,
+    requestOf: createRequestOf(defaultCacheTimes, false),
+    clock,
+    log: captureLog().log,
+    metrics,
+    stop: stop.signal,
+    step: () => {
+      if (step()) kill();
+    },
+  });
+  t.teardown(async () => {
+    stop.abort();
+    await clock.advance(10_000);
+    client.close();
+  });
+  return { kill, ended, metrics, isDead: () => isDead };
+}
+
+const faults: readonly (readonly [chance: number, fault: Fault, of?: RegExp])[] = [
+  [0.1, { status: 409 }],
+  [0.2, { status: 404 }, /^PATCH .*(?:known|own)$/u],
+  [
+    0.1,
+    { status: 403 },
+    /^(?:PATCH|POST) .*(?:nodes|secrets|configmaps|podplacementconfigs|eviction|plain)/u,
+  ],
+  [0.05, { status: 500 }],
+  [0.05, { status: 429, retryAfter: 1 }],
+  [0.05, { reset: true }],
+  [0.05, { lost: true }],
+];
+
+async function walk(t: Test, random: Random, isFaulty: boolean) {
+  const cluster = await createWalkCluster(t);
+  const { clock, store, moves } = cluster;
+  let isCalm = !isFaulty;
+  let replicas = 0;
+  const steps = (): boolean => !isCalm && random.chance(0.02);
+  const next = () => startReplica(t, cluster, `replica_${(replicas += 1)}`, steps);
+  for (const [chance, fault, of = /./u] of faults)
+    store.fault(
+      ({ verb, path }) => !isCalm && of.test(`${verb} ${path}`) && verb !== 'WATCH' && random.chance(chance),
+      fault,
+    );
+  let replica = next();
+  const pass = async (ms: number): Promise<void> => {
+    cluster.live();
+    await clock.advance(ms);
+    await store.quiet();
+    if (replica.isDead()) replica = next();
+  };
+  for (const move of random.some(moves, moves.length)) {
+    move();
+    if (!isCalm && random.chance(0.2)) store.cutWatches(random.pick(['end', 'reset']));
+    if (!isCalm && random.chance(0.1)) store.compact();
+    if (!isCalm && random.chance(0.2)) replica.kill();
+    for (let count = random.below(8); count >= 0; count -= 1) await pass(random.below(4000));
+  }
+  isCalm = true;
+  return { cluster, pass, replica: () => replica };
+}
+
+for (let seed = firstSeed; seed < firstSeed + walks; seed += 1) {
+  // The first has no faults.
+  t.test(`walk ${seed}`, async (t) => {
+    const { cluster, pass, replica } = await walk(t, createRandom(seed), seed !== firstSeed);
+    const { store } = cluster;
+    for (let count = 0; count < 360 && !isDeepStrictEqual(cluster.picture(), end); count += 1)
+      await pass(10_000);
+    t.strictSame(cluster.picture(), end);
+    t.strictSame(cluster.untolerated, []);
+    // Metrics and annotations follow within two minutes; then nothing is left to do.
+    for (let count = 0; count < 12; count += 1) await pass(10_000);
+    const { length: before } = store.writes();
+    for (let count = 0; count < 30; count += 1) await pass(10_000);
+    const later = store
+      .writes()
+      .slice(before)
+      .map(({ verb, path }) => `${verb} ${path}`);
+    t.strictSame(
+      later.filter((each) => !/leases|events/u.test(each)),
+      [],
+      'no more writes',
+    );
+    t.strictSame(cluster.picture(), end);
+    const { metrics } = replica();
+    const shown = Object.keys(endOfMetrics).map(
+      async (name) => [name, await seriesOf(metrics, name)] as const,
+    );
+    t.strictSame(Object.fromEntries(await Promise.all(shown)), endOfMetrics);
+  });
+}
