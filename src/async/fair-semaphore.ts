@@ -20,6 +20,9 @@ export class Overloaded extends Error {
   readonly temporary = true;
 }
 
+/** Without a stack of its own, which would cost more than the refusal. */
+const tooMany = new Overloaded('too many callers wait for a place');
+
 /** Gives the place back; a second call has no effect. */
 export type Leave = () => void;
 
@@ -55,7 +58,7 @@ export class FairSemaphore {
     }
     // A key that waits already has no room, because places that become free are given away at once.
     else if (this.#hasRoom(key)) resolve(this.#take(key));
-    else if (this.#isFull(key)) reject(new Overloaded('too many callers wait for a place'));
+    else if (this.#isFull(key)) reject(tooMany);
     else {
       const abort = (): void => {
         this.#waiting.delete(key, go);

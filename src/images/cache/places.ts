@@ -13,8 +13,11 @@ const maxWaiting = 8192;
 const maxHosts = 4096;
 /** A failure after this time: the host kept its caller waiting. A quick one may be of one repository. */
 const slowMs = 1000;
-/** Fewer than the requests that an agent gets at the same time (`fleet/request-facts.ts`). */
-const unprovenPlaces = 16;
+/**
+ * Fewer places than the requests that an agent gets at the same time (`fleet/request-facts.ts`). More waiting lookups
+ * would not get a place in time.
+ */
+const unprovenLimits = { places: 16, maxWaiting: 4096 };
 
 export class LookupPlaces {
   readonly #all: FairSemaphore;
@@ -26,7 +29,10 @@ export class LookupPlaces {
   constructor(places: number, placesPerHost: number) {
     this.#all = new FairSemaphore({ places, maxWaiting });
     this.#ofHosts = new FairSemaphores({ places: placesPerHost, maxWaiting });
-    this.#unproven = new FairSemaphore({ places: Math.min(unprovenPlaces, placesPerHost), maxWaiting });
+    this.#unproven = new FairSemaphore({
+      ...unprovenLimits,
+      places: Math.min(unprovenLimits.places, placesPerHost),
+    });
   }
 
   /** A place, if one is free. */
