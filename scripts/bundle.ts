@@ -45,25 +45,26 @@ const mediaTypes: Plugin = {
 };
 
 /**
- * An `import` of `node:http` reads every export, also `WebSocket`, and so loads Node's copy of undici: 10 MiB
- * and 50 ms in every process, which never uses it. `require` reads only what is used.
+ * An `import` reads every export of a module. `WebSocket` of `node:http` loads Node's copy of undici, and
+ * `rootCertificates` of `node:tls` copies 140 certificates: 10 MiB and 100 ms in every process, which may never
+ * use them. `require` reads only what is used.
  */
-const httpOnDemand: Plugin = {
-  name: 'http on demand',
+const onDemand: Plugin = {
+  name: 'on demand',
   setup: (bundling) => {
-    const namespace = 'http on demand';
-    bundling.onResolve({ filter: /^(?:node:)?http$/ }, ({ path, kind }) =>
+    const namespace = 'on demand';
+    bundling.onResolve({ filter: /^(?:node:)?(?:http|tls)$/ }, ({ path, kind }) =>
       kind === 'import-statement' ? { path, namespace } : { path, external: true },
     );
-    bundling.onLoad({ filter: /./, namespace }, () => ({
-      contents: `module.exports = require('node:http');`,
+    bundling.onLoad({ filter: /./, namespace }, ({ path }) => ({
+      contents: `module.exports = require('${path}');`,
       resolveDir: '.',
     }));
   },
 };
 
 await build({
-  plugins: [mediaTypes, httpOnDemand],
+  plugins: [mediaTypes, onDemand],
   entryPoints: { archwright: 'cmd/archwright.ts' },
   outdir,
   outExtension: { '.js': '.mjs' },

@@ -3,7 +3,6 @@
  * the unit and its drop-ins, then `EnvironmentFile=` (systemd.exec(5)). systemd applies a change when the
  * service starts again.
  */
-import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { FileError, listDirectory, readText } from '../../src/files/read.ts';
 import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment } from './unit-file.ts';
@@ -104,7 +103,7 @@ class Reader {
   /** `false` if it is masked. */
   async #unitOf(service: string): Promise<string | false | undefined> {
     for (const dir of unitDirectories) {
-      const path = join(dir, service);
+      const path = `${dir}/${service}`;
       try {
         // A masked unit is an empty file, or a link to /dev/null.
         return (await this.#read(path)) || false;
@@ -127,9 +126,9 @@ class Reader {
   async #dropInsOf(folders: readonly string[], directories: readonly string[]): Promise<readonly string[]> {
     const paths = new Map<string, string>();
     for (const folder of folders) {
-      for (const dir of directories.map((each) => join(each, folder))) {
+      for (const dir of directories.map((each) => `${each}/${folder}`)) {
         for (const name of await this.names(dir)) {
-          if (name.endsWith('.conf') && !paths.has(name)) paths.set(name, join(dir, name));
+          if (name.endsWith('.conf') && !paths.has(name)) paths.set(name, `${dir}/${name}`);
         }
       }
     }

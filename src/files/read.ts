@@ -6,7 +6,6 @@
 import { isUtf8 } from 'node:buffer';
 import { constants, type Stats } from 'node:fs';
 import { open, opendir, stat, lstat, readlink, type FileHandle } from 'node:fs/promises';
-import { join } from 'node:path';
 import { compareBytes } from '../names/values.ts';
 
 /** Messages name the path and what to do; they never quote the file's content. */
@@ -194,6 +193,7 @@ export async function resolveInRoot(
   visit?: (path: string, stats: Stats) => void,
 ): Promise<string> {
   const waiting = path.split('/').reverse();
+  const start = root.endsWith('/') ? root.slice(0, -1) : root;
   const done: string[] = [];
   let links = 0;
   const fail = (error: unknown): never => {
@@ -206,9 +206,10 @@ export async function resolveInRoot(
       done.pop();
       continue;
     }
-    const at = join(root, ...done, name);
+    const inside = ['', ...done, name].join('/');
+    const at = start + inside;
     const stats = await lstat(at).catch(fail);
-    visit?.(`/${[...done, name].join('/')}`, stats);
+    visit?.(inside, stats);
     const target = stats.isSymbolicLink() ? await readlink(at).catch(fail) : undefined;
     if (target === undefined) {
       done.push(name);
@@ -221,5 +222,5 @@ export async function resolveInRoot(
     if (target.startsWith('/')) done.length = 0;
     waiting.push(...target.split('/').reverse());
   }
-  return join(root, ...done);
+  return done.length === 0 ? root : [start, ...done].join('/');
 }
