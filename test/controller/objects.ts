@@ -43,9 +43,14 @@ export interface NodeOptions {
 }
 
 /** A ready node. */
-export function putNode(store: KubeStore, name: string, architecture: string, options: NodeOptions = {}) {
+export function putNode(
+  store: KubeStore,
+  name: string,
+  architecture: string,
+  options: NodeOptions = {},
+): void {
   const { labels, annotations = {}, taints = [], os, spec } = options;
-  return store.put(`/api/v1/nodes/${name}`, {
+  store.put(`/api/v1/nodes/${name}`, {
     metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
     spec: { taints, ...spec },
     status: nodeStatus(architecture, os),
@@ -65,6 +70,8 @@ export interface PodOptions {
   readonly phase?: string;
   readonly ready?: boolean;
   readonly createdAt?: number;
+  /** When it became ready, or not. */
+  readonly changedAt?: number;
   readonly metadata?: object;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -79,14 +86,15 @@ export function podPath(name: string, namespace = 'shop'): string {
 
 /** A pod with one container, `app`. Default: it runs, and is ready. */
 export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
-  const { namespace, node = 'n1', owner = controllerRef('ReplicaSet', 'web-1'), createdAt } = options;
+  const { namespace, node = 'n1', owner = controllerRef('ReplicaSet', 'web-1') } = options;
+  const { createdAt, changedAt } = options;
   const { image = 'app:1', imageID = '', pullPolicy = 'IfNotPresent', phase = 'Running' } = options;
   const { ready = true, labels = {}, annotations = {} } = options;
   return store.put(podPath(name, namespace), {
     metadata: {
       labels,
       annotations,
-      ...(createdAt !== undefined && { creationTimestamp: new Date(createdAt).toISOString() }),
+      ...(createdAt !== undefined && { creationTimestamp: seconds(createdAt) }),
       ...(owner && { ownerReferences: [owner] }),
       ...options.metadata,
     },
@@ -98,8 +106,14 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
     },
     status: {
       phase,
-      conditions: [readyIs(ready)],
+      conditions: [
+        { ...readyIs(ready), ...(changedAt !== undefined && { lastTransitionTime: seconds(changedAt) }) },
+      ],
       containerStatuses: [{ name: 'app', image, imageID, ready, ...options.status }],
     },
   });
+}
+
+function seconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }

@@ -27,7 +27,16 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import { startKubeStore, type StoredObject } from '../../support/kube-store.ts';
 import { listen } from '../../support/listen.ts';
 import { onArch, termsOf } from '../../support/placement-input.ts';
-import { controllerRef, dataAt, podPath, putNode, putPod, putReplicaSet, readyIs } from '../objects.ts';
+import {
+  controllerRef,
+  dataAt,
+  podPath,
+  putNode,
+  putPod,
+  putReplicaSet,
+  type PodOptions,
+  readyIs,
+} from '../objects.ts';
 import { userOf } from '../features/agent-certificates/world.ts';
 
 const own = 'archwright';
@@ -94,14 +103,11 @@ export async function createWalkCluster(t: Test) {
 
   const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute' };
   const crashing = { restartCount: 3, ready: false, state: { waiting: { reason: 'CrashLoopBackOff' } } };
-  const run = (name: string, nodeName: string, image: string, more: object = {}): void => {
-    const readySince = new Date(clock.now()).toISOString();
+  const run = (name: string, nodeName: string, image: string, more: PodOptions = {}): void => {
+    const now = clock.now();
     const spec = { tolerations: [notReady] };
-    const options = { node: nodeName, image, imageID: pulled(image), createdAt: clock.now(), spec, ...more };
-    const stored = putPod(store, name, options);
-    const status = stored.status as { conditions: readonly object[] };
-    const conditions = status.conditions.map((each) => ({ ...each, lastTransitionTime: readySince }));
-    store.put(podPath(name, stored.metadata.namespace), { ...stored, status: { ...status, conditions } });
+    const options = { node: nodeName, image, imageID: pulled(image), createdAt: now, changedAt: now, spec };
+    putPod(store, name, { ...options, ...more });
   };
   const gated = (name: string, images: readonly string[], spec: object = {}, more: object = {}): void => {
     const containers = images.map((image, index) => ({
@@ -148,6 +154,7 @@ export async function createWalkCluster(t: Test) {
   });
   daemon('stubborn', 'z-1', []);
   daemon('log', 'arm-1', []);
+  run('plain', 'arm-1', 'both');
   store.put(
     rolloutPath,
     rollout({ architecture: 'arm64', steps: ['50%'], pause: '10s', rebalance: true, names: ['roll'] }),
@@ -208,8 +215,10 @@ export async function createWalkCluster(t: Test) {
   const moves: readonly (() => void)[] = [
     // Pods behind their gate.
     () => gated('known', ['both']),
-    () => gated('unknown', ['later', 'both']),
-    () => void (platforms['later'] = 'arm64'),
+    () => {
+      gated('unknown', ['later', 'both']);
+      clock.timer(20_000, () => (platforms['later'] = 'arm64'));
+    },
     () => gated('never', ['never', 'arm']),
     () => gated('nothing', ['amd', 'arm']),
     () => gated('disabled', ['never'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
@@ -225,14 +234,7 @@ export async function createWalkCluster(t: Test) {
       });
       putNode(store, 'spare', 'amd64', { labels });
     },
-    () => store.put(paths.nodes('arm-1'), { ...node('arm-1'), spec: { taints: [] } }),
-    () => {
-      const metadata = node('amd-1')?.metadata;
-      const labels = { ...metadata?.labels, 'arch.example/amd64-level': 'v2' };
-      store.put(paths.nodes('amd-1'), { ...node('amd-1'), metadata: { ...metadata, labels } });
-    },
     () => daemon('log', 'arm-1', [{ operator: 'Exists' }]),
-    () => run('plain', 'arm-1', 'both'),
     // Pods on the wrong node.
     () => {
       replicas = { ...replicas, web: 2 };
@@ -250,18 +252,28 @@ export async function createWalkCluster(t: Test) {
       run('level', 'amd-1', 'amd', { namespace: 'jobs', ready: false, status: { ...crashing, lastState } });
     },
     () => run('tag', 'arm-2', 'tag', { imageID: pulled('tag', 'tag, before'), owner: null }),
-    // Certificates.
-    () => store.remove(paths.secrets(own, 'archwright-agent-tls')),
-    () => store.put(paths.secrets(own, 'archwright-controller-client-tls'), { data: { 'tls.crt': 'eA==' } }),
+    // Requests for certificates.
     () => request('good', { node: 'amd-1' }, 'amd-1'),
     () => request('other-node', { node: 'amd-1' }, 'arm-1'),
     () => request('mallory', { node: 'amd-1', username: 'mallory' }, 'amd-1'),
-    // The webhook configuration, its path, and custom resources.
-    () => store.put(paths.mutatingWebhookConfigurations(own), { webhooks: [] }),
-    () => store.remove(paths.secrets(own, 'archwright-webhook-path')),
+    // Custom resources.
     () => config('older', { priority: 4, labelSelector: { matchLabels: { x: 'y' } } }, 1),
     () => config('younger', { priority: 4, labelSelector: { matchLabels: { x: 'y' } } }, 2),
     () => config('wrong', { priority: 400 }, 3),
+  ];
+
+  /** What other writers break afterwards; each is repaired. */
+  const damage: readonly (() => void)[] = [
+    () => store.put(paths.nodes('arm-1'), { ...node('arm-1'), spec: { taints: [] } }),
+    () => {
+      const metadata = node('amd-1')?.metadata;
+      const labels = { ...metadata?.labels, 'arch.example/amd64-level': 'v2' };
+      store.put(paths.nodes('amd-1'), { ...node('amd-1'), metadata: { ...metadata, labels } });
+    },
+    () => store.remove(paths.secrets(own, 'archwright-agent-tls')),
+    () => store.put(paths.secrets(own, 'archwright-controller-client-tls'), { data: { 'tls.crt': 'eA==' } }),
+    () => store.put(paths.mutatingWebhookConfigurations(own), { webhooks: [] }),
+    () => store.remove(paths.secrets(own, 'archwright-webhook-path')),
   ];
 
   function gatedPicture(name: string): unknown {
@@ -361,7 +373,7 @@ export async function createWalkCluster(t: Test) {
     if (!isTaint || names.some((name) => taintsOf(name).length > 0)) return false;
     const taint = { key: 'arch.example/architecture', value: 'arm64', effect: 'NoSchedule' };
     const isLate = ({ creationTimestamp = '' }: StoredObject['metadata']): boolean =>
-      clock.now() - Date.parse(creationTimestamp) < 60_000;
+      clock.now() - Date.parse(creationTimestamp) < 90_000;
     for (const { metadata, spec } of pods())
       if (
         names.includes(spec.nodeName ?? '') &&
@@ -386,11 +398,13 @@ export async function createWalkCluster(t: Test) {
       agentNodes: 1,
       amd64LevelLabels: true,
       taintArchitectures: ['arm64', 's390x'],
+      maxGateDuration: 2 * 60_000,
       driftInterval: 10 * 60_000,
       evictionsPerMinute: 60,
       misplacedPodsShare: 50,
     },
     moves,
+    damage,
     live,
     picture,
     /** Pods whose node got its taint before they tolerated it. */

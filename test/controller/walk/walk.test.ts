@@ -123,21 +123,19 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
 
 const faults: readonly (readonly [chance: number, fault: Fault, of?: RegExp])[] = [
   [0.1, { status: 409 }],
-  [0.2, { status: 404 }, /^PATCH .*(?:known|own)$/u],
-  [
-    0.1,
-    { status: 403 },
-    /^(?:PATCH|POST) .*(?:nodes|secrets|configmaps|podplacementconfigs|eviction|plain)/u,
-  ],
+  [0.2, { status: 404 }, /pods.(?:known|own)$/u],
+  [0.9, { status: 403 }, /^PATCH .*plain$/u],
+  [0.1, { status: 403 }, /^(?:PATCH|POST) .*(?:nodes|secrets|configmaps|podplacementconfigs|eviction)/u],
   [0.05, { status: 500 }],
   [0.05, { status: 429, retryAfter: 1 }],
   [0.05, { reset: true }],
   [0.05, { lost: true }],
 ];
 
-async function walk(t: Test, random: Random, isFaulty: boolean) {
+/** A leader that works in the cluster. `act` does all moves, and waits for the end. */
+async function start(t: Test, random: Random, isFaulty: boolean) {
   const cluster = await createWalkCluster(t);
-  const { clock, store, moves } = cluster;
+  const { clock, store } = cluster;
   let isCalm = !isFaulty;
   let replicas = 0;
   const steps = (): boolean => !isCalm && random.chance(0.02);
@@ -154,28 +152,32 @@ async function walk(t: Test, random: Random, isFaulty: boolean) {
     await store.quiet();
     if (replica.isDead()) replica = next();
   };
-  for (const move of random.some(moves, moves.length)) {
-    move();
-    if (!isCalm && random.chance(0.2)) store.cutWatches(random.pick(['end', 'reset']));
-    if (!isCalm && random.chance(0.1)) store.compact();
-    if (!isCalm && random.chance(0.2)) replica.kill();
-    for (let count = random.below(8); count >= 0; count -= 1) await pass(random.below(4000));
-  }
-  isCalm = true;
-  return { cluster, pass, replica: () => replica };
+  const act = async (all: readonly (() => void)[]): Promise<void> => {
+    isCalm = !isFaulty;
+    for (const move of random.some(all, all.length)) {
+      move();
+      if (!isCalm && random.chance(0.2)) store.cutWatches(random.pick(['end', 'reset']));
+      if (!isCalm && random.chance(0.1)) store.compact();
+      if (!isCalm && random.chance(0.2)) replica.kill();
+      for (let count = random.below(8); count >= 0; count -= 1) await pass(random.below(4000));
+    }
+    isCalm = true;
+    for (let count = 0; count < 360 && !isDeepStrictEqual(cluster.picture(), end); count += 1)
+      await pass(10_000);
+    t.strictSame(cluster.picture(), end);
+    // Metrics and annotations follow within two minutes.
+    for (let count = 0; count < 12; count += 1) await pass(10_000);
+  };
+  return { cluster, act, pass, replica: () => replica };
 }
 
 for (let seed = firstSeed; seed < firstSeed + walks; seed += 1) {
   // The first has no faults.
   t.test(`walk ${seed}`, async (t) => {
-    const { cluster, pass, replica } = await walk(t, createRandom(seed), seed !== firstSeed);
-    const { store } = cluster;
-    for (let count = 0; count < 360 && !isDeepStrictEqual(cluster.picture(), end); count += 1)
-      await pass(10_000);
-    t.strictSame(cluster.picture(), end);
-    t.strictSame(cluster.untolerated, []);
-    // Metrics and annotations follow within two minutes; then nothing is left to do.
-    for (let count = 0; count < 12; count += 1) await pass(10_000);
+    const { cluster, act, pass, replica } = await start(t, createRandom(seed), seed !== firstSeed);
+    const { store, moves, damage, picture, untolerated } = cluster;
+    await act(moves);
+    await act(damage);
     const { length: before } = store.writes();
     for (let count = 0; count < 30; count += 1) await pass(10_000);
     const later = store
@@ -185,9 +187,10 @@ for (let seed = firstSeed; seed < firstSeed + walks; seed += 1) {
     t.strictSame(
       later.filter((each) => !/leases|events/u.test(each)),
       [],
-      'no more writes',
+      'nothing is left to do',
     );
-    t.strictSame(cluster.picture(), end);
+    t.strictSame(picture(), end);
+    t.strictSame(untolerated, []);
     const { metrics } = replica();
     const shown = Object.keys(endOfMetrics).map(
       async (name) => [name, await seriesOf(metrics, name)] as const,

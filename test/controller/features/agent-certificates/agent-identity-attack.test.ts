@@ -91,16 +91,6 @@ t.test('a request signed by a key other than its own is denied', async (t) => {
   t.match(denied, /not signed by a key/);
 });
 
-t.test('requests of other accounts are removed, and free the names that they took', async (t) => {
-  const world = await startWorld(t);
-  for (const username of ['system:serviceaccount:shop:archwright-agent', 'system:node:n1', 'mallory'])
-    world.put({ node: 'n1', username }, world.requestFor('n1'));
-  await world.answer(world.put({ node: 'n1' }, world.requestFor('n1')));
-  const others = ['csr-1', 'csr-2', 'csr-3'];
-  const left = (): readonly string[] => others.filter((name) => world.store.get(`${requestsPath}/${name}`));
-  await until(() => left().length === 0, 'the removals');
-});
-
 t.test("the token's pod must run on the node", async (t) => {
   const world = await startWorld(t);
   const late = world.put({ node: 'n3' }, world.requestFor('n3'));

@@ -85,19 +85,6 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
   t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
 });
 
-t.test('it retries while the API server fails', async (t) => {
-  const world = await createWorld(t);
-  const ends = [
-    world.store.fault(/^GET .*secrets\/archwright-ca/, { status: 500, times: 2 }),
-    world.store.fault(/^PATCH .*archwright-agent-tls/, { status: 429, retryAfter: 1, times: 2 }),
-    world.store.fault(/^PATCH .*archwright-ca/, { status: 409, times: 1 }),
-  ];
-  start(t, world);
-  await isComplete(world, 'in the end, every Secret exists');
-  for (const each of ends) each();
-  t.match(world.log.join(''), 'failed; trying again');
-});
-
 t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {
   const world = await createWorld(t);
   await lead(certificatesWith(), world.leading({ configuration: { certificates: 'external' } }));

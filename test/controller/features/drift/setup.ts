@@ -12,7 +12,7 @@ import { createFakeClock } from '../../../support/fake-clock.ts';
 import { image as single, multiArch, type Content } from '../../../support/registry/content.ts';
 import { clientFor, endpointOf, startRegistry } from '../../../support/registry/client.ts';
 import type { TestRegistryOptions } from '../../../support/registry/server.ts';
-import { controllerRef, dataAt, putReplicaSet } from '../../objects.ts';
+import { controllerRef, dataAt, putPod as putAnyPod, putReplicaSet } from '../../objects.ts';
 import { startLeading } from '../../leading.ts';
 
 export const hour = 3_600_000;
@@ -153,13 +153,13 @@ function putPod(
     const deployment = controllerRef('Deployment', owner, { uid: `deployment-${namespace}-${owner}` });
     putReplicaSet(store, owner, deployment, { namespace, uid });
   }
-  store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-    metadata: { ...(owner && { ownerReferences: [controllerRef('ReplicaSet', owner, { uid })] }) },
-    spec: {
-      nodeName: node,
-      imagePullSecrets: pullSecrets.map((each) => ({ name: each })),
-      containers: [{ name: 'c', image, imagePullPolicy: pullPolicy ?? 'IfNotPresent' }],
-    },
-    status: { phase: 'Running', containerStatuses: [{ name: 'c', image, imageID, ready: true }] },
+  putAnyPod(store, name, {
+    namespace,
+    node,
+    image,
+    imageID,
+    ...(pullPolicy && { pullPolicy }),
+    owner: owner === undefined ? null : controllerRef('ReplicaSet', owner, { uid }),
+    spec: { imagePullSecrets: pullSecrets.map((each) => ({ name: each })) },
   });
 }

@@ -15,7 +15,7 @@ import {
   type TestLeading,
   type TestLeadingOptions,
 } from '../../leading.ts';
-import { controllerRef, dataAt, putReplicaSet } from '../../objects.ts';
+import { controllerRef, dataAt, podPath, putPod, putReplicaSet, type PodOptions } from '../../objects.ts';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { until } from '../../../support/until.ts';
@@ -25,29 +25,26 @@ const digest = `sha256:${'a'.repeat(64)}`;
 const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-broken-images';
 const log = 'exec /app: exec format error\n';
 
-function crashing(name: string, message?: string, imageDigest = digest): object {
-  const owner = controllerRef('ReplicaSet', 'web', { uid: 'rs' });
-  const image = 'shop/web:1';
-  const status = {
-    name: 'web',
-    image,
-    imageID: `registry.example/shop/web@${imageDigest}`,
-    restartCount: 3,
+/** A crashing pod. @param message its termination message */
+function putCrashing(store: KubeStore, name: string, message?: string, more: PodOptions = {}): void {
+  putPod(store, name, {
+    owner: controllerRef('ReplicaSet', 'web', { uid: 'rs' }),
+    image: 'shop/web:1',
+    imageID: `registry.example/shop/web@${digest}`,
     ready: false,
-    state: { waiting: { reason: 'CrashLoopBackOff' } },
-    lastState: { terminated: { reason: 'Error', exitCode: 255, ...(message && { message }) } },
-  };
-  return {
-    metadata: { name, ownerReferences: [owner] },
-    spec: { nodeName: 'n1', containers: [{ name: 'web', image }] },
-    status: { phase: 'Running', containerStatuses: [status] },
-  };
+    status: {
+      restartCount: 3,
+      state: { waiting: { reason: 'CrashLoopBackOff' } },
+      lastState: { terminated: { reason: 'Error', exitCode: 255, ...(message && { message }) } },
+    },
+    ...more,
+  });
 }
 
 /** Adds a crashing pod with an exec format error in its log. */
 function crash(store: KubeStore, name: string, namespace?: string): void {
   store.log(podPath(name, namespace), () => log);
-  store.put(podPath(name, namespace), crashing(name));
+  putCrashing(store, name, undefined, { ...(namespace && { namespace }) });
 }
 
 const factsBy =
@@ -81,8 +78,6 @@ function run(t: Test, test: TestLeading): void {
 
 const dataOf = (store: KubeStore) => dataAt(store, notesPath);
 
-const podPath = (name: string, namespace = 'shop'): string => `/api/v1/namespaces/${namespace}/pods/${name}`;
-
 const noted = (store: KubeStore): Promise<void> =>
   store.until(() => store.get(notesPath) !== undefined, 'a note');
 const keyOf = (suffix: string): string => `sha256-${'a'.repeat(64)}.${suffix}`;
@@ -103,9 +98,12 @@ async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeadin
 async function flooded({ store }: TestLeading, text: string): Promise<() => number> {
   for (let index = 0; index < 200; index += 1) {
     const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
-    store.put(podPath(`web-${index}`, 'attacker'), crashing(`web-${index}`, text, other));
+    putCrashing(store, `web-${index}`, text, {
+      namespace: 'attacker',
+      imageID: `registry.example/shop/web@${other}`,
+    });
   }
-  store.put(podPath('web'), crashing('web', text));
+  putCrashing(store, 'web', text);
   await store.until(() => isNotedFor(store, '"shop"'), 'the note of the other namespace');
   return () => Object.values(dataOf(store)).filter((note) => note.includes('attacker')).length;
 }
@@ -114,9 +112,9 @@ t.test('an exec format error in a log leads to a note, events on pod and owner, 
   const test = await start(t);
   const { store } = test;
   store.log(podPath('web-1'), (query) =>
-    query.get('previous') === 'true' && query.get('container') === 'web' ? log : undefined,
+    query.get('previous') === 'true' && query.get('container') === 'app' ? log : undefined,
   );
-  store.put(podPath('web-1'), crashing('web-1'));
+  putCrashing(store, 'web-1');
   await noted(store);
   like(t, store.get(notesPath), {
     metadata: { labels: { 'app.kubernetes.io/managed-by': 'archwright-controller' } },
@@ -163,10 +161,10 @@ t.test('another log text, or an unreadable log, is no evidence', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.log(podPath('panics'), () => 'panic: out of luck\n');
-  store.put(podPath('panics'), crashing('panics'));
-  store.put(podPath('silent'), crashing('silent'));
+  putCrashing(store, 'panics');
+  putCrashing(store, 'silent');
   await store.until(() => store.received(/\/log$/).length === 2, 'both logs');
-  store.put(podPath('panics'), { ...crashing('panics'), touched: true });
+  putCrashing(store, 'panics', undefined, { labels: { touched: 'yes' } });
   crash(store, 'web');
   await noted(store);
   t.equal(store.received(/panics\/log$/).length, 1, 'the log is read once');
@@ -177,7 +175,7 @@ t.test('a missing permission to read logs is logged once', async (t) => {
   const test = await start(t);
   const { store } = test;
   store.fault(/\/log$/, { status: 403 });
-  for (const name of ['a', 'b', 'c']) store.put(podPath(name), crashing(name));
+  for (const name of ['a', 'b', 'c']) putCrashing(store, name);
   await store.until(() => store.received(/\/log$/).length === 3, 'the logs');
   await store.quiet();
   t.equal(test.lines.filter((line) => line.includes('logs of pods may not be read')).length, 1);
@@ -187,24 +185,15 @@ t.test('a missing permission to read logs is logged once', async (t) => {
 t.test('logs of skipped pods are not read', async (t) => {
   const test = await start(t, { configuration: { excludedNamespaces: ['bank'] } });
   const { store } = test;
-  const disabled = crashing('disabled') as { readonly metadata: object };
-  const metadata = { ...disabled.metadata, labels: { 'arch.example/placement': 'disabled' } };
   crash(store, 'teller', 'bank');
   store.log(podPath('disabled'), () => log);
-  store.put(podPath('disabled'), { ...disabled, metadata });
+  putCrashing(store, 'disabled', undefined, { labels: { 'arch.example/placement': 'disabled' } });
   crash(store, 'web');
   await noted(store);
   await store.quiet();
   like(t, store.received(/\/log$/), [{ path: `${podPath('web')}/log` }]);
   t.equal(store.received(/\/log$/).length, 1);
   t.ok(test.events.every(({ about }) => about.name === 'web'));
-});
-
-t.test('a termination message needs no log', async (t) => {
-  const test = await start(t);
-  test.store.put(podPath('web'), crashing('web', log));
-  await noted(test.store);
-  t.equal(test.store.received(/\/log$/).length, 0);
 });
 
 /** With the custom resource over the configuration, as in a real leader. */
@@ -219,19 +208,19 @@ t.test('the setting or the custom resource switches it off, the custom resource 
   const leading = withResources(off);
   addNode(off);
   run(t, { ...off, leading });
-  store.put(podPath('web'), crashing('web', log));
+  putCrashing(store, 'web', log);
   const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
   await store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
   const plugins = { execFormatErrorMonitor: { enabled: true } };
   store.put(cluster, { spec: { plugins, logVerbosity: 'Loud' } });
   await store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
-  store.put(podPath('web-1'), crashing('web-1', log));
+  putCrashing(store, 'web-1', log);
   await store.until(() => off.leading.caches.runningPods.size === 2, 'the pod');
   await store.quiet();
   t.equal(store.get(notesPath), undefined, 'an invalid object is ignored as a whole');
   store.put(cluster, { spec: { plugins } });
   await store.until(() => leading.configuration().execFormatErrorMonitor, 'the corrected custom resource');
-  store.put(podPath('web-2'), crashing('web-2', log));
+  putCrashing(store, 'web-2', log);
   await noted(store);
 });
 
@@ -243,7 +232,7 @@ t.test('the next leader removes expired notes and continues', async (t) => {
   store.put(notesPath, {
     data: { [`sha256-${'b'.repeat(64)}.amd64`]: JSON.stringify(old), readme: 'hand-made' },
   });
-  store.put(podPath('web'), crashing('web', log));
+  putCrashing(store, 'web', log);
   const next = await startLeading(t, { over: store });
   run(t, next);
   const added = keyOf('arm64');
@@ -252,43 +241,12 @@ t.test('the next leader removes expired notes and continues', async (t) => {
   t.strictSame(Object.keys(dataOf(store)), [added], 'expired and malformed notes are gone');
 });
 
-t.test('a failed write of the note is repeated', async (t) => {
-  const test = await start(t);
-  const { store } = test;
-  store.fault(/^POST .*configmaps$/, { status: 500, times: 2 });
-  store.put(podPath('web'), crashing('web', log));
-  await noted(store);
-  t.ok(store.received(/^POST .*configmaps$/).length >= 3);
-});
-
-t.test('a leader whose pods are listed before its nodes still checks them', async (t) => {
-  const test = await startLeading(t);
-  addNode(test);
-  crash(test.store, 'web-1');
-  const { caches } = test.leading;
-  await test.store.until(() => caches.runningPods.size === 1);
-  const listed = Promise.withResolvers<void>();
-  let isListed = false;
-  const nodes = {
-    ...caches.nodes,
-    get: (_: string, name: string) => (isListed ? caches.nodes.get('', name) : undefined),
-  };
-  run(t, {
-    ...test,
-    leading: { ...test.leading, caches: { ...caches, nodes, ready: () => listed.promise } },
-  });
-  await test.store.quiet();
-  isListed = true;
-  listed.resolve();
-  await noted(test.store);
-});
-
 t.test('a pod is checked when its node appears, and forgotten if that never happens', async (t) => {
   const clock = createFakeClock();
   const test = await startLeading(t, { clock });
   const { store } = test;
   run(t, test);
-  store.put(podPath('web'), crashing('web', log));
+  putCrashing(store, 'web', log);
   await store.until(() => test.leading.caches.runningPods.size === 1, 'the pod');
   await clock.advance(1_000);
   addNode(test);
@@ -296,7 +254,7 @@ t.test('a pod is checked when its node appears, and forgotten if that never happ
   await clock.advance(1_000);
   await noted(store);
 
-  store.put(podPath('lost'), { ...crashing('lost', log), spec: { nodeName: 'gone' } });
+  putCrashing(store, 'lost', log, { node: 'gone' });
   await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
   await clock.advance(60_000);
   t.equal(clock.pending, 1, 'only the timer of the next cleanup is left');
@@ -305,9 +263,8 @@ t.test('a pod is checked when its node appears, and forgotten if that never happ
 /** The events about a pod with an exec format error in its termination message. */
 async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {}) {
   const test = await start(t, options);
-  const pod = crashing('web-1', log) as { readonly metadata: object; readonly spec: object };
   putReplicaSet(test.store, 'web', controllerRef('Deployment', 'web', { uid: 'd' }), { uid: 'rs' });
-  test.store.put(podPath('web-1'), { ...pod, spec: { ...pod.spec, ...more } });
+  putCrashing(test.store, 'web-1', log, { spec: more });
   await test.store.until(() => test.events.length === 2, 'the events');
   const about = { kind: 'Deployment', namespace: 'shop', name: 'web' };
   like(t, test.events, [
@@ -322,9 +279,9 @@ t.test('the Deployment gets one event for all of its pods', async (t) => {
   const { store, message, events } = await eventsOf(t, {});
   t.match(
     message,
-    /^Container web: a binary of shop\/web:1 is not for arm64, .* although its manifest names it\./,
+    /^Container app: a binary of shop\/web:1 is not for arm64, .* although its manifest names it\./,
   );
-  store.put(podPath('web-2'), crashing('web-2', log));
+  putCrashing(store, 'web-2', log);
   await store.until(() => events.length === 3, 'the event of the other pod');
   like(t, events[2], { about: { kind: 'Pod', name: 'web-2' } });
 });
@@ -334,7 +291,7 @@ t.test('an image without the architecture of the node is not noted as broken', a
   const chosen = await eventsOf(t, { factsOfPod }, { nodeSelector: { 'kubernetes.io/arch': 'arm64' } });
   t.equal(
     chosen.message,
-    'Container web: shop/web:1 has amd64, s390x, so it cannot run on node n1 (arm64). The pod chose that node by its node ' +
+    'Container app: shop/web:1 has amd64, s390x, so it cannot run on node n1 (arm64). The pod chose that node by its node ' +
       'selector or affinity: change these, or use an image for arm64.',
   );
   t.equal(chosen.store.get(notesPath), undefined, 'it is not noted as broken');
@@ -388,7 +345,7 @@ t.test('a CPU below the level leads to a note, events on pod and owner, and a me
   const test = await startOnAmd64(t);
   const { store } = test;
   store.log(podPath('web-1'), () => `starting\n${linker}`);
-  store.put(podPath('web-1'), crashing('web-1'));
+  putCrashing(store, 'web-1');
   const key = keyOf('amd64-v3');
   await store.until(() => key in dataOf(store), 'the note');
   t.strictSame(Object.keys(dataOf(store)), [key], 'the image is not noted as broken');
@@ -407,7 +364,7 @@ t.test('a CPU below the level leads to a note, events on pod and owner, and a me
   t.equal(await test.series('archwright_cpu_level_errors_total{level="v3"}'), 1);
   t.match(store.received(/\/log$/)[0]?.query.get('tailLines'), '10');
 
-  store.put(podPath('web-2', 'bank'), crashing('web-2', goText));
+  putCrashing(store, 'web-2', goText, { namespace: 'bank' });
   await store.until(() => Object.keys(dataOf(store)).length === 2, 'the note of the other namespace');
   const broken = await readNotes(t, test, 2);
   t.equal(broken.requiredLevel(digest, 'shop'), 3, 'no effect on other namespaces');
@@ -417,7 +374,7 @@ t.test('a CPU below the level leads to a note, events on pod and owner, and a me
 
 t.test('without a level in the text and of the node, v2 is noted', async (t) => {
   const { store } = await startOnAmd64(t, {});
-  store.put(podPath('web'), crashing('web', linker));
+  putCrashing(store, 'web', linker);
   await store.until(() => keyOf('amd64-v2') in dataOf(store), 'the note');
 });
 
@@ -426,7 +383,7 @@ t.test('a level is ignored on another architecture, or above the highest level',
   const highest = await startOnAmd64(t, { metadata: { labels } });
   const other = await start(t);
   for (const { store, events } of [highest, other]) {
-    store.put(podPath('web-1'), crashing('web-1', linker));
+    putCrashing(store, 'web-1', linker);
     await store.quiet();
     t.equal(store.get(notesPath), undefined);
     t.strictSame(events, []);

@@ -1,9 +1,8 @@
 /** Failures while gates are removed: conflicts, refusals, a failing API server, defects, a stopped leader. */
 import t, { type Test } from 'tap';
 import { policyFor } from '../../../../src/policy/effective/effective.ts';
-import { createFakeClock } from '../../../support/fake-clock.ts';
 import type { Fault, KubeStore, Match, StoreRequest } from '../../../support/kube-store.ts';
-import { archIn, gated, newStore, path, startGates, termsOf, theirs } from './support.ts';
+import { archIn, gated, path, startGates, termsOf, theirs } from './support.ts';
 import { like } from '../../../support/like.ts';
 
 const minute = 60_000;
@@ -73,42 +72,6 @@ t.test('a pod that disappeared, was replaced, or lost our gate between decision 
     t.equal(gates.store.received(patches).length, 1, name);
     t.strictSame(gates.events, [], name);
   }
-});
-
-t.test('a proxy answers 404 for a pod that exists: it is decided again', async (t) => {
-  const gates = await startGates(t, [], { known });
-  for (const match of [patches, `GET ${path('web')}`]) gates.store.fault(match, { status: 404, times: 1 });
-  gates.store.put(path('web'), gated('web', ['arm']));
-  await gates.pass(20_000);
-  t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')]);
-});
-
-t.test('after temporary failures, every pod is placed', async (t) => {
-  const names = Array.from({ length: 5 }, (_, index) => `web-${index}`);
-  const faults: readonly [string, Fault][] = [
-    ['conflicts', { status: 409, times: 20 }],
-    ['too many requests', { status: 429, retryAfter: 1, times: 20 }],
-    ['an API server that fails', { status: 500, times: 20 }],
-    ['connections that break', { reset: true, times: 20 }],
-    ['a lost response', { lost: true, times: 1 }],
-  ];
-  for (const [name, fault] of faults) {
-    const gates = await startGates(t, [], { known });
-    gates.store.fault(/^PATCH /u, fault);
-    for (const each of names) gates.store.put(path(each), gated(each, ['arm']));
-    const isAnyGated = (): boolean => names.some((each) => gates.isGated(each));
-    for (let turn = 0; turn < 40 && isAnyGated(); turn += 1) await gates.pass(5000);
-    for (const each of names) t.strictSame(termsOf(gates.pod(each)), [archIn('arm64')], `${name}: ${each}`);
-    t.equal(await gates.series('archwright_gate_decisions_total{outcome="gate-only"}'), 0, name);
-  }
-});
-
-t.test('conflicts just before the time limit do not prevent placement', async (t) => {
-  const gates = await startGates(t, [gated('web', ['both', 'never'])], { known });
-  gates.store.fault(/^PATCH /u, { status: 409, times: 20 });
-  await gates.pass(5.9 * minute);
-  await gates.opened(1);
-  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
 });
 
 t.test('if the placement is refused, only the gate is removed, and an event gives the reason', async (t) => {
@@ -224,42 +187,4 @@ t.test('a defect of lookups does not hold a pod beyond its time limit', async (t
       events.map(({ reason }) => reason),
       ['PlacementFailed'],
     );
-});
-
-t.test('the next leader completes the work of a stopped one, without repetition', async (t) => {
-  for (const at of ['gates/decided', 'gates/opened']) {
-    const time = createFakeClock();
-    const store = await newStore(t, time);
-    const first = await startGates(t, [gated('web', ['arm']), gated('other', ['arm'])], {
-      store,
-      time,
-      known,
-      step: (name) => {
-        if (name !== at) return;
-        first.depose();
-        throw new Error('the process has stopped here');
-      },
-    });
-    await store.until(() => first.steps.includes(at));
-    const second = await startGates(t, [], { store, time, known });
-    await store.until(() => !second.isGated('web') && !second.isGated('other'));
-    await second.pass(minute);
-    for (const name of ['web', 'other']) {
-      t.strictSame(termsOf(second.pod(name)), [archIn('arm64')], at);
-      t.strictSame(second.pod(name).spec.schedulingGates, [theirs], at);
-    }
-    t.equal(store.writes().length, 2, at);
-  }
-});
-
-t.test('a stopped leader sends no more writes', async (t) => {
-  const gates = await startGates(t, [gated('web', ['later'])]);
-  await gates.store.until(() => gates.open === 1);
-  gates.depose();
-  await gates.ended;
-  gates.known = { later: 'arm64' };
-  gates.answer();
-  await gates.pass(10 * minute);
-  t.equal(gates.store.writes().length, 0);
-  t.equal(await gates.series('archwright_gated_pods{age="10s",reason="lookup"}'), 0);
 });

@@ -232,19 +232,6 @@ t.test('a refused eviction does not stop others; five refusals in a row do', asy
   t.equal(store.received(evictions).length - before, 5);
 });
 
-const needed = [/GET .*\/pods\/web-a$/, /GET .*replicasets/];
-for (const path of needed) {
-  t.test(`no pod is evicted while ${path.source} fails`, async (t) => {
-    const world = await startWorld(t, { pods: ['web-a'] });
-    const end = world.store.fault(path, { status: 503 });
-    await t.rejects(world.afterGrace(), { code: 'unavailable' });
-    t.strictSame(world.store.received(evictions), []);
-    end();
-    await world.reconcile();
-    t.strictSame(world.pods(), []);
-  });
-}
-
 t.test('an eviction that never succeeds gives way to another pod', async (t) => {
   const world = await withPods(t, 4);
   let first: string | undefined;

@@ -212,15 +212,14 @@ const withoutNode: Cases = {
   'that requires a label that the other node lacks': { pod: matching([isIn('disk', 'ssd', 'nvme')], gpu) },
   "whose successor needs a node with its architecture's labels, which none has": {
     configuration: requireLabels,
-    before: ({ store }) =>
-      putNode(store, 'arm-2', 'arm64', [], { 'kubernetes.io/arch': 'arm64', pool: 'apps' }),
+    before: ({ store }) => putNode(store, 'arm-2', 'arm64', { labels: { pool: 'apps' } }),
   },
   'with a matched label that the other node lacks': {
     pod: { labels: { zone: 'a' } },
     configuration: { matchNodeLabels: ['zone'] },
   },
   'where the other node has another operating system': {
-    before: ({ store }) => putNode(store, 'amd-1', 'amd64', [], {}, 'windows'),
+    before: ({ store }) => putNode(store, 'amd-1', 'amd64', { os: 'windows' }),
   },
   'where the other node is cordoned': {
     taint: { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' },
@@ -241,8 +240,8 @@ async function reconciled(t: Test, { pod, configuration, facts: given, amd2, tai
   const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
   const { store, leading } = world;
   putPod(store, 'web-a', pod);
-  if (amd2) putNode(store, 'amd-2', 'amd64', [], amd2);
-  if (taint) putNode(store, 'amd-1', 'amd64', [taint]);
+  if (amd2) putNode(store, 'amd-2', 'amd64', { labels: amd2 });
+  if (taint) putNode(store, 'amd-1', 'amd64', { taints: [taint] });
   before?.(world);
   await world.settled();
   await store.until(() => leading.caches.namespaces.size === store.list('/api/v1/namespaces').length);

@@ -2,15 +2,22 @@
 import type { Test } from 'tap';
 import { MisplacedReconciler } from '../../../../src/controller/features/misplaced/misplaced.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
-import type { Taint } from '../../../../src/kube/api/objects.ts';
 import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../../support/kube-store.ts';
 import { facts } from '../../../support/placement-input.ts';
-import { controllerRef, nodeStatus, putReplicaSet, readyIs } from '../../objects.ts';
+import {
+  controllerRef,
+  podPath,
+  putNode,
+  putPod as putAnyPod,
+  putReplicaSet,
+  type PodOptions,
+} from '../../objects.ts';
+
+export type { PodOptions };
 import { startLeading, type TestLeadingOptions } from '../../leading.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
-export const podPath = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
 export const evictions = /^POST .*\/eviction$/;
 
 /** What the kubelet pulled. */
@@ -87,38 +94,12 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
   };
 }
 
-export function putNode(
-  store: KubeStore,
-  name: string,
-  architecture: string,
-  taints: readonly Taint[] = [],
-  labels: Readonly<Record<string, string>> = {},
-  os = 'linux',
-): void {
-  const status = nodeStatus(architecture, os);
-  store.put(`/api/v1/nodes/${name}`, { metadata: { labels }, spec: { taints }, status });
-}
+export { podPath, putNode };
 
 /** The Deployment `web`, by its ReplicaSet. */
 export function putReplicas(store: KubeStore, replicas: number): void {
   const deployment = controllerRef('Deployment', 'web', { uid: 'deployment-uid' });
   putReplicaSet(store, 'web-1', deployment, { uid: 'rs-uid', spec: { replicas } });
-}
-
-export interface PodOptions {
-  readonly image?: string;
-  readonly pullPolicy?: string;
-  readonly node?: string;
-  readonly owner?: object | null;
-  readonly ready?: boolean;
-  readonly phase?: string;
-  readonly createdAt?: number;
-  readonly labels?: Record<string, string>;
-  readonly annotations?: Record<string, string>;
-  readonly spec?: object;
-  /** Of the container. Default: crashing. */
-  readonly status?: object;
-  readonly imageID?: string;
 }
 
 export const webOwner = controllerRef('ReplicaSet', 'web-1', { uid: 'rs-uid' });
@@ -130,29 +111,16 @@ export function startDeleting(store: KubeStore, name: string): void {
   store.put(podPath(name), { ...pod, metadata: { ...pod?.metadata, deletionTimestamp } });
 }
 
+/** Default: a crashing pod of `app:1` on the arm64 node. */
 export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
-  const { image = 'app:1', pullPolicy = 'IfNotPresent', node = 'arm-1', owner = webOwner } = options;
-  const { labels = {}, annotations = {}, createdAt = serverStart - 3_600_000 } = options;
-  const { ready = false, phase = 'Running' } = options;
-  const { imageID = pulled(image === 'both:1' ? 'b' : 'a') } = options;
   const crashing = { state: { waiting: { reason: 'CrashLoopBackOff' } }, restartCount: 3, ready: false };
-  return store.put(podPath(name), {
-    metadata: {
-      labels,
-      annotations,
-      creationTimestamp: new Date(createdAt).toISOString(),
-      ...(owner && { ownerReferences: [owner] }),
-    },
-    spec: {
-      nodeName: node,
-      containers: [{ name: 'app', image, imagePullPolicy: pullPolicy }],
-      tolerations: [],
-      ...options.spec,
-    },
-    status: {
-      phase,
-      conditions: [readyIs(ready)],
-      containerStatuses: [{ name: 'app', image, imageID, ...crashing, ...options.status }],
-    },
+  return putAnyPod(store, name, {
+    node: 'arm-1',
+    owner: webOwner,
+    ready: false,
+    createdAt: serverStart - 3_600_000,
+    imageID: pulled(options.image === 'both:1' ? 'b' : 'a'),
+    ...options,
+    status: { ...crashing, ...options.status },
   });
 }

@@ -1,10 +1,10 @@
 /** Labels of the nodes that run agents: number per pool, replacements, nodes that are never labeled. */
 import t, { type Test } from 'tap';
-import { AgentNodes, agentNodes } from '../../../../src/controller/features/node-labels/agent-nodes.ts';
+import { AgentNodes } from '../../../../src/controller/features/node-labels/agent-nodes.ts';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { nodeStatus } from '../../objects.ts';
-import { lead, startLeading } from '../../leading.ts';
+import { startLeading } from '../../leading.ts';
 
 const label = 'arch.example/agent';
 interface NodeOptions {
@@ -174,33 +174,4 @@ t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) 
   await reconcile();
   t.strictSame(labeled(), [], 'agents run on every node, so no replacement is needed first');
   t.equal(await series('archwright_agent_nodes'), 0);
-});
-
-t.test('a failed write is repeated', async (t) => {
-  const { store, put, labeled, reconcile } = await startWorld(t, 1);
-  put('a1');
-  store.fault('PATCH /api/v1/nodes/a1', { status: 500, times: 1 });
-  await t.rejects(reconcile(), { code: 'unavailable' });
-  await reconcile();
-  t.strictSame(labeled(), ['a1']);
-});
-
-t.test('a node that may not be labeled does not stop the others', async (t) => {
-  const { store, put, labeled, reconcile } = await startWorld(t);
-  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
-  for (const name of names) put(name, { pool: name });
-  store.fault('PATCH /api/v1/nodes/n0', { status: 403, message: 'a policy says no' });
-  await t.rejects(reconcile(), { code: 'forbidden', message: /a policy says no/ });
-  t.strictSame(labeled(), names.slice(1));
-});
-
-t.test('as a feature, it labels nodes when they change', async (t) => {
-  const { leading, store, put, labeled, depose } = await startWorld(t, 1);
-  put('a1');
-  const running = lead(agentNodes, leading);
-  await store.until(() => labeled().join() === 'a1', 'the first label');
-  put('b1', { pool: 'green' });
-  await store.until(() => labeled().join() === 'a1,b1', 'the label of the new pool');
-  depose();
-  await running;
 });

@@ -1,9 +1,9 @@
 /** Labels nodes with the CPU level that agents report, and changes nothing else. */
 import t, { type Test } from 'tap';
-import { amd64Levels, labelLevels } from '../../../../src/controller/features/node-labels/amd64-levels.ts';
+import { labelLevels } from '../../../../src/controller/features/node-labels/amd64-levels.ts';
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
 import type { NodeReport } from '../../../../src/nodes/node-report.ts';
-import { lead, startLeading } from '../../leading.ts';
+import { startLeading } from '../../leading.ts';
 
 const label = 'arch.example/amd64-level';
 
@@ -51,21 +51,6 @@ t.test('nodes get the level that their agent reports', async (t) => {
   t.equal(store.writes().length, writes.length, 'an unchanged label is not written again');
 });
 
-t.test('a node that may not be labeled does not stop the others', async (t) => {
-  const { store, put, reports, labelOf, reconcile } = await startWorld(t);
-  const names = Array.from({ length: 10 }, (_, index) => `n${index}`);
-  for (const name of names) {
-    put(name);
-    reports.set(name, { amd64Level: 3 });
-  }
-  store.fault('PATCH /api/v1/nodes/n0', { status: 403, message: 'a policy says no' });
-  await t.rejects(reconcile(), { code: 'forbidden', message: /a policy says no/ });
-  t.strictSame(
-    names.map(labelOf),
-    names.map((name) => (name === 'n0' ? undefined : 'v3')),
-  );
-});
-
 t.test('switched off, it labels no node and removes its labels', async (t) => {
   const { put, reports, labelOf, reconcile } = await startWorld(t, false);
   put('new');
@@ -74,15 +59,4 @@ t.test('switched off, it labels no node and removes its labels', async (t) => {
   reports.set('new', { amd64Level: 3 }).set('labeled', { amd64Level: 2 });
   await reconcile();
   t.strictSame(['new', 'labeled', 'other'].map(labelOf), [undefined, undefined, 'fast']);
-});
-
-t.test('the feature ends with leadership', async (t) => {
-  const { leading, reports, put, labelOf, store, depose, settled } = await startWorld(t);
-  put('n');
-  reports.set('n', { amd64Level: 3 });
-  await settled();
-  const ended = lead(amd64Levels, leading);
-  await store.until(() => labelOf('n') === 'v3');
-  depose();
-  await ended;
 });

@@ -97,19 +97,6 @@ t.test('the status of namespaced objects follows changes: used, invalid, in conf
   await until(() => condition(of('younger'), 'Conflict') === 'False None', 'the end of the conflict');
 });
 
-t.test('server errors are retried; a deleted object is no error', async (t) => {
-  const { store, fireUntil, lines } = await begin(t);
-  store.fault(/status$/, { status: 500, times: 2 });
-  store.fault(/gone\/status$/, { status: 404 });
-  store.put(podPath('gone'), podConfig({}, 'gone'));
-  store.put(podPath('z'), podConfig({}, 'z'));
-  store.put(clusterPath, clusterConfig({}));
-  const isAvailable = (): boolean => condition(store.get(clusterPath) as Stored, 'Available') !== undefined;
-  await fireUntil(isAvailable, 'the status');
-  await fireUntil(() => hasStatus(store, 'z'), 'the status of the other object');
-  t.notOk(lines.some((line) => line.includes('"level":"error"')));
-});
-
 t.test('the log level of the leader follows the cluster object', async (t) => {
   const test = await startLeading(t, { configuration: { logLevel: 'warn' } });
   const { log, caches } = test.leading;
@@ -144,11 +131,4 @@ t.test('a changed configuration updates the conditions', async (t) => {
     fire();
     return degraded() === 'True ArchitecturesLeftOut';
   }, 'left out');
-});
-
-t.test('it ends if deposed before the caches are listed', async (t) => {
-  const test = await startLeading(t);
-  test.depose();
-  await lead(customResources, test.leading);
-  t.strictSame(test.store.writes(), []);
 });

@@ -489,18 +489,6 @@ t.test('a namespace that always requests evictions first gets no more than its s
   t.equal(evictedOf('b'), 6, 'all evictions, because no other namespace needs any');
 });
 
-t.test('a new leader continues from the status', async (t) => {
-  const first = await startWorld(t, { steps: ['50%', '100%'] });
-  pods(first, 5, 0);
-  await first.reconcile();
-  pods(first, 5, 5);
-  await first.reconcile();
-  first.depose();
-  const next = await startWorld(t, {}, { over: first });
-  await next.clock.advance(60_000);
-  like(t, await next.reconcile(), { step: 1, attempt: 1 });
-});
-
 t.test('if a leader dies after it has written a rollback, the next one reports it, once', async (t) => {
   let statuses = 0;
   const step = (name: string): void => {

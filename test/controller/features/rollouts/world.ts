@@ -12,11 +12,11 @@ import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts'
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { facts } from '../../../support/placement-input.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
-import { controllerRef, nodeStatus, readyIs } from '../../objects.ts';
+import { controllerRef, nodeStatus, podPath, putPod } from '../../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../../leading.ts';
 
 export const rolloutPath = '/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts/web';
-export const podPath = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
+export { podPath };
 export const evictions = /^POST .*\/eviction$/;
 export const digest = `sha256:${'a'.repeat(64)}`;
 
@@ -90,7 +90,6 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     permitsVolumes: (pod, architecture) => permitsVolumes(pod, architecture, { client, caches, signal }),
   });
   const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
-  const text = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
   const settled = async (): Promise<void> => {
     await test.settled();
     const wanted = store.get(rolloutPath)?.metadata.resourceVersion;
@@ -117,8 +116,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     },
     pod: (name: string, more: PodOptions = {}): void => {
       const createdAt = clock.now() - (more.age ?? 0) * 1000;
-      const readyAt = createdAt + (more.took ?? 5) * 1000;
-      store.put(podPath(name), podOf(name, more, text(createdAt), text(Math.max(createdAt, readyAt))));
+      putRolled(store, name, more, createdAt, createdAt + (more.took ?? 5) * 1000);
     },
     /** Claims with volumes in these zones, and the zone of the arm64 node. */
     zones: (claims: Readonly<Record<string, string | undefined>>, zone: string): void => {
@@ -148,7 +146,7 @@ export function nodeOf(architecture: string) {
   };
 }
 
-function podOf(name: string, options: PodOptions, createdAt: string, readyAt: string): object {
+function putRolled(store: KubeStore, name: string, options: PodOptions, createdAt: number, readyAt: number) {
   const { replicaSet = 'web-1', image = 'app', node = 'amd-1', side, kind = 'ReplicaSet', exit } = options;
   const { widened = false, ready = node !== '', restarts = 0, claims = [] } = options;
   const hash = replicaSet.split('-').at(-1) ?? '';
@@ -157,33 +155,25 @@ function podOf(name: string, options: PodOptions, createdAt: string, readyAt: st
     ? { widened: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } } }
     : { rollout: ['web', side] };
   const record = { v: 1, outcome: 'placed', architectures, imagesKey: '', added: {}, ...why };
-  return {
-    metadata: {
-      uid: `uid-${name}`,
-      creationTimestamp: createdAt,
-      labels: { app: 'web', 'pod-template-hash': hash, ...options.labels },
-      ...((side || widened) && { annotations: { 'arch.example/decision': JSON.stringify(record) } }),
-      ownerReferences: [controllerRef(kind, replicaSet)],
-    },
+  putPod(store, name, {
+    node,
+    image,
+    imageID: `app@${digest}`,
+    owner: controllerRef(kind, replicaSet),
+    phase: node === '' ? 'Pending' : 'Running',
+    ready,
+    changedAt: ready ? Math.max(createdAt, readyAt) : createdAt,
+    createdAt,
+    metadata: { uid: `uid-${name}` },
+    labels: { app: 'web', 'pod-template-hash': hash, ...options.labels },
+    ...((side || widened) && { annotations: { 'arch.example/decision': JSON.stringify(record) } }),
     spec: {
-      containers: [{ name: 'c', image }],
       volumes: claims.map((claimName) => ({ name: claimName, persistentVolumeClaim: { claimName } })),
-      ...(node !== '' && { nodeName: node }),
       ...options.spec,
     },
     status: {
-      phase: node === '' ? 'Pending' : 'Running',
-      conditions: [{ ...readyIs(ready), lastTransitionTime: ready ? readyAt : createdAt }],
-      containerStatuses: [
-        {
-          name: 'c',
-          image,
-          imageID: `app@${digest}`,
-          ready,
-          restartCount: restarts,
-          ...(exit && { state: { terminated: { exitCode: exit.code, message: exit.message } } }),
-        },
-      ],
+      restartCount: restarts,
+      ...(exit && { state: { terminated: { exitCode: exit.code, message: exit.message } } }),
     },
-  };
+  });
 }

@@ -1,8 +1,6 @@
 /** Taints despite errors of the API server, other writers, and a leader that ends. */
 import t from 'tap';
-import { KubeError } from '../../../../src/kube/api/errors.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
-import type { KubeStore, StoredObject } from '../../../support/kube-store.ts';
 import { key, putNode, putPod, startWorld, taintOf, tolerationOf, type World } from './setup.ts';
 import { like } from '../../../support/like.ts';
 
@@ -27,18 +25,6 @@ t.test('a pod that changed meanwhile is patched in its new form', async (t) => {
   t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
 });
 
-t.test('a pod that got the toleration meanwhile is not patched', async (t) => {
-  const world = await onePod(t);
-  const { store } = world;
-  store.fault(`PATCH ${podPath}`, {
-    times: 1,
-    before: () => putPod(store, 'a', 'arm-1', { tolerations: [{ operator: 'Exists' }] }),
-  });
-  await world.reconcilePods();
-  t.strictSame(world.tolerations('a'), [{ operator: 'Exists' }]);
-  t.equal(store.received(`PATCH ${podPath}`).length, 1);
-});
-
 t.test('a new pod of the same name is not patched', async (t) => {
   const world = await onePod(t);
   const { store } = world;
@@ -51,21 +37,6 @@ t.test('a new pod of the same name is not patched', async (t) => {
   });
   await world.reconcilePods();
   t.strictSame(world.tolerations('a'), []);
-});
-
-t.test('a deleted pod does not block the taint', async (t) => {
-  for (const when of ['before', 'between']) {
-    const world = await onePod(t);
-    const { store } = world;
-    const remove = (): void => store.remove(podPath);
-    if (when === 'before') store.fault(`PATCH ${podPath}`, { times: 1, before: remove });
-    else {
-      store.fault(`PATCH ${podPath}`, { times: 1, status: 409 });
-      store.fault(`GET ${podPath}`, { times: 1, before: remove });
-    }
-    await world.reconcilePods();
-    t.strictSame(world.taints('arm-1'), [taintOf('arm64')], when);
-  }
 });
 
 t.test('a pod that the API server refuses to patch blocks the taint', async (t) => {
@@ -175,28 +146,6 @@ t.test('many refused pods do not delay others, and are retried a few at a time',
   t.ok(store.writes().length < 400, `${store.writes().length} requests in ten minutes`);
 });
 
-for (const status of [429, 500, 503]) {
-  t.test(`while patches fail with ${status}, no node is tainted`, async (t) => {
-    const world = await onePod(t);
-    const end = world.store.fault(/^PATCH /, { status });
-    await t.rejects(world.reconcilePods(), KubeError);
-    t.strictSame(world.taints('arm-1'), []);
-    end();
-    await world.reconcilePods();
-    t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
-  });
-}
-
-t.test('a patch succeeds, but its response is lost', async (t) => {
-  const world = await onePod(t);
-  world.store.fault(/^PATCH /, { times: 2, lost: true });
-  await t.rejects(world.reconcilePods(), KubeError);
-  await t.rejects(world.reconcilePods(), KubeError);
-  await world.reconcilePods();
-  t.equal(world.tolerations('a').length, 2);
-  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
-});
-
 t.test('a node that changed meanwhile keeps the taint of the other writer', async (t) => {
   const world = await onePod(t);
   const theirs = { key: 'theirs', effect: 'NoExecute', timeAdded: '2026-11-21T10:00:00Z' };
@@ -207,61 +156,4 @@ t.test('a node that changed meanwhile keeps the taint of the other writer', asyn
   await world.reconcilePods();
   t.strictSame(world.taints('arm-1'), [theirs, taintOf('arm64')], 'with its unknown fields');
   t.equal(world.record('arm-1'), key);
-});
-
-t.test('a node that changed its architecture, or was deleted, meanwhile', async (t) => {
-  const world = await onePod(t);
-  const { store } = world;
-  store.fault(`GET ${nodePath}`, { times: 1, before: () => putNode(store, 'arm-1', 'amd64') });
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), []);
-  putNode(store, 'arm-1', 'arm64');
-  await world.settled();
-  store.fault(`GET ${nodePath}`, { times: 1, before: () => store.remove(nodePath) });
-  await world.reconcilePods();
-  t.equal(store.get(nodePath), undefined);
-});
-
-t.test('a node that cannot be patched does not prevent the taints of others', async (t) => {
-  const world = await startWorld(t);
-  for (let n = 0; n < 12; n += 1) putNode(world.store, `arm-${n}`, 'arm64');
-  world.store.fault('PATCH /api/v1/nodes/arm-3', { status: 403 });
-  await world.settled();
-  await t.rejects(world.reconcilePods(), { code: 'forbidden' });
-  for (let n = 0; n < 12; n += 1) t.equal(world.taints(`arm-${n}`).length, n === 3 ? 0 : 1);
-});
-
-/** Whether a node has the taint although a pod on it does not tolerate it. */
-function wrong(store: KubeStore): boolean {
-  const namesArm64 = (object: StoredObject): boolean => JSON.stringify(object['spec']).includes('"arm64"');
-  return store.list('/api/v1/nodes').some(namesArm64) && !store.list('/api/v1/pods').every(namesArm64);
-}
-
-t.test('a leader killed between any two steps leaves no taint that a pod does not tolerate', async (t) => {
-  const names = ['a', 'b', 'c'];
-  const nodes = ['arm-0', 'arm-1'];
-  for (let end = 1; ; end += 1) {
-    let left = end;
-    const first = await startWorld(t, {
-      step: () => {
-        left -= 1;
-        if (left === 0) throw new Error('killed');
-      },
-    });
-    for (const name of names) putPod(first.store, name, nodes[names.indexOf(name) % 2] ?? '');
-    for (const node of nodes) putNode(first.store, node, 'arm64');
-    const killed = await first.reconcilePods().then(
-      () => false,
-      () => true,
-    );
-    first.depose();
-    t.notOk(wrong(first.store), `killed at step ${end}`);
-    const second = await startWorld(t, { over: first.store });
-    await second.reconcileNodes();
-    t.notOk(wrong(first.store));
-    await second.reconcilePods();
-    for (const node of nodes) t.strictSame(second.taints(node), [taintOf('arm64')]);
-    for (const name of names) t.equal(second.tolerations(name).length, 2);
-    if (!killed) break;
-  }
 });

@@ -3,7 +3,12 @@ import type { Test } from 'tap';
 import { TaintReconciler } from '../../../../src/controller/features/taints/taints.ts';
 import type { Node, Pod, Taint } from '../../../../src/kube/api/objects.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
-import { controllerRef, nodeStatus, readyIs } from '../../objects.ts';
+import {
+  controllerRef,
+  putNode,
+  putPod as putAnyPod,
+  type PodOptions as AnyPodOptions,
+} from '../../objects.ts';
 import { startLeading, type TestLeadingOptions } from '../../leading.ts';
 
 export const key = 'arch.example/architecture';
@@ -27,48 +32,21 @@ const notReady = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effe
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-export function putNode(
-  store: KubeStore,
-  name: string,
-  architecture: string,
-  more: {
-    readonly taints?: readonly Taint[];
-    readonly annotations?: Record<string, string>;
-    readonly labels?: Record<string, string>;
-  } = {},
-): void {
-  const { taints = [], annotations = {}, labels } = more;
-  store.put(`/api/v1/nodes/${name}`, {
-    metadata: { name, annotations, labels: { 'kubernetes.io/arch': architecture, ...labels } },
-    spec: { taints },
-    status: nodeStatus(architecture),
-  });
-}
+export { putNode };
 
-export interface PodOptions {
-  readonly namespace?: string;
+export interface PodOptions extends Omit<AnyPodOptions, 'owner'> {
+  /** Its kind. */
   readonly owner?: string;
   /** Of the owner. */
   readonly apiVersion?: string;
-  readonly phase?: string;
-  readonly ready?: boolean;
   readonly tolerations?: readonly object[];
-  readonly labels?: Record<string, string>;
-  readonly annotations?: Record<string, string>;
-  readonly spec?: object;
 }
 
 export function putPod(store: KubeStore, name: string, node: string, options: PodOptions = {}): void {
-  const { namespace = 'shop', owner: kind = 'ReplicaSet', apiVersion = 'apps/v1', spec } = options;
-  const { phase = 'Running', ready = true, labels = {}, annotations = {} } = options;
-  const { tolerations = [notReady] } = options;
-  const owner = controllerRef(kind, `of-${name}`, { apiVersion, uid: `uid-${kind}-${name}` });
-  const containers = [{ name: 'app', image: 'app:1' }];
-  store.put(`/api/v1/namespaces/${namespace}/pods/${name}`, {
-    metadata: { name, namespace, labels, annotations, ownerReferences: [owner] },
-    spec: { nodeName: node, containers, tolerations, ...spec },
-    status: { phase, conditions: [readyIs(ready)] },
-  });
+  const { owner: kind = 'ReplicaSet', apiVersion, tolerations = [notReady], spec, ...more } = options;
+  const uid = `uid-${kind}-${name}`;
+  const owner = controllerRef(kind, `of-${name}`, { uid, ...(apiVersion && { apiVersion }) });
+  putAnyPod(store, name, { ...more, node, owner, spec: { tolerations, ...spec } });
 }
 
 export function putDaemonSet(store: KubeStore, podName: string, tolerations: readonly object[]): void {

@@ -1,11 +1,9 @@
 /** The order of tolerations and taints, what is never changed, and what is removed again. */
 import { ownNames } from '../../../../src/names/own-names.ts';
 import t from 'tap';
-import { taints } from '../../../../src/controller/features/taints/taints.ts';
 import type { NodeSelectorRequirement } from '../../../../src/kube/api/objects.ts';
-import { createFakeClock } from '../../../support/fake-clock.ts';
 import { isIn, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
-import { lead, webhooksFile } from '../../leading.ts';
+import { webhooksFile } from '../../leading.ts';
 import {
   annotation,
   key,
@@ -442,35 +440,4 @@ t.test('pods without a node get the tolerations of every architecture', async (t
   world.configure({ taintArchitectures: ['amd64'] });
   await world.reconcilePods();
   t.equal(await world.series('archwright_taint_pods_waiting'), 0);
-});
-
-t.test('as a feature, it backs off, taints new nodes at once, and repairs removed taints', async (t) => {
-  const clock = createFakeClock(() => 1);
-  const world = await startWorld(t, { clock });
-  const { store, leading } = world;
-  await world.settled();
-  const down = store.fault(/^GET \/api\/v1\/nodes\/./, { status: 503 });
-  const done = lead(taints, leading);
-  await store.until(() => world.lines.some((line) => line.includes('trying again')));
-  down();
-  await clock.advance(249);
-  t.strictSame(world.taints('arm-1'), []);
-  await clock.advance(1);
-  await store.until(() => world.taints('arm-1').length === 1, 'the first taint');
-
-  putNode(store, 'arm-2', 'arm64');
-  await store.until(() => world.taints('arm-2').length === 1, 'the taint of a new node, at once');
-  store.put('/api/v1/nodes/arm-1', {
-    spec: { taints: [] },
-    metadata: { annotations: { [annotation]: key } },
-    status: { nodeInfo: { architecture: 'arm64' } },
-  });
-  await store.until(() => world.taints('arm-1').length === 1, 'the taint that a person removed');
-
-  world.configure({ taintArchitectures: [] });
-  await clock.advance(10_000);
-  await store.until(() => world.taints('arm-1').length + world.taints('arm-2').length === 0, 'no taint');
-  world.depose();
-  await done;
-  t.equal(clock.pending, 0);
 });
