@@ -88,6 +88,7 @@ async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): P
     fingerprint: () => inspection.fingerprint(),
     node: () => ({ ...inspection.runtime(), ...machine }),
     problems: () => inspection.problems(),
+    dockerHubLimit: () => inspection.dockerHubLimit(),
     ...(certificate && { certificate: () => certificate.ready(stop) }),
     log,
     metrics,

@@ -14,6 +14,7 @@ import { startHealth } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
 import { boundedProblems } from '../src/credentials/problems.ts';
+import type { RequestLimit } from '../src/registry/net/registry-limits.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
@@ -34,6 +35,8 @@ export interface AgentOptions extends Pick<ApiOptions, 'cache' | 'log' | 'metric
   readonly node: () => NodeReport;
   /** Credentials that the node does not use, and why. */
   readonly problems: () => readonly SourceProblem[];
+  /** What Docker Hub allows this node, if it said so lately. */
+  readonly dockerHubLimit?: () => RequestLimit | undefined;
   /** Resolves when `tlsDir` has a certificate. Health is served before; the agent is not ready. */
   readonly certificate?: () => Promise<void>;
   readonly limits?: Partial<ApiLimits>;
@@ -62,6 +65,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     credentialFingerprint: options.fingerprint(),
     node: options.node(),
     credentialProblems: boundedProblems(options.problems()),
+    dockerHub: options.dockerHubLimit?.(),
   });
   const limits = { ...defaultApiLimits, ...options.limits };
   const handler = createApi({ cache, info, limits, clock, log, metrics });

@@ -91,6 +91,7 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
         until: new Date(until).toISOString(),
       })),
     credentialProblems: credentialProblemsOf(installation, leader, now),
+    dockerHub: dockerHubOf(leader),
     unread,
   };
   return { ...status, findings: findingsOf(status, installation, loaded?.problems ?? [], now) };
@@ -155,6 +156,13 @@ async function listGated({ client, signal }: InstallationReader): Promise<Status
     found.push({ pod: `${namespace}/${name}`, since: creationTimestamp });
   }
   return found;
+}
+
+/** Agents' metrics are on the loopback addresses of their nodes. The leader asks the agents once a minute. */
+function dockerHubOf(leader: Samples | undefined): Status['dockerHub'] {
+  const limit = leader?.value('archwright_fleet_docker_hub_limit_requests') ?? 0;
+  const remaining = leader?.value('archwright_fleet_docker_hub_limit_remaining_requests') ?? 0;
+  return limit > 0 ? { limit, remaining } : undefined;
 }
 
 function credentialProblemsOf(

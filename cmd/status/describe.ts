@@ -35,7 +35,8 @@ function replicaTable({ replicas }: Status): string {
 }
 
 function subjects(status: Status, now: number): readonly (readonly [name: string, text: string])[] {
-  const { webhooks, agents, nodes, gated, taints, misplacedPods, brokenImages, credentialProblems } = status;
+  const { webhooks, agents, nodes, gated, taints, misplacedPods, brokenImages } = status;
+  const { credentialProblems, dockerHub } = status;
   const { state = unknown, registered, failurePolicies } = webhooks;
   const policies = failurePolicies.length === 0 ? '' : `, failurePolicy ${failurePolicies.join(' and ')}`;
   const count = registered === undefined ? '' : `, ${registered} registered`;
@@ -60,6 +61,9 @@ function subjects(status: Status, now: number): readonly (readonly [name: string
       ),
     ),
     ['credentials', credentialsText(credentialProblems)],
+    ...(dockerHub
+      ? [['docker hub', `${dockerHub.remaining} of ${dockerHub.limit} requests left`] as const]
+      : []),
   ];
 }
 

@@ -13,6 +13,8 @@ import type { Status } from './status.ts';
 
 /** Certificates are replaced after two thirds of their life. */
 const expiresSoonMs = 7 * 86_400_000;
+/** As the alert ArchwrightDockerHubLimitLow. */
+const lowShare = 0.1;
 const notListed = 'whether archwright works is not known: you may not list its pods';
 
 const consequence = 'running replicas keep their last configuration, but restarted ones do not start';
@@ -24,7 +26,7 @@ export function findingsOf(
   problems: readonly Problem[],
   now: number,
 ): readonly string[] {
-  const { namespace, certificates, gated, taints, misplacedPods, credentialProblems } = status;
+  const { namespace, certificates, gated, taints, misplacedPods, credentialProblems, dockerHub } = status;
   const mayList = !status.unread.some((each) => each.startsWith('pods:'));
   const { replicas, deployments, daemonSets } = installation;
   if (mayList && replicas.length + deployments.length + daemonSets.length === 0)
@@ -57,6 +59,11 @@ export function findingsOf(
       ? [`${counted(misplacedPods, 'misplaced pod')}: kubectl get events -A | grep MisplacedPod`]
       : []),
     ...(credentialProblems ?? []),
+    ...(dockerHub && dockerHub.remaining < dockerHub.limit * lowShare
+      ? [
+          `Docker Hub allows a node only ${counted(dockerHub.remaining, 'more request')}: set credentials with a higher limit (registryCredentials), or a mirror (proxies)`,
+        ]
+      : []),
   ];
 }
 

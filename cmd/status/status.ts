@@ -54,6 +54,8 @@ export interface Status {
     | undefined;
   /** Credentials of nodes that are not used, and why. `undefined`: nothing that reports them may be read. */
   readonly credentialProblems: readonly string[] | undefined;
+  /** Requests that Docker Hub allows the node that has the smallest part left. `undefined`: it did not say. */
+  readonly dockerHub: { readonly limit: number; readonly remaining: number } | undefined;
   /** What someone has to look at. */
   readonly findings: readonly string[];
   /** What could not be read, and why. */

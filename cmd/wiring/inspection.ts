@@ -97,6 +97,7 @@ export async function openInspection(options: InspectionOptions) {
     runtime: () => containerd?.runtime() ?? {},
     /** Sources, or parts of sources, that are ignored. */
     problems: () => credentials.problems(),
+    dockerHubLimit: () => registry.dockerHubLimit(),
     /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
     fingerprint: () => {
       const parts = [credentials.fingerprint(), endpoints.fingerprint(), proxies?.fingerprint()];

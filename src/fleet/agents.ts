@@ -13,6 +13,7 @@ import { limited, unlessAborted } from '../async/wait.ts';
 import type { SourceProblem } from '../credentials/credential.ts';
 import { messageOf } from '../names/printable.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
+import type { RequestLimit } from '../registry/net/registry-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
 import type { AgentAddress, Discovery } from './discovery.ts';
@@ -20,7 +21,8 @@ import { readAgentInfo, type AgentInfo } from './info.ts';
 import { Ranking } from './rank.ts';
 
 interface Agent {
-  info?: AgentInfo;
+  info?: Omit<AgentInfo, 'dockerHub'>;
+  dockerHub?: RequestLimit | undefined;
   /** Monotonic time at which `/v1/info` is requested again. */
   dueAt: number;
   /** Why it did not answer its last request. */
@@ -103,6 +105,13 @@ export class Agents {
     return { ready, silent: this.#byUrl.size - ready, groups: this.view.groups.length };
   }
 
+  /** What Docker Hub allows the node that has the smallest part left. */
+  dockerHubLimit(): RequestLimit | undefined {
+    const known = [...this.#byUrl.values()].flatMap(({ dockerHub }) => dockerHub ?? []);
+    const share = ({ limit, remaining }: RequestLimit): number => remaining / Math.max(1, limit);
+    return known.toSorted((a, b) => share(a) - share(b))[0];
+  }
+
   /** The agent did not answer, although it had the time. */
   failed(url: string, problem: string): void {
     const agent = this.#byUrl.get(url);
@@ -149,8 +158,11 @@ export class Agents {
     const call = (signal: AbortSignal) =>
       connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes });
     try {
-      const info = readAgentInfo(await limited(infoTimeoutMs, closing, call, clock.sleep));
-      if (info === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
+      const read = readAgentInfo(await limited(infoTimeoutMs, closing, call, clock.sleep));
+      if (read === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
+      // It changes with every request, and the view does not depend on it.
+      const { dockerHub, ...info } = read;
+      agent.dockerHub = dockerHub;
       if (JSON.stringify(info) !== JSON.stringify(agent.info)) this.#view = undefined;
       agent.info = info;
       agent.problem = undefined;

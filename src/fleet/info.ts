@@ -2,6 +2,7 @@
 import type { SourceProblem } from '../credentials/credential.ts';
 import { readProblems } from '../credentials/problems.ts';
 import { asText } from '../http/json.ts';
+import type { RequestLimit } from '../registry/net/registry-limits.ts';
 import { isArchitecture } from '../names/architecture.ts';
 import { isRecord } from '../names/values.ts';
 import { readNodeReport, type NodeReport } from '../nodes/node-report.ts';
@@ -18,6 +19,8 @@ export interface AgentInfo {
   readonly report?: NodeReport;
   /** Credentials that its node does not use, and why. */
   readonly problems?: readonly SourceProblem[];
+  /** What is left of the requests that Docker Hub allows its node. */
+  readonly dockerHub?: RequestLimit;
 }
 
 /** Kubernetes validates node names as DNS subdomains, RFC 1123. */
@@ -31,11 +34,20 @@ export function readAgentInfo(answer: unknown): AgentInfo | undefined {
   const architecture = asText(answer['architecture']) ?? '';
   const report = readNodeReport(answer['node']);
   const problems = readProblems(answer['credentialProblems']);
+  const dockerHub = readLimit(answer['dockerHub']);
   return {
     fingerprint,
     ...(nodeName.test(node) && { node }),
     ...(isArchitecture(architecture) && { architecture }),
     ...(report && { report }),
     ...(problems.length > 0 && { problems }),
+    ...(dockerHub && { dockerHub }),
   };
+}
+
+function readLimit(value: unknown): RequestLimit | undefined {
+  const { limit, remaining } = isRecord(value) ? value : {};
+  const isPossible = Number.isSafeInteger(limit) && Number.isSafeInteger(remaining);
+  const found = { limit: Number(limit), remaining: Number(remaining) };
+  return isPossible && found.remaining >= 0 && found.remaining <= found.limit ? found : undefined;
 }

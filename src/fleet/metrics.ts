@@ -38,6 +38,11 @@ const specs = {
     'Set to 0 if no agent has answered for 30 s. Pods with unknown images are then not gated.',
   ),
   groups: gauge('archwright_fleet_credential_groups', 'Groups of agents with equal credential sources.'),
+  dockerHubLimit: gauge(
+    'archwright_fleet_docker_hub_limit_requests',
+    'Requests that Docker Hub allows the agent that has the smallest part left. 0: no agent knows.',
+  ),
+  dockerHubRemaining: gauge('archwright_fleet_docker_hub_limit_remaining_requests', 'What is left of them.'),
   surveyed: counter(
     'archwright_fleet_surveyed_groups_total',
     'Checks if the nodes of a credential group can pull. `unreachable`: the registry does not answer.',
@@ -51,7 +56,10 @@ export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
 export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
 /** Binds the metrics. */
-export function bindFleetMetrics(metrics: Metrics, agents: Pick<Agents, 'counts' | 'isAvailable'>) {
+export function bindFleetMetrics(
+  metrics: Metrics,
+  agents: Pick<Agents, 'counts' | 'dockerHubLimit' | 'isAvailable'>,
+) {
   const passedOn = metrics.counter(specs.passedOn);
   metrics.beforeScrape(() => {
     const { ready, silent, groups } = agents.counts();
@@ -59,6 +67,9 @@ export function bindFleetMetrics(metrics: Metrics, agents: Pick<Agents, 'counts'
     metrics.gauge(specs.agents, { state: 'silent' }).set(silent);
     metrics.gauge(specs.available).set(agents.isAvailable ? 1 : 0);
     metrics.gauge(specs.groups).set(groups);
+    const { limit = 0, remaining = 0 } = agents.dockerHubLimit() ?? {};
+    metrics.gauge(specs.dockerHubLimit).set(limit);
+    metrics.gauge(specs.dockerHubRemaining).set(remaining);
   });
   return {
     attempt: counts(metrics, specs.attempts, 'outcome', attemptOutcomes),

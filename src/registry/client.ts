@@ -48,7 +48,8 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
-  const client = new GuardedClient(http, clock, metrics && new RegistryLimits(metrics, clock));
+  const requestLimits = new RegistryLimits(clock, metrics);
+  const client = new GuardedClient(http, clock, requestLimits);
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
   return {
@@ -68,6 +69,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
           signal,
         ),
       ),
+    dockerHubLimit: () => requestLimits.current('docker.io'),
     close: () => {
       authenticator.clear();
       http.close();

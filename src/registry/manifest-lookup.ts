@@ -5,6 +5,7 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { FullPlatform } from '../names/platform.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
+import type { RequestLimit } from './net/registry-limits.ts';
 
 /** A platform as in the registry's document; not normalized, not trusted. */
 export type WrittenPlatform = Omit<FullPlatform, 'osFeatures' | 'written'>;
@@ -118,6 +119,8 @@ export interface RegistryClient {
   lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** The tags of a repository, as many as ten pages have. @throws RegistryError */
   tags(lookup: TagLookup, signal: AbortSignal): Promise<TagResult>;
+  /** What Docker Hub allows, if it said so lately. */
+  dockerHubLimit(): RequestLimit | undefined;
   /** Closes idle connections and forgets tokens. */
   close(): void;
 }

@@ -32,6 +32,7 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
     discovery,
     list,
     fleet,
+    metrics,
     groups: async () => Number(await seriesOf(metrics, 'archwright_fleet_credential_groups')),
     /** Each group's nodes and architectures; all agents have every image. */
     members: async () => {
@@ -101,6 +102,39 @@ t.test('an agent that gives no information is asked again after five seconds', a
     await fleet.grouped(neverAborted);
   }
   await until(() => fleet.nodeReports().size === 1);
+});
+
+t.test('of the limits of Docker Hub, the one with the smallest part left counts', async (t) => {
+  const hubs: unknown[] = [
+    { limit: 100, remaining: 76 },
+    { limit: 5000, remaining: 200 },
+    { limit: 0, remaining: 1 },
+    { limit: 100, remaining: -1 },
+    { limit: 1e99, remaining: 0 },
+    { limit: '100', remaining: '0' },
+    null,
+    undefined,
+  ];
+  const scripts = hubs.map((_, index) => ({
+    info: () => ({ credentialFingerprint: 'a', dockerHub: hubs[index] }),
+  }));
+  const { clock, fleet, metrics } = await setup(t, scripts);
+  const left = async () => {
+    const name = 'archwright_fleet_docker_hub_limit';
+    return [
+      await seriesOf(metrics, `${name}_remaining_requests`),
+      await seriesOf(metrics, `${name}_requests`),
+    ];
+  };
+  t.strictSame(await left(), [200, 5000]);
+  hubs.fill(undefined, 1);
+  await clock.advance(minute);
+  await fleet.grouped(neverAborted);
+  t.strictSame(await left(), [76, 100]);
+  hubs.fill(undefined);
+  await clock.advance(minute);
+  await fleet.grouped(neverAborted);
+  t.strictSame(await left(), [0, 0]);
 });
 
 t.test('reports of agents about their nodes, and credential problems', async (t) => {

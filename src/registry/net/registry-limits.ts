@@ -22,24 +22,37 @@ const specs = {
 
 export const registryMetrics: readonly MetricSpec[] = Object.values(specs);
 
+/** What is left of the requests that a registry allows in a window. */
+export interface RequestLimit {
+  readonly limit: number;
+  readonly remaining: number;
+}
+
 /** A number of at most 9 digits, and the window in seconds. */
 const form = /^(\d{1,9})(?:;w=(\d{1,9}))?$/;
 /** Docker Hub's window is 6 hours. */
 const maxWindowMs = 86_400_000;
 
 export class RegistryLimits {
-  readonly #metrics: Metrics;
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** When the windows end, by registry. */
-  readonly #ends = new Map<string, number>();
+  /** By registry, until its window ends. */
+  readonly #last = new Map<string, RequestLimit & { readonly end: number }>();
 
-  constructor(metrics: Metrics, clock: Pick<Clock, 'monotonic'>) {
-    this.#metrics = metrics;
+  constructor(clock: Pick<Clock, 'monotonic'>, metrics?: Metrics) {
     this.#clock = clock;
-    for (const registry of registries) this.#set(registry, 0, 0);
-    metrics.beforeScrape(() => {
-      for (const [registry, end] of this.#ends) if (end <= clock.monotonic()) this.#set(registry, 0, 0);
+    metrics?.beforeScrape(() => {
+      for (const registry of registries) {
+        const { limit = 0, remaining = 0 } = this.current(registry) ?? {};
+        metrics.gauge(specs.limit, { registry }).set(limit);
+        metrics.gauge(specs.remaining, { registry }).set(remaining);
+      }
     });
+  }
+
+  /** @returns `undefined` if it did not say so in the last window */
+  current(registry: (typeof registries)[number]): RequestLimit | undefined {
+    const { limit, remaining, end } = this.#last.get(registry) ?? { limit: 0, remaining: 0, end: 0 };
+    return end > this.#clock.monotonic() ? { limit, remaining } : undefined;
   }
 
   /** @param namespace the registry, which a mirror may stand for */
@@ -49,13 +62,8 @@ export class RegistryLimits {
     if (limit === undefined || remaining === undefined || Number(remaining) > Number(limit)) return;
     const registry = registries.find((each) => each === namespace) ?? 'other';
     const windowMs = Math.min(Number(window) * 1000 || maxWindowMs, maxWindowMs);
-    this.#ends.set(registry, this.#clock.monotonic() + windowMs);
-    this.#set(registry, Number(limit), Number(remaining));
-  }
-
-  #set(registry: string, limit: number, remaining: number): void {
-    this.#metrics.gauge(specs.limit, { registry }).set(limit);
-    this.#metrics.gauge(specs.remaining, { registry }).set(remaining);
+    const end = this.#clock.monotonic() + windowMs;
+    this.#last.set(registry, { limit: Number(limit), remaining: Number(remaining), end });
   }
 }
 

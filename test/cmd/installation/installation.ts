@@ -4,6 +4,7 @@ import { leadingLevel } from '../../../src/controller/lead/metrics.ts';
 import { bindFleetMetrics } from '../../../src/fleet/metrics.ts';
 import { configurationHash } from '../../../src/policy/configuration/configuration.ts';
 import { configurationInfo } from '../../../src/policy/metrics.ts';
+import type { RequestLimit } from '../../../src/registry/net/registry-limits.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import { addProcessMetrics } from '../../../src/telemetry/process.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
@@ -18,6 +19,7 @@ export interface ReplicaState {
   leads?: boolean;
   readyAgents?: number;
   silentAgents?: number;
+  dockerHub?: RequestLimit;
   /** Sets further metrics. */
   more?: (metrics: Metrics) => void;
 }
@@ -36,7 +38,11 @@ function pageOf(part: string, state: ReplicaState): Promise<string> {
   metrics.info(configurationInfo)({ hash: state.hash });
   if (part === 'controller') metrics.gauge(leadingLevel).set(state.leads === true ? 1 : 0);
   const { readyAgents: ready = 1, silentAgents: silent = 0 } = state;
-  bindFleetMetrics(metrics, { counts: () => ({ ready, silent, groups: 1 }), isAvailable: ready > 0 });
+  bindFleetMetrics(metrics, {
+    counts: () => ({ ready, silent, groups: 1 }),
+    dockerHubLimit: () => state.dockerHub,
+    isAvailable: ready > 0,
+  });
   state.more?.(metrics);
   return metrics.render();
 }

@@ -112,6 +112,19 @@ t.test('a healthy installation', async (t) => {
   like(t, await json(), { code: 0, namespace: 'archwright', findings: [], unread: [] });
 });
 
+t.test('what is left of the requests that Docker Hub allows', async (t) => {
+  const { leader, refresh, status, json } = await setup(t);
+  const leave = async (remaining: number): Promise<void> => {
+    leader.dockerHub = { limit: 100, remaining };
+    await refresh();
+  };
+  await leave(76);
+  t.match((await status()).out, /^docker hub +76 of 100 requests left$/m);
+  like(t, await json(), { code: 0, findings: [], dockerHub: { limit: 100, remaining: 76 } });
+  await leave(9);
+  like(t, await json(), { code: 1, findings: [/^Docker Hub allows a node only 9 more requests: /] });
+});
+
 t.test('problems are listed, and set the exit code', async (t) => {
   const { store, states, leader, put, refresh, status, json } = await setup(t);
   leader.more = (metrics) => {
