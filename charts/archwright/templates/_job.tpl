@@ -11,15 +11,15 @@ metadata:
   {{- end }}
 {{- end -}}
 
-{{/* dict root account */}}
+{{/* dict root account [early]. early: before the objects of the chart, without their priority class and a token */}}
 {{- define "archwright.jobPod" -}}
 restartPolicy: Never
 serviceAccountName: {{ .account }}
-automountServiceAccountToken: true
+automountServiceAccountToken: {{ not .early }}
 enableServiceLinks: false
 {{- include "archwright.podFields" .root.Values.jobs }}
 {{- include "archwright.imagePullSecrets" .root }}
-{{- include "archwright.priority" (dict "root" .root "values" .root.Values.jobs) }}
+{{- if not .early }}{{ include "archwright.priority" (dict "root" .root "values" .root.Values.jobs) }}{{ end }}
 {{- include "archwright.placement" (dict "root" .root "values" .root.Values.jobs) | nindent 0 }}
 {{ include "archwright.podSecurityContext" .root.Values.jobs }}
 {{- end -}}
@@ -50,4 +50,18 @@ containers:
 volumes:
   - name: config
     configMap: { name: {{ include "archwright.fullname" .root }} }
+{{- end -}}
+
+{{/* A policy limits it to dry runs (ownrights.yaml), and it exists only while the check runs. dict root account hook */}}
+{{- define "archwright.probeRights" }}
+---
+apiVersion: v1
+kind: ServiceAccount
+{{ include "archwright.metadata" (dict "root" .root "kind" "serviceaccount" "name" .account "part" "startup-check" "annotations" .hook) }}
+automountServiceAccountToken: false
+{{- if .root.Values.rbac.create }}
+{{- $inOther := printf "%s-%s" (include "archwright.clusterName" .root) (trimPrefix (print (include "archwright.fullname" .root) "-") .account) }}
+{{ include "archwright.role" (dict "root" .root "part" "startup-check" "name" $inOther "account" .account "hook" .hook "namespace" .root.Values.startupCheck.namespace "rules" (include "archwright.probeRules" .root)) }}
+{{ include "archwright.role" (dict "root" .root "part" "startup-check" "name" (print .account "-installation") "account" .account "hook" .hook "namespace" (include "archwright.namespace" .root) "rules" (include "archwright.installationRules" .root)) }}
+{{- end }}
 {{- end -}}

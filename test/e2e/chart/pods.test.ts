@@ -5,6 +5,7 @@ import { render } from './helm.ts';
 import { objectsOf as objectsIn } from './rendered.ts';
 
 interface PodSpec {
+  readonly priorityClassName?: string;
   readonly affinity: {
     readonly nodeAffinity: {
       readonly requiredDuringSchedulingIgnoredDuringExecution: {
@@ -54,9 +55,9 @@ function podsOf(values: object): ReadonlyMap<string, PodSpec> {
   );
 }
 
-const everyPod = ['agent', 'clean', 'controller', 'report', 'startup-check', 'test', 'webhook'].map(
-  (part) => `archwright-${part}`,
-);
+const everyPod = [
+  ...(['agent', 'clean', 'controller', 'image-pull', 'report', 'startup-check', 'test', 'webhook'] as const),
+].map((part) => `archwright-${part}`);
 
 const requiredOf = (pod: PodSpec | undefined): readonly NodeSelectorTerm[] =>
   pod?.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms ?? [];
@@ -138,6 +139,22 @@ t.test('values for all pods apply to hooks too', async (t) => {
     else t.same(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
   }
 });
+
+t.test(
+  'before an install, a pod pulls the image for less than a minute, and needs nothing of the chart',
+  async (t) => {
+    const pullOf = (values: object): PodSpec | undefined => podsOf(values).get('archwright-image-pull');
+    t.match(pullOf({}), {
+      activeDeadlineSeconds: 50,
+      automountServiceAccountToken: false,
+      volumes: undefined,
+    });
+    t.equal(pullOf({})?.priorityClassName, undefined, 'the class of the chart is not installed yet');
+    t.match(pullOf({ startupCheck: { timeout: '20s' } }), { activeDeadlineSeconds: 20 });
+    t.match(pullOf({ startupCheck: { timeout: '90s' } }), { activeDeadlineSeconds: 50 });
+    t.equal(pullOf({ startupCheck: { enabled: false } }), undefined);
+  },
+);
 
 t.test('a field of a security context can be removed, as for OpenShift', async (t) => {
   const parts = Object.fromEntries(

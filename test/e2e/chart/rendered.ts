@@ -24,8 +24,8 @@ export interface Rendered extends KubeObject {
 
 export function objectsOf(text: string): readonly Rendered[] {
   return parseAllDocuments(text, { version: '1.1' }).flatMap((document) => {
-    const object = document.toJS() as Rendered | null;
-    return object === null ? [] : [object];
+    const object = document.toJS() as (Rendered & { readonly items?: readonly Rendered[] }) | null;
+    return object === null ? [] : (object.items ?? [object]);
   });
 }
 

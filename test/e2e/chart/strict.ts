@@ -115,7 +115,16 @@ async function createPriorityClass(cluster: Cluster, name: string): Promise<stri
 
 export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void> {
   await cluster.createNamespace('restricted', { 'pod-security.kubernetes.io/enforce': 'restricted' });
-  for (const account of ['webhook', 'controller', 'clean', 'startup-check', 'agent', 'report']) {
+  for (const account of [
+    'webhook',
+    'controller',
+    'clean',
+    'startup-check',
+    'test',
+    'image-pull',
+    'agent',
+    'report',
+  ]) {
     await cluster.make('ServiceAccount', `restricted/archwright-${account}`);
   }
   const priorityClass = await createPriorityClass(cluster, 'archwright');

@@ -1,4 +1,5 @@
 /** Runs in the box: starts a cluster, then installs archwright by Helm 4, by Helm 3, and without Helm. */
+import { wrongImage } from './failed-installs.ts';
 import { features } from './features.ts';
 import { step } from './report.ts';
 import { createHelm } from './release.ts';
@@ -16,8 +17,10 @@ await runInsideBox(async (programs, cgroup, logs) => {
   await step('our image is pushed', () =>
     registries.copy(process.env['IMAGE'] ?? '', 'public', `${own.repository}:${own.tag}`),
   );
-  await wholeLife(world, createHelm('helm4', cluster), logs);
-  const helm3 = createHelm('helm3', cluster);
+  const [helm4, helm3] = [createHelm('helm4', cluster), createHelm('helm3', cluster)];
+  await wrongImage(world, helm4);
+  await wrongImage(world, helm3);
+  await wholeLife(world, helm4, logs);
   await lateImage(world, helm3, logs);
   await features(world, helm3, logs);
   await restricted(world, helm3, logs);

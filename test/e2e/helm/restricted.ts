@@ -4,6 +4,7 @@ import type { Pod } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { steadyListing } from '../cluster/control-plane/listing.ts';
 import { expectNothingForbidden, expectSameAsBefore } from './leaving.ts';
+import { refusedAgents } from './failed-installs.ts';
 import type { Followed } from './logs.ts';
 import { untilWebhooksInForce } from './parts.ts';
 import { podPath } from '../cluster/control-plane/pods.ts';
@@ -18,6 +19,7 @@ export async function restricted(world: World, helm: Helm, logs: Followed): Prom
   await cluster.merge(`/api/v1/namespaces/${namespace}`, {
     metadata: { labels: { 'pod-security.kubernetes.io/enforce': 'restricted' } },
   });
+  await refusedAgents(world, helm);
   const before = await steadyListing(cluster);
   const values = helm.values('restricted', {
     ...onRealNode(own),

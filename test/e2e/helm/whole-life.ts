@@ -40,11 +40,16 @@ export async function wholeLife(world: World, helm: Helm, logs: Followed): Promi
   const previous = await packaged(helm, '0.0.9');
   const values = helm.values('card', releaseValues(world));
   await step(of('install of an earlier chart, until it is ready and the check after it passed'), async () => {
-    await helm.run('install', 'archwright', previous, values, ...wait);
+    const out = await helm.run('install', 'archwright', previous, values, ...wait);
+    assert.match(out, /kubectl archwright status\n$/);
+    assert.doesNotMatch(out, /TEST SUITE: {2,}/);
     await untilReady(cluster);
     await untilWebhooksInForce(cluster);
   });
-  await step(of('helm test'), () => helm.run('test', 'archwright', '--timeout', '2m'));
+  await step(of('helm test'), async () => {
+    const out = await helm.run('test', 'archwright', '--timeout', '2m');
+    assert.deepEqual(out.match(/(?<=TEST SUITE: +)\S+/g), ['archwright-test', 'archwright-test-rights']);
+  });
   await documentedCommands(world, of);
   await placements(world, of);
   await gates(world, of);

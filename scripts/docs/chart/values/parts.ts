@@ -412,15 +412,15 @@ export const partSections: readonly Section[] = [
       }),
       ...valuesOf('startupCheck', {
         enabled: on(
-          'After each install and upgrade, runs a Job that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
+          'Before each install, upgrade and uninstall, runs a Job that ends within 50 s if the image cannot be pulled. After an install or upgrade, runs a Job that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
         ),
         timeout: shaped(duration(0, 1).schema, {
-          help: 'Time limit of that Job.',
+          help: 'Time limit of the second Job.',
           default: '4m',
           example: '1m',
         }),
         namespace: text(
-          'Namespace of the pod that the Job creates in a dry run. The webhook must serve it.',
+          'Namespace of the pod that the second Job creates in a dry run. The webhook must serve it.',
           'default',
           'shop',
         ),

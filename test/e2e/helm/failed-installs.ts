@@ -1,0 +1,58 @@
+/** Installations that cannot work end within a minute and say why. Then `helm uninstall` leaves nothing behind. */
+import assert from 'node:assert/strict';
+import { chart } from '../chart/helm.ts';
+import { steadyListing } from '../cluster/control-plane/listing.ts';
+import { expectSameAsBefore } from './leaving.ts';
+import type { Helm, Outcome } from './release.ts';
+import { step } from './report.ts';
+import { onRealNode, releaseValues, type World } from './world.ts';
+
+/** By default. A loaded machine needs more. */
+const withinMs = 60_000;
+
+/** @param timeout of the startup check; a short one also shortens the wait for the image */
+export async function wrongImage(world: World, helm: Helm, timeout = '5s'): Promise<void> {
+  const of = (name: string): string => `${helm.name}, an image that does not exist: ${name}`;
+  const before = await steadyListing(world.cluster);
+  const values = helm.values('wrong-image', {
+    ...releaseValues(world),
+    image: { ...world.own, tag: 'wrong' },
+    startupCheck: { timeout },
+  });
+  const cause = /job[/ ]\S*archwright-image-pull (?:failed|not ready\. status: Failed)/i;
+  await step(of('helm install'), () => expectFailure(helm, cause, 'install', 'archwright', chart, values));
+  await step(of('helm uninstall'), async () => {
+    await expectFailure(helm, cause, 'uninstall', 'archwright');
+    await helm.run('uninstall', 'archwright', '--no-hooks');
+  });
+  await expectSameAsBefore(world, helm, before);
+}
+
+/** In a namespace with Pod Security `restricted`, agents cannot start. */
+export async function refusedAgents(world: World, helm: Helm): Promise<void> {
+  const of = (name: string): string => `${helm.name}, agents are refused: ${name}`;
+  const before = await steadyListing(world.cluster);
+  const values = helm.values('refused-agents', onRealNode(world.own));
+  await step(of('helm install'), () =>
+    expectFailure(
+      helm,
+      /DaemonSet archwright-agent: FailedCreate: .*violates PodSecurity/,
+      'install',
+      'archwright',
+      chart,
+      values,
+    ),
+  );
+  await step(of('helm uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));
+  await expectSameAsBefore(world, helm, before);
+}
+
+async function expectFailure(helm: Helm, cause: RegExp, ...words: readonly string[]): Promise<Outcome> {
+  const started = performance.now();
+  const outcome = await helm.tryRun(...words);
+  const ms = performance.now() - started;
+  assert.notEqual(outcome.code, 0, outcome.text);
+  assert.match(outcome.text, cause);
+  assert(ms < withinMs, `${ms} ms: ${outcome.text}`);
+  return outcome;
+}
