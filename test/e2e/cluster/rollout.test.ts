@@ -19,6 +19,7 @@ import {
   type Server,
 } from './archwright/archwright.ts';
 import { installDefinitions } from './control-plane/definitions.ts';
+import { failingPods, failures } from './control-plane/failing-pods.ts';
 import { createKillableControllers } from './faults/killable-controllers.ts';
 import { startCluster, type Cluster } from './harness.ts';
 import { startImages } from './archwright/images.ts';
@@ -40,80 +41,6 @@ type Rollout = KubeObject & { readonly status?: RolloutStatus };
 
 const group = '/apis/arch.example/v1alpha1/namespaces/default/architecturerollouts';
 const arm = ['arm64-0', 'arm64-1'];
-
-/** Longer than any rollout waits for a pod if the others take a second. */
-const slowMs = 90_000;
-
-/** kwok's action on arm64 pods with the label `e2e-fails`: delay after the last state, and the next one. */
-interface Stage {
-  readonly name: string;
-  readonly fails: string;
-  readonly from: { readonly phase: 'Pending' | 'Running'; readonly ready: 'In' | 'NotIn' };
-  readonly delayMs: number;
-  /** Stages without a weight give way to it. */
-  readonly weight?: 1;
-  readonly ready: boolean;
-  readonly restarts?: number;
-  /** More fields of the status. */
-  readonly more?: string;
-}
-
-const stage = ({ name, fails, from, delayMs, weight, ready, restarts = 0, more = '' }: Stage): string => `
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: { name: pod-${name} }
-spec:
-  resourceRef: { apiGroup: v1, kind: Pod }
-  selector:
-    matchLabels: { e2e-fails: ${fails} }
-    matchExpressions:
-    - { key: .metadata.deletionTimestamp, operator: DoesNotExist }
-    - { key: .spec.nodeName, operator: In, values: [${arm.join(', ')}] }
-    - { key: .status.phase, operator: In, values: [${from.phase}] }
-    - key: '.status.conditions.[] | select( .type == "Ready" ) | .status'
-      operator: ${from.ready}
-      values: ['True']
-  ${weight === undefined ? '' : `weight: ${weight}`}
-  delay: { durationMilliseconds: ${delayMs} }
-  next:
-    statusTemplate: |${more}
-      conditions:
-      - { lastTransitionTime: {{ Now | Quote }}, status: "${ready ? 'True' : 'False'}", type: Ready }
-      containerStatuses:
-      {{ range .spec.containers }}
-      - image: {{ .image | Quote }}
-        name: {{ .name | Quote }}
-        ready: ${ready}
-        restartCount: ${restarts}
-        state: ${restarts > 0 ? '{ waiting: { reason: CrashLoopBackOff } }' : '{ running: { startedAt: {{ Now | Quote }} } }'}
-      {{ end }}
-`;
-
-const ran = { from: { phase: 'Running', ready: 'In' }, delayMs: 500, ready: false } as const;
-const slow = {
-  fails: 'slow',
-  weight: 1,
-  more: '\n      phase: Running\n      startTime: {{ Now | Quote }}',
-} as const;
-/** The pods of two fail a moment after they ran, those of the third become ready late. */
-const stages = [
-  stage({ name: 'crash', fails: 'crash', ...ran, restarts: 2 }),
-  stage({ name: 'unready', fails: 'unready', ...ran }),
-  stage({
-    name: 'slow-false',
-    ...slow,
-    from: { phase: 'Pending', ready: 'NotIn' },
-    delayMs: 0,
-    ready: false,
-  }),
-  stage({
-    name: 'slow-true',
-    ...slow,
-    from: { phase: 'Running', ready: 'NotIn' },
-    delayMs: slowMs,
-    ready: true,
-  }),
-].join('---');
 
 /** Each connection goes to the next webhook, as through a Service. */
 async function startBalancer(t: Test, servers: readonly Server[]): Promise<string> {
@@ -177,10 +104,11 @@ async function rollOut(cluster: Cluster, name: string, spec: object): Promise<vo
   await cluster.make('ArchitectureRollout', `default/${name}`, { spec: all });
 }
 
-const failures = ['crash', 'unready', 'slow'] as const;
-
 void t.test('rollouts keep their share, roll back, and survive dying leaders', async (t) => {
-  const cluster = await startCluster({ nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages }, t);
+  const cluster = await startCluster(
+    { nodes: { amd64: 2, arm64: 2 }, schedulerQps: 500, stages: failingPods(arm) },
+    t,
+  );
   await installDefinitions(cluster);
   const images = await startImages(cluster);
   const image = images.push('shop/web', ['amd64', 'arm64']);

@@ -8,6 +8,7 @@ import { sized } from '../../../support/exhaustive.ts';
 import { createRandom, type Random } from '../../../e2e/random.ts';
 import { startLeading } from '../../leading.ts';
 import { ModelCluster, stepLists } from './model.ts';
+import { isHeld, outcomeOf, outcomes, type Outcome } from './outcome.ts';
 
 const walks = Number(process.env['ROLLOUT_WALKS'] ?? sized(200, 10_000));
 const firstSeed = Number(process.env['ROLLOUT_SEED'] ?? 1);
@@ -24,8 +25,6 @@ function specOf(random: Random): object {
   return spec;
 }
 
-type Outcome = 'done' | 'rolled back' | 'aborted' | 'paused' | 'waiting';
-
 /** @returns how a walk ends. Throws if a step was wrong, or if it stalls in silence */
 async function walk(cluster: ModelCluster, random: Random): Promise<Outcome> {
   await cluster.begin();
@@ -39,33 +38,13 @@ async function walk(cluster: ModelCluster, random: Random): Promise<Outcome> {
   let saidWhy = false;
   for (let count = 0; count < 10; count += 1) {
     await look(cluster, 60 * second);
-    saidWhy ||= isHeld(cluster);
+    saidWhy ||= isHeld(cluster.status);
   }
   const { status } = cluster;
-  switch (status?.phase) {
-    case 'Complete':
-      return 'done';
-    case 'RolledBack':
-      return 'rolled back';
-    case 'Aborted':
-      return 'aborted';
-    case 'Paused':
-      if (cluster.isPaused) return 'paused';
-      break;
-    case 'Waiting':
-      if (status.message !== '') return 'waiting';
-      break;
-    case 'Progressing':
-      if (saidWhy || status.step !== before?.step || status.attempt !== before.attempt) return 'waiting';
-      break;
-    case undefined:
-  }
+  const isMoving = status?.step !== before?.step || status?.attempt !== before?.attempt;
+  const outcome = outcomeOf(status, cluster.isPaused, saidWhy || isMoving);
+  if (outcome) return outcome;
   throw new Error(`it stalls: ${JSON.stringify(status)}`);
-}
-
-function isHeld({ status }: ModelCluster): boolean {
-  const condition = status?.conditions.find(({ type }) => type === 'Progressing');
-  return condition?.reason === 'Held' && (status?.workloads.some(({ blocked }) => blocked) ?? false);
 }
 
 /** No step begins while a workload has no ready pod on the architecture, but wants some and has others. */
@@ -102,6 +81,5 @@ t.test(`${walks} walks from seed ${firstSeed}`, async (t) => {
     }
   }
   t.comment(JSON.stringify(ends));
-  for (const end of ['done', 'rolled back', 'aborted', 'paused', 'waiting'] as const)
-    t.ok((ends[end] ?? 0) > 0, `some end ${end}`);
+  for (const end of outcomes) t.ok((ends[end] ?? 0) > 0, `some end ${end}`);
 });
