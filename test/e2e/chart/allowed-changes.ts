@@ -98,6 +98,9 @@ export const examples: Readonly<Record<string, Readonly<Record<string, Example>>
   'archwright-startup-check': {
     pods: { created: made('Pod', 'default/checked', { spec: podSpec }) },
   },
+  'archwright-test': {
+    pods: { created: made('Pod', 'default/checked', { spec: podSpec }) },
+  },
   'archwright-report': {
     configmaps: {
       stored: made('ConfigMap', 'archwright/archwright-report', data),

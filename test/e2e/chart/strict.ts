@@ -146,6 +146,6 @@ export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void>
     else await t.resolves(dryRun(cluster, pod), name);
     seen++;
   }
-  t.equal(seen, 7, 'webhook, controller, agent, report, two Jobs and the pod of helm test');
+  t.equal(seen, 8, 'webhook, controller, agent, report, three Jobs and the pod of helm test');
   await cluster.delete(priorityClass);
 }
