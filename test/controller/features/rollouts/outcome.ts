@@ -24,8 +24,8 @@ export function outcomeOf(
     case 'Progressing':
       return saidWhy ? 'waiting' : undefined;
     case undefined:
-      return undefined;
   }
+  return undefined;
 }
 
 export function isHeld(status: RolloutStatus | undefined): boolean {
