@@ -15,7 +15,7 @@ t.test('the Dockerfile has the Node, the version and the license of the project'
   t.match(text, `ARG VERSION=${project.version}\n`);
   t.match(last, `org.opencontainers.image.licenses="${project.license}"`);
   const variables = Object.entries(imageEnvironment()).map(([name, value]) => `${name}=${value}`);
-  like(t, variables, ['NODE_ENV=production', /^MALLOC_MMAP_THRESHOLD_=\d+$/]);
+  like(t, variables, ['NODE_ENV=production', /^MALLOC_MMAP_THRESHOLD_=\d+$/, 'MALLOC_ARENA_MAX=1']);
   t.notMatch(last, /^RUN /m, 'no program of another architecture runs');
 });
 
