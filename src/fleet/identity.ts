@@ -19,6 +19,8 @@ export const agentUsages = ['digital signature', 'server auth'] as const;
  */
 export const maxAgentRequests = 32;
 
+export const agentRequestPrefix = `${agentServerName}-`;
+
 export function agentRequestName(node: string, slot: number): string {
-  return `${agentServerName}-${slot}.${node}`;
+  return `${agentRequestPrefix}${slot}.${node}`;
 }

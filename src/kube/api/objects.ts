@@ -190,6 +190,7 @@ export interface EndpointSlice extends KubeObject {
 /** The API server sets `username` and `extra` from the credentials of the request. */
 export interface CertificateSigningRequest extends KubeObject {
   readonly spec: {
+    readonly signerName: string;
     readonly request: string;
     readonly usages?: readonly string[];
     readonly username?: string;

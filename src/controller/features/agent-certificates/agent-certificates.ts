@@ -11,7 +11,13 @@ import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts';
 import { counter, type Counter } from '../../../telemetry/metrics.ts';
-import { agentNameOn, agentServerName, agentSigner, maxAgentRequests } from '../../../fleet/identity.ts';
+import {
+  agentNameOn,
+  agentRequestPrefix,
+  agentServerName,
+  agentSigner,
+  maxAgentRequests,
+} from '../../../fleet/identity.ts';
 import { readAuthorities, signerOf, trusted } from '../../../certificates/authorities.ts';
 import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agreement.ts';
 import { issueFor } from '../../../certificates/issue.ts';
@@ -54,7 +60,8 @@ export const agentCertificates: Feature = {
     const requests = startReflector<OpenRequest>({
       client,
       path: paths.certificateSigningRequests(),
-      fieldSelector: `spec.signerName=${agentSigner}`,
+      // Of every signer: before the chart's policy, a request for another one may have taken a name.
+      mayKeep: (text) => text.includes(agentSigner) || text.includes(agentRequestPrefix),
       trim: (object) => trimRequest(object, account),
       log,
       clock,
@@ -121,7 +128,10 @@ class AgentCertificates {
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     await ignoring('not-found', client.delete(paths.certificateSigningRequests(name), { signal }));
     this.#results.refused.inc();
-    log.warn({ request: name }, 'a request for a certificate of an agent, by another account, was removed');
+    log.warn(
+      { request: name },
+      'a request for a certificate was removed: it had the signer or a name of agents and was not theirs',
+    );
     return undefined;
   }
 

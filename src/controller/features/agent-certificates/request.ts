@@ -1,6 +1,7 @@
 /** Requests of agents for certificates: CertificateSigningRequests, and the PKCS #10 inside (RFC 2986). */
 import type { webcrypto } from 'node:crypto';
 import type { CertificateSigningRequest, KubeObject } from '../../../kube/api/objects.ts';
+import { agentRequestPrefix, agentSigner } from '../../../fleet/identity.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
 
 export type OpenRequest = Readonly<NonNullable<ReturnType<typeof trimRequest>>>;
@@ -8,12 +9,14 @@ export type OpenRequest = Readonly<NonNullable<ReturnType<typeof trimRequest>>>;
 /** An agent's has some 500 bytes. */
 const maxRequestLength = 4096;
 
-/** @returns `undefined`: it has its answer. One of another account is foreign, whatever its answer is */
+/** @returns `undefined`: it is no agent's, or has its answer. A foreign one takes a name, whatever its answer is */
 export function trimRequest(object: KubeObject, account: string) {
   const { metadata = {}, spec, status = {} } = object as CertificateSigningRequest;
   const has = (condition: string): boolean =>
     status.conditions?.some(({ type }) => type === condition) ?? false;
-  const isForeign = spec.username !== account;
+  const isOfSigner = spec.signerName === agentSigner;
+  if (!isOfSigner && !metadata.name?.startsWith(agentRequestPrefix)) return undefined;
+  const isForeign = !isOfSigner || spec.username !== account;
   if (!isForeign && (status.certificate || has('Denied') || has('Failed'))) return undefined;
   const text = Buffer.from(spec.request.slice(0, maxRequestLength), 'base64').toString('latin1');
   const extra = (key: string): readonly string[] => spec.extra?.[`authentication.kubernetes.io/${key}`] ?? [];

@@ -6,7 +6,7 @@ import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import t from 'tap';
 import * as x509 from '@peculiar/x509';
-import { maxAgentRequests } from '../../../../src/fleet/identity.ts';
+import { agentRequestName, maxAgentRequests } from '../../../../src/fleet/identity.ts';
 import { until } from '../../../support/until.ts';
 import { requestsPath, startWorld, type Token } from './world.ts';
 import { like } from '../../../support/like.ts';
@@ -89,6 +89,19 @@ t.test('a request signed by a key other than its own is denied', async (t) => {
     world.put({ node: 'n1' }, x509.PemConverter.encode(der, 'CERTIFICATE REQUEST')),
   );
   t.match(denied, /not signed by a key/);
+});
+
+t.test('requests for other signers are removed only if they take a name of an agent', async (t) => {
+  const world = await startWorld(t);
+  const signerName = 'kubernetes.io/kubelet-serving';
+  const kubelet = { node: 'n2', username: 'system:node:n2' };
+  const text = world.requestFor('n1');
+  const own = world.put(kubelet, text, { signerName });
+  const taken = world.put(kubelet, text, { signerName }, agentRequestName('n1', 0));
+  await until(() => world.store.get(`${requestsPath}/${taken}`) === undefined, 'the removal');
+  const late = world.put(kubelet, text, { signerName }, agentRequestName('n1', 1));
+  await until(() => world.store.get(`${requestsPath}/${late}`) === undefined, 'the removal');
+  t.ok(world.store.get(`${requestsPath}/${own}`));
 });
 
 t.test("the token's pod must run on the node", async (t) => {

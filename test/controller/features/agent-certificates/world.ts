@@ -72,9 +72,7 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
 
   let count = 0;
   /** A request as the API server stores it. @returns its name */
-  const put = (token: Token, request: string, more: object = {}): string => {
-    count += 1;
-    const name = `csr-${count}`;
+  const put = (token: Token, request: string, more: object = {}, name = `csr-${++count}`): string => {
     store.put(`${requestsPath}/${name}`, {
       metadata: { name },
       spec: {
