@@ -14,10 +14,16 @@ import { checkTag, type Checked } from './check.ts';
 import { reportLost } from './events.ts';
 import { DriftMeters, driftMetrics } from './metrics.ts';
 import { DriftNotes } from './notes.ts';
-import { fairShare, isDue, namespacesOf, runningDigests, runningTags, type RunningTag } from './tags.ts';
+import {
+  fairShare,
+  isDue,
+  maxTags,
+  namespacesOf,
+  runningDigests,
+  runningTags,
+  type RunningTag,
+} from './tags.ts';
 
-/** One HEAD in two seconds at the default interval. A large cluster runs a few thousand tags. */
-const maxTags = 10_000;
 /** One namespace has three of them, so registries that never answer keep no other namespace waiting. */
 const concurrentChecks = 8;
 /** The rest waits for the next round, in turn with the tags that are due by then. */

@@ -20,14 +20,25 @@ export interface TagUse {
   readonly image: string;
 }
 
-/** By normalized image. Without images by digest, images that are never pulled, and pods that have ended. */
+/** One HEAD in two seconds at the default interval. A large cluster runs a few thousand tags. */
+export const maxTags = 10_000;
+
+/**
+ * By normalized image. Without images by digest, images that are never pulled, and pods that have ended. Of a namespace
+ * with more tags than are checked in the whole cluster, some pods are left out.
+ */
 export function runningTags(
   pods: Iterable<RunningPod>,
   parse: (image: string) => Reference,
 ): ReadonlyMap<string, RunningTag> {
   const found = new Map<string, { image: string; repository: string; uses: TagUse[] }>();
+  const counts = new Map<string, number>();
   for (const pod of pods) {
     if (pod.deleting || hasEnded(pod)) continue;
+    const before = found.size;
+    const count = counts.get(pod.namespace) ?? 0;
+    if (count >= maxTags) continue;
+
     for (const written of new Set(pod.images.filter(isPulled).map(({ image }) => image))) {
       const reference = tagOf(written, parse);
       if (reference === undefined) continue;
@@ -36,6 +47,7 @@ export function runningTags(
       tag.uses.push({ pod, image: written });
       found.set(image, tag);
     }
+    counts.set(pod.namespace, count + found.size - before);
   }
   return found;
 }
