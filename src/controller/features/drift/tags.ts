@@ -38,7 +38,6 @@ export function runningTags(
     const before = found.size;
     const count = counts.get(pod.namespace) ?? 0;
     if (count >= maxTags) continue;
-
     for (const written of new Set(pod.images.filter(isPulled).map(({ image }) => image))) {
       const reference = tagOf(written, parse);
       if (reference === undefined) continue;
