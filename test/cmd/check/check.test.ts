@@ -294,6 +294,11 @@ t.test("the machine's credentials are used, and never printed or stored", async 
   const server = await registry(t, { auth: { kind: 'basic', users: { ann: 'pass-of-ann' } } });
   server.push('team/app', 'v1', multi);
   const { directory: home } = files(t, { 'config.json': dockerConfig(server.host, 'ann', 'pass-of-ann') });
+  const without = await checker(t);
+  const refused = await without.json(pod(`${server.host}/team/app:v1`));
+  like(t, refused.results, [
+    { why: /without a credential: log in by docker login, set --docker-config-file/ },
+  ]);
   const { check, cache } = await checker(t, { DOCKER_CONFIG: home });
   const { code, out, err } = await check(pod(`${server.host}/team/app:v1`));
   t.equal(code, 0, out);
