@@ -1,6 +1,6 @@
 /** Bounded concurrency over items of many owners, round robin. No owner can take all places. */
-import { FairQueue } from './fair-queue.ts';
-import { FairSemaphore, type Leave } from './fair-semaphore.ts';
+import { setMaxListeners } from 'node:events';
+import { FairSemaphore } from './fair-semaphore.ts';
 
 export interface Owned<T> {
   readonly item: T;
@@ -22,24 +22,20 @@ export async function fairlyConcurrent<T>(
   work: (item: T) => Promise<void>,
 ): Promise<readonly T[]> {
   const semaphore = new FairSemaphore({ places });
-  const queue = new FairQueue<Owned<T>>();
-  for (const each of items) for (const owner of each.owners) queue.add(owner, each);
+  const failing = new AbortController();
+  setMaxListeners(0, failing.signal);
   const left = new Set(items);
-  /** Work that failed stays here. */
-  const running = new Set<Promise<void>>();
-  while (mayStart()) {
-    let leave: Leave | undefined;
-    const next = queue.take((owner) => (leave = semaphore.tryEnter(owner)) !== undefined);
-    if (next !== undefined) {
-      for (const owner of next.owners) queue.delete(owner, next);
-      left.delete(next);
-      const run = work(next.item)
-        .finally(leave)
-        .then(() => void running.delete(run));
-      running.add(run);
-    } else if (running.size > 0) await Promise.race(running);
-    else break;
-  }
-  await Promise.all(running);
+  const run = async (each: Owned<T>, owner: string): Promise<void> => {
+    const leave = await semaphore.enter(owner, failing.signal);
+    try {
+      if (mayStart() && left.delete(each)) await work(each.item);
+    } catch (error) {
+      failing.abort(error);
+      throw error;
+    } finally {
+      leave();
+    }
+  };
+  await Promise.all(items.flatMap((each) => each.owners.map((owner) => run(each, owner))));
   return Array.from(left, ({ item }) => item);
 }
