@@ -57,11 +57,11 @@ export interface FactsOfPodOptions {
   readonly log: Log;
 }
 
-/** More images than any real pod has. An object at etcd's limit could name 10,000, one request each. */
-const maxLookups = 256;
-
-/** Any further ones are unknown. A request of 3 MiB, which the API server has not validated yet, has 100,000. */
-const maxImages = 1024;
+/**
+ * More than any real pod has; any further ones are unknown. An object at etcd's limit could name 10,000, one
+ * request each, and a request of 3 MiB, which the API server has not validated yet, 100,000.
+ */
+const maxImages = 256;
 
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   const { cache, requestOf, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
@@ -129,8 +129,8 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     // Without its secrets, an image may still be public.
     const source = (await readPullSecrets(options, request, signal)) ?? noPullSecrets;
     await Promise.all(
-      missing.map(async (ofImage, index) => {
-        const facts = index < maxLookups ? await lookUpImage(ofImage, source, signal) : olderFacts(ofImage);
+      missing.map(async (ofImage) => {
+        const facts = await lookUpImage(ofImage, source, signal);
         if (facts) found.set(ofImage.image, facts);
       }),
     );

@@ -77,8 +77,8 @@ export class Lookup {
    * @param groups agents in the order of requests
    */
   async answer(groups: readonly (readonly AgentAddress[])[]): Promise<ImageFacts | undefined> {
-    const { meters, clock } = this.#context;
-    if (this.#nodes) await limited(this.#leftMs, this.#signal, this.#nodes.ready, clock.sleep);
+    const { sleep } = this.#context.clock;
+    if (this.#nodes) await limited(this.#leftMs, this.#signal, this.#nodes.ready, sleep);
     const plan = groups.flatMap((group) => this.#available(group).map((agent) => ({ agent, group })));
     const last = plan.at(-1);
     let best: ImageFacts | undefined;
@@ -93,9 +93,7 @@ export class Lookup {
       if (worth > worthOf(best)) best = facts;
       if (worth === final) break;
       // The other agent of the group has the same credentials. After a timeout, it may be faster.
-      if (worth < unreachable) continue;
-      refusedGroup = group;
-      if (group !== last?.group) meters.passOn();
+      if (worth >= unreachable) refusedGroup = group;
     }
     return best;
   }

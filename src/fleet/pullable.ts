@@ -13,7 +13,6 @@ import type { ImageFacts, ImageRequest } from '../images/facts/facts.ts';
 import { ofAnyAge } from '../images/image-request.ts';
 import type { CredentialGroup } from './agents.ts';
 import { Lookup, type LookupContext } from './lookup.ts';
-import type { PullResult } from './metrics.ts';
 
 /** Which groups can pull an image, as far as it is known; with fewer than two groups both lists are empty. */
 export interface PullableGroups {
@@ -21,6 +20,9 @@ export interface PullableGroups {
   /** Refused by the registry, or without a way to it. */
   readonly unable: readonly CredentialGroup[];
 }
+
+/** What the answers of a group show. `unknown`: neither that it can pull nor that it cannot. */
+type PullResult = 'able' | 'refused' | 'unreachable' | 'unknown';
 
 const minute = 60_000;
 const lifetimesMs: Readonly<Record<PullResult, number>> = {
@@ -34,14 +36,13 @@ const maxEntries = 20_000;
 
 /** @param closing ends the checks */
 export function createPullable(context: LookupContext, closing: AbortSignal) {
-  const { agents, clock, meters } = context;
+  const { agents, clock } = context;
   const results = new LoadingCache<PullResult>({ clock, maxEntries });
 
   /** A lookup by the owner of the repository in a group. */
   async function check(request: ImageRequest, { fingerprint }: CredentialGroup) {
     const ranked = agents.byGroup(request.reference.repository).get(fingerprint) ?? [];
     const value = resultOf(await new Lookup(context, ofAnyAge(request), closing).answer([ranked]));
-    meters.surveyed(value);
     return { value, expiresAt: clock.monotonic() + lifetimesMs[value] };
   }
 

@@ -21,22 +21,17 @@ export class Ranking {
   /** Agents in the order of lookups: the repository's owner first. */
   order(repository: string): AgentAddress[] {
     const key = hashOf(repository);
-    return this.#candidates
-      .map(({ agent, hash }) => ({ agent, score: mix(key ^ hash) }))
-      .sort((a, b) => b.score - a.score)
-      .map(({ agent }) => agent);
+    const byScore = this.#candidates.toSorted((a, b) => mix(key ^ b.hash) - mix(key ^ a.hash));
+    return byScore.map(({ agent }) => agent);
   }
 
   /** The first of `order`, without the cost of sorting: the facts of a large cluster are 100,000. */
   owner(repository: string): AgentAddress | undefined {
     const key = hashOf(repository);
-    let owner: AgentAddress | undefined;
-    let highest = -1;
-    for (const { agent, hash } of this.#candidates) {
-      const score = mix(key ^ hash);
-      if (score > highest) [owner, highest] = [agent, score];
-    }
-    return owner;
+    let [owner] = this.#candidates;
+    for (const each of this.#candidates)
+      if (owner && mix(key ^ each.hash) > mix(key ^ owner.hash)) owner = each;
+    return owner?.agent;
   }
 }
 

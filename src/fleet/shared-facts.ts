@@ -12,7 +12,6 @@ import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AgentConnection } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
-import type { FleetMeters, RejectReason } from './metrics.ts';
 import { Ranking } from './rank.ts';
 
 /** A few hundred bytes for 100,000 images, twice: repositories move when nodes come and go. */
@@ -24,7 +23,6 @@ export interface SharedFactsOptions {
   readonly log: Log;
   readonly agents: readonly AgentAddress[];
   readonly connection: AgentConnection;
-  readonly meters: Pick<FleetMeters, 'rejected'>;
   readonly signal: AbortSignal;
   /** All agents together may send this many. */
   readonly maxBytes?: number | undefined;
@@ -35,7 +33,7 @@ export interface SharedFactsOptions {
  * without an error when `signal` aborts.
  */
 export async function streamSharedFacts(
-  { agents, connection, meters, log, signal, maxBytes = defaultMaxBytes }: SharedFactsOptions,
+  { agents, connection, log, signal, maxBytes = defaultMaxBytes }: SharedFactsOptions,
   onFacts: (facts: ImageFacts) => void,
 ): Promise<void> {
   setMaxListeners(0, signal);
@@ -49,11 +47,8 @@ export async function streamSharedFacts(
         budget -= Buffer.byteLength(line) + 1;
         if (budget <= 0 || signal.aborted) break;
         const facts = accepted(line, agent, ranking);
-        if (typeof facts === 'object') onFacts(facts);
-        else {
-          rejected += 1;
-          meters.rejected(facts);
-        }
+        if (facts) onFacts(facts);
+        else rejected += 1;
       }
     } catch (error) {
       const reason = messageOf(error);
@@ -68,15 +63,15 @@ export async function streamSharedFacts(
     log.warn('the agents have more image facts than fit; the others are looked up when they are needed');
 }
 
-/** The facts in a line, or why they are rejected. */
-function accepted(line: string, { url }: AgentAddress, ranking: Ranking): ImageFacts | RejectReason {
+/** The facts in a line; `undefined` if they are invalid, or another agent owns their repository. */
+function accepted(line: string, { url }: AgentAddress, ranking: Ranking): ImageFacts | undefined {
   try {
     const facts = readFacts(parseJson(line));
     const reference = validReference(facts.image);
-    if (!reference || isOfPod(facts)) return 'invalid';
-    return ranking.owner(reference.repository)?.url === url ? facts : 'not-owner';
+    const isOwner = reference && ranking.owner(reference.repository)?.url === url;
+    return isOwner && !isOfPod(facts) ? facts : undefined;
   } catch (error) {
-    if (error instanceof InvalidFacts) return 'invalid';
+    if (error instanceof InvalidFacts) return undefined;
     throw error;
   }
 }

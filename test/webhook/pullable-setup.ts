@@ -40,7 +40,7 @@ export interface Given {
 
 export async function setup(t: Test, scripts: readonly Script[], given: Given = {}) {
   const clock = createFakeClock();
-  const { fleet, agents, metric: fleetMetric } = await setupFleet(t, scripts, { clock });
+  const { fleet, agents } = await setupFleet(t, scripts, { clock });
   const cache = new FactsCache({ source: fleet, log: recordingLog().log });
   const { requirePullableNodes = true } = given;
   const served = await serve(t, {
@@ -61,7 +61,7 @@ export async function setup(t: Test, scripts: readonly Script[], given: Given = 
   };
   /** The number of requests to each agent. */
   const requestCounts = (): readonly number[] => agents.map((agent) => agent.requests.length);
-  return { ...served, send: served.admit, clock, agents, requestCounts, fleet, fleetMetric, admit, lands };
+  return { ...served, send: served.admit, clock, agents, requestCounts, fleet, admit, lands };
 }
 
 function landing(pod: Pod): readonly string[] {

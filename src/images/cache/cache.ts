@@ -23,16 +23,7 @@ import {
 import { validReference } from '../references/reference.ts';
 import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import { Entries } from './entries.ts';
-import {
-  factsOf,
-  isFailing,
-  isForOthers,
-  isFresh,
-  knownOf,
-  type Entry,
-  type Failure,
-  type Known,
-} from './entry.ts';
+import { factsOf, isFailing, isForOthers, knownOf, type Entry, type Failure, type Known } from './entry.ts';
 import type { FactsFile } from './facts-file.ts';
 import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
 import { LookupPlaces } from './places.ts';
@@ -108,12 +99,13 @@ export class FactsCache {
     const shared = this.#entries.shared(request);
     // A lookup with the request's own credentials may do better than a refusal without them.
     const isRefused = shared?.failure && isFailing(shared, now) && isForOthers(shared.failure, request);
-    if (shared?.known && !isRefused && isFresh(shared, request, now))
-      return this.#fresh(shared, shared.known, request, now);
-    const own = this.#entries.own(request);
-    if (own?.known && isFresh(own, request, now)) return this.#fresh(own, own.known, request, now);
-    for (const { failure, known } of [!isRefused && shared, own].filter((entry) => !!entry)) {
-      if (!failure || now >= failure.retryAt) continue;
+    const visible = [isRefused ? undefined : shared, this.#entries.own(request)];
+    for (const entry of visible)
+      if (entry?.known && now - entry.known.at < request.maxAgeMs)
+        return this.#fresh(entry, entry.known, request, now);
+    for (const entry of visible) {
+      if (!entry?.failure || !isFailing(entry, now)) continue;
+      const { known, failure } = entry;
       this.#metrics.answered(known ? 'stale' : 'failure');
       return known ? factsOf(known, request.image, true) : this.#failure(request, failure);
     }
@@ -123,12 +115,12 @@ export class FactsCache {
 
   /**
    * The answer of `peek`, else of a lookup. A lookup is shared and has its own time limit: it goes on when
-   * `signal` aborts. A failure is an answer. `trace` is called only for requests of this lookup.
+   * `signal` aborts. A failure is an answer.
    * @throws the signal's reason if it aborts first
    */
-  async get(request: ImageRequest, { signal, trace }: LookupOptions): Promise<ImageFacts> {
+  async get(request: ImageRequest, { signal }: Pick<LookupOptions, 'signal'>): Promise<ImageFacts> {
     signal.throwIfAborted();
-    const facts = this.peek(request) ?? (await unlessAborted(this.#lookUp(request, trace), signal));
+    const facts = this.peek(request) ?? (await unlessAborted(this.#lookUp(request), signal));
     return facts.image === request.image ? facts : { ...facts, image: request.image };
   }
 
@@ -195,52 +187,52 @@ export class FactsCache {
     const run = keyOfLookup(due);
     const leave = this.#isClosed || this.#lookups.has(run) ? undefined : this.#places.tryEnter(due);
     if (!leave) return;
-    void this.#lookups.run(run, (signal) => this.#request(due, { signal })).finally(leave);
+    void this.#lookups.run(run, (signal) => this.#request(due, signal)).finally(leave);
   }
 
   /** With shared facts, the first lookup is without the pod's credentials, so that it serves all pods. */
-  async #lookUp(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
+  async #lookUp(request: ImageRequest): Promise<ImageFacts> {
     const isRefused = (): boolean => {
       const { failure } = this.#entries.shared(request) ?? {};
       return failure !== undefined && isForOthers(failure, request);
     };
     if (scopeOf(request) !== sharedScope && this.#entries.shared(request)?.known && !isRefused()) {
-      const facts = await this.#lookUpOnce(withoutCredentials(request), trace);
+      const facts = await this.#lookUpOnce(withoutCredentials(request));
       if (!isRefused()) return facts;
     }
-    return this.#lookUpOnce(request, trace);
+    return this.#lookUpOnce(request);
   }
 
   /** Requests for the same image, scope, namespace and age share a lookup. */
-  #lookUpOnce(request: ImageRequest, trace: LookupOptions['trace']): Promise<ImageFacts> {
-    const start = (signal: AbortSignal) => this.#inPlace(request, { signal, ...(trace && { trace }) });
+  #lookUpOnce(request: ImageRequest): Promise<ImageFacts> {
     // The cause is neither the image nor its registry, so it is not remembered.
     const notStarted = (error: unknown) => this.#noAnswer(request, error, `: ${others} came first`);
-    return this.#lookups.run(keyOfLookup(request), (signal) => start(signal).catch(notStarted));
+    const start = (signal: AbortSignal) => this.#inPlace(request, signal).catch(notStarted);
+    return this.#lookups.run(keyOfLookup(request), start);
   }
 
   /** Waits for a place. The answer may have come meanwhile. */
-  async #inPlace(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
-    options.signal.throwIfAborted();
+  async #inPlace(request: ImageRequest, signal: AbortSignal): Promise<ImageFacts> {
+    signal.throwIfAborted();
     const free = this.#places.tryEnter(request);
-    const leave = free ?? (await this.#places.enter(request, options.signal));
+    const leave = free ?? (await this.#places.enter(request, signal));
     try {
-      return (free ? undefined : this.peek(request)) ?? (await this.#request(request, options));
+      return (free ? undefined : this.peek(request)) ?? (await this.#request(request, signal));
     } finally {
       leave();
     }
   }
 
   /** The answer of the source, which may confirm what is known by a cheaper request. */
-  async #request(request: ImageRequest, options: LookupOptions): Promise<ImageFacts> {
+  async #request(request: ImageRequest, signal: AbortSignal): Promise<ImageFacts> {
     const known = this.#entries.newest(request);
     const { driftedAt = Number.NEGATIVE_INFINITY } =
       this.#entries.shared(request) ?? this.#entries.own(request) ?? {};
     const started = this.#clock.monotonic();
     const wanted = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
     const found = known ? { known: factsOf(known, request.image, false) } : {};
-    const looking = this.#options.source.lookup(wanted, { ...options, ...found });
-    const answer = await unlessAborted(looking, options.signal).catch((error: unknown) =>
+    const looking = this.#options.source.lookup(wanted, { signal, ...found });
+    const answer = await unlessAborted(looking, signal).catch((error: unknown) =>
       this.#noAnswer(request, error),
     );
     // Warnings and events contain less.

@@ -48,14 +48,6 @@ export interface Entry {
   readonly driftedAt: number;
 }
 
-export function isFresh(
-  { known }: Entry,
-  { maxAgeMs }: Pick<ImageRequest, 'maxAgeMs'>,
-  now: number,
-): boolean {
-  return known !== undefined && now - known.at < maxAgeMs;
-}
-
 /** Whether the last lookup failed so recently that no other is made. */
 export function isFailing({ failure }: Entry, now: number): boolean {
   return failure !== undefined && now < failure.retryAt;

@@ -37,9 +37,7 @@ export interface Route {
   /** The target, for people. */
   readonly where: string;
   readonly prefix: string;
-  /** Counts failed connections. */
-  readonly host: string;
-  /** Counts failing responses, of one registry behind a mirror: a dead one must not stop the others. */
+  /** Counts failures of one registry; several may stand behind a mirror, and one that is dead stops no others. */
   readonly registry: string;
   /** Counts refusals by rate limits, which hold for one credential. */
   readonly account: string;
@@ -57,8 +55,6 @@ interface Circuit {
   pauses: number;
   /** Monotonic. */
   openUntil: number;
-  /** Whether the host said how long to wait. */
-  isRequested: boolean;
   hasTrial: boolean;
   /** The last failure, in words. */
   readonly why: string;
@@ -66,12 +62,10 @@ interface Circuit {
 
 /** The request was not sent. */
 export class CircuitOpen extends RegistryError {
-  constructor(where: string, { prefix, isAccount, isRequested, why }: Circuit, waitMs: number) {
+  constructor(where: string, { prefix, isAccount, why }: Circuit, waitMs: number) {
     const requests = prefix === undefined ? 'no requests' : `no requests for ${prefix}`;
     const message = `${where} gets ${requests} for ${Math.ceil(waitMs / 1000)} s: ${why}`;
-    // Only the host knows when its limit ends.
-    const options = isAccount && !isRequested ? {} : { retryAfterMs: waitMs };
-    super(isAccount ? 'rate-limited' : 'unavailable', where, message, options);
+    super(isAccount ? 'rate-limited' : 'unavailable', where, message, { retryAfterMs: waitMs });
   }
 }
 
@@ -99,13 +93,11 @@ export class CircuitBreaker {
    * @param retryAfterMs the pause that the response requests
    */
   answered(route: Route, status: number, retryAfterMs?: number): void {
-    const { host, registry, account } = route;
+    const { registry, account } = route;
     const isCounted = status !== 401 && !route.isToken;
     const failing = status === 429 ? account : status >= 500 ? registry : undefined;
-    for (const name of namesOf(
-      route,
-      [host, registry, account].filter((key) => key !== failing),
-    )) {
+    const working = [registry, account].filter((key) => key !== failing);
+    for (const name of namesOf(route, working)) {
       const circuit = this.#circuits.peek(name);
       // A response to an older request does not shorten a pause that began since.
       if (circuit?.isAccount && !isCounted) circuit.hasTrial = false;
@@ -114,11 +106,9 @@ export class CircuitBreaker {
     if (failing !== undefined) this.#failed(route, failing, `it answered ${status}`, retryAfterMs);
   }
 
-  failed(route: Route, { failure, phase, message }: TransportError): void {
+  failed(route: Route, { failure, message }: TransportError): void {
     for (const circuit of this.#circuitsOf(route)) circuit.hasTrial = false;
-    // A host that accepts connections works. A hang or cut may concern one registry behind it.
-    const key = phase === 'connect' ? route.host : route.registry;
-    if (!neutral.has(failure)) this.#failed(route, key, message);
+    if (!neutral.has(failure)) this.#failed(route, route.registry, message);
   }
 
   #failed({ prefix, account }: Route, key: string, why: string, retryAfterMs = 0): void {
@@ -127,7 +117,7 @@ export class CircuitBreaker {
     part.failures += 1;
     this.#pause(part, part.failures >= maxFailures, retryAfterMs);
     const all = this.#circuit(key, { prefix: undefined, isAccount, why });
-    if (this.#leftMs(all) <= 0) all.failing.add(prefix);
+    all.failing.add(prefix);
     this.#pause(all, all.failing.size >= maxPrefixes);
   }
 
@@ -137,9 +127,8 @@ export class CircuitBreaker {
     const growingMs = isDue && leftMs === 0 ? backOffMs(pause, circuit.pauses + 1) : 0;
     const pauseMs = Math.max(growingMs, requestedMs);
     if (pauseMs <= leftMs) return;
-    if (leftMs === 0) circuit.pauses += 1;
+    circuit.pauses += 1;
     circuit.openUntil = this.#clock.monotonic() + pauseMs;
-    circuit.isRequested = requestedMs === pauseMs;
     circuit.failing.clear();
   }
 
@@ -148,12 +137,12 @@ export class CircuitBreaker {
   }
 
   #circuitsOf(route: Route): readonly Circuit[] {
-    const names = namesOf(route, [route.host, route.registry, route.account]);
+    const names = namesOf(route, [route.registry, route.account]);
     return names.flatMap((name) => this.#circuits.get(name) ?? []);
   }
 
   #circuit(name: string, last: Pick<Circuit, 'prefix' | 'isAccount' | 'why'>): Circuit {
-    const closed = { failures: 0, failing: new Set<string>(), pauses: 0, openUntil: 0, isRequested: false };
+    const closed = { failures: 0, failing: new Set<string>(), pauses: 0, openUntil: 0 };
     const circuit: Circuit = { ...closed, ...this.#circuits.get(name), ...last, hasTrial: false };
     this.#circuits.set(name, circuit);
     return circuit;

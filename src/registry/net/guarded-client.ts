@@ -81,7 +81,7 @@ function routeOf(where: string, { url, purpose, endpoint, repository, credential
   const isMirrored = endpoint.namespaceParameter && !isToken;
   const registry = isMirrored ? `${host} for ${endpoint.namespace}` : host;
   const account = `${registry} as ${credential?.id ?? 'anonymous'}`;
-  return { where, prefix, host, registry, account, isToken };
+  return { where, prefix, registry, account, isToken };
 }
 
 /** Query keys that describe the request and cannot hold a secret; a pre-signed URL has others. */

@@ -1,11 +1,9 @@
 /** What the model does not hold: callers at the same time, spellings, times of others, faults. */
 import t from 'tap';
-import type { Attempt } from '../../../src/registry/manifest-lookup.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createFactsMetrics } from '../../../src/images/cache/metrics.ts';
 import { ofAnyAge } from '../../../src/images/image-request.ts';
 import { digestOf, factsOf, failureOf, requestFor } from '../../support/facts.ts';
-import { neverAborted } from '../../support/never-aborted.ts';
 import { bench, benchWith, day, hour, minute, settled } from '../support.ts';
 import { like } from '../../support/like.ts';
 
@@ -48,23 +46,6 @@ t.test('an exception of the source is logged, answered and backed off', async (t
   t.equal((await answer).error?.code, 'unavailable');
   t.equal(lines[0]?.['msg'], 'the lookup of an image failed unexpectedly');
   t.equal(cache.peek(nginx)?.error?.code, 'unavailable');
-});
-
-t.test('only the request that started a lookup gets its trace', async (t) => {
-  const { cache, source } = bench();
-  const traced: string[] = [];
-  const trace = ({ url }: Attempt): number => traced.push(url);
-  for (let n = 0; n < 2; n += 1) void cache.get(nginx, { signal: neverAborted, trace });
-  await settled();
-  const attempt = {
-    method: 'GET',
-    purpose: 'manifest',
-    credential: 'anonymous',
-    status: 200,
-    durationMs: 1,
-  } as const;
-  source.last().options.trace?.({ ...attempt, url: 'https://registry-1.docker.io/v2/' });
-  t.equal(traced.length, 1);
 });
 
 t.test(

@@ -4,10 +4,11 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 import { clientFor, credential, lookUp, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import type { Fault } from '../../support/registry/faults.ts';
+import type { TestRegistryOptions } from '../../support/registry/server.ts';
 import { createIssuer } from '../../support/registry/tokens.ts';
 
-async function setUp(t: Test) {
-  const [victim, attacker] = [await startRegistry(t), await startRegistry(t)];
+async function setUp(t: Test, options: TestRegistryOptions = {}) {
+  const [victim, attacker] = [await startRegistry(t, options), await startRegistry(t)];
   for (const name of ['library/app', 'one/app', 'two/app', 'three/app', 'four/app']) {
     for (const registry of [victim, attacker]) registry.push(name, 'v1', multiArch(['linux/amd64']));
   }
@@ -82,21 +83,28 @@ for (const [name, fault] of failures) {
   );
 }
 
-for (const headers of [{}, { 'retry-after': '0' }]) {
-  for (const repositories of [
-    'app/one app/two app/three app/four app/five app/six',
-    'a/a b/b c/c d/d e/e f/f',
-  ]) {
-    const name = `${repositories} ${JSON.stringify(headers)}`;
+const manyPrefixes = 'a/a b/b c/c d/d e/e f/f';
+for (const [headers, hasTokens] of [
+  [{}, false],
+  [{}, true],
+  [{ 'retry-after': '0' }, false],
+] as const) {
+  for (const repositories of ['app/one app/two app/three app/four app/five app/six', manyPrefixes]) {
+    const name = `${repositories} ${JSON.stringify(headers)}${hasTokens ? ' after challenges and tokens' : ''}`;
     t.test(`a rate limit without a time stops a credential, each time for longer: ${name}`, async (t) => {
-      const { victim, clock, client } = await setUp(t);
-      victim.faults.add(/manifests/, { kind: 'status', status: 429, headers });
+      const issuer = createIssuer({ access: () => true });
+      const { victim, clock, client } = await setUp(t, hasTokens ? { auth: { kind: 'bearer', issuer } } : {});
+      const limits = hasTokens ? { isAuthorized: true } : {};
+      victim.faults.add(/manifests/, { kind: 'status', status: 429, headers }, limits);
       for (let second = 0; second < 10; second += 1) {
         for (const repository of repositories.split(' '))
-          await t.rejects(lookUp(client, victim, { repository }), { code: 'rate-limited' });
+          await t.rejects(lookUp(client, victim, { repository: `${repository}-${hasTokens ? second : 0}` }), {
+            code: 'rate-limited',
+          });
         await clock.advance(1000);
       }
-      t.ok(victim.requests.length < 20, `${victim.requests.length} requests in 10 s`);
+      const limited = victim.requests.filter(({ authorization }) => !hasTokens || authorization);
+      t.ok(limited.length < 20, `${limited.length} requests in 10 s`);
     });
   }
 }

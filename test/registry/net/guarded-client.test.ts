@@ -6,7 +6,6 @@ import {
   credential,
   endpointOf,
   lookUp,
-  lookupOf,
   startRegistry,
   tracing,
 } from '../../support/registry/client.ts';
@@ -14,7 +13,6 @@ import { multiArch } from '../../support/registry/content.ts';
 import type { Fault } from '../../support/registry/faults.ts';
 import { type TestRegistryOptions } from '../../support/registry/server.ts';
 import { noTimers } from '../../support/fake-clock.ts';
-import { neverAborted } from '../../support/never-aborted.ts';
 
 /** A refusal with Retry-After. */
 const after = (status: number, value: string): Fault => ({
@@ -57,14 +55,6 @@ t.test('a mirror that fails for one registry still serves the others', async (t)
   for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, other), { message: /closed/ });
   await t.rejects(lookUp(client, other), { message: /gets no requests/ });
   t.equal((await lookUp(client, docker)).platforms.length, 1, 'closed connections apply to one namespace');
-  await registry.close();
-  for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, docker), { message: /refused/ });
-  const another = lookupOf([mirrorOf('quay.io')]);
-  await t.rejects(
-    client.lookup(another, neverAborted),
-    { message: /gets no requests/ },
-    'an unreachable mirror applies to all',
-  );
 });
 
 t.test('the circuit of a registry that keeps failing opens, and a trial closes it', async (t) => {
@@ -87,6 +77,31 @@ t.test('the circuit of a registry that keeps failing opens, and a trial closes i
   t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
 
+t.test(
+  'each pause is longer than the one before, up to a minute; one request at a time is the trial',
+  async (t) => {
+    const { registry, client, clock } = await setUp(t);
+    const fail = { kind: 'status', status: 500 } as const;
+    const remove = registry.faults.add(/manifests/, fail);
+    for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, registry), { message: /500/ });
+    for (const retryAfterMs of [5000, 10_000, 20_000, 40_000, 60_000, 60_000]) {
+      await t.rejects(lookUp(client, registry), { message: /gets no requests/, retryAfterMs });
+      clock.time += retryAfterMs;
+      registry.clearRequests();
+      const tries = await Promise.allSettled([lookUp(client, registry), lookUp(client, registry)]);
+      t.equal(registry.requests.length, 1);
+      const [, second] = tries;
+      t.match(second, { reason: { retryAfterMs: 1000 } });
+    }
+    clock.time += 60_000;
+    remove();
+    await lookUp(client, registry);
+    registry.faults.add(/manifests/, fail);
+    for (let n = 0; n < 5; n += 1)
+      await t.rejects(lookUp(client, registry), { message: /500/ }, 'a success closes the circuit');
+  },
+);
+
 t.test('aborted lookups do not open the circuit', async (t) => {
   const { registry, client } = await setUp(t);
   for (let n = 0; n < 6; n += 1) {
@@ -100,6 +115,32 @@ t.test('aborted lookups do not open the circuit', async (t) => {
   }
   t.equal((await lookUp(client, registry)).platforms.length, 1);
 });
+
+t.test(
+  'an aborted trial leaves the place to the next one; a response to an older request ends no pause',
+  async (t) => {
+    const { registry, client, clock } = await setUp(t);
+    registry.push('library/older', 'v1', multiArch(['linux/amd64']));
+    const { promise: event, resolve: release } = Promise.withResolvers<void>();
+    registry.faults.add(/older/, { kind: 'after', event });
+    const older = lookUp(client, registry, { repository: 'library/older' });
+    await registry.waitFor(() => true);
+    registry.faults.add(/app/, { kind: 'status', status: 500 }, { times: 5 });
+    for (let n = 0; n < 5; n += 1) await t.rejects(lookUp(client, registry), { message: /500/ });
+    release();
+    t.equal((await older).platforms.length, 1);
+    await t.rejects(lookUp(client, registry), { message: /gets no requests/, retryAfterMs: 5000 });
+    clock.time += 5000;
+    const controller = new AbortController();
+    registry.faults.add(/app/, { kind: 'hold' }, { times: 1 });
+    registry.clearRequests();
+    const trial = lookUp(client, registry, {}, controller.signal);
+    await registry.waitFor(() => true);
+    controller.abort();
+    await t.rejects(trial, { code: 'timeout' });
+    t.equal((await lookUp(client, registry)).platforms.length, 1);
+  },
+);
 
 t.test('after a 429 with Retry-After no request is sent until then', async (t) => {
   const { registry, client, clock } = await setUp(t);

@@ -135,6 +135,7 @@ class Gates implements Work {
       ({ pod } = read);
     }
     if (!isGated) {
+      waiting.reason = undefined;
       // Pending since its creation; the webhook cannot write events.
       if (waiting.reportPending()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
       return undefined;

@@ -23,7 +23,8 @@ export class WaitingPod {
   reason: WaitingReason | undefined = 'new';
   /** Why it waits, as its last event says. */
   reported: string | undefined;
-  #isPendingReported = false;
+  /** Whether an event says that its images have no common architecture. */
+  isPendingReported = false;
 
   constructor(uid: string, ageMs: number, clock: Clock) {
     this.uid = uid;
@@ -35,15 +36,10 @@ export class WaitingPod {
     return this.#clock.monotonic() - this.#bornAt;
   }
 
-  get isPendingReported(): boolean {
-    return this.#isPendingReported;
-  }
-
-  /** Marks its missing common architecture as reported. @returns true the first time */
+  /** @returns true the first time */
   reportPending(): boolean {
-    const isFirst = !this.#isPendingReported;
-    this.reason = undefined;
-    this.#isPendingReported = true;
+    const isFirst = !this.isPendingReported;
+    this.isPendingReported = true;
     return isFirst;
   }
 }
