@@ -260,10 +260,10 @@ test('ten thousand images take no longer than the budget, with a bounded number 
   t.ok(JSON.stringify(admitted.raw).length < 100_000, 'a bounded response');
 });
 
-test('of thousands of images, the first 1024 are looked at; any further ones are unknown', async (t) => {
+test('of hundreds of images, the first 256 are looked at; any further ones are unknown', async (t) => {
   const { admitPod, cache } = await serve(t, { source: scripted({}) });
   cache.learn(factsOf('docker.io/library/app:1', ['arm64']));
-  const invalid = Array.from({ length: 1024 }, (_, index) => `NOT-AN-IMAGE-${index}`);
+  const invalid = Array.from({ length: 256 }, (_, index) => `NOT-AN-IMAGE-${index}`);
   t.strictSame((await admitPod([...invalid.slice(1), 'app:1'])).required, ['arm64']);
   const further = await admitPod([...invalid, 'app:1']);
   t.equal(further.required, undefined);
