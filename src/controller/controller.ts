@@ -31,6 +31,7 @@ import type { Metrics } from '../telemetry/metrics.ts';
 import { passingMetrics } from '../telemetry/passing-metrics.ts';
 import type { RunningServer } from '../serving/server.ts';
 import { startCaches } from './state/caches.ts';
+import { liveWebhooks } from './state/webhooks-file.ts';
 import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
 import { bindFactsCounters, featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
@@ -166,7 +167,9 @@ async function lead(
     log,
     metrics,
   });
-  const leading = leadingOver(options, shared, { signal, caches, events, metrics: shown }, holds);
+  const { webhooksFile } = configuration();
+  const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
+  const leading = leadingOver(options, shared, { signal, caches, webhooks, events, metrics: shown }, holds);
   try {
     const running = options.features.map((feature) => {
       const failed = metrics.counter(failures, { feature: feature.name });
@@ -179,6 +182,7 @@ async function lead(
     await inTime(Promise.all(running), options);
   } finally {
     caches.stop();
+    await webhooks?.close();
     await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
     shown.end();
     isLeading.set(0);
@@ -190,7 +194,7 @@ async function lead(
 function leadingOver(
   options: ControllerOptions,
   { limiter, pullSecrets, factsOfPod, recordSealer }: Shared,
-  term: Pick<LeaderContext, 'signal' | 'caches' | 'events' | 'metrics'>,
+  term: Pick<LeaderContext, 'signal' | 'caches' | 'webhooks' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): LeaderContext {
   const { client, namespace, agentServiceAccount, configuration, fleet, cache, requestOf, clock, log } =

@@ -7,6 +7,7 @@ import type { FactsByImage, FactsOfPod, FactsRequest } from '../../src/cluster/f
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/state/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
+import { liveWebhooks } from '../../src/controller/state/webhooks-file.ts';
 import { Evictor } from '../../src/controller/write/evictor.ts';
 import type { Feature } from '../../src/controller/lead/feature.ts';
 import type { LeaderContext } from '../../src/controller/lead/leader-context.ts';
@@ -64,6 +65,8 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     namespace: 'archwright',
     ...options.configuration,
   };
+  const { webhooksFile } = configuration;
+  const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
   const cache = new FactsCache({
     source: { lookup: () => Promise.reject(new Error('no inspector in this test')) },
     log,
@@ -77,6 +80,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
   t.teardown(async () => {
     ending.abort(new Error('the test has ended'));
     caches.stop();
+    await webhooks?.close();
     await cache.close();
     client.close();
   });
@@ -91,6 +95,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
       flush: () => Promise.resolve(),
     },
     caches,
+    webhooks,
     fleet: options.fleet,
     cache: options.cache ?? cache,
     requestOf: createRequestOf(defaultCacheTimes, false),

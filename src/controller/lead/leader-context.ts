@@ -17,6 +17,7 @@ import type { RolloutPolicy } from '../../policy/effective/policy.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { Caches } from '../state/caches.ts';
+import type { LiveWebhooks } from '../state/webhooks-file.ts';
 import type { Evictor } from '../write/evictor.ts';
 
 export interface LeaderContext {
@@ -29,6 +30,8 @@ export interface LeaderContext {
   readonly client: KubeClient;
   readonly events: EventRecorder;
   readonly caches: Caches;
+  /** Of the webhooks file; `undefined`: none is named. */
+  readonly webhooks: LiveWebhooks | undefined;
   readonly fleet: Fleet | undefined;
   /** Image facts; shared by all features. */
   readonly cache: Pick<FactsCache, 'peek' | 'get' | 'learn' | 'forget'>;

@@ -7,10 +7,9 @@ import { skipReasonOf } from '../../placement/rules/skip.ts';
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../state/cached.ts';
 import type { LeaderContext } from '../lead/leader-context.ts';
-import { readWebhooksFile, type Webhook } from '../state/webhooks-file.ts';
+import type { Webhook } from '../state/webhooks-file.ts';
 import { contextOf, podOf } from './decided-pod.ts';
 import { isRecord } from '../../names/values.ts';
-import { messageOf } from '../../names/printable.ts';
 
 /** Whether the webhook is called when a pod like this is created. */
 export type InScope = (
@@ -18,54 +17,17 @@ export type InScope = (
   namespaceLabels: Readonly<Record<string, string>>,
 ) => boolean;
 
-/** @returns reads the configuration that is in force now, and returns whether a pod is skipped */
-export function createSkippedPods(
-  leading: Pick<LeaderContext, 'caches' | 'policies' | 'nodeClasses' | 'configuration' | 'clock' | 'log'>,
-): () => Promise<(pod: RunningPod) => boolean> {
-  const scopeNow = createWebhookScope(leading);
-  return async () => {
-    const isInScope = await scopeNow();
-    return (pod) => {
-      const namespaceLabels = leading.caches.namespaces.get('', pod.namespace)?.labels ?? {};
-      if (!isInScope(pod, namespaceLabels)) return true;
-      const context = contextOf(leading, pod.namespace, pod);
-      return skipReasonOf({ ...context, pod: podOf(pod) }) !== undefined;
-    };
-  };
-}
-
-/** The file is the chart's, and seldom changes. */
-const keepMs = 10_000;
-
-const everything: InScope = () => true;
-
-/**
- * Reads the webhooks file (`webhooksFile`) now and then.
- * @returns the scope now; everything if no file is named, or it could not be read yet
- */
-export function createWebhookScope({
-  configuration,
-  clock,
-  log,
-}: Pick<LeaderContext, 'configuration' | 'clock' | 'log'>): () => Promise<InScope> {
-  let scope = everything;
-  let readAt = Number.NEGATIVE_INFINITY;
-  let logged = '';
-  return async () => {
-    const { webhooksFile } = configuration();
-    if (webhooksFile === undefined) return everything;
-    if (clock.monotonic() - readAt < keepMs) return scope;
-    try {
-      scope = scopeOf(await readWebhooksFile(webhooksFile));
-      logged = '';
-    } catch (error) {
-      const problem = messageOf(error);
-      if (problem !== logged)
-        log.warn({ problem }, 'the webhooks file cannot be read, so the scope of the webhook is not known');
-      logged = problem;
-    }
-    readAt = clock.monotonic();
-    return scope;
+/** @returns whether a pod is skipped, by what is in force now. Without a webhooks file, the webhook is called for all */
+export function skippedPods(
+  leader: Pick<LeaderContext, 'caches' | 'policies' | 'nodeClasses' | 'webhooks'>,
+): (pod: RunningPod) => boolean {
+  const webhooks = leader.webhooks?.current();
+  const isInScope = webhooks && scopeOf(webhooks);
+  return (pod) => {
+    const namespaceLabels = leader.caches.namespaces.get('', pod.namespace)?.labels ?? {};
+    if (isInScope?.(pod, namespaceLabels) === false) return true;
+    const context = contextOf(leader, pod.namespace, pod);
+    return skipReasonOf({ ...context, pod: podOf(pod) }) !== undefined;
   };
 }
 

@@ -2,10 +2,13 @@
  * The file with the wanted webhooks: the YAML list `webhooks` of a MutatingWebhookConfiguration
  * (admissionregistration.k8s.io/v1). The API server's defaults are added, so the two can be compared.
  */
+import { dirname } from 'node:path';
 import { parse } from 'yaml';
 import { bareHost } from '../../http/reach/address.ts';
 import { isRecord } from '../../names/values.ts';
+import { liveContent, type LiveContent } from '../../files/live.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
+import type { Log } from '../../telemetry/log.ts';
 
 /** One webhook: the fields that matter here, and all others as they are. */
 export interface Webhook {
@@ -38,8 +41,38 @@ class WebhooksFileError extends Error {
 const maxFileBytes = 256 * 1024;
 const maxWebhooks = 20;
 
-/** Reads the file. @throws FileError if it cannot be read, WebhooksFileError if its content is wrong */
-export async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
+export interface LiveWebhooks extends Pick<LiveContent<readonly Webhook[]>, 'current' | 'problem' | 'close'> {
+  onChange(listener: () => void): void;
+}
+
+/**
+ * Reads the file, and again after each change. @param pollMs how often, whatever its directory reports
+ * @returns its webhooks: the last good ones; `undefined` before
+ */
+export async function liveWebhooks(path: string, log: Log, pollMs?: number): Promise<LiveWebhooks> {
+  const listeners: (() => void)[] = [];
+  const live = await liveContent({
+    dirs: [dirname(path)],
+    read: () => readWebhooksFile(path),
+    fingerprint: (webhooks) => JSON.stringify(webhooks),
+    onChange: () => {
+      for (const listener of listeners) listener();
+    },
+    onProblem: ({ message }) =>
+      log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
+    pollMs,
+    log,
+  });
+  return {
+    current: () => live.current(),
+    problem: () => live.problem(),
+    onChange: (listener) => void listeners.push(listener),
+    close: () => live.close(),
+  };
+}
+
+/** @throws FileError if it cannot be read, WebhooksFileError if its content is wrong */
+async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
   return parseWebhooks(decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path), path);
 }
 

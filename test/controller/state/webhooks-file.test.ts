@@ -1,11 +1,9 @@
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import {
-  parseWebhooks,
-  readWebhooksFile,
-  webhookNamesOf,
-} from '../../../src/controller/state/webhooks-file.ts';
+import { liveWebhooks, parseWebhooks, webhookNamesOf } from '../../../src/controller/state/webhooks-file.ts';
+import { captureLog } from '../../support/captured.ts';
+import { until } from '../../support/until.ts';
 
 const service = 'clientConfig: { service: { namespace: ns, name: hook } }';
 
@@ -83,12 +81,25 @@ t.test('invalid files are refused, with the position', async (t) => {
   }
 });
 
-t.test('a file that cannot be read is an error', async (t) => {
-  const dir = t.testdir({ 'w.yaml': 'webhooks: []' });
-  t.strictSame(await readWebhooksFile(join(dir, 'w.yaml')), []);
-  await t.rejects(readWebhooksFile(join(dir, 'none')), { code: 'missing' });
-  writeFileSync(join(dir, 'big'), `webhooks: [] #${'x'.repeat(256 * 1024)}`);
-  await t.rejects(readWebhooksFile(join(dir, 'big')), { code: 'too-large' });
+t.test('the last good webhooks stay while the file cannot be used', async (t) => {
+  const { log, lines } = captureLog();
+  const dir = t.testdir({});
+  const path = join(dir, 'w.yaml');
+  const live = await liveWebhooks(path, log);
+  t.teardown(() => live.close());
+  t.equal(live.current(), undefined, 'no file yet');
+  let changes = 0;
+  live.onChange(() => (changes += 1));
+  const write = (text: string): void => {
+    writeFileSync(`${path}.new`, text);
+    renameSync(`${path}.new`, path);
+  };
+  write('webhooks: []');
+  await until(() => changes === 1, 'the file');
+  write(`webhooks: [] #${'x'.repeat(256 * 1024)}`);
+  await until(() => live.problem() !== undefined, 'a file that is too large');
+  t.strictSame(live.current(), []);
+  t.equal(lines.length, 2);
 });
 
 t.test('the DNS names of the webhook', async (t) => {

@@ -155,6 +155,7 @@ export async function createWalkCluster(t: Test) {
   daemon('stubborn', 'z-1', []);
   daemon('log', 'arm-1', []);
   run('plain', 'arm-1', 'both');
+  gated('never', ['never', 'arm']);
   store.put(
     rolloutPath,
     rollout({ architecture: 'arm64', steps: ['50%'], pause: '10s', rebalance: true, names: ['roll'] }),
@@ -219,7 +220,6 @@ export async function createWalkCluster(t: Test) {
       gated('unknown', ['later', 'both']);
       clock.timer(20_000, () => (platforms['later'] = 'arm64'));
     },
-    () => gated('never', ['never', 'arm']),
     () => gated('nothing', ['amd', 'arm']),
     () => gated('disabled', ['never'], {}, { labels: { 'arch.example/placement': 'disabled' } }),
     () => gated('own', ['both'], onArch('arm64')),

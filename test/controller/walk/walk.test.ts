@@ -123,7 +123,9 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
 
 const faults: readonly (readonly [chance: number, fault: Fault, of?: RegExp])[] = [
   [0.1, { status: 409 }],
-  [0.2, { status: 404 }, /pods.(?:known|own)$/u],
+  [0.5, { status: 404 }, /pods.(?:known|own)$/u],
+  [0.5, { status: 500 }, /pods.never$/u],
+  [0.5, { status: 429 }, /eviction$/u],
   [0.9, { status: 403 }, /^PATCH .*plain$/u],
   [0.1, { status: 403 }, /^(?:PATCH|POST) .*(?:nodes|secrets|configmaps|podplacementconfigs|eviction)/u],
   [0.05, { status: 500 }],

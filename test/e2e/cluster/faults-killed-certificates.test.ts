@@ -5,9 +5,10 @@
  */
 import type { Tuning } from './archwright/controller.ts';
 import { join } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
-import { readWebhooksFile } from '../../../src/controller/state/webhooks-file.ts';
+import { parseWebhooks } from '../../../src/controller/state/webhooks-file.ts';
 import { createRandom, seedOfRun } from '../random.ts';
 import {
   ownNamespace,
@@ -72,7 +73,7 @@ void t.test(
     const podGroupSetup = { cluster, images, pods };
     const [webhookPort = 0, agentPort = 0] = await freePorts(2);
     const webhooksFile = await writeWebhooksFile(cluster, `https://127.0.0.1:${webhookPort}`);
-    const wanted = await readWebhooksFile(webhooksFile);
+    const wanted = parseWebhooks(await readFile(webhooksFile, 'utf8'), webhooksFile);
     await cluster.make('MutatingWebhookConfiguration', name);
     const agents = [{ url: `https://127.0.0.1:${agentPort}` }];
     const killable = createKillableControllers(

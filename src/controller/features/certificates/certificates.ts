@@ -48,6 +48,7 @@ export const certificatesWith = (times?: Times): Feature => ({
     const path = paths.secrets(namespace);
     const common = { client, path, log, clock, trim: () => true, onChange: () => enqueue(key) };
     const watches = names.map((name) => watchNamed({ ...common, name }));
+    leading.webhooks?.onChange(() => enqueue(key));
     return {
       keys: () => [key],
       reconcile: async (_, stopping) => {

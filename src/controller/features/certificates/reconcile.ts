@@ -5,7 +5,7 @@ import { paths } from '../../../kube/api/paths.ts';
 import { reveal } from '../../../telemetry/secret.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../state/ca-bundle.ts';
-import { readWebhooksFile, webhookNamesOf, type Webhook } from '../../state/webhooks-file.ts';
+import { webhookNamesOf } from '../../state/webhooks-file.ts';
 import {
   readAuthorities,
   trusted,
@@ -33,7 +33,6 @@ import {
   type LeafWork,
 } from './rotation-plan.ts';
 import { Secrets, type FoundSecret } from '../../write/secrets.ts';
-import { messageOf } from '../../../names/printable.ts';
 
 interface State extends Found {
   readonly ca: FoundSecret | undefined;
@@ -55,7 +54,6 @@ export class CertificateReconciler {
   readonly #issued: ReturnType<typeof countIssues>;
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
-  #lastProblem = '';
 
   constructor(leading: LeaderContext, times: Times) {
     this.#leading = leading;
@@ -84,7 +82,8 @@ export class CertificateReconciler {
   }
 
   async #read(): Promise<State> {
-    const specs = leafSpecs(this.#leading.configuration(), await this.#webhookNames());
+    const { configuration, webhooks } = this.#leading;
+    const specs = leafSpecs(configuration(), webhookNamesOf(webhooks?.current() ?? []));
     // In this order, so that no leaf is newer than the authorities that it is compared with.
     const ca = await this.#secrets.read(this.#caSecret);
     const leaves: Leaf[] = [];
@@ -96,21 +95,6 @@ export class CertificateReconciler {
     const isAnnouncing = authorities.newest !== undefined && authorities.phase === 'announcing';
     const caBundles = isAnnouncing ? await this.#caBundles() : [];
     return { authorities, leaves, caBundles, ca, time: this.#timeNow() };
-  }
-
-  /** @returns none: they are unknown, and the webhook's certificate is not issued */
-  async #webhookNames(): Promise<readonly string[]> {
-    const { configuration, log } = this.#leading;
-    const { webhooksFile } = configuration();
-    if (webhooksFile === undefined) return [];
-    const webhooks = await readWebhooksFile(webhooksFile).catch((error: unknown): readonly Webhook[] => {
-      const problem = messageOf(error);
-      if (problem !== this.#lastProblem)
-        log.error({ problem }, 'the names of the webhook are not known: webhooksFile cannot be used');
-      this.#lastProblem = problem;
-      return [];
-    });
-    return webhookNamesOf(webhooks);
   }
 
   #timeNow(): AgreedTime {

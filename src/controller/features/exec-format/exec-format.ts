@@ -17,7 +17,7 @@ import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { PodEvents } from '../../report/pod-events.ts';
-import { createSkippedPods } from '../../pods/skipped-pods.ts';
+import { skippedPods } from '../../pods/skipped-pods.ts';
 import { isDaemon } from '../../pods/workload.ts';
 import { blameOf, describeBlame } from './blame.ts';
 import { BrokenNotes, type Noted } from './broken-notes.ts';
@@ -100,7 +100,6 @@ class ExecFormatMonitor {
   readonly #events: PodEvents;
   readonly #limiter: RateLimiter;
   readonly #limiters: RateLimiters;
-  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
   /** How often a pod without a known node was checked, by key. */
   readonly #nodeChecks = new Map<string, number>();
@@ -113,7 +112,6 @@ class ExecFormatMonitor {
     this.#events = new PodEvents(leading);
     this.#limiter = createRateLimiter({ ...checks, clock });
     this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
-    this.#skippedPods = createSkippedPods(leading);
   }
 
   async prune(): Promise<ReconcileResult> {
@@ -156,7 +154,7 @@ class ExecFormatMonitor {
   async #checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
     const { clock } = this.#leading;
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
-    if (!isDaemon(pod) && (await this.#skippedPods())(pod)) return undefined;
+    if (!isDaemon(pod) && skippedPods(this.#leading)(pod)) return undefined;
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
       const checkedAt = this.#checkedAt.get(key);

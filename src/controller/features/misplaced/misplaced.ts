@@ -17,7 +17,7 @@ import type { RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { isOfPlacedTemplate } from '../../pods/workload.ts';
-import { createSkippedPods } from '../../pods/skipped-pods.ts';
+import { skippedPods } from '../../pods/skipped-pods.ts';
 import { MisplacedEvents } from './events.ts';
 import { Evictions } from './evictions.ts';
 import { misplacedCounts, misplacedMetrics, type MisplacedCounts } from './metrics.ts';
@@ -58,7 +58,6 @@ export class MisplacedReconciler {
   readonly #counts: MisplacedCounts;
   readonly #events: MisplacedEvents;
   readonly #evictions: Evictions;
-  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   /** Uids of the pods that are misplaced now. */
   #known = new Set<string>();
   /** Evictions that failed in a row. */
@@ -70,7 +69,6 @@ export class MisplacedReconciler {
     this.#counts = misplacedCounts(leading.metrics);
     this.#events = new MisplacedEvents(leading);
     this.#evictions = new Evictions(leading);
-    this.#skippedPods = createSkippedPods(leading);
   }
 
   /** @returns whether more is due at once. @throws KubeError; Error if the API server refuses evictions */
@@ -94,7 +92,7 @@ export class MisplacedReconciler {
 
   async #check(due: readonly RunningPod[]) {
     const { signal, clock } = this.#leading;
-    const isSkipped = due.length > 0 ? await this.#skippedPods() : () => true;
+    const isSkipped = skippedPods(this.#leading);
     const misplaced: MisplacedPod[] = [];
     const until = clock.monotonic() + most.checksMs;
     const options = { places: factsWorkers, mayStart: () => clock.monotonic() < until };

@@ -18,7 +18,7 @@ import { paths } from '../../../kube/api/paths.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { createSkippedPods } from '../../pods/skipped-pods.ts';
+import { skippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
@@ -68,7 +68,6 @@ export class TaintReconciler {
   readonly #gauges: TaintGauges;
   readonly #events: TaintEvents;
   readonly #refusals: Refusals;
-  readonly #skippedPods: ReturnType<typeof createSkippedPods>;
   #isSkipped: (pod: RunningPod) => boolean = () => true;
   #podsWaiting = new Map<string, number>();
   #keys: { readonly of: string; readonly keys: readonly string[] } | undefined;
@@ -78,7 +77,6 @@ export class TaintReconciler {
     this.#gauges = taintGauges(leading.metrics);
     this.#events = new TaintEvents(leading);
     this.#refusals = new Refusals(leading.clock);
-    this.#skippedPods = createSkippedPods(leading);
   }
 
   /** Work without pods: taints that are no longer wanted, and new nodes of established architectures. */
@@ -98,7 +96,7 @@ export class TaintReconciler {
     const settings = configuration();
     const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
-    if (chosen.size > 0) this.#isSkipped = await this.#skippedPods();
+    this.#isSkipped = skippedPods(this.#leading);
     this.#showPodsWaiting([...this.#podsWaiting].filter(([architecture]) => chosen.has(architecture)));
     const blockers: Blocker[] = [];
     const refused: RefusedPod[] = [];

@@ -1,5 +1,4 @@
 /** Compares webhook configuration, file, Secret and webhooks, and makes at most one change. */
-import type { LiveContent } from '../../../files/live.ts';
 import { ignoring, isCode } from '../../../kube/api/errors.ts';
 import type { Secret } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
@@ -10,7 +9,7 @@ import type { Endpoints } from './endpoints.ts';
 import { showState } from './metrics.ts';
 import { withToken, type PathSecret } from './path-secret.ts';
 import { createProbe } from './probes.ts';
-import type { Webhook } from '../../state/webhooks-file.ts';
+import type { LiveWebhooks } from '../../state/webhooks-file.ts';
 import { Writer } from './write.ts';
 import { messageOf } from '../../../names/printable.ts';
 
@@ -25,7 +24,7 @@ interface WebhookConfigurationParts {
   readonly name: string;
   /** Path of the Secret of the webhook's certificate, with the authorities for `caBundle`. */
   readonly secretPath: string;
-  readonly file: LiveContent<readonly Webhook[]>;
+  readonly webhooks: LiveWebhooks;
   readonly endpoints: Endpoints;
   /** Makes the path unguessable; `undefined`: the paths are those of the file. */
   readonly pathSecret: PathSecret | undefined;
@@ -57,7 +56,7 @@ export class WebhookConfigurationReconciler {
 
   async #reconcile(signal: AbortSignal) {
     const unchanged = { wrote: false, nextMs: pauses.settled };
-    const { name, secretPath, file, endpoints, pathSecret } = this.#parts;
+    const { name, secretPath, webhooks, endpoints, pathSecret } = this.#parts;
     const path = paths.mutatingWebhookConfigurations(name);
     const found = await this.#find<WebhookConfiguration>(path, signal);
     const actual = found?.webhooks ?? [];
@@ -67,9 +66,9 @@ export class WebhookConfigurationReconciler {
       this.#show('missing');
       return unchanged;
     }
-    const inFile = file.current();
+    const inFile = webhooks.current();
     if (inFile === undefined) {
-      this.#show('no-file', { problem: file.problem()?.message });
+      this.#show('no-file', { problem: webhooks.problem()?.message });
       return unchanged;
     }
     const wanted = secretPart ? inFile.map((each) => withToken(each, secretPart.token)) : inFile;

@@ -11,8 +11,6 @@
  * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
  */
 import { ownNames } from '../../../names/own-names.ts';
-import { dirname } from 'node:path';
-import { liveContent } from '../../../files/live.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
 import type { Feature } from '../../lead/feature.ts';
@@ -21,39 +19,29 @@ import { Endpoints } from './endpoints.ts';
 import { PathSecret } from './path-secret.ts';
 import { webhookConfigurationMetrics } from './metrics.ts';
 import { WebhookConfigurationReconciler } from './reconcile.ts';
-import { readWebhooksFile } from '../../state/webhooks-file.ts';
 
 const key = 'webhook-configuration';
 const weekMs = 7 * 86_400_000;
 
 /**
  * Keeps the configuration while this replica leads, if the settings name one.
- * @param pollMs how often the file is read again, whatever its directory reports
  * @param pathRotationMs age at which the webhook's path is replaced
  */
-export const webhookConfigurationWith = (pollMs?: number, pathRotationMs = weekMs): Feature => ({
+export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
   name: 'webhook-configuration',
   metrics: webhookConfigurationMetrics,
   isOn: ({ webhookConfiguration: name, webhooksFile }) => name !== undefined && webhooksFile !== undefined,
   inRounds: true,
   // It needs no cache, and no pod is placed before it has written.
   ready: () => Promise.resolve(),
-  start: async (leading, enqueue) => {
-    const { client, namespace, clock, log, configuration } = leading;
-    const { webhookConfiguration: name = '', webhooksFile = '', webhookPathSecret } = configuration();
+  start: (leading, enqueue) => {
+    const { client, namespace, clock, log, configuration, webhooks } = leading;
+    if (webhooks === undefined) throw new TypeError('no webhooks file is named');
+    const { webhookConfiguration: name = '', webhookPathSecret } = configuration();
     const { webhookTlsSecret } = ownNames(configuration());
     const pauseAfterWrite = createWritePause(clock);
     const onChange = (): void => enqueue(key);
-    const file = await liveContent({
-      dirs: [dirname(webhooksFile)],
-      read: () => readWebhooksFile(webhooksFile),
-      fingerprint: (webhooks) => JSON.stringify(webhooks),
-      onChange,
-      onProblem: ({ message }) =>
-        log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
-      pollMs,
-      log,
-    });
+    webhooks.onChange(onChange);
     const common = { client, log, clock, onChange };
     const endpoints = new Endpoints(common);
     const secretPath = paths.secrets(namespace, webhookTlsSecret);
@@ -61,7 +49,7 @@ export const webhookConfigurationWith = (pollMs?: number, pathRotationMs = weekM
       webhookPathSecret === undefined
         ? undefined
         : new PathSecret(leading, webhookPathSecret, pathRotationMs);
-    const parts = { name, secretPath, file, endpoints, pathSecret };
+    const parts = { name, secretPath, webhooks, endpoints, pathSecret };
     const work = new WebhookConfigurationReconciler(leading, parts);
     const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
     const trim = (): true => true;
@@ -76,10 +64,9 @@ export const webhookConfigurationWith = (pollMs?: number, pathRotationMs = weekM
         if (wrote) await pauseAfterWrite(stopping);
         return { requeueAfterMs: nextMs };
       },
-      close: async () => {
+      close: () => {
         for (const each of watches) each.stop();
         endpoints.keep([]);
-        await file.close();
       },
     };
   },

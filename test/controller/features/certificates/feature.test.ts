@@ -1,10 +1,9 @@
 /** The feature as the leader runs it, with watches and metrics. */
 import { lead } from '../../leading.ts';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
 import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
+import type { LiveWebhooks, Webhook } from '../../../../src/controller/state/webhooks-file.ts';
 import { ownLabels, ownSecrets } from '../../../../src/controller/write/own-objects.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../../src/policy/settings/all.ts';
@@ -13,9 +12,9 @@ import { until } from '../../../support/until.ts';
 import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
 import { like } from '../../../support/like.ts';
 
-function start(t: Test, world: World, configuration: Partial<Configuration> = {}) {
+function start(t: Test, world: World, configuration: Partial<Configuration> = {}, webhooks?: LiveWebhooks) {
   const ending = new AbortController();
-  const leading = world.leading({ signal: ending.signal, configuration });
+  const leading = world.leading({ signal: ending.signal, configuration, ...(webhooks && { webhooks }) });
   const running = lead(certificatesWith(times), leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
@@ -67,20 +66,21 @@ t.test('clean removes the Secrets, which carry our label', async (t) => {
 
 t.test('the DNS names of the webhook come from the webhooks file', async (t) => {
   const world = await createWorld(t);
-  const file = join(t.testdir(), 'webhooks.yaml');
-  const { end } = start(t, world, { webhooksFile: file });
+  let known: readonly Webhook[] | undefined;
+  let changed = (): void => undefined;
+  const close = (): Promise<void> => Promise.resolve();
+  const onChange = (listener: () => void): void => void (changed = listener);
+  const webhooks = { current: () => known, problem: () => undefined, onChange, close };
+  const { end } = start(t, world, {}, webhooks);
   await world.store.until(
     () => world.texts('controller-client') !== undefined,
     'the other certificates need no names',
   );
   t.equal(world.texts('webhook'), undefined);
-  const problem = 'the names of the webhook are not known';
-  await world.store.until(() => world.log.join('').includes(problem), 'the log line');
-  await end();
-  writeFileSync(file, 'webhooks: [{ name: a, clientConfig: { service: { namespace: ns, name: hook } } }]');
-  const next = start(t, world, { webhooksFile: file });
+  known = [{ name: 'a', clientConfig: { service: { namespace: 'ns', name: 'hook' } } }];
+  changed();
   await world.store.until(() => world.texts('webhook') !== undefined, 'now they are known');
-  await next.end();
+  await end();
   const { certificate } = readLeaf(world.texts('webhook'));
   t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
 });

@@ -1,4 +1,5 @@
 /** A cluster with Secrets, a leader that a test can stop at any step, and clocks that it sets. */
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
 import { readAuthorities } from '../../../../src/certificates/authorities.ts';
@@ -10,6 +11,7 @@ import {
 import { CertificateReconciler } from '../../../../src/controller/features/certificates/reconcile.ts';
 import type { Times } from '../../../../src/certificates/clock-agreement.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import { parseWebhooks, type LiveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { wait } from '../../../../src/async/wait.ts';
 import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
@@ -42,6 +44,13 @@ export const secretNames: Readonly<Record<LeafName | 'ca', string>> = {
   'controller-client': 'archwright-controller-client-tls',
 };
 
+const inFile: LiveWebhooks = {
+  current: () => parseWebhooks(readFileSync(webhooksFile, 'utf8'), webhooksFile),
+  problem: () => undefined,
+  onChange: () => undefined,
+  close: () => Promise.resolve(),
+};
+
 export class Killed extends Error {}
 
 export type World = Awaited<ReturnType<typeof createWorld>>;
@@ -52,6 +61,7 @@ export interface LeaderOptions {
   readonly step?: (name: string) => void | Promise<void>;
   readonly signal?: AbortSignal;
   readonly webhookConfiguration?: string;
+  readonly webhooks?: LiveWebhooks | undefined;
   /** Replaces pauses. Default: back-off and pauses after writes are short, others do not end. */
   readonly shortened?: (ms: number) => number;
 }
@@ -75,6 +85,7 @@ export async function createWorld(t: Test) {
       signal: options.signal ?? neverAborted,
       client,
       configuration: () => configuration,
+      webhooks: 'webhooks' in options ? options.webhooks : inFile,
       clock: {
         now: () => own,
         monotonic: () => monotonic,

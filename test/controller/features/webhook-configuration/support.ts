@@ -6,12 +6,13 @@ import { join } from 'node:path';
 import type { Test } from 'tap';
 import { backdateMs, issueAuthority, issueLeaf, type Pair } from '../../../../src/certificates/issue.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
-import { webhookConfigurationWith } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
+import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import type { Configuration } from '../../../../src/policy/settings/all.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { until } from '../../../support/until.ts';
 import { createWorld, namespace, type World } from '../certificates/world.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
+import { liveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
 import { listen } from '../../../support/listen.ts';
 
 export const name = 'archwright';
@@ -104,13 +105,16 @@ export async function start(
   };
   write(text);
   const ending = new AbortController();
+  const webhooks = await liveWebhooks(file, world.leading().log);
+  t.teardown(() => webhooks.close());
   const leading = world.leading({
     signal: ending.signal,
+    webhooks,
     configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
     // Shorter pauses than in a real cluster; the order is the same.
     shortened: (ms) => Math.min(ms, 20),
   });
-  const running = lead(webhookConfigurationWith(50), leading);
+  const running = lead(webhookConfiguration, leading);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;

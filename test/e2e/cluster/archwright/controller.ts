@@ -28,7 +28,7 @@ const tuning = JSON.parse(process.env['TUNING'] ?? '{}') as Tuning;
 const { certificateMs, caMs, pathRotationMs, leaseTimes, writes } = tuning;
 const tuned = [
   ...(certificateMs === undefined ? [] : [certificatesWith(timesOf(certificateMs, caMs))]),
-  ...(pathRotationMs === undefined ? [] : [webhookConfigurationWith(undefined, pathRotationMs)]),
+  ...(pathRotationMs === undefined ? [] : [webhookConfigurationWith(pathRotationMs)]),
 ];
 const hooks: Hooks = {
   step,
