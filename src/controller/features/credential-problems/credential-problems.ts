@@ -9,7 +9,7 @@ import { listed } from '../../../names/printable.ts';
 import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { RepeatedReports } from '../../report/repeated-reports.ts';
+import { Reporter } from '../../report/reporter.ts';
 import { isDaemon, referenceOf } from '../../pods/workload.ts';
 import { hashText } from '../../../placement/record/hash.ts';
 
@@ -64,26 +64,28 @@ class CredentialProblems {
   readonly #leading: LeaderContext;
   readonly #count: Gauge;
   readonly #setInfo: (labels: { readonly ids: string }) => void;
-  readonly #repeats: RepeatedReports;
+  readonly #reporter: Reporter;
 
   constructor(leading: LeaderContext) {
     this.#leading = leading;
     this.#count = leading.metrics.gauge(credentialProblemsNow);
     this.#setInfo = leading.metrics.info(credentialProblemsInfo);
-    this.#repeats = new RepeatedReports(leading.clock);
+    this.#reporter = new Reporter(leading);
   }
 
   reconcile(): void {
     const { namespace, events, fleet } = this.#leading;
-    const reports = [...this.#reports(fleet?.credentialProblems())].slice(0, maxReported);
-    for (const { daemonSet, problem, nodes } of this.#repeats.due(reports)) {
+    const reports = new Map([...this.#reports(fleet?.credentialProblems())].slice(0, maxReported));
+    for (const { daemonSet, problem, nodes } of this.#reporter.dueOf(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
       const message = `${names}${notUsed}${describeProblem(problem)}`;
       const about = referenceOf(namespace, daemonSet);
       events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
     }
-    this.#count.set(reports.length);
-    this.#setInfo({ ids: reports.map(([, { problem }]) => idOf(describeProblem(problem))).join(' ') });
+    this.#count.set(reports.size);
+    this.#setInfo({
+      ids: [...reports.values()].map(({ problem }) => idOf(describeProblem(problem))).join(' '),
+    });
   }
 
   #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {

@@ -11,6 +11,7 @@ import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { checkTag, type Checked } from './check.ts';
+import { Reporter } from '../../report/reporter.ts';
 import { reportLost } from './events.ts';
 import { DriftMeters, driftMetrics } from './metrics.ts';
 import { DriftNotes } from './notes.ts';
@@ -54,6 +55,7 @@ export class DriftMonitor {
   readonly #leading: LeaderContext;
   readonly #notes: DriftNotes;
   readonly #meters: DriftMeters;
+  readonly #reporter: Reporter;
   readonly #parse = createReferenceCache();
   /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
   #drifted: Map<string, DriftedTag> | undefined;
@@ -68,6 +70,7 @@ export class DriftMonitor {
     this.#leading = leading;
     this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });
     this.#meters = new DriftMeters(metrics);
+    this.#reporter = new Reporter(leading);
     this.#checkedUntil = serverNow();
   }
 
@@ -154,7 +157,7 @@ export class DriftMonitor {
     const since = known?.digest === digest ? known.since : this.#leading.serverNow();
     const drifted = { image: tag.image, digest, lost, gained, since };
     this.#drifted?.set(tag.image, drifted);
-    if (lost.length > 0) await reportLost(this.#leading, tag, drifted, pulled);
+    if (lost.length > 0) await reportLost(this.#leading, this.#reporter, tag, drifted, pulled);
     else if (known?.digest !== digest)
       this.#leading.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
   }

@@ -1,13 +1,11 @@
 /** Events about tags that lost an architecture: one per workload, image and `driftInterval`. */
-import { ifError } from '../../../async/if-error.ts';
 import { FairQueue } from '../../../async/fair-queue.ts';
 import { describeDrift, type DriftedTag } from '../../../images/sources/drifted-tags.ts';
-import { KubeError } from '../../../kube/api/errors.ts';
-import type { ObjectReference } from '../../../kube/events/event.ts';
 import { maxImageBytes, printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { podReference, referenceOf, workloadOf } from '../../pods/workload.ts';
+import { podReference } from '../../pods/workload.ts';
+import type { Reporter } from '../../report/reporter.ts';
 import type { RunningTag } from './tags.ts';
 
 /** Owners read for one tag, in turn from each namespace. Metric and report always name the tag. */
@@ -16,6 +14,7 @@ const maxOwners = 100;
 /** @param pulled digests that pods run */
 export async function reportLost(
   leading: LeaderContext,
+  reporter: Reporter,
   tag: RunningTag,
   drifted: DriftedTag,
   pulled: readonly string[],
@@ -23,8 +22,11 @@ export async function reportLost(
   const message = messageOf(drifted, pulled);
   const reported = new Set<string | undefined>();
   for (const pod of somePods(tag)) {
-    const about = await subjectOf(leading, pod);
-    if (about === undefined || reported.has(about.uid)) continue;
+    const { namespace, owner } = pod;
+    // Static pods belong to their node.
+    const isAlone = owner === undefined || owner.kind === 'Node';
+    const about = isAlone ? podReference(pod) : await reporter.workloadOf(namespace, owner);
+    if (reported.has(about.uid)) continue;
     reported.add(about.uid);
     leading.events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
   }
@@ -38,15 +40,6 @@ function somePods({ uses }: RunningTag): readonly RunningPod[] {
   const queue = new FairQueue<RunningPod>();
   for (const pod of byOwner.values()) queue.add(pod.namespace, pod);
   return queue.takeMost(maxOwners);
-}
-
-/** The workload of a pod, or the pod itself; `undefined`: it is going. */
-async function subjectOf(leading: LeaderContext, pod: RunningPod): Promise<ObjectReference | undefined> {
-  const { namespace, owner } = pod;
-  // Static pods belong to their node.
-  if (owner === undefined || owner.kind === 'Node') return podReference(pod);
-  const instead = ifError(KubeError, () => ({ top: referenceOf(namespace, owner) }));
-  return (await workloadOf(namespace, owner, leading).catch(instead))?.top;
 }
 
 function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {

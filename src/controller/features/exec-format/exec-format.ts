@@ -16,7 +16,7 @@ import { counter, gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { PodEvents } from '../../report/pod-events.ts';
+import { Reporter } from '../../report/reporter.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { isDaemon } from '../../pods/workload.ts';
 import { blameOf, describeBlame } from './blame.ts';
@@ -97,7 +97,7 @@ interface Place {
 class ExecFormatMonitor {
   readonly #leading: LeaderContext;
   readonly #notes: BrokenNotes;
-  readonly #events: PodEvents;
+  readonly #reporter: Reporter;
   readonly #limiter: RateLimiter;
   readonly #limiters: RateLimiters;
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
@@ -109,7 +109,7 @@ class ExecFormatMonitor {
     const { client, namespace, clock, configuration } = leading;
     this.#leading = leading;
     this.#notes = new BrokenNotes({ client, namespace, name: ownNames(configuration()).brokenImages });
-    this.#events = new PodEvents(leading);
+    this.#reporter = new Reporter(leading);
     this.#limiter = createRateLimiter({ ...checks, clock });
     this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
   }
@@ -214,7 +214,7 @@ class ExecFormatMonitor {
     metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
     const message = describeLevel({ pod, suspect, level, ofNode });
     const subject = [suspect.digest, level].join(' ');
-    this.#events.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
+    this.#reporter.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
     return noted;
   }
 
@@ -230,7 +230,7 @@ class ExecFormatMonitor {
     metrics.counter(execFormatErrors, { architecture }).inc();
     const message = describeBlame({ pod, suspect, architecture, blame });
     const subject = [suspect.digest, architecture, blame.kind].join(' ');
-    this.#events.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
+    this.#reporter.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
     return noted;
   }
 

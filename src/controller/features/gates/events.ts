@@ -7,7 +7,7 @@ import { uncheckedRecord } from '../../../placement/record/read.ts';
 import { printable } from '../../../names/printable.ts';
 import { describeUnknown } from '../../../placement/rules/images/unknown.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { PodEvents } from '../../report/pod-events.ts';
+import { Reporter } from '../../report/reporter.ts';
 import { controllerOf } from '../../pods/workload.ts';
 
 const maxListBytes = 200;
@@ -17,11 +17,11 @@ const maxWhyBytes = 700;
 const waiting = { perSecond: 5, burst: 50 };
 
 export class GateEvents {
-  readonly #events: PodEvents;
+  readonly #reporter: Reporter;
   readonly #limiter: RateLimiter;
 
   constructor(leading: LeaderContext) {
-    this.#events = new PodEvents(leading);
+    this.#reporter = new Reporter(leading);
     this.#limiter = createRateLimiter({ ...waiting, clock: leading.clock });
   }
 
@@ -74,7 +74,7 @@ export class GateEvents {
     type: 'Normal' | 'Warning' = 'Warning',
   ): void {
     const { namespace = '', name = '', uid = '' } = pod.metadata ?? {};
-    this.#events.record(
+    this.#reporter.record(
       { namespace, name, uid, owner: controllerOf(pod) },
       { type, reason, message },
       subject,

@@ -1,22 +1,21 @@
 /** Events on a misplaced pod and its workload, once for each cause. */
-import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { ObjectReference } from '../../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { podReference, referenceOf } from '../../pods/workload.ts';
+import { Reporter } from '../../report/reporter.ts';
 import type { MisplacedOutcome } from './metrics.ts';
 import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts';
 
 export type Report = Exclude<MisplacedOutcome, 'failed'>;
 
-const maxRemembered = 5000;
-
 export class MisplacedEvents {
-  readonly #leading: Pick<LeaderContext, 'events' | 'log'>;
-  readonly #reported = new BoundedMap<string, true>(maxRemembered);
+  readonly #leading: LeaderContext;
+  readonly #reporter: Reporter;
 
-  constructor(leading: Pick<LeaderContext, 'events' | 'log'>) {
+  constructor(leading: LeaderContext) {
     this.#leading = leading;
+    this.#reporter = new Reporter(leading);
   }
 
   /**
@@ -31,8 +30,7 @@ export class MisplacedEvents {
     const owner = top ?? (pod.owner && referenceOf(namespace, pod.owner));
     const subject = report === 'evicted' || report === 'held' ? uid : (owner?.uid ?? uid);
     const key = JSON.stringify([report, subject, images.map(({ digest }) => digest).sort(), architecture]);
-    if (this.#reported.has(key)) return false;
-    this.#reported.set(key, true);
+    if (!this.#reporter.isDue(key, Infinity)) return false;
     const message = messageOf(report, misplaced, why);
     const reason = reasons[report] ?? 'MisplacedPod';
     const about = podReference(pod);

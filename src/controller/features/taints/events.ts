@@ -4,7 +4,7 @@ import type { Taint } from '../../../kube/api/objects.ts';
 import { printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { RepeatedReports } from '../../report/repeated-reports.ts';
+import { Reporter } from '../../report/reporter.ts';
 import { daemonSetApiVersion, podReference, referenceOf } from '../../pods/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';
 
@@ -27,11 +27,11 @@ const maxReported = 50;
 
 export class TaintEvents {
   readonly #leading: LeaderContext;
-  readonly #repeats: RepeatedReports;
+  readonly #reporter: Reporter;
 
   constructor(leading: LeaderContext) {
     this.#leading = leading;
-    this.#repeats = new RepeatedReports(leading.clock);
+    this.#reporter = new Reporter(leading);
   }
 
   record(blockers: readonly Blocker[]): void {
@@ -40,7 +40,7 @@ export class TaintEvents {
       const { key, value = '' } = blocker.taint;
       return [`${blocker.reason} ${about.uid ?? ''} ${key} ${value}`, { blocker, about }] as const;
     });
-    for (const { blocker, about } of this.#repeats.due(troubles)) this.#report(blocker, about);
+    for (const { blocker, about } of this.#reporter.dueOf(new Map(troubles))) this.#report(blocker, about);
   }
 
   #report(blocker: Blocker, about: ObjectReference): void {

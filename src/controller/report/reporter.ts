@@ -1,0 +1,82 @@
+/**
+ * Events about pods and on the workload that a person applied (the Deployment, not its ReplicaSet): once for
+ * each cause, and again from time to time while it lasts.
+ */
+import { BoundedMap } from '../../async/bounded-map.ts';
+import type { EventText, ObjectReference } from '../../kube/events/event.ts';
+import type { OwnerReference } from '../../kube/api/objects.ts';
+import { messageOf } from '../../names/printable.ts';
+import type { RunningPod } from '../state/cached.ts';
+import type { LeaderContext } from '../lead/leader-context.ts';
+import { podReference, referenceOf, workloadOf } from '../pods/workload.ts';
+
+/** The API server forgets events after an hour. */
+const repeatMs = 30 * 60_000;
+const maxRemembered = 5000;
+
+export class Reporter {
+  readonly #leader: Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>;
+  /** When a cause was reported last. */
+  readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
+  /** By the UID of the pods' owner. */
+  readonly #workloads = new BoundedMap<string, Promise<ObjectReference>>(maxRemembered);
+
+  constructor(leader: Pick<LeaderContext, 'client' | 'clock' | 'events' | 'log' | 'signal'>) {
+    this.#leader = leader;
+  }
+
+  /** Whether to report a cause now: it is new, or was reported long ago. Counts as reported then. */
+  isDue(cause: string, againMs = repeatMs): boolean {
+    const now = this.#leader.clock.monotonic();
+    const last = this.#reportedAt.get(cause);
+    if (last !== undefined && now - last < againMs) return false;
+    this.#reportedAt.set(cause, now);
+    return true;
+  }
+
+  /** The causes that are due. Forgets all others that are not there now: they are new when they return. */
+  dueOf<T>(causes: ReadonlyMap<string, T>): readonly T[] {
+    for (const cause of this.#reportedAt.keys()) if (!causes.has(cause)) this.#reportedAt.delete(cause);
+    return [...causes].flatMap(([cause, value]) => (this.isDue(cause) ? [value] : []));
+  }
+
+  /**
+   * Records an event on a pod, and on its workload. Never waits and never throws.
+   * @param subject the same text for all pods of a workload that have this problem
+   */
+  record(
+    { namespace, name, uid, owner }: Pick<RunningPod, 'namespace' | 'name' | 'uid' | 'owner'>,
+    event: EventText,
+    subject: string,
+  ): void {
+    const { events } = this.#leader;
+    events.record(podReference({ namespace, name, uid }), event);
+    if (owner === undefined || !this.isDue(JSON.stringify([owner.uid, event.reason, subject]))) return;
+    const ofWorkload = { ...event, message: `Pod ${name}: ${event.message}` };
+    void this.workloadOf(namespace, owner).then((workload) => events.record(workload, ofWorkload));
+  }
+
+  /** The workload of a pod's owner; the owner itself if it cannot be read, or is gone. */
+  workloadOf(namespace: string, owner: OwnerReference): Promise<ObjectReference> {
+    const known = this.#workloads.get(owner.uid);
+    if (known) return known;
+    const reading = this.#read(namespace, owner);
+    this.#workloads.set(owner.uid, reading);
+    return reading;
+  }
+
+  async #read(namespace: string, owner: OwnerReference): Promise<ObjectReference> {
+    const { client, signal, log } = this.#leader;
+    try {
+      const workload = await workloadOf(namespace, owner, { client, signal });
+      return workload?.top ?? referenceOf(namespace, owner);
+    } catch (error) {
+      this.#workloads.delete(owner.uid);
+      log.debug(
+        { namespace, owner: owner.name, error: messageOf(error) },
+        'the owner of a pod cannot be read',
+      );
+      return referenceOf(namespace, owner);
+    }
+  }
+}
