@@ -65,16 +65,6 @@ for (const [step, label, ours, theirs] of [
   });
 }
 
-t.test('certificate requests of agents are removed', async (t) => {
-  const { store, clean } = await world(t);
-  const path = '/apis/certificates.k8s.io/v1/certificatesigningrequests/archwright-agent-x';
-  store.put(path, { spec: { signerName: 'arch.example/agent' } });
-  t.equal(done(await clean({ dryRun: true }))['agent certificates'], 1);
-  t.ok(store.get(path));
-  t.equal(done(await clean())['agent certificates'], 1);
-  t.equal(store.get(path), undefined);
-});
-
 t.test('our taints are removed', async (t) => {
   const { store, clean } = await world(t);
   const spec = { taints: [taint('other.example/x'), taint('arch.example/architecture')] };

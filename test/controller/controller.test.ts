@@ -248,21 +248,3 @@ t.test('the Lease is released even if a feature does not end', async (t) => {
   t.equal(holder(), '');
   t.match(logged.join(''), /did not end in time/);
 });
-
-t.test('a controller ends for good after `clean` has run', async (t) => {
-  const { store, run, holder } = await controller(t, {
-    one: async ({ signal }) => {
-      store.put(leasePath, { spec: { holderIdentity: 'archwright-clean/1', leaseDurationSeconds: 15 } });
-      let looks = 0;
-      store.fault(`GET ${leasePath}`, {
-        before: () => {
-          looks += 1;
-          if (looks === 3) store.remove(leasePath);
-        },
-      });
-      await until(signal);
-    },
-  });
-  t.equal(await run(), 'cleaned');
-  t.equal(holder(), undefined);
-});

@@ -83,17 +83,6 @@ t.test('a candidate gives way to `clean`, and ends for good once the Lease is de
   t.match(logged.join(''), /removed from this cluster by archwright clean/);
 });
 
-t.test('a leader deposed by `clean` ends for good too', async (t) => {
-  const { store, run, eachWait, terms } = await candidate(t);
-  eachWait((waits) => {
-    if (waits === 2) hold(store, 'archwright-clean/1');
-    if (waits === 6) store.remove(path);
-  });
-  t.equal(await run(), 'cleaned');
-  t.equal(terms.length, 1);
-  t.equal(terms[0]?.aborted, true);
-});
-
 t.test('a candidate leads again if `clean` was killed, gave up, or lost the Lease', async (t) => {
   for (const [name, next] of [
     ['killed', undefined],

@@ -4,16 +4,22 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
+import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
+import { clean } from '../../../src/clean/clean.ts';
+import type { CleanReport } from '../../../src/clean/report.ts';
 import { runController } from '../../../src/controller/controller.ts';
 import { features } from '../../../src/controller/features.ts';
 import { createRequestOf, defaultCacheTimes } from '../../../src/images/image-request.ts';
 import { createKubeClient, type KubeClient } from '../../../src/kube/api/client.ts';
+import { leaderWrites } from '../../../src/kube/api/fenced.ts';
+import { paths } from '../../../src/kube/api/paths.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createRandom, type Random } from '../../e2e/random.ts';
 import { captureLog, seriesOf } from '../../support/captured.ts';
 import { sized } from '../../support/exhaustive.ts';
 import type { Fault } from '../../support/kube-store.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 import { createWalkCluster, type WalkCluster } from './cluster.ts';
 
 const walks = Number(process.env['WALKS'] ?? sized(3, 30));
@@ -173,6 +179,45 @@ async function start(t: Test, random: Random, isFaulty: boolean) {
   return { cluster, act, pass, replica: () => replica };
 }
 
+/** Runs `archwright clean`, against a leader that works. */
+async function cleaned(
+  t: Test,
+  { store, clock, configuration }: WalkCluster,
+  pass: (ms: number) => Promise<void>,
+) {
+  const client = createKubeClient({ access: store.access, userAgent: 'clean' });
+  t.teardown(() => client.close());
+  let report: CleanReport | undefined;
+  void clean({
+    client,
+    limiter: createRateLimiter({ ...leaderWrites, clock }),
+    namespace: 'archwright',
+    configuration: { ...defaultConfiguration(), ...configuration },
+    dryRun: false,
+    restartPods: false,
+    progress: () => undefined,
+    signal: neverAborted,
+    clock,
+  }).then((end) => (report = end));
+  for (let count = 0; count < 60; count += 1) await pass(1000);
+  t.strictSame(
+    report?.steps.flatMap(({ failures }) => failures),
+    [],
+  );
+  for (const kind of ['secrets', 'configmaps', 'leases'])
+    t.strictSame(
+      store.list(
+        `/${kind === 'leases' ? 'apis/coordination.k8s.io' : 'api'}/v1/namespaces/archwright/${kind}`,
+      ),
+      [],
+      kind,
+    );
+  t.strictSame(store.list(paths.mutatingWebhookConfigurations()), []);
+  t.strictSame(store.list(paths.certificateSigningRequests()), []);
+  t.notMatch(JSON.stringify(store.list(paths.nodes())), /arch\.example/);
+  t.notMatch(JSON.stringify(store.list(paths.pods())), /scheduling-gate/);
+}
+
 for (let seed = firstSeed; seed < firstSeed + walks; seed += 1) {
   // The first has no faults.
   t.test(`walk ${seed}`, async (t) => {
@@ -198,5 +243,7 @@ for (let seed = firstSeed; seed < firstSeed + walks; seed += 1) {
       async (name) => [name, await seriesOf(metrics, name)] as const,
     );
     t.strictSame(Object.fromEntries(await Promise.all(shown)), endOfMetrics);
+    await cleaned(t, cluster, pass);
+    t.equal(await replica().ended, 'cleaned', 'the controller does nothing from now on');
   });
 }

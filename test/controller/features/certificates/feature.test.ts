@@ -4,13 +4,10 @@ import t, { type Test } from 'tap';
 import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
 import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
 import type { LiveWebhooks, Webhook } from '../../../../src/controller/state/webhooks-file.ts';
-import { ownLabels, ownSecrets } from '../../../../src/controller/write/own-objects.ts';
-import { defaultConfiguration } from '../../../../src/policy/configuration/configuration.ts';
 import type { Configuration } from '../../../../src/policy/settings/all.ts';
 import { seriesOf } from '../../../support/captured.ts';
 import { until } from '../../../support/until.ts';
-import { createWorld, minute, namespace, picture, times, type World } from './world.ts';
-import { like } from '../../../support/like.ts';
+import { createWorld, minute, picture, times, type World } from './world.ts';
 
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}, webhooks?: LiveWebhooks) {
   const ending = new AbortController();
@@ -50,18 +47,6 @@ t.test('it issues certificates, repairs deleted ones, and stops on request', asy
   await world.store.until(() => world.store.watches() === 0, 'watches end');
   t.ok(Number.isNaN(await expiry()), 'no value without leadership');
   t.notMatch(world.log.join(''), 'PRIVATE');
-});
-
-t.test('clean removes the Secrets, which carry our label', async (t) => {
-  const world = await createWorld(t);
-  const { end } = start(t, world);
-  await isComplete(world, 'every Secret exists');
-  await end();
-  const own = ownSecrets(defaultConfiguration(), namespace);
-  t.equal(own.length, 5);
-  for (const { path } of own) like(t, world.store.get(path), { metadata: { labels: ownLabels } }, path);
-  t.equal(own.at(-1)?.name, 'archwright-ca');
-  t.strictSame(ownSecrets({ ...defaultConfiguration(), certificates: 'external' }, namespace), []);
 });
 
 t.test('the DNS names of the webhook come from the webhooks file', async (t) => {

@@ -79,24 +79,6 @@ t.test('the cluster object gets a status, once, and no finalizer', async (t) => 
   t.equal(store.writes().length, 2, 'no write without a change');
 });
 
-t.test('the status of namespaced objects follows changes: used, invalid, in conflict', async (t) => {
-  const { store } = await begin(t, { configuration: { schedulableArchitectures: ['amd64'] } });
-  const of = (name: string): Stored | undefined => store.get(podPath(name)) as Stored | undefined;
-  const put = (name: string, spec: object, second: number): void => {
-    const metadata = { name, namespace: 'shop', creationTimestamp: `2026-11-21T10:00:0${second}Z` };
-    store.put(podPath(name), { ...podConfig(spec, name), metadata });
-  };
-  put('older', { priority: 4 }, 1);
-  put('younger', { priority: 4, fallbackArchitecture: 's390x' }, 2);
-  put('broken', { priority: 400 }, 3);
-  await until(() => condition(of('younger'), 'Conflict') === 'True SamePriority', 'a conflict');
-  await until(() => condition(of('older'), 'Conflict') === 'False None', 'the other');
-  await until(() => condition(of('broken'), 'Available') === 'False Invalid', 'invalid');
-  t.equal(condition(of('younger'), 'Degraded'), 'True ArchitecturesLeftOut');
-  store.remove(podPath('older'));
-  await until(() => condition(of('younger'), 'Conflict') === 'False None', 'the end of the conflict');
-});
-
 t.test('the log level of the leader follows the cluster object', async (t) => {
   const test = await startLeading(t, { configuration: { logLevel: 'warn' } });
   const { log, caches } = test.leading;

@@ -17,43 +17,9 @@ import {
 } from './setup.ts';
 import { like } from '../../../support/like.ts';
 
-const patches = /^PATCH /;
 const neverPulled = { name: 'app', image: 'app:1', imagePullPolicy: 'Never' };
 const controlPlane = { key: 'node-role.kubernetes.io/control-plane', effect: 'NoSchedule' };
 const everyArchitecture = { configuration: { taintArchitectures: ['*'] } };
-
-t.test('tolerations come first, then taints, then no more writes', async (t) => {
-  const world = await startWorld(t);
-  const { store } = world;
-  putNode(store, 'arm-2', 'arm64', { taints: [{ key: 'dedicated', value: 'a', effect: 'NoSchedule' }] });
-  putNode(store, 'amd-1', 'amd64');
-  for (const name of ['a', 'b', 'c']) putPod(store, name, name === 'c' ? 'arm-2' : 'arm-1');
-  putPod(store, 'elsewhere', 'amd-1');
-  await world.reconcileNodes();
-  t.strictSame(store.received(patches), [], 'no taint before the tolerations');
-  t.equal(await world.series('archwright_taint_nodes{state="waiting"}'), 2);
-
-  await world.reconcilePods();
-  const paths = store.received(patches).map(({ path }) => path);
-  const podPaths = ['a', 'b', 'c'].map((name) => `/api/v1/namespaces/shop/pods/${name}`);
-  t.strictSame(new Set(paths.slice(0, 3)), new Set(podPaths));
-  t.strictSame(new Set(paths.slice(3)), new Set(['/api/v1/nodes/arm-1', '/api/v1/nodes/arm-2']));
-  for (const name of ['a', 'b', 'c']) t.strictSame(world.tolerations(name)[1], tolerationOf('arm64'));
-  t.equal(world.tolerations('elsewhere').length, 1);
-  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
-  like(t, world.taints('arm-2'), [{ key: 'dedicated' }, taintOf('arm64')]);
-  t.strictSame(world.taints('amd-1'), []);
-  t.equal(world.record('arm-1'), key);
-  t.strictSame(world.steps.slice(0, 4), ['taints/pod', 'taints/pod', 'taints/pod', 'taints/pods-done']);
-
-  await world.settled();
-  const before = store.writes().length;
-  await world.reconcileNodes();
-  await world.reconcilePods();
-  t.equal(store.writes().length, before);
-  t.equal(await world.series('archwright_taint_nodes{state="tainted"}'), 2);
-  t.equal(await world.series('archwright_taint_pods_waiting'), 0);
-});
 
 t.test('a new node of an established architecture gets its taint before any pod', async (t) => {
   const world = await startWorld(t);
@@ -132,26 +98,6 @@ for (const [name, options] of Object.entries({ ...tolerating, ...left })) {
     t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
   });
 }
-
-t.test('a DaemonSet that would lose the node blocks the taint until it tolerates it', async (t) => {
-  const world = await startWorld(t);
-  const { store } = world;
-  putPod(store, 'log', 'arm-1', { owner: 'DaemonSet' });
-  putDaemonSet(store, 'log', []);
-  await world.reconcilePods();
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), []);
-  const about = { kind: 'DaemonSet', namespace: 'shop', name: 'of-log' };
-  like(t, world.events, [{ type: 'Warning', reason: 'TaintHeldBack', about }]);
-  t.equal(world.events.length, 1, 'one event');
-  t.match(world.events[0]?.message, /kubectl rollout restart/);
-  t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 1);
-
-  putDaemonSet(store, 'log', [{ operator: 'Exists' }]);
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), [taintOf('arm64')]);
-  t.equal(await world.series('archwright_taint_blockers{reason="daemonsets"}'), 0);
-});
 
 const harmless: Readonly<Record<string, readonly [pod: PodOptions, template?: object[], node?: string]>> = {
   'whose pod is not ready there': [{ ready: false }, []],
