@@ -1,4 +1,4 @@
-/** Properties of every pod, checked with an independent model of the scheduler. */
+/** Properties of every pod, also with forged records. `decide.test.ts` judges where pods can land. */
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { test } from 'tap';
@@ -9,7 +9,7 @@ import type { PlacementInput } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { hostileRecord, inputs, knownImages, nodes, userToleration } from '../support/arbitrary-pods.ts';
 import { factsFrom, isIn, place, requiring, termOf, termsOf } from '../support/placement-input.ts';
-import { chosenByPerson, schedulingFaults, selects, tolerates } from '../support/scheduler-model.ts';
+import { schedulingFaults, selects } from '../support/scheduler-model.ts';
 
 const runs = { numRuns: 300 };
 const anyRecord = fc.option(hostileRecord, { nil: undefined });
@@ -18,139 +18,47 @@ function requiredTerms(pod: Pod): readonly NodeSelectorTerm[] {
   return termsOf(pod) ?? [];
 }
 
-test('a pod never lands on a node that it excluded itself, whatever its annotations', async () => {
+test('whatever its annotations, a pod keeps what its author wrote, and a second call changes nothing', async () => {
   const property = fc.property(inputs(anyRecord), (input) => {
-    const { pod } = place(input);
-    return nodes.every((node) => !selects(pod.spec, node) || selects(input.pod.spec, node));
-  });
-  fc.assert(property, runs);
-});
-
-test('a pod never lands on an architecture that a known image lacks, unless its author chose it', async () => {
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const { pod, decision } = place(input);
-    if (decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow')) return true;
-    if (decision.outcome === 'denied' || decision.outcome === 'skipped') return true;
-    return nodes
-      .filter((node) => selects(pod.spec, node) && !chosenByPerson(input.pod, node))
-      .every((node) =>
-        decision.images.every(
-          ({ architectures }) => architectures?.includes(node.labels['kubernetes.io/arch'] ?? '') ?? true,
-        ),
-      );
-  });
-  fc.assert(property, runs);
-});
-
-test('a pod never lands on an architecture that a custom resource does not allow, unless its author chose it', async (t) => {
-  let bounded = 0;
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const { allowed } = input.policy;
-    if (allowed === undefined) return true;
-    const { pod, decision } = place(input);
-    if (decision.reasons.some(({ rule }) => rule === 'no-common-architecture-allow')) return true;
-    if (decision.outcome === 'denied' || decision.outcome === 'skipped') return true;
-    bounded += 1;
-    return nodes
-      .filter((node) => selects(pod.spec, node) && !chosenByPerson(input.pod, node))
-      .every(({ labels }) => allowed.architectures.includes(labels['kubernetes.io/arch'] ?? ''));
-  });
-  fc.assert(property, runs);
-  t.ok(bounded > 50, `${bounded} pods were restricted`);
-});
-
-test('an added toleration is for an architecture that all known images have', async () => {
-  const property = fc.property(inputs(), (input) => {
-    // `arch Exists` for amd64 tolerates every architecture's taint, as such a policy intends.
-    fc.pre(!Object.hasOwn(input.policy.architectures, 'amd64'));
-    const { pod, decision } = place(input);
-    return nodes
-      .filter((node) => tolerates(pod.spec.tolerations, node) && !tolerates(input.pod.spec.tolerations, node))
-      .every((node) =>
-        decision.images.every(
-          ({ architectures }) => architectures?.includes(node.labels['kubernetes.io/arch'] ?? '') ?? true,
-        ),
-      );
-  });
-  fc.assert(property, runs);
-});
-
-test('a pod never lands on a node that cannot pull one of its images, if others can', async (t) => {
-  let restricted = 0;
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const { pod, decision } = place(input);
-    const isExcluding = decision.reasons.some(({ rule }) => rule === 'pullable-nodes');
-    assert.equal(decision.excludedNodes.length > 0, isExcluding);
-    if (!isExcluding) return;
-    restricted += 1;
-    assert.ok(input.policy.requirePullableNodes);
-    const known = decision.images.flatMap(({ image }) => input.pullability?.(image) ?? []);
-    const unable = new Set(
-      known
-        .filter(({ able }) => able.length > 0)
-        .flatMap((each) => each.unable.flatMap(({ hostnames }) => hostnames)),
-    );
-    for (const node of nodes) if (unable.has(node.name)) assert.ok(!selects(pod.spec, node), node.name);
-    const possible = known.flatMap(({ able }) => able.flatMap(({ hostnames }) => hostnames));
-    assert.ok(
-      possible.some((name) => !unable.has(name)),
-      'nodes that can pull remain',
-    );
-  });
-  fc.assert(property, runs);
-  t.ok(restricted > 5, `${restricted} pods had excluded nodes`);
-});
-
-test('a second call changes nothing', async () => {
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const once = place(input);
-    const twice = place({ ...input, pod: once.pod });
-    assert.deepEqual(twice.patch, [], 'the second patch is empty');
-    assert.equal(twice.decision.outcome, once.decision.outcome);
-  });
-  fc.assert(property, runs);
-});
-
-test("the pod's own fields stay", async () => {
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const { pod } = place(input);
     const before = input.pod;
-    const { [keys.placementState]: _, ...labels } = pod.metadata?.labels ?? {};
-    assert.deepEqual(labels, before.metadata?.labels ?? {});
-    assert.deepEqual(pod.spec.containers, before.spec.containers);
-    const tolerations = before.spec.tolerations ?? [];
-    assert.deepEqual((pod.spec.tolerations ?? []).slice(0, tolerations.length), tolerations);
-    const texts = requiredTerms(pod).map((term) => JSON.stringify(term.matchExpressions ?? []).slice(0, -1));
-    for (const term of requiredTerms(before)) {
-      const own = JSON.stringify(term.matchExpressions ?? []).slice(0, -1);
-      assert.ok(texts.some((text) => text.startsWith(own)));
-    }
-    const others = (gates: Pod['spec']['schedulingGates']): unknown =>
-      gates?.filter(({ name }) => name === 'x/y') ?? [];
-    assert.deepEqual(others(pod.spec.schedulingGates), others(before.spec.schedulingGates));
-  });
-  fc.assert(property, runs);
-});
-
-test('a valid pod stays valid, and the decision is bounded', async () => {
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const { pod, decision } = place(input);
-    assert.deepEqual(schedulingFaults(pod.spec), schedulingFaults(input.pod.spec));
+    const text = JSON.stringify(before);
+    const { pod, decision, patch } = place(input);
+    const copy: PlacementInput = { ...input, pod: structuredClone(before) };
+    const again = decide(copy);
+    const bytes = JSON.stringify([decision, patch]);
+    assert.equal(
+      JSON.stringify([again, patchPod(copy.pod, again)]),
+      bytes,
+      'the same input gives the same bytes',
+    );
+    assert.equal(JSON.stringify(before), text, 'the input is not changed');
+    for (const node of nodes)
+      assert.ok(!selects(pod.spec, node) || selects(before.spec, node), `${node.name} was excluded`);
+    assert.deepEqual(schedulingFaults(pod.spec), schedulingFaults(before.spec));
     for (const warning of decision.warnings) assert.ok(Buffer.byteLength(warning) <= 256);
+    const twice = place({ ...input, pod });
+    assert.deepEqual(twice.patch, [], 'the second patch is empty');
+    assert.equal(twice.decision.outcome, decision.outcome);
+    assertOwnFields(before, pod);
   });
   fc.assert(property, runs);
 });
 
-test('the same input gives the same bytes, and the input is not changed', async () => {
-  const property = fc.property(inputs(anyRecord), (input) => {
-    const before = JSON.stringify(input.pod);
-    const first = JSON.stringify([decide(input), patchPod(input.pod, decide(input))]);
-    const copy: PlacementInput = { ...input, pod: structuredClone(input.pod) };
-    assert.equal(JSON.stringify([decide(copy), patchPod(copy.pod, decide(copy))]), first);
-    assert.equal(JSON.stringify(input.pod), before);
-  });
-  fc.assert(property, runs);
-});
+function assertOwnFields(before: Pod, pod: Pod): void {
+  const { [keys.placementState]: _, ...labels } = pod.metadata?.labels ?? {};
+  assert.deepEqual(labels, before.metadata?.labels ?? {});
+  assert.deepEqual(pod.spec.containers, before.spec.containers);
+  const tolerations = before.spec.tolerations ?? [];
+  assert.deepEqual((pod.spec.tolerations ?? []).slice(0, tolerations.length), tolerations);
+  const texts = requiredTerms(pod).map((term) => JSON.stringify(term.matchExpressions ?? []).slice(0, -1));
+  for (const term of requiredTerms(before)) {
+    const own = JSON.stringify(term.matchExpressions ?? []).slice(0, -1);
+    assert.ok(texts.some((text) => text.startsWith(own)));
+  }
+  const others = (gates: Pod['spec']['schedulingGates']): unknown =>
+    gates?.filter(({ name }) => name === 'x/y') ?? [];
+  assert.deepEqual(others(pod.spec.schedulingGates), others(before.spec.schedulingGates));
+}
 
 test('additions are replaced: a call before an edit does not change the result', async () => {
   interface Edit {

@@ -26,9 +26,9 @@ import {
   warmUp,
   type PodProblem,
 } from './random-pods/run-cases.ts';
-import { generateCase, type Case } from './random-pods/generate.ts';
-import { expectedOf, expectedOfDaemon, nodesWithoutArchwright } from './random-pods/model.ts';
-import { nodes, policies, type ModelPolicy } from './random-pods/world.ts';
+import { generateCase, type Case } from '../../support/judge/generate.ts';
+import { expectedOf, expectedOfDaemon, nodesWithoutArchwright } from '../../support/judge/model.ts';
+import { nodes, policies, type ModelPolicy } from '../../support/judge/world.ts';
 import { isGated, podsOf, type PodNow } from './control-plane/pods.ts';
 import { startArchwright } from './archwright/start.ts';
 

@@ -151,42 +151,6 @@ void t.test("the webhook's additions stay, and the narrower requirement is appen
   t.strictSame(termsOf(again.pod), [termOf(archIn('arm64'))], 'submitted again, it is placed like a new pod');
 });
 
-void t.test('each copy of a term that the webhook made is narrowed by its own group', async (t) => {
-  const architectures = { arm64: withLabels({ pool: 'p' }) };
-  const { pod } = afterWebhook(['both', 'arm'], {}, { architectures });
-  t.strictSame(termsOf(pod), [
-    termOf(archIn('amd64'), archIn('arm64'), isIn('pool', 'p')),
-    termOf(archIn('arm64'), isIn('pool', 'p')),
-  ]);
-  t.strictSame(termsOf(place(inputOf(pod, known, { architectures })).pod), [
-    termOf(archIn('arm64'), isIn('pool', 'p')),
-  ]);
-});
-
-void t.test(
-  'labels of a node class are not required of a gated pod, because its term could not be copied',
-  async (t) => {
-    const rack = isIn('rack', 'r1');
-    const policy = { matchNodeLabels: ['rack'], architectures: { arm64: withLabels({ pool: 'p' }) } };
-    const pod = podOf(['both'], {}, { labels: { rack: 'r1' }, resourceVersion: '41' });
-    const gated = place(inputOf(pod, {}, policy)).pod;
-    t.strictSame(gated.spec.schedulingGates, [{ name: 'arch.example/scheduling-gate' }]);
-    t.equal(gated.spec.affinity, undefined);
-    const placed = decided(gated, policy).pod;
-    t.strictSame(termsOf(placed), [
-      termOf(archIn('amd64'), rack),
-      termOf(archIn('arm64'), isIn('pool', 'p'), rack),
-    ]);
-    const bare = podOf(['none'], {}, { labels: { rack: 'r1' }, resourceVersion: '41' });
-    const waiting = place(inputOf(bare, {}, policy)).pod;
-    t.strictSame(
-      termsOf(decided(waiting, policy).pod),
-      [termOf(rack)],
-      'without a required architecture, only the labels',
-    );
-  },
-);
-
 void t.test('terms that cannot be multiplied get one group of architectures', async (t) => {
   const architectures = { arm64: withLabels({ pool: 'p' }), s390x: withLabels({ pool: 'q' }) };
   const zone = isIn('zone', 'a');
@@ -212,14 +176,6 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
   );
   const fewer = { architectures: { s390x: architectures.s390x } };
   t.equal(chosen(fewer), 'amd64|arm64, amd64|arm64: amd64 arm64', 'the group with the most architectures');
-});
-
-void t.test('without a common architecture, an architecture that no node has is required', async (t) => {
-  const { decision, pod } = decided(gatedPod(['arm', 'intel']));
-  t.equal(decision.outcome, 'pending');
-  t.strictSame(termsOf(pod), [termOf(archIn('no-common-architecture'))]);
-  const allowed = decided(gatedPod(['arm', 'intel']), { onNoCommonArchitecture: 'allow' });
-  t.strictSame(allowed.changes, []);
 });
 
 void t.test('a hard preference pins by nodeSelector only if the key is not set', async (t) => {
@@ -285,14 +241,6 @@ void t.test(
     ]);
   },
 );
-
-void t.test('a pod keeps its own architecture constraint', async (t) => {
-  const { decision, changes } = decided(
-    gatedPod(['arm'], { affinity: required(termOf(archIn('amd64'))) ?? {} }),
-  );
-  t.equal(decision.outcome, 'own-constraint');
-  t.strictSame(changes, []);
-});
 
 void t.test(
   'after a change of the policy, recorded additions stay, because nothing can be removed',

@@ -198,20 +198,6 @@ test('a recorded pin counts only under mode `hard`', async (t) => {
   t.equal(accepted('hard'), 'amd64');
 });
 
-test('a record of absent additions removes nothing', async (t) => {
-  const added = {
-    terms: [[['kubernetes.io/arch', ['s390x']]]],
-    made: true,
-    tolerations: [{ key: 'arch', operator: 'Equal', value: 's390x', effect: 'NoSchedule' }],
-    preferred: [['s390x', 5]],
-    pinned: 's390x',
-  };
-  const { pod, patch } = place(inputOf(withRecord(record(added)), { a: 'amd64' }));
-  t.ok(patch.every(({ op }) => op === 'add'));
-  t.equal(pod.spec.tolerations, undefined);
-  t.equal(pod.spec.nodeSelector, undefined);
-});
-
 test("a constraint of the pod that equals an addition counts as the pod's own", async (t) => {
   const chosen = termOf(isIn('zone', 'a'), archIn('amd64'));
   const open = termOf(isIn('zone', 'b'));
@@ -236,37 +222,6 @@ test("it counts as the pod's own beside matched labels too", async (t) => {
     termOf(zone, { ...amd64, values: ['amd64', 's390x'] }, rack),
     {},
   ]);
-});
-
-test('all additions are replaced', async (t) => {
-  const hard = {
-    preference: { weights: { arm64: 1 }, origin: 'configuration' },
-    preferenceMode: 'hard' as const,
-  };
-  const soft = {
-    preference: { weights: { arm64: 1 }, origin: 'configuration' },
-    preferenceMode: 'soft' as const,
-  };
-  const own = podOf(['a'], {
-    tolerations: [{ key: 'gpu', operator: 'Exists' }],
-    nodeSelector: { zone: 'a' },
-  });
-  const pinned = place(inputOf(own, known, { ...policy, ...hard })).pod;
-  t.equal(pinned.spec.nodeSelector?.['kubernetes.io/arch'], 'arm64');
-  const narrowed = { ...pinned, spec: { ...pinned.spec, containers: [{ name: 'c0', image: 'b' }] } };
-  const after = place(inputOf(narrowed, known, { ...policy, ...hard })).pod;
-  const direct = place(
-    inputOf({ ...own, spec: { ...own.spec, containers: narrowed.spec.containers } }, known, {
-      ...policy,
-      ...hard,
-    }),
-  ).pod;
-  t.strictSame(after.spec.nodeSelector, { zone: 'a' });
-  t.strictSame(after.spec.tolerations, direct.spec.tolerations);
-  t.strictSame(after.metadata, direct.metadata);
-  const weighed = place(inputOf(own, known, soft)).pod;
-  const unweighed = place(inputOf(weighed, known)).pod;
-  t.strictSame(unweighed.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, []);
 });
 
 test('the rest of an edited addition counts as the pod’s own', async (t) => {

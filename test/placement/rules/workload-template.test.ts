@@ -37,30 +37,6 @@ test('the template of a DaemonSet gets the required architectures, under its own
   t.strictSame(daemonSet(template, known, policy).patch, [], 'an update without a change');
 });
 
-test('an update with other images replaces the requirement', async (t) => {
-  const { template } = daemonSet(podOf(['b']));
-  const update = { ...template, spec: { ...template.spec, containers: [{ name: 'c0', image: 'a' }] } };
-  const after = daemonSet(update).template;
-  t.match(JSON.stringify(after.spec.affinity), /"values":\["amd64","arm64"\]/u);
-  t.equal(JSON.stringify(after.spec.affinity).match(/kubernetes.io\/arch/gu)?.length, 1);
-});
-
-test('a DaemonSet is never gated and has no preference', async (t) => {
-  const policy: Partial<Policy> = {
-    preference: { weights: { arm64: 100 }, origin: 'configuration' },
-    preferenceMode: 'hard',
-  };
-  const labels = { 'arch.example/preferred': 'arm64' };
-  const placed = daemonSet(podOf(['a'], {}, { labels }), known, policy);
-  t.strictSame(placed.decision.preferred, []);
-  t.strictSame(placed.decision.required, ['amd64', 'arm64']);
-  const unknown = daemonSet(podOf(['x', 'b']), known, policy);
-  t.equal(unknown.decision.outcome, 'allowed-unknown');
-  t.equal(unknown.decision.gate, false);
-  t.strictSame(unknown.decision.required, ['arm64']);
-  t.equal(unknown.template.spec.schedulingGates, undefined);
-});
-
 test('a failing registry does not change a placed DaemonSet', async (t) => {
   const { template } = daemonSet(podOf(['a', 'b']));
   for (const later of [{}, { a: 'amd64 arm64' }, { b: failed('unavailable') }]) {
@@ -131,12 +107,6 @@ test("a pod's record does not replace unknown facts", async (t) => {
   const first = decide(inputOf(podOf(['a']), known));
   const pod = applied(podOf(['a']), patchPod(podOf(['a']), first));
   t.equal(decide(inputOf(pod, {})).outcome, 'gated');
-});
-
-test('a DaemonSet without a common architecture is refused', async (t) => {
-  const { decision, patch } = daemonSet(podOf(['b', 'c']));
-  t.equal(decision.outcome, 'denied');
-  t.strictSame(patch, []);
 });
 
 test('other workloads stay unchanged, with a warning if their images have no common architecture, or are unknown', async (t) => {

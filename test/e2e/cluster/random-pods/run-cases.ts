@@ -5,10 +5,10 @@ import type { Cluster } from '../harness.ts';
 import type { Images } from '../archwright/images.ts';
 import { podPath, type PodNow } from '../control-plane/pods.ts';
 import type { Watched } from '../control-plane/watch.ts';
-import { otherGate, type Case } from './generate.ts';
-import type { Expected } from './model.ts';
-import { isIndex } from './runtimes.ts';
-import { images as randomPodImages } from './world.ts';
+import { otherGate, type Case } from '../../../support/judge/generate.ts';
+import type { Expected } from '../../../support/judge/model.ts';
+import { isIndex } from '../../../support/judge/runtimes.ts';
+import { images as randomPodImages } from '../../../support/judge/world.ts';
 import { concurrently } from '../../../../src/async/concurrently.ts';
 
 /** Ten times as long as an admission waits. */

@@ -22,11 +22,6 @@ test('the message names the schedulable architectures if they are a limit', asyn
   t.equal(message, 'no architecture of the schedulable ones (arm64, s390x) can run all images: a has amd64');
 });
 
-test('an unknown image does not hide that the others have no common architecture', async (t) => {
-  t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known)).outcome, 'denied');
-  t.equal(decide(inputOf(podOf(['a', 'b', 'x']), known, { onUnknownImage: 'allow' })).outcome, 'denied');
-});
-
 test('`pend` requires an architecture that no node has, with a message', async (t) => {
   const policy = {
     onNoCommonArchitecture: 'pend' as const,

@@ -2,7 +2,6 @@ import { test } from 'tap';
 import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
 import {
-  failed,
   inputOf,
   isIn,
   type Known,
@@ -15,7 +14,6 @@ import {
   archIn,
   archLabel,
   betaArchLabel,
-  notIn,
   onArch,
   placePod,
 } from '../../../support/placement-input.ts';
@@ -28,13 +26,11 @@ const policy: Partial<Policy> = {
   preference: { weights: { arm64: 100 }, origin: 'configuration' },
   preferenceMode: 'hard',
 };
-const pin = isIn('metadata.name', 'n1');
 const rack = isIn('rack', 'r1');
 
 const named = (...values: string[]): NodeSelectorTerm => termOf(archIn(...values));
 const selecting = (nodeSelector: Record<string, string>): Partial<PodSpec> => ({ nodeSelector });
 const onArm = onArch('arm64');
-const pinned: NodeSelectorTerm = { matchFields: [pin] };
 
 /** Architectures whose taint is tolerated. */
 type Case = readonly [spec: Partial<PodSpec>, tolerated: string, known?: Known, warning?: RegExp];
@@ -51,16 +47,6 @@ const cases: Readonly<Record<string, Case>> = {
   'both labels, equal': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'arm64' }), 'arm64'],
   'both labels, contradicting': [selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'amd64' }), ''],
   'a value that is not an architecture': [onArch(''), ''],
-  'every term': [requiring(named('arm64'), termOf(isIn(betaArchLabel, 'amd64'))), 'amd64 arm64'],
-  'every term that can match': [requiring({}, named('arm64')), 'arm64'],
-  'a term that contradicts itself': [
-    requiring(termOf(archIn('arm64', 'amd64'), notIn(archLabel, 'arm64'))),
-    'amd64',
-  ],
-  'a pinned node': [requiring(pinned), 'amd64 arm64'],
-  'a pinned node with its architecture': [requiring({ ...pinned, ...named('arm64') }), 'arm64'],
-  'an unknown image, without a gate': [onArm, 'arm64', {}],
-  'a pinned node and an unknown image': [requiring(pinned), '', { a: failed('unauthorized') }],
   'images that lack the architecture': [
     onArm,
     '',

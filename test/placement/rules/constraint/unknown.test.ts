@@ -3,14 +3,11 @@ import type { Policy } from '../../../../src/policy/effective/policy.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import {
   type Known,
-  archIn,
   failed,
   inputOf,
   outcomeOf,
   place,
   podOf,
-  requiring,
-  termOf,
   placePod,
 } from '../../../support/placement-input.ts';
 import { like } from '../../../support/like.ts';
@@ -23,36 +20,18 @@ const known: Known = {
   refused: { ...failed('forbidden', 'not inspected'), source: 'override' },
 };
 
-const fallbackTo = (fallbackArchitecture: string): Partial<Policy> => ({
-  onUnknownImage: 'fallback',
-  fallbackArchitecture,
-});
-
 type Case = readonly [images: string, policy: Partial<Policy>, decided: string, warned?: RegExp];
 
 const gating: Partial<Policy> = {};
 const allowing: Partial<Policy> = { onUnknownImage: 'allow' };
 const denying: Partial<Policy> = { onUnknownImage: 'deny' };
-const falling: Partial<Policy> = { onUnknownImage: 'fallback' };
 const orS390x: Partial<Policy> = { fallbackArchitecture: 's390x' };
-const onAmd: Partial<Policy> = { schedulableArchitectures: ['amd64'] };
 const unauthorized = /image broken: unauthorized: the registry requires a valid credential/u;
 const notAnImage = /image chart: not-an-image/u;
 
 const cases: Readonly<Record<string, Case>> = {
   gate: ['x', gating, 'gated'],
-  'gate with a bound': ['x a', gating, 'gated amd64 arm64'],
   'gate after a failure': ['broken', gating, 'gated', unauthorized],
-  fallback: ['x', fallbackTo('s390x'), 'fallback s390x'],
-  'fallback within the bound': ['x a', fallbackTo('arm64'), 'fallback arm64'],
-  'fallback outside the bound: the bound': ['x a', fallbackTo('s390x'), 'allowed-unknown amd64 arm64'],
-  'fallback that is not schedulable: the bound': [
-    'x',
-    { ...fallbackTo('s390x'), ...onAmd },
-    'allowed-unknown',
-  ],
-  'fallback that is schedulable': ['x', { ...fallbackTo('amd64'), ...onAmd }, 'fallback amd64'],
-  'fallback without an architecture: the bound': ['x a', falling, 'allowed-unknown amd64 arm64'],
   'gate, with an image that can never be known: the fallback at once': [
     'chart',
     orS390x,
@@ -79,8 +58,6 @@ const cases: Readonly<Record<string, Case>> = {
     'allowed-unknown',
     notAnImage,
   ],
-  allow: ['x', allowing, 'allowed-unknown'],
-  'allow with a bound': ['broken a', allowing, 'allowed-unknown amd64 arm64', unauthorized],
   deny: ['x a', denying, 'denied amd64 arm64'],
 };
 
@@ -151,29 +128,6 @@ test('the gate is appended, kept, and removed at its index', async (t) => {
   t.strictSame(gateOps(gated(theirs, gate)), [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
   t.strictSame(gateOps(gated(gate, theirs)), [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
   t.strictSame(place(gated(gate, theirs, gate)).pod.spec.schedulingGates, [theirs]);
-});
-
-test('once all images are known, the gate is removed and the bound is replaced', async (t) => {
-  const policy: Partial<Policy> = { tolerations: [{ key: 'arch', operator: 'Equal' }] };
-  const first = placePod(['a', 'x'], known, policy);
-  const then = place(inputOf(first.pod, { ...known, x: 'arm64' }, policy));
-  t.equal(then.decision.outcome, 'placed');
-  t.strictSame(then.pod.spec.schedulingGates, []);
-  t.strictSame(then.pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
-  t.strictSame(then.pod.spec.affinity, requiring(termOf(archIn('arm64'))).affinity);
-});
-
-test('a sidecar injected later narrows the decision', async (t) => {
-  const first = placePod(['a'], known);
-  const injected = {
-    ...first.pod,
-    spec: { ...first.pod.spec, containers: [...first.pod.spec.containers, { name: 's', image: 'side' }] },
-  };
-  const then = place(inputOf(injected, { ...known, side: 'amd64' }));
-  t.strictSame(then.decision.required, ['amd64']);
-  t.match(JSON.stringify(then.pod.spec.affinity), /"values":\["amd64"\]/u);
-  const late = place(inputOf(injected, known));
-  t.strictSame(late.pod.spec.schedulingGates, [gate], 'gated, because it is unknown');
 });
 
 test('messages of registries are bounded and printable', async (t) => {

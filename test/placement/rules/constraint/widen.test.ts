@@ -57,15 +57,11 @@ const known: Known = {
   late: failed('unavailable'),
 };
 const zone = isIn('zone', 'a');
-const zoneB = isIn('zone', 'b');
 const not = (...values: string[]) => notIn(archLabel, ...values);
 const onAmd = onArch('amd64');
 const onArm = onArch('arm64');
 const selecting = (nodeSelector: Record<string, string>): Partial<PodSpec> => ({ nodeSelector });
 const termAmd = termOf(archIn('amd64'));
-const allowing = (...architectures: string[]): Partial<Policy> => ({
-  allowed: { architectures, origin: 'PodPlacementConfig shop/web' },
-});
 const labeled = (labels: Record<string, string>): ObjectMeta => ({ labels });
 
 function reasonOf({ reasons }: PlacementDecision): string | undefined {
@@ -85,46 +81,16 @@ interface Widened {
 }
 
 const widened: Readonly<Record<string, readonly [spec: Partial<PodSpec>, more?: Widened]>> = {
-  nodeSelector: [onAmd],
-  'nodeSelector, by the beta label': [selecting({ [betaArchLabel]: 'amd64' })],
   'nodeSelector, both labels, beside another one': [
     selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'arm64', zone: 'a' }),
     { left: { zone: 'a' } },
   ],
   'nodeSelector beside terms': [{ ...onAmd, ...requiring(termOf(zone)) }, { terms: [[zone, '+']] }],
-  'nodeSelector and terms': [
-    { ...onAmd, ...requiring(termOf(archIn('amd64', 'arm64'), zone)) },
-    { images: ['b'], to: 'amd64 arm64 s390x', terms: [[zone, '+']] },
-  ],
-  'a term': [requiring(termAmd)],
   'a term beside the operating system': [requiring(termOf(zone, archIn('amd64'))), { terms: [[zone, '+']] }],
-  'a term for each label, as in old charts': [requiring(termOf(isIn(betaArchLabel, 'amd64')), termAmd)],
-  'terms for several zones': [
-    requiring(termOf(archIn('amd64'), zone), termOf(zoneB, archIn('amd64'))),
-    {
-      terms: [
-        [zone, '+'],
-        [zoneB, '+'],
-      ],
-    },
-  ],
   'a list': [requiring(termOf(archIn('amd64', 'ppc64le'))), { images: ['b'], to: 'amd64 arm64 s390x' }],
   'exclusions stay': [
     requiring(termOf(archIn('amd64'), not('s390x'))),
     { images: ['b'], terms: [[not('s390x'), '+']] },
-  ],
-  'by all of several images': [onAmd, { images: ['a', 'b'] }],
-  'within the schedulable architectures': [
-    onAmd,
-    { images: ['b'], policy: { schedulableArchitectures: ['amd64', 's390x'] }, to: 'amd64 s390x' },
-  ],
-  'within the allowed architectures and its own': [
-    onAmd,
-    { images: ['b'], policy: allowing('s390x'), to: 'amd64 s390x' },
-  ],
-  'a hard preference of the policy is a weight': [
-    onAmd,
-    { policy: { preferenceMode: 'hard', preference: { weights: { arm64: 100 }, origin: 'configuration' } } },
   ],
   'a preferred label is a weight': [onAmd, { metadata: labeled({ 'arch.example/preferred': 'arm64' }) }],
 };
@@ -189,16 +155,11 @@ const onNodes = (...all: Nodes): Kept => ({
 
 /** Without a reason, there is no message. */
 const kept: Readonly<Record<string, readonly [given: Kept, reason?: RegExp]>> = {
-  'under keep': [{ policy: { constraints: 'keep' } }],
-  'a pod that waits behind the gate': [{ more: { waiting: true } }],
   'an unknown image': [{ images: ['a', 'late'] }, /late are not known/u],
-  'an image that was not looked up': [{ images: ['a', 'new'] }, /new are not known/u],
   'an image that is never pulled': [{ spec: { ...onAmd, containers: neverPulled } }, /local are not known/u],
   'an invalid reference': [{ images: ['a', 'bad'] }, /bad are not known/u],
   'an image without another architecture': [{ images: ['a', 'legacy'] }, /no other architecture$/u],
-  'no other allowed architecture': [{ policy: allowing('amd64', 's390x') }, /arm64 is excluded/u],
   'images that lack the named architecture': [{ spec: onArch('s390x') }, /cannot run on what it names/u],
-  'images that constrain nothing': [{ images: ['anything'] }, /name no architecture/u],
   'exclusions of the pod': [
     { spec: requiring(termOf(archIn('amd64'), not('arm64'))) },
     /arm64 is excluded by the pod/u,
@@ -209,26 +170,16 @@ const kept: Readonly<Record<string, readonly [given: Kept, reason?: RegExp]>> = 
     { spec: selecting({ [archLabel]: 'amd64', 'kubernetes.io/hostname': 'n' }) },
     /names its node/u,
   ],
-  'a node in a term': [
-    { spec: requiring({ ...termAmd, matchFields: [isIn('metadata.name', 'n')] }) },
-    /names its node/u,
-  ],
   'terms with different architectures': [
     { spec: requiring(termOf(archIn('amd64'), zone), termOf(archIn('arm64'))) },
     /differ/u,
   ],
-  'a term without an architecture': [{ spec: requiring(termAmd, termOf(zone)) }, /differ/u],
-  'a term that matches nothing': [{ spec: requiring(termAmd, {}) }, /differ/u],
   'labels that contradict each other': [
     { spec: selecting({ [archLabel]: 'amd64', [betaArchLabel]: 'arm64' }) },
     /cannot run on/u,
   ],
   'a label that pins the pod': [
     { policy: hard, metadata: labeled({ 'arch.example/preferred': 'amd64' }) },
-    /label or annotation/u,
-  ],
-  'an annotation that pins the pod': [
-    { policy: hard, metadata: { annotations: { 'arch.example/preferred-weights': 'amd64=1' } } },
     /label or annotation/u,
   ],
   'a label that names the architecture of its node': [
@@ -245,10 +196,6 @@ const kept: Readonly<Record<string, readonly [given: Kept, reason?: RegExp]>> = 
   ],
   'a node of the architecture that refuses an image': [
     onNodes(lowNode, highNode),
-    /not all nodes of amd64 are certain/u,
-  ],
-  'a node of the architecture with too few known properties': [
-    onNodes({ amd64: {} }),
     /not all nodes of amd64 are certain/u,
   ],
 };

@@ -3,7 +3,6 @@ import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
 import { expressionGroups } from '../../../../src/placement/patch/additions.ts';
 import { matchedNodeLabels } from '../../../../src/placement/pod/matched-labels.ts';
-import { nodeLabelsOf } from '../../../../src/placement/rules/nodes/labels.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import {
   defaultPolicy,
@@ -38,14 +37,6 @@ test('matched labels of a pod are required of its node', async (t) => {
   t.strictSame(matchedNodeLabels(defaultPolicy, labels), {});
 });
 
-test('labels of architectures are required of their nodes', async (t) => {
-  const policy = { ...defaultPolicy, architectures: { arm64: rules({ pool: 'arm' }), amd64: rules({}) } };
-  const input = { policy, matchedLabels: {}, contradictedLabels: {} };
-  const { byArchitecture } = nodeLabelsOf(input, {}, ['amd64', 'arm64', 'constructor']);
-  t.strictSame(byArchitecture, { arm64: { pool: 'arm' } });
-  t.strictSame(nodeLabelsOf(input, {}, undefined).byArchitecture, {});
-});
-
 test('architectures with the same labels share a group', async (t) => {
   const nodeLabelsByArchitecture = { b: { x: '1', y: '2' }, c: { y: '2', x: '1' }, d: { x: '2' } };
   const groups = expressionGroups(
@@ -60,23 +51,6 @@ test('architectures with the same labels share a group', async (t) => {
   ]);
 });
 
-test('no groups without a requirement, or under a pin', async (t) => {
-  const some = { nodeLabelsByArchitecture: {}, nodeLabels: {} };
-  t.strictSame(expressionGroups({ ...some, required: undefined }, false), []);
-  t.strictSame(expressionGroups({ ...some, required: ['a'] }, true), []);
-  t.strictSame(expressionGroups({ ...some, required: ['a'], nodeLabels: { z: '0' } }, true), [
-    [isIn('z', '0')],
-  ]);
-});
-
-test('matched labels apply even if no image constrains the architecture', async (t) => {
-  const { pod, decision } = place(
-    inputOf(podOf(['a'], {}, { labels: { rack: 'r1' } }), { a: '' }, { matchNodeLabels: ['rack'] }),
-  );
-  t.equal(decision.outcome, 'unconstrained');
-  t.strictSame(pod.spec.affinity, requiring(termOf(isIn('rack', 'r1'))).affinity);
-});
-
 interface More {
   readonly known?: Known;
   readonly policy?: Partial<Policy>;
@@ -85,21 +59,11 @@ interface More {
 }
 type Case = readonly [labels: Readonly<Record<string, string>>, decided: string, more?: More];
 
-const preferring: Partial<Policy> = { preference: { weights: { amd64: 100 }, origin: 'configuration' } };
 const arm = { [archLabel]: 'arm64' };
 const s390x = { [archLabel]: 's390x' };
 
 const cases: Readonly<Record<string, Case>> = {
-  'before the preference': [arm, 'placed arm64', { policy: preferring }],
-  'before a hard preference': [arm, 'placed arm64', { policy: { ...preferring, preferenceMode: 'hard' } }],
   'by the beta label': [{ [betaArchLabel]: 'arm64' }, 'placed arm64'],
-  'images that constrain nothing': [arm, 'placed arm64', { known: { a: '' } }],
-  'an unknown image': [arm, 'gated arm64', { known: {} }],
-  'an unknown image and another fallback': [
-    arm,
-    'allowed-unknown arm64',
-    { known: {}, policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' } },
-  ],
   'images that lack the architecture': [
     s390x,
     'denied none',
@@ -144,10 +108,6 @@ const expressions = (key: string, operator: string, ...values: string[]) =>
   requiring({ matchExpressions: [{ key, operator, values }] });
 
 for (const [name, spec, isLeftOut] of [
-  ['another value in the nodeSelector', { nodeSelector: { rack: 'r2' } }, true],
-  ['the same value in the nodeSelector', { nodeSelector: { rack: 'r1' } }, false],
-  ['another value in its only term', expressions('rack', 'In', 'r2', 'r3'), true],
-  ['a value that is not in', expressions('rack', 'NotIn', 'r1'), true],
   ['nodes without the label', expressions('rack', 'DoesNotExist'), true],
   ['nodes with the label', expressions('rack', 'Exists'), false],
   ['a number below', expressions('rack', 'Lt', '5'), true],
@@ -156,7 +116,6 @@ for (const [name, spec, isLeftOut] of [
     requiring(termOf(isIn('rack', 'r2')), termOf(isIn('row', '1'))),
     false,
   ],
-  ['other labels', expressions('row', 'In', 'r2'), false],
 ] as const) {
   test(`a matched label beside the pod's own constraint: ${name}`, async (t) => {
     const labels = { rack: 'r1', row: '1' };

@@ -4,7 +4,6 @@ import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import type { NodeGroup, PlacementInput, Pullability } from '../../../../src/placement/decision.ts';
 import {
   archIn,
-  failed,
   expressionsOf,
   inputOf,
   isIn,
@@ -14,10 +13,8 @@ import {
   podOf,
   requiring,
   termOf,
-  termsOf,
   type Known,
 } from '../../../support/placement-input.ts';
-import { selects } from '../../../support/scheduler-model.ts';
 import { like } from '../../../support/like.ts';
 
 const hosts = (...names: readonly string[]) => notIn('kubernetes.io/hostname', ...names);
@@ -70,16 +67,6 @@ test('nodes that cannot pull are excluded by name, in addition to the architectu
   ]);
 });
 
-test('nodes are excluded in every required term, even those with an architecture', async (t) => {
-  const spec = requiring(termOf(isIn('zone', 'a')), termOf(archIn('arm64')), {});
-  const { terms } = decided(pullability, { spec });
-  t.strictSame(terms, [
-    [isIn('zone', 'a'), archIn('amd64', 'arm64'), hosts('p1', 'p2')],
-    [archIn('arm64'), hosts('p1', 'p2')],
-    undefined,
-  ]);
-});
-
 test('nodes are excluded for images that constrain nothing, and for pods with their own constraint', async (t) => {
   t.strictSame(decided(pullability, { known: { app: '' } }).terms, [[hosts('p1', 'p2')]]);
   const chosen = decided(pullability, { spec: onArch('amd64') });
@@ -90,24 +77,6 @@ test('nodes are excluded for images that constrain nothing, and for pods with th
   });
   t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   t.strictSame(pinned.terms, [[hosts('p1', 'p2')]]);
-});
-
-test('of several images, a node must be able to pull each one', async (t) => {
-  const other = group('other', 'o1', 'amd64');
-  const { decision } = decided(
-    { app: { able: [able, other], unable: [poor] }, side: { able: [able], unable: [other] } },
-    { images: ['app', 'side'] },
-  );
-  t.strictSame(decision.excludedNodes, ['o1', 'p1', 'p2']);
-  const partly = decided(
-    { app: { able: [able], unable: [poor] }, side: { able: none, unable: [other] } },
-    { images: ['app', 'side'] },
-  );
-  t.strictSame(
-    partly.decision.excludedNodes,
-    ['p1', 'p2'],
-    'an image that no group can pull excludes no node',
-  );
 });
 
 test('without the policy or results of groups, no node is excluded', async (t) => {
@@ -124,63 +93,6 @@ test('without the policy or results of groups, no node is excluded', async (t) =
   const skipped = decided(pullability, { spec: { nodeName: 'p1' } });
   t.strictSame(skipped.patch, []);
   t.strictSame(skipped.decision.excludedNodes, []);
-});
-
-test('templates, gated, pending and refused pods keep all nodes', async (t) => {
-  const split = { app: 'amd64', side: 'arm64' };
-  const images = ['app', 'side'];
-  const cases: [what: string, outcome: string, given: Case][] = [
-    ['DaemonSet', 'placed', { more: { template: 'DaemonSet' } }],
-    ['workload', 'unconstrained', { more: { template: 'workload' } }],
-    ['gated', 'gated', { images: ['app', 'new'] }],
-    ['denied', 'denied', { images, known: split }],
-    ['pending', 'pending', { images, known: split, policy: { onNoCommonArchitecture: 'pend' } }],
-  ];
-  for (const [what, outcome, given] of cases) {
-    const { decision, rules } = decided(pullability, given);
-    t.equal(decision.outcome, outcome, what);
-    t.strictSame([decision.excludedNodes, rules], [[], []], what);
-  }
-  const fallback: Case = {
-    images: ['app', 'lost'],
-    known: { ...both, lost: failed('timeout') },
-    policy: { onUnknownImage: 'fallback', fallbackArchitecture: 'amd64' },
-  };
-  t.strictSame(
-    decided(pullability, fallback).decision.excludedNodes,
-    ['p1', 'p2'],
-    'known results still count',
-  );
-});
-
-test("the pod's own exclusion of nodes stays", async (t) => {
-  const own = hosts('p1', 'p2');
-  const { terms, pod, input } = decided(pullability, { spec: requiring(termOf(own)) });
-  t.strictSame(terms, [[own, archIn('amd64', 'arm64'), hosts('p1', 'p2')]]);
-  const later = place({ ...input, pod, pullability: () => undefined });
-  t.strictSame(termsOf(later.pod), [termOf(own, archIn('amd64', 'arm64'))], "only the pod's own exclusion");
-});
-
-test('a second call replaces earlier exclusions', async (t) => {
-  const first = decided(pullability);
-  t.strictSame(place({ ...first.input, pod: first.pod }).patch, [], 'no change without new results');
-  const others = place({
-    ...first.input,
-    pod: first.pod,
-    pullability: () => ({ able: [poor], unable: [able] }),
-  });
-  const node = (name: string) => ({
-    name,
-    labels: { 'kubernetes.io/hostname': name, 'kubernetes.io/arch': 'amd64' },
-    taints: [],
-  });
-  const lands = (spec: PodSpec) =>
-    ['a1', 'a2', 'p1', 'p2', 'new'].filter((name) => selects(spec, node(name)));
-  t.strictSame(lands(first.pod.spec), ['a1', 'a2', 'new']);
-  t.strictSame(lands(others.pod.spec), ['p1', 'p2', 'new']);
-  const nobody = place({ ...first.input, pod: others.pod, pullability: () => undefined });
-  t.strictSame(lands(nobody.pod.spec), ['a1', 'a2', 'p1', 'p2', 'new']);
-  t.strictSame(nobody.pod, place({ ...first.input, pullability: () => undefined }).pod);
 });
 
 test('the reason is bounded for many images and groups', async (t) => {

@@ -29,16 +29,6 @@ const policy: Policy = {
   architectures: { arm64: { taintsToTolerate: [gke], requireNodeLabels: {} } },
 };
 
-test('each required architecture gets one toleration per template, and those of its own taints', async (t) => {
-  const { pod } = place(inputOf(podOf(['a']), { a: 'amd64 arm64' }, policy));
-  t.strictSame(pod.spec.tolerations, [equal('amd64'), equal('arm64'), gke]);
-});
-
-test('only architectures of the intersection are tolerated', async (t) => {
-  const { pod } = place(inputOf(podOf(['a', 'b']), { a: 'amd64 arm64', b: 'amd64 s390x' }, policy));
-  t.strictSame(pod.spec.tolerations, [equal('amd64')]);
-});
-
 test("the pod's own tolerations stay first, and no toleration is added twice", async (t) => {
   const own: readonly Toleration[] = [{ key: 'gpu', operator: 'Exists' }, equal('arm64')];
   const { pod } = place(inputOf(podOf(['a'], { tolerations: own }), { a: 'amd64 arm64' }, policy));

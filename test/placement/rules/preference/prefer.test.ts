@@ -4,15 +4,12 @@ import type { Policy, Preference } from '../../../../src/policy/effective/policy
 import { parseWeights } from '../../../../src/placement/rules/preference/read.ts';
 import {
   type Known,
-  archIn,
   inputOf,
   isIn,
   place,
   podOf,
   requiring,
   termOf,
-  termsOf,
-  withLabels,
 } from '../../../support/placement-input.ts';
 import { like } from '../../../support/like.ts';
 
@@ -58,7 +55,6 @@ type Case = readonly [given: Given, decided?: string, ...warnings: RegExp[]];
 const leftOut = 'preference-left-out';
 
 const cases: Readonly<Record<string, Case>> = {
-  none: [{}],
   'the label': [asks('arm64'), 'preferred-label arm64=100'],
   'an honored label of another program': [
     { ...labeled({ [other]: 'arm64' }), ...honoring('none.example/preferred', other) },
@@ -77,11 +73,6 @@ const cases: Readonly<Record<string, Case>> = {
   'the annotation, heaviest first': [weighs('arm64=20, amd64 = 80'), 'preferred-weights amd64=80 arm64=20'],
   'equal weights, in order of name': [weighs('arm64=5,amd64=5'), 'preferred-weights amd64=5 arm64=5'],
   'the policy': [bySoft, 'preferred-policy arm64=70 amd64=30'],
-  'the label before the annotation before the policy': [
-    { ...bySoft, metadata: { ...asks('amd64').metadata, ...weighs('arm64=1').metadata } },
-    'preferred-label amd64=100',
-  ],
-  'the annotation before the policy': [{ ...weighs('arm64=1'), ...bySoft }, 'preferred-weights arm64=1'],
   'a label that the images cannot meet, with a warning': [
     asks('s390x'),
     leftOut,
@@ -125,10 +116,6 @@ const cases: Readonly<Record<string, Case>> = {
     'preferred-policy arm64=70 amd64=30',
   ],
   'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
-  'hard: the next if the heaviest cannot be met': [
-    { ...byHard, known: { a: 'amd64 s390x' } },
-    'preference-left-out preferred-policy preference-hard amd64=30',
-  ],
   'an architecture that the pod excludes': [
     { ...asks('arm64'), ...notArm },
     leftOut,
@@ -236,35 +223,6 @@ test('a hard preference pins by nodeSelector', async (t) => {
   t.strictSame(decision.required, ['arm64']);
   t.equal(pod.spec.affinity, undefined, 'no affinity beside the pin');
   t.strictSame(pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
-});
-
-test("the configured mode applies to a pod's preference too", async (t) => {
-  for (const given of [asks('arm64'), weighs('arm64=80,amd64=20')]) {
-    const { input, pod, decision } = placed({ ...given, policy: { preferenceMode: 'hard' } });
-    t.equal(decision.preferenceMode, 'hard');
-    t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
-    t.strictSame(place({ ...input, pod }).patch, [], 'called again');
-    const injected = { ...pod, spec: { ...pod.spec, containers: podOf(['a', 'b']).spec.containers } };
-    const again = place(inputOf(injected, { ...both, b: 's390x amd64' }, { preferenceMode: 'hard' }));
-    t.equal(again.decision.outcome, 'placed', 'a sidecar that cannot run there replaces the pin');
-    t.equal(again.pod.spec.nodeSelector?.[arch] ?? 'amd64', 'amd64');
-  }
-  t.equal(placed(asks('arm64')).pod.spec.nodeSelector, undefined, 'no pin in mode soft');
-});
-
-test('a hard preference keeps the required labels of its architecture', async (t) => {
-  const architectures = { arm64: withLabels({ pool: 'arm' }) };
-  const { pod } = placed({ policy: { ...hard, architectures } });
-  t.strictSame(pod.spec.nodeSelector, { [arch]: 'arm64' });
-  t.strictSame(termsOf(pod), [termOf(isIn('pool', 'arm'))]);
-});
-
-test('beside a term with another architecture, a hard preference narrows the other terms', async (t) => {
-  const chosen = termOf(archIn('amd64'));
-  const zone = isIn('zone', 'a');
-  const { pod } = placed({ ...byHard, spec: requiring(chosen, termOf(zone)) });
-  t.equal(pod.spec.nodeSelector, undefined);
-  t.strictSame(pod.spec.affinity, requiring(chosen, termOf(zone, archIn('arm64'))).affinity);
 });
 
 test('the annotation of weights is parsed strictly', async (t) => {

@@ -13,7 +13,7 @@ interface Platform {
 }
 
 /** The platforms of an image for Linux, in the order of its index. */
-function linuxPlatforms({ platforms }: PoolImage): readonly Platform[] {
+export function linuxPlatforms({ platforms }: PoolImage): readonly Platform[] {
   return platforms.flatMap((text) => {
     const parts = text.split('/');
     const [os = '', architecture = '', variant = ''] =
@@ -54,8 +54,17 @@ function cpuRuns(
   return architecture === node.architecture;
 }
 
+const verdicts = new Map<string, Verdict>();
+
 /** Whether a node can pull and run an image. */
 export function verdictOf(image: PoolImage, node: PoolNode): Verdict {
+  const key = `${image.repository} ${node.name}`;
+  const verdict = verdicts.get(key) ?? findVerdict(image, node);
+  verdicts.set(key, verdict);
+  return verdict;
+}
+
+function findVerdict(image: PoolImage, node: PoolNode): Verdict {
   const platforms = linuxPlatforms(image);
   const levels = node.level === undefined ? [1, 2, 3, 4] : [node.level];
   const results = new Set<boolean>();

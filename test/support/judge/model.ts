@@ -1,11 +1,12 @@
 /**
  * The nodes that a pod may use, by its spec, its images and the settings. Written from the documentation; it
- * shares no code with the program. The same run compares its node rules with the real scheduler.
+ * shares no code with the program. `e2e/cluster/random-pods.test.ts` compares its node rules with the real
+ * scheduler.
  */
-import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../../src/kube/api/objects.ts';
-import { selects, termMatches, tolerates, type ModelNode } from '../../../support/scheduler-model.ts';
+import type { NodeSelectorTerm, PodSpec, Toleration } from '../../../src/kube/api/objects.ts';
+import { selects, termMatches, tolerates, type ModelNode } from '../scheduler-model.ts';
 import type { Case } from './generate.ts';
-import { verdictOf, type Verdict } from './runtimes.ts';
+import { linuxPlatforms, verdictOf, type Verdict } from './runtimes.ts';
 import { nodes, requiredNodeLabels, toleratedFor, type PoolNode, type ModelPolicy } from './world.ts';
 
 interface NodeInModel extends ModelNode {
@@ -84,20 +85,22 @@ export function expectedOfDaemon(one: Case, policy: ModelPolicy): Expected {
  * Whether a node stays allowed although it cannot run the images: the pod names nodes, or selects an
  * architecture that none of its images has.
  */
-function isKept(
+export function isKept(
   { pod: { spec } }: Case,
   name: string,
   architectures: readonly string[] | undefined,
 ): boolean {
-  const namesNode = termsOf(spec)?.some(
-    (term) =>
-      term.matchFields?.some(({ operator }) => operator === 'In') ||
-      term.matchExpressions?.some(
-        ({ key, operator }) => key === 'kubernetes.io/hostname' && operator === 'In',
-      ),
-  );
   const architecture = modelNodes.find((node) => node.name === name)?.architecture ?? '';
-  return namesNode === true || architectures?.includes(architecture) !== true;
+  return namesNode(spec) || architectures?.includes(architecture) !== true;
+}
+
+export function namesNode(spec: PodSpec): boolean {
+  const isNamed = (term: NodeSelectorTerm): boolean =>
+    (term.matchFields ?? []).some(({ operator }) => operator === 'In') ||
+    (term.matchExpressions ?? []).some(
+      ({ key, operator }) => key === 'kubernetes.io/hostname' && operator === 'In',
+    );
+  return termsOf(spec)?.some(isNamed) ?? false;
 }
 
 function knownImages({ images }: Case): Case['images'] {
@@ -105,18 +108,22 @@ function knownImages({ images }: Case): Case['images'] {
 }
 
 /** Whether a node can pull and run all known images. */
-function runsOn(one: Case, name: string): Verdict {
+export function runsOn(one: Case, name: string): Verdict {
   const node = modelNodes.find((each) => each.name === name)?.node;
   const verdicts = new Set(knownImages(one).map((image) => (node ? verdictOf(image, node) : 'no')));
   if (verdicts.has('no')) return 'no';
   return verdicts.has('maybe') ? 'maybe' : 'yes';
 }
 
-/** @param required `undefined`: the pod's own selection counts */
-function nodesFor(
+/**
+ * @param required `undefined`: the pod's own selection counts
+ * @param named architectures that the pod named itself: their nodes need no labels
+ */
+export function nodesFor(
   { pod: { spec, metadata } }: Case,
   tolerated: readonly string[],
   required: readonly string[] | undefined,
+  named: readonly string[] = [],
 ): readonly string[] {
   const tolerations: readonly Toleration[] = [
     ...(spec.tolerations ?? []),
@@ -133,7 +140,7 @@ function nodesFor(
   return modelNodes
     .filter((node) => selects(spec, node) && tolerates(tolerations, node))
     .filter(({ labels }) => matched.every(([key, value]) => labels[key] === value))
-    .filter((node) => required === undefined || termsAllow(spec, node, required))
+    .filter((node) => required === undefined || termsAllow(spec, node, required, named))
     .map(({ name }) => name);
 }
 
@@ -149,7 +156,7 @@ function excludesZone(spec: Case['pod']['spec'], zone: string): boolean {
   return terms !== undefined && terms.length > 0 && terms.every(isExcluded);
 }
 
-function differentLabels(architectures: readonly string[]): boolean {
+export function differentLabels(architectures: readonly string[]): boolean {
   return new Set(architectures.map((name) => JSON.stringify(requiredNodeLabels[name] ?? {}))).size > 1;
 }
 
@@ -162,64 +169,104 @@ function hasNoCommonArchitecture(one: Case, policy: ModelPolicy): boolean {
  * Architectures of all images, and the pod's label for its node; `undefined`: no constraint. For images that
  * stay unknown, the fallback, if the pod's own terms allow it.
  */
-function architecturesOf({ images, pod }: Case, policy: ModelPolicy): readonly string[] | undefined {
-  const known = images.filter(({ knowledge }) => knowledge !== 'never');
-  const has = known.length === 0 ? undefined : linuxArchitectures(known);
-  const label = pod.metadata?.labels?.[architectureLabel];
-  const bound = label === undefined ? has : (has ?? [label]).filter((name) => name === label);
-  if (known.length === images.length) return bound;
-  const { fallback } = policy;
-  const terms = termsOf(pod.spec);
-  const isExcluded = fallback !== undefined && terms?.every((term) => !allowsArchitecture(term, fallback));
-  if (fallback === undefined || isExcluded === true) return bound;
-  return bound === undefined || bound.includes(fallback) ? [fallback] : bound;
+function architecturesOf(one: Case, policy: ModelPolicy): readonly string[] | undefined {
+  const bound = boundOf(one, policy);
+  if (one.images.every(({ knowledge }) => knowledge !== 'never')) return bound;
+  const fallback = fallbackWithin(one, policy, bound);
+  return fallback === undefined ? bound : [fallback];
 }
 
-/** Architectures with a node that can run all of these images. */
-function linuxArchitectures(images: Case['images']): readonly string[] {
+/** The architectures that the known images, the pod's label and the settings allow; `undefined`: any. */
+export function boundOf(
+  one: Case,
+  { schedulable, allowed }: Pick<ModelPolicy, 'schedulable' | 'allowed'>,
+): readonly string[] | undefined {
+  const label = one.pod.metadata?.labels?.[architectureLabel];
+  const images = architecturesOfImages(one, schedulable);
+  const limits = [images, allowed, allowed && schedulable, label === undefined ? undefined : [label]];
+  return limits.reduce((left, limit) =>
+    left && limit ? left.filter((name) => limit.includes(name)) : (left ?? limit),
+  );
+}
+
+export function fallbackWithin(
+  { pod: { spec } }: Case,
+  { fallback, schedulable }: Pick<ModelPolicy, 'fallback' | 'schedulable'>,
+  bound: readonly string[] | undefined,
+): string | undefined {
+  if (fallback === undefined || !allowsAny(spec, fallback)) return undefined;
+  const isPossible = [bound, schedulable].every((names) => names?.includes(fallback) ?? true);
+  return isPossible ? fallback : undefined;
+}
+
+/** Those of all known images: with a node that can run them all, or named by all, if no node has it. */
+export function architecturesOfImages(
+  one: Case,
+  schedulable: readonly string[] | undefined,
+): readonly string[] | undefined {
+  const images = knownImages(one);
+  if (images.length === 0) return undefined;
   const able = nodes.filter((node) => images.every((image) => verdictOf(image, node) !== 'no'));
-  return [...new Set(able.map(({ architecture }) => architecture))];
+  const named = images
+    .map((image) => linuxPlatforms(image).map(({ architecture }) => architecture))
+    .reduce((left, names) => left.filter((name) => names.includes(name)))
+    .filter((name) => nodes.every(({ architecture }) => architecture !== name));
+  const all = [...new Set([...able.map(({ architecture }) => architecture), ...named])];
+  return all.filter((name) => schedulable?.includes(name) ?? true);
 }
 
 /** With a hard preference one of them is required: the first preferred one that is possible. */
 function pinnedAmong(
-  { pod: { spec, metadata }, images }: Case,
+  one: Case,
   possible: readonly string[] | undefined,
   policy: ModelPolicy,
 ): readonly string[] | undefined {
-  if (!policy.hard || possible === undefined || images.some(({ knowledge }) => knowledge === 'never')) {
+  if (!policy.hard || possible === undefined || one.images.some(({ knowledge }) => knowledge === 'never'))
     return possible;
-  }
-  const preferred = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
-  const prefersItself = preferred.some(({ preference }) =>
+  const [pin] = Object.keys(preferredAmong(one, possible, policy));
+  return pin === undefined ? possible : [pin];
+}
+
+/** The weights of the first preference that is possible in part, heaviest first. All images are known. */
+export function preferredAmong(
+  { pod: { spec, metadata }, images }: Case,
+  possible: readonly string[],
+  policy: ModelPolicy,
+): Readonly<Record<string, number>> {
+  const own = spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  const prefersItself = own.some(({ preference }) =>
     (preference.matchExpressions ?? []).some(({ key }) => keys.includes(key)),
   );
-  if (prefersItself) return possible;
-  const terms = termsOf(spec);
+  if (prefersItself) return {};
   // Prefers an architecture without unknown results on any node.
-  const sure = possible.filter((name) =>
-    images.every((image) =>
-      nodes.every((node) => node.architecture !== name || verdictOf(image, node) !== 'maybe'),
-    ),
-  );
-  const preferable = sure.length > 0 ? sure : possible;
-  const can = (architecture: string): boolean =>
-    preferable.includes(architecture) &&
-    (terms === undefined || terms.some((term) => allowsArchitecture(term, architecture)));
+  const hasNodes = (name: string): boolean => nodes.some(({ architecture }) => architecture === name);
+  const sure = possible.filter((name) => isSure(images, name));
+  const preferable = sure.some(hasNodes) ? sure : possible;
+  const label = metadata?.labels?.['arch.example/preferred'];
   const weights = metadata?.annotations?.['arch.example/preferred-weights'] ?? '';
-  const preferences = [
-    [metadata?.labels?.['arch.example/preferred'] ?? ''],
+  const preferences: readonly (readonly (readonly [string, number])[])[] = [
+    label === undefined ? [] : [[label, 100]],
     /^(?:[a-z0-9]+=[0-9]+,?)+$/.test(weights)
-      ? weights
-          .split(',')
-          .map((part) => part.split('='))
-          .sort((a, b) => Number(b[1]) - Number(a[1]))
-          .map(([name = '']) => name)
+      ? weights.split(',').map((part) => [part.split('=')[0] ?? '', Number(part.split('=')[1])] as const)
       : [],
-    [policy.pinned ?? ''],
+    Object.entries(policy.weights),
   ];
-  const pin = preferences.map((names) => names.find(can)).find((name) => name !== undefined);
-  return pin === undefined ? possible : [pin];
+  const met = preferences.map((all) =>
+    all.filter(([name]) => preferable.includes(name) && allowsAny(spec, name)).sort((a, b) => b[1] - a[1]),
+  );
+  return Object.fromEntries(met.find((all) => all.length > 0) ?? []);
+}
+
+/** Whether it is certain for each node of the architecture which of the images run. */
+export function isSure(images: Case['images'], name: string): boolean {
+  return images.every((image) =>
+    nodes.every((node) => node.architecture !== name || verdictOf(image, node) !== 'maybe'),
+  );
+}
+
+/** Whether a required term allows the architecture. */
+export function allowsAny(spec: PodSpec, architecture: string): boolean {
+  return termsOf(spec)?.some((term) => allowsArchitecture(term, architecture)) ?? true;
 }
 
 /** Whether the term's expressions on architectures allow one. */
@@ -235,16 +282,16 @@ function allowsArchitecture(term: NodeSelectorTerm, architecture: string): boole
     );
 }
 
-function termsOf(spec: PodSpec): readonly NodeSelectorTerm[] | undefined {
+export function termsOf(spec: PodSpec): readonly NodeSelectorTerm[] | undefined {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }
 
-function isEmpty(term: NodeSelectorTerm): boolean {
+export function isEmpty(term: NodeSelectorTerm): boolean {
   return (term.matchExpressions ?? []).length === 0 && (term.matchFields ?? []).length === 0;
 }
 
 /** Whether the pod selects one architecture or its node, which archwright keeps. */
-function selectsArchitecture(spec: PodSpec): boolean {
+export function selectsArchitecture(spec: PodSpec): boolean {
   if (Object.keys(spec.nodeSelector ?? {}).some((key) => keys.includes(key))) return true;
   const terms = termsOf(spec);
   return terms !== undefined && terms.filter((term) => !isEmpty(term)).every(termChooses);
@@ -258,7 +305,7 @@ function termChooses(term: NodeSelectorTerm): boolean {
   return [...new Set(named)].filter((name) => allowsArchitecture(term, name)).length < 2;
 }
 
-function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined): readonly string[] {
+export function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined): readonly string[] {
   const selected = keys.map((key) => spec.nodeSelector?.[key]).find((value) => value !== undefined);
   const terms = termsOf(spec) ?? [];
   const pins = terms.some(
@@ -278,12 +325,16 @@ function ownArchitectures(spec: PodSpec, possible: readonly string[] | undefined
 }
 
 /** A term that selects one architecture is kept; any other is narrowed to those of the images. */
-function termsAllow(spec: PodSpec, node: (typeof modelNodes)[number], required: readonly string[]): boolean {
+function termsAllow(
+  spec: PodSpec,
+  node: (typeof modelNodes)[number],
+  required: readonly string[],
+  named: readonly string[],
+): boolean {
+  const labels = named.includes(node.architecture) ? {} : requiredNodeLabels[node.architecture];
   const fits =
     required.includes(node.architecture) &&
-    Object.entries(requiredNodeLabels[node.architecture] ?? {}).every(
-      ([key, value]) => node.labels[key] === value,
-    );
+    Object.entries(labels ?? {}).every(([key, value]) => node.labels[key] === value);
   const terms = termsOf(spec);
   if (terms === undefined) return fits;
   return terms.some((term) => termMatches(term, node) && (fits || termChooses(term)));

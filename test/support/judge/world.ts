@@ -1,6 +1,11 @@
 /** Pools for random pods: nodes of four architectures with taints, images, and settings. */
-import type { Settings } from '../archwright/archwright.ts';
-import type { FakeNode, Taint } from '../control-plane/nodes.ts';
+import type {
+  NewPods,
+  OnNoCommonArchitecture,
+  OnUnknownImage,
+} from '../../../src/policy/effective/policy.ts';
+import type { Settings } from '../../e2e/cluster/archwright/archwright.ts';
+import type { FakeNode, Taint } from '../../e2e/cluster/control-plane/nodes.ts';
 
 export const zones = ['a', 'b'] as const;
 const podCapacity = 1000;
@@ -44,6 +49,11 @@ export const nodes: readonly PoolNode[] = [
   node('s390x-b', 's390x', 'b', { taints: taint('pool', 's390x', 'PreferNoSchedule') }),
   node('ppc64le-a', 'ppc64le', 'a', { labels: { disk: 'ssd' }, taints: taint('power', '9') }),
 ];
+
+/** Nodes with the same credentials. */
+export const credentialGroups = Object.entries(
+  Object.groupBy(nodes, ({ name }) => (name.startsWith('amd64') ? name.slice(0, 7) : 'others')),
+).map(([name, members = []]) => ({ name, members }));
 
 /**
  * When an image becomes known: at once; after a delay longer than admission waits; after registry errors;
@@ -104,11 +114,22 @@ export const images: readonly [PoolImage, ...PoolImage[]] = [
 export interface ModelPolicy {
   readonly name: string;
   readonly settings: Settings;
-  /** Required if possible; a soft preference requires nothing. */
-  readonly pinned: string | undefined;
-  /** Whether the pod's own preference is required. */
+  /** Preferred architectures. */
+  readonly weights: Readonly<Record<string, number>>;
+  /** Whether the preferred architecture is required if possible; a soft preference requires nothing. */
   readonly hard: boolean;
   readonly fallback: string | undefined;
+  readonly schedulable?: readonly string[];
+  /** Of a `PodPlacementConfig`. */
+  readonly allowed?: readonly string[];
+  /** Default: `gate`. */
+  readonly onUnknown?: OnUnknownImage;
+  /** Default: `deny`. */
+  readonly onNoCommon?: OnNoCommonArchitecture;
+  readonly widens?: boolean;
+  readonly rollout?: { readonly architecture: string; readonly newPods: NewPods };
+  /** Whether credential groups can pull an image, as far as it is known, if they must. */
+  readonly pulls?: Readonly<Record<string, Readonly<Record<string, boolean>>>>;
 }
 
 const common: Settings = {
@@ -136,7 +157,7 @@ export const policies: readonly ModelPolicy[] = [
   {
     name: 'soft preferences',
     settings: { ...common, 'preferred-weights': 'arm64=80,amd64=20' },
-    pinned: undefined,
+    weights: { arm64: 80, amd64: 20 },
     hard: false,
     fallback: undefined,
   },
@@ -148,7 +169,7 @@ export const policies: readonly ModelPolicy[] = [
       'preference-mode': 'hard',
       'fallback-architecture': 'amd64',
     },
-    pinned: 'arm64',
+    weights: { arm64: 100 },
     hard: true,
     fallback: 'amd64',
   },

@@ -6,9 +6,22 @@ import type {
   Pod,
   PodSpec,
   Toleration,
-} from '../../../../src/kube/api/objects.ts';
-import type { Random } from '../../random.ts';
-import { images, nodes, zones, type PoolImage } from './world.ts';
+} from '../../../src/kube/api/objects.ts';
+import type { Random } from '../../e2e/random.ts';
+import {
+  newPodsValues,
+  onNoCommonArchitectureValues,
+  onUnknownImageValues,
+} from '../../../src/policy/effective/policy.ts';
+import {
+  credentialGroups,
+  images,
+  nodes,
+  policies,
+  zones,
+  type ModelPolicy,
+  type PoolImage,
+} from './world.ts';
 
 export interface Case {
   readonly name: string;
@@ -71,6 +84,41 @@ export function generateCase(random: Random, index: number): Case {
     ...(annotations && { annotations }),
   };
   return { name, pod: { metadata, spec }, images: used, hasOtherGate };
+}
+
+/** Settings beyond those that the suites with a cluster start archwright with. */
+export function generatePolicy(random: Random, base = random.pick(policies)): ModelPolicy {
+  const { name, settings, weights, hard, fallback } = base;
+  return {
+    name,
+    settings,
+    weights,
+    hard,
+    fallback,
+    ...(random.chance(0.15) && {
+      schedulable: random.pick([
+        ['amd64', 'arm64'],
+        ['amd64', 's390x', 'ppc64le'],
+      ]),
+    }),
+    ...(random.chance(0.25) && {
+      allowed: random.pick([['amd64'], ['arm64', 's390x'], ['amd64', 'ppc64le']]),
+    }),
+    onUnknown: random.chance(0.6) ? 'gate' : random.pick(onUnknownImageValues),
+    onNoCommon: random.pick(onNoCommonArchitectureValues),
+    widens: random.chance(0.4),
+    ...(random.chance(0.3) && {
+      rollout: { architecture: random.pick(architectures), newPods: random.pick(newPodsValues) },
+    }),
+    ...(random.chance(0.3) && {
+      pulls: Object.fromEntries(images.map((each) => [each.repository, pulls(random)])),
+    }),
+  };
+}
+
+function pulls(random: Random): Readonly<Record<string, boolean>> {
+  const known = random.some(credentialGroups, random.below(credentialGroups.length + 1));
+  return Object.fromEntries(known.map(({ name }) => [name, random.chance(0.6)]));
 }
 
 /** Mostly images that are known at once: most pods of several images share an architecture. */
