@@ -16,7 +16,7 @@ import { createRandom } from '../e2e/random.ts';
 import { hostileRecord } from '../support/arbitrary-pods.ts';
 import { sized } from '../support/exhaustive.ts';
 import { gatedUpdateFaults } from '../support/gated-model.ts';
-import { generateCase, generatePolicy, type Case } from '../support/judge/generate.ts';
+import { generateCase, generateChartCase, generatePolicy, type Case } from '../support/judge/generate.ts';
 import { judge, type Judgement, type Stage } from '../support/judge/judge.ts';
 import { modelNodes } from '../support/judge/model.ts';
 import { isIndex } from '../support/judge/runtimes.ts';
@@ -143,7 +143,8 @@ const judged: fc.Arbitrary<Judged> = fc
     const policy = generatePolicy(random);
     // A DaemonSet with an unknown image keeps what an earlier call recorded.
     const earlier = stage === 'DaemonSet' || random.chance(0.7) ? policy : generatePolicy(random, policy);
-    return { one: generateCase(random, 0), policy, earlier, stage };
+    const one = random.chance(0.7) ? generateCase(random, 0) : generateChartCase(random, 0);
+    return { one, policy, earlier, stage };
   });
 
 function check({ one, policy, earlier, stage }: Judged, record: string | undefined): Judgement {

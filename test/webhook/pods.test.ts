@@ -99,18 +99,6 @@ test('skipped pods are counted by reason, without lookups', async (t) => {
   t.equal(source.lookups.length, 0);
 });
 
-test('images that are never pulled are not looked up', async (t) => {
-  const source = scripted({ 'app:1': ['amd64'] });
-  const { admitPod } = await serve(t, { source });
-  const local = { name: 'local', image: 'local:1', imagePullPolicy: 'Never' };
-  const app = { name: 'app', image: 'app:1', imagePullPolicy: 'IfNotPresent' };
-  t.strictSame((await admitPod([], { containers: [local, app] })).required, ['amd64']);
-  t.strictSame(
-    source.lookups.map(({ image }) => image),
-    ['app:1'],
-  );
-});
-
 test('the current policy applies to each request', async (t) => {
   let current = policy;
   const { admitPod } = await serve(t, { source, policies: { policyOf: () => current } });
@@ -126,22 +114,6 @@ test('old facts are used while their registry fails', async (t) => {
   const confirmedAt = new Date(Date.now() - 8 * 86_400_000).toISOString();
   cache.learn(factsOf('docker.io/library/old:1', ['arm64'], { source: 'memory', confirmedAt }));
   t.strictSame((await admitPod(['old:1'])).required, ['arm64']);
-});
-
-test('control characters and endless text in a pod do not reach a warning', async (t) => {
-  const { admitPod } = await serve(t, { source });
-  const images = Array.from({ length: 30 }, (_, index) => `nowhere\u001b[31m${index}/${'x'.repeat(400)}:1`);
-  const plain = Array.from({ length: 30 }, (_, index) => `nowhere${index}/${'x'.repeat(200)}:1`);
-  for (const names of [images, plain]) {
-    const { warnings, uid: answered } = await admitPod(names);
-    t.equal(answered, uid);
-    t.ok(warnings.length <= 10, `${warnings.length} warnings`);
-    for (const warning of warnings) {
-      t.ok(Buffer.byteLength(warning) <= 256);
-      // oxlint-disable-next-line no-control-regex -- control characters must not appear
-      t.notMatch(warning, /[\u0000-\u001f\u007f]/);
-    }
-  }
 });
 
 test('under the log level debug, there is one line, without the object', async (t) => {

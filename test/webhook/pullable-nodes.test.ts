@@ -1,19 +1,15 @@
 import { test } from 'tap';
-import { FactsCache } from '../../src/images/cache/cache.ts';
-import { denied, setup as setupFleet, silent, type Answer } from '../fleet/fleet-setup.ts';
-import { factsOf, failureOf } from '../support/facts.ts';
+import { denied, silent, type Answer } from '../fleet/fleet-setup.ts';
+import { failureOf } from '../support/facts.ts';
 import { type Script } from '../fleet/support.ts';
 import { until } from '../support/until.ts';
-import { defaultPolicy as policy } from '../support/placement-input.ts';
 import { able, budgetMs, image, poor, setup } from './pullable-setup.ts';
-import { clusterOf, podOf, serve, workload } from './support.ts';
-import { recordingLog } from '../support/captured.ts';
+import { podOf, workload } from './support.ts';
 import { like } from '../support/like.ts';
 
 test('a pod with a private image lands only on nodes that can pull it, even the first one', async (t) => {
   const orders: [what: string, scripts: readonly Script[]][] = [
     ['the owner is refused', [poor, able]],
-    ['the owner can pull', [able, poor]],
     ['three groups', [able, poor, { fingerprint: 'third', node: 'node-third' }]],
     ['the other group cannot reach the registry', [able, { ...poor, facts: denied('unavailable') }]],
   ];
@@ -68,12 +64,6 @@ test('results after the response count for the next pod', async (t) => {
   t.strictSame(placed, ['node-able', 'node-new'], 'the late answer serves the next pod');
 });
 
-test('excluded nodes are named by their hostname label', async (t) => {
-  const cluster = clusterOf({ nodeHostnames: (node) => [node === 'node-poor' ? 'host-7' : node] });
-  const { admit } = await setup(t, [able, poor, { ...poor, node: 'node-b' }], { cluster });
-  t.match(JSON.stringify((await admit()).operations), /"NotIn","values":\["host-7","node-b"\]/);
-});
-
 test('agents without node names exclude no node', async (t) => {
   const { node: _, ...nameless } = poor;
   const { admit, metric } = await setup(t, [able, nameless]);
@@ -87,23 +77,6 @@ test('a missing image is not looked up in every group', async (t) => {
   const { admit, requestCounts } = await setup(t, [{ ...able, facts: denied('not-found') }, poor]);
   t.ok((await admit()).gated);
   t.strictSame(requestCounts(), [1, 0]);
-});
-
-test('an image with an override is not looked up', async (t) => {
-  const { fleet, agents } = await setupFleet(t, [able, poor]);
-  const { log } = recordingLog();
-  const overrides = { find: (name: string) => factsOf(name, { source: 'override' }), version: 1 };
-  const cache = new FactsCache({ source: fleet, log, overrides });
-  const { admitPod } = await serve(t, {
-    cache,
-    fleet,
-    policies: { policyOf: () => ({ ...policy, requirePullableNodes: true }) },
-  });
-  t.strictSame((await admitPod([image])).required, ['amd64', 'arm64']);
-  t.strictSame(
-    agents.map(({ requests }) => requests.length),
-    [0, 0],
-  );
 });
 
 test('an image that is never pulled is not looked up', async (t) => {

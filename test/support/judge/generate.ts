@@ -7,6 +7,7 @@ import type {
   PodSpec,
   Toleration,
 } from '../../../src/kube/api/objects.ts';
+import { isIn, requiring, termOf } from '../placement-input.ts';
 import type { Random } from '../../e2e/random.ts';
 import {
   newPodsValues,
@@ -35,6 +36,9 @@ export interface Case {
 export const otherGate = 'other.example/wait';
 const architectures = ['amd64', 'arm64', 's390x', 'ppc64le'] as const;
 const architectureKeys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'] as const;
+const [arch, beta] = architectureKeys;
+/** A RuntimeClass, whose node labels the API server adds to its pods. */
+export const sandbox = { name: 'sandbox', nodeSelector: { disk: 'ssd' } };
 
 export function generateCase(random: Random, index: number): Case {
   const used: PoolImage[] = [];
@@ -207,4 +211,44 @@ function toleration(random: Random): Toleration {
     { key: 'power', operator: 'Equal', value: '8' },
     { operator: 'Exists' },
   ]);
+}
+
+const named = ['amd64', 'amd64', 'amd64', 'arm64', 'arm64', 's390x', 'ppc64le'] as const;
+/** Most pods of charts have multi-arch images. Some nodes cannot run `v3-and-arm`; `slow-all` is unknown. */
+const usual = ['all', 'all', 'three', 'three', 'two', 'two', 'v3-and-arm', 'slow-all'];
+
+/** How charts name architectures. */
+function namedArchitectures(random: Random): Partial<PodSpec> {
+  const name = random.pick(named);
+  const other = random.pick(named);
+  const zone = isIn('zone', random.pick(zones));
+  const ssd = { key: 'disk', operator: 'Exists' };
+  return random.pick<() => Partial<PodSpec>>([
+    () => ({ nodeSelector: { [arch]: name } }),
+    () => ({ nodeSelector: { [beta]: name } }),
+    () => ({ nodeSelector: { [arch]: name, [beta]: name, zone: 'a' } }),
+    () => ({ nodeSelector: { [arch]: name }, ...requiring(termOf(zone), termOf(ssd)) }),
+    () => ({ nodeSelector: { [arch]: name }, runtimeClassName: sandbox.name }),
+    () => requiring(termOf(isIn(arch, name))),
+    () => requiring(termOf(isIn(beta, name)), termOf(isIn(arch, name))),
+    () => requiring(termOf(zone, isIn(arch, name)), termOf(isIn(arch, name), ssd)),
+    () => requiring(termOf(isIn(arch, name), zone), termOf(isIn(arch, other))),
+    () => requiring(termOf(isIn(arch, name, ...(other === name ? [] : [other])))),
+    () => requiring(termOf(isIn(arch, name), { key: arch, operator: 'NotIn', values: [other] })),
+    () => ({ ...requiring(termOf(isIn(arch, name, 'arm64'), ssd)), nodeSelector: { [beta]: name } }),
+  ])();
+}
+
+/** A pod that names its architectures, most of the time. */
+export function generateChartCase(random: Random, index: number): Case {
+  const one = generateCase(random, index);
+  if (random.chance(0.25)) return one;
+  const { affinity: _affinity, nodeSelector: _, ...spec } = one.pod.spec;
+  const pod = { ...one.pod, spec: { ...spec, ...namedArchitectures(random) } };
+  if (random.chance(0.3)) return { ...one, pod };
+  const repository = random.pick(usual);
+  const own = images.filter((each) => each.repository === repository);
+  const { initContainers: _init, volumes: _volumes, ...rest } = pod.spec;
+  const containers = [{ name: 'app', image: repository }];
+  return { ...one, images: own, pod: { ...pod, spec: { ...rest, containers } } };
 }

@@ -155,6 +155,7 @@ function widenedOf(one: Case, policy: ModelPolicy): WidenedPod | undefined {
   const { pod, images } = one;
   const { spec, metadata } = pod;
   if (policy.widens !== true || images.some(({ knowledge }) => knowledge !== 'at once')) return undefined;
+  if (spec.runtimeClassName !== undefined) return undefined;
   if (namesNode(spec) || metadata?.labels?.['kubernetes.io/arch'] !== undefined) return undefined;
   if (isPinnedByLabel(one, policy) || (policy.hard && !selectsArchitecture(spec))) return undefined;
   const named = namedBy(spec);
