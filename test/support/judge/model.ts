@@ -40,47 +40,6 @@ export function nodesWithoutArchwright({ pod: { spec } }: Case): readonly string
     .map(({ name }) => name);
 }
 
-export interface Expected {
-  readonly may: readonly string[];
-  readonly must: boolean;
-  /** Nodes that its images, author and settings allow: a DaemonSet has a pod on each. */
-  readonly able: readonly string[];
-  readonly mayBeRefused: boolean;
-}
-
-/** The expected result for a pod. @param wasGated whether archwright gated it */
-export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): Expected {
-  const { spec } = one.pod;
-  const possible = architecturesOf(one, policy);
-  const mayBeRefused = hasNoCommonArchitecture(one, policy);
-  if (!selectsArchitecture(spec)) {
-    const required = pinnedAmong(one, possible, policy);
-    const all = nodesFor(one, required ?? [], required);
-    const able = all.filter((name) => runsOn(one, name) !== 'no');
-    const may = all.filter((name) => able.includes(name) || isKept(one, name, required));
-    // A pod's terms cannot multiply, so of architectures with different node labels one group is chosen.
-    const narrowed = wasGated && termsOf(spec) !== undefined && differentLabels(required ?? []);
-    return { may, must: able.length > 0 && !mayBeRefused && !narrowed, able, mayBeRefused };
-  }
-  // Tolerated: the selected architectures, or those of them that the known images support. A fallback is only
-  // for pods that select no architecture.
-  const known = architecturesOf(one, { ...policy, fallback: undefined });
-  const own = ownArchitectures(spec, known);
-  const tolerated = own.filter((name) => known?.includes(name) ?? true);
-  const certain = nodesFor(one, tolerated, undefined).filter((name) => runsOn(one, name) !== 'no');
-  // It is not gated, so images that are not known at once may exclude nothing.
-  const atOnce = { ...one, images: one.images.filter(({ knowledge }) => knowledge === 'at once') };
-  const may = nodesFor(one, own, undefined).filter(
-    (name) => runsOn(atOnce, name) !== 'no' || isKept(one, name, tolerated),
-  );
-  return { may, must: certain.length > 0, able: certain, mayBeRefused };
-}
-
-/** Of a DaemonSet with the pod as template: it has no preference, and runs on every node that it can. */
-export function expectedOfDaemon(one: Case, policy: ModelPolicy): Expected {
-  return expectedOf(one, { ...policy, hard: false }, false);
-}
-
 /**
  * Whether a node stays allowed although it cannot run the images: the pod names nodes, or selects an
  * architecture that none of its images has.
@@ -160,22 +119,6 @@ export function differentLabels(architectures: readonly string[]): boolean {
   return new Set(architectures.map((name) => JSON.stringify(requiredNodeLabels[name] ?? {}))).size > 1;
 }
 
-/** Whether the images of a pod without own selection share no architecture: it is refused or pending. */
-function hasNoCommonArchitecture(one: Case, policy: ModelPolicy): boolean {
-  return !selectsArchitecture(one.pod.spec) && architecturesOf(one, policy)?.length === 0;
-}
-
-/**
- * Architectures of all images, and the pod's label for its node; `undefined`: no constraint. For images that
- * stay unknown, the fallback, if the pod's own terms allow it.
- */
-function architecturesOf(one: Case, policy: ModelPolicy): readonly string[] | undefined {
-  const bound = boundOf(one, policy);
-  if (one.images.every(({ knowledge }) => knowledge !== 'never')) return bound;
-  const fallback = fallbackWithin(one, policy, bound);
-  return fallback === undefined ? bound : [fallback];
-}
-
 /** The architectures that the known images, the pod's label and the settings allow; `undefined`: any. */
 export function boundOf(
   one: Case,
@@ -213,18 +156,6 @@ export function architecturesOfImages(
     .filter((name) => nodes.every(({ architecture }) => architecture !== name));
   const all = [...new Set([...able.map(({ architecture }) => architecture), ...named])];
   return all.filter((name) => schedulable?.includes(name) ?? true);
-}
-
-/** With a hard preference one of them is required: the first preferred one that is possible. */
-function pinnedAmong(
-  one: Case,
-  possible: readonly string[] | undefined,
-  policy: ModelPolicy,
-): readonly string[] | undefined {
-  if (!policy.hard || possible === undefined || one.images.some(({ knowledge }) => knowledge === 'never'))
-    return possible;
-  const [pin] = Object.keys(preferredAmong(one, possible, policy));
-  return pin === undefined ? possible : [pin];
 }
 
 /** The weights of the first preference that is possible in part, heaviest first. All images are known. */

@@ -6,7 +6,7 @@ import type { Images } from '../archwright/images.ts';
 import { podPath, type PodNow } from '../control-plane/pods.ts';
 import type { Watched } from '../control-plane/watch.ts';
 import { otherGate, type Case } from '../../../support/judge/generate.ts';
-import type { Expected } from '../../../support/judge/model.ts';
+import type { Expected } from './expected.ts';
 import { isIndex } from '../../../support/judge/runtimes.ts';
 import { images as randomPodImages } from '../../../support/judge/world.ts';
 import { concurrently } from '../../../../src/async/concurrently.ts';

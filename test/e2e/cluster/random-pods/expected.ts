@@ -1,0 +1,44 @@
+/** What is right for a pod in a cluster, where the times of lookups leave several results. */
+import type { Case } from '../../../support/judge/generate.ts';
+import { judge } from '../../../support/judge/judge.ts';
+import { boundOf, modelNodes, runsOn, selectsArchitecture } from '../../../support/judge/model.ts';
+import type { ModelPolicy } from '../../../support/judge/world.ts';
+import { selects, tolerates } from '../../../support/scheduler-model.ts';
+
+export interface Expected {
+  readonly may: readonly string[];
+  readonly must: boolean;
+  /** Nodes that its images, author and settings allow: a DaemonSet has a pod on each. */
+  readonly able: readonly string[];
+  readonly mayBeRefused: boolean;
+}
+
+/** Nodes that the pod may go to without archwright. */
+export function nodesWithoutArchwright({ pod: { spec } }: Case): readonly string[] {
+  return modelNodes
+    .filter((node) => selects(spec, node) && tolerates(spec.tolerations, node))
+    .map(({ name }) => name);
+}
+
+/** The expected result for a pod. @param wasGated whether archwright gated it */
+export function expectedOf(one: Case, policy: ModelPolicy, wasGated: boolean): Expected {
+  // Its images are known, or it waits until they are.
+  const { nodes, mayBeFewer } = judge(one, policy, 'waiting');
+  if (!selectsArchitecture(one.pod.spec)) {
+    const mayBeRefused = boundOf(one, policy)?.length === 0;
+    const able = nodes.filter((name) => runsOn(one, name) !== 'no');
+    const must = able.length > 0 && !mayBeRefused && !(wasGated && mayBeFewer);
+    return { may: nodes, must, able, mayBeRefused };
+  }
+  // It is not gated, so images that are not known at once may exclude nothing.
+  const early = judge(one, policy, 'creation').nodes;
+  const able = nodes.filter((name) => early.includes(name) && runsOn(one, name) !== 'no');
+  return { may: [...new Set([...early, ...nodes])], must: able.length > 0, able, mayBeRefused: false };
+}
+
+/** Of a DaemonSet with the pod as template, whose images are known at once. */
+export function expectedOfDaemon(one: Case, policy: ModelPolicy): Expected {
+  const { nodes, result } = judge(one, policy, 'DaemonSet');
+  const able = nodes.filter((name) => runsOn(one, name) !== 'no');
+  return { may: nodes, must: able.length > 0, able, mayBeRefused: result === 'refused' };
+}
