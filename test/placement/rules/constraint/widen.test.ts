@@ -194,6 +194,10 @@ const kept: Readonly<Record<string, readonly [given: Kept, reason?: RegExp]>> = 
     { metadata: { annotations: { large: 'x'.repeat(240 * 1024) } } },
     /no room/u,
   ],
+  'a node of the architecture with too few known properties': [
+    { ...onNodes({ amd64: {} }), images: ['v3', 'a'] },
+    /not all nodes of amd64 are certain/u,
+  ],
   'a node of the architecture that refuses an image': [
     onNodes(lowNode, highNode),
     /not all nodes of amd64 are certain/u,

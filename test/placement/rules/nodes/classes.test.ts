@@ -1,13 +1,10 @@
 /** Node classes: which can run an image, and how the others are excluded. */
-import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import { test } from 'tap';
-import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import { labeledLevels } from '../../../../src/nodes/amd64-level.ts';
 import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';
 import { groupByClass, type NodeClasses } from '../../../../src/nodes/node-classes.ts';
-import { selectPlatform } from '../../../../src/nodes/selection.ts';
 import { patchGatedPod, patchPod } from '../../../../src/placement/patch/patch.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../../src/placement/decision.ts';
@@ -287,54 +284,4 @@ test('reasons name dependencies on nodes, and causes of exclusions', async (t) =
   ]);
   const { message } = placed('l1 l2', 'needs4').decision;
   t.match(message, /needs4 runs on no node \(amd64 not: the node's CPU does not run linux\/amd64/);
-});
-
-const platform = fc.constantFrom(
-  '386',
-  'amd64',
-  'linux/amd64/v2',
-  'linux/amd64/v3',
-  'arm64',
-  'linux/arm64/v9',
-  'linux/arm/v6',
-  'linux/arm/v7',
-  's390x',
-);
-const image = fc.record({
-  platforms: fc.uniqueArray(platform, { minLength: 1, maxLength: 4 }),
-  requiredLevel: fc.constantFrom(undefined, undefined, 2, 3, 4),
-});
-
-test('a pod lands on exactly the nodes that can pull and run all of its images', async () => {
-  const kindsOf = fc.array(fc.constantFrom(...Object.keys(kinds)), { minLength: 1, maxLength: 8 });
-  const property = fc.property(kindsOf, fc.array(image, { minLength: 1, maxLength: 3 }), (names, images) => {
-    const { nodes, classes } = cluster(names.filter((name) => !name.startsWith('win')).join(' '));
-    const all = images.map(({ platforms, requiredLevel }): ImageFacts =>
-      facts(platforms.join(' '), {
-        mediaType: index,
-        ...(requiredLevel && { requiredLevel: requiredLevel as Amd64Level }),
-      }),
-    );
-    const pod = podOf(all.map((_, at) => `i${at}`));
-    const input = {
-      ...inputOf(pod),
-      facts: (name: string) => all[Number(name.slice(1))],
-      ...(classes && { nodes: classes }),
-    };
-    const { pod: patched, decision } = place(input);
-    for (const node of nodes) {
-      const {
-        os = 'linux',
-        labels: _,
-        ...own
-      }: Given = kinds[node.name.replace(/-\d+$/, '') as keyof typeof kinds];
-      const runs = all.every(
-        ({ platforms, requiredLevel }) =>
-          selectPlatform(platforms, { os, ...own }, requiredLevel).verdict !== 'refused',
-      );
-      const lands = decision.outcome !== 'denied' && selects(patched.spec, node);
-      assert.equal(lands, runs, `${node.name}: ${JSON.stringify(images)}`);
-    }
-  });
-  fc.assert(property, { numRuns: 500 });
 });

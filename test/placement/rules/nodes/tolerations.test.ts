@@ -1,3 +1,5 @@
+import assert from 'node:assert/strict';
+import * as fc from 'fast-check';
 import { test } from 'tap';
 import type { NodeSelectorTerm, Toleration } from '../../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
@@ -14,6 +16,7 @@ import {
   podOf,
   requiring,
 } from '../../../support/placement-input.ts';
+import { tolerates } from '../../../support/scheduler-model.ts';
 
 const template = { key: 'supported-arch', operator: 'Equal' as const, effect: 'NoSchedule' as const };
 const equal = (value: string): Toleration => ({ ...template, value });
@@ -60,41 +63,40 @@ test('the fields have a fixed order, and no field is added', async (t) => {
   t.equal(text, '[{"key":"k","operator":"Equal","value":"arm64"}]');
 });
 
-type Coverage = readonly [name: string, present: Toleration, wanted: Toleration, covered: boolean];
-const coverage: readonly Coverage[] = [
-  ['the same', gke, gke, true],
-  ['another value', { ...gke, value: 'amd64' }, gke, false],
-  ['another key', { ...gke, key: 'x' }, gke, false],
-  ['another effect', { ...gke, effect: 'NoExecute' }, gke, false],
-  ['every effect', { key, operator: 'Equal', value: 'arm64' }, gke, true],
-  ['an empty effect is every effect', { ...gke, effect: '' }, gke, true],
-  ['wanted for every effect', gke, { key, operator: 'Equal', value: 'arm64' }, false],
-  ['no operator means Equal', { key, value: 'arm64' }, gke, true],
-  ['wanted without an operator', gke, { key, value: 'arm64', effect: 'NoSchedule' }, true],
-  ['Exists of the key', { key, operator: 'Exists' }, gke, true],
-  ['Exists of another key', { key: 'x', operator: 'Exists' }, gke, false],
-  ['Exists of everything', { operator: 'Exists' }, gke, true],
-  ['Exists with one effect of everything', { operator: 'Exists', effect: 'NoExecute' }, gke, false],
-  ['wanted with Exists', gke, { key, operator: 'Exists', effect: 'NoSchedule' }, false],
-  ['Exists both', { key: 'k', operator: 'Exists' }, { key: 'k', operator: 'Exists' }, true],
-  ['an empty value equals an absent one', { key: 'k', value: '' }, { key: 'k' }, true],
-  [
-    'a comparison',
-    { key: 'k', operator: 'Gt', value: '5' },
-    { key: 'k', operator: 'Equal', value: '5' },
-    false,
-  ],
-  ['for a limited time only', { ...gke, tolerationSeconds: 5 }, gke, false],
-  ['long enough', { ...gke, tolerationSeconds: 5 }, { ...gke, tolerationSeconds: 5 }, true],
-  ['not long enough', { ...gke, tolerationSeconds: 4 }, { ...gke, tolerationSeconds: 5 }, false],
-  ['for ever', gke, { ...gke, tolerationSeconds: 5 }, true],
-];
+const anyToleration: fc.Arbitrary<Toleration> = fc
+  .record(
+    {
+      key: fc.constantFrom('k', 'x', ''),
+      operator: fc.constantFrom('Equal', 'Exists'),
+      value: fc.constantFrom('', 'v'),
+      effect: fc.constantFrom('', 'NoSchedule', 'NoExecute'),
+    },
+    { requiredKeys: [] },
+  )
+  .map(({ value = '', ...rest }) =>
+    rest.operator === 'Exists' ? rest : { value, ...rest, key: rest.key || 'k' },
+  );
 
-for (const [name, present, wanted, covered] of coverage) {
-  test(`tolerated already: ${name}`, async (t) => {
-    t.equal(covers(present, wanted), covered);
+/** Nodes with one taint each, also with a key and a value that no toleration names. */
+const tainted = ['k', 'x', 'other'].flatMap((key) =>
+  ['', 'v', 'other'].flatMap((value) =>
+    ['NoSchedule', 'NoExecute'].map((effect) => ({ name: '', labels: {}, taints: [{ key, value, effect }] })),
+  ),
+);
+
+test('a toleration covers another one if it tolerates the same taints, for at least as long', async (t) => {
+  const property = fc.property(anyToleration, anyToleration, (present, wanted) => {
+    const isCovered = tainted.every((node) => !tolerates([wanted], node) || tolerates([present], node));
+    assert.equal(covers(present, wanted), isCovered);
   });
-}
+  fc.assert(property, { numRuns: 2000 });
+  const five = { ...gke, tolerationSeconds: 5 };
+  t.equal(covers(five, gke), false);
+  t.equal(covers(five, five), true);
+  t.equal(covers({ ...gke, tolerationSeconds: 4 }, five), false);
+  t.equal(covers(gke, five), true);
+  t.equal(covers({ ...equal('5'), operator: 'Gt' }, equal('5')), false);
+});
 
 /** Whether a record with this toleration is accepted. */
 function canTolerate(given: Policy, toleration: Toleration): boolean {
