@@ -1,5 +1,4 @@
 /** Node classes: which can run an image, and how the others are excluded. */
-import * as fc from 'fast-check';
 import { test } from 'tap';
 import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import { labeledLevels } from '../../../../src/nodes/amd64-level.ts';
