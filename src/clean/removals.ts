@@ -9,7 +9,7 @@ import { stateOperations } from '../placement/patch/state.ts';
 import { agentSigner } from '../fleet/identity.ts';
 import { keys } from '../names/keys.ts';
 import { labeledLevels } from '../nodes/amd64-level.ts';
-import { agentLabelPatch, agentLabelValue } from '../controller/features/node-labels/agent-nodes-plan.ts';
+import { agentLabelPatch, agentLabelValue } from '../controller/features/node-labels/agent-nodes.ts';
 import { levelLabelPatch } from '../controller/features/node-labels/amd64-levels.ts';
 import { isOwn, openReports, ownSecrets, type OwnObject } from '../controller/write/own-objects.ts';
 import type { WebhookConfiguration } from '../controller/state/ca-bundle.ts';

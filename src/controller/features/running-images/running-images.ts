@@ -7,18 +7,28 @@ import type { ImageFacts } from '../../../images/facts/facts.ts';
 import { ofAnyAge } from '../../../images/image-request.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
-import type { Gauge, Metrics } from '../../../telemetry/metrics.ts';
+import { gauge, type Gauge, type Metrics } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import {
-  runningImages,
-  runningImagesMetrics,
-  runningImagesUnknown,
-  runningPods,
-  systems,
-  variants,
-} from './metrics.ts';
 import { messageOf } from '../../../names/printable.ts';
+
+const systems = ['linux', 'windows', 'other'] as const;
+const variants = ['none', 'v5', 'v6', 'v7', 'v8', 'v2', 'v3', 'v4', 'other'] as const;
+
+const runningImages = gauge('archwright_running_images', 'Distinct images of running pods, by platform.', {
+  os: systems,
+  architecture: countedArchitectures,
+  variant: variants,
+});
+
+const runningImagesUnknown = gauge(
+  'archwright_running_images_unknown',
+  'Distinct images of running pods without facts.',
+);
+
+const runningPods = gauge('archwright_running_pods', 'Running pods, by the node’s architecture.', {
+  architecture: countedArchitectures,
+});
 
 const resyncMs = 60_000;
 /** The agents are queried in one of so many rounds. */
@@ -29,7 +39,7 @@ type Platform = ImageFacts['platforms'][number];
 
 export const runningImagesFeature: Feature = {
   name: 'running-images',
-  metrics: runningImagesMetrics,
+  metrics: [runningImages, runningImagesUnknown, runningPods],
   resyncMs,
   inRounds: true,
   // Not before the caches are complete: without their nodes, pods would count for a wrong architecture.
@@ -130,5 +140,5 @@ function showCounts(
   gauges: ReadonlyMap<string, Gauge>,
   groups: ReadonlyMap<string, readonly unknown[]>,
 ): void {
-  for (const [key, gauge] of gauges) gauge.set(groups.get(key)?.length ?? 0);
+  for (const [key, each] of gauges) each.set(groups.get(key)?.length ?? 0);
 }

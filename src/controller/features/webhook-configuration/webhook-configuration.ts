@@ -17,8 +17,7 @@ import type { Feature } from '../../lead/feature.ts';
 import { createWritePause } from '../../write/write-pause.ts';
 import { Endpoints } from './endpoints.ts';
 import { PathSecret } from './path-secret.ts';
-import { webhookConfigurationMetrics } from './metrics.ts';
-import { WebhookConfigurationReconciler } from './reconcile.ts';
+import { WebhookConfigurationReconciler, webhookConfigurationState } from './reconcile.ts';
 
 const key = 'webhook-configuration';
 const weekMs = 7 * 86_400_000;
@@ -29,7 +28,7 @@ const weekMs = 7 * 86_400_000;
  */
 export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
   name: 'webhook-configuration',
-  metrics: webhookConfigurationMetrics,
+  metrics: [webhookConfigurationState],
   isOn: ({ webhookConfiguration: name, webhooksFile }) => name !== undefined && webhooksFile !== undefined,
   inRounds: true,
   // It needs no cache, and no pod is placed before it has written.
