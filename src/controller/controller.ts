@@ -169,11 +169,16 @@ async function lead(
   });
   const { webhooksFile } = configuration();
   const webhooks = webhooksFile === undefined ? undefined : await liveWebhooks(webhooksFile, log);
-  const leading = leadingOver(options, shared, { signal, caches, webhooks, events, metrics: shown }, holds);
+  const leader = leaderContextOf(
+    options,
+    shared,
+    { signal, caches, webhooks, events, metrics: shown },
+    holds,
+  );
   try {
     const running = options.features.map((feature) => {
       const failed = metrics.counter(failures, { feature: feature.name });
-      return runFeature(feature, leading, {
+      return runFeature(feature, leader, {
         failed: () => failed.inc(),
         reconciled: (result) => metrics.counter(reconciles, { feature: feature.name, result }).inc(),
       });
@@ -191,7 +196,7 @@ async function lead(
   }
 }
 
-function leadingOver(
+function leaderContextOf(
   options: ControllerOptions,
   { limiter, pullSecrets, factsOfPod, recordSealer }: Shared,
   term: Pick<LeaderContext, 'signal' | 'caches' | 'webhooks' | 'events' | 'metrics'>,

@@ -126,7 +126,7 @@ t.test(`webhook, explain and gates decide ${count} random pods alike`, async (t)
     };
   });
   const gates = await startGates(t, waiting, {
-    change: (leading) => ({ ...leading, factsOfPod, policies, fleet: fleet as Fleet }),
+    change: (leader) => ({ ...leader, factsOfPod, policies, fleet: fleet as Fleet }),
   });
   await gates.opened([...expected.values()].filter((outcome) => outcome !== 'gated').length);
   for (const { name, pod } of cases) {

@@ -16,7 +16,7 @@ const podsPath = '/api/v1/namespaces/shop/pods';
 const eventsPath = '/api/v1/namespaces/shop/events';
 const retryPeriodMs = 2000;
 
-type Body = (leading: LeaderContext) => Promise<void>;
+type Body = (leader: LeaderContext) => Promise<void>;
 
 /** A controller whose clock advances only between two reads of the Lease. */
 async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
@@ -24,8 +24,8 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
   const features = Object.entries(bodies).map(([name, body]) => ({
     name,
     ready: () => Promise.resolve(),
-    start: async (leading: LeaderContext) => {
-      await body(leading);
+    start: async (leader: LeaderContext) => {
+      await body(leader);
       return { keys: () => [], reconcile: () => Promise.resolve() };
     },
   }));
@@ -102,11 +102,11 @@ const until = (signal: AbortSignal): Promise<void> =>
   });
 
 t.test('a leader runs its features, then ends and releases the Lease', async (t) => {
-  let leading: LeaderContext | undefined;
+  let leader: LeaderContext | undefined;
   let atEnd: unknown;
   const { store, run, stop, holder, metric, steps, calls } = await controller(t, {
     one: async (given) => {
-      leading = given;
+      leader = given;
       await given.caches.ready(given.signal);
       const body = { metadata: { labels: { seen: 'yes' } } };
       await given.client.patch(`${podsPath}/a`, { type: 'merge', body }, { signal: given.signal });
@@ -129,9 +129,9 @@ t.test('a leader runs its features, then ends and releases the Lease', async (t)
   const renewals = [...calls].filter((each) => each.startsWith('leaseClient') || each.includes('/leases/'));
   t.strictSame(renewals, [`leaseClient ${leasePath}`], 'renewals have a client of their own');
   t.ok(await metric('archwright_controller_leading 0'));
-  const policy = leading?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} });
+  const policy = leader?.policies.policyOf({ namespace: 'shop', namespaceLabels: {}, labels: {} });
   t.equal(policy?.onUnknownImage, 'gate');
-  t.ok(Math.abs((leading?.serverNow() ?? 0) - Date.now()) < 60_000, "it follows the API server's clock");
+  t.ok(Math.abs((leader?.serverNow() ?? 0) - Date.now()) < 60_000, "it follows the API server's clock");
   await store.until(() => store.watches() === 0, 'the watches to end');
 });
 
@@ -139,16 +139,16 @@ t.test('a deposed leader cannot write, ends its watches, and becomes a candidate
   const terms: LeaderContext[] = [];
   const refused: unknown[] = [];
   const { store, run, stop, holder } = await controller(t, {
-    one: async (leading) => {
-      terms.push(leading);
-      await leading.caches.ready(leading.signal);
+    one: async (leader) => {
+      terms.push(leader);
+      await leader.caches.ready(leader.signal);
       if (terms.length === 2) return stop.abort();
       const renewTime = '2026-01-01T00:00:00.000000Z';
       store.put(leasePath, { spec: { holderIdentity: 'pod-b_1', leaseDurationSeconds: 4, renewTime } });
-      await until(leading.signal);
-      recordSeen(leading);
+      await until(leader.signal);
+      recordSeen(leader);
       const { signal } = new AbortController();
-      refused.push(await leading.client.delete(`${podsPath}/a`, { signal }).catch((error: unknown) => error));
+      refused.push(await leader.client.delete(`${podsPath}/a`, { signal }).catch((error: unknown) => error));
     },
   });
   store.put(`${podsPath}/a`, { spec: { containers: [] } });
@@ -174,11 +174,11 @@ for (const [what, holderIdentity, leaseDurationSeconds] of [
 ] as const) {
   t.test(`${what}, then stopped: recorded events are not written`, async (t) => {
     const { store, run, stop, holder } = await controller(t, {
-      one: async (leading) => {
-        await leading.caches.ready(leading.signal);
+      one: async (leader) => {
+        await leader.caches.ready(leader.signal);
         store.put(leasePath, { spec: { holderIdentity, leaseDurationSeconds } });
-        await until(leading.signal);
-        recordSeen(leading);
+        await until(leader.signal);
+        recordSeen(leader);
         stop.abort();
       },
     });
@@ -190,10 +190,10 @@ for (const [what, holderIdentity, leaseDurationSeconds] of [
 
 t.test('if the Lease expires before a stopped leader ends, its events are not written', async (t) => {
   const { store, run, stop, pass } = await controller(t, {
-    one: (leading) => {
+    one: (leader) => {
       stop.abort();
       pass(10_000);
-      recordSeen(leading);
+      recordSeen(leader);
       return Promise.resolve();
     },
   });

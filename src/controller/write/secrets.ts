@@ -22,15 +22,15 @@ export interface FoundSecret {
 const versionOfNone = '1';
 
 export class Secrets {
-  readonly #leading: Pick<LeaderContext, 'client' | 'namespace' | 'signal'>;
+  readonly #leader: Pick<LeaderContext, 'client' | 'namespace' | 'signal'>;
 
-  constructor(leading: Pick<LeaderContext, 'client' | 'namespace' | 'signal'>) {
-    this.#leading = leading;
+  constructor(leader: Pick<LeaderContext, 'client' | 'namespace' | 'signal'>) {
+    this.#leader = leader;
   }
 
   /** @returns `undefined`: it does not exist */
   async read(name: string): Promise<FoundSecret | undefined> {
-    const { client, namespace, signal } = this.#leading;
+    const { client, namespace, signal } = this.#leader;
     const path = paths.secrets(namespace, name);
     const secret = await ignoring('not-found', client.get<Secret>(path, { signal }));
     return secret && found(secret);
@@ -46,14 +46,14 @@ export class Secrets {
   }
 
   async change(name: string, resourceVersion: string, texts: SecretChange): Promise<void> {
-    const { client, namespace, signal } = this.#leading;
+    const { client, namespace, signal } = this.#leader;
     const body = { metadata: { resourceVersion, labels: ownLabels }, data: encoded(texts) };
     const options = { signal, query: { fieldManager } };
     await client.patch(paths.secrets(namespace, name), { type: 'merge', body }, options);
   }
 
   #apply(name: string, version: object, content: object): Promise<Secret> {
-    const { client, namespace, signal } = this.#leading;
+    const { client, namespace, signal } = this.#leader;
     const metadata = { name, namespace, labels: ownLabels, ...version };
     const body = { apiVersion: 'v1', kind: 'Secret', metadata, ...content };
     return client.patch(paths.secrets(namespace, name), applied(body), { signal });

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { RunningContainer, RunningPod } from '../../../src/controller/state/cached.ts';
-import { runningPod } from '../leading.ts';
+import { runningPod } from '../leader.ts';
 import { isExecFormatError, suspectsOf } from '../../../src/controller/pods/suspects.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;

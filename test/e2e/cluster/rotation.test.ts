@@ -3,7 +3,7 @@
  * Secrets, which arrive late, as by a kubelet. Certificates last seconds and leaders change. With
  * `failurePolicy: Fail` no pod and no agent request fails. The controller has exactly the documented rights.
  */
-import { lead as runFeature } from '../../controller/leading.ts';
+import { lead as runFeature } from '../../controller/leader.ts';
 import { setTimeout as pause } from 'node:timers/promises';
 import t from 'tap';
 import { readAuthorities } from '../../../src/certificates/authorities.ts';

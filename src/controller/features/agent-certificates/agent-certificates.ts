@@ -26,7 +26,7 @@ import { Secrets } from '../../write/secrets.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { judge } from './judge.ts';
-import { readRequest, trimRequest, type OpenRequest, type Requested } from './request.ts';
+import { readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
 
 const results = ['issued', 'refused'] as const;
 
@@ -54,8 +54,8 @@ export const agentCertificates: Feature = {
   metrics: [agentCertificatesTotal],
   // Without agents, the chart grants no right to their requests.
   isOn: ({ agents, certificates }) => agents.length > 0 && certificates === 'builtin',
-  start: (leading, enqueue) => {
-    const { client, namespace, clock, log, agentServiceAccount } = leading;
+  start: (leader, enqueue) => {
+    const { client, namespace, clock, log, agentServiceAccount } = leader;
     const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;
     const requests = startReflector<OpenRequest>({
       client,
@@ -69,13 +69,13 @@ export const agentCertificates: Feature = {
     requests.onEach(({ name, object }) => {
       if (object) enqueue(name);
     });
-    const work = new AgentCertificates(leading, requests);
+    const work = new AgentCertificates(leader, requests);
     return { keys: () => [], reconcile: (name) => work.reconcile(name), close: () => requests.stop() };
   },
 };
 
 class AgentCertificates {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
   readonly #secrets: Secrets;
   /** By name. A request changes when it is approved, before its certificate is there. */
@@ -85,12 +85,12 @@ class AgentCertificates {
   readonly #removals: RateLimiter;
   readonly #results: Readonly<Record<(typeof results)[number], Counter>>;
 
-  constructor(leading: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
-    const { metrics, clock } = leading;
+  constructor(leader: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
+    const { metrics, clock } = leader;
     const resultOf = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
-    this.#leading = leading;
+    this.#leader = leader;
     this.#requests = requests;
-    this.#secrets = new Secrets(leading);
+    this.#secrets = new Secrets(leader);
     this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
     this.#removals = createRateLimiter({ ...removals, clock });
     this.#results = { issued: resultOf('issued'), refused: resultOf('refused') };
@@ -98,7 +98,7 @@ class AgentCertificates {
 
   /** @throws KubeError */
   async reconcile(name: string): Promise<ReconcileResult> {
-    const { namespace, caches, serverNow, log } = this.#leading;
+    const { namespace, caches, serverNow, log } = this.#leader;
     const request = this.#requests.get('', name);
     if (request === undefined || this.#seen.peek(name) === 'signed') return undefined;
     if (request.isForeign) return this.#remove(name);
@@ -123,7 +123,7 @@ class AgentCertificates {
 
   /** Any kubelet can create requests: without the chart's policy, it could take the names of another node's agent. */
   async #remove(name: string): Promise<ReconcileResult> {
-    const { client, signal, log } = this.#leading;
+    const { client, signal, log } = this.#leader;
     const waitMs = this.#removals.tryTake();
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     await ignoring('not-found', client.delete(paths.certificateSigningRequests(name), { signal }));
@@ -143,8 +143,8 @@ class AgentCertificates {
     return waitMs;
   }
 
-  async #sign(request: OpenRequest, { publicKey }: Requested, node: string): Promise<ReconcileResult> {
-    const { configuration, serverNow, clock, client, signal, log } = this.#leading;
+  async #sign(request: OpenRequest, { publicKey }: RequestContent, node: string): Promise<ReconcileResult> {
+    const { configuration, serverNow, clock, client, signal, log } = this.#leader;
     const { name } = request;
     const secret = await this.#secrets.read(ownNames(configuration()).caSecret);
     const authorities = readAuthorities(secret?.texts ?? {});
@@ -170,7 +170,7 @@ class AgentCertificates {
   }
 
   async #answer(name: string, type: string, reason: string, message: string): Promise<void> {
-    const { client, signal } = this.#leading;
+    const { client, signal } = this.#leader;
     const conditions = [{ type, status: 'True', reason, message }];
     const path = `${paths.certificateSigningRequests(name)}/approval`;
     const patch = { type: 'merge', body: { status: { conditions } } } as const;

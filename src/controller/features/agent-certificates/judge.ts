@@ -1,7 +1,7 @@
 /** Whether an agent gets the certificate that it requests. Pure. */
 import { agentNameOn, agentServerName, agentUsages } from '../../../fleet/identity.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { OpenRequest, Requested } from './request.ts';
+import type { OpenRequest, RequestContent } from './request.ts';
 
 export type Verdict =
   | { readonly kind: 'approve'; readonly node: string }
@@ -19,7 +19,7 @@ const cacheMs = 30_000;
  */
 export function judge(
   request: OpenRequest,
-  requested: Requested | undefined,
+  requested: RequestContent | undefined,
   podOf: (name: string) => Pick<RunningPod, 'uid' | 'node' | 'deleting'> | undefined,
   now: number,
 ): Verdict {

@@ -36,7 +36,7 @@ export function trimRequest(object: KubeObject, account: string) {
 }
 
 /** The content of a PKCS #10 request. */
-export interface Requested {
+export interface RequestContent {
   readonly publicKey: webcrypto.CryptoKey;
   readonly subject: string;
   /** DNS names. */
@@ -46,7 +46,7 @@ export interface Requested {
 }
 
 /** @returns `undefined`: unreadable, not on P-256, or not signed by its own key */
-export async function readRequest(text: string): Promise<Requested | undefined> {
+export async function readRequest(text: string): Promise<RequestContent | undefined> {
   const { x509 } = await import('../../../certificates/library.ts');
   try {
     const request = new x509.Pkcs10CertificateRequest(text);

@@ -34,12 +34,12 @@ export const certificatesWith = (times?: Times): Feature => ({
   inRounds: true,
   // It needs no cache, and must work before the others can.
   ready: () => Promise.resolve(),
-  start: (leading, enqueue) => {
-    const { client, namespace, clock, log } = leading;
-    const configuration = leading.configuration();
-    const expiry = showExpiry(leading);
+  start: (leader, enqueue) => {
+    const { client, namespace, clock, log } = leader;
+    const configuration = leader.configuration();
+    const expiry = showExpiry(leader);
     const pauseAfterWrite = createWritePause(clock);
-    const work = new CertificateReconciler(leading, times ?? timesOf(configuration.certificateTime));
+    const work = new CertificateReconciler(leader, times ?? timesOf(configuration.certificateTime));
     const names = [
       ownNames(configuration).caSecret,
       ...leafSpecs(configuration, []).map(({ secretName }) => secretName),
@@ -48,7 +48,7 @@ export const certificatesWith = (times?: Times): Feature => ({
     const path = paths.secrets(namespace);
     const common = { client, path, log, clock, trim: () => true, onChange: () => enqueue(key) };
     const watches = names.map((name) => watchNamed({ ...common, name }));
-    leading.webhooks?.onChange(() => enqueue(key));
+    leader.webhooks?.onChange(() => enqueue(key));
     return {
       keys: () => [key],
       reconcile: async (_, stopping) => {

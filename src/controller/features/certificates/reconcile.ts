@@ -45,7 +45,7 @@ const looksPerSettling = 4;
 const minPauseMs = 50;
 
 export class CertificateReconciler {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #times: Times;
   /** As at the start: the watches are for these names. */
   readonly #caSecret: string;
@@ -55,14 +55,14 @@ export class CertificateReconciler {
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
 
-  constructor(leading: LeaderContext, times: Times) {
-    this.#leading = leading;
+  constructor(leader: LeaderContext, times: Times) {
+    this.#leader = leader;
     this.#times = times;
-    const configuration = leading.configuration();
+    const configuration = leader.configuration();
     this.#caSecret = ownNames(configuration).caSecret;
     this.#webhookConfiguration = configuration.webhookConfiguration;
-    this.#secrets = new Secrets(leading);
-    this.#issued = countIssues(leading);
+    this.#secrets = new Secrets(leader);
+    this.#issued = countIssues(leader);
   }
 
   /** @returns `nextMs`: when to look again, milliseconds from now. @throws KubeError */
@@ -82,7 +82,7 @@ export class CertificateReconciler {
   }
 
   async #read(): Promise<State> {
-    const { configuration, webhooks } = this.#leading;
+    const { configuration, webhooks } = this.#leader;
     const specs = leafSpecs(configuration(), webhookNamesOf(webhooks?.current() ?? []));
     // In this order, so that no leaf is newer than the authorities that it is compared with.
     const ca = await this.#secrets.read(this.#caSecret);
@@ -98,12 +98,12 @@ export class CertificateReconciler {
   }
 
   #timeNow(): AgreedTime {
-    const { serverNow, clock } = this.#leading;
+    const { serverNow, clock } = this.#leader;
     return agreedTimeOf(serverNow(), clock.now(), this.#times);
   }
 
   async #caBundles(): Promise<Found['caBundles']> {
-    const { client, signal, log } = this.#leading;
+    const { client, signal, log } = this.#leader;
     const name = this.#webhookConfiguration;
     if (name === undefined) return [];
     const path = paths.mutatingWebhookConfigurations(name);
@@ -133,7 +133,7 @@ export class CertificateReconciler {
 
   /** @returns for how long it has been true, milliseconds; -1: it is not true */
   #observe(what: string, isTrue: boolean, { authorities }: Found): number {
-    const now = this.#leading.clock.monotonic();
+    const now = this.#leader.clock.monotonic();
     const authority = authorities.newest?.certificate.id;
     const since = this.#since.get(what);
     const at = since !== undefined && since.authority === authority ? since.at : now;
@@ -143,7 +143,7 @@ export class CertificateReconciler {
   }
 
   async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
-    const { log, step } = this.#leading;
+    const { log, step } = this.#leader;
     const caSecret = this.#caSecret;
     const next: Authorities =
       change.kind === 'issue'
@@ -180,7 +180,7 @@ export class CertificateReconciler {
         await this.#changeLeaf(work, leaf, authorities);
         worked = true;
       } catch (error) {
-        if (this.#leading.signal.aborted || !(error instanceof KubeError)) throw error;
+        if (this.#leader.signal.aborted || !(error instanceof KubeError)) throw error;
         if (isOvertaken(error)) worked = true;
         else failure ??= error;
       }
@@ -190,7 +190,7 @@ export class CertificateReconciler {
   }
 
   async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
-    const { log, step } = this.#leading;
+    const { log, step } = this.#leader;
     const { name, secretName, subject, resourceVersion } = leaf;
     const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
     if (work.kind === 'bundle') {

@@ -54,27 +54,27 @@ export const credentialProblems: Feature = {
   metrics: [credentialProblemsNow, credentialProblemsInfo],
   resyncMs,
   inRounds: true,
-  start: (leading) => {
-    const problems = new CredentialProblems(leading);
+  start: (leader) => {
+    const problems = new CredentialProblems(leader);
     return { keys: () => ['all'], reconcile: async () => problems.reconcile() };
   },
 };
 
 class CredentialProblems {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #count: Gauge;
   readonly #setInfo: (labels: { readonly ids: string }) => void;
   readonly #reporter: Reporter;
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
-    this.#count = leading.metrics.gauge(credentialProblemsNow);
-    this.#setInfo = leading.metrics.info(credentialProblemsInfo);
-    this.#reporter = new Reporter(leading);
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#count = leader.metrics.gauge(credentialProblemsNow);
+    this.#setInfo = leader.metrics.info(credentialProblemsInfo);
+    this.#reporter = new Reporter(leader);
   }
 
   reconcile(): void {
-    const { namespace, events, fleet } = this.#leading;
+    const { namespace, events, fleet } = this.#leader;
     const reports = new Map([...this.#reports(fleet?.credentialProblems())].slice(0, maxReported));
     for (const { daemonSet, problem, nodes } of this.#reporter.dueOf(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
@@ -104,7 +104,7 @@ class CredentialProblems {
 
   /** The agents' pods. Others in the namespace have other service accounts. */
   #agents() {
-    const { namespace, caches, agentServiceAccount } = this.#leading;
+    const { namespace, caches, agentServiceAccount } = this.#leader;
     return [...caches.runningPods.values(namespace)]
       .filter(({ serviceAccountName }) => serviceAccountName === agentServiceAccount)
       .filter(isDaemon);

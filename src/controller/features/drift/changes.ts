@@ -14,7 +14,7 @@ export interface PlatformChange {
   readonly gained: readonly string[];
 }
 
-export interface Compared {
+export interface Comparison {
   /** Platforms of the digests that pods run. */
   readonly before: readonly FullPlatform[];
   /** Otherwise `before` has the platforms of the pods' nodes, and gains are unknown. */
@@ -26,7 +26,7 @@ export interface Compared {
 }
 
 /** @returns `undefined`: nothing that matters has changed */
-export function changeOf({ before, isComplete, now, classes }: Compared): PlatformChange | undefined {
+export function changeOf({ before, isComplete, now, classes }: Comparison): PlatformChange | undefined {
   const [old, present] = [byText(before), byText(now.platforms)];
   const unserved = classes.filter((each) => !runs(now, each));
   const mayRun = (platform: FullPlatform, each: NodeClass): boolean =>
@@ -39,7 +39,7 @@ export function changeOf({ before, isComplete, now, classes }: Compared): Platfo
   return { lost: textsOf(lost), gained: textsOf(gained) };
 }
 
-function runs({ platforms, mediaType }: Compared['now'], node: NodeClass): boolean {
+function runs({ platforms, mediaType }: Comparison['now'], node: NodeClass): boolean {
   return platforms.length > 0 && selectPlatform(platforms, node, 1, formOf(mediaType)).verdict === 'runs';
 }
 

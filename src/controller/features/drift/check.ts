@@ -16,7 +16,7 @@ import { requestOfPod } from '../../pods/pulled-images.ts';
 import { changeOf, type PlatformChange } from './changes.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
 
-export type Checked =
+export type CheckResult =
   /** `change`: the difference from running pods; `pulled`: their digests. */
   | {
       readonly kind: 'known';
@@ -35,7 +35,7 @@ const checkMs = 20_000;
 const maxCompared = 3;
 
 interface CheckOptions {
-  readonly leading: LeaderContext;
+  readonly leader: LeaderContext;
   readonly tag: RunningTag;
   /** The use that gives the credentials. */
   readonly use: TagUse;
@@ -43,8 +43,8 @@ interface CheckOptions {
 }
 
 /** @throws the reason of the leader's signal if it aborts */
-export async function checkTag(options: CheckOptions): Promise<Checked> {
-  const { signal, log } = options.leading;
+export async function checkTag(options: CheckOptions): Promise<CheckResult> {
+  const { signal, log } = options.leader;
   const limit = AbortSignal.any([signal, AbortSignal.timeout(checkMs)]);
   try {
     return await new Check(options, limit).run();
@@ -64,16 +64,16 @@ class Check {
   readonly #running: ReadonlyMap<string, readonly RunningPod[]>;
 
   constructor(options: CheckOptions, signal: AbortSignal) {
-    const { leading, tag } = options;
+    const { leader, tag } = options;
     this.#options = options;
     this.#signal = signal;
-    this.#running = runningDigests(tag, leading.caches.nodes);
+    this.#running = runningDigests(tag, leader.caches.nodes);
   }
 
-  async run(): Promise<Checked> {
-    const { leading, use, known } = this.#options;
-    const { cache, configuration } = leading;
-    const request = await requestOfPod(leading, use.pod, use.image, this.#signal);
+  async run(): Promise<CheckResult> {
+    const { leader, use, known } = this.#options;
+    const { cache, configuration } = leader;
+    const request = await requestOfPod(leader, use.pod, use.image, this.#signal);
     const remembered = cache.peek(ofAnyAge(request));
     if (remembered?.source === 'override' || !isPulled(this.#options.tag)) return { kind: 'skipped' };
     // The check before is older than that, so the agent confirms what it remembers by one HEAD.
@@ -92,9 +92,9 @@ class Check {
   }
 
   /** Pods run what the tag names, or their runtime reports no digest. */
-  #withoutPulled(facts: ImageFacts, digest: string, remembered: ImageFacts | undefined): Checked {
+  #withoutPulled(facts: ImageFacts, digest: string, remembered: ImageFacts | undefined): CheckResult {
     const { known, tag } = this.#options;
-    const none: Checked = { kind: 'known', digest, change: undefined, pulled: [] };
+    const none: CheckResult = { kind: 'known', digest, change: undefined, pulled: [] };
     if (this.#running.size > 0) return none;
     const isOlder = ({ pod }: TagUse): boolean => pod.createdAt < (known?.since ?? 0);
     if (known?.digest === digest && tag.uses.some(isOlder)) return { ...none, change: known };
@@ -109,15 +109,15 @@ class Check {
     pulled: readonly string[],
     { platforms: before, isComplete }: { readonly platforms: readonly FullPlatform[]; isComplete: boolean },
     now: ImageFacts,
-  ): Checked {
-    const groups = [...(this.#options.leading.nodeClasses() ?? noNodes).values()].flat();
+  ): CheckResult {
+    const groups = [...(this.#options.leader.nodeClasses() ?? noNodes).values()].flat();
     const classes = groups.map((group) => group.class);
     return { kind: 'known', digest, change: changeOf({ before, isComplete, now, classes }), pulled };
   }
 
   /** The platforms of digests. A registry may not have one any more: then those of the nodes that run it. */
   async #before(request: ImageRequest, digests: readonly string[], remembered: ImageFacts | undefined) {
-    const { nodes } = this.#options.leading.caches;
+    const { nodes } = this.#options.leader.caches;
     const platforms: FullPlatform[] = [];
     let isComplete = true;
     for (const digest of digests) {
@@ -133,7 +133,7 @@ class Check {
   async #factsOf(request: ImageRequest, digest: string): Promise<ImageFacts | undefined> {
     const image = `${this.#options.tag.repository}@${digest}`;
     const byDigest = { ...ofAnyAge(request), image, reference: parseReference(image) };
-    const facts = await this.#options.leading.cache.get(byDigest, { signal: this.#signal });
+    const facts = await this.#options.leader.cache.get(byDigest, { signal: this.#signal });
     return facts.error || facts.platforms.length === 0 ? undefined : facts;
   }
 }

@@ -10,7 +10,7 @@ import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { checkTag, type Checked } from './check.ts';
+import { checkTag, type CheckResult } from './check.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { reportLost } from './events.ts';
 import { DriftMeters, driftMetrics } from './metrics.ts';
@@ -37,8 +37,8 @@ export const drift: Feature = {
   metrics: driftMetrics,
   inRounds: true,
   // Not before the caches are complete: without pods, all notes would be removed.
-  start: (leading) => {
-    const monitor = new DriftMonitor(leading);
+  start: (leader) => {
+    const monitor = new DriftMonitor(leader);
     return { keys: () => ['all'], reconcile: () => monitor.reconcile() };
   },
 };
@@ -52,7 +52,7 @@ interface TagState {
 }
 
 export class DriftMonitor {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #notes: DriftNotes;
   readonly #meters: DriftMeters;
   readonly #reporter: Reporter;
@@ -65,18 +65,18 @@ export class DriftMonitor {
   /** Server time, milliseconds. The last leader did the checks before. */
   #checkedUntil: number;
 
-  constructor(leading: LeaderContext) {
-    const { client, namespace, metrics, configuration, serverNow } = leading;
-    this.#leading = leading;
+  constructor(leader: LeaderContext) {
+    const { client, namespace, metrics, configuration, serverNow } = leader;
+    this.#leader = leader;
     this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });
     this.#meters = new DriftMeters(metrics);
-    this.#reporter = new Reporter(leading);
+    this.#reporter = new Reporter(leader);
     this.#checkedUntil = serverNow();
   }
 
   /** @throws KubeError */
   async reconcile(): Promise<ReconcileResult> {
-    const { signal, caches, configuration } = this.#leading;
+    const { signal, caches, configuration } = this.#leader;
     const { driftInterval: intervalMs } = configuration();
     const drifted = (this.#drifted ??= await this.#readNotes());
     const tags =
@@ -99,7 +99,7 @@ export class DriftMonitor {
   }
 
   async #readNotes(): Promise<Map<string, DriftedTag>> {
-    const { signal, cache } = this.#leading;
+    const { signal, cache } = this.#leader;
     const known = await this.#notes.read(signal);
     // This replica did not follow them while another one led.
     for (const { image, digest } of known) cache.forget(image, digest);
@@ -108,7 +108,7 @@ export class DriftMonitor {
 
   /** The tags that became due since the last round. */
   #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
-    const until = this.#leading.serverNow();
+    const until = this.#leader.serverNow();
     // A clock that was ahead is set back.
     const after = Math.min(this.#checkedUntil, until);
     this.#checkedUntil = until;
@@ -121,7 +121,7 @@ export class DriftMonitor {
   }
 
   async #checkAll(due: readonly RunningTag[]): Promise<void> {
-    const { clock } = this.#leading;
+    const { clock } = this.#leader;
     const until = clock.monotonic() + checksMs;
     const mayStart = (): boolean => clock.monotonic() < until;
     const owned = due.map((item) => ({ item, owners: namespacesOf(item) }));
@@ -132,10 +132,10 @@ export class DriftMonitor {
   }
 
   async #check(tag: RunningTag): Promise<void> {
-    const leading = this.#leading;
+    const leader = this.#leader;
     const known = this.#drifted?.get(tag.image);
     const { refusals = 0 } = this.#states.get(tag.image) ?? {};
-    const checked = await checkTag({ leading, tag, use: useFor(tag, refusals), known });
+    const checked = await checkTag({ leader, tag, use: useFor(tag, refusals), known });
     this.#meters.checked(resultOf(checked));
     const isRefused =
       checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
@@ -149,23 +149,23 @@ export class DriftMonitor {
 
   async #note(
     tag: RunningTag,
-    { digest, change, pulled }: Checked & { kind: 'known' },
+    { digest, change, pulled }: CheckResult & { kind: 'known' },
     known: DriftedTag | undefined,
   ): Promise<void> {
     if (change === undefined) return void this.#drifted?.delete(tag.image);
     const { lost, gained } = change;
-    const since = known?.digest === digest ? known.since : this.#leading.serverNow();
+    const since = known?.digest === digest ? known.since : this.#leader.serverNow();
     const drifted = { image: tag.image, digest, lost, gained, since };
     this.#drifted?.set(tag.image, drifted);
-    if (lost.length > 0) await reportLost(this.#leading, this.#reporter, tag, drifted, pulled);
+    if (lost.length > 0) await reportLost(this.#leader, this.#reporter, tag, drifted, pulled);
     else if (known?.digest !== digest)
-      this.#leading.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
+      this.#leader.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
   }
 
   /** Forgets tags that no pod uses, and drift that ended because all pods run what the tag names. */
   #forget(tags: ReadonlyMap<string, RunningTag>): void {
     for (const image of this.#states.keys()) if (!tags.has(image)) this.#states.delete(image);
-    const { nodes } = this.#leading.caches;
+    const { nodes } = this.#leader.caches;
     for (const [image, { digest }] of this.#drifted ?? []) {
       const tag = tags.get(image);
       const running = tag && [...runningDigests(tag, nodes).keys()];
@@ -190,7 +190,7 @@ function useFor({ uses }: RunningTag, refusals: number): RunningTag['uses'][numb
   return use;
 }
 
-function resultOf(checked: Checked): string {
+function resultOf(checked: CheckResult): string {
   if (checked.kind === 'failed') return checked.code;
   if (checked.kind === 'skipped') return 'skipped';
   return checked.pulled.length === 0 ? 'same' : 'changed';

@@ -13,7 +13,7 @@ const maxOwners = 100;
 
 /** @param pulled digests that pods run */
 export async function reportLost(
-  leading: LeaderContext,
+  leader: LeaderContext,
   reporter: Reporter,
   tag: RunningTag,
   drifted: DriftedTag,
@@ -28,10 +28,10 @@ export async function reportLost(
     const about = isAlone ? podReference(pod) : await reporter.workloadOf(namespace, owner);
     if (reported.has(about.uid)) continue;
     reported.add(about.uid);
-    leading.events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
+    leader.events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
   }
   const { image, digest, lost } = drifted;
-  leading.log.warn({ image, digest, lost, workloads: reported.size }, 'a tag of running pods lost platforms');
+  leader.log.warn({ image, digest, lost, workloads: reported.size }, 'a tag of running pods lost platforms');
 }
 
 /** One pod of each owner. */

@@ -18,12 +18,12 @@ export type Blame =
 
 /** @param architecture of the pod's node */
 export async function blameOf(
-  leading: LeaderContext,
+  leader: LeaderContext,
   pod: RunningPod,
   { pulled, image, digest }: Suspect,
   architecture: string,
 ): Promise<Blame> {
-  const found = await factsOf(leading, pod, [useOf(pulled), useOf(image)]);
+  const found = await factsOf(leader, pod, [useOf(pulled), useOf(image)]);
   const byTag = found.get(image);
   const known = [found.get(pulled), byTag?.digest === digest ? byTag : undefined];
   const facts = known.find((each) => each !== undefined && each.error === undefined);
@@ -34,7 +34,7 @@ export async function blameOf(
   return isClaimed ? { kind: 'image' } : { kind: 'node', architectures };
 }
 
-export interface Reported {
+export interface BlameReport {
   readonly pod: RunningPod;
   readonly suspect: Suspect;
   /** Architecture of the pod's node. */
@@ -43,7 +43,7 @@ export interface Reported {
 }
 
 /** One message for pod and workload. */
-export function describeBlame({ pod, suspect, architecture, blame }: Reported): string {
+export function describeBlame({ pod, suspect, architecture, blame }: BlameReport): string {
   const image = printable(suspect.image, maxImageBytes);
   const start = `Container ${suspect.container}: `;
   const node = `node ${pod.node}`;

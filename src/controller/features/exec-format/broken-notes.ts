@@ -15,7 +15,7 @@ import {
   type NotesData,
 } from '../../write/config-map-notes.ts';
 
-export type Noted = 'new' | 'known';
+export type NoteOutcome = 'new' | 'known';
 
 export type BrokenObservation = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
 
@@ -33,7 +33,7 @@ export class BrokenNotes {
   }
 
   /** Notes that an image failed, or that it failed again. @throws KubeError */
-  add(seen: BrokenObservation, signal: AbortSignal): Promise<Noted> {
+  add(seen: BrokenObservation, signal: AbortSignal): Promise<NoteOutcome> {
     return this.#notes.change((data) => addition(data, seen), signal);
   }
 
@@ -55,7 +55,7 @@ function keyOf({ digest, architecture, level }: BrokenImage): string | undefined
 function addition(
   data: NotesData,
   { namespace, ...seen }: BrokenObservation,
-): { readonly change: NotesChange; readonly result: Noted } {
+): { readonly change: NotesChange; readonly result: NoteOutcome } {
   const key = keyOfBroken(seen.digest, seen.architecture, seen.level);
   const notes = new Map(parseBroken(data).map((note) => [keyOf(note), note]));
   const known = notes.get(key);

@@ -20,7 +20,7 @@ import { Reporter } from '../../report/reporter.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { isDaemon } from '../../pods/workload.ts';
 import { blameOf, describeBlame } from './blame.ts';
-import { BrokenNotes, type Noted } from './broken-notes.ts';
+import { BrokenNotes, type NoteOutcome } from './broken-notes.ts';
 import { describeLevel, levelOfNode, neededLevel } from './cpu-level.ts';
 import { failureIn, suspectsOf, type Failure, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
 
@@ -70,9 +70,9 @@ export const execFormat: Feature = {
   metrics: [execFormatErrors, brokenImages, cpuLevelErrors, imagesWithLevel],
   workers: 2,
   // Without the nodes, the architecture of a pod is unknown.
-  start: (leading, enqueue) => {
-    const { runningPods } = leading.caches;
-    const monitor = new ExecFormatMonitor(leading);
+  start: (leader, enqueue) => {
+    const { runningPods } = leader.caches;
+    const monitor = new ExecFormatMonitor(leader);
     runningPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
       monitor.changed(key);
@@ -95,7 +95,7 @@ interface Place {
 }
 
 class ExecFormatMonitor {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #notes: BrokenNotes;
   readonly #reporter: Reporter;
   readonly #limiter: RateLimiter;
@@ -105,17 +105,17 @@ class ExecFormatMonitor {
   readonly #nodeChecks = new Map<string, number>();
   #hasWarned = false;
 
-  constructor(leading: LeaderContext) {
-    const { client, namespace, clock, configuration } = leading;
-    this.#leading = leading;
+  constructor(leader: LeaderContext) {
+    const { client, namespace, clock, configuration } = leader;
+    this.#leader = leader;
     this.#notes = new BrokenNotes({ client, namespace, name: ownNames(configuration()).brokenImages });
-    this.#reporter = new Reporter(leading);
+    this.#reporter = new Reporter(leader);
     this.#limiter = createRateLimiter({ ...checks, clock });
     this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
   }
 
   async prune(): Promise<ReconcileResult> {
-    const { serverNow, signal, metrics } = this.#leading;
+    const { serverNow, signal, metrics } = this.#leader;
     const notes = await this.#notes.prune(serverNow(), signal);
     const levels = notes.filter(({ level }) => level !== undefined).length;
     metrics.gauge(brokenImages).set(notes.length - levels);
@@ -129,7 +129,7 @@ class ExecFormatMonitor {
   }
 
   async check(key: string): Promise<ReconcileResult> {
-    const { caches, configuration } = this.#leading;
+    const { caches, configuration } = this.#leader;
     const [namespace = '', name = ''] = key.split('/');
     const isEnabled = configuration().execFormatErrorMonitor;
     const pod = isEnabled ? caches.runningPods.get(namespace, name) : undefined;
@@ -152,9 +152,9 @@ class ExecFormatMonitor {
 
   /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */
   async #checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
-    const { clock } = this.#leading;
+    const { clock } = this.#leader;
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
-    if (!isDaemon(pod) && skippedPods(this.#leading)(pod)) return undefined;
+    if (!isDaemon(pod) && skippedPods(this.#leader)(pod)) return undefined;
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
       const checkedAt = this.#checkedAt.get(key);
@@ -171,7 +171,7 @@ class ExecFormatMonitor {
 
   /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */
   async #logOf(pod: RunningPod, { container, previous }: Suspect): Promise<string | undefined> {
-    const { client, signal, log } = this.#leading;
+    const { client, signal, log } = this.#leader;
     const path = `${paths.pods(pod.namespace, pod.name)}/log`;
     const query = { container, limitBytes: maxLogBytes, tailLines: logLines, ...(previous && { previous }) };
     try {
@@ -193,7 +193,12 @@ class ExecFormatMonitor {
     }
   }
 
-  #report(pod: RunningPod, suspect: Suspect, failure: Failure, place: Place): Promise<Noted | undefined> {
+  #report(
+    pod: RunningPod,
+    suspect: Suspect,
+    failure: Failure,
+    place: Place,
+  ): Promise<NoteOutcome | undefined> {
     return failure.kind === 'cpu-level'
       ? this.#reportLevel(pod, suspect, failure.missed, place)
       : this.#reportBroken(pod, suspect, place);
@@ -205,9 +210,9 @@ class ExecFormatMonitor {
     suspect: Suspect,
     missed: MissedLevel,
     { node, architecture }: Place,
-  ): Promise<Noted | undefined> {
-    const { metrics } = this.#leading;
-    const ofNode = levelOfNode(this.#leading, node);
+  ): Promise<NoteOutcome | undefined> {
+    const { metrics } = this.#leader;
+    const ofNode = levelOfNode(this.#leader, node);
     const level = neededLevel(missed, ofNode);
     if (architecture !== 'amd64' || level === undefined) return undefined;
     const noted = await this.#note(pod, suspect, architecture, level);
@@ -223,9 +228,9 @@ class ExecFormatMonitor {
     pod: RunningPod,
     suspect: Suspect,
     { architecture }: Place,
-  ): Promise<Noted | undefined> {
-    const { metrics } = this.#leading;
-    const blame = await blameOf(this.#leading, pod, suspect, architecture);
+  ): Promise<NoteOutcome | undefined> {
+    const { metrics } = this.#leader;
+    const blame = await blameOf(this.#leader, pod, suspect, architecture);
     const noted = blame.kind === 'image' ? await this.#note(pod, suspect, architecture) : undefined;
     metrics.counter(execFormatErrors, { architecture }).inc();
     const message = describeBlame({ pod, suspect, architecture, blame });
@@ -239,8 +244,8 @@ class ExecFormatMonitor {
     { image, digest }: Suspect,
     architecture: string,
     level?: Amd64Level,
-  ): Promise<Noted> {
-    const { signal, log, configuration, serverNow } = this.#leading;
+  ): Promise<NoteOutcome> {
+    const { signal, log, configuration, serverNow } = this.#leader;
     const until = serverNow() + configuration().brokenImageTime;
     const noted = await this.#notes.add(
       { digest, architecture, ...(level && { level }), image, namespace, until },

@@ -40,13 +40,13 @@ export function policiesKnown({ caches, signal, clock, log }: LeaderContext): Pr
 }
 
 /** @returns the sources for a pod. `isExpired`: it has waited as long as it may */
-export function createWaitingSources(leading: LeaderContext): (isExpired: boolean) => PlacementSources {
-  const { caches, policies, fleet } = leading;
+export function createWaitingSources(leader: LeaderContext): (isExpired: boolean) => PlacementSources {
+  const { caches, policies, fleet } = leader;
   const nodeHostnames = createNodeHostnames(caches.nodes);
   const sources = {
-    ...leading,
+    ...leader,
     namespaceLabels: (namespace: string) => caches.namespaces.get('', namespace)?.labels ?? {},
-    pullableNodes: fleet && createPullableNodes({ ...leading, fleet, nodeHostnames }),
+    pullableNodes: fleet && createPullableNodes({ ...leader, fleet, nodeHostnames }),
   };
   return (isExpired) => ({
     ...sources,

@@ -20,9 +20,9 @@ export class GateEvents {
   readonly #reporter: Reporter;
   readonly #limiter: RateLimiter;
 
-  constructor(leading: LeaderContext) {
-    this.#reporter = new Reporter(leading);
-    this.#limiter = createRateLimiter({ ...waiting, clock: leading.clock });
+  constructor(leader: LeaderContext) {
+    this.#reporter = new Reporter(leader);
+    this.#limiter = createRateLimiter({ ...waiting, clock: leader.clock });
   }
 
   /**

@@ -67,11 +67,11 @@ export const gates: Feature = {
   workers,
   backOff: { firstMs: 250, mostMs },
   ready: policiesKnown,
-  start: (leading, enqueue) => new Gates(leading, enqueue),
+  start: (leader, enqueue) => new Gates(leader, enqueue),
 };
 
 class Gates implements Work {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #pods: WaitingPods;
   readonly #enqueue: Enqueue;
   readonly #remover: GateRemover;
@@ -82,16 +82,16 @@ class Gates implements Work {
   /** Looks in progress, by key. They end when the pod changes. */
   readonly #looks = new Map<string, AbortController>();
 
-  constructor(leading: LeaderContext, enqueue: Enqueue) {
-    this.#leading = leading;
+  constructor(leader: LeaderContext, enqueue: Enqueue) {
+    this.#leader = leader;
     this.#enqueue = enqueue;
-    this.#pods = new WaitingPods(leading);
-    this.#events = new GateEvents(leading);
-    this.#meters = bindGateMetrics(leading.metrics, () => this.#pods.groups());
-    this.#incomplete = new IncompletePods(leading);
-    this.#sourcesOf = createWaitingSources(leading);
-    this.#remover = new GateRemover(leading, () => this.#meters.failed('conflict'));
-    this.#listen(leading.caches);
+    this.#pods = new WaitingPods(leader);
+    this.#events = new GateEvents(leader);
+    this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.groups());
+    this.#incomplete = new IncompletePods(leader);
+    this.#sourcesOf = createWaitingSources(leader);
+    this.#remover = new GateRemover(leader, () => this.#meters.failed('conflict'));
+    this.#listen(leader.caches);
   }
 
   #listen({ waitingPods, namespaces }: Caches): void {
@@ -107,7 +107,7 @@ class Gates implements Work {
   }
 
   keys(): readonly string[] {
-    return [...this.#leading.caches.waitingPods.values()].map(({ pod }) => keyOf(pod));
+    return [...this.#leader.caches.waitingPods.values()].map(({ pod }) => keyOf(pod));
   }
 
   #lookAgain(key: string): void {
@@ -117,7 +117,7 @@ class Gates implements Work {
 
   async reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
     const [namespace = '', name = ''] = key.split('/');
-    const cached = this.#leading.caches.waitingPods.get(namespace, name);
+    const cached = this.#leader.caches.waitingPods.get(namespace, name);
     if (cached === undefined) {
       this.#pods.forget(key);
       return undefined;
@@ -150,7 +150,7 @@ class Gates implements Work {
 
   async #decide(pod: Pod, waiting: WaitingPod, signal: AbortSignal): Promise<ReconcileResult> {
     const { namespace = '' } = pod.metadata ?? {};
-    if (waiting.ageMs < namespacePatienceMs && !this.#leading.caches.namespaces.get('', namespace))
+    if (waiting.ageMs < namespacePatienceMs && !this.#leader.caches.namespaces.get('', namespace))
       return { requeueAfterMs: namespacePauseMs };
     const isExpired = this.#isExpired(waiting);
     const sources = this.#sourcesOf(isExpired);
@@ -174,7 +174,7 @@ class Gates implements Work {
     const again = (now: Pod): PlacementDecision | undefined => {
       if (JSON.stringify(imagesOf(now.spec)) !== JSON.stringify(imagesOf(pod.spec))) return undefined;
       const { facts, pullability } = input;
-      const changed = placementInputOf(targetOf(now, this.#leading), sources, facts);
+      const changed = placementInputOf(targetOf(now, this.#leader), sources, facts);
       const next = decide(withSide({ ...changed, ...(pullability && { pullability }) }, side));
       return next.outcome === 'gated' ? undefined : next;
     };
@@ -194,8 +194,8 @@ class Gates implements Work {
     this.#looks.set(key, changed);
     try {
       const look = (within: AbortSignal): Promise<Placement> =>
-        unlessAborted(placementOf(targetOf(pod, this.#leading), sources, { budgetMs }), within);
-      return await limited(budgetMs + graceMs, ending, look, this.#leading.clock.sleep);
+        unlessAborted(placementOf(targetOf(pod, this.#leader), sources, { budgetMs }), within);
+      return await limited(budgetMs + graceMs, ending, look, this.#leader.clock.sleep);
     } catch (error) {
       if (changed.signal.aborted && !signal.aborted) return undefined;
       throw error;
@@ -207,7 +207,7 @@ class Gates implements Work {
   /** Expired pods take no part in a rollout. */
   async #choose(pod: Pod, { input }: Placement, isExpired: boolean): Promise<ChosenSide> {
     const { rollout } = input.policy;
-    return isExpired || rollout === undefined ? 'Other' : await this.#leading.rollouts.choose(pod, rollout);
+    return isExpired || rollout === undefined ? 'Other' : await this.#leader.rollouts.choose(pod, rollout);
   }
 
   /** Says why the pod waits by an event and its annotation, and again if that changes. */
@@ -219,7 +219,7 @@ class Gates implements Work {
   ): Promise<void> {
     const why = whyGated(decision);
     if (waiting.reported === why) return;
-    const until = this.#leading.serverNow() + this.#remainingMs(waiting);
+    const until = this.#leader.serverNow() + this.#remainingMs(waiting);
     if (!this.#events.gated(pod, decision, until)) return;
     waiting.reported = why;
     await this.#remover.showSummary(pod, decision, signal);
@@ -238,7 +238,7 @@ class Gates implements Work {
       return this.#finish(waiting, await this.#remover.removeOnly(pod, error.message, signal));
     }
     this.#meters.failed('fault');
-    this.#leading.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
+    this.#leader.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
     if (!this.#isExpired(waiting)) throw error;
     const why = 'archwright failed; see its log';
     return this.#finish(waiting, await this.#remover.removeOnly(pod, why, signal));
@@ -266,7 +266,7 @@ class Gates implements Work {
     const [before, now] = [replaces?.architectures, required];
     if (before?.length && now?.length && !now.some((name) => before.includes(name)))
       this.#events.contradiction(pod, before, now);
-    this.#leading.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
+    this.#leader.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
   }
 
   /** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */
@@ -279,7 +279,7 @@ class Gates implements Work {
   }
 
   #remainingMs({ ageMs }: WaitingPod): number {
-    return this.#leading.configuration().maxGateDuration - ageMs;
+    return this.#leader.configuration().maxGateDuration - ageMs;
   }
 }
 

@@ -28,14 +28,14 @@ const noRoomForRecord = 'metadata.annotations: Too long';
 const maxTries = 4;
 
 export class GateRemover {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #nodesOf: NodesOf;
   readonly #onConflict: () => void;
 
   /** @param onConflict called for each try that failed and is followed by another one */
-  constructor(leading: LeaderContext, onConflict: () => void) {
-    this.#leading = leading;
-    this.#nodesOf = nodeCounts(leading.caches.nodes);
+  constructor(leader: LeaderContext, onConflict: () => void) {
+    this.#leader = leader;
+    this.#nodesOf = nodeCounts(leader.caches.nodes);
     this.#onConflict = onConflict;
   }
 
@@ -86,7 +86,7 @@ export class GateRemover {
     // Without room for it, the webhook has left it out.
     if (annotations[keys.summary] === undefined || annotations[keys.summary] === summary) return;
     const body = { metadata: { uid, annotations: { [keys.summary]: summary } } };
-    const patched = this.#leading.client.patch(pathOf(pod), { type: 'merge', body }, { signal });
+    const patched = this.#leader.client.patch(pathOf(pod), { type: 'merge', body }, { signal });
     await ignoring(['not-found', 'conflict', 'invalid', 'forbidden'], patched);
   }
 
@@ -106,7 +106,7 @@ export class GateRemover {
   }
 
   async #patch(pod: Pod, body: readonly object[], signal: AbortSignal): Promise<void> {
-    const { client, step } = this.#leading;
+    const { client, step } = this.#leader;
     await step('gates/decided');
     await client.patch(pathOf(pod), { type: 'json', body }, { signal });
     await step('gates/opened');
@@ -131,7 +131,7 @@ export class GateRemover {
 
   /** The current pod; `undefined`: gone, replaced by another one of its name, or without our gate. */
   async #reread(pod: Pod, signal: AbortSignal): Promise<Pod | undefined> {
-    const now = await ignoring('not-found', this.#leading.client.get<Pod>(pathOf(pod), { signal }));
+    const now = await ignoring('not-found', this.#leader.client.get<Pod>(pathOf(pod), { signal }));
     return now && now.metadata?.uid === pod.metadata?.uid && carriesGate(now) ? now : undefined;
   }
 }

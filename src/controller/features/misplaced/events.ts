@@ -10,12 +10,12 @@ import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts'
 export type Report = Exclude<MisplacedOutcome, 'failed'>;
 
 export class MisplacedEvents {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #reporter: Reporter;
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
-    this.#reporter = new Reporter(leading);
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#reporter = new Reporter(leader);
   }
 
   /**
@@ -35,8 +35,8 @@ export class MisplacedEvents {
     const reason = reasons[report] ?? 'MisplacedPod';
     const about = podReference(pod);
     for (const each of owner ? [about, owner] : [about])
-      this.#leading.events.record(each, { type: 'Warning', reason, message });
-    this.#leading.log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');
+      this.#leader.events.record(each, { type: 'Warning', reason, message });
+    this.#leader.log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');
     return true;
   }
 }

@@ -24,7 +24,7 @@ export interface Cause {
   readonly architecture: string;
 }
 
-interface Evicted {
+interface EvictionRecord {
   readonly workload: string;
   readonly owner: string;
   /** Server time, milliseconds. */
@@ -37,14 +37,14 @@ interface Evicted {
  * evictions do not help (no webhook, or an unknown constraint).
  */
 export class Evictions {
-  readonly #leading: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>;
+  readonly #leader: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>;
   /** By uid of the pod. */
-  #evicted = new Map<string, Evicted>();
+  #evicted = new Map<string, EvictionRecord>();
   /** Since when pods are evicted for a cause; server time, milliseconds. */
   readonly #causes = new BoundedMap<string, number>(maxCauses);
 
-  constructor(leading: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>) {
-    this.#leading = leading;
+  constructor(leader: Pick<LeaderContext, 'caches' | 'serverNow' | 'configuration'>) {
+    this.#leader = leader;
   }
 
   /** How many pods of an owner are there and being deleted. */
@@ -59,7 +59,7 @@ export class Evictions {
 
   /** Whether another pod of the workload may be evicted: fewer than its share wait for a ready successor. */
   hasRoom({ owner }: RunningPod, { top, wanted = 0 }: Workload): boolean {
-    const { serverNow, configuration } = this.#leading;
+    const { serverNow, configuration } = this.#leader;
     this.#evicted = new Map([...this.#evicted].filter(([, { at }]) => serverNow() - at < settleMs));
     const evicted = [...this.#evicted.values()].filter(({ workload }) => workload === top.uid);
     const pods = this.#podsOf([owner?.uid ?? '', ...evicted.map((each) => each.owner)]);
@@ -77,7 +77,7 @@ export class Evictions {
   }
 
   #podsOf(owners: readonly string[]): readonly RunningPod[] {
-    const pods = [...this.#leading.caches.runningPods.values()];
+    const pods = [...this.#leader.caches.runningPods.values()];
     return pods.filter(({ owner }) => owners.includes(owner?.uid ?? ''));
   }
 }

@@ -46,16 +46,16 @@ export interface MisplacedPod {
 
 /** @returns `undefined`: not misplaced, or not certain */
 export async function misplacedPodOf(
-  leading: LeaderContext,
+  leader: LeaderContext,
   pod: RunningPod,
 ): Promise<MisplacedPod | undefined> {
-  const architecture = leading.caches.nodes.get('', pod.node)?.architecture;
+  const architecture = leader.caches.nodes.get('', pod.node)?.architecture;
   if (architecture === undefined || !isArchitecture(architecture)) return undefined;
-  const facts = await factsOf(leading, pod, usesOf(pod));
+  const facts = await factsOf(leader, pod, usesOf(pod));
   const images: ImageWithoutArchitecture[] = [];
-  const nodes = leading.nodeClasses();
+  const nodes = leader.nodeClasses();
   for (const image of imagesWithoutArchitecture(pod, architecture, facts, nodes)) {
-    const pulled = image.pulled.length === 0 ? facts : await factsOf(leading, pod, image.pulled.map(useOf));
+    const pulled = image.pulled.length === 0 ? facts : await factsOf(leader, pod, image.pulled.map(useOf));
     const on = { os: pod.os, architecture, nodes };
     if (isMissingInPulled(image, pulled, on)) images.push(image);
   }
@@ -86,15 +86,15 @@ export async function readMisplaced(
  * them the tag does, and an older answer about it does not count.
  */
 export async function isConfirmed(
-  leading: LeaderContext,
+  leader: LeaderContext,
   { pod, architecture, images }: MisplacedPod,
 ): Promise<boolean> {
   const uses = images.flatMap(({ image }) => {
     const pulled = pulledReferences(pod, image).map(useOf);
     return pulled.length > 0 ? pulled : [useOf(image)];
   });
-  const facts = await factsOf(leading, pod, uses, { maxAgeMs: confirmedMs });
-  const on = { os: pod.os, architecture, nodes: leading.nodeClasses() };
+  const facts = await factsOf(leader, pod, uses, { maxAgeMs: confirmedMs });
+  const on = { os: pod.os, architecture, nodes: leader.nodeClasses() };
   return uses.every(({ image }) => lacks(facts.get(image), image, on));
 }
 

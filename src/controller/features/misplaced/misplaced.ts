@@ -43,8 +43,8 @@ export const misplacedPods: Feature = {
   name: 'misplaced-pods',
   metrics: misplacedMetrics,
   inRounds: true,
-  start: (leading) => {
-    const work = new MisplacedReconciler(leading);
+  start: (leader) => {
+    const work = new MisplacedReconciler(leader);
     return {
       keys: () => ['all'],
       reconcile: async () => ({ requeueAfterMs: (await work.reconcile()) ? 0 : intervalMs }),
@@ -53,7 +53,7 @@ export const misplacedPods: Feature = {
 };
 
 export class MisplacedReconciler {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #suspects: Suspects;
   readonly #counts: MisplacedCounts;
   readonly #events: MisplacedEvents;
@@ -63,17 +63,17 @@ export class MisplacedReconciler {
   /** Evictions that failed in a row. */
   #failed = 0;
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
-    this.#suspects = new Suspects(leading);
-    this.#counts = misplacedCounts(leading.metrics);
-    this.#events = new MisplacedEvents(leading);
-    this.#evictions = new Evictions(leading);
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#suspects = new Suspects(leader);
+    this.#counts = misplacedCounts(leader.metrics);
+    this.#events = new MisplacedEvents(leader);
+    this.#evictions = new Evictions(leader);
   }
 
   /** @returns whether more is due at once. @throws KubeError; Error if the API server refuses evictions */
   async reconcile(): Promise<boolean> {
-    const { caches, configuration } = this.#leading;
+    const { caches, configuration } = this.#leader;
     if (configuration().misplacedPods === 'off') {
       this.#counts.pods.set(0);
       return false;
@@ -91,8 +91,8 @@ export class MisplacedReconciler {
   }
 
   async #check(due: readonly RunningPod[]) {
-    const { signal, clock } = this.#leading;
-    const isSkipped = skippedPods(this.#leading);
+    const { signal, clock } = this.#leader;
+    const isSkipped = skippedPods(this.#leader);
     const misplaced: MisplacedPod[] = [];
     const until = clock.monotonic() + most.checksMs;
     const options = { places: factsWorkers, mayStart: () => clock.monotonic() < until };
@@ -101,7 +101,7 @@ export class MisplacedReconciler {
       signal.throwIfAborted();
       // For a pod of a DaemonSet, the template decides.
       const found =
-        !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leading, pod);
+        !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leader, pod);
       if (found) {
         this.#known.add(pod.uid);
         misplaced.push(found);
@@ -115,7 +115,7 @@ export class MisplacedReconciler {
 
   /** @returns how many */
   async #handleRoundRobin(misplaced: readonly MisplacedPod[]): Promise<number> {
-    const { clock } = this.#leading;
+    const { clock } = this.#leader;
     const until = clock.monotonic() + most.handlingMs;
     let handled = 0;
     for (const each of roundRobin(misplaced, ({ pod }) => pod.namespace, most.handled)) {
@@ -128,9 +128,9 @@ export class MisplacedReconciler {
 
   /** An error of one pod, for example of its own selector, must not stop the others. */
   async #handle(misplaced: MisplacedPod): Promise<void> {
-    const { signal, log } = this.#leading;
+    const { signal, log } = this.#leader;
     try {
-      const verdict = await verdictOf(this.#leading, misplaced, this.#evictions);
+      const verdict = await verdictOf(this.#leader, misplaced, this.#evictions);
       await this.#carryOut(misplaced, verdict);
     } catch (error) {
       if (!(error instanceof KubeError) || error.temporary || signal.aborted) throw error;
@@ -153,13 +153,13 @@ export class MisplacedReconciler {
 
   /** Waits for the rate limit, then confirms the facts and reads the pod again. */
   async #evictInTurn(misplaced: MisplacedPod, { workload, cause }: EvictVerdict): Promise<void> {
-    const { signal, clock, evictor, log, step, serverNow } = this.#leading;
+    const { signal, clock, evictor, log, step, serverNow } = this.#leader;
     const { pod } = misplaced;
     let laterMs: number | undefined = cacheLagMs;
     let at = 0;
     const read = async (): Promise<Pod | undefined> => {
-      if (await isConfirmed(this.#leading, misplaced)) {
-        const now = await readMisplaced(this.#leading, misplaced);
+      if (await isConfirmed(this.#leader, misplaced)) {
+        const now = await readMisplaced(this.#leader, misplaced);
         at = serverNow();
         return now;
       }

@@ -9,29 +9,29 @@ import type { LeaderContext } from '../../lead/leader-context.ts';
 const graceMs = 30_000;
 const pause = { firstMs: 15_000, mostMs: 10 * 60_000 };
 
-interface Watched {
+interface CheckTimes {
   nextAt: number;
   pauseMs: number;
 }
 
 export class Suspects {
-  readonly #leading: Pick<LeaderContext, 'clock' | 'serverNow'>;
-  #watched = new Map<string, Watched>();
+  readonly #leader: Pick<LeaderContext, 'clock' | 'serverNow'>;
+  #watched = new Map<string, CheckTimes>();
 
-  constructor(leading: Pick<LeaderContext, 'clock' | 'serverNow'>) {
-    this.#leading = leading;
+  constructor(leader: Pick<LeaderContext, 'clock' | 'serverNow'>) {
+    this.#leader = leader;
   }
 
   /** The suspects that are due. Forgets pods that are no longer suspects. */
   due(pods: Iterable<RunningPod>): readonly RunningPod[] {
-    const { clock, serverNow } = this.#leading;
+    const { clock, serverNow } = this.#leader;
     const now = clock.monotonic();
     const suspects = [...pods].filter(isSuspect).map((pod) => {
       const known = this.#watched.get(pod.uid) ?? { nextAt: now + graceMs, pauseMs: pause.firstMs };
       return [pod, known] as const;
     });
     this.#watched = new Map(suspects.map(([{ uid }, known]) => [uid, known]));
-    const isDue = (pod: RunningPod, { nextAt }: Watched): boolean =>
+    const isDue = (pod: RunningPod, { nextAt }: CheckTimes): boolean =>
       nextAt <= now && serverNow() - pod.createdAt >= graceMs;
     return suspects.filter(([pod, known]) => isDue(pod, known)).map(([pod]) => pod);
   }
@@ -40,7 +40,7 @@ export class Suspects {
   later({ uid }: RunningPod, ms?: number): void {
     const known = this.#watched.get(uid);
     if (known === undefined) return;
-    known.nextAt = this.#leading.clock.monotonic() + (ms ?? known.pauseMs);
+    known.nextAt = this.#leader.clock.monotonic() + (ms ?? known.pauseMs);
     if (ms === undefined) known.pauseMs = Math.min(known.pauseMs * 2, pause.mostMs);
   }
 }

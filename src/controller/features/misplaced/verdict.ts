@@ -38,17 +38,17 @@ const later: Verdict = { kind: 'later' };
 
 /** @throws KubeError */
 export async function verdictOf(
-  leading: LeaderContext,
+  leader: LeaderContext,
   misplaced: MisplacedPod,
   evictions: Evictions,
 ): Promise<Verdict> {
-  const { caches, configuration } = leading;
+  const { caches, configuration } = leader;
   const { pod, architecture, images, facts } = misplaced;
-  const now = await readMisplaced(leading, misplaced);
+  const now = await readMisplaced(leader, misplaced);
   if (now === undefined) return { kind: 'later', ms: cacheLagMs };
-  const context = { ...contextOf(leading, pod.namespace, pod), facts };
+  const context = { ...contextOf(leader, pod.namespace, pod), facts };
   if (isOfPlacedTemplate(pod)) {
-    const template = await daemonTemplateOf(pod, leading);
+    const template = await daemonTemplateOf(pod, leader);
     if (typeof template === 'string') return later;
     const report = daemonVerdict(template, context, architecture);
     return report ? { kind: 'report', report } : later;
@@ -63,12 +63,12 @@ export async function verdictOf(
   if (replacement.kind === 'unsure') return later;
   if (replacement.kind !== 'placed') return { kind: 'report', report: replacement.kind };
   const { selectors } = replacement;
-  if (selectors && !(await hasChosenNode(replacement.nodes, selectors, leading)))
+  if (selectors && !(await hasChosenNode(replacement.nodes, selectors, leader)))
     return { kind: 'report', report: 'no-node' };
 
   // Before the Job is read: the Job has counted a pod that is gone by then.
   const going = evictions.goingPods(pod.owner?.uid ?? '');
-  const workload = pod.owner && (await workloadOf(pod.namespace, pod.owner, leading));
+  const workload = pod.owner && (await workloadOf(pod.namespace, pod.owner, leader));
   if (workload === undefined) return later;
   const { misplacedPods: mode } = configuration();
   if (mode !== 'evict') return mode === 'event' ? { kind: 'report', report: 'reported', workload } : later;

@@ -33,31 +33,31 @@ export const agentNodes: Feature = {
   resyncMs,
   inRounds: true,
   // Not before the caches are complete: a part of the nodes would look like pools with missing nodes.
-  start: (leading, enqueue) => {
-    leading.caches.nodes.onEach(({ previous, object }) => {
+  start: (leader, enqueue) => {
+    leader.caches.nodes.onEach(({ previous, object }) => {
       if (nodeMatters(previous, object)) enqueue('nodes');
     });
-    const work = new AgentNodes(leading);
+    const work = new AgentNodes(leader);
     return { keys: () => ['nodes'], reconcile: () => work.reconcile() };
   },
 };
 
 export class AgentNodes {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #labeled: Gauge;
   readonly #uncovered: Gauge;
   /** By name: since when a label is surplus, by the monotonic clock. */
   #surplusSince: ReadonlyMap<string, number> = new Map();
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
-    this.#labeled = leading.metrics.gauge(labeledNodes);
-    this.#uncovered = leading.metrics.gauge(uncoveredPools);
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#labeled = leader.metrics.gauge(labeledNodes);
+    this.#uncovered = leader.metrics.gauge(uncoveredPools);
   }
 
   /** @throws KubeError if the rest has to be tried again */
   async reconcile(): Promise<void> {
-    const { caches, clock, configuration, serverNow } = this.#leading;
+    const { caches, clock, configuration, serverNow } = this.#leader;
     const { agentNodes: wanted } = configuration();
     const { add, surplus, uncovered } = planAgentNodes(caches.nodes.values(), wanted, serverNow());
     this.#labeled.set(wanted === 'all' ? 0 : [...caches.nodes.values()].filter(isLabeled).length);
@@ -71,7 +71,7 @@ export class AgentNodes {
   }
 
   async #label(nodes: readonly CachedNode[], wanted: boolean): Promise<void> {
-    const { client, signal, log } = this.#leading;
+    const { client, signal, log } = this.#leader;
     const change = async ({ name, pool }: CachedNode): Promise<boolean> => {
       await ignoring('not-found', client.patch(paths.nodes(name), agentLabelPatch(wanted), { signal }));
       log.info(

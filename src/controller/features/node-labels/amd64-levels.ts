@@ -19,7 +19,7 @@ export const amd64Levels: Feature = {
   name: 'amd64-levels',
   resyncMs,
   inRounds: true,
-  start: (leading) => ({ keys: () => ['all'], reconcile: () => labelLevels(leading) }),
+  start: (leader) => ({ keys: () => ['all'], reconcile: () => labelLevels(leader) }),
 };
 
 /** @param level `undefined` removes it */

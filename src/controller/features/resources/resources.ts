@@ -30,9 +30,9 @@ const configurationIntervalMs = 10_000;
 export const customResources: Feature = {
   name: 'custom-resources',
   workers: 2,
-  start: (leading, enqueue) => {
-    const { caches, configuration } = leading;
-    const work = new ResourceReconciler(leading);
+  start: (leader, enqueue) => {
+    const { caches, configuration } = leader;
+    const work = new ResourceReconciler(leader);
     let current = configuration();
 
     const allKeys = (): readonly string[] => [
@@ -65,14 +65,14 @@ const namespaceKey = (namespace: string): string => `${podConfigKind}/${namespac
 const namespaceOf = (key: string): string => key.slice(key.indexOf('/') + 1);
 
 class ResourceReconciler {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
   }
 
   async reconcileCluster(): Promise<ReconcileResult> {
-    const { log, configuration, caches } = this.#leading;
+    const { log, configuration, caches } = this.#leader;
     log.level = configuration().logLevel;
     for (const object of caches.clusterConfigs.values()) {
       const path = clusterConfigsPath(object.metadata?.name ?? '');
@@ -83,7 +83,7 @@ class ResourceReconciler {
   }
 
   async reconcileNamespace(namespace: string): Promise<ReconcileResult> {
-    const { caches, configuration, signal } = this.#leading;
+    const { caches, configuration, signal } = this.#leader;
     const objects = [...caches.podConfigs.values(namespace)];
     const turn = createYielder(signal);
     const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, turn);
@@ -102,11 +102,11 @@ class ResourceReconciler {
     readonly path: string;
     readonly findings: readonly Finding[];
   }): Promise<void> {
-    const { serverNow, step } = this.#leading;
+    const { serverNow, step } = this.#leader;
     const { object, findings } = target;
     const status = statusFor(findings, object.metadata?.generation, object.status, serverNow());
     if (status === undefined) return;
-    await applyStatus(this.#leading, target, status);
+    await applyStatus(this.#leader, target, status);
     await step('resources/status-written');
   }
 }

@@ -34,12 +34,12 @@ const factsBudgetMs = 1000;
 
 /** @param since when this attempt began; `undefined`: it begins now. @throws KubeError */
 export async function movableOf(
-  leading: LeaderContext,
+  leader: LeaderContext,
   pod: RunningPod,
   { name, architecture }: Pick<RolloutPolicy, 'name' | 'architecture'>,
   since: number | undefined,
 ): Promise<Movable> {
-  const { policy, ...context } = contextOf(leading, pod.namespace, pod);
+  const { policy, ...context } = contextOf(leader, pod.namespace, pod);
   const { metadata, spec } = podOf(pod);
   const now = { metadata, spec: { ...spec, ...requiring(pod.nodeChoice?.terms) } };
   // Its record counts without a seal, which needs its `generateName`, and if the policy has changed since.
@@ -49,7 +49,7 @@ export async function movableOf(
   // A pod that this rollout did not widen stays so, for example because another webhook insists.
   const isKept = widened === undefined && since !== undefined && pod.createdAt >= since;
   const { [keys.decision]: _, ...annotations } = pod.annotations ?? {};
-  const facts = await factsOf(leading, pod, imagesOf(spec), { budgetMs: factsBudgetMs });
+  const facts = await factsOf(leader, pod, imagesOf(spec), { budgetMs: factsBudgetMs });
   const decision = decide({
     ...context,
     pod: {

@@ -15,7 +15,7 @@ const movesOfPod = { most: 2, inMs: 60 * 60_000 };
 const maxRemembered = 5000;
 
 export class PodMover {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #meters: Pick<RolloutMeters, 'moved'>;
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
@@ -24,8 +24,8 @@ export class PodMover {
   /** When an eviction was refused last, by uid of the pod and by workload. */
   readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
 
-  constructor(leading: LeaderContext, meters: Pick<RolloutMeters, 'moved'>) {
-    this.#leading = leading;
+  constructor(leader: LeaderContext, meters: Pick<RolloutMeters, 'moved'>) {
+    this.#leader = leader;
     this.#meters = meters;
   }
 
@@ -33,7 +33,7 @@ export class PodMover {
   delayOf({ rebalance }: Pick<Rollout, 'rebalance'>, each: Observation): string {
     if (!rebalance) return 'pods are chosen when they are created';
     return (
-      fullBecause(each.workload, this.#leading.configuration().misplacedPodsShare) ??
+      fullBecause(each.workload, this.#leader.configuration().misplacedPodsShare) ??
       this.#delays.peek(keyOf(each)) ??
       'they are being evicted within evictionsPerMinute'
     );
@@ -53,7 +53,7 @@ export class PodMover {
     { phase, newPods }: Progress,
     seen: readonly Observation[],
   ): Promise<number | undefined> {
-    const percent = this.#leading.configuration().misplacedPodsShare;
+    const percent = this.#leader.configuration().misplacedPodsShare;
     if (phase === 'RolledBack' || phase === 'Aborted') {
       for (const each of seen) {
         const waitMs = await this.#moveEach(podsToReturn(each.workload, percent), keyOf(each));
@@ -87,7 +87,7 @@ export class PodMover {
       const { outcome } = eviction;
       const { since, count } = this.#movesOf(key);
       if (outcome === 'evicted') this.#moves.set(key, { since, count: count + 1 });
-      else if (outcome !== 'changed') this.#refusedAt.set(key, this.#leading.clock.monotonic());
+      else if (outcome !== 'changed') this.#refusedAt.set(key, this.#leader.clock.monotonic());
     }
     return 0;
   }
@@ -100,7 +100,7 @@ export class PodMover {
 
   /** The moves of a workload in this hour. */
   #movesOf(key: string): { readonly since: number; readonly count: number } {
-    const now = this.#leading.clock.monotonic();
+    const now = this.#leader.clock.monotonic();
     const last = this.#moves.get(key);
     return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
   }
@@ -120,12 +120,12 @@ export class PodMover {
 
   /** @param key of its workload */
   async #moveOne(pod: RolledPod, key: string): Promise<Eviction> {
-    const eviction = await move(this.#leading, pod);
+    const eviction = await move(this.#leader, pod);
     const { outcome } = eviction;
     if (outcome === 'changed' || outcome === 'later') return eviction;
     this.#meters.moved(outcome);
     if ('why' in eviction) {
-      this.#refusedAt.set(pod.uid, this.#leading.clock.monotonic());
+      this.#refusedAt.set(pod.uid, this.#leader.clock.monotonic());
       this.#delays.set(key, printable(eviction.why, 300));
     } else this.#delays.delete(key);
     return eviction;

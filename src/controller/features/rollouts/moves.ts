@@ -45,9 +45,9 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
 }
 
 /** Evicts a pod, if it is the same pod and as ready as in the cache. */
-export async function move(leading: LeaderContext, pod: RolledPod): Promise<Eviction> {
+export async function move(leader: LeaderContext, pod: RolledPod): Promise<Eviction> {
   const { namespace, name, uid } = pod;
-  const { client, signal, evictor, log, step } = leading;
+  const { client, signal, evictor, log, step } = leader;
   const eviction = await evictor.evict(namespace, async () => {
     const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
     const { metadata, status } = (await ignoring('not-found', read)) ?? {};

@@ -25,14 +25,14 @@ export interface Observation extends Movable {
 export interface LookOptions {
   readonly count: PodCount;
   readonly volumes: KnownVolumes;
-  readonly leading: LeaderContext;
+  readonly leader: LeaderContext;
 }
 
 /** @throws KubeError */
 export async function lookAt(
   rollout: Rollout,
   before: Progress | undefined,
-  { count, volumes, leading }: LookOptions,
+  { count, volumes, leader }: LookOptions,
 ): Promise<readonly Observation[]> {
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
@@ -41,7 +41,7 @@ export async function lookAt(
   const all = await Promise.all(
     workloads.map(async (workload) => {
       const newest = newestOf(workload);
-      const movable = newest ? await movableOf(leading, newest, rollout, before?.startedAt) : {};
+      const movable = newest ? await movableOf(leader, newest, rollout, before?.startedAt) : {};
       return { workload, movable };
     }),
   );

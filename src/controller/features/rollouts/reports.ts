@@ -41,13 +41,13 @@ interface Look {
 }
 
 export class RolloutReports {
-  readonly #leading: Pick<LeaderContext, 'events' | 'log'>;
+  readonly #leader: Pick<LeaderContext, 'events' | 'log'>;
   readonly #meters: RolloutMeters;
   /** Since when the step is held, and whether an event said so, by key of the rollout. */
   readonly #held = new Map<string, Held & { readonly step: string }>();
 
-  constructor(leading: Pick<LeaderContext, 'events' | 'log'>, meters: RolloutMeters) {
-    this.#leading = leading;
+  constructor(leader: Pick<LeaderContext, 'events' | 'log'>, meters: RolloutMeters) {
+    this.#leader = leader;
     this.#meters = meters;
   }
 
@@ -81,7 +81,7 @@ export class RolloutReports {
   }
 
   #record(object: KubeObject, type: 'Normal' | 'Warning', reason: string, message: string): void {
-    const { events, log } = this.#leading;
+    const { events, log } = this.#leader;
     const { name = '', namespace, uid } = object.metadata ?? {};
     const about = { apiVersion: resourceApiVersion, kind: rolloutKind, namespace, name, uid };
     events.record(about, { type, reason, message });

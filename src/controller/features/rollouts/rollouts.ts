@@ -35,10 +35,10 @@ export const rollouts: Feature = {
   metrics: rolloutMetrics,
   isOn: (configuration) => configuration.rollouts,
   workers: 2,
-  start: (leading, enqueue) => {
-    const { caches } = leading;
-    const counts = new PodCounts(leading);
-    const work = new RolloutReconciler(leading, counts);
+  start: (leader, enqueue) => {
+    const { caches } = leader;
+    const counts = new PodCounts(leader);
+    const work = new RolloutReconciler(leader, counts);
     const podChanged = ({ namespace }: { readonly namespace: string }): void => {
       counts.outdate(namespace);
       for (const object of caches.rollouts.values(namespace)) {
@@ -57,7 +57,7 @@ export const rollouts: Feature = {
 };
 
 export class RolloutReconciler {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #meters: RolloutMeters;
   /** Keys of those in force: the role `edit` may create any number of others, which pods do not concern. */
   readonly #followed = new Set<string>();
@@ -68,16 +68,16 @@ export class RolloutReconciler {
   readonly #volumes: KnownVolumes;
   readonly #counts: PodCounts;
 
-  constructor(leading: LeaderContext, counts: PodCounts) {
-    this.#leading = leading;
+  constructor(leader: LeaderContext, counts: PodCounts) {
+    this.#leader = leader;
     this.#counts = counts;
-    this.#volumes = new KnownVolumes(leading);
-    const { caches } = leading;
-    this.#meters = bindRolloutMetrics(leading.metrics, () =>
+    this.#volumes = new KnownVolumes(leader);
+    const { caches } = leader;
+    this.#meters = bindRolloutMetrics(leader.metrics, () =>
       [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
     );
-    this.#mover = new PodMover(leading, this.#meters);
-    this.#reports = new RolloutReports(leading, this.#meters);
+    this.#mover = new PodMover(leader, this.#meters);
+    this.#reports = new RolloutReports(leader, this.#meters);
   }
 
   isFollowed(key: string): boolean {
@@ -85,7 +85,7 @@ export class RolloutReconciler {
   }
 
   async reconcile(key: string): Promise<ReconcileResult> {
-    const { caches, serverNow } = this.#leading;
+    const { caches, serverNow } = this.#leader;
     const [namespace = '', name = ''] = key.split('/');
     const object = caches.rollouts.get(namespace, name);
     this.#followed.delete(key);
@@ -106,13 +106,13 @@ export class RolloutReconciler {
   }
 
   async #follow(object: KubeObject, rollout: Rollout, count: PodCount): Promise<ReconcileResult> {
-    const { serverNow } = this.#leading;
+    const { serverNow } = this.#leader;
     const key = keyOf(object);
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
     const isFirstLook = !this.#restarts.has(key);
-    const seen = await lookAt(rollout, before, { count, volumes: this.#volumes, leading: this.#leading });
+    const seen = await lookAt(rollout, before, { count, volumes: this.#volumes, leader: this.#leader });
     const workloads = seen.map(({ workload }) => workload);
     const missing = missingIn(rollout, workloads, count);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);
@@ -160,7 +160,7 @@ export class RolloutReconciler {
   }
 
   #hasNodes(architecture: string): boolean {
-    const { caches, configuration } = this.#leading;
+    const { caches, configuration } = this.#leader;
     if (configuration().schedulableArchitectures.includes(architecture)) return true;
     for (const node of caches.nodes.values())
       if (node.architecture === architecture && !node.deleting) return true;
@@ -171,8 +171,8 @@ export class RolloutReconciler {
     if (status === undefined) return;
     const path = rolloutsPath(object.metadata?.namespace, object.metadata?.name);
     // From a late cache, a rollback would be undone.
-    await applyStatus(this.#leading, { kind: rolloutKind, path, object }, status, { follows: true });
-    await this.#leading.step('rollouts/status-written');
+    await applyStatus(this.#leader, { kind: rolloutKind, path, object }, status, { follows: true });
+    await this.#leader.step('rollouts/status-written');
   }
 
   /** Prepares scale-downs. */
@@ -180,7 +180,7 @@ export class RolloutReconciler {
     const wanted = steps[step];
     if (newPods === undefined || newPods === 'Other' || wanted === undefined) return;
     for (const { workload, blocked } of seen)
-      if (blocked === undefined) await orderPods(podsToOrder(workload, wanted), this.#leading);
+      if (blocked === undefined) await orderPods(podsToOrder(workload, wanted), this.#leader);
   }
 }
 

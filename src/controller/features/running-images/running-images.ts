@@ -43,23 +43,23 @@ export const runningImagesFeature: Feature = {
   resyncMs,
   inRounds: true,
   // Not before the caches are complete: without their nodes, pods would count for a wrong architecture.
-  start: (leading) => {
-    const counter = new RunningImages(leading);
+  start: (leader) => {
+    const counter = new RunningImages(leader);
     return { keys: () => ['all'], reconcile: () => counter.reconcile() };
   },
 };
 
 class RunningImages {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #parse = createReferenceCache();
   readonly #images: ReadonlyMap<string, Gauge>;
   readonly #unknown: Gauge;
   readonly #pods: ReadonlyMap<string, Gauge>;
   #round = 0;
 
-  constructor(leading: LeaderContext) {
-    const { metrics } = leading;
-    this.#leading = leading;
+  constructor(leader: LeaderContext) {
+    const { metrics } = leader;
+    this.#leader = leader;
     this.#images = imageGauges(metrics);
     this.#unknown = metrics.gauge(runningImagesUnknown);
     this.#pods = new Map(
@@ -79,7 +79,7 @@ class RunningImages {
   }
 
   #show(): void {
-    const { runningPods: all, nodes } = this.#leading.caches;
+    const { runningPods: all, nodes } = this.#leader.caches;
     const running = [...all.values()].filter(({ phase }) => phase === 'Running');
     const architectureOf = (node: string): string => nodes.get('', node)?.architecture ?? 'other';
     showCounts(
@@ -101,13 +101,13 @@ class RunningImages {
   #factsOf(image: string): ImageFacts | undefined {
     const reference = validReference(image, this.#parse);
     if (!reference) return undefined;
-    const facts = this.#leading.cache.peek(ofAnyAge({ image, reference, maxAgeMs: 0, pullCredentials: [] }));
+    const facts = this.#leader.cache.peek(ofAnyAge({ image, reference, maxAgeMs: 0, pullCredentials: [] }));
     return facts?.error && facts.error.code !== 'not-an-image' ? undefined : facts;
   }
 
   /** Agents that do not answer are queried again later; the cache suffices until then. */
   async #learnFromAgents(): Promise<void> {
-    const { fleet, cache, signal, log } = this.#leading;
+    const { fleet, cache, signal, log } = this.#leader;
     if (fleet === undefined) return;
     try {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(lookMs)]);

@@ -22,18 +22,18 @@ export interface BlockingDaemonSet {
 /** The DaemonSets that block the taint of an architecture. @throws KubeError */
 export async function blockingDaemonSets(
   plan: ArchitecturePlan,
-  leading: LeaderContext,
+  leader: LeaderContext,
 ): Promise<readonly BlockingDaemonSet[]> {
   const waiting = new Set(plan.waiting.map(({ name }) => name));
   const candidates = new Map<string, BlockingDaemonSet>();
-  for (const pod of leading.caches.runningPods.values()) {
+  for (const pod of leader.caches.runningPods.values()) {
     if (!isDaemon(pod) || !waiting.has(pod.node) || !pod.ready || pod.deleting) continue;
     if (tolerates(pod.tolerations, plan.taint)) continue;
     candidates.set(pod.owner.uid, { namespace: pod.namespace, owner: pod.owner });
   }
   const blocking: BlockingDaemonSet[] = [];
   for (const each of candidates.values()) {
-    const template = await daemonTemplateOf(each, leading);
+    const template = await daemonTemplateOf(each, leader);
     if (template === 'gone') continue;
     if (template === 'unknown' || !tolerates(template.spec.tolerations ?? [], plan.taint))
       blocking.push(each);
@@ -49,7 +49,7 @@ export async function strandedPods(
   plan: ArchitecturePlan,
   others: readonly CachedNode[],
   isSkipped: (pod: RunningPod) => boolean,
-  leading: LeaderContext,
+  leader: LeaderContext,
 ): Promise<readonly RunningPod[]> {
   const open = others.filter(takesPods);
   const seen = new Set<string>();
@@ -63,12 +63,12 @@ export async function strandedPods(
     const known = answers.get(query);
     if (known !== undefined) return known;
     const nodes = new Set(open.filter((node) => letsIn(node, tolerations)).map(({ name }) => name));
-    const answer = nodes.size > 0 && (await hasChosenNode(nodes, selectorsOf(nodeChoice), leading));
+    const answer = nodes.size > 0 && (await hasChosenNode(nodes, selectorsOf(nodeChoice), leader));
     answers.set(query, answer);
     return answer;
   }
 
-  for (const pod of leading.caches.runningPods.values()) {
+  for (const pod of leader.caches.runningPods.values()) {
     if (pod.owner === undefined || seen.has(pod.owner.uid)) continue;
     if (!plan.nodes.has(pod.node) || !isOrdinary(pod) || !pod.ready) continue;
     if (tolerates(pod.tolerations, plan.taint) || !isSkipped(pod)) continue;

@@ -26,12 +26,12 @@ export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
 const maxReported = 50;
 
 export class TaintEvents {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #reporter: Reporter;
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
-    this.#reporter = new Reporter(leading);
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#reporter = new Reporter(leader);
   }
 
   record(blockers: readonly Blocker[]): void {
@@ -44,7 +44,7 @@ export class TaintEvents {
   }
 
   #report(blocker: Blocker, about: ObjectReference): void {
-    const { events, log } = this.#leading;
+    const { events, log } = this.#leader;
     const message = messageOf(blocker);
     const isBlocked = blocker.reason !== 'pods' || !blocker.established;
     const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';

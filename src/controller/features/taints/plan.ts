@@ -32,7 +32,7 @@ const controlPlaneTaints: ReadonlySet<string> = new Set([
   'node-role.kubernetes.io/master',
 ]);
 
-interface Growing extends ArchitecturePlan {
+interface MutablePlan extends ArchitecturePlan {
   readonly nodes: Map<string, CachedNode>;
   readonly waiting: CachedNode[];
   established: boolean;
@@ -54,7 +54,7 @@ export function planNodes(
   settings: TaintSettings,
   keys: readonly string[],
 ): NodesPlan {
-  const found = new Map<string, Growing>();
+  const found = new Map<string, MutablePlan>();
   const clear: CachedNode[] = [];
   for (const node of nodes) {
     const taint = wantedTaint(node, settings);
@@ -66,7 +66,7 @@ export function planNodes(
     }
     const architecture = node.architecture ?? '';
     const empty = { architecture, taint, nodes: new Map(), waiting: [], established: false };
-    const plan: Growing = found.get(architecture) ?? empty;
+    const plan: MutablePlan = found.get(architecture) ?? empty;
     found.set(architecture, plan);
     plan.nodes.set(node.name, node);
     if (!hasRightTaint(node.taints, taint)) plan.waiting.push(node);

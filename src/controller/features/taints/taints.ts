@@ -50,9 +50,9 @@ export const taints: Feature = {
   // Two keys: thousands of pods take minutes, and a new node must not wait for them.
   workers: 2,
   resyncMs: intervalMs,
-  start: (leading, enqueue) => {
-    const work = new TaintReconciler(leading);
-    leading.caches.nodes.onEach(({ previous, object }) => {
+  start: (leader, enqueue) => {
+    const work = new TaintReconciler(leader);
+    leader.caches.nodes.onEach(({ previous, object }) => {
       if (nodeMatters(previous, object)) enqueue('nodes');
     });
     return {
@@ -64,7 +64,7 @@ export const taints: Feature = {
 
 /** Each method throws KubeError if the rest has to be tried again. */
 export class TaintReconciler {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #gauges: TaintGauges;
   readonly #events: TaintEvents;
   readonly #refusals: Refusals;
@@ -72,16 +72,16 @@ export class TaintReconciler {
   #podsWaiting = new Map<string, number>();
   #keys: { readonly of: string; readonly keys: readonly string[] } | undefined;
 
-  constructor(leading: LeaderContext) {
-    this.#leading = leading;
-    this.#gauges = taintGauges(leading.metrics);
-    this.#events = new TaintEvents(leading);
-    this.#refusals = new Refusals(leading.clock);
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#gauges = taintGauges(leader.metrics);
+    this.#events = new TaintEvents(leader);
+    this.#refusals = new Refusals(leader.clock);
   }
 
   /** Work without pods: taints that are no longer wanted, and new nodes of established architectures. */
   async reconcileNodes(): Promise<void> {
-    const { caches, configuration } = this.#leading;
+    const { caches, configuration } = this.#leader;
     const settings = configuration();
     const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
     const waiting = plan.architectures.reduce((sum, each) => sum + each.waiting.length, 0);
@@ -92,11 +92,11 @@ export class TaintReconciler {
   }
 
   async reconcilePods(): Promise<void> {
-    const { caches, configuration } = this.#leading;
+    const { caches, configuration } = this.#leader;
     const settings = configuration();
     const plan = planNodes(caches.nodes.values(), settings, await this.#keysOf(settings));
     const chosen = new Set(plan.architectures.map(({ architecture }) => architecture));
-    this.#isSkipped = skippedPods(this.#leading);
+    this.#isSkipped = skippedPods(this.#leader);
     this.#showPodsWaiting([...this.#podsWaiting].filter(([architecture]) => chosen.has(architecture)));
     const blockers: Blocker[] = [];
     const refused: RefusedPod[] = [];
@@ -120,7 +120,7 @@ export class TaintReconciler {
 
   /** Read once for each change of the settings: only the leader writes them. */
   async #keysOf(settings: TaintSettings): Promise<readonly string[]> {
-    const { client, namespace, configuration, signal } = this.#leading;
+    const { client, namespace, configuration, signal } = this.#leader;
     const of = `${settings.taintKey} ${settings.taintArchitectures.length > 0}`;
     if (this.#keys?.of !== of) {
       const path = paths.leases(namespace, ownNames(configuration()).lease);
@@ -135,7 +135,7 @@ export class TaintReconciler {
   }
 
   async #taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
-    const { log, step } = this.#leading;
+    const { log, step } = this.#leader;
     const nodes = await this.#changeNodes(waiting, settings);
     if (nodes === 0) return;
     log.info({ architecture, nodes }, 'taints were added to nodes');
@@ -149,7 +149,7 @@ export class TaintReconciler {
   }
 
   async #removed(nodes: number): Promise<void> {
-    const { log, step } = this.#leading;
+    const { log, step } = this.#leader;
     if (nodes === 0) return;
     log.info({ nodes }, 'taints were removed from nodes');
     await step('taints/cleared');
@@ -165,7 +165,7 @@ export class TaintReconciler {
     wanted = (node: Node): Taint | undefined =>
       wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
   ): Promise<number> {
-    const { client, signal, step } = this.#leading;
+    const { client, signal, step } = this.#leader;
     const keys = await this.#keysOf(settings);
     const change = async ({ name }: CachedNode): Promise<boolean> => {
       const isChanged = await changeObject<Node>(
@@ -182,7 +182,7 @@ export class TaintReconciler {
 
   async #tolerateAll(plan: ArchitecturePlan): Promise<readonly RefusedPod[]> {
     const { architecture, taint } = plan;
-    const { client, signal, log, step } = this.#leading;
+    const { client, signal, log, step } = this.#leader;
     const established = plan.established || plan.waiting.length === 0;
     // The cache may not show these changes yet.
     const done = new Set<string>();
@@ -216,7 +216,7 @@ export class TaintReconciler {
   }
 
   #podsWithoutToleration({ nodes, taint }: ArchitecturePlan): readonly RunningPod[] {
-    return [...this.#leading.caches.runningPods.values()].filter(
+    return [...this.#leader.caches.runningPods.values()].filter(
       (pod) =>
         nodes.has(pod.node) && !tolerates(pod.tolerations, taint) && isOrdinary(pod) && !this.#isSkipped(pod),
     );
@@ -224,10 +224,10 @@ export class TaintReconciler {
 
   async #blockersOf(plan: ArchitecturePlan, all: NodesPlan): Promise<readonly Blocker[]> {
     const { taint } = plan;
-    const daemonSets = await blockingDaemonSets(plan, this.#leading);
+    const daemonSets = await blockingDaemonSets(plan, this.#leader);
     const tainted = new Set(all.architectures.flatMap(({ nodes }) => [...nodes.keys()]));
-    const others = [...this.#leading.caches.nodes.values()].filter(({ name }) => !tainted.has(name));
-    const stranded = await strandedPods(plan, others, this.#isSkipped, this.#leading);
+    const others = [...this.#leader.caches.nodes.values()].filter(({ name }) => !tainted.has(name));
+    const stranded = await strandedPods(plan, others, this.#isSkipped, this.#leader);
     return [
       ...daemonSets.map((daemonSet) => ({ reason: 'daemonsets' as const, taint, daemonSet })),
       ...stranded.map((pod) => ({ reason: 'no-other-node' as const, taint, pod })),

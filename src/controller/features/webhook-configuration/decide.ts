@@ -25,7 +25,7 @@ interface DecideOptions {
   readonly now: number;
 }
 
-interface Decided {
+interface WebhookDecision {
   readonly name: string;
   /** `undefined`: it does not come into force yet. */
   readonly webhook?: Webhook;
@@ -38,7 +38,7 @@ interface Decided {
 }
 
 export async function decideWebhooks({ wanted, actual, ...now }: DecideOptions) {
-  const decided: Decided[] = [];
+  const decided: WebhookDecision[] = [];
   for (const each of wanted) {
     const before = actual.find(({ name }) => name === each.name);
     decided.push(await decideOne(each, before, now));
@@ -57,7 +57,7 @@ async function decideOne(
   inFile: Webhook,
   before: Webhook | undefined,
   { bundle, probe: probeWebhook, now }: Omit<DecideOptions, 'wanted' | 'actual'>,
-): Promise<Decided> {
+): Promise<WebhookDecision> {
   const path = await pathFor(inFile, before, probeWebhook);
   const isMoving = path !== pathOf(inFile.clientConfig);
   const webhook = isMoving ? { ...inFile, clientConfig: withPath(inFile.clientConfig, path) } : inFile;

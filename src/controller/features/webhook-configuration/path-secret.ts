@@ -21,15 +21,15 @@ const tokenBytes = 32;
 const tokenShape = /^[0-9a-f]{64}$/;
 
 export class PathSecret {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #secrets: Secrets;
   readonly #name: string;
   readonly #rotationMs: number;
 
   /** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
-  constructor(leading: LeaderContext, name: string, rotationMs: number) {
-    this.#leading = leading;
-    this.#secrets = new Secrets(leading);
+  constructor(leader: LeaderContext, name: string, rotationMs: number) {
+    this.#leader = leader;
+    this.#secrets = new Secrets(leader);
     this.#name = name;
     this.#rotationMs = rotationMs;
   }
@@ -41,7 +41,7 @@ export class PathSecret {
    * @throws KubeError `conflict` if another writer was faster
    */
   async reconcile(actual: readonly Webhook[]): Promise<{ readonly token: string; readonly nextMs: number }> {
-    const { serverNow, log } = this.#leading;
+    const { serverNow, log } = this.#leader;
     const now = serverNow();
     const found = await this.#secrets.read(this.#name);
     const texts = found?.texts ?? {};

@@ -63,16 +63,16 @@ interface WebhookConfigurationParts {
 }
 
 export class WebhookConfigurationReconciler {
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #parts: WebhookConfigurationParts;
   readonly #writer: Writer;
   readonly #show: ReturnType<typeof showState>;
 
-  constructor(leading: LeaderContext, parts: WebhookConfigurationParts) {
-    this.#leading = leading;
+  constructor(leader: LeaderContext, parts: WebhookConfigurationParts) {
+    this.#leader = leader;
     this.#parts = parts;
-    this.#writer = new Writer(leading, parts.name);
-    this.#show = showState(leading, parts.name);
+    this.#writer = new Writer(leader, parts.name);
+    this.#show = showState(leader, parts.name);
   }
 
   /** @returns whether anything had to be written, and when to look again, milliseconds from now */
@@ -112,7 +112,7 @@ export class WebhookConfigurationReconciler {
     }
     endpoints.keep(wanted.map(({ clientConfig }) => clientConfig));
     const probe = createProbe(endpoints, bundle, signal);
-    const decided = await decideWebhooks({ wanted, actual, bundle, probe, now: this.#leading.serverNow() });
+    const decided = await decideWebhooks({ wanted, actual, bundle, probe, now: this.#leader.serverNow() });
     // An aborted probe has no result.
     signal.throwIfAborted();
     const wrote = await this.#writer.write(found, decided.webhooks);
@@ -125,6 +125,6 @@ export class WebhookConfigurationReconciler {
   }
 
   #find<T>(path: string, signal: AbortSignal): Promise<T | undefined> {
-    return ignoring('not-found', this.#leading.client.get<T>(path, { signal }));
+    return ignoring('not-found', this.#leader.client.get<T>(path, { signal }));
   }
 }

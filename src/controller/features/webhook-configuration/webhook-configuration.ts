@@ -33,8 +33,8 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
   inRounds: true,
   // It needs no cache, and no pod is placed before it has written.
   ready: () => Promise.resolve(),
-  start: (leading, enqueue) => {
-    const { client, namespace, clock, log, configuration, webhooks } = leading;
+  start: (leader, enqueue) => {
+    const { client, namespace, clock, log, configuration, webhooks } = leader;
     if (webhooks === undefined) throw new TypeError('no webhooks file is named');
     const { webhookConfiguration: name = '', webhookPathSecret } = configuration();
     const { webhookTlsSecret } = ownNames(configuration());
@@ -45,11 +45,9 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
     const endpoints = new Endpoints(common);
     const secretPath = paths.secrets(namespace, webhookTlsSecret);
     const pathSecret =
-      webhookPathSecret === undefined
-        ? undefined
-        : new PathSecret(leading, webhookPathSecret, pathRotationMs);
+      webhookPathSecret === undefined ? undefined : new PathSecret(leader, webhookPathSecret, pathRotationMs);
     const parts = { name, secretPath, webhooks, endpoints, pathSecret };
-    const work = new WebhookConfigurationReconciler(leading, parts);
+    const work = new WebhookConfigurationReconciler(leader, parts);
     const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
     const trim = (): true => true;
     const watches = [

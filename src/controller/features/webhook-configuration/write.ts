@@ -11,7 +11,7 @@ import type { WebhookConfiguration } from '../../state/ca-bundle.ts';
 import type { Webhook } from '../../state/webhooks-file.ts';
 
 export class Writer {
-  readonly #leading: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>;
+  readonly #leader: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>;
   readonly #name: string;
   /**
    * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration
@@ -19,14 +19,14 @@ export class Writer {
    */
   #settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
 
-  constructor(leading: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>, name: string) {
-    this.#leading = leading;
+  constructor(leader: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>, name: string) {
+    this.#leader = leader;
     this.#name = name;
   }
 
   /** Replaces the webhooks of the object. @returns whether they had to be written */
   async write({ metadata, webhooks: actual = [] }: WebhookConfiguration, webhooks: readonly Webhook[]) {
-    const { client, signal, log, step } = this.#leading;
+    const { client, signal, log, step } = this.#leader;
     const name = this.#name;
     const path = paths.mutatingWebhookConfigurations(name);
     if (isSame(actual, webhooks)) return false;

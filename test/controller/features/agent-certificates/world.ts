@@ -6,7 +6,7 @@ import { issueAuthority } from '../../../../src/certificates/issue.ts';
 import { createRequest } from '../../../../daemon/certificate/signing-request.ts';
 import { agentSigner, agentUsages } from '../../../../src/fleet/identity.ts';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
-import { lead, startLeading } from '../../leading.ts';
+import { lead, startLeader } from '../../leader.ts';
 
 export const requestsPath = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 export const agentAccount = 'system:serviceaccount:archwright:archwright-agent';
@@ -39,8 +39,8 @@ export function userOf({
 
 export async function startWorld(t: Test, configuration: Partial<Configuration> = {}) {
   const agents = ['archwright/archwright-agent'];
-  const test = await startLeading(t, { configuration: { agents, ...configuration } });
-  const { store, leading } = test;
+  const test = await startLeader(t, { configuration: { agents, ...configuration } });
+  const { store, leader } = test;
   const now = Date.now();
   const authority = await issueAuthority({ from: now - hour, to: now + 365 * 24 * hour });
   const putAuthority = (): void => {
@@ -66,7 +66,7 @@ export async function startWorld(t: Test, configuration: Partial<Configuration> 
   putAgent('n1');
   putAgent('n2');
   await test.settled();
-  const running = lead(agentCertificates, leading);
+  const running = lead(agentCertificates, leader);
   t.teardown(() => running);
   t.teardown(() => test.depose());
 

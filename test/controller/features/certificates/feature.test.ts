@@ -1,5 +1,5 @@
 /** The feature as the leader runs it, with watches and metrics. */
-import { lead } from '../../leading.ts';
+import { lead } from '../../leader.ts';
 import t, { type Test } from 'tap';
 import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
 import { leafNames, readLeaf } from '../../../../src/controller/features/certificates/leaves.ts';
@@ -11,15 +11,15 @@ import { createWorld, minute, picture, times, type World } from './world.ts';
 
 function start(t: Test, world: World, configuration: Partial<Configuration> = {}, webhooks?: LiveWebhooks) {
   const ending = new AbortController();
-  const leading = world.leading({ signal: ending.signal, configuration, ...(webhooks && { webhooks }) });
-  const running = lead(certificatesWith(times), leading);
+  const context = world.context({ signal: ending.signal, configuration, ...(webhooks && { webhooks }) });
+  const running = lead(certificatesWith(times), context);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;
   };
   t.teardown(end);
   const expiry = () => value('archwright_certificate_expires_in_seconds{certificate="ca"}');
-  const value = async (series: string) => Number(await seriesOf(leading.metrics, series));
+  const value = async (series: string) => Number(await seriesOf(context.metrics, series));
   return { end, value, expiry };
 }
 
@@ -72,6 +72,6 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
 
 t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {
   const world = await createWorld(t);
-  await lead(certificatesWith(), world.leading({ configuration: { certificates: 'external' } }));
+  await lead(certificatesWith(), world.context({ configuration: { certificates: 'external' } }));
   t.equal(world.store.requests.length, 0);
 });

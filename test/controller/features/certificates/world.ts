@@ -75,7 +75,7 @@ export async function createWorld(t: Test) {
   const path = (name: Name): string => paths.secrets(namespace, secretNames[name]);
   let seenLines = 0;
 
-  function leading(
+  function context(
     options: LeaderOptions & { readonly configuration?: Partial<Configuration> } = {},
   ): LeaderContext {
     const configuration = { ...defaultConfiguration(), namespace, webhooksFile, ...options.configuration };
@@ -132,11 +132,11 @@ export async function createWorld(t: Test) {
     remove: (name: Name): void => store.remove(path(name)),
     leader: (options: LeaderOptions = {}) => {
       const { webhookConfiguration } = options;
-      const leads = leading({ ...options, configuration: { webhookConfiguration } });
+      const leads = context({ ...options, configuration: { webhookConfiguration } });
       const work = new CertificateReconciler(leads, times);
       return () => work.reconcile();
     },
-    leading,
+    context,
     issued: (): readonly string[] => {
       const fresh = lines.slice(seenLines).map((line) => JSON.parse(line) as Record<string, string>);
       seenLines = lines.length;

@@ -13,7 +13,7 @@ import { files } from '../../../cmd/world.ts';
 import { connect, createPki } from '../../../fleet/support.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
-import { lead, startLeading, type TestLeading } from '../../leading.ts';
+import { lead, startLeader, type TestLeader } from '../../leader.ts';
 import { silentLog } from '../../../support/captured.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
 import { like } from '../../../support/like.ts';
@@ -22,7 +22,7 @@ const agentServiceAccount = 'archwright-agent';
 const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
 
 function putPod(
-  { store }: TestLeading,
+  { store }: TestLeader,
   node: string,
   more: object = {},
   owner = agentsOf('archwright-agent'),
@@ -62,10 +62,10 @@ t.test('missing and unusable files of an agent are reported', async (t) => {
   t.teardown(() => fleet.close());
   await fleet.grouped(neverAborted);
 
-  const test = await startLeading(t, { fleet });
+  const test = await startLeader(t, { fleet });
   putPod(test, 'worker-1');
   await test.settled();
-  const ended = lead(credentialProblems, test.leading);
+  const ended = lead(credentialProblems, test.leader);
   await test.store.until(() => test.events.length >= 3);
   test.depose();
   await ended;
@@ -92,10 +92,10 @@ async function scripted(t: Test) {
   const clock = createFakeClock();
   const byNode = new Map<string, readonly SourceProblem[]>();
   const fleet = { credentialProblems: () => byNode } as unknown as Fleet;
-  const test = await startLeading(t, { fleet, clock });
+  const test = await startLeader(t, { fleet, clock });
   const start = async (): Promise<void> => {
     await test.settled();
-    const ended = lead(credentialProblems, test.leading);
+    const ended = lead(credentialProblems, test.leader);
     t.teardown(() => {
       test.depose();
       return ended;

@@ -14,7 +14,7 @@ import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { createMetrics } from '../../../../src/telemetry/metrics.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { dataAt } from '../../objects.ts';
-import { startLeading } from '../../leading.ts';
+import { startLeader } from '../../leader.ts';
 import { createIssuer } from '../../../support/registry/tokens.ts';
 import { hour, notesPath, setup, withPlatforms, type DriftSetup } from './setup.ts';
 import { like } from '../../../support/like.ts';
@@ -120,8 +120,8 @@ t.test('beyond the limit of tags, namespaces take turns, and each round chooses 
 });
 
 t.test('notes are bounded: losses first, then each namespace in turn', async (t) => {
-  const { leading, store } = await startLeading(t);
-  const notes = new DriftNotes({ client: leading.client, namespace: 'archwright', name: 'archwright-drift' });
+  const { leader, store } = await startLeader(t);
+  const notes = new DriftNotes({ client: leader.client, namespace: 'archwright', name: 'archwright-drift' });
   const gained = (image: string) => drifted(image, { lost: [], gained: ['linux/arm64'] });
   const crowd = Array.from({ length: 2 * maxDriftedTags }, (_, index) => ({
     drifted: gained(`r.example/crowd-${index}:1`),
@@ -129,22 +129,22 @@ t.test('notes are bounded: losses first, then each namespace in turn', async (t)
   }));
   const small = { drifted: gained('r.example/z-small:1'), namespaces: ['small'] };
   const lost = { drifted: drifted('r.example/z-lost:1'), namespaces: ['crowd'] };
-  await notes.write([...crowd, small, lost], leading.signal);
+  await notes.write([...crowd, small, lost], leader.signal);
   const data = () => dataAt(store, notesPath);
   const found = parseDrifted(data());
   t.equal(found.length, maxDriftedTags);
   const images = new Set(found.map(({ image }) => image));
   for (const { drifted: tag } of [small, lost]) t.ok(images.has(tag.image), tag.image);
   const writes = store.writes().length;
-  await notes.write([...crowd, small, lost], leading.signal);
+  await notes.write([...crowd, small, lost], leader.signal);
   t.equal(store.writes().length, writes, 'unchanged notes are not written again');
 
   const platforms = Array.from({ length: 64 }, (_, index) => `linux/${'a'.repeat(60)}${index}`);
   const large = crowd.map((each) => ({ ...each, drifted: { ...each.drifted, gained: platforms } }));
-  await notes.write([...large, lost], leading.signal);
+  await notes.write([...large, lost], leader.signal);
   t.ok(JSON.stringify(data()).length < 1.1 * maxDriftedBytes);
   t.ok(keyOfDrifted(lost.drifted.image) in data());
-  await notes.write([], leading.signal);
+  await notes.write([], leader.signal);
   t.strictSame(data(), {});
 });
 

@@ -13,7 +13,7 @@ import { image as single, multiArch, type Content } from '../../../support/regis
 import { clientFor, endpointOf, startRegistry } from '../../../support/registry/client.ts';
 import type { TestRegistryOptions } from '../../../support/registry/server.ts';
 import { controllerRef, dataAt, putPod as putAnyPod, putReplicaSet } from '../../objects.ts';
-import { startLeading } from '../../leading.ts';
+import { startLeader } from '../../leader.ts';
 
 export const hour = 3_600_000;
 /** Longer than the program's minute, to save time. The requests are the same. */
@@ -67,7 +67,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       clock,
     }),
   );
-  let test: Awaited<ReturnType<typeof startLeading>> | undefined;
+  let test: Awaited<ReturnType<typeof startLeader>> | undefined;
   const fleet: ImageFactsSource = { lookup: (request, lookup) => agent.get(request, lookup) };
   let cache = caching(fleet);
   let monitor: DriftMonitor | undefined;
@@ -78,7 +78,7 @@ export async function setup(t: Test, options: SetupOptions = {}) {
     const over = test?.store;
     test?.depose();
     if (!keeps) cache = caching(fleet);
-    test = await startLeading(t, {
+    test = await startLeader(t, {
       clock,
       now: clock.now,
       cache,
@@ -86,8 +86,8 @@ export async function setup(t: Test, options: SetupOptions = {}) {
       ...(settings.pullSecrets && { pullSecrets: settings.pullSecrets }),
       configuration: settings.configuration,
     });
-    const nodeClasses = createNodeClasses(test.leading.caches.nodes);
-    monitor = new DriftMonitor({ ...test.leading, nodeClasses });
+    const nodeClasses = createNodeClasses(test.leader.caches.nodes);
+    monitor = new DriftMonitor({ ...test.leader, nodeClasses });
   }
   await lead({ keeps: true });
   const current = () => {

@@ -2,7 +2,7 @@
 import t from 'tap';
 import { runningTags } from '../../../../src/controller/features/drift/tags.ts';
 import { parseReference } from '../../../../src/images/references/reference.ts';
-import { runningPod } from '../../leading.ts';
+import { runningPod } from '../../leader.ts';
 import { hour, setup, withPlatforms } from './setup.ts';
 
 t.test('tags of another namespace are checked while a registry hangs', async (t) => {

@@ -9,7 +9,7 @@ import t from 'tap';
 import { describeLevel, neededLevel } from '../../../../src/controller/features/exec-format/cpu-level.ts';
 import { missedLevelIn, suspectsOf, type MissedLevel } from '../../../../src/controller/pods/suspects.ts';
 import { withUserMs } from '../../../support/cpu-time.ts';
-import { runningPod } from '../../leading.ts';
+import { runningPod } from '../../leader.ts';
 
 const go = (level: number): string =>
   `This program can only be run on AMD64 processors with v${level} microarchitecture support.\n`;

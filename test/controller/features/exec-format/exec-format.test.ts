@@ -11,10 +11,10 @@ import { failed, facts } from '../../../support/placement-input.ts';
 import {
   lead,
   factsByImage,
-  startLeading as startAny,
-  type TestLeading,
-  type TestLeadingOptions,
-} from '../../leading.ts';
+  startLeader as startAny,
+  type TestLeader,
+  type TestLeaderOptions,
+} from '../../leader.ts';
 import { controllerRef, dataAt, podPath, putPod, putReplicaSet, type PodOptions } from '../../objects.ts';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
@@ -53,23 +53,23 @@ const factsBy =
     Promise.resolve(factsByImage(uses, factsOf));
 
 /** Every manifest claims arm64, the architecture of the node. */
-function startLeading(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
+function startLeader(t: Test, options: TestLeaderOptions = {}): Promise<TestLeader> {
   return startAny(t, { factsOfPod: factsBy((image) => facts('arm64', { image, digest })), ...options });
 }
 
-async function start(t: Test, options: TestLeadingOptions = {}): Promise<TestLeading> {
-  const test = await startLeading(t, options);
+async function start(t: Test, options: TestLeaderOptions = {}): Promise<TestLeader> {
+  const test = await startLeader(t, options);
   addNode(test);
   run(t, test);
   return test;
 }
 
-function addNode({ store }: TestLeading): void {
+function addNode({ store }: TestLeader): void {
   store.put('/api/v1/nodes/n1', { status: { nodeInfo: { architecture: 'arm64' } } });
 }
 
-function run(t: Test, test: TestLeading): void {
-  const done = lead(execFormat, test.leading);
+function run(t: Test, test: TestLeader): void {
+  const done = lead(execFormat, test.leader);
   t.teardown(async () => {
     test.depose();
     await done;
@@ -85,7 +85,7 @@ const isNotedFor = (store: KubeStore, namespaces: string): boolean =>
   JSON.stringify(dataOf(store)).includes(`${namespaces.replaceAll('"', '\\"')}]`);
 
 /** A reader of the notes, once it has `size` of them. */
-async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeading, size: number) {
+async function readNotes(t: Test, { store, leader: { clock, log } }: TestLeader, size: number) {
   const client = createKubeClient({ access: store.access, userAgent: 'test' });
   const name = 'archwright-broken-images';
   const broken = watchBrokenImages({ client, namespace: 'archwright', name, clock, log });
@@ -95,7 +95,7 @@ async function readNotes(t: Test, { store, leading: { clock, log } }: TestLeadin
 }
 
 /** One namespace causes 200 notes, another causes one. @returns the number of notes of the first */
-async function flooded({ store }: TestLeading, text: string): Promise<() => number> {
+async function flooded({ store }: TestLeader, text: string): Promise<() => number> {
   for (let index = 0; index < 200; index += 1) {
     const other = `sha256:${'b'.repeat(60)}${String(index).padStart(4, '0')}`;
     putCrashing(store, `web-${index}`, text, {
@@ -197,35 +197,35 @@ t.test('logs of skipped pods are not read', async (t) => {
 });
 
 /** With the custom resource over the configuration, as in a real leader. */
-function withResources({ leading }: TestLeading): LeaderContext {
-  const { clusterConfigs } = leading.caches;
-  return { ...leading, configuration: overlaid(leading.configuration, collectResources({ clusterConfigs })) };
+function withResources({ leader }: TestLeader): LeaderContext {
+  const { clusterConfigs } = leader.caches;
+  return { ...leader, configuration: overlaid(leader.configuration, collectResources({ clusterConfigs })) };
 }
 
 t.test('the setting or the custom resource switches it off, the custom resource on again', async (t) => {
-  const off = await startLeading(t, { configuration: { execFormatErrorMonitor: false } });
+  const off = await startLeader(t, { configuration: { execFormatErrorMonitor: false } });
   const { store } = off;
-  const leading = withResources(off);
+  const leader = withResources(off);
   addNode(off);
-  run(t, { ...off, leading });
+  run(t, { ...off, leader });
   putCrashing(store, 'web', log);
   const cluster = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
-  await store.until(() => off.leading.caches.runningPods.size === 1, 'the pod');
+  await store.until(() => off.leader.caches.runningPods.size === 1, 'the pod');
   const plugins = { execFormatErrorMonitor: { enabled: true } };
   store.put(cluster, { spec: { plugins, logVerbosity: 'Loud' } });
-  await store.until(() => off.leading.caches.clusterConfigs.size === 1, 'the resource');
+  await store.until(() => off.leader.caches.clusterConfigs.size === 1, 'the resource');
   putCrashing(store, 'web-1', log);
-  await store.until(() => off.leading.caches.runningPods.size === 2, 'the pod');
+  await store.until(() => off.leader.caches.runningPods.size === 2, 'the pod');
   await store.quiet();
   t.equal(store.get(notesPath), undefined, 'an invalid object is ignored as a whole');
   store.put(cluster, { spec: { plugins } });
-  await store.until(() => leading.configuration().execFormatErrorMonitor, 'the corrected custom resource');
+  await store.until(() => leader.configuration().execFormatErrorMonitor, 'the corrected custom resource');
   putCrashing(store, 'web-2', log);
   await noted(store);
 });
 
 t.test('the next leader removes expired notes and continues', async (t) => {
-  const first = await startLeading(t);
+  const first = await startLeader(t);
   addNode(first);
   const { store } = first;
   const old = { image: 'x', namespaces: ['shop'], until: '2020-01-01T00:00:00.000Z' };
@@ -233,7 +233,7 @@ t.test('the next leader removes expired notes and continues', async (t) => {
     data: { [`sha256-${'b'.repeat(64)}.amd64`]: JSON.stringify(old), readme: 'hand-made' },
   });
   putCrashing(store, 'web', log);
-  const next = await startLeading(t, { over: store });
+  const next = await startLeader(t, { over: store });
   run(t, next);
   const added = keyOf('arm64');
   await store.until(() => added in dataOf(store) && Object.keys(dataOf(store)).length === 1, 'both writes');
@@ -243,25 +243,25 @@ t.test('the next leader removes expired notes and continues', async (t) => {
 
 t.test('a pod is checked when its node appears, and forgotten if that never happens', async (t) => {
   const clock = createFakeClock();
-  const test = await startLeading(t, { clock });
+  const test = await startLeader(t, { clock });
   const { store } = test;
   run(t, test);
   putCrashing(store, 'web', log);
-  await store.until(() => test.leading.caches.runningPods.size === 1, 'the pod');
+  await store.until(() => test.leader.caches.runningPods.size === 1, 'the pod');
   await clock.advance(1_000);
   addNode(test);
-  await store.until(() => test.leading.caches.nodes.size === 1, 'the node');
+  await store.until(() => test.leader.caches.nodes.size === 1, 'the node');
   await clock.advance(1_000);
   await noted(store);
 
   putCrashing(store, 'lost', log, { node: 'gone' });
-  await store.until(() => test.leading.caches.runningPods.size === 2, 'the pod');
+  await store.until(() => test.leader.caches.runningPods.size === 2, 'the pod');
   await clock.advance(60_000);
   t.equal(clock.pending, 1, 'only the timer of the next cleanup is left');
 });
 
 /** The events about a pod with an exec format error in its termination message. */
-async function eventsOf(t: Test, options: TestLeadingOptions, more: object = {}) {
+async function eventsOf(t: Test, options: TestLeaderOptions, more: object = {}) {
   const test = await start(t, options);
   putReplicaSet(test.store, 'web', controllerRef('Deployment', 'web', { uid: 'd' }), { uid: 'rs' });
   putCrashing(test.store, 'web-1', log, { spec: more });
@@ -332,8 +332,8 @@ const linker = '/app: CPU ISA level is lower than required\n';
 const goText = 'This program can only be run on AMD64 processors with v4 microarchitecture support.\n';
 const v2Node = { metadata: { labels: { 'feature.node.kubernetes.io/cpu-cpuid.X86_64_V2': 'true' } } };
 
-async function startOnAmd64(t: Test, node: object = v2Node): Promise<TestLeading> {
-  const test = await startLeading(t, {
+async function startOnAmd64(t: Test, node: object = v2Node): Promise<TestLeader> {
+  const test = await startLeader(t, {
     factsOfPod: factsBy((image) => facts('amd64', { image, digest })),
   });
   test.store.put('/api/v1/nodes/n1', { ...node, status: { nodeInfo: { architecture: 'amd64' } } });

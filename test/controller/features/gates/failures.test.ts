@@ -150,12 +150,12 @@ t.test('an exception for one pod does not stop others; its gate is removed at th
   const pods = [gated('web', ['arm'], {}, { labels: { poison: 'yes' } }), gated('fine', ['arm'])];
   const gates = await startGates(t, pods, {
     known,
-    change: (leading) => ({
-      ...leading,
+    change: (leader) => ({
+      ...leader,
       policies: {
         policyOf: ({ labels }) => {
           if (labels?.['poison'] !== undefined) throw new TypeError('a defect');
-          return policyFor(leading.configuration());
+          return policyFor(leader.configuration());
         },
       },
     }),
@@ -173,12 +173,12 @@ t.test('an exception for one pod does not stop others; its gate is removed at th
 
 t.test('a defect of lookups does not hold a pod beyond its time limit', async (t) => {
   const hanging = await startGates(t, [gated('web', ['arm'])], {
-    change: (leading) => ({ ...leading, factsOfPod: () => new Promise(() => undefined) }),
+    change: (leader) => ({ ...leader, factsOfPod: () => new Promise(() => undefined) }),
   });
   await hanging.pass(5.2 * minute);
   await hanging.opened(1);
   const failing = await startGates(t, [gated('web', ['arm'])], {
-    change: (leading) => ({ ...leading, factsOfPod: () => Promise.reject(new Error('a defect')) }),
+    change: (leader) => ({ ...leader, factsOfPod: () => Promise.reject(new Error('a defect')) }),
   });
   await failing.pass(5.2 * minute);
   await failing.opened(1);

@@ -27,11 +27,11 @@ for (const [when, data] of [
     const time = createFakeClock();
     const store = await newStore(t, time);
     if (data) store.put(paths.secrets(namespace, name), { metadata: { namespace, name }, data });
-    const sealed = (leading: LeaderContext): LeaderContext => {
-      const { client, log } = leading;
+    const sealed = (leader: LeaderContext): LeaderContext => {
+      const { client, log } = leader;
       const watch = watchRecordKey({ client, namespace, name, clock: systemClock, log });
       t.teardown(() => watch.close());
-      return { ...leading, recordSealer: sealerFor(watch.key) };
+      return { ...leader, recordSealer: sealerFor(watch.key) };
     };
     const annotations = { [keys.decision]: JSON.stringify(record) };
     const pod = gated('web', ['arm'], spec, { annotations });

@@ -152,9 +152,9 @@ t.test('an absent, unreadable or future creation time counts as now', async (t) 
 t.test('a changed `maxGateDuration` applies to waiting pods', async (t) => {
   let configuration = { maxGateDuration: 60 * minute };
   const gates = await startGates(t, [gated('web', ['never'])], {
-    change: (leading) => ({
-      ...leading,
-      configuration: () => ({ ...leading.configuration(), ...configuration }),
+    change: (leader) => ({
+      ...leader,
+      configuration: () => ({ ...leader.configuration(), ...configuration }),
     }),
   });
   await gates.pass(10 * minute);

@@ -23,7 +23,7 @@ t.test('nodes that cannot pull are excluded only if the policy requires it', asy
     const gates = await startGates(t, [gated('web', ['arm'])], {
       known: { arm: 'arm64' },
       configuration: { requirePullableNodes },
-      change: (leading) => ({ ...leading, fleet: fleet as Fleet }),
+      change: (leader) => ({ ...leader, fleet: fleet as Fleet }),
     });
     await gates.opened(1);
     const [term] = termsOf(gates.pod('web')) ?? [];
@@ -44,7 +44,7 @@ t.test('agents that never respond delay expired pods by a second at most', async
   const gates = await startGates(t, pods, {
     known: { arm: 'arm64' },
     configuration: { requirePullableNodes: true, maxGateDuration: 0 },
-    change: (leading) => ({ ...leading, fleet: fleet as Fleet }),
+    change: (leader) => ({ ...leader, fleet: fleet as Fleet }),
   });
   await gates.pass(1000);
   await gates.opened(pods.length);
@@ -60,7 +60,7 @@ t.test('nodes whose runtime refuses an image are excluded when the gate is remov
   const classified = nodes.flatMap((each) => classify(each) ?? []);
   const gates = await startGates(t, [gated('web', ['x86'])], {
     known: { x86: '386' },
-    change: (leading) => ({ ...leading, nodeClasses: () => groupByClass(classified, new Map()) }),
+    change: (leader) => ({ ...leader, nodeClasses: () => groupByClass(classified, new Map()) }),
   });
   await gates.opened(1);
   const requirements = [isIn('kubernetes.io/arch', '386', 'amd64'), notIn('kubernetes.io/hostname', 'crio')];

@@ -16,10 +16,10 @@ const pod = (name: string, image: string) =>
 function withRollout(sides: Readonly<Record<string, ChosenSide>>, newPods = 'Choose') {
   const chosen: string[] = [];
   const rollouts = createSource({ ...rollout({ architecture: 'arm64' }), status: { newPods } } as object);
-  const change: NonNullable<Parameters<typeof startGates>[2]>['change'] = (leading) => ({
-    ...leading,
+  const change: NonNullable<Parameters<typeof startGates>[2]>['change'] = (leader) => ({
+    ...leader,
     policies: createPolicies({
-      configuration: leading.configuration,
+      configuration: leader.configuration,
       controllerLeads: () => true,
       rollouts,
     }),

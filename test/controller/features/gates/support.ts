@@ -16,7 +16,7 @@ import { digestOf } from '../../../support/facts.ts';
 import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
 import { startKubeStore, type KubeStore } from '../../../support/kube-store.ts';
 import { factsFrom, isIn, termOf, type Known } from '../../../support/placement-input.ts';
-import { lead, startLeading } from '../../leading.ts';
+import { lead, startLeader } from '../../leader.ts';
 
 export const gate = { name: 'arch.example/scheduling-gate' };
 export const theirs = { name: 'x.example/theirs' };
@@ -29,7 +29,7 @@ export interface GatesSetupOptions {
   readonly step?: LeaderContext['step'];
   readonly store?: KubeStore;
   readonly time?: FakeClock;
-  readonly change?: (leading: LeaderContext) => LeaderContext;
+  readonly change?: (leader: LeaderContext) => LeaderContext;
 }
 
 export function path(name: string, namespace = 'shop'): string {
@@ -59,7 +59,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
   const time = options.time ?? createFakeClock();
   const store = options.store ?? (await newStore(t, time));
   for (const pod of pods) store.put(path(pod.metadata?.name ?? '', pod.metadata?.namespace), pod);
-  const test = await startLeading(t, {
+  const test = await startLeader(t, {
     over: store,
     now: () => time.now(),
     configuration: options.configuration,
@@ -100,11 +100,11 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     const facts = factsOf(image);
     if (facts && !facts.error) cache.learn(facts);
   }
-  const change = options.change ?? ((leading: LeaderContext) => leading);
-  const own = { ...test.leading, cache, clock: time };
+  const change = options.change ?? ((leader: LeaderContext) => leader);
+  const own = { ...test.leader, cache, clock: time };
   const counters = bindFactsCounters(own.metrics);
-  const leading = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache, counters }) });
-  const ended = lead(gates, leading);
+  const leader = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache, counters }) });
+  const ended = lead(gates, leader);
   t.teardown(() => {
     test.depose();
     return ended;

@@ -17,8 +17,8 @@ function late(cache: Lists) {
       listed = true;
       first.resolve();
     },
-    change: (leading: LeaderContext): LeaderContext => {
-      const full = leading.caches[cache];
+    change: (leader: LeaderContext): LeaderContext => {
+      const full = leader.caches[cache];
       const empty = {
         onEach: full.onEach.bind(full),
         onChange: full.onChange.bind(full),
@@ -26,7 +26,7 @@ function late(cache: Lists) {
         get: (namespace: string, name: string) => (listed ? full.get(namespace, name) : undefined),
         values: () => (listed ? full.values() : []),
       };
-      return { ...leading, caches: { ...leading.caches, [cache]: empty } };
+      return { ...leader, caches: { ...leader.caches, [cache]: empty } };
     },
   };
 }
@@ -53,7 +53,7 @@ t.test('a cache that can never be listed delays pods for a bounded time', async 
 t.test('facts of images that the pod no longer has do not decide it', async (t) => {
   const gates = await startGates(t, [gated('web', ['old'])], {
     configuration: { fallbackArchitecture: 'amd64', maxGateDuration: 20_000 },
-    change: (leading) => ({ ...leading, policies: { policyOf: () => policyFor(leading.configuration()) } }),
+    change: (leader) => ({ ...leader, policies: { policyOf: () => policyFor(leader.configuration()) } }),
   });
   await gates.store.until(() => gates.lookups.length === 1);
   gates.store.put('/api/v1/namespaces/shop/pods/web', gated('web', ['new']));

@@ -124,8 +124,8 @@ t.test('`evictionsPerMinute` spaces evictions', async (t) => {
 });
 
 /** A rollout takes its turn; its pod has changed meanwhile. */
-const rolloutEvicts = ({ leading }: Awaited<ReturnType<typeof startWorld>>) =>
-  leading.evictor.evict('a namespace with rollouts', () => Promise.resolve(undefined));
+const rolloutEvicts = ({ leader }: Awaited<ReturnType<typeof startWorld>>) =>
+  leader.evictor.evict('a namespace with rollouts', () => Promise.resolve(undefined));
 
 t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
   const world = await startWorld(t, { pods: names(3), configuration: { evictionsPerMinute: 30 } });

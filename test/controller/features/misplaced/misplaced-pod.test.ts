@@ -3,7 +3,7 @@ import t from 'tap';
 import type { FactsRequest } from '../../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { facts, failed } from '../../../support/placement-input.ts';
-import { factsByImage } from '../../leading.ts';
+import { factsByImage } from '../../leader.ts';
 import { digest, evictions, known, putPod, startWorld } from './setup.ts';
 
 const cases: readonly [name: string, confirmed: ImageFacts | undefined, isEvicted: boolean][] = [

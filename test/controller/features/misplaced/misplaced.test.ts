@@ -3,7 +3,7 @@ import t, { type Test } from 'tap';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import type { NodeSelectorRequirement, Taint } from '../../../../src/kube/api/objects.ts';
 import { archIn, facts, failed, isIn, notIn, requiring, termOf } from '../../../support/placement-input.ts';
-import { webhooksFile } from '../../leading.ts';
+import { webhooksFile } from '../../leader.ts';
 import {
   digest,
   evictions,
@@ -238,13 +238,13 @@ const withoutNode: Cases = {
 /** The pod after the reconcile that may evict it. */
 async function reconciled(t: Test, { pod, configuration, facts: given, amd2, taint, before }: Case) {
   const world = await startWorld(t, { configuration, ...(given && { facts: given }) });
-  const { store, leading } = world;
+  const { store, leader } = world;
   putPod(store, 'web-a', pod);
   if (amd2) putNode(store, 'amd-2', 'amd64', { labels: amd2 });
   if (taint) putNode(store, 'amd-1', 'amd64', { taints: [taint] });
   before?.(world);
   await world.settled();
-  await store.until(() => leading.caches.namespaces.size === store.list('/api/v1/namespaces').length);
+  await store.until(() => leader.caches.namespaces.size === store.list('/api/v1/namespaces').length);
   await world.afterGrace();
   return world;
 }
@@ -300,17 +300,17 @@ for (const [what, selector, moved] of [
 ] as const) {
   t.test(`a pod where the webhook configuration ${what}: ${moved ? 'moved' : 'stays'}`, async (t) => {
     const world = await startWorld(t, { configuration: { webhooksFile: webhooksFile(t, selector) } });
-    const { store, leading } = world;
+    const { store, leader } = world;
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { team: 'a' } } });
     putPod(store, 'web-a');
-    await store.until(() => leading.caches.namespaces.size === 1);
+    await store.until(() => leader.caches.namespaces.size === 1);
     await world.afterGrace();
     t.strictSame(world.pods(), moved ? [] : ['web-a']);
     if (moved) return;
     t.strictSame(world.events, [], 'no event in an excluded namespace');
     t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
-    await store.until(() => 'archwright' in (leading.caches.namespaces.get('', 'shop')?.labels ?? {}));
+    await store.until(() => 'archwright' in (leader.caches.namespaces.get('', 'shop')?.labels ?? {}));
     await world.after(60_000);
     t.strictSame(world.pods(), [], 'it is included now');
   });

@@ -15,7 +15,7 @@ import {
 } from '../../objects.ts';
 
 export type { PodOptions };
-import { startLeading, type TestLeadingOptions } from '../../leading.ts';
+import { startLeader, type TestLeaderOptions } from '../../leader.ts';
 
 export const digest = (letter: string): string => `sha256:${letter.repeat(64)}`;
 export const evictions = /^POST .*\/eviction$/;
@@ -34,7 +34,7 @@ export const serverStart = Date.parse('2026-11-21T12:00:00Z');
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' | 'now'> {
+export interface WorldOptions extends Omit<TestLeaderOptions, 'over' | 'clock' | 'now'> {
   /** Names of misplaced pods: all pods of their ReplicaSet. */
   readonly pods?: readonly string[];
   /** An earlier leader. */
@@ -53,14 +53,14 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
     await clock.advance(ms);
     whilePausing?.(test.store);
   };
-  const test = await startLeading(t, {
+  const test = await startLeader(t, {
     facts: known,
     ...rest,
     configuration: { misplacedPodsShare: 100, ...options.configuration },
     clock: { ...clock, sleep },
     ...(over && { over: over.store }),
   });
-  const work = new MisplacedReconciler(test.leading);
+  const work = new MisplacedReconciler(test.leader);
   const { store } = test;
   if (!over) {
     putNode(store, 'amd-1', 'amd64');

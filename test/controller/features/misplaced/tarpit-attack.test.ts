@@ -1,6 +1,6 @@
 /** Attack: a tenant delays the search for misplaced pods with images whose lookups hang. */
 import t from 'tap';
-import { factsByImage } from '../../leading.ts';
+import { factsByImage } from '../../leader.ts';
 import { factsFrom } from '../../../support/placement-input.ts';
 import { evictions, known, putPod, startWorld, webOwner } from './setup.ts';
 

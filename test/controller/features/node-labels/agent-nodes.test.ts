@@ -4,7 +4,7 @@ import { AgentNodes } from '../../../../src/controller/features/node-labels/agen
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { nodeStatus } from '../../objects.ts';
-import { startLeading } from '../../leading.ts';
+import { startLeader } from '../../leader.ts';
 
 const label = 'arch.example/agent';
 interface NodeOptions {
@@ -21,9 +21,9 @@ interface NodeOptions {
 async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
   const clock = createFakeClock();
   const start = clock.now() - 86_400_000;
-  const test = await startLeading(t, { configuration: { agentNodes: wanted }, clock });
-  const { store, leading } = test;
-  const work = new AgentNodes(leading);
+  const test = await startLeader(t, { configuration: { agentNodes: wanted }, clock });
+  const { store, leader } = test;
+  const work = new AgentNodes(leader);
   const time = (minutes: number): string => new Date(start + minutes * 60_000).toISOString();
   const put = (name: string, options: NodeOptions = {}): void => {
     const { pool = 'blue', labels = {}, created = 0, unready, spec = {}, os = 'linux' } = options;

@@ -3,16 +3,16 @@ import t, { type Test } from 'tap';
 import { labelLevels } from '../../../../src/controller/features/node-labels/amd64-levels.ts';
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
 import type { NodeReport } from '../../../../src/nodes/node-report.ts';
-import { startLeading } from '../../leading.ts';
+import { startLeader } from '../../leader.ts';
 
 const label = 'arch.example/amd64-level';
 
 async function startWorld(t: Test, amd64LevelLabels = true) {
   const reports = new Map<string, NodeReport>();
   const fleet: Pick<Fleet, 'nodeReports'> = { nodeReports: () => reports };
-  const test = await startLeading(t, { configuration: { amd64LevelLabels } });
+  const test = await startLeader(t, { configuration: { amd64LevelLabels } });
   const { store } = test;
-  const leading = { ...test.leading, fleet: fleet as Fleet };
+  const leader = { ...test.leader, fleet: fleet as Fleet };
   const put = (name: string, architecture = 'amd64', labels: Record<string, string> = {}): void =>
     void store.put(`/api/v1/nodes/${name}`, {
       metadata: { name, labels: { other: 'x', ...labels } },
@@ -20,13 +20,13 @@ async function startWorld(t: Test, amd64LevelLabels = true) {
     });
   return {
     ...test,
-    leading,
+    leader,
     reports,
     put,
     labelOf: (name: string) => store.get(`/api/v1/nodes/${name}`)?.metadata.labels?.[label],
     reconcile: async (): Promise<void> => {
       await test.settled();
-      await labelLevels(leading);
+      await labelLevels(leader);
       await test.settled();
     },
   };

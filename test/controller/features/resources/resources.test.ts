@@ -7,7 +7,7 @@ import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../../src/policy/resources/overlay.ts';
 import { clusterConfig, podConfig } from '../../../policy/resources/objects.ts';
-import { lead, startLeading, type TestLeading, type TestLeadingOptions } from '../../leading.ts';
+import { lead, startLeader, type TestLeader, type TestLeaderOptions } from '../../leader.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { until } from '../../../support/until.ts';
 
@@ -18,13 +18,13 @@ const podPath = (name: string, namespace = 'shop'): string =>
 type Stored = KubeObject & { readonly status?: ResourceStatus };
 
 /** Runs the feature. The test fires its timers. */
-async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
+async function run(t: Test, test: Pick<TestLeader, 'leader' | 'depose'>) {
   const timers = new Set<() => void>();
   const timer = (_ms: number, action: () => void) => {
     timers.add(action);
     return () => void timers.delete(action);
   };
-  const running = lead(customResources, { ...test.leading, clock: { ...systemClock, timer } });
+  const running = lead(customResources, { ...test.leader, clock: { ...systemClock, timer } });
   t.teardown(async () => {
     test.depose();
     await running;
@@ -44,8 +44,8 @@ async function run(t: Test, test: Pick<TestLeading, 'leading' | 'depose'>) {
   return { fire, fireUntil };
 }
 
-async function begin(t: Test, options: TestLeadingOptions = {}) {
-  const test = await startLeading(t, options);
+async function begin(t: Test, options: TestLeaderOptions = {}) {
+  const test = await startLeader(t, options);
   return { ...test, ...(await run(t, test)) };
 }
 
@@ -58,7 +58,7 @@ const hasStatus = (store: KubeStore, name: string): boolean =>
   condition(store.get(podPath(name)) as Stored, 'Available') !== undefined;
 
 t.test('the cluster object gets a status, once, and no finalizer', async (t) => {
-  const { store, leading } = await begin(t);
+  const { store, leader } = await begin(t);
   store.put(clusterPath, { ...clusterConfig({ preferredArchitecture: 'arm64' }) });
   const object = (): Stored | undefined => store.get(clusterPath) as Stored | undefined;
   await until(() => condition(object(), 'Available') === 'True InForce', 'a status');
@@ -71,7 +71,7 @@ t.test('the cluster object gets a status, once, and no finalizer', async (t) => 
   t.ok(applied.metadata?.uid);
   const version = object()?.metadata?.resourceVersion;
   await until(
-    () => leading.caches.clusterConfigs.get('', 'cluster')?.metadata?.resourceVersion === version,
+    () => leader.caches.clusterConfigs.get('', 'cluster')?.metadata?.resourceVersion === version,
     'the cached object',
   );
   store.put('/apis/arch.example/v1alpha1/namespaces/shop/podplacementconfigs/x', podConfig({}, 'x'));
@@ -80,13 +80,13 @@ t.test('the cluster object gets a status, once, and no finalizer', async (t) => 
 });
 
 t.test('the log level of the leader follows the cluster object', async (t) => {
-  const test = await startLeading(t, { configuration: { logLevel: 'warn' } });
-  const { log, caches } = test.leading;
+  const test = await startLeader(t, { configuration: { logLevel: 'warn' } });
+  const { log, caches } = test.leader;
   const configuration = overlaid(
-    test.leading.configuration,
+    test.leader.configuration,
     collectResources({ clusterConfigs: caches.clusterConfigs }),
   );
-  const { fire } = await run(t, { ...test, leading: { ...test.leading, configuration } });
+  const { fire } = await run(t, { ...test, leader: { ...test.leader, configuration } });
   const isLevel = (level: string) => (): boolean => {
     fire();
     return log.level === level;
@@ -99,11 +99,11 @@ t.test('the log level of the leader follows the cluster object', async (t) => {
 });
 
 t.test('a changed configuration updates the conditions', async (t) => {
-  const test = await startLeading(t);
-  let configuration = test.leading.configuration();
+  const test = await startLeader(t);
+  let configuration = test.leader.configuration();
   const { fire } = await run(t, {
     ...test,
-    leading: { ...test.leading, configuration: () => configuration },
+    leader: { ...test.leader, configuration: () => configuration },
   });
   test.store.put(podPath('web'), podConfig({ fallbackArchitecture: 's390x' }));
   const degraded = () => condition(test.store.get(podPath('web')) as Stored, 'Degraded');

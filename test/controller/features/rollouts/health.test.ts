@@ -4,7 +4,7 @@ import { verdictOf } from '../../../../src/controller/features/rollouts/health.t
 import type { RolledPod } from '../../../../src/controller/features/rollouts/pods.ts';
 import { readRollout } from '../../../../src/policy/resources/rollout.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
-import { runningPod } from '../../leading.ts';
+import { runningPod } from '../../leader.ts';
 import { digest } from './world.ts';
 import { like } from '../../../support/like.ts';
 

@@ -6,7 +6,7 @@ import t from 'tap';
 import { rollout } from '../../../policy/resources/objects.ts';
 import { sized } from '../../../support/exhaustive.ts';
 import { createRandom, type Random } from '../../../e2e/random.ts';
-import { startLeading } from '../../leading.ts';
+import { startLeader } from '../../leader.ts';
 import { ModelCluster, stepLists } from './model.ts';
 import { isHeld, outcomeOf, outcomes, type Outcome } from './outcome.ts';
 
@@ -69,12 +69,12 @@ async function look(cluster: ModelCluster, ms: number): Promise<void> {
 }
 
 t.test(`${walks} walks from seed ${firstSeed}`, async (t) => {
-  const { leading } = await startLeading(t);
+  const { leader } = await startLeader(t);
   const ends: Partial<Record<Outcome, number>> = {};
   for (let seed = firstSeed; seed < firstSeed + walks; seed += 1) {
     const random = createRandom(seed);
     try {
-      const end = await walk(new ModelCluster(random, leading, specOf(random)), random);
+      const end = await walk(new ModelCluster(random, leader, specOf(random)), random);
       ends[end] = (ends[end] ?? 0) + 1;
     } catch (error) {
       t.fail(`seed ${seed}: ${(error as Error).message}`);

@@ -25,7 +25,7 @@ import { createPolicies } from '../../../../src/policy/effective/policies.ts';
 import { createMetrics } from '../../../../src/telemetry/metrics.ts';
 import type { Random } from '../../../e2e/random.ts';
 import { noTimers } from '../../../support/fake-clock.ts';
-import { factsByImage } from '../../leading.ts';
+import { factsByImage } from '../../leader.ts';
 import { ModelCache } from './model-cache.ts';
 import { healths, objectOf, run, type Health, type ModelPod } from './model-pod.ts';
 import { known, nodeOf, podPath, rolloutPath } from './world.ts';
@@ -34,7 +34,7 @@ const second = 1000;
 
 export class ModelCluster {
   readonly #random: Random;
-  readonly #leading: LeaderContext;
+  readonly #leader: LeaderContext;
   readonly #shares: RolloutShares;
   readonly #caches = {
     waitingPods: new ModelCache<WaitingPod>('shop'),
@@ -67,7 +67,7 @@ export class ModelCluster {
     const all: Caches = { ...caches, ready: () => Promise.resolve(), stop: () => undefined };
     const configuration = base.configuration;
     const client = this.#client();
-    this.#leading = {
+    this.#leader = {
       ...base,
       caches: all,
       clock,
@@ -88,7 +88,7 @@ export class ModelCluster {
       },
     };
     this.#shares = new RolloutShares({ caches: all, clock, permitsVolumes: () => Promise.resolve(true) });
-    this.#reconciler = new RolloutReconciler(this.#leading, new PodCounts(this.#leading));
+    this.#reconciler = new RolloutReconciler(this.#leader, new PodCounts(this.#leader));
     this.#rollout = { metadata: { namespace: 'shop', name: 'web', uid: 'r', generation: 1 }, spec };
     this.#putRollout();
     this.#putNodes();
@@ -144,7 +144,7 @@ export class ModelCluster {
       },
       () => {
         this.leaders += 1;
-        this.#reconciler = new RolloutReconciler(this.#leading, new PodCounts(this.#leading));
+        this.#reconciler = new RolloutReconciler(this.#leader, new PodCounts(this.#leader));
       },
       () => this.#change({ paused: random.chance(0.3) }),
       () => this.#change({ resumedAt: new Date(this.#now).toISOString(), aborted: false }),

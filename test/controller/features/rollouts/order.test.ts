@@ -3,7 +3,7 @@ import t from 'tap';
 import { podsToOrder } from '../../../../src/controller/features/rollouts/order.ts';
 import type { RolledPod, RolledWorkload } from '../../../../src/controller/features/rollouts/pods.ts';
 import { wantedPods } from '../../../../src/policy/resources/rollout.ts';
-import { runningPod } from '../../leading.ts';
+import { runningPod } from '../../leader.ts';
 import { podPath, startWorld } from './world.ts';
 import { like } from '../../../support/like.ts';
 

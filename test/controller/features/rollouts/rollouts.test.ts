@@ -1,5 +1,5 @@
 /** The feature over an API server with a store: status, steps, rollback, evictions, a new leader. */
-import { lead } from '../../leading.ts';
+import { lead } from '../../leader.ts';
 import t from 'tap';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
 import { facts, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
@@ -226,7 +226,7 @@ t.test('a slow registry does not delay the rollouts of other namespaces', async 
   const factsOfPod: FactsOfPod = async ({ namespace, budgetMs }) => {
     if (namespace === 'shop') return new Map([['app', healthy]]);
     waiting += 1;
-    await world.clock.sleep(budgetMs, world.leading.signal);
+    await world.clock.sleep(budgetMs, world.leader.signal);
     return new Map();
   };
   const world = await startWorld(t, {}, { factsOfPod });
@@ -240,7 +240,7 @@ t.test('a slow registry does not delay the rollouts of other namespaces', async 
       store.put(`/api/v1/namespaces/${namespace}/pods/p-${index}`, store.get(podPath('p')) ?? {});
   }
   await world.settled();
-  const running = lead(rolloutsFeature, world.leading);
+  const running = lead(rolloutsFeature, world.leader);
   t.teardown(async () => {
     world.depose();
     await running;
@@ -292,14 +292,14 @@ t.test('a late cache does not undo a rollback', async (t) => {
   pods(world, 5, 3);
   await world.reconcile();
   pods(world, 5, 3, { ready: false, restarts: 3 });
-  const { caches } = world.leading;
+  const { caches } = world.leader;
   const late = caches.rollouts.get('shop', 'web');
   t.equal((await world.reconcile()).phase, 'RolledBack');
   for (const name of ['arm-0', 'arm-1', 'arm-2']) world.store.remove(podPath(name));
   await world.settled();
   const rollouts = { ...caches.rollouts, get: () => late, values: () => (late ? [late] : []) };
-  const leading = { ...world.leading, caches: { ...caches, rollouts } };
-  const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
+  const leader = { ...world.leader, caches: { ...caches, rollouts } };
+  const reconciler = new RolloutReconciler(leader, new PodCounts(leader, 0));
   await t.rejects(reconciler.reconcile('shop/web'), { code: 'conflict' });
   t.equal(world.status().phase, 'RolledBack');
 });
@@ -308,7 +308,7 @@ t.test('pods that were on the architecture before the rollout are not evicted', 
   const world = await startWorld(t, { aborted: true });
   world.pod('native', { node: 'arm-1' });
   world.pod('waits', { node: '', side: 'Target' });
-  await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
+  await world.store.until(() => world.leader.caches.waitingPods.size === 1, 'the waiting pod');
   await world.reconcile();
   t.strictSame(world.evicted(), ['waits'], 'only the waiting pod');
 });
@@ -450,11 +450,11 @@ t.test('rebalance: from a late cache, no more pods are evicted', async (t) => {
   world.configure({ evictionsPerMinute: 6000 });
   for (const name of ['a-0', 'a-1', 'a-2', 'a-3']) world.pod(name, { replicaSet: 'a-1' });
   await world.settled();
-  const { caches } = world.leading;
+  const { caches } = world.leader;
   const late = [...caches.runningPods.values()];
   const runningPods = { ...caches.runningPods, values: () => late };
-  const leading = { ...world.leading, caches: { ...caches, runningPods } };
-  const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
+  const leader = { ...world.leader, caches: { ...caches, runningPods } };
+  const reconciler = new RolloutReconciler(leader, new PodCounts(leader, 0));
   for (let count = 0; count < 3; count += 1) {
     await reconciler.reconcile('shop/web');
     await world.settled();
@@ -483,7 +483,7 @@ t.test('a namespace that always requests evictions first gets no more than its s
   for (let count = 0; count < 5; count += 1) await look();
   t.strictSame([evictedOf('a'), evictedOf('b')], [3, 3]);
   store.remove(rolloutPath);
-  await store.until(() => world.leading.caches.rollouts.size === 1, 'the cache of rollouts');
+  await store.until(() => world.leader.caches.rollouts.size === 1, 'the cache of rollouts');
   await world.clock.advance(60_000);
   for (let count = 0; count < 3; count += 1) await look();
   t.equal(evictedOf('b'), 6, 'all evictions, because no other namespace needs any');
@@ -542,7 +542,7 @@ t.test('an invalid or deleted rollout moves no pods', async (t) => {
     conditions: [{ type: 'Available', status: 'False', reason: 'Invalid' }],
   });
   world.store.remove(rolloutPath);
-  await world.store.until(() => world.leading.caches.rollouts.size === 0, 'the cache');
+  await world.store.until(() => world.leader.caches.rollouts.size === 0, 'the cache');
   await world.reconcile();
   t.strictSame(world.evicted(), [], 'no pod is evicted');
 });
@@ -557,20 +557,20 @@ t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', asy
   const first = { metadata: { creationTimestamp: '2026-01-01T00:00:00Z' } };
   for (const path of older)
     world.store.put(path, { ...first, spec: { architecture: 'arm64', names: ['other'] } });
-  await world.store.until(() => world.leading.caches.rollouts.size === 101, 'the cache of rollouts');
+  await world.store.until(() => world.leader.caches.rollouts.size === 101, 'the cache of rollouts');
   const { newPods, message } = await world.reconcile();
   t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
   world.store.remove(older[0] ?? '');
-  await world.store.until(() => world.leading.caches.rollouts.size === 100, 'the cache of rollouts');
+  await world.store.until(() => world.leader.caches.rollouts.size === 100, 'the cache of rollouts');
   like(t, await world.reconcile(), { newPods: 'Choose', pods: 4 });
 });
 
 t.test('an event of a pod does not scan rollouts and pods of all namespaces', async (t) => {
   const world = await startWorld(t);
-  const { rollouts, runningPods, waitingPods } = world.leading.caches;
+  const { rollouts, runningPods, waitingPods } = world.leader.caches;
   pods(world, 4, 0);
   await world.settled();
-  const running = lead(rolloutsFeature, world.leading);
+  const running = lead(rolloutsFeature, world.leader);
   t.teardown(async () => {
     world.depose();
     await running;
@@ -592,16 +592,16 @@ t.test('an event of a pod does not scan rollouts and pods of all namespaces', as
 
 t.test('a hundred rollouts of a namespace share one count of its pods', async (t) => {
   const world = await startWorld(t);
-  const { store, clock, leading } = world;
+  const { store, clock, leader } = world;
   store.remove(rolloutPath);
   for (let index = 0; index < 100; index += 1) {
     const spec = { architecture: 'arm64', names: [`web${index}`] };
     store.put(rolloutPath.replace(/web$/, `web${index}`), { metadata: { generation: 1 }, spec });
     world.pod(`p${index}`, { replicaSet: `web${index}-1` });
   }
-  const { rollouts, runningPods } = leading.caches;
+  const { rollouts, runningPods } = leader.caches;
   await store.until(() => rollouts.size === 100 && runningPods.size === 100, 'the caches');
-  const reconciler = new RolloutReconciler(leading, new PodCounts(leading));
+  const reconciler = new RolloutReconciler(leader, new PodCounts(leader));
   const look = async (): Promise<void> => {
     for (let index = 0; index < 100; index += 1) await reconciler.reconcile(`shop/web${index}`);
   };
@@ -626,10 +626,10 @@ t.test('pods do not concern rollouts that are left out', async (t) => {
     const name = `r${String(index).padStart(3, '0')}`;
     store.put(rolloutPath.replace(/web$/, name), { spec: index < 10 ? invalid : spec });
   }
-  await store.until(() => world.leading.caches.rollouts.size === 120, 'the cache of rollouts');
+  await store.until(() => world.leader.caches.rollouts.size === 120, 'the cache of rollouts');
   let reconciles = 0;
   const reconciled = (): void => void (reconciles += 1);
-  const running = lead(rolloutsFeature, world.leading, reconciled);
+  const running = lead(rolloutsFeature, world.leader, reconciled);
   t.teardown(async () => {
     world.depose();
     await running;

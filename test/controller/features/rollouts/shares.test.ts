@@ -43,7 +43,7 @@ t.test('running pods and pods that wait for the scheduler count', async (t) => {
   world.pod('arm', { node: 'arm-1' });
   world.pod('waits', { node: '', side: 'Target' });
   await world.reconcile();
-  await world.store.until(() => world.leading.caches.waitingPods.size === 1, 'the waiting pod');
+  await world.store.until(() => world.leader.caches.waitingPods.size === 1, 'the waiting pod');
   t.equal(await choose(world, 6), 'ttttto', 'up to seven of fourteen');
 });
 
@@ -77,7 +77,7 @@ t.test('a chosen pod that was deleted does not count', async (t) => {
   for (const index of [0, 2]) world.pod(name(index), { node: 'arm-1', side: 'Target' });
   for (const index of [1, 3]) world.pod(name(index), { side: 'Other' });
   world.pod(name(4), { node: '', spec: { schedulingGates: [{ name: 'arch.example/scheduling-gate' }] } });
-  const { waitingPods, runningPods } = world.leading.caches;
+  const { waitingPods, runningPods } = world.leader.caches;
   await world.settled();
   await world.store.until(() => waitingPods.size === 1, 'the waiting pod');
   for (const index of [0, 2, 4]) world.store.remove(podPath(name(index)));

@@ -13,7 +13,7 @@ import type { KubeStore } from '../../../support/kube-store.ts';
 import { facts } from '../../../support/placement-input.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
 import { controllerRef, nodeStatus, podPath, putPod } from '../../objects.ts';
-import { startLeading, type TestLeadingOptions } from '../../leading.ts';
+import { startLeader, type TestLeaderOptions } from '../../leader.ts';
 
 export const rolloutPath = '/apis/arch.example/v1alpha1/namespaces/shop/architecturerollouts/web';
 export { podPath };
@@ -51,7 +51,7 @@ export interface PodOptions {
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 
-export interface WorldOptions extends Omit<TestLeadingOptions, 'over' | 'clock' | 'now'> {
+export interface WorldOptions extends Omit<TestLeaderOptions, 'over' | 'clock' | 'now'> {
   /** An earlier leader. */
   readonly over?: { readonly store: KubeStore; readonly clock: FakeClock };
 }
@@ -60,7 +60,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
   const { over, ...rest } = options;
   const clock = over?.clock ?? createFakeClock();
   const now = (): number => clock.now();
-  const test = await startLeading(t, {
+  const test = await startLeader(t, {
     facts: known,
     ...rest,
     clock,
@@ -68,11 +68,11 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     ...(over && { over: over.store }),
   });
   const { store } = test;
-  const { caches, client, signal } = test.leading;
-  const leading: LeaderContext = {
-    ...test.leading,
+  const { caches, client, signal } = test.leader;
+  const leader: LeaderContext = {
+    ...test.leader,
     policies: createPolicies({
-      configuration: test.leading.configuration,
+      configuration: test.leader.configuration,
       controllerLeads: () => true,
       rollouts: caches.rollouts,
     }),
@@ -89,7 +89,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     clock,
     permitsVolumes: (pod, architecture) => permitsVolumes(pod, architecture, { client, caches, signal }),
   });
-  const reconciler = new RolloutReconciler(leading, new PodCounts(leading, 0));
+  const reconciler = new RolloutReconciler(leader, new PodCounts(leader, 0));
   const settled = async (): Promise<void> => {
     await test.settled();
     const wanted = store.get(rolloutPath)?.metadata.resourceVersion;
@@ -98,7 +98,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
   };
   return {
     ...test,
-    leading,
+    leader,
     clock,
     shares,
     settled,

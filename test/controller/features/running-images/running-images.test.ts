@@ -3,7 +3,7 @@ import { runningImagesFeature } from '../../../../src/controller/features/runnin
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { facts } from '../../../support/placement-input.ts';
-import { lead, startLeading } from '../../leading.ts';
+import { lead, startLeader } from '../../leader.ts';
 import { until } from '../../../support/until.ts';
 
 /** Facts of an image of Docker Hub. */
@@ -33,7 +33,7 @@ function pod(node: string, phase: string, ...images: string[]): object {
 const path = (name: string): string => `/api/v1/namespaces/shop/pods/${name}`;
 
 t.test('a leader counts images by platform and pods by architecture', async (t) => {
-  const first = await startLeading(t);
+  const first = await startLeader(t);
   const { store } = first;
   store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
   store.put('/api/v1/nodes/z', { status: { nodeInfo: { architecture: 'z80' } } });
@@ -42,8 +42,8 @@ t.test('a leader counts images by platform and pods by architecture', async (t) 
   store.put(path('3'), pod('z', 'Running', 'odd', 'NO/such:image:at:all'));
   store.put(path('4'), pod('gone', 'Running', 'both'));
   store.put(path('5'), pod('a', 'Succeeded', 'never-counted'));
-  const test = await startLeading(t, { over: store, remembered, fleet });
-  const done = lead(runningImagesFeature, test.leading);
+  const test = await startLeader(t, { over: store, remembered, fleet });
+  const done = lead(runningImagesFeature, test.leader);
   const image = (os: string, architecture: string, variant: string): Promise<number | undefined> =>
     test.series(`archwright_running_images{os="${os}",architecture="${architecture}",variant="${variant}"}`);
   const pods = (architecture: string): Promise<number | undefined> =>
@@ -67,12 +67,12 @@ t.test('a leader counts images by platform and pods by architecture', async (t) 
 });
 
 t.test('images in memory are counted while agents do not respond', async (t) => {
-  const first = await startLeading(t);
+  const first = await startLeader(t);
   first.store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
   first.store.put(path('1'), pod('a', 'Running', 'both'));
   const silent = { readShared: () => new Promise(() => undefined) } as unknown as Fleet;
-  const test = await startLeading(t, { over: first.store, remembered, fleet: silent });
-  void lead(runningImagesFeature, test.leading);
+  const test = await startLeader(t, { over: first.store, remembered, fleet: silent });
+  void lead(runningImagesFeature, test.leader);
   await until(
     async () => (await test.series('archwright_running_pods{architecture="amd64"}')) === 1,
     'the pods',

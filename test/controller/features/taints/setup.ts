@@ -9,7 +9,7 @@ import {
   putPod as putAnyPod,
   type PodOptions as AnyPodOptions,
 } from '../../objects.ts';
-import { startLeading, type TestLeadingOptions } from '../../leading.ts';
+import { startLeader, type TestLeaderOptions } from '../../leader.ts';
 
 export const key = 'arch.example/architecture';
 export const annotation = 'arch.example/taint';
@@ -56,7 +56,7 @@ export function putDaemonSet(store: KubeStore, podName: string, tolerations: rea
   });
 }
 
-export interface WorldOptions extends TestLeadingOptions {
+export interface WorldOptions extends TestLeaderOptions {
   /** Architecture by name. Default: one node, `arm-1`. */
   readonly nodes?: Readonly<Record<string, string>>;
 }
@@ -65,10 +65,10 @@ export interface WorldOptions extends TestLeadingOptions {
 export async function startWorld(t: Test, options: WorldOptions = {}) {
   const { nodes = options.over ? {} : { 'arm-1': 'arm64' }, ...rest } = options;
   const configuration = { taintArchitectures: ['arm64'], ...rest.configuration };
-  const test = await startLeading(t, { ...rest, configuration });
-  const { store, leading } = test;
+  const test = await startLeader(t, { ...rest, configuration });
+  const { store, leader } = test;
   for (const [name, architecture] of Object.entries(nodes)) putNode(store, name, architecture);
-  const reconciler = new TaintReconciler(leading);
+  const reconciler = new TaintReconciler(leader);
   const node = (name: string): Node | undefined => store.get(`/api/v1/nodes/${name}`) as Node | undefined;
   return {
     ...test,

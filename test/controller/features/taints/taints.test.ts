@@ -3,7 +3,7 @@ import { ownNames } from '../../../../src/names/own-names.ts';
 import t from 'tap';
 import type { NodeSelectorRequirement } from '../../../../src/kube/api/objects.ts';
 import { isIn, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
-import { webhooksFile } from '../../leading.ts';
+import { webhooksFile } from '../../leader.ts';
 import {
   annotation,
   key,
@@ -90,7 +90,7 @@ for (const [name, options] of Object.entries({ ...tolerating, ...left })) {
     const { store } = world;
     store.put('/api/v1/namespaces/closed', { metadata: { name: 'closed', labels: disabled } });
     putPod(store, 'p', 'arm-1', options);
-    await store.until(() => world.leading.caches.namespaces.size === 1);
+    await store.until(() => world.leader.caches.namespaces.size === 1);
     await world.settled();
     const before = world.tolerations('p', options.namespace).length;
     await world.reconcilePods();
@@ -240,7 +240,7 @@ t.test('pods for which the webhook is not called are skipped', async (t) => {
   store.put('/api/v1/namespaces/labeled', { metadata: { name: 'labeled', labels: { archwright: 'on' } } });
   putPod(store, 'in', 'arm-1', { namespace: 'labeled' });
   putPod(store, 'out', 'arm-1');
-  await store.until(() => world.leading.caches.namespaces.size === 1);
+  await store.until(() => world.leader.caches.namespaces.size === 1);
   await world.reconcilePods();
   t.equal(world.tolerations('in', 'labeled').length, 2);
   t.equal(world.tolerations('out').length, 1);
@@ -279,7 +279,7 @@ t.test('taints are removed on demand; another key replaces the old one in one pa
 
 t.test('after a second change of the key, the Lease says which taints are ours', async (t) => {
   const world = await startWorld(t, { configuration: { taintKey: 'example.com/first' } });
-  const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leading.namespace}/leases/${ownNames(world.leading.configuration()).lease}`;
+  const lease = `/apis/coordination.k8s.io/v1/namespaces/${world.leader.namespace}/leases/${ownNames(world.leader.configuration()).lease}`;
   world.store.put(lease, { metadata: { name: 'lease' } });
   await world.reconcilePods();
   t.strictSame(world.taints('arm-1'), [taintOf('arm64', 'example.com/first')]);

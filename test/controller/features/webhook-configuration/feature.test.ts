@@ -1,5 +1,5 @@
 /** The feature over an API server with a store, with real webhook servers. */
-import { lead } from '../../leading.ts';
+import { lead } from '../../leader.ts';
 import t from 'tap';
 import { issueAuthority, issueLeaf } from '../../../../src/certificates/issue.ts';
 import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
@@ -180,10 +180,10 @@ t.test('if the Service may not be read, the port has its usual name', async (t) 
 
 t.test('without a configuration name or a file, it ends at once', async (t) => {
   const world = await createWorld(t);
-  await lead(webhookConfiguration, world.leading());
+  await lead(webhookConfiguration, world.context());
   await lead(
     webhookConfiguration,
-    world.leading({ configuration: { webhookConfiguration: name, webhooksFile: undefined } }),
+    world.context({ configuration: { webhookConfiguration: name, webhooksFile: undefined } }),
   );
   t.equal(world.store.requests.length, 0);
 });

@@ -1,5 +1,5 @@
 /** The feature between an API server with a store and real webhook servers. */
-import { lead } from '../../leading.ts';
+import { lead } from '../../leader.ts';
 import { createServer } from 'node:https';
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -105,16 +105,16 @@ export async function start(
   };
   write(text);
   const ending = new AbortController();
-  const webhooks = await liveWebhooks(file, world.leading().log);
+  const webhooks = await liveWebhooks(file, world.context().log);
   t.teardown(() => webhooks.close());
-  const leading = world.leading({
+  const context = world.context({
     signal: ending.signal,
     webhooks,
     configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
     // Shorter pauses than in a real cluster; the order is the same.
     shortened: (ms) => Math.min(ms, 20),
   });
-  const running = lead(webhookConfiguration, leading);
+  const running = lead(webhookConfiguration, context);
   const end = async (): Promise<void> => {
     ending.abort(new Error('deposed'));
     await running;
@@ -122,7 +122,7 @@ export async function start(
   t.teardown(end);
   const state = async (wanted: string): Promise<void> => {
     const series = `archwright_webhook_configuration{state="${wanted}"} 1`;
-    await until(async () => (await leading.metrics.render()).includes(series), `state ${wanted}`);
+    await until(async () => (await context.metrics.render()).includes(series), `state ${wanted}`);
   };
   return { write, end, state };
 }

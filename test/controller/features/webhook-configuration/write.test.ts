@@ -16,16 +16,16 @@ const webhooks = parseWebhooks(
 
 t.test('it stops writing if the cluster changes every configuration on write', async (t) => {
   const world = await createWorld(t);
-  const leading = world.leading();
+  const context = world.context();
   /** Like an admission webhook for webhook configurations. */
   const theirs = '"namespaceSelector":{"matchLabels":{"their":"rule"}}';
   const enforced = (patch: Patch): Patch =>
     JSON.parse(JSON.stringify(patch).replaceAll('"namespaceSelector":{}', theirs)) as Patch;
   const stubborn: KubeClient = {
-    ...leading.client,
-    patch: (at, patch, options) => leading.client.patch(at, enforced(patch), options),
+    ...context.client,
+    patch: (at, patch, options) => context.client.patch(at, enforced(patch), options),
   };
-  const writer = new Writer({ ...leading, client: stubborn }, name);
+  const writer = new Writer({ ...context, client: stubborn }, name);
   const found = (): WebhookConfiguration => world.store.get(path) as WebhookConfiguration;
   world.store.put(path, {});
   t.ok(await writer.write(found(), webhooks));
@@ -44,7 +44,7 @@ t.test('it stops writing if the cluster changes every configuration on write', a
 
 t.test('an object deleted meanwhile is not created again', async (t) => {
   const world = await createWorld(t);
-  const writer = new Writer(world.leading(), name);
+  const writer = new Writer(world.context(), name);
   world.store.put(path, {});
   const found = world.store.get(path) as WebhookConfiguration;
   await writer.write(found, webhooks);

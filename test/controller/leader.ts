@@ -26,9 +26,9 @@ import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
-export type TestLeading = Awaited<ReturnType<typeof startLeading>>;
+export type TestLeader = Awaited<ReturnType<typeof startLeader>>;
 
-export interface TestLeadingOptions {
+export interface TestLeaderOptions {
   readonly configuration?: Partial<Configuration> | undefined;
   /** By image as the pod writes it. Other images are unknown. */
   readonly facts?: Readonly<Record<string, ImageFacts>>;
@@ -49,7 +49,7 @@ export interface TestLeadingOptions {
   readonly over?: KubeStore;
 }
 
-export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
+export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
   const { clock = systemClock, now = clock.now } = options;
   const store = options.over ?? (await startKubeStore({ now, isPlain: true }));
   if (!options.over) t.teardown(() => store.close());
@@ -85,7 +85,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     client.close();
   });
   await caches.ready(neverAborted);
-  const leading: LeaderContext = {
+  const leader: LeaderContext = {
     namespace: 'archwright',
     agentServiceAccount: 'archwright-agent',
     signal: ending.signal,
@@ -119,7 +119,7 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
     },
   };
   return {
-    leading,
+    leader,
     store,
     events,
     /** Lines of the log. */
@@ -140,10 +140,10 @@ export async function startLeading(t: Test, options: TestLeadingOptions = {}) {
 /** Runs a feature as a leader does, until its signal aborts. */
 export function lead(
   feature: Feature,
-  leading: LeaderContext,
+  leader: LeaderContext,
   reconciled = (): void => undefined,
 ): Promise<void> {
-  return runFeature(feature, leading, { failed: () => undefined, reconciled });
+  return runFeature(feature, leader, { failed: () => undefined, reconciled });
 }
 
 /** The facts of the known images. */
