@@ -3,6 +3,7 @@
  * everything: pull secrets are read by name, and all images are looked up at once. An image without an answer
  * by then gets older facts or stays unknown. Its lookup goes on, for the next pod.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CredentialError, type CredentialSource, serviceAccountOf } from '../credentials/credential.ts';
 import { describeProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
@@ -63,8 +64,13 @@ export interface FactsOfPodOptions {
  */
 const maxImages = 256;
 
+/** Pods with more new images start their lookups one after the other, and pods with fewer need not wait for them. */
+const fewImages = 8;
+
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   const { cache, requestOf, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
+
+  let lastTurn: Promise<unknown> = Promise.resolve();
 
   async function factsOfPod(request: FactsRequest): Promise<FactsByImage> {
     const found = new Map<string, ImageFacts>();
@@ -125,6 +131,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     found: Map<string, ImageFacts>,
   ): Promise<void> {
     using budget = timeLimit(request.budgetMs, clock.sleep);
+    if (missing.length > fewImages) await (lastTurn = lastTurn.then(() => nextTurn()));
     const { signal } = budget;
     // Without its secrets, an image may still be public.
     const source = (await readPullSecrets(options, request, signal)) ?? noPullSecrets;

@@ -93,9 +93,14 @@ t.test('users get facts according to their rights; unknown callers get none', as
   // Tokens of other callers.
   const admin = await clientOf(cluster.kubeconfig);
   t.teardown(() => admin.close());
-  const tokenOf = async (namespace: string, audiences: readonly string[]): Promise<string> => {
+  const tokenOf = async (
+    namespace: string,
+    audiences: readonly string[],
+    boundObjectRef?: object,
+  ): Promise<string> => {
     const path = `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`;
-    const request = { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec: { audiences } };
+    const spec = { audiences, boundObjectRef };
+    const request = { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec };
     const { status } = await cluster.post<{ status: { token: string } }>(path, request);
     return status.token;
   };
@@ -112,7 +117,10 @@ t.test('users get facts according to their rights; unknown callers get none', as
     return admin.create(path, body, { signal: patience() });
   };
   t.match(await ask(await tokenOf('shop', [factsAudience])), { facts: [{ image }] });
+  const ofPod = await tokenOf('shop', [factsAudience], { apiVersion: 'v1', kind: 'Pod', name: 'web' });
+  await cluster.delete('/api/v1/namespaces/shop/pods/web', { gracePeriodSeconds: '0' });
   const rows: [about: string, token: string, message: RegExp][] = [
+    ['of a pod that is gone', ofPod, /the token is not valid/],
     ['of another namespace', await tokenOf('bank', [factsAudience]), /has no right to create imagefacts/],
     ['for the API server', await tokenOf('shop', []), /the token is not for archwright/],
     ['with a changed payload', forged(await tokenOf('bank', [factsAudience])), /the token is not valid/],

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -5,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   statSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -124,6 +126,17 @@ t.test('on a full disk the old file stays, and the partial new one is removed', 
   t.strictSame(messages(), ['the state file cannot be written']);
   t.strictSame((await load(path)).learned, [a]);
   t.strictSame(readdirSync(join(path, '..')), ['facts']);
+});
+
+t.test('pipes and links of a container with the host path are not followed', async (t) => {
+  const dir = t.testdir({ victim: 'intact' });
+  const path = join(dir, 'facts');
+  execFileSync('mkfifo', [path]);
+  t.strictSame((await load(path)).messages, ['the state file is ignored']);
+  symlinkSync(join(dir, 'victim'), `${path}.${process.pid}.new`);
+  await write(path, [a]);
+  t.equal(readFileSync(join(dir, 'victim'), 'utf8'), 'intact');
+  t.strictSame((await load(path)).learned, [a]);
 });
 
 t.test('a partial file of an earlier crash is replaced', async (t) => {
