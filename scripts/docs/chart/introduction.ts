@@ -109,7 +109,7 @@ Run \`helm upgrade\` or \`helm rollback\`; no order is required. See [upgrade](.
 
 ## Argo CD and Flux
 
-Both can use the chart unchanged. Argo CD runs Helm's hooks: the check after a sync, and since 3.3 \`archwright clean\` before the application is
+Both can use the chart unchanged. Argo CD runs Helm's hooks: the pull of the image before a sync, the check after it, and since 3.3 \`archwright clean\` before the application is
 deleted. With older versions, run \`archwright clean\` yourself before you delete the application.
 
 ## Validation

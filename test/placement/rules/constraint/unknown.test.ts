@@ -51,6 +51,12 @@ const cases: Readonly<Record<string, Case>> = {
     'fallback s390x',
     /image refused: forbidden: not inspected/u,
   ],
+  'gate, with an image that the configuration refuses: the bound': [
+    'refused a',
+    gating,
+    'allowed-unknown amd64 arm64',
+    /image refused: forbidden: not inspected/u,
+  ],
   'deny an image that can never be known': ['chart', denying, 'denied'],
   'allow an image that can never be known': [
     'chart',
