@@ -61,6 +61,7 @@ export function openReadme({ cluster, programs, registries }: World, layout: str
     runCommand('/bin/sh', ['-c', command], env, { cwd: home });
 
   return {
+    home,
     sh,
     /** Runs the command with this start. @throws Error if README.md has none, or several */
     run: (start: string): Promise<Outcome> => {

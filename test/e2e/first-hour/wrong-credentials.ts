@@ -1,10 +1,13 @@
 /** Three wrong credentials: the path of the plugins, a key of a Secret, and the name of a pull secret. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { isGated, podPath, type EventNow } from '../cluster/control-plane/pods.ts';
+import { isGated, podPath, workload, type EventNow } from '../cluster/control-plane/pods.ts';
+import { untilReady } from '../helm/parts.ts';
 import { deletePods, isPlaced, podOf } from '../helm/pods.ts';
-import { namespace } from '../helm/release.ts';
+import { namespace, type Outcome } from '../helm/release.ts';
 import { step, reportLine } from '../helm/report.ts';
 import type { World } from '../helm/world.ts';
 import { expectEvents, expectExplain, expectReport, expectStatus } from './diagnostics.ts';
@@ -90,6 +93,50 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
       new RegExp(`shop +StatefulSet/web +1 +gated .* unknown +.*${hint.source}`),
     ];
     await expectReport(readme, { code: 1, has: rows });
+  });
+  await step(of('whoever applies a DaemonSet or a template gets the reason as a warning'), async () => {
+    const missing = `${hosts.public}/app/none:1`;
+    const kinds = [
+      ['DaemonSet', world.image('plugin/multi'), 'unauthorized'],
+      ['DaemonSet', missing, 'not-found'],
+      ['Deployment', missing, 'not-found'],
+    ] as const;
+    for (const [kind, image, code] of kinds) {
+      writeFileSync(join(readme.home, 'warned.json'), JSON.stringify(workload(kind, 'warned', { image })));
+      const out = expectCode(await readme.sh('kubectl apply -f warned.json'), 0);
+      assert.match(out, new RegExp(`Warning: archwright: image ${image}: ${code}: `), kind);
+      expectCode(await readme.sh('kubectl delete -f warned.json'), 0);
+    }
+  });
+  await step(of('explain -f shows the patch of pods, and fails for an unknown image'), async () => {
+    const explain = async (name: string, image: string): Promise<Outcome> => {
+      writeFileSync(join(readme.home, name), JSON.stringify(workload('Deployment', 'web', { image })));
+      return readme.sh(`kubectl archwright explain -f ${name} --patch`);
+    };
+    const known = expectCode(await explain('known.json', 'nginx:1.27'), 0);
+    assert.match(known, /its pods +placed[^]*patch: \[\n[^]*"path": "\/spec\/affinity"/);
+    const unknown = expectCode(await explain('unknown.json', world.image('plugin/multi')), 3);
+    assert.match(unknown, /its pods +gated[^]*"path": "\/spec\/schedulingGates"/);
+  });
+  await step(of('the column of decisions has the reason, as soon as it is known'), async () => {
+    const [columns = ''] =
+      /custom-columns=\S+/.exec(expectCode(await readme.sh('helm get notes archwright -n archwright'), 0)) ??
+      [];
+    const shown = expectCode(await readme.sh(`kubectl get pods -A -o ${columns}`), 0);
+    assert.match(shown, /^by-plugin +gated: \S+: unauthorized: /m);
+    assert.doesNotMatch(shown, /not inspected yet/);
+  });
+  await step(of('without a leader, status says what it cannot know'), async () => {
+    const scale = async (replicas: number): Promise<void> => {
+      const command = `kubectl -n ${namespace} scale deployment archwright-controller --replicas ${replicas}`;
+      expectCode(await readme.sh(command), 0);
+    };
+    await scale(0);
+    const gated = [/^gated pods +reasons not known/m, /default\/by-plugin since/];
+    const none = /Deployment archwright-controller has no pods, so gated pods wait/;
+    await expectStatus(readme, { code: 1, has: [...gated, none], lacks: [/gated pods +none/] });
+    await scale(2);
+    await untilReady(cluster);
   });
   // Agents answer. Wrong credentials depend on images, so the installation does not fail.
   await step(of('helm test'), async () => expectCode(await readme.run('helm test'), 0));
