@@ -15,13 +15,9 @@ import { like } from '../support/like.ts';
 const names: Readonly<Record<string, string>> = {
   'loopback.evil.test': '127.0.0.1',
   'loopback6.evil.test': '::1',
-  'mapped.evil.test': '::ffff:127.0.0.1',
   'metadata.evil.test': '169.254.169.254',
-  'link-local.evil.test': '169.254.1.1',
   'any.evil.test': '0.0.0.0',
   'nat64.evil.test': '64:ff9b::a9fe:a9fe',
-  '6to4.evil.test': '2002:a9fe:a9fe::1',
-  'alibaba.evil.test': '100.100.100.200',
   'metadata.google.internal': '169.254.169.254',
 };
 
@@ -48,45 +44,27 @@ async function attacker(t: Test) {
   };
 }
 
-/** The metadata service and other internal hosts, in every notation that a reference allows. */
+/** Internal hosts, in notations of each kind. `http/reach/address.test.ts` has all kinds of addresses. */
 const metadata = [
   '169.254.169.254',
-  '169.254.169.254:80',
   '169.254.170.2:80',
-  '2852039166:80',
   '0xa9fea9fe:80',
-  '0xa9.0xfe.0xa9.0xfe',
   '0251.0376.0251.0376',
-  '169.16689662',
-  '169.254.43518',
   '[::ffff:169.254.169.254]',
-  '[::ffff:a9fe:a9fe]',
-  '[0:0:0:0:0:ffff:a9fe:a9fe]:80',
-  '[64:ff9b::a9fe:a9fe]',
-  '[2002:a9fe:a9fe::1]',
   '[fd00:ec2::254]',
   '[fe80::1]',
-  '100.100.100.200',
   '0.0.0.0:5000',
-  '0:5000',
-  '[::]:5000',
   'metadata.google.internal',
 ];
 
 const node = [
   '127.0.0.1:10250',
   'localhost:10250',
-  '127.1:10250',
   '2130706433:10250',
-  '0x7f.1:10250',
-  '0x7f000001:6443',
   '0177.0.0.1:2379',
   '[::1]:10250',
-  '[::ffff:127.0.0.1]:10250',
-  '[::ffff:7f00:1]:2379',
   '10.0.0.1:10250',
   'registry.test:6443',
-  'registry.test:2380',
 ];
 
 t.test('metadata services, link-local and unspecified addresses are refused', async (t) => {

@@ -8,7 +8,7 @@ const cluster = clusterOf({ nodeArchitecture: (node) => (node === 'graviton' ? '
 const running = (images: readonly string[], spec: object = {}): object =>
   podOf(images, { nodeName: 'graviton', ...spec });
 
-test('a new image that the node cannot run leads to a warning', async (t) => {
+test('a new image, or an ephemeral container, that the node cannot run leads to a warning', async (t) => {
   const { admit, metric } = await serve(t, { source: scripted(images), cluster });
   const update = { operation: 'UPDATE', object: running(['app:2']), oldObject: running(['app:1']) };
   const admitted = await admit(update);
@@ -16,15 +16,10 @@ test('a new image that the node cannot run leads to a warning', async (t) => {
   t.strictSame(admitted.operations, []);
   like(t, admitted.warnings, [/app:2 cannot run here: it has amd64, the node is arm64/]);
   t.equal(await metric('archwright_admission_warnings_total'), 1);
-});
-
-test('an ephemeral container that the node cannot run leads to a warning', async (t) => {
-  const { admit } = await serve(t, { source: scripted(images), cluster });
-  const debug = { ephemeralContainers: [{ name: 'debugger', image: 'debug:1' }] };
-  const request = { operation: 'UPDATE', subResource: 'ephemeralcontainers', oldObject: running(['app:1']) };
-  like(t, (await admit({ ...request, object: running(['app:1'], debug) })).warnings, [
-    /debug:1 cannot run here/,
-  ]);
+  const ephemeralContainers = [{ name: 'debugger', image: 'debug:1' }];
+  const debugged = running(['app:1'], { ephemeralContainers });
+  const { warnings } = await admit({ ...update, subResource: 'ephemeralcontainers', object: debugged });
+  like(t, warnings, [/debug:1 cannot run here/]);
 });
 
 test('a new pod with a node that cannot run it leads to a warning, unless it has an owner', async (t) => {
