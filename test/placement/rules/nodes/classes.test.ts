@@ -214,6 +214,7 @@ test('a label for the CPU level is required if it distinguishes the nodes', asyn
     t.equal(found.lands, lands, nodes);
     const written = termsOf(found.pod)?.map(({ matchExpressions }) => matchExpressions);
     t.strictSame(written, terms, nodes);
+    t.strictSame(place({ ...found.input, pod: found.pod }).patch, [], 'a second call changes nothing');
   }
 });
 
@@ -276,6 +277,7 @@ test('reasons name dependencies on nodes, and causes of exclusions', async (t) =
   t.strictSame(rules('either', 'x86', 'depends-on-node'), ['x86 on amd64: pull mode']);
   t.strictSame(rules('amd64', 'x86', 'depends-on-node'), ['x86 on amd64: runtime']);
   t.strictSame(rules('arm', 'arm', 'depends-on-node'), ['arm on arm64: AArch32']);
+  t.strictSame(rules('', 'x86', 'depends-on-node'), ['x86 on amd64: runtime'], 'no node is known');
   t.strictSame(rules('local', 'needs3', 'depends-on-node'), ['needs3 on amd64: CPU level']);
   t.strictSame(rules('local transfer', 'plain', 'depends-on-node'), []);
   like(t, rules('local transfer', 'x86', 'node-classes'), [
