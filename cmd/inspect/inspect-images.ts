@@ -54,7 +54,7 @@ export async function inspectImages(
   const deadlineMs = (batches + 1) * configuration.inspectTimeout;
   const { pullSecrets = createPullSecretSource([]), ...rest } = request;
   const wanted = { ...rest, pullSecrets, deadlineMs };
-  const results = await answerFacts(wanted, signal, { cache, clock: systemClock, log });
+  const results = await Promise.all(answerFacts(wanted, signal, { cache, clock: systemClock, log }));
   const sources = inspection.sources.map(({ source, place }) => ({
     name: source.name,
     place,

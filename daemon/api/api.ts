@@ -152,11 +152,13 @@ class Api {
     const lines = new PassThrough();
     this.#unread.add(lines);
     const isSent = pipeline(lines, ctx.res);
-    const isAnswered = answerFacts(request, disconnected(ctx), { cache, clock, log }, (facts) => {
+    const sending = answerFacts(request, disconnected(ctx), { cache, clock, log }).map(async (answer) => {
+      const facts = await answer;
       this.#meters.image(facts);
       lines.write(`${JSON.stringify(facts)}\n`);
       if (this.#hasTooMuchUnread(lines)) ctx.res.destroy();
-    }).finally(() => lines.end());
+    });
+    const isAnswered = Promise.all(sending).finally(() => lines.end());
     await Promise.all([isAnswered, isSent]).finally(() => this.#unread.delete(lines));
   }
 

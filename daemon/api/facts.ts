@@ -18,15 +18,13 @@ export interface FactsOptions {
 
 /**
  * The facts of each image in the request's order; failures have an `error`.
- * @param onFacts called with the facts of an image as soon as they are found
- * @param gone aborts when the client disconnects; then this rejects with its reason
+ * @param gone aborts when the client disconnects; then an answer rejects with its reason
  */
-export async function answerFacts(
+export function answerFacts(
   { images, namespace, pullSecrets, serviceAccount, deadlineMs }: FactsRequest,
   gone: AbortSignal,
   { cache, clock, log }: FactsOptions,
-  onFacts: (facts: ImageFacts) => void = () => undefined,
-): Promise<readonly ImageFacts[]> {
+): readonly Promise<ImageFacts>[] {
   const deadline = AbortSignal.timeout(deadlineMs);
   const signal = AbortSignal.any([gone, deadline]);
   setMaxListeners(0, signal);
@@ -52,12 +50,5 @@ export async function answerFacts(
       return failedFacts(image, { code: 'unavailable', message }, clock.now());
     }
   }
-  const results = images.map(async (image) => {
-    const facts = await lookUp(image);
-    onFacts(facts);
-    return facts;
-  });
-  const facts = await Promise.all(results);
-  gone.throwIfAborted();
-  return facts;
+  return images.map(lookUp);
 }
