@@ -127,6 +127,7 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
   return { kill, ended, metrics, isDead: () => isDead };
 }
 
+/** Not of events, which are dropped after a few tries. */
 const faults: readonly (readonly [chance: number, fault: Fault, of?: RegExp])[] = [
   [0.1, { status: 409 }],
   [0.5, { status: 404 }, /pods.(?:known|own)$/u],
@@ -150,7 +151,12 @@ async function start(t: Test, random: Random, isFaulty: boolean) {
   const next = () => startReplica(t, cluster, `replica_${(replicas += 1)}`, steps);
   for (const [chance, fault, of = /./u] of faults)
     store.fault(
-      ({ verb, path }) => !isCalm && of.test(`${verb} ${path}`) && verb !== 'WATCH' && random.chance(chance),
+      ({ verb, path }) =>
+        !isCalm &&
+        of.test(`${verb} ${path}`) &&
+        !path.endsWith('/events') &&
+        verb !== 'WATCH' &&
+        random.chance(chance),
       fault,
     );
   let replica = next();

@@ -164,7 +164,8 @@ class ExecFormatMonitor {
       const failure = suspect.failure ?? failureIn(await this.#logOf(pod, suspect));
       const noted = failure && (await this.#report(pod, suspect, failure, place));
       this.#checkedAt.set(key, clock.monotonic());
-      if (noted === 'new') await this.prune();
+      // Also if the note is known: its writer may have missed the answer.
+      if (noted) await this.prune();
     }
     return undefined;
   }
