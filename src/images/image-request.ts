@@ -10,10 +10,6 @@ export interface CacheTimes {
   readonly pullAlwaysCacheTimeMs?: number | undefined;
 }
 
-const day = 86_400_000;
-
-export const defaultCacheTimes: CacheTimes = { ifNotPresentCacheTimeMs: 7 * day };
-
 /**
  * For facts that refuse a pod or evict one. Controllers create a refused pod again within seconds; a person
  * needs longer to push an image.

@@ -3,11 +3,11 @@ import t from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import { silentLog } from '../support/captured.ts';
-import { factsOf } from '../support/facts.ts';
+import { defaultCacheTimes, factsOf } from '../support/facts.ts';
 
 t.test('a pod with one new image does not wait for the lookups of others to start', async (t) => {
   const metrics = createMetrics();

@@ -4,8 +4,8 @@ import { systemClock } from '../../src/async/clock.ts';
 import { createNodeHostnames, pooledNode, type PooledNode } from '../../src/cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
-import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
-import { factsOf } from '../support/facts.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
+import { defaultCacheTimes, factsOf } from '../support/facts.ts';
 import { silentLog } from '../support/captured.ts';
 
 const agent = { 'arch.example/agent': 'true' };

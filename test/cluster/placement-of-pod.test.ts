@@ -11,7 +11,7 @@ import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { uncheckedRecord } from '../../src/placement/record/read.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -21,7 +21,7 @@ import { gate, path, startGates } from '../controller/features/gates/support.ts'
 import { inputs, knownImages, nodes } from '../support/arbitrary-pods.ts';
 import { silentLog } from '../support/captured.ts';
 import { sized } from '../support/exhaustive.ts';
-import { digestOf } from '../support/facts.ts';
+import { defaultCacheTimes, digestOf } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { defaultPolicy, facts, factsFrom, failed, podOf } from '../support/placement-input.ts';

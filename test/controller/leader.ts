@@ -14,7 +14,8 @@ import type { LeaderContext } from '../../src/controller/lead/leader-context.ts'
 import { runFeature } from '../../src/controller/lead/runner.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
+import { defaultCacheTimes } from '../support/facts.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';

@@ -8,6 +8,9 @@ import { secret } from '../../src/telemetry/secret.ts';
 /** When the facts below are confirmed. */
 export const confirmedAt = '2026-11-21T12:00:00.000Z';
 
+/** As the settings have them by default. */
+export const defaultCacheTimes = { ifNotPresentCacheTimeMs: 7 * 86_400_000 };
+
 export function digestOf(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;
 }

@@ -1,7 +1,8 @@
 /** Image facts that depend on the pod's service account, as the webhook uses them. */
 import { test } from 'tap';
 import type { ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
+import { defaultCacheTimes } from '../support/facts.ts';
 import { factsOf, podOf, scripted, serve, workload } from './support.ts';
 
 /** Knows images only for the account `a` of the namespace `shop`. */

@@ -2,7 +2,8 @@
 import type { Test } from 'tap';
 import type { ImageFacts, ImageRequest, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createRequestOf, defaultCacheTimes } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
+import { defaultCacheTimes } from '../support/facts.ts';
 import type { Pod, PodSpec, Secret } from '../../src/kube/api/objects.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import type { Cluster } from '../../src/cluster/cluster.ts';

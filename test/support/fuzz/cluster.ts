@@ -11,7 +11,8 @@ import {
   parseImagesRequest,
 } from '../../../src/facts-api/request.ts';
 import { FactsCache } from '../../../src/images/cache/cache.ts';
-import { createRequestOf, defaultCacheTimes } from '../../../src/images/image-request.ts';
+import { createRequestOf } from '../../../src/images/image-request.ts';
+import { defaultCacheTimes } from '../facts.ts';
 import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 
 import type { Policy } from '../../../src/policy/effective/policy.ts';
