@@ -140,6 +140,7 @@ test('a record counts only for additions of this policy', async (t) => {
     'an invalid name': 'kubernetes.io/arch=a b',
     'another key': 'beta.kubernetes.io/arch=amd64',
     'a key that the policy does not list': 'zone=a',
+    'such a key beside another one': 'kubernetes.io/arch=amd64; zone=a',
     'another value': 'pool=x86',
     'two values': 'rack=r1,r2',
     'an invalid label value': 'rack=r 1',
