@@ -62,15 +62,6 @@ test('pull secrets decide which nodes are excluded', async (t) => {
     await clock.advance(budgetMs);
     t.strictSame(await landing, ['node-able', 'node-poor', 'node-new']);
   });
-  await t.test('a pull secret for another registry changes nothing', async (t) => {
-    const other = {
-      ...regcred,
-      data: { '.dockerconfigjson': Buffer.from('{"auths":{}}').toString('base64') },
-    };
-    const cluster = clusterOf({ secrets: { 'shop/regcred': other } });
-    const { lands } = await setup(t, [able, poor], { cluster });
-    t.strictSame(await lands({ imagePullSecrets }), ['node-able', 'node-new']);
-  });
   await t.test('a malformed pull secret excludes no node', async (t) => {
     const broken = { ...regcred, data: { '.dockerconfigjson': Buffer.from('{').toString('base64') } };
     const cluster = clusterOf({ secrets: { 'shop/regcred': broken } });

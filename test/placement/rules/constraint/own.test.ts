@@ -96,15 +96,6 @@ for (const [name, [spec, tolerated, known = multi, warning]] of Object.entries(c
   });
 }
 
-test('an unchanged pod has an empty patch', async (t) => {
-  t.strictSame(placePod(['a'], multi, {}, onArch('amd64')).patch, []);
-});
-
-test('our gate is removed from a pod with its own constraint', async (t) => {
-  const spec = { ...onArch('amd64'), schedulingGates: [{ name: 'arch.example/scheduling-gate' }] };
-  t.strictSame(place(inputOf(podOf(['a'], spec))).patch, [{ op: 'remove', path: '/spec/schedulingGates/0' }]);
-});
-
 test('a long list of architectures in a pod is shortened in messages', async (t) => {
   const terms = Array.from({ length: 500 }, (_, index) => named(`arch${index}`));
   const { decision } = placePod(['a'], { a: 'amd64' }, policy, requiring(...terms));

@@ -118,17 +118,7 @@ test('cases in which no node is excluded', async (t) => {
   const itself = /^the pod names its node itself/;
   const cases: Record<string, [why: RegExp, given?: Case, pullability?: Partial<Pullability>]> = {
     'no group can pull': [/^no nodes are known.*: app: no credential group can/, {}, { able: none }],
-    'groups that can pull have another architecture': [
-      /^no nodes are known that can pull and run/,
-      { images: ['arm'] },
-    ],
-    'the pod requires an architecture that these groups lack': [
-      /^no nodes are known/,
-      { spec: onArch('arm64') },
-    ],
     'the nodeSelector names a node': [itself, { spec: { nodeSelector: { 'kubernetes.io/hostname': 'p1' } } }],
-    'a term names nodes': [itself, { spec: requiring(termOf(isIn('kubernetes.io/hostname', 'p1'))) }],
-    'a term pins a node': [itself, { spec: requiring({ matchFields: [isIn('metadata.name', 'p1')] }) }],
     'the nodes have no names': [/^the nodes are not known by name/, {}, { unable: [group('poor', '')] }],
     'invalid names of nodes': [
       /^the nodes are not known by name/,

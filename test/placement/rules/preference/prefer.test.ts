@@ -78,11 +78,6 @@ const cases: Readonly<Record<string, Case>> = {
     leftOut,
     /label arch.example\/preferred: s390x is ignored, the pod can only run on amd64, arm64/u,
   ],
-  'after a label that cannot be met, the next source': [
-    { ...asks('s390x'), ...bySoft },
-    'preference-left-out preferred-policy arm64=70 amd64=30',
-    /s390x/u,
-  ],
   'a part that cannot be met': [
     weighs('s390x=50,arm64=10'),
     'preference-left-out preferred-weights arm64=10',
@@ -107,20 +102,7 @@ const cases: Readonly<Record<string, Case>> = {
     { ...asks('arm64'), ...bySoft, spec: ownPreference(arch) },
     'preference-own',
   ],
-  "the pod's own preference by the beta label wins, even in mode hard": [
-    { ...byHard, spec: ownPreference('beta.kubernetes.io/arch') },
-    'preference-own',
-  ],
-  "the pod's own preference for another label does not win": [
-    { ...bySoft, spec: ownPreference('zone') },
-    'preferred-policy arm64=70 amd64=30',
-  ],
   'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
-  'an architecture that the pod excludes': [
-    { ...asks('arm64'), ...notArm },
-    leftOut,
-    /arm64 is ignored, the pod can only run on amd64/u,
-  ],
   'an out-of-range weight of a policy': [
     { policy: { preference: { ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } } } },
   ],
