@@ -238,6 +238,7 @@ export async function createWalkCluster(t: Test) {
     // Pods on the wrong node.
     () => {
       replicas = { ...replicas, web: 2 };
+      store.evictions(podPath('web-a'), { status: 429 }, { status: 403 });
       for (const name of ['web-a', 'web-b'])
         run(name, 'arm-1', 'amd', { labels: { of: 'web' }, ready: false, status: crashing });
     },
@@ -365,18 +366,17 @@ export async function createWalkCluster(t: Test) {
   }
 
   const untolerated: string[] = [];
-  /** The first taint of an architecture comes after the tolerations of the pods that the caches show. */
+  /** The first taint of an architecture comes after the tolerations of that node's pods, as the caches show them. */
   store.fault(({ verb, path, json }) => {
     const isTaint =
       verb === 'PATCH' && path.includes('/nodes/') && JSON.stringify(json).includes('NoSchedule');
-    const names = ['arm-1', 'arm-2'];
-    if (!isTaint || names.some((name) => taintsOf(name).length > 0)) return false;
+    if (!isTaint || ['arm-1', 'arm-2'].some((name) => taintsOf(name).length > 0)) return false;
     const taint = { key: 'arch.example/architecture', value: 'arm64', effect: 'NoSchedule' };
     const isLate = ({ creationTimestamp = '' }: StoredObject['metadata']): boolean =>
       clock.now() - Date.parse(creationTimestamp) < 90_000;
     for (const { metadata, spec } of pods())
       if (
-        names.includes(spec.nodeName ?? '') &&
+        path === paths.nodes(spec.nodeName) &&
         !isLate(metadata) &&
         !tolerates(spec.tolerations ?? [], taint)
       )
