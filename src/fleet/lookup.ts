@@ -110,7 +110,7 @@ export class Lookup {
     const reasons = `${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
     if (this.#leftMs < leastMs) return { code: 'timeout', message: `no agent answered in time: ${reasons}` };
     if (this.#failures.length === 0)
-      return { code: 'unavailable', message: noAgentsHint, hint: noAgentsHint };
+      return { code: 'unavailable', message: noAgentsHint, hint: noAgentsHint, retryAfterMs: tickMs };
     const hint = 'no agent answered; see archwright status';
     const message = `no agent answered: ${reasons}`;
     return { code: 'unavailable', message, hint, ...(this.#requests === 0 && { retryAfterMs: tickMs }) };

@@ -29,7 +29,7 @@ t.test('without agents, a lookup fails with a hint', async (t) => {
   const { lookup } = await setup(t, []);
   like(t, await lookup(), {
     image,
-    error: { code: 'unavailable', hint: 'no agents are known; see archwright status' },
+    error: { code: 'unavailable', hint: 'no agents are known; see archwright status', retryAfterMs: 5000 },
   });
 });
 

@@ -2,7 +2,7 @@
  * The cache of image facts. It stands before the agents (webhook, controller) or the registries (agent,
  * command line). A request says how old an answer may be. `peek` answers from memory: from the shared entry
  * of the image, else from the one of the request's own credentials (`entry.ts` has the table, `scope.ts` who
- * sees what). `get` also looks up what is not there, once for all callers. An answer that grows old is
+ * sees what). `get` also looks up what is not there, once for each namespace and age; the source merges these. An answer that grows old is
  * confirmed in the background.
  */
 import { systemClock, type Clock } from '../../async/clock.ts';
@@ -136,7 +136,7 @@ export class FactsCache {
     const known = knownOf(facts, reference, Number.POSITIVE_INFINITY, this.#clock);
     if (!known) return;
     this.#places.answered({ reference }, facts);
-    if (this.#entries.know({ reference }, sharedScope, known)) this.#options.file?.changed();
+    if (this.#entries.know({ reference }, sharedScope, known, facts.stale)) this.#options.file?.changed();
   }
 
   /** A tag names this digest now: facts of other digests are forgotten, and older answers do not count. */
@@ -168,7 +168,7 @@ export class FactsCache {
   }
 
   #fresh(entry: Entry, known: Known, request: ImageRequest, now: number): ImageFacts {
-    entry.isUsed = true;
+    this.#entries.use(entry, request.namespace);
     const { refreshAfterMs = () => defaultRefreshMs } = this.#options;
     const isDue = Number.isFinite(request.maxAgeMs) && now - known.at >= refreshAfterMs();
     const stale = isDue && isFailing(entry, now);
@@ -239,7 +239,7 @@ export class FactsCache {
     if (answer.error)
       this.#options.log.info({ image: request.image, ...answer.error }, 'an image could not be looked up');
     this.#places.answered(request, answer, this.#clock.monotonic() - started);
-    return this.#isClosed ? answer : this.#record(request, answer);
+    return this.#isClosed ? answer : this.#record(wanted, answer);
   }
 
   /** The answer of a lookup that has none, or was not made. */
@@ -262,7 +262,7 @@ export class FactsCache {
       const scope = isOfPod(answer) ? scopeOf(request) : sharedScope;
       // No credentials were presented, so nobody knows for whom these facts are.
       if (isOfPod(answer) && scope === sharedScope) return answer;
-      const isNew = this.#entries.know(request, scope, known);
+      const isNew = this.#entries.know(request, scope, known, answer.stale);
       if (isNew && scope === sharedScope) this.#options.file?.changed();
       if (answer.stale) this.#entries.fail(request, scope, olderFacts);
       return answer;
@@ -271,16 +271,21 @@ export class FactsCache {
     const error = answer.error ?? other;
     this.#metrics.failure(error.code);
     if (error.code === 'not-found') this.#options.file?.changed();
-    this.#entries.fail(request, scopeOf(request), error);
+    const { retryAt } = this.#entries.fail(request, scopeOf(request), error);
     const older = error.code === 'not-found' ? undefined : this.#entries.newest(request);
-    return older ? factsOf(older, request.image, true) : { ...answer, platforms: [], error };
+    if (older) return factsOf(older, request.image, true);
+    return { ...answer, platforms: [], error: { ...error, retryAfterMs: this.#untilMs(retryAt) } };
   }
 
   /** What is remembered of a failure. */
   #failure({ image, serviceAccount }: ImageRequest, { error, retryAt }: Failure): ImageFacts {
-    const retryAfterMs = Math.max(0, Math.ceil(retryAt - this.#clock.monotonic()));
+    const retryAfterMs = this.#untilMs(retryAt);
     const credentialSource = serviceAccount ? 'service-account' : 'anonymous';
     const origin = { source: 'memory', credentialSource } as const;
     return failedFacts(image, { ...error, retryAfterMs }, this.#clock.now(), origin);
+  }
+
+  #untilMs(retryAt: number): number {
+    return Math.max(0, Math.ceil(retryAt - this.#clock.monotonic()));
   }
 }

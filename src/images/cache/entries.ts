@@ -10,7 +10,7 @@
  */
 import type { Clock } from '../../async/clock.ts';
 import type { FactsError, ImageRequest } from '../facts/facts.ts';
-import { compact, nextFailure, type Details, type Entry, type Known } from './entry.ts';
+import { compact, nextFailure, type Details, type Entry, type Failure, type Known } from './entry.ts';
 import { keyOf, scopedKey, scopeOf, sharedScope } from './scope.ts';
 
 /** An image, and the namespace for which it is looked up. */
@@ -72,20 +72,31 @@ export class Entries {
     return shared && own ? (shared.at < own.at ? own : shared) : (shared ?? own);
   }
 
-  /** Keeps facts, unless newer ones of the same image and scope are known. @returns whether it keeps them */
-  know(image: OfNamespace, scope: string, known: Known): boolean {
+  /** A request uses an entry. One from an agent or a file belongs to the namespace that uses it first. */
+  use(entry: Entry, namespace: string | undefined): void {
+    entry.isUsed = true;
+    if (entry.owner === '' && namespace !== undefined) this.#put({ ...entry, owner: namespace });
+  }
+
+  /**
+   * Keeps facts, unless newer ones of the same image and scope are known.
+   * @param stale whether the registry still fails
+   * @returns whether it keeps them
+   */
+  know(image: OfNamespace, scope: string, known: Known, stale: boolean): boolean {
     const entry = this.#at(image, scope);
     const { known: before, driftedAt } = entry;
     if (known.at < Math.max(driftedAt, before?.at ?? driftedAt)) return false;
-    this.#put({ ...entry, known, failure: undefined });
+    this.#put({ ...entry, known, failure: stale ? entry.failure : undefined });
     return true;
   }
 
   /** Remembers a failed lookup. Only `not-found` ends what is known. */
-  fail(image: OfNamespace, scope: string, error: FactsError): void {
+  fail(image: OfNamespace, scope: string, error: FactsError): Failure {
     const entry = this.#at(image, scope);
     const failure = nextFailure(entry.failure, error, this.#clock);
     this.#put({ ...entry, failure, known: error.code === 'not-found' ? undefined : entry.known });
+    return failure;
   }
 
   /** A tag names this digest now: other facts of it are forgotten, in all scopes. */

@@ -40,7 +40,7 @@ export interface Entry {
   readonly owner: string;
   /** Estimated memory. */
   readonly bytes: number;
-  /** Since it came, or since its second chance (`entries.ts`). */
+  /** Since it was added, or spared from eviction (`entries.ts`). */
   isUsed: boolean;
   readonly known: Known | undefined;
   readonly failure: Failure | undefined;

@@ -56,6 +56,19 @@ for (const [name, imageOf] of [
   });
 }
 
+t.test('images from before a restart belong to the namespaces that use them', async (t) => {
+  const made = bench({ maxBytes });
+  for (const image of honest) made.cache.learn(factsOf(image, { source: 'memory' }));
+  for (const [n, image] of honest.entries())
+    made.cache.peek(requestFor(image, { namespace: `honest-${n % 5}` }));
+  for (let n = 0; n < 60; n += 1) {
+    const image = `evil.example/app-${n}:v1`;
+    await made.lookUp(requestFor(image, { namespace: `hostile-${n % 20}` }), hostile(image));
+  }
+  t.ok(made.cache.size < honest.length + 60, 'the cache was full');
+  t.equal(known(made, honest), honest.length);
+});
+
 t.test('names of images that do not exist evict none either', async (t) => {
   const made = await inUse();
   for (let n = 0; n < 8000; n += 1) {
