@@ -1,6 +1,6 @@
 /**
  * Looks up the image facts of a request, with a deadline. The cache looks them up in registries if needed, and shares its
- * places fairly by namespace and registry host. A disconnected client ends its lookups.
+ * places fairly by namespace and registry host. A disconnected client stops waiting; the lookup goes on.
  */
 import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';

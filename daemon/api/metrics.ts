@@ -1,4 +1,4 @@
-/** Metrics of the agent's API. The registry client and the facts memory have their own. */
+/** Metrics of the agent's API. The registry client and the cache have their own. */
 import { factsErrorCodes, type ImageFacts } from '../../src/images/facts/facts.ts';
 import {
   counter,

@@ -35,7 +35,7 @@ export interface PlacementTarget extends Pick<
   readonly isForPerson?: boolean;
 }
 
-/** What a decision depends on beside the pod. All but the last three answer from memory. */
+/** What a decision depends on beside the pod. Only `factsOfPod` and `pullableNodes` may send requests. */
 export interface PlacementSources {
   readonly policies: Policies;
   readonly namespaceLabels: (namespace: string) => Readonly<Record<string, string>>;

@@ -2,7 +2,7 @@
  * One lookup through the agents, one request after the other. The credential group of the repository's owner
  * comes first. Its second agent gets the request if the first fails, is silent, or has not answered after half of the
  * time that is left. Another group follows if the registry refuses the first one or cannot be reached from
- * there: other nodes may have other credentials and another network.
+ * there, because other nodes may have other credentials and another network, or if its agents give no answer.
  *
  * A lookup costs a bounded number of requests and a bounded time. Without an answer, its error lists the agents
  * and their failures.
