@@ -94,6 +94,6 @@ export function isIntegerWithin(value: unknown, least: number, most: number): va
 }
 
 /** Milliseconds since 1970; 0 if it is not known. */
-export function createdAtOf({ creationTimestamp = '' }: { readonly creationTimestamp?: string }): number {
-  return Date.parse(creationTimestamp) || 0;
+export function createdAtOf({ creationTimestamp }: { readonly creationTimestamp?: unknown }): number {
+  return typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) || 0 : 0;
 }
