@@ -53,7 +53,8 @@ export const machineFileTargets: readonly FuzzTarget[] = [
       // A space after a backslash at the end of a value; otherwise it would continue on the next line.
       const written = found.map(({ section, key, value }) => `[${section}]\n${key}=${value} \n`).join('');
       must(isDeepStrictEqual(parseUnit(written), found), 'other assignments when read again');
-      return [found, found.map(({ value }) => wordsOf(value)), wordsOf(text)];
+      // The name of a section is one string, however many assignments follow it.
+      return [found.map(({ key, value }) => [key, value, wordsOf(value)]), wordsOf(text)];
     },
   },
   {
