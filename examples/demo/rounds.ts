@@ -14,7 +14,7 @@ import { sentAgain, type Example } from './examples.ts';
 import { podIn, type Agents, type Knowledge } from './knowledge.ts';
 import { heading, print, printCounts, printProblems } from './print.ts';
 import type { Registries } from './registries.ts';
-import { readMetric, type Servers } from './servers.ts';
+import type { Servers } from './servers.ts';
 import { printPods } from './summary.ts';
 
 export interface Rounds {
@@ -58,11 +58,11 @@ export async function firstRound(rounds: Rounds): Promise<readonly Answer[]> {
   if (wrong.length > 0) {
     throw new DemoError(`not as expected: ${wrong.map(({ example }) => example.file).join(', ')}`);
   }
-  await printSummary(rounds);
+  printSummary(rounds);
   return sent.map(({ answer }) => answer);
 }
 
-async function printSummary({ examples, registries, servers }: Rounds): Promise<void> {
+function printSummary({ examples, registries, servers }: Rounds): void {
   const given = givenImages(registries);
   assertOnce(given);
   const users = Map.groupBy(given, ({ image }) => image);
@@ -74,10 +74,6 @@ async function printSummary({ examples, registries, servers }: Rounds): Promise<
   );
   print(
     '  The other GETs are parts of an index inside an index, and requests that were refused or found nothing.',
-  );
-  const passedOn = await readMetric(servers.webhook, 'archwright_fleet_passed_on_total');
-  print(
-    `  Lookups passed on to the other node, after the first was refused or could not reach the registry: ${passedOn}.`,
   );
 }
 

@@ -19,8 +19,6 @@ export interface Server {
   readonly process: RunningProcess;
   /** Its URL. */
   readonly url: string;
-  /** URL of health and metrics. */
-  readonly health: string;
 }
 
 export interface Servers {
@@ -90,7 +88,7 @@ async function startAgent(
   ]);
   const { api, health } = await child.logged('the agent is listening');
   await untilReady(child, String(health));
-  return { process: child, url: String(api), health: String(health) };
+  return { process: child, url: String(api) };
 }
 
 async function startWebhook(
@@ -119,7 +117,7 @@ async function startWebhook(
   const { url } = await child.logged('the webhook listens');
   const { health } = await child.logged('the webhook serves health and metrics');
   await untilReady(child, String(health));
-  return { process: child, url: String(url), health: String(health) };
+  return { process: child, url: String(url) };
 }
 
 /**
@@ -185,17 +183,6 @@ async function untilReady(child: RunningProcess, health: string): Promise<void> 
     }
     await pause(readyPauseMs);
   }
-}
-
-/**
- * A metric without labels.
- * @throws DemoError if the server does not have it
- */
-export async function readMetric({ process, health }: Server, name: string): Promise<number> {
-  const answer = await get(`${health}/metrics`);
-  const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(answer?.body ?? '')?.[1];
-  if (value === undefined) throw new DemoError(`${process.name} has no metric ${name}`);
-  return Number(value);
 }
 
 /** Requests a page; `undefined` if there is no response. */
