@@ -175,6 +175,55 @@ t.test('attack: an agent cannot report for the node of another agent', async (t)
   t.strictSame(Object.fromEntries(fleet.nodeReports()), { n1: { amd64Level: 1 }, n2: { amd64Level: 4 } });
 });
 
+t.test('what an agent says of itself is checked, cleaned and bounded', async (t) => {
+  const { agents, clock, fleet, members, groups } = await setup(t, [{ fingerprint: 'z' }, {}]);
+  const known = async (info: unknown) => {
+    if (agents[1]) agents[1].script.info = () => info;
+    await clock.advance(minute);
+    await fleet.grouped(neverAborted);
+    const group = (await members()).find(({ name }) => name !== 'z');
+    const [reports, problems] = [fleet.nodeReports(), fleet.credentialProblems()];
+    return { ...group, reports: Object.fromEntries(reports), problems: Object.fromEntries(problems) };
+  };
+  const nothing = { nodes: [], architectures: [], reports: {}, problems: {} };
+  const node = 'worker-3.pool.example';
+  const info = { credentialFingerprint: 'f', nodeName: node, architecture: 'arm64' };
+  t.strictSame(await known({ ...info, later: 1, node: { pullMode: 'local', amd64Level: 9, later: 'x' } }), {
+    name: 'f',
+    nodes: [node],
+    architectures: ['arm64'],
+    reports: { [node]: { pullMode: 'local' } },
+    problems: {},
+  });
+  const names = ['', 'UPPER', 'a b', '-a', 'a-', 'a/b', 'ä', 'n'.repeat(254), 7, null, ['n'], 'a\n'];
+  for (const nodeName of names)
+    t.strictSame(
+      await known({ credentialFingerprint: 'f', nodeName }),
+      { name: 'f', ...nothing },
+      String(nodeName),
+    );
+  for (const architecture of ['', 'x'.repeat(64), 7, null])
+    t.strictSame(await known({ credentialFingerprint: 'f', architecture }), { name: 'f', ...nothing });
+
+  const problem = { source: 'docker-config', origin: '/a', message: 'is not valid JSON' };
+  const read = async (problems: unknown) =>
+    (await known({ ...info, credentialProblems: problems })).problems[node];
+  t.strictSame(await read([problem, { ...problem, later: 1 }]), [problem, problem]);
+  const hostile = [null, 'x', { ...problem, source: 'x' }, { ...problem, origin: 1 }];
+  for (const problems of [undefined, null, {}, 'x', [], ...hostile.map((one) => [one])])
+    t.equal(await read(problems), undefined, JSON.stringify(problems));
+  const [cleaned] = (await read([{ ...problem, origin: 'a\nb\u001b[31m', message: 'x'.repeat(9999) }])) ?? [];
+  t.strictSame(cleaned, { ...problem, origin: 'a?b?[31m', message: cleaned?.message });
+  t.equal(cleaned?.message.length, 400);
+  t.equal((await read(Array.from({ length: 50 }, () => problem)))?.length, 10);
+
+  t.equal(await groups(), 2);
+  for (const credentialFingerprint of ['f'.repeat(257), '', 1, undefined]) {
+    const one = await setup(t, [{ info: () => ({ ...info, credentialFingerprint }) }]);
+    t.equal(await one.groups(), 0, String(credentialFingerprint));
+  }
+});
+
 t.test('grouped waits for an agent that is silent, at the latest until its signal aborts', async (t) => {
   const { agents, fleet, discovery, list } = await setup(t, [{ fingerprint: 'a' }]);
   let isAsked = false;

@@ -2,15 +2,15 @@ import { createFakeClock } from '../support/fake-clock.ts';
 import t from 'tap';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { PullableGroups } from '../../src/fleet/pullable.ts';
-import { requestFor } from '../support/facts.ts';
+import { factsOf, failureOf, requestFor } from '../support/facts.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { cut, denied, image, setup } from './fleet-setup.ts';
+import { cut, denied, image, setup, type Answer } from './fleet-setup.ts';
 
 const request = requestFor(image);
 const minute = 60_000;
 
 /** All that is known once the groups have answered. */
-const pullable = (fleet: Fleet) => fleet.pullable(request, neverAborted);
+const pullable = (fleet: Fleet, of = request) => fleet.pullable(of, neverAborted);
 
 const short = ({ able, unable }: PullableGroups): unknown => ({
   able: able.map(({ name }) => name),
@@ -96,4 +96,20 @@ t.test('an unreachable group is unknown, and surveyed again after a minute', asy
   await clock.advance(minute);
   await pullable(fleet);
   t.strictSame(requestCounts(), [1, 2, 2]);
+});
+
+t.test('a survey sends the pull credentials, and its results serve only them', async (t) => {
+  const withAuths: Answer = (body) => ({
+    results: body.images.map((each) =>
+      body.auths
+        ? factsOf(each.image, { credentialSource: 'pull-secret' })
+        : failureOf(each.image, 'unauthorized'),
+    ),
+  });
+  const { fleet } = await setup(t, [{ fingerprint: 'one' }, { fingerprint: 'two', facts: withAuths }]);
+  const own = requestFor(image, { credentials: ['id-1'] });
+  await pullable(fleet);
+  await pullable(fleet, own);
+  t.strictSame(short(await pullable(fleet)), { able: ['one'], unable: ['two'] });
+  t.strictSame(short(await pullable(fleet, own)), { able: ['one', 'two'], unable: [] });
 });
