@@ -10,7 +10,7 @@ import type { Progress } from './progress.ts';
 import type { WorkloadStatus } from './status.ts';
 import type { KnownVolumes } from './volumes.ts';
 
-/** Five percent of the pods are within the share, and one pod if not all are wanted. */
+/** So many of the wanted pods may be missing, and one if not all pods are wanted. */
 const slack = 0.05;
 /** Each volume costs up to three requests to the API server. */
 const workers = 16;
@@ -91,7 +91,7 @@ export function heldBy(
   const targets = pods.filter(({ isTarget }) => isTarget);
   const others = pods.filter(({ isTarget }) => !isTarget);
   const least = wanted > 1 && wanted < pods.length ? 1 : 0;
-  const missing = Math.max(least, Math.floor(pods.length * slack));
+  const missing = Math.max(least, Math.floor(wanted * slack));
   const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
   const enough = wanted - missing;
   if (targets.length < enough) return `${targets.length} of ${wanted} pods are there; ${delay}`;

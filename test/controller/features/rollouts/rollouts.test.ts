@@ -46,6 +46,21 @@ t.test('the first reconcile decides where new pods go', async (t) => {
   t.equal(world.store.requests.length, writes, 'the same status is not written again');
 });
 
+t.test('small steps wait for pods too', async (t) => {
+  const steps = [5, 100].map((percent) => `${percent}%`);
+  for (const [count, moved] of [
+    [20, 1],
+    [40, 1],
+    [100, 4],
+  ] as const) {
+    const world = await startWorld(t, { steps });
+    pods(world, count - moved, 0);
+    like(t, await world.reconcile(), { step: 0, message: /waits: .* 0 of \d pods are there/ });
+    for (let index = 0; index < moved; index += 1) world.pod(`arm-${index}`, { ...onArm, ready: false });
+    like(t, await world.reconcile(), { step: 0, message: /0 of \d pods there are ready/ });
+  }
+});
+
 t.test('names without pods: misspelled, in an older rollout, or not selected', async (t) => {
   const names = ['web', 'wbe', 'old', 'other'];
   const world = await startWorld(t, { names, selector: { matchLabels: { app: 'web' } } });
