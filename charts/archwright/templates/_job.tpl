@@ -11,7 +11,14 @@ metadata:
   {{- end }}
 {{- end -}}
 
-{{/* dict root account [early]. early: before the objects of the chart, without their priority class and a token */}}
+{{/* Ends before Helm, which waits for 5m by default, even if the pod does not start. A longer timeout is for a Helm that waits longer. */}}
+{{- define "archwright.jobDeadline" -}}
+{{- if regexMatch "^([1-4]m|[0-9]{1,2}s)$" .Values.startupCheck.timeout }}
+  activeDeadlineSeconds: 285
+{{- end }}
+{{- end -}}
+
+{{/* dict root account [early]. early: before the objects of the chart, without a token and the chart's own priority class */}}
 {{- define "archwright.jobPod" -}}
 restartPolicy: Never
 serviceAccountName: {{ .account }}
@@ -19,7 +26,7 @@ automountServiceAccountToken: {{ not .early }}
 enableServiceLinks: false
 {{- include "archwright.podFields" .root.Values.jobs }}
 {{- include "archwright.imagePullSecrets" .root }}
-{{- if not .early }}{{ include "archwright.priority" (dict "root" .root "values" .root.Values.jobs) }}{{ end }}
+{{- include "archwright.priority" (dict "root" .root "values" .root.Values.jobs "early" .early) }}
 {{- include "archwright.placement" (dict "root" .root "values" .root.Values.jobs) | nindent 0 }}
 {{ include "archwright.podSecurityContext" .root.Values.jobs }}
 {{- end -}}

@@ -48,7 +48,7 @@ imagePullSecrets:
 priorityClassName: {{ .values.priorityClassName }}
 {{- else if .root.Values.global.priorityClassName }}
 priorityClassName: {{ .root.Values.global.priorityClassName }}
-{{- else if .root.Values.priorityClass.create }}
+{{- else if and .root.Values.priorityClass.create (not .early) }}
 priorityClassName: {{ include "archwright.clusterName" .root }}
 {{- end }}
 {{- end -}}

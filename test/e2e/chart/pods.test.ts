@@ -150,8 +150,9 @@ t.test(
       volumes: undefined,
     });
     t.equal(pullOf({})?.priorityClassName, undefined, 'the class of the chart is not installed yet');
-    t.match(pullOf({ startupCheck: { timeout: '20s' } }), { activeDeadlineSeconds: 20 });
-    t.match(pullOf({ startupCheck: { timeout: '90s' } }), { activeDeadlineSeconds: 50 });
+    t.equal(pullOf({ jobs: { priorityClassName: 'own' } })?.priorityClassName, 'own');
+    t.match(pullOf({ startupCheck: { imagePullSeconds: 120 } }), { activeDeadlineSeconds: 120 });
+    t.equal(pullOf({ startupCheck: { imagePullSeconds: 0 } }), undefined);
     t.equal(pullOf({ startupCheck: { enabled: false } }), undefined);
   },
 );

@@ -412,13 +412,18 @@ export const partSections: readonly Section[] = [
       }),
       ...valuesOf('startupCheck', {
         enabled: on(
-          'Before each install, upgrade and uninstall, runs a Job that ends within 50 s if the image cannot be pulled. After an install or upgrade, runs a Job that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
+          'Before each install and upgrade, runs a Job that fails if the image cannot be pulled. After it, runs a Job that waits until the API server calls the webhook, every replica has the new configuration, and agents answer.',
         ),
         timeout: shaped(duration(0, 1).schema, {
           help: 'Time limit of the second Job.',
           default: '4m',
           example: '1m',
         }),
+        imagePullSeconds: count(
+          'Time for a node to pull the image, in seconds. 0: without the first Job, which needs the pull secrets and the namespace before the install.',
+          50,
+          120,
+        ),
         namespace: text(
           'Namespace of the pod that the second Job creates in a dry run. The webhook must serve it.',
           'default',
