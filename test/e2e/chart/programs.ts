@@ -16,7 +16,7 @@ interface PodSpec {
     readonly args: readonly string[];
     readonly env: readonly { readonly name: string; readonly value?: string }[];
   }[];
-  readonly volumes: readonly { readonly configMap?: { readonly name: string } }[];
+  readonly volumes?: readonly { readonly configMap?: { readonly name: string } }[];
 }
 
 export interface Program {
@@ -39,10 +39,10 @@ export function programsIn(manifest: string): readonly Program[] {
   return objects.flatMap(({ kind, metadata, spec }) => {
     const pod = (kind === 'Pod' ? spec : spec?.template?.spec) as PodSpec | undefined;
     if (pod?.containers === undefined) return [];
-    const files = maps.get(pod.volumes.find(({ configMap }) => configMap)?.configMap?.name) ?? {};
-    // Containers of `extraContainers` have no arguments.
+    const files = maps.get(pod.volumes?.find(({ configMap }) => configMap)?.configMap?.name) ?? {};
+    // Containers of `extraContainers` have no arguments, and the one that pulls the image only prints its version.
     return pod.containers
-      .filter(({ args }) => args !== undefined)
+      .filter(({ args }) => args !== undefined && args[0] !== '--version')
       .map(({ args, env }) => ({
         name: `${metadata?.name} ${args[0]}`,
         args,

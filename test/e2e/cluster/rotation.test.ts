@@ -11,6 +11,7 @@ import { certificatesWith } from '../../../src/controller/features/certificates/
 import { readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
 import type { LeaderContext } from '../../../src/controller/lead/leader-context.ts';
 import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
+import { liveWebhooks } from '../../../src/controller/state/webhooks-file.ts';
 import { webhookConfiguration } from '../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import { openConnection, type AgentConnection } from '../../../src/fleet/connection.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
@@ -87,6 +88,7 @@ async function lead(
   const log = createLog({ level: 'info', destination: { write: (line) => void lines.push(line) } });
   while (!signal.aborted) {
     const client = await clientOf(kubeconfig, user);
+    const webhooks = await liveWebhooks(webhooksFile, log);
     const leading = {
       namespace: ownNamespace,
       signal: AbortSignal.any([signal, AbortSignal.timeout(leaderMs)]),
@@ -95,6 +97,7 @@ async function lead(
       clock: systemClock,
       serverNow: () => client.serverNow(),
       log,
+      webhooks,
       metrics: createMetrics(),
       step: () => undefined,
     } as Partial<LeaderContext> as LeaderContext;
@@ -103,6 +106,7 @@ async function lead(
       runFeature(webhookConfiguration, leading),
     ]);
     client.close();
+    await webhooks.close();
   }
 }
 
