@@ -15,6 +15,7 @@ import { idOfEvent } from '../../src/controller/features/credential-problems/cre
 import type { WebhookConfiguration } from '../../src/controller/state/ca-bundle.ts';
 import type { ConfigMap, KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
+import { ignoring } from '../../src/kube/api/errors.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { loadConfiguration, type LoadedConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { parseBroken } from '../../src/images/sources/broken-images.ts';
@@ -28,37 +29,32 @@ const currentEventMs = 35 * 60_000;
 
 /** @throws KubeError if the API server does not answer */
 export async function collectStatus(reader: InstallationReader): Promise<Status> {
-  const { client, namespace, signal } = reader;
+  const { client, namespace } = reader;
   const installation = await readInstallation(reader);
   const unread = [...installation.unread];
   const may = mayRead(unread);
   const loaded = await configurationOf(installation, namespace);
   const { webhookConfiguration: webhooksName } = loaded?.configuration ?? {};
   const brokenImagesName = loaded?.configuration && ownNames(loaded.configuration).brokenImages;
-  const [webhooks, broken, nodes, gated] = await Promise.all([
-    webhooksName === undefined
-      ? undefined
-      : may(
-          'webhooks',
-          client.get<WebhookConfiguration>(paths.mutatingWebhookConfigurations(webhooksName), { signal }),
-        ),
+  const [registered, broken, nodes, gated] = await Promise.all([
+    webhooksName === undefined ? undefined : may('webhooks', readWebhooks(reader, webhooksName)),
     brokenImagesName === undefined ? undefined : may('broken images', readBroken(reader, brokenImagesName)),
     may('nodes', countNodes(reader)),
     may('gated pods', listGated(reader)),
   ]);
   const leader = installation.replicas.find(leads)?.samples;
   const now = client.serverNow();
+  const isDeleted = registered === 'deleted';
+  const webhooks = isDeleted ? undefined : registered?.webhooks;
+  const stateOf = leader?.all('archwright_webhook_configuration').find(({ value }) => value === 1)?.labels;
   const status: Omit<Status, 'findings'> = {
     namespace,
     replicas: installation.replicas.filter(({ part }) => part !== 'agent').map(replicaOf(installation)),
     webhooks: {
-      state: leader?.all('archwright_webhook_configuration').find(({ value }) => value === 1)?.labels[
-        'state'
-      ],
-      registered: webhooks && (webhooks.webhooks ?? []).length,
-      failurePolicies: [
-        ...new Set((webhooks?.webhooks ?? []).map(({ failurePolicy = 'Fail' }) => failurePolicy)),
-      ],
+      // Also without a leader.
+      state: isDeleted ? 'missing' : stateOf?.['state'],
+      registered: webhooks?.length,
+      failurePolicies: [...new Set(webhooks?.map(({ failurePolicy = 'Fail' }) => failurePolicy))],
     },
     certificates: installation.replicas.flatMap(certificatesOf),
     nodes,
@@ -95,6 +91,12 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
     unread,
   };
   return { ...status, findings: findingsOf(status, installation, loaded?.problems ?? [], now) };
+}
+
+async function readWebhooks({ client, signal }: InstallationReader, name: string) {
+  const path = paths.mutatingWebhookConfigurations(name);
+  const found = await ignoring('not-found', client.get<WebhookConfiguration>(path, { signal }));
+  return found ? { webhooks: found.webhooks ?? [] } : 'deleted';
 }
 
 /** The configuration of the controller or webhook. Settings that only another version knows are left out. */
