@@ -182,7 +182,8 @@ t.test('wrong usage is an error', async (t) => {
 const everythingStarted = /process \d+[^]*\n\n/;
 
 t.test('it ends with an error if a child process dies', async (t) => {
-  const demo = start(t, ['--verbose']);
+  // Without `--stay` it may end before a busy machine has delivered the signal.
+  const demo = start(t, ['--verbose', '--stay']);
   await demo.until(everythingStarted);
   const [agent = 0] = pidsIn(demo.text());
   process.kill(agent, 'SIGKILL');
