@@ -16,7 +16,7 @@ import type { PodTemplate } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
 import { highestOf } from '../nodes/amd64-level.ts';
 import type { Clock } from '../async/clock.ts';
-import { timeLimit } from '../async/wait.ts';
+import { timeLimit, unlessAborted } from '../async/wait.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { FactsCounters } from './metrics.ts';
 import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
@@ -131,8 +131,11 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     found: Map<string, ImageFacts>,
   ): Promise<void> {
     using budget = timeLimit(request.budgetMs, clock.sleep);
-    if (missing.length > fewImages) await (lastTurn = lastTurn.then(() => nextTurn()));
     const { signal } = budget;
+    if (missing.length > fewImages) {
+      lastTurn = lastTurn.then(() => nextTurn());
+      await unlessAborted(lastTurn, signal).catch(() => undefined);
+    }
     // Without its secrets, an image may still be public.
     const source = (await readPullSecrets(options, request, signal)) ?? noPullSecrets;
     await Promise.all(
