@@ -8,7 +8,7 @@ import { isLoginHeader } from '../../src/http/headers.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { parseAuth } from './config/registry.ts';
-import { InvalidConfig, ConfigFileError, configFileError } from './config/toml.ts';
+import { InvalidConfig, ConfigFileError, configFileError } from '../toml.ts';
 import { defaultHostName, type EffectiveHost } from './hosts/effective-hosts.ts';
 import { hasCapabilities, type Header, type HostConfig } from './hosts/hosts-file.ts';
 import type { NodeConfig } from './node.ts';

@@ -33,7 +33,7 @@ import {
   type VersionFinder,
 } from './config/find-version.ts';
 import { rulesFor } from './config/rules.ts';
-import { ConfigFileError, InvalidConfig } from './config/toml.ts';
+import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import { describeParts, scanHosts, type HostDirectoryFound } from './scan.ts';
 import { endpointsOf, type EndpointContext } from './endpoint.ts';
 import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';

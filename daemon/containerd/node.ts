@@ -18,7 +18,7 @@ import {
   type Registry,
 } from './config/registry.ts';
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
-import { configFileError, fieldsOf, InvalidConfig } from './config/toml.ts';
+import { configFileError, fieldsOf, InvalidConfig } from '../toml.ts';
 
 export interface NodeConfig {
   readonly configFile: string | undefined;

@@ -8,7 +8,7 @@ import { reveal } from '../../src/telemetry/secret.ts';
 import { readTls } from './endpoint.ts';
 import type { HostFilesReader } from './hosts/host-directory.ts';
 import type { Header, HostConfig } from './hosts/hosts-file.ts';
-import { ConfigFileError } from './config/toml.ts';
+import { ConfigFileError } from '../toml.ts';
 import type { NodeConfig } from './node.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';

@@ -1,6 +1,6 @@
 /** Handlers of containerd_registry.json. See `handler.ts` for the convention. */
 import { join } from 'node:path';
-import { InvalidConfig, fieldsOf } from '../../daemon/containerd/config/toml.ts';
+import { InvalidConfig, fieldsOf } from '../../daemon/toml.ts';
 import {
   parseAuth,
   type Auth,

@@ -1,7 +1,7 @@
 /** Handlers of hosts_toml.json. See `handler.ts` for the convention. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { InvalidConfig } from '../../daemon/containerd/config/toml.ts';
+import { InvalidConfig } from '../../daemon/toml.ts';
 import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
 import { effectiveHosts } from '../../daemon/containerd/hosts/effective-hosts.ts';
 import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/hosts/host-directory.ts';

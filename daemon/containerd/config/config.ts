@@ -19,7 +19,7 @@ import {
   tablesOf,
   tomlText,
   type Table,
-} from './toml.ts';
+} from '../../toml.ts';
 
 /** containerd's own default configuration has 10 KiB. */
 const maxConfigBytes = 1_048_576;

@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ifError } from '../../../src/async/if-error.ts';
 import { FileError, listDirectory, resolveInRoot } from '../../../src/files/read.ts';
-import { InvalidConfig } from './toml.ts';
+import { InvalidConfig } from '../../toml.ts';
 
 /** Drop-in directories contain a handful of files. */
 const maxEntries = 1000;

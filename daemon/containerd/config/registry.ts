@@ -8,7 +8,7 @@ import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go.ts';
 import type { Header } from '../hosts/hosts-file.ts';
 import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, InvalidConfig, isTexts, tablesOf, type Table } from './toml.ts';
+import { fieldsOf, InvalidConfig, isTexts, tablesOf, type Table } from '../../toml.ts';
 
 export interface RegistryTls {
   readonly ca?: string;

@@ -9,7 +9,7 @@ import { splitHostPort } from '../../../src/names/host-port.ts';
 import { parseGoUrl, type GoUrl } from '../../go.ts';
 import type { Registry } from '../config/registry.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { ConfigFileError, InvalidConfig } from '../config/toml.ts';
+import { ConfigFileError, InvalidConfig } from '../../toml.ts';
 import { capabilitiesOf, noHost, type HostConfig } from './hosts-file.ts';
 
 export interface EffectiveHost extends HostConfig {

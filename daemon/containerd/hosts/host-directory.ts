@@ -13,7 +13,7 @@ import {
   undefinedIfMissing,
 } from '../../../src/files/read.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { ConfigFileError, InvalidConfig, tomlText } from '../config/toml.ts';
+import { ConfigFileError, InvalidConfig, tomlText } from '../../toml.ts';
 import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
 
 /** Enough for a hosts.toml of a hundred mirrors with long headers. */

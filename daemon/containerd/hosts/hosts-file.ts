@@ -5,7 +5,7 @@
 import { isAbsolute, join } from 'node:path';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { goDurationError, parseGoDuration, goType, goValue, cleanPath, parseGoUrl } from '../../go.ts';
-import { fieldsOf, InvalidConfig, isText, parseTomlDocument, tablesOf, type Table } from '../config/toml.ts';
+import { fieldsOf, InvalidConfig, isText, parseTomlDocument, tablesOf, type Table } from '../../toml.ts';
 import type { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';

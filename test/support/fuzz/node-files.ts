@@ -1,5 +1,5 @@
 /** Parsers of the node's files and its plugins' output. */
-import { InvalidConfig, fieldsOf, tomlText } from '../../../daemon/containerd/config/toml.ts';
+import { InvalidConfig, fieldsOf, tomlText } from '../../../daemon/toml.ts';
 import { imagesTable, migrateConfigFile, parseConfigFile } from '../../../daemon/containerd/config/config.ts';
 import { effectiveHosts, mirrorHosts } from '../../../daemon/containerd/hosts/effective-hosts.ts';
 import { parseHostsFile } from '../../../daemon/containerd/hosts/hosts-file.ts';

@@ -2,7 +2,7 @@
 import { parseGoDuration, formatGoDuration, goDurationError, parseGoUrl } from '../../../daemon/go.ts';
 import { parseVersion } from '../../../daemon/containerd/config/rules.ts';
 import { glob } from '../../../daemon/containerd/config/glob.ts';
-import { InvalidConfig } from '../../../daemon/containerd/config/toml.ts';
+import { InvalidConfig } from '../../../daemon/toml.ts';
 import { parseNamedObjects } from '../../../cmd/explain/named-objects.ts';
 import { parseFlags } from '../../../cmd/program/flags.ts';
 import { UsageError } from '../../../cmd/program/exit.ts';

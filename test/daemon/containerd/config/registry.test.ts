@@ -9,7 +9,7 @@ import {
 } from '../../../../daemon/containerd/config/registry.ts';
 import { mirrorEndpoints, mirrorHosts } from '../../../../daemon/containerd/hosts/effective-hosts.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { parseTable } from '../../../../daemon/containerd/config/toml.ts';
+import { parseTable } from '../../../../daemon/toml.ts';
 import { reveal, secret } from '../../../../src/telemetry/secret.ts';
 import { like } from '../../../support/like.ts';
 

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { InvalidConfig } from '../../../../daemon/containerd/config/toml.ts';
+import { InvalidConfig } from '../../../../daemon/toml.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { like } from '../../../support/like.ts';
 

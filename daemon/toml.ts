@@ -1,19 +1,19 @@
 /**
- * TOML as containerd reads it (go-toml): integers differ from floats, and names of struct fields match in any
+ * TOML as container runtimes read it (Go): integers differ from floats, and names of struct fields match in any
  * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
-import { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
-import { isTable } from '../../../src/policy/value-kinds/plain.ts';
-import { decodeUtf8, FileError } from '../../../src/files/read.ts';
-import { secret, type Secret } from '../../../src/telemetry/secret.ts';
+import { TomlDocument } from '../src/policy/configuration/toml-document.ts';
+import { isTable } from '../src/policy/value-kinds/plain.ts';
+import { decodeUtf8, FileError } from '../src/files/read.ts';
+import { secret, type Secret } from '../src/telemetry/secret.ts';
 
-/** containerd refuses the content of a file. */
+/** The runtime refuses the content of a file. */
 export class InvalidConfig extends Error {
   override readonly name = 'InvalidConfig';
-  /** Not TOML; a type other than in containerd's struct; or contradictory or meaningless. */
+  /** Not TOML; a type other than in the runtime's struct; or contradictory or meaningless. */
   readonly code: 'syntax' | 'type' | 'invalid';
   readonly temporary = false;
-  /** containerd's message, if it quotes a possible secret: a header's value or a URL's user info. */
+  /** The runtime's message, if it quotes a possible secret: a header's value or a URL's user info. */
   readonly upstream: Secret | undefined;
   constructor(code: InvalidConfig['code'], message: string, upstream = message) {
     super(message);
@@ -22,7 +22,7 @@ export class InvalidConfig extends Error {
   }
 }
 
-/** A file that makes containerd's start or its pulls fail. */
+/** A file that makes the runtime's start or its pulls fail. */
 export class ConfigFileError extends Error {
   override readonly name = 'ConfigFileError';
   readonly code = 'config-file';
@@ -44,7 +44,7 @@ export function configFileError(path: string, error: unknown): unknown {
 
 export type Table = Readonly<Record<string, unknown>>;
 
-/** containerd's own tables are about ten levels deep. */
+/** The runtimes' own tables are about ten levels deep. */
 const maxDepth = 64;
 
 /** @throws InvalidConfig */
@@ -64,7 +64,7 @@ export function parseTomlDocument(text: string): TomlDocument {
   }
 }
 
-/** Text of a file. As in go-toml: UTF-8 without a byte order mark. @throws InvalidConfig */
+/** Text of a file of containerd. As in go-toml: UTF-8 without a byte order mark. @throws InvalidConfig */
 export function tomlText(bytes: Uint8Array): string {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
     throw new InvalidConfig('syntax', 'it begins with a byte order mark, which containerd refuses');
