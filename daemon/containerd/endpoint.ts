@@ -8,13 +8,12 @@ import { isLoginHeader } from '../../src/http/headers.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { parseAuth } from './config/registry.ts';
-import { InvalidConfig, ConfigFileError, configFileError } from '../toml.ts';
+import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import { defaultHostName, type EffectiveHost } from './hosts/effective-hosts.ts';
 import { hasCapabilities, type Header, type HostConfig } from './hosts/hosts-file.ts';
 import type { NodeConfig } from './node.ts';
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readBounded } from '../../src/files/read.ts';
-import { certificatesIn, type TlsSettings } from '../../src/http/tls/trust.ts';
+import type { TlsSettings } from '../../src/http/tls/trust.ts';
+import { certificatesOf, readClientPair } from '../certificate-files.ts';
 
 export interface EndpointContext {
   readonly node: NodeConfig;
@@ -143,9 +142,6 @@ function ownCredential(
   }
 }
 
-/** The largest bundles of CAs in use are about 500 KiB. */
-const maxCertificateBytes = 2 * 1024 * 1024;
-
 /**
  * The certificates of a host. A file that cannot be read or has no certificate fails the whole pull, not only
  * the requests to that host (containerd `tlsConfigFromHost`).
@@ -157,51 +153,13 @@ export async function readTls(
 ): Promise<TlsSettings> {
   const [authorities, pairs] = await Promise.all([
     Promise.all(ca.map((file) => readAuthorities(file, hostRoot))),
-    Promise.all(client.map((pair) => readPair(pair, hostRoot))),
+    Promise.all(client.map((pair) => readClientPair(pair, hostRoot))),
   ]);
   return { ca: authorities.flat(), client: pairs, skipVerify: skipVerify === true };
 }
 
-async function readAuthorities(file: string, root: string | undefined): Promise<string[]> {
-  const found = certificatesIn(await readText(file, root)).filter((pem) => certificateOf(pem) !== undefined);
+async function readAuthorities(file: string, root: string | undefined): Promise<readonly string[]> {
+  const found = await certificatesOf(file, root);
   if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
   return found;
-}
-
-async function readPair(
-  [certificateFile, keyFile]: readonly [string, string],
-  root: string | undefined,
-): Promise<TlsSettings['client'][number]> {
-  const certificate = await readText(certificateFile, root);
-  const key = keyFile === '' ? certificate : await readText(keyFile, root);
-  const leaf = certificateOf(certificatesIn(certificate)[0]);
-  if (leaf === undefined) throw new ConfigFileError(certificateFile, 'it contains no certificate in PEM');
-  const where = keyFile === '' ? certificateFile : keyFile;
-  if (!isKeyOf(leaf, key))
-    throw new ConfigFileError(where, `it does not contain the key of ${certificateFile}`);
-  return { certificate, key: secret(key) };
-}
-
-function certificateOf(pem: string | undefined): X509Certificate | undefined {
-  try {
-    return pem === undefined ? undefined : new X509Certificate(pem);
-  } catch {
-    return undefined;
-  }
-}
-
-function isKeyOf(certificate: X509Certificate, key: string): boolean {
-  try {
-    return certificate.checkPrivateKey(createPrivateKey(key));
-  } catch {
-    return false;
-  }
-}
-
-async function readText(file: string, root: string | undefined): Promise<string> {
-  try {
-    return (await readBounded(file, { maxBytes: maxCertificateBytes, root })).toString('latin1');
-  } catch (error) {
-    throw configFileError(file, error);
-  }
 }

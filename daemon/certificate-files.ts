@@ -1,0 +1,54 @@
+/** Files with certificates and keys that a runtime's configuration names. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readBounded } from '../src/files/read.ts';
+import { certificatesIn, type TlsSettings } from '../src/http/tls/trust.ts';
+import { secret } from '../src/telemetry/secret.ts';
+import { ConfigFileError, configFileError } from './toml.ts';
+
+/** The largest bundles of CAs in use are about 500 KiB. */
+const maxCertificateBytes = 2 * 1024 * 1024;
+
+/** The valid certificates of a PEM file; other content is skipped, as in Go. @throws ConfigFileError */
+export async function certificatesOf(file: string, root: string | undefined): Promise<readonly string[]> {
+  const found = certificatesIn(await readText(file, root));
+  return found.filter((pem) => certificateOf(pem) !== undefined);
+}
+
+/** A client certificate and its key, which may be in the same file (`''`). @throws ConfigFileError */
+export async function readClientPair(
+  [certificateFile, keyFile]: readonly [string, string],
+  root: string | undefined,
+): Promise<TlsSettings['client'][number]> {
+  const certificate = await readText(certificateFile, root);
+  const key = keyFile === '' ? certificate : await readText(keyFile, root);
+  const leaf = certificateOf(certificatesIn(certificate)[0]);
+  if (leaf === undefined) throw new ConfigFileError(certificateFile, 'it contains no certificate in PEM');
+  const where = keyFile === '' ? certificateFile : keyFile;
+  if (!isKeyOf(leaf, key))
+    throw new ConfigFileError(where, `it does not contain the key of ${certificateFile}`);
+  return { certificate, key: secret(key) };
+}
+
+function certificateOf(pem: string | undefined): X509Certificate | undefined {
+  try {
+    return pem === undefined ? undefined : new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}
+
+function isKeyOf(certificate: X509Certificate, key: string): boolean {
+  try {
+    return certificate.checkPrivateKey(createPrivateKey(key));
+  } catch {
+    return false;
+  }
+}
+
+async function readText(file: string, root: string | undefined): Promise<string> {
+  try {
+    return (await readBounded(file, { maxBytes: maxCertificateBytes, root })).toString('latin1');
+  } catch (error) {
+    throw configFileError(file, error);
+  }
+}
