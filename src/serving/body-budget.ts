@@ -17,6 +17,11 @@ export class BodyBudget {
     this.#maxLargeBytes = (maxBytes / 4) * 3;
   }
 
+  /** Less than a quarter is in use. */
+  get isQuiet(): boolean {
+    return this.#used < this.#maxBytes / 4;
+  }
+
   /** Opens the account of one body. */
   open(): BodyShare {
     let held = 0;

@@ -119,7 +119,7 @@ class Reviews {
     try {
       const body = await readBody(ctx.req, { maxBytes: maxReviewBytes, timeoutMs, share });
       const started = clock.monotonic();
-      if (!share.grow(parsedBytes(body))) return this.#overloaded(ctx);
+      if (!share.grow(parsedBytes(body, this.#budget.isQuiet))) return this.#overloaded(ctx);
       const text = formatReview(await answer(parseReview(body)));
       if (!share.grow(text.length)) return this.#overloaded(ctx);
       send(ctx, text);

@@ -104,11 +104,18 @@ test('more values than a pod can have get 413 before they are parsed', async (t)
 });
 
 test('keys count towards the memory of a review', async (t) => {
-  const bytesOf = (text: string): number => parsedBytes(Buffer.from(text));
+  const bytesOf = (text: string): number => parsedBytes(Buffer.from(text), false);
   const padding = `"${'x'.repeat(64 * 1024)}"`;
   t.equal(bytesOf(`[${padding},1,2]`), 4 * 64);
   t.equal(bytesOf(`[${padding},{"a":1,"b":2}]`), 4 * 64 + 64 + 2 * 96);
   t.equal(bytesOf(`["a:b:c",${padding}]`), 3 * 64);
+  const nested = Buffer.from('['.repeat(100) + ']'.repeat(100));
+  t.equal(
+    parsedBytes(nested, true),
+    100 * 64,
+    'while there is room, as if it had a value in every two bytes',
+  );
+  t.equal(parsedBytes(Buffer.from(`[${padding}]`), true), 2 * 64, 'large bodies are always counted');
 });
 
 test('an incomplete body gets 408, and the connection ends', async (t) => {

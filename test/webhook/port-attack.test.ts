@@ -101,6 +101,7 @@ const bombs = [
   [many, 'as many empty objects as accepted', `[${'{},'.repeat(most / 2)}1]`],
   [many, 'more values than accepted', `[${'[[]],'.repeat(MiB)}1]`],
   [250, '60 KB of empty objects', `[${'{},'.repeat(20_000)}1]`],
+  [1000, '4 KB of nested lists', `${'['.repeat(2000)}${']'.repeat(2000)}`],
 ] as const;
 
 for (const [bodies, what, text] of bombs) {
