@@ -8,7 +8,7 @@ import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts, type ImageFactsSource } from '../images/facts/facts.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
-import { Lookup, type PullSecretNodes } from './lookup.ts';
+import { lookUp, type PullSecretNodes } from './lookup.ts';
 import { bindFleetMetrics } from './metrics.ts';
 import { createPullable } from './pullable.ts';
 import { createRequestFacts } from './request-facts.ts';
@@ -40,9 +40,9 @@ export function createFleet(options: FleetOptions) {
   const requestFacts = createRequestFacts(connection, clock);
   const context = { agents, requestFacts, meters, pullSecretNodes, clock, log, timeoutMs };
   const lookup: ImageFactsSource['lookup'] = async (request, { signal }) => {
-    const one = new Lookup(context, request, signal);
-    const groups = [...agents.byGroup(request.reference.repository).values()];
-    return (await one.answer(groups)) ?? failedFacts(request.image, one.error(), clock.now());
+    const groups = agents.byGroup(request.reference.repository).values();
+    const answer = await lookUp(context, request, groups, signal);
+    return 'code' in answer ? failedFacts(request.image, answer, clock.now()) : answer;
   };
 
   return {

@@ -51,108 +51,87 @@ const maxShown = 5;
 /** Failures of the agent rather than of the request. */
 const agentFails: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', 'refused', 'overloaded']);
 
-/** Its time runs from when it is made. */
-export class Lookup {
-  readonly #context: LookupContext;
-  readonly #request: ImageRequest;
-  readonly #signal: AbortSignal;
-  readonly #deadline: number;
-  /** The only nodes whose agents may receive the request; `undefined`: all. */
-  readonly #nodes: PullSecretNodes | undefined;
-  readonly #failures: string[] = [];
-  #requests = 0;
-  /** Whether an agent was left out because of `pullSecretNodes`. */
-  #withheld = false;
+/**
+ * The best answer of these agents, or why none has answered.
+ * @param groups agents with equal credentials, in the order of requests
+ */
+export async function lookUp(
+  context: LookupContext,
+  request: ImageRequest,
+  groups: Iterable<readonly AgentAddress[]>,
+  signal: AbortSignal,
+): Promise<ImageFacts | FactsError> {
+  const { agents, requestFacts, meters, pullSecretNodes, clock, log, timeoutMs } = context;
+  const deadline = clock.monotonic() + timeoutMs;
+  const leftMs = (): number => (signal.aborted ? 0 : deadline - clock.monotonic());
+  const nodes = request.pullCredentials.length > 0 ? pullSecretNodes : undefined;
+  if (nodes) await limited(leftMs(), signal, nodes.ready, clock.sleep);
 
-  constructor(context: LookupContext, request: ImageRequest, signal: AbortSignal) {
-    this.#context = context;
-    this.#request = request;
-    this.#signal = signal;
-    this.#nodes = request.pullCredentials.length > 0 ? context.pullSecretNodes : undefined;
-    this.#deadline = context.clock.monotonic() + context.timeoutMs;
-  }
-
-  /**
-   * The best answer of an agent; `undefined` if none has answered.
-   * @param groups agents in the order of requests
-   */
-  async answer(groups: readonly (readonly AgentAddress[])[]): Promise<ImageFacts | undefined> {
-    const { sleep } = this.#context.clock;
-    if (this.#nodes) await limited(this.#leftMs, this.#signal, this.#nodes.ready, sleep);
-    const plan = groups.flatMap((group) => this.#available(group).map((agent) => ({ agent, group })));
-    const last = plan.at(-1);
-    let best: ImageFacts | undefined;
-    let refusedGroup: unknown;
-    for (const { agent, group } of plan) {
-      if (group === refusedGroup) continue;
-      const leftMs = this.#leftMs;
-      if (this.#requests === maxRequests || leftMs < (this.#requests > 0 ? leastMs : 1)) break;
-      this.#requests += 1;
-      const facts = await this.#factsFrom(agent, agent === last?.agent ? leftMs : leftMs / 2);
-      const worth = worthOf(facts);
-      if (worth > worthOf(best)) best = facts;
-      if (worth === final) break;
-      // The other agent of the group has the same credentials. After a timeout, it may be faster.
-      if (worth >= unreachable) refusedGroup = group;
-    }
-    return best;
-  }
-
-  /** Why no agent has answered. */
-  error(): FactsError {
-    if (this.#withheld && this.#requests === 0) {
-      const message =
-        `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
-        `(${this.#nodes?.selector}); label such a node, or change the setting`;
-      return { code: 'forbidden', message };
-    }
-    const [shown, more] = [this.#failures.slice(0, maxShown), this.#failures.length - maxShown];
-    const reasons = `${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
-    if (this.#leftMs < leastMs) return { code: 'timeout', message: `no agent answered in time: ${reasons}` };
-    if (this.#failures.length === 0)
-      return { code: 'unavailable', message: noAgentsHint, hint: noAgentsHint, retryAfterMs: tickMs };
-    const hint = 'no agent answered; see archwright status';
-    const message = `no agent answered: ${reasons}`;
-    return { code: 'unavailable', message, hint, ...(this.#requests === 0 && { retryAfterMs: tickMs }) };
-  }
-
-  get #leftMs(): number {
-    return this.#signal.aborted ? 0 : this.#deadline - this.#context.clock.monotonic();
-  }
-
-  /** The first agents of a group that may get this request. */
-  #available(group: readonly AgentAddress[]): readonly AgentAddress[] {
-    const available: AgentAddress[] = [];
-    for (const agent of group) {
-      if (available.length === maxPerGroup) break;
-      const problem = this.#context.agents.problemOf(agent.url);
-      // An agent's claim about its node does not count: without a known node, it gets no pull secrets.
-      const mayReceive = !this.#nodes || (agent.node !== undefined && this.#nodes.has(agent.node));
-      if (!mayReceive) this.#withheld = true;
-      else if (problem !== undefined) this.#failures.push(`${nameOf(agent)}: ${problem}`);
-      else available.push(agent);
-    }
-    return available;
-  }
-
-  async #factsFrom(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
-    const { agents, requestFacts, log, meters } = this.#context;
+  const failures: string[] = [];
+  let withheld = 0;
+  const isAvailable = (agent: AgentAddress): boolean => {
+    const { node, url } = agent;
+    // An agent's claim about its node does not count: without a known node, it gets no pull secrets.
+    const mayReceive = !nodes || (node !== undefined && nodes.has(node));
+    const problem = agents.problemOf(url);
+    if (!mayReceive) withheld += 1;
+    else if (problem !== undefined) failures.push(`${nameOf(agent)}: ${problem}`);
+    return mayReceive && problem === undefined;
+  };
+  async function factsFrom(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
+    const { url, node } = agent;
     try {
-      const facts = await requestFacts(agent.url, this.#request, limitMs, this.#signal);
+      const facts = await requestFacts(url, request, limitMs, signal);
       meters.attempt('answered');
       return facts;
     } catch (error) {
       const code = error instanceof AgentError ? error.code : 'timeout';
-      const isAbandoned = this.#signal.aborted;
-      const reason = isAbandoned ? 'no answer yet' : messageOf(error);
-      this.#failures.push(`${nameOf(agent)}: ${reason}`);
-      meters.attempt(isAbandoned ? 'abandoned' : code);
-      if (isAbandoned) return undefined;
-      if (agentFails.has(code)) agents.failed(agent.url, reason);
-      log.warn({ agent: agent.url, node: agent.node, code, reason }, 'an agent gave no answer');
+      const reason = signal.aborted ? 'no answer yet' : messageOf(error);
+      failures.push(`${nameOf(agent)}: ${reason}`);
+      meters.attempt(signal.aborted ? 'abandoned' : code);
+      if (signal.aborted) return undefined;
+      if (agentFails.has(code)) agents.failed(url, reason);
+      log.warn({ agent: url, node, code, reason }, 'an agent gave no answer');
       return undefined;
     }
   }
+
+  const plan = [...groups].map((group) => group.filter(isAvailable).slice(0, maxPerGroup));
+  const last = plan.flat().at(-1);
+  let requests = 0;
+  let best: ImageFacts | undefined;
+  for (const group of plan) {
+    for (const agent of group) {
+      if (requests === maxRequests || leftMs() < (requests > 0 ? leastMs : 1)) break;
+      requests += 1;
+      const facts = await factsFrom(agent, agent === last ? leftMs() : leftMs() / 2);
+      const worth = worthOf(facts);
+      if (worth > worthOf(best)) best = facts;
+      if (facts && worth === final) return facts;
+      // The other agent of the group has the same credentials. After a timeout, it may be faster.
+      if (worth >= unreachable) break;
+    }
+  }
+  if (best) return best;
+  if (nodes && withheld > 0 && requests === 0) return noAgentFor(nodes);
+  return noAnswer(failures, leftMs(), requests);
+}
+
+function noAgentFor({ selector }: PullSecretNodes): FactsError {
+  const message =
+    `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
+    `(${selector}); label such a node, or change the setting`;
+  return { code: 'forbidden', message };
+}
+
+function noAnswer(failures: readonly string[], leftMs: number, requests: number): FactsError {
+  const [shown, more] = [failures.slice(0, maxShown), failures.length - maxShown];
+  const reasons = `${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  if (leftMs < leastMs) return { code: 'timeout', message: `no agent answered in time: ${reasons}` };
+  const isNoneKnown = failures.length === 0;
+  const hint = isNoneKnown ? noAgentsHint : 'no agent answered; see archwright status';
+  const message = isNoneKnown ? noAgentsHint : `no agent answered: ${reasons}`;
+  return { code: 'unavailable', message, hint, ...(requests === 0 && { retryAfterMs: tickMs }) };
 }
 
 function nameOf(agent: AgentAddress): string {

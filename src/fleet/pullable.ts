@@ -9,10 +9,10 @@
 import { LoadingCache } from '../async/loading-cache.ts';
 import { unlessAborted } from '../async/wait.ts';
 import { scopedKey, scopeOf } from '../images/cache/scope.ts';
-import type { ImageFacts, ImageRequest } from '../images/facts/facts.ts';
+import type { FactsError, ImageFacts, ImageRequest } from '../images/facts/facts.ts';
 import { ofAnyAge } from '../images/image-request.ts';
 import type { CredentialGroup } from './agents.ts';
-import { Lookup, type LookupContext } from './lookup.ts';
+import { lookUp, type LookupContext } from './lookup.ts';
 
 /** Which groups can pull an image, as far as it is known; with fewer than two groups both lists are empty. */
 export interface PullableGroups {
@@ -42,7 +42,7 @@ export function createPullable(context: LookupContext, closing: AbortSignal) {
   /** A lookup by the owner of the repository in a group. */
   async function check(request: ImageRequest, { fingerprint }: CredentialGroup) {
     const ranked = agents.byGroup(request.reference.repository).get(fingerprint) ?? [];
-    const value = resultOf(await new Lookup(context, ofAnyAge(request), closing).answer([ranked]));
+    const value = resultOf(await lookUp(context, ofAnyAge(request), [ranked], closing));
     return { value, expiresAt: clock.monotonic() + lifetimesMs[value] };
   }
 
@@ -71,8 +71,8 @@ function keyOf(request: ImageRequest, { fingerprint }: CredentialGroup): string 
  * What an answer shows of the group: facts, that it can pull. An image that does not exist shows nothing, nor
  * does an override, which needs no registry, nor older facts, which stand in for a registry that fails.
  */
-function resultOf(facts: ImageFacts | undefined): PullResult {
-  if (facts === undefined || facts.source === 'override' || facts.stale) return 'unknown';
+function resultOf(facts: ImageFacts | FactsError): PullResult {
+  if ('code' in facts || facts.source === 'override' || facts.stale) return 'unknown';
   const { error } = facts;
   if (error === undefined || error.code === 'not-an-image') return 'able';
   if (error.code === 'unauthorized' || error.code === 'forbidden') return 'refused';
