@@ -19,19 +19,13 @@ import { agentServerName } from './identity.ts';
 
 /** Why an agent gave no answer. */
 export const agentErrorCodes = [
-  /** No connection, TLS included, or a silent agent: it begins its answer at once, whatever it waits for. */
+  /** No connection, TLS included, a silent agent, or a connection that ends before the answer does. */
   'unreachable',
-  /** The connection ended before the answer did. */
-  'lost',
   /** No answer within the time there was. */
   'timeout',
-  /** The agent does not answer this client's certificate. */
-  'refused',
-  /** The agent is overloaded, or reports that it failed. */
-  'overloaded',
-  /** The request is wrong, for an agent of this version. */
-  'rejected',
-  /** The answer is too large, or does not conform to the API. */
+  /** The agent refuses this client's certificate, is overloaded, or reports that it failed. */
+  'failed',
+  /** The request is wrong for an agent of this version, or its answer does not conform to the API. */
   'bad-answer',
 ] as const;
 export type AgentErrorCode = (typeof agentErrorCodes)[number];
@@ -196,9 +190,7 @@ async function statusError(response: OpenResponse, url: string): Promise<AgentEr
 }
 
 function codeOf(status: number): AgentErrorCode {
-  if (status === 401 || status === 403) return 'refused';
-  if (status === 408 || status === 429 || status >= 500) return 'overloaded';
-  return status >= 400 ? 'rejected' : 'bad-answer';
+  return [401, 403, 408, 429].includes(status) || status >= 500 ? 'failed' : 'bad-answer';
 }
 
 /** @throws AgentError for a failed exchange, and anything else as it is */
@@ -208,9 +200,10 @@ function fail(url: string, cause: unknown): never {
   const make = (code: AgentErrorCode, message: string) => new AgentError(code, url, message, { cause });
   if (failure === 'too-large' || failure === 'encoded') throw make('bad-answer', cause.message);
   if (failure === 'aborted') throw make('timeout', `no answer from ${where} in time`);
-  if (phase === 'body') throw make('lost', 'the connection was lost within the response');
-  const reason = messageWithCause(cause).slice(0, 300);
-  throw phase === 'connect' || failure === 'header-timeout'
-    ? make('unreachable', `${where} cannot be reached: ${reason}`)
-    : make('lost', `the connection to ${where} was lost: ${reason}`);
+  if (phase === 'body') throw make('unreachable', 'the connection was lost within the response');
+  const what =
+    phase === 'connect' || failure === 'header-timeout'
+      ? `${where} cannot be reached`
+      : `the connection to ${where} was lost`;
+  throw make('unreachable', `${what}: ${messageWithCause(cause).slice(0, 300)}`);
 }

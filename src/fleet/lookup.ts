@@ -49,7 +49,7 @@ const leastMs = 300;
 const maxShown = 5;
 
 /** Failures of the agent rather than of the request. */
-const agentFails: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'lost', 'refused', 'overloaded']);
+const agentFails: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'failed']);
 
 /**
  * The best answer of these agents, or why none has answered.

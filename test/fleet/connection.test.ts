@@ -104,7 +104,7 @@ t.test('certificates that do not verify are refused', async (t) => {
   await t.test('a client certificate that the agent refuses', async (t) => {
     const agent = await startScripted(t, pki);
     const connection = await connect(t, pki, { dir: await pki.dir(clientNames, { issuer: foreign }) });
-    await fails(t, connection.json(agent.url, '/v1/facts', call), 'lost', /was lost/);
+    await fails(t, connection.json(agent.url, '/v1/facts', call), 'unreachable', /was lost/);
     t.equal(agent.requests.length, 0);
   });
 });
@@ -163,7 +163,7 @@ t.test('a request on a stale connection is sent again on a new one', async (t) =
 
 t.test('a request whose new connection is lost is not sent again', async (t) => {
   const { agent, ask } = await setup(t, { facts: (_, response) => void response.destroy() });
-  await fails(t, ask(), 'lost', /was lost/);
+  await fails(t, ask(), 'unreachable', /was lost/);
   t.equal(agent.requests.length, 1);
 });
 
@@ -203,15 +203,15 @@ t.test('missing TLS files are an error', async (t) => {
 
 t.test('each HTTP status has an error code', async (t) => {
   const cases: [number, AgentErrorCode][] = [
-    [400, 'rejected'],
-    [401, 'refused'],
-    [403, 'refused'],
-    [404, 'rejected'],
-    [408, 'overloaded'],
-    [413, 'rejected'],
-    [429, 'overloaded'],
-    [500, 'overloaded'],
-    [503, 'overloaded'],
+    [400, 'bad-answer'],
+    [401, 'failed'],
+    [403, 'failed'],
+    [404, 'bad-answer'],
+    [408, 'failed'],
+    [413, 'bad-answer'],
+    [429, 'failed'],
+    [500, 'failed'],
+    [503, 'failed'],
     [301, 'bad-answer'],
     [204, 'bad-answer'],
   ];
@@ -251,7 +251,7 @@ t.test('malformed, oversized and truncated responses are refused', async (t) => 
         response.writeHead(200, { 'content-length': 100 });
         response.write('{"results":', () => response.destroy());
       },
-      'lost',
+      'unreachable',
       /within the response/,
     ],
   ];
@@ -282,9 +282,9 @@ t.test('lines are read whole, and bounded', async (t) => {
     response.write(bytes.subarray(0, 2), () => response.end(bytes.subarray(2)));
   });
   t.strictSame(split, { lines: ['aé', 'b'] });
-  like(t, await read((response) => response.end('a\nb')), { lines: ['a'], code: 'lost' });
+  like(t, await read((response) => response.end('a\nb')), { lines: ['a'], code: 'unreachable' });
   like(t, await read((response) => response.end('a\n'.repeat(100)), 50), { code: 'bad-answer' });
   like(t, await read((response) => response.end('x'.repeat(70_000))), { code: 'bad-answer' });
-  like(t, await read((response) => response.writeHead(503).end()), { code: 'overloaded' });
-  like(t, await read((response) => response.write('a\n', () => response.destroy())), { code: 'lost' });
+  like(t, await read((response) => response.writeHead(503).end()), { code: 'failed' });
+  like(t, await read((response) => response.write('a\n', () => response.destroy())), { code: 'unreachable' });
 });
