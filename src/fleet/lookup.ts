@@ -8,6 +8,7 @@
  * and their failures.
  */
 import type { Clock } from '../async/clock.ts';
+import { Overloaded } from '../async/fair-semaphore.ts';
 import { limited } from '../async/wait.ts';
 import { noAgentsHint, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import { messageOf } from '../names/printable.ts';
@@ -54,6 +55,7 @@ const agentFails: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'failed'
 /**
  * The best answer of these agents, or why none has answered.
  * @param groups agents with equal credentials, in the order of requests
+ * @throws Overloaded if too many requests wait for the agent
  */
 export async function lookUp(
   context: LookupContext,
@@ -85,6 +87,8 @@ export async function lookUp(
       meters.attempt('answered');
       return facts;
     } catch (error) {
+      // No fault of the agent: it got no request.
+      if (error instanceof Overloaded) throw error;
       const code = error instanceof AgentError ? error.code : 'timeout';
       const reason = signal.aborted ? 'no answer yet' : messageOf(error);
       failures.push(`${nameOf(agent)}: ${reason}`);

@@ -1,5 +1,6 @@
 /** Attack: a namespace fills its queue at an agent with slow images, one of them an image of another tenant. */
 import t from 'tap';
+import { Overloaded } from '../../src/async/fair-semaphore.ts';
 import { requestFor, factsOf } from '../support/facts.ts';
 import { until } from '../support/until.ts';
 import { responding, setup, type Answer } from './fleet-setup.ts';
@@ -23,4 +24,19 @@ t.test('an image of another tenant does not wait in the queue of the attacker', 
   t.equal(agents[0]?.requests.length, 10);
   stop.abort();
   await Promise.all(attack);
+});
+
+t.test('requests that an agent never got are no failures of it', async (t) => {
+  const stop = new AbortController();
+  const { fleet, metric } = await setup(t, [{ facts: responding }]);
+  const answers = Array.from({ length: 800 }, (_, index) =>
+    fleet.lookup(requestFor(`registry.example/slow/app-${index}:1`), { signal: stop.signal }),
+  );
+  const settled = Promise.allSettled(answers);
+  // A namespace may have a third of 2,048 requests waiting.
+  await t.rejects(answers.at(-1) ?? settled, Overloaded);
+  t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 0);
+  t.equal(await metric('archwright_fleet_agents{state="ready"}'), 1);
+  stop.abort();
+  await settled;
 });
