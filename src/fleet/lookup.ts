@@ -2,7 +2,8 @@
  * One lookup through the agents, one request after the other. The credential group of the repository's owner
  * comes first. Its second agent gets the request if the first fails, is silent, or has not answered after half of the
  * time that is left. Another group follows if the registry refuses the first one or cannot be reached from
- * there, because other nodes may have other credentials and another network, or if its agents give no answer.
+ * there, because other nodes may have other credentials and another network, or if its agents give no answer. After
+ * two timeouts of a registry, no agent follows.
  *
  * A lookup costs a bounded number of requests and a bounded time. Without an answer, its error lists the agents
  * and their failures.
@@ -44,6 +45,8 @@ export interface LookupContext {
 const maxPerGroup = 2;
 /** Bounds what one pod can cause, however many credential groups a cluster has. */
 const maxRequests = 8;
+/** A registry that answers two agents too late is slow for all. They look on, and remember its answer. */
+const maxTimeouts = 2;
 /** No further request without time for an answer, which takes a few round trips to a registry. */
 const leastMs = 300;
 /** The message goes into events, and a cluster may have thousands of agents. */
@@ -102,7 +105,7 @@ export async function lookUp(
 
   const plan = [...groups].map((group) => group.filter(isAvailable).slice(0, maxPerGroup));
   const last = plan.flat().at(-1);
-  let requests = 0;
+  let [requests, timeouts] = [0, 0];
   let best: ImageFacts | undefined;
   for (const group of plan) {
     for (const agent of group) {
@@ -114,6 +117,8 @@ export async function lookUp(
       if (facts && worth === final) return facts;
       // The other agent of the group has the same credentials. After a timeout, it may be faster.
       if (worth >= unreachable) break;
+      timeouts += worth === late ? 1 : 0;
+      if (best && timeouts === maxTimeouts) return best;
     }
   }
   if (best) return best;

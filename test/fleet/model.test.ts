@@ -89,6 +89,7 @@ function expected(ranked: readonly ModelAgent[], hasSecrets: boolean, down: read
     .filter((agents) => agents.length > 0);
   const asked: string[] = [];
   let tookMs = 0;
+  let timeouts = 0;
   let answer: string | undefined;
   for (const [index, agents] of groups.entries()) {
     for (const [place, { name, behavior }] of agents.entries()) {
@@ -97,8 +98,11 @@ function expected(ranked: readonly ModelAgent[], hasSecrets: boolean, down: read
       asked.push(name);
       const isLast = index === groups.length - 1 && place === agents.length - 1;
       if (behavior === 'hangs') tookMs += isLast ? leftMs : leftMs / 2;
-      else if (behavior === 'timeout') answer ??= behavior;
-      else if (behavior === 'unauthorized' || behavior === 'forbidden' || behavior === 'unavailable') {
+      else if (behavior === 'timeout') {
+        answer ??= behavior;
+        timeouts += 1;
+        if (timeouts === 2) return { code: answer, asked, tookMs };
+      } else if (behavior === 'unauthorized' || behavior === 'forbidden' || behavior === 'unavailable') {
         const isBetter = answer === undefined || answer === 'timeout';
         if (isBetter || (answer === 'unavailable' && behavior !== 'unavailable')) answer = behavior;
         break;
