@@ -34,7 +34,7 @@ t.test('requests that an agent never got are no failures of it', async (t) => {
   );
   const settled = Promise.allSettled(answers);
   // A namespace may have a third of 2,048 requests waiting.
-  await t.rejects(answers.at(-1) ?? settled, Overloaded);
+  t.ok((await answers.at(-1)?.catch((error: unknown) => error)) instanceof Overloaded);
   t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 0);
   t.equal(await metric('archwright_fleet_agents{state="ready"}'), 1);
   stop.abort();
