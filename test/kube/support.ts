@@ -15,9 +15,14 @@ export function connect(
 
 export async function connectedStore(
   t: Test,
-  { now, isPlain = true, ...options }: Partial<KubeClientOptions> & KubeStoreOptions = {},
+  {
+    now,
+    isPlain = true,
+    gracefulPods = false,
+    ...options
+  }: Partial<KubeClientOptions> & KubeStoreOptions = {},
 ): Promise<{ readonly store: KubeStore; readonly client: KubeClient }> {
-  const store = await startKubeStore({ isPlain, ...(now && { now }) });
+  const store = await startKubeStore({ isPlain, gracefulPods, ...(now && { now }) });
   t.teardown(() => store.close());
   return { store, client: connect(t, { access: store.access, timeoutMs: 5_000, ...options }) };
 }

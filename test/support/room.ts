@@ -1,6 +1,7 @@
 /**
  * Runs all tests of a room in one process: `node test/support/room.ts placement`. Starting a process and
- * loading modules costs more than most test files. Files run one after the other, sorted by path.
+ * loading modules costs more than most test files. Files run one after the other, sorted by path. With several
+ * rooms, folders and files of `test/`, each file runs once, when it is named first.
  */
 import './no-async-hooks.ts';
 import { once } from 'node:events';
@@ -8,7 +9,6 @@ import { globSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 
-const [room = ''] = process.argv.slice(2);
 const cwd = fileURLToPath(new URL('..', import.meta.url));
 
 /** A test that takes longer counts as hanging. The others go on. */
@@ -28,7 +28,10 @@ function follow(test: Test): void {
 }
 follow(t);
 
-for (const file of globSync(`${room}/**/*.test.ts`, { cwd }).sort()) {
+const files = process.argv
+  .slice(2)
+  .flatMap((name) => globSync(name.endsWith('.ts') ? name : `${name}/**/*.test.ts`, { cwd }).sort());
+for (const file of new Set(files)) {
   const before = process.cpuUsage();
   t.comment(`test/${file}`);
   await import(pathToFileURL(`${cwd}${file}`).href);

@@ -24,8 +24,7 @@ export interface StoreChange {
   readonly namespace: string;
   readonly before: StoredObject | undefined;
   readonly after: StoredObject | undefined;
-  /** The object as in an event: after a deletion, the last state with the version of the deletion. */
-  readonly shown: StoredObject;
+  readonly name: string;
 }
 
 /** The first version. 0 and 1 are never real ones. */
@@ -77,7 +76,7 @@ export class Objects {
       },
     };
     this.#collection(target).set(keyOf(target), stored);
-    this.#tell(target, before, stored, stored);
+    this.#tell(target, before, stored);
     return stored;
   }
 
@@ -86,7 +85,7 @@ export class Objects {
     if (before === undefined) return undefined;
     this.#version++;
     this.#collection(target).delete(keyOf(target));
-    this.#tell(target, before, undefined, before);
+    this.#tell(target, before, undefined);
     return before;
   }
 
@@ -115,15 +114,9 @@ export class Objects {
     return found;
   }
 
-  #tell(
-    { collection, namespace }: Target,
-    before: StoredObject | undefined,
-    after: StoredObject | undefined,
-    last: StoredObject,
-  ): void {
-    const version = this.#version;
-    const shown = { ...last, metadata: { ...last.metadata, resourceVersion: String(version) } };
-    const change = { version, collection, namespace, before, after, shown };
+  #tell(target: Target, before: StoredObject | undefined, after: StoredObject | undefined): void {
+    const { collection, namespace, name } = target;
+    const change = { version: this.#version, collection, namespace, name, before, after };
     this.#log.push(change);
     for (const listener of this.#listeners) listener(change);
   }

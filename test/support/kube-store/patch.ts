@@ -1,4 +1,4 @@
-/** The four kinds of patch. Each one takes an object and returns a new one. */
+/** Three kinds of patch. Each one takes an object and returns a new one. */
 import jsonPatch, { type Operation } from 'fast-json-patch';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -13,50 +13,13 @@ export function applyJsonPatch(object: object, operations: unknown): object | un
   }
 }
 
-/** RFC 7386. With `keys`, lists under these names are merged by the named field (strategic merge patch). */
-export function applyMergePatch(
-  object: unknown,
-  patch: unknown,
-  keys: Readonly<Record<string, string>> = {},
-): unknown {
+/** RFC 7386. */
+export function applyMergePatch(object: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return structuredClone(patch);
   const result: Record<string, unknown> = isObject(object) ? { ...object } : {};
   for (const [name, value] of Object.entries(patch)) {
-    const key = keys[name];
-    const before = result[name];
     if (value === null) Reflect.deleteProperty(result, name);
-    else if (key !== undefined && Array.isArray(value) && Array.isArray(before)) {
-      result[name] = mergeLists(before, value, key, keys);
-    } else result[name] = applyMergePatch(before, value, keys);
-  }
-  return result;
-}
-
-/** Lists that a strategic merge patch merges, with the field: those of built-in kinds in tests. */
-export const strategicKeys: Readonly<Record<string, string>> = {
-  conditions: 'type',
-  containers: 'name',
-  initContainers: 'name',
-  ephemeralContainers: 'name',
-  volumes: 'name',
-  imagePullSecrets: 'name',
-  ownerReferences: 'uid',
-  schedulingGates: 'name',
-};
-
-function mergeLists(
-  before: unknown[],
-  patch: unknown[],
-  key: string,
-  keys: Readonly<Record<string, string>>,
-): unknown[] {
-  const result = [...before];
-  for (const each of patch) {
-    const at = result.findIndex((other) => isObject(other) && isObject(each) && other[key] === each[key]);
-    if (isObject(each) && each['$patch'] === 'delete') {
-      if (at >= 0) result.splice(at, 1);
-    } else if (at < 0) result.push(structuredClone(each));
-    else result[at] = applyMergePatch(result[at], each, keys);
+    else result[name] = applyMergePatch(result[name], value);
   }
   return result;
 }

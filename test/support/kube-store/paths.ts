@@ -29,7 +29,7 @@ export function parsePath(path: string): Target | undefined {
   };
 }
 
-/** Whether the API server defines the resource: strategic merge patches work, and list items have no kind. */
+/** Whether the API server defines the resource: items of a list have no kind. */
 export function isBuiltIn({ apiVersion }: Target): boolean {
   const [group = ''] = apiVersion.includes('/') ? apiVersion.split('/') : [''];
   return !group.includes('.') || group.endsWith('.k8s.io');

@@ -48,7 +48,7 @@ export class Reads {
     this.#rests.clear();
   }
 
-  #list(target: Target, { query }: StoreRequest): Answer {
+  #list(target: Target, { query, accept = '' }: StoreRequest): Answer {
     const token = query.get('continue');
     const selector = parseSelector(target.resource, query) ?? (() => false);
     const rest =
@@ -64,7 +64,11 @@ export class Reads {
       metadata['remainingItemCount'] = items.length - limit;
       this.#rests.set(`page-${this.#tokens}`, { version, items: items.slice(limit) });
     }
-    const shown = items.slice(0, limit).map((object) => (isBuiltIn(target) ? withoutKind(object) : object));
+    const isBare = accept.includes('as=PartialObjectMetadataList');
+    const shown = items.slice(0, limit).map((object) => {
+      if (isBare) return { metadata: object.metadata };
+      return isBuiltIn(target) ? withoutKind(object) : object;
+    });
     return { status: 200, body: { kind: 'List', apiVersion: target.apiVersion, metadata, items: shown } };
   }
 

@@ -83,10 +83,12 @@ function tell(watch: Watch, change: StoreChange): void {
   const { target, selector } = watch;
   if (change.collection !== target.collection) return;
   if (target.namespace !== '' && target.namespace !== change.namespace) return;
-  if (target.name !== '' && target.name !== change.shown.metadata.name) return;
-  const was = change.before !== undefined && selector(change.before);
-  const is = change.after !== undefined && selector(change.after);
-  // For this watch, an object that leaves the selector is deleted.
-  if (is) send(watch, was ? 'MODIFIED' : 'ADDED', change.shown);
-  else if (was) send(watch, 'DELETED', change.shown);
+  if (target.name !== '' && target.name !== change.name) return;
+  const { before, after, version } = change;
+  const was = before !== undefined && selector(before);
+  if (after !== undefined && selector(after)) send(watch, was ? 'MODIFIED' : 'ADDED', after);
+  else if (was) {
+    // Also an object that leaves the selector is shown as it was, with the version of the change.
+    send(watch, 'DELETED', { ...before, metadata: { ...before.metadata, resourceVersion: String(version) } });
+  }
 }

@@ -1,8 +1,8 @@
 /** Create, patch, delete and evict: their effect on the store, and their responses. */
 import { isDeepStrictEqual } from 'node:util';
 import { timestamp, type Objects, type StoredObject } from './objects.ts';
-import { applyConfiguration, applyJsonPatch, applyMergePatch, strategicKeys } from './patch.ts';
-import { isBuiltIn, type Target } from './paths.ts';
+import { applyConfiguration, applyJsonPatch, applyMergePatch } from './patch.ts';
+import type { Target } from './paths.ts';
 import type { StoreRequest } from './faults.ts';
 
 export interface Answer {
@@ -25,6 +25,11 @@ const conflictText =
 
 function conflict({ resource, name }: Target, why = conflictText): Answer {
   return statusAnswer(409, 'Conflict', `Operation cannot be fulfilled on ${resource} "${name}": ${why}`);
+}
+
+function invalid(field: string, message: string): Answer {
+  const causes = [{ reason: 'FieldValueInvalid', field, message }];
+  return statusAnswer(422, 'Invalid', `${field}: Invalid value: ${message}`, { causes });
 }
 
 interface WritesOptions {
@@ -78,13 +83,11 @@ export class Writes {
     if (!isApply && !knownPatches.has(request.contentType ?? '')) {
       return statusAnswer(415, 'UnsupportedMediaType', 'the body of the request was in an unknown format');
     }
-    if (request.contentType?.startsWith('application/strategic') && !isBuiltIn(target)) {
-      return statusAnswer(415, 'UnsupportedMediaType', 'strategic merge patches need a built-in kind');
-    }
     const current = this.#options.objects.get(target);
     if (current === undefined) {
       if (!isApply || target.subresource !== '') return notFound(target);
       const made = withManager(request.json as StoredObject, request.query.get('fieldManager') ?? '');
+      if (made.metadata.uid !== undefined) return conflict(target, 'uid mismatch: there is no such object');
       const stored = this.#options.objects.put(target, made);
       this.#applied.set(`${stored.metadata.uid} ${request.query.get('fieldManager') ?? ''}`, request.json);
       return { status: 201, body: stored };
@@ -95,7 +98,8 @@ export class Writes {
       return statusAnswer(422, 'Invalid', message);
     }
     const { uid, resourceVersion } = next.metadata;
-    if (uid !== current.metadata.uid) return conflict(target, 'Precondition failed: UID in precondition');
+    if (uid !== current.metadata.uid)
+      return isApply ? conflict(target, 'uid mismatch') : invalid('metadata.uid', 'field is immutable');
     if (resourceVersion !== current.metadata.resourceVersion) return conflict(target);
     return this.#store(target, request, current, next);
   }
@@ -132,8 +136,6 @@ export class Writes {
         return applyJsonPatch(current, request.json);
       case 'application/merge-patch+json':
         return applyMergePatch(current, request.json) as object;
-      case 'application/strategic-merge-patch+json':
-        return applyMergePatch(current, request.json, strategicKeys) as object;
       case 'application/apply-patch+yaml': {
         const manager = request.query.get('fieldManager') ?? '';
         const key = `${current.metadata.uid} ${manager}`;
@@ -170,7 +172,6 @@ function defined(object: object): object {
 const knownPatches: ReadonlySet<string> = new Set([
   'application/json-patch+json',
   'application/merge-patch+json',
-  'application/strategic-merge-patch+json',
 ]);
 
 function withManager(object: StoredObject, manager: string): StoredObject {
