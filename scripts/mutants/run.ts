@@ -1,13 +1,11 @@
-/** Runs the tests of a room in a copy of the tree, with or without a mutant. */
+/** Runs tests in a copy of the tree, with or without a mutant. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Mutant } from './mutate.ts';
-
-export const root = fileURLToPath(new URL('../../', import.meta.url));
+import { root, testsOf } from './tests.ts';
 
 /** Not needed by tests of rooms. */
 const omitted = new Set(['.git', '.tap', 'dist', 'node_modules']);
@@ -32,18 +30,6 @@ export async function copyTree(): Promise<string> {
 }
 
 export const removeTree = (copy: string): Promise<void> => rm(copy, { recursive: true });
-
-export function roomOf(path: string): string {
-  const [top = '', room = ''] = path.split('/');
-  return top === 'src' ? room : top;
-}
-
-/** The test of the same name, then those of its folder and of the folders above it, up to the room. */
-export function testsOf(path: string): string[] {
-  const parts = path.replace(/^src\//, '').split('/');
-  const folders = parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('/'));
-  return [parts.join('/').replace(/\.ts$/, '.test.ts'), ...folders.reverse()];
-}
 
 /**
  * Runs tests up to the first failure.
@@ -84,13 +70,14 @@ export async function runTests(copy: string, tests: readonly string[], limitMs: 
   return { result: result ?? 'failed', ms: performance.now() - startedAt, output };
 }
 
-/** Runs the tests of the mutant's room, and takes the change back. */
+/** Runs the tests of the file with a mutant, and takes the change back. */
 export async function runMutant(
   copy: string,
   path: string,
-  { start, before, after }: Mutant,
+  mutant: Mutant,
   limitMs: number,
 ): Promise<Outcome> {
+  const { start, before, after } = mutant;
   const file = join(copy, path);
   const text = await readFile(file, 'utf8');
   await writeFile(file, text.slice(0, start) + after + text.slice(start + before.length));

@@ -1,7 +1,7 @@
 import t from 'tap';
 import { draw } from '../../scripts/mutants/main.ts';
 import { mutantsOf } from '../../scripts/mutants/mutate.ts';
-import { testsOf } from '../../scripts/mutants/run.ts';
+import { testsOf } from '../../scripts/mutants/tests.ts';
 
 t.test('operators, literals, statements and early exits have mutants', async (t) => {
   const cases: [text: string, mutants: string[]][] = [
@@ -38,7 +38,11 @@ t.test('a seed draws the same sample; paths limit it', async (t) => {
   t.strictSame([...new Set(draw(20, 1, ['src/placement/decide.ts:24']).map(({ line }) => line))], [24]);
 });
 
-t.test('the nearest tests run first', async (t) => {
-  t.strictSame(testsOf('src/kube/api/client.ts'), ['kube/api/client.test.ts', 'kube/api', 'kube']);
-  t.strictSame(testsOf('daemon/agent.ts'), ['daemon/agent.test.ts', 'daemon']);
+t.test('tests of the room that import the file run, the nearest first', async (t) => {
+  const tests = testsOf('src/controller/features/taints/own-taint.ts');
+  t.match(tests[0], 'controller/features/taints/own-taint.test.ts');
+  t.match(tests[1], 'controller/features/taints/');
+  t.match(tests.at(-1), /^controller\/(?:walk|controller)/);
+  t.notOk(tests.includes('controller/features/gates/gates.test.ts'));
+  t.ok(testsOf('cmd/program/main.ts').includes('cmd/program/launcher.test.ts'), 'it starts the program');
 });

@@ -67,9 +67,15 @@ export async function kubeContract(t: Test, client: KubeClient): Promise<void> {
       code: 'conflict',
       message: /409 configmaps "created" already exists$/,
     });
-    const made2 = await Promise.all([1, 2].map(() => create(maps, { metadata: { generateName: 'some-' } })));
-    for (const { metadata } of made2) t.match(metadata.name, /^some-[a-z\d]{5}$/);
-    t.not(made2[0]?.metadata.name, made2[1]?.metadata.name);
+    like(t, await failure(createMap('versioned', { resourceVersion: '7' })), {
+      code: 'unavailable',
+      message: /500 resourceVersion should not be set/,
+    });
+    const generated = await Promise.all(
+      [1, 2].map(() => create(maps, { metadata: { generateName: 'some-' } })),
+    );
+    for (const { metadata } of generated) t.match(metadata.name, /^some-[a-z\d]{5}$/);
+    t.not(generated[0]?.metadata.name, generated[1]?.metadata.name);
     like(t, await failure(create(maps, { metadata: {} })), {
       code: 'invalid',
       message: /name or generateName/,

@@ -67,7 +67,7 @@ export class Writes {
       return statusAnswer(409, 'AlreadyExists', `${target.resource} "${made.name}" already exists`);
     }
     if (body.metadata?.resourceVersion !== undefined) {
-      return statusAnswer(400, 'BadRequest', 'resourceVersion should not be set on objects to be created');
+      return statusAnswer(500, '', 'resourceVersion should not be set on objects to be created');
     }
     if (request.query.get('dryRun') === 'All') return { status: 201, body };
     const status = target.resource === 'pods' ? { phase: 'Pending' } : undefined;
