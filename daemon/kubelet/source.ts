@@ -28,10 +28,12 @@ import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import type {
   HeldCredential,
   MatchedCredential,
+  Problem,
   ServiceAccountName,
   SourceProblem,
 } from '../../src/credentials/credential.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
+import { matchesAny } from '../../src/credentials/keyring/key.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
@@ -112,12 +114,17 @@ class CredentialProviderSource implements LiveCredentialSource {
     repository: string,
     signal?: AbortSignal,
     account?: ServiceAccountName,
+    onProblem?: (problem: SourceProblem) => void,
   ): Promise<readonly MatchedCredential[]> {
     const matching = this.#providers.filter((provider) => provider.matches(repository));
-    const held = await Promise.all(
-      matching.map((provider) => credentialsOf(provider, repository, signal, account)),
+    const found = await Promise.all(
+      matching.map((provider) => provide(provider, repository, signal, account)),
     );
-    return createKeyring(this.name, held.flat()).lookup(repository);
+    const failed = found.flatMap(({ problem }) => problem ?? []);
+    for (const problem of [...this.#unused(repository), ...failed])
+      onProblem?.({ source: this.name, ...problem });
+    const held = found.flatMap((each) => each.held);
+    return createKeyring(this.name, held).lookup(repository);
   }
 
   dependsOnServiceAccount(repository: string): boolean {
@@ -125,8 +132,6 @@ class CredentialProviderSource implements LiveCredentialSource {
   }
 
   problems(): SourceProblem[] {
-    const config = this.#configProblem();
-    const leftOut = [...(this.#live?.current()?.leftOut ?? [])];
     const failures = this.#providers.flatMap((provider) => {
       const failure = provider.lastFailure();
       if (failure === undefined) return [];
@@ -134,11 +139,24 @@ class CredentialProviderSource implements LiveCredentialSource {
       const message = error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
       return [{ origin: originOf(provider.config.name), message }];
     });
+    return [...this.#unused(), ...failures].map((problem) => ({ source: this.name, ...problem }));
+  }
+
+  /** What cannot be used. @param repository without plugins for others */
+  #unused(repository?: string): readonly Problem[] {
+    const { providers = [], leftOut } = this.#live?.current() ?? {};
+    const config = this.#configProblem();
+    // The last good configuration serves lookups.
+    const isCause = leftOut === undefined || repository === undefined;
     return [
-      ...(config === undefined ? [] : [{ origin: this.#options.config, message: config }]),
-      ...leftOut.map(([name, { reason }]) => ({ origin: originOf(name), message: `left out: ${reason}` })),
-      ...failures,
-    ].map((problem) => ({ source: this.name, ...problem }));
+      ...(config !== undefined && isCause ? [{ origin: this.#options.config, message: config }] : []),
+      ...providers
+        .filter(({ matchImages }) => repository === undefined || matchesAny(matchImages, repository))
+        .flatMap(({ name }) => {
+          const reason = leftOut?.get(name)?.reason;
+          return reason === undefined ? [] : [{ origin: originOf(name), message: `left out: ${reason}` }];
+        }),
+    ];
   }
 
   async describe(): Promise<readonly SourcePart[]> {
@@ -213,19 +231,23 @@ function isComplete({ leftOut }: PluginSetup): boolean {
   return [...leftOut.values()].every(({ code }) => code === 'no-token');
 }
 
-/** The credentials of a provider for a repository, marked if they depend on the pod's service account. */
-async function credentialsOf(
+/**
+ * The credentials of a provider for a repository, marked if they depend on the pod's service account, and why
+ * they cannot be used.
+ */
+async function provide(
   provider: Provider,
   repository: string,
   signal: AbortSignal | undefined,
   account: ServiceAccountName | undefined,
-): Promise<readonly HeldCredential[]> {
+): Promise<{ readonly held: readonly HeldCredential[]; readonly problem?: Problem }> {
   const origin = originOf(provider.config.name);
   const pod = account && { namespace: account.namespace, serviceAccountName: account.name };
-  const { auth } = await provider.provide(repository, pod, signal);
-  if (!needsToken(provider)) return holdEntries(auth, origin).held;
+  const { auth, reason: message } = await provider.provide(repository, pod, signal);
+  const problem = message === undefined ? {} : { problem: { origin, message } };
+  if (!needsToken(provider)) return { held: holdEntries(auth, origin).held, ...problem };
   const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);
-  return held.map((each) => ({ ...each, source: 'service-account' }));
+  return { held: held.map((each) => ({ ...each, source: 'service-account' })), ...problem };
 }
 
 function needsToken({ config }: Provider): boolean {

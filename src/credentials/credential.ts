@@ -67,11 +67,15 @@ export interface Problem {
 /** Repositories are normalized, `domain/path`. */
 export interface CredentialSource {
   readonly name: CredentialSourceName;
-  /** Best first. @param serviceAccount of the pod @throws CredentialError if the node refuses the pull */
+  /**
+   * Best first. @param serviceAccount of the pod @param onProblem why a plugin gave no usable credential
+   * @throws CredentialError if the node refuses the pull
+   */
   lookup(
     repository: string,
     signal?: AbortSignal,
     serviceAccount?: ServiceAccountName,
+    onProblem?: (problem: SourceProblem) => void,
   ): Promise<readonly MatchedCredential[]>;
   /** Whether another service account may have other credentials for this repository. Absent: never. */
   dependsOnServiceAccount?(repository: string): boolean;

@@ -65,16 +65,17 @@ function withCredential({ credential, isUnsent }: Circumstances): string {
 
 function adviceFor(
   code: RegistryErrorCode,
-  { credential, isUnsent, missingCredential = forNodes }: Circumstances,
+  { credential, isUnsent, missingCredential }: Circumstances,
 ): string {
   if (credential && isUnsent && (code === 'unauthorized' || code === 'forbidden')) {
     return `the credential ${credentialLabel(credential)} was not sent: ${whyUnsent(credential)}`;
   }
   if (code === 'unauthorized') {
-    return credential ? 'ask for a new password' : missingCredential;
+    return credential ? 'ask for a new password' : (missingCredential ?? forNodes);
   }
   if (code === 'forbidden') {
-    return credential ? 'ask for access to the repository' : 'the registry refuses anonymous access';
+    if (credential) return 'ask for access to the repository';
+    return missingCredential ?? 'the registry refuses anonymous access';
   }
   return advice.get(code) ?? 'the response cannot be used';
 }

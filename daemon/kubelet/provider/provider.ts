@@ -30,7 +30,7 @@ export interface ProviderOptions {
 export interface Provision {
   /** As in the plugin's response: by key, in its order. */
   readonly auth: Auth;
-  /** Why there are none; absent after a valid response, even an empty one. */
+  /** Why there are none, or why one cannot be used; absent after a valid response, even an empty one. */
   readonly reason?: string | undefined;
   readonly serviceAccount?: ServiceAccountIdentity | undefined;
 }
@@ -98,7 +98,7 @@ export class Provider {
   ): Promise<Provision> {
     const serviceAccount = grant?.account;
     const cached = this.#cache.get(image, grant?.cacheKey);
-    if (cached !== undefined) return { auth: cached, serviceAccount };
+    if (cached !== undefined) return { auth: cached, reason: emptyLoginIn(cached), serviceAccount };
     const key = grant?.singleFlightKey.toString('latin1') ?? image;
     const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned, namespace);
     const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
@@ -107,7 +107,7 @@ export class Provider {
     if (echoed !== undefined) return without(echoed);
     const forMs = cacheDurationMs ?? defaultCacheDurationMs;
     if (forMs !== 0) this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
-    return { auth, serviceAccount };
+    return { auth, reason: emptyLoginIn(auth), serviceAccount };
   }
 
   /** The API server's refusal holds for all images of the account. @throws PluginError `no-token` */
@@ -150,9 +150,11 @@ export class Provider {
         throw new PluginError('bad-response', this.config.name, message);
       }
       this.#backOff.succeeded(key);
-      const isEmpty = [...response.auth.values()].some(isEmptyLogin);
-      const error = new PluginError('bad-response', this.config.name, emptyLogin);
-      this.#emptyLogin = isEmpty ? { image, error } : undefined;
+      const empty = emptyLoginIn(response.auth);
+      this.#emptyLogin =
+        empty === undefined
+          ? undefined
+          : { image, error: new PluginError('bad-response', this.config.name, empty) };
       return response;
     } catch (error) {
       if (error instanceof PluginError && error.code !== 'stopped') this.#failed(key, image, error);
@@ -171,8 +173,9 @@ const emptyLogin =
   'the plugin returned a login without user name or password; it may lack variables of the kubelet: see ' +
   'agent.readKubeletEnvironment and kubeletEnvironment';
 
-function isEmptyLogin({ username, password }: Credential): boolean {
-  return username === '' || reveal(password) === '';
+function emptyLoginIn(auth: Auth): string | undefined {
+  const isEmpty = ({ username, password }: Credential) => username === '' || reveal(password) === '';
+  return [...auth.values()].some(isEmpty) ? emptyLogin : undefined;
 }
 
 function without(reason: string): Provision {

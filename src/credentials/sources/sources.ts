@@ -5,17 +5,15 @@
  */
 import type { CredentialSource } from '../credential.ts';
 import { combineFingerprints } from '../identity.ts';
-import { matches, parsePattern } from '../keyring/key.ts';
+import { matchesAny, parsePattern } from '../keyring/key.ts';
 
 /** @param sources in order of use */
 export function combineSources(
   sources: readonly CredentialSource[],
 ): Required<Omit<CredentialSource, 'name'>> {
   return {
-    async lookup(repository, signal, serviceAccount) {
-      const found = await Promise.all(
-        sources.map((source) => source.lookup(repository, signal, serviceAccount)),
-      );
+    async lookup(...request) {
+      const found = await Promise.all(sources.map((source) => source.lookup(...request)));
       return found.flat();
     },
     dependsOnServiceAccount: (repository) =>
@@ -31,10 +29,6 @@ export function combineSources(
  * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
  */
 export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {
-  const wanted = parsePattern(repository);
-  if (wanted === undefined) return privateRegistries.length === 0;
-  return !privateRegistries.some((text) => {
-    const pattern = parsePattern(text);
-    return pattern !== undefined && matches(pattern, wanted);
-  });
+  if (parsePattern(repository) === undefined) return privateRegistries.length === 0;
+  return !matchesAny(privateRegistries, repository);
 }

@@ -19,7 +19,7 @@ export interface FactsError {
   readonly code: FactsErrorCode;
   readonly message: string;
   readonly retryAfterMs?: number;
-  /** Refused, and a credential plugin of the node has a problem. */
+  /** Refused, and a credential plugin of the node gave no usable credential for the image. */
   readonly cause?: 'plugin';
   /** For authors of pods: wrong pull secrets, or no agent that answers. Never sent by agents. */
   readonly hint?: string;

@@ -7,7 +7,9 @@ import {
   CredentialError,
   type CredentialSource,
   type MatchedCredential,
+  type SourceProblem,
 } from '../../credentials/credential.ts';
+import { boundedProblems, describeProblem } from '../../credentials/problems.ts';
 import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/manifest-lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
@@ -29,7 +31,7 @@ export interface RegistrySourceOptions {
   readonly registry: RegistryClient;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
-  readonly credentials: Pick<CredentialSource, 'lookup'> & Partial<Pick<CredentialSource, 'problems'>>;
+  readonly credentials: Pick<CredentialSource, 'lookup'>;
   /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
   /** What to do without a credential, for messages. */
@@ -43,16 +45,20 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   /** Pods of several namespaces may need an image at the same time; its registry gets one request. */
   const lookups = new SingleFlight<ImageFacts>({ abortAbandoned: true });
 
-  async function lookUp(request: ImageRequest, { signal, known, trace }: LookupOptions): Promise<ImageFacts> {
+  async function lookUp(
+    request: ImageRequest,
+    { signal, known, trace }: LookupOptions,
+    problems: SourceProblem[],
+  ): Promise<ImageFacts> {
     const { path, object } = pullReference(request.reference);
-    const { endpoints, credentials, own } = await accessTo(request, options, signal);
+    const { endpoints, credentials, own } = await accessTo(request, options, signal, problems);
     const lookup = {
       repository: path,
       reference: object,
       endpoints,
       credentials,
       namespace: request.namespace,
-      missingCredential: options.missingCredential,
+      missingCredential: pluginAdvice(problems) ?? options.missingCredential,
       ...(known?.digest !== undefined && { knownDigest: known.digest }),
       ...(trace && { trace }),
     };
@@ -69,15 +75,15 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   }
 
   async function answer(request: ImageRequest, lookup: LookupOptions): Promise<ImageFacts> {
+    const problems: SourceProblem[] = [];
     try {
-      return await lookUp(request, lookup);
+      return await lookUp(request, lookup, problems);
     } catch (error) {
       const failure = failureOf(error);
       if (failure === undefined) throw error;
       const endpoint = error instanceof RegistryError ? error.where : '';
       const isRefused = failure.code === 'unauthorized' || failure.code === 'forbidden';
-      const problems = isRefused ? (options.credentials.problems?.() ?? []) : [];
-      const isOfPlugin = problems.some(({ source: of }) => of === 'credential-provider');
+      const isOfPlugin = isRefused && problems.length > 0;
       const explained = isOfPlugin ? ({ ...failure, cause: 'plugin' } as const) : failure;
       return failedFacts(request.image, explained, clock.now(), { endpoint });
     }
@@ -97,11 +103,15 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   };
 }
 
-/** The endpoints and credentials for an image. @throws RegistryError without any; CredentialError */
+/**
+ * The endpoints and credentials for an image. @param problems gets those of the node's plugins for this image
+ * @throws RegistryError without any; CredentialError
+ */
 export async function accessTo(
   request: ImageRequest,
   { endpoints, credentials, mayAskAnonymously }: RegistrySourceOptions,
   signal: AbortSignal,
+  problems: SourceProblem[] = [],
 ) {
   const { domain, repository } = pullReference(request.reference);
   const bases = await endpoints.endpoints(domain);
@@ -109,17 +119,24 @@ export async function accessTo(
     const message = `no endpoint may be queried for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
     throw new RegistryError('unavailable', domain, message);
   }
-  const own = await credentials.lookup(repository, signal, request.serviceAccount);
+  const own = await credentials.lookup(repository, signal, request.serviceAccount, (problem) =>
+    problems.push(problem),
+  );
   const presented = [...request.pullCredentials, ...own];
   const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
   const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
   if (allowed.length === 0) {
-    const message =
-      `no credential matches ${repository}, and privateRegistries forbids requests without one; ` +
-      'give the pod a pull secret, or the node a credential for it';
+    const advice = pluginAdvice(problems) ?? 'give the pod a pull secret, or the node a credential for it';
+    const message = `no credential matches ${repository}, and privateRegistries forbids requests without one; ${advice}`;
     throw new RegistryError('unauthorized', domain, message);
   }
   return { endpoints: allowed, credentials: presented, own };
+}
+
+/** The kubelet has the same problem, so a pull secret is only a way around it. */
+function pluginAdvice(problems: readonly SourceProblem[]): string | undefined {
+  const [first] = boundedProblems(problems);
+  return first && `the node's credential plugin gave none: ${describeProblem(first)}`;
 }
 
 const notAnImage = {

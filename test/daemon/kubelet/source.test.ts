@@ -55,7 +55,7 @@ t.test('with tokens, a plugin runs for the pod’s service account', async (t) =
     cacheType: 'ServiceAccount',
     requiredServiceAccountAnnotationKeys: ['team/robot'],
   };
-  const { source, problems, lines } = await openNode(
+  const { source, problems, reasons, lines } = await openNode(
     t,
     [{ name: 'first' }, { name: 'p', tokenAttributes: attributes }, { name: 'last' }],
     { first: answer('first'), last: answer('last'), p: echoing('registry.example') },
@@ -87,6 +87,9 @@ t.test('with tokens, a plugin runs for the pod’s service account', async (t) =
   t.strictSame(await found('a'), [shared('first'), own('a'), shared('last')]);
   t.strictSame((await found('b'))[1], own('b'));
   t.strictSame(await found('plain'), others, 'without the annotation');
+  like(t, await reasons(app, { namespace: 'team', name: 'plain' }), [
+    /^plugin p: .* annotation team\/robot not found$/,
+  ]);
   t.strictSame(await found(), others, 'without an account');
   t.strictSame(problems(), []);
   t.equal(source.dependsOnServiceAccount?.(app), true);
@@ -117,6 +120,32 @@ t.test('without tokens a plugin that needs them is skipped, and the fingerprint 
     /^plugin p: left out: it needs a token .* may not request one; .* \(the setting is off\)$/,
   ]);
   like(t, (await source.describe())[1], { where: 'plugin p', state: 'used', differs: [/bound to a pod/] });
+});
+
+t.test('a lookup says why the plugins for its image have no usable credential', async (t) => {
+  const fails = sh('echo no network >&2; exit 1');
+  const empty = answering({ auth: { 'empty.example': { username: '', password: '' } }, cacheDuration: '1h' });
+  const { reasons } = await openNode(
+    t,
+    [
+      { name: 'fails' },
+      { name: 'none', matchImages: ['none.example'] },
+      { name: 'empty', matchImages: ['empty.example'] },
+    ],
+    { fails, empty },
+  );
+  for (let times = 0; times < 2; times += 1) {
+    like(t, await reasons(app), [/^plugin fails: error execing .*: exit status 1: no network$/]);
+    like(t, await reasons('none.example/app'), [
+      /^plugin none: left out: plugin binary executable .* did not exist$/,
+    ]);
+    like(t, await reasons('empty.example/app'), [
+      /^plugin empty: the plugin returned a login without user name/,
+    ]);
+  }
+  t.strictSame(await reasons('other.example/app'), [], 'no plugin is for it');
+  const unread = await openSource(t, { config: '/missing.yaml', binDir: '/bin' });
+  like(t, await unread.reasons(app), [/^\/missing\.yaml: unable to access path/]);
 });
 
 t.test('an aborted caller does not stop a run for other callers', async (t) => {

@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Test } from 'tap';
+import type { ServiceAccountName } from '../../../src/credentials/credential.ts';
 import type { LiveCredentialSource } from '../../../src/credentials/sources/file-source.ts';
 import {
   createCredentialProviderSource,
@@ -116,6 +117,8 @@ export interface OpenSource {
   readonly source: LiveCredentialSource;
   readonly found: (repository: string, signal?: AbortSignal) => Promise<string[]>;
   readonly problems: () => string[];
+  /** Why plugins have no usable credential for a repository. */
+  readonly reasons: (repository: string, account?: ServiceAccountName) => Promise<string[]>;
   /** Lines of the log. */
   readonly lines: string[];
 }
@@ -131,6 +134,13 @@ export async function openSource(
     source,
     lines,
     problems: () => source.problems().map(({ origin, message }) => `${origin}: ${message}`),
+    reasons: async (repository, account) => {
+      const reasons: string[] = [];
+      await source.lookup(repository, undefined, account, ({ origin, message }) =>
+        reasons.push(`${origin}: ${message}`),
+      );
+      return reasons;
+    },
     found: async (repository, signal) => {
       const matched = await source.lookup(repository, signal);
       return matched.map(

@@ -245,13 +245,33 @@ t.test('a credential source that fails on the node fails the lookup', async (t) 
   t.equal(node.registry.requests.length, 0);
 });
 
-t.test('a refusal says if a plugin of the node has a problem', async (t) => {
-  for (const source of ['credential-provider', 'docker-config'] as const) {
-    const problems = () => [{ source, origin: 'x', message: 'y' }];
-    const node = await start(t, { auth: basic }, { credentials: { lookup: async () => [], problems } });
+t.test('a refusal names the plugin that gave no credential, instead of pull secrets', async (t) => {
+  const lookup: RegistrySourceOptions['credentials']['lookup'] = async (
+    repository,
+    _signal,
+    _account,
+    onProblem,
+  ) => {
+    const problem = {
+      source: 'credential-provider',
+      origin: 'plugin ecr',
+      message: 'exit status 1',
+    } as const;
+    if (repository.endsWith('/app')) onProblem?.(problem);
+    return [];
+  };
+  for (const mayAskAnonymously of [() => true, () => false]) {
+    const node = await start(t, { auth: basic }, { credentials: { lookup }, mayAskAnonymously });
     const { error } = await node.inspect(app);
-    like(t, error, { code: 'unauthorized' });
-    t.equal(error?.cause, source === 'credential-provider' ? 'plugin' : undefined);
+    like(t, error, { code: 'unauthorized', cause: 'plugin' });
+    t.match(
+      error?.message,
+      /: the node's credential plugin gave none: plugin ecr: exit status 1$|; the node's/,
+    );
+    t.notMatch(error?.message, /pull secret/);
+    const other = (await node.inspect('corp.example/team/other:v1')).error;
+    t.equal(other?.cause, undefined, 'no plugin is for it');
+    t.match(other?.message, /give the pod a pull secret/);
   }
 });
 

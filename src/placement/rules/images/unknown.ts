@@ -32,7 +32,7 @@ const publicTexts: ReadonlyMap<string, string> = new Map([
 
 /** The pull secrets may be right. */
 const pluginText =
-  'the registry requires a valid credential, and a credential plugin of the nodes has a problem; ask an administrator (archwright status)';
+  'the registry requires a valid credential, and a credential plugin of the nodes gave none; archwright explain names the cause';
 
 /** Of these the registry answered, so their messages reveal no port. They can name files of a node. */
 const answered: ReadonlySet<string> = new Set(['unauthorized', 'not-found', 'rate-limited']);
