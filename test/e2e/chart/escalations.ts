@@ -66,6 +66,9 @@ function applySecret(
 
 const own = { namespace: 'archwright', name: 'archwright-webhook' };
 
+/** As K3s has one beside its issuer. */
+export const otherAudience = 'k3s';
+
 function setWebhooks(clientConfig: object, rule?: object): Call {
   const one = {
     name: 'pods.arch.example',
@@ -141,6 +144,12 @@ export const refusedByPolicies: readonly Attempt[] = [
   [
     'an own Secret that cannot be changed any more',
     applySecret('archwright-webhook-path', { immutable: true }),
+  ],
+  [
+    'a token of another account, for another audience of the API server',
+    create('/api/v1/namespaces/archwright/serviceaccounts/archwright-webhook/token', {
+      spec: { audiences: [otherAudience] },
+    }),
   ],
   ['another Secret', create(secrets, { metadata: { name: 'archwright-evil' } })],
   [

@@ -2,6 +2,8 @@
  * The rights of archwright's service accounts, as the chart grants and limits them: what a stolen token of
  * the controller cannot do, and what the controller still can.
  */
+import { createServer } from 'node:https';
+import { json } from 'node:stream/consumers';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
 import type { CallOptions, KubeClient } from '../../../src/kube/api/client.ts';
@@ -13,10 +15,13 @@ import { untilChartGranted, untilRefused } from '../cluster/control-plane/rights
 import { clientOf, patience, type Cluster } from '../cluster/harness.ts';
 import { openReportsDefinitions } from '../programs/definitions.ts';
 import { createHelm } from '../helm/release.ts';
+import { listen } from '../../support/listen.ts';
 import {
+  account,
   dedicated,
   get,
   merge,
+  otherAudience,
   refusedByPolicies,
   node,
   pod,
@@ -50,7 +55,8 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   ).filter(({ kind = '' }) => /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind));
   await cluster.applyYaml(ofHooks.map((object) => stringify(object)).join('---\n'));
   await createVictims(cluster);
-  const controller = await clientOf(await tokenOf(cluster, 'archwright-controller'));
+  const token = await tokenOf(cluster, 'archwright-controller', undefined, [otherAudience]);
+  const controller = await clientOf(token);
   t.teardown(() => controller.close());
 
   await untilChartGranted(cluster.client);
@@ -69,6 +75,7 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
   for (const [name, call] of refusedByPolicies)
     await refused(t, `with cluster-admin, ${name}`, () => call(controller));
   await cluster.delete('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/by-mistake');
+  await checkOtherWebhooks(t, cluster, controller);
   await cluster.delete('/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster');
   await helm.run('uninstall archwright --no-hooks');
   for (const object of ofHooks) await cluster.delete(await objectPath(cluster, object));
@@ -120,7 +127,7 @@ async function checkWebhooks(t: Test, cluster: Cluster, controller: KubeClient):
     }),
   };
   for (const [name, change] of Object.entries(attacks)) await refused(t, name, () => write(change));
-  const caBundle = Buffer.from(cluster.identities.ca.cert).toString('base64');
+  const caBundle = base64(cluster.identities.ca.cert);
   const narrowed = ({
     clientConfig: { service },
     namespaceSelector: { matchExpressions },
@@ -130,6 +137,37 @@ async function checkWebhooks(t: Test, cluster: Cluster, controller: KubeClient):
     namespaceSelector: { matchExpressions: [...matchExpressions, { key: 'x', operator: 'DoesNotExist' }] },
   });
   await t.resolves(write(narrowed), 'authority, path, and a narrower selector');
+}
+
+/** Another program's webhook changes what archwright updates. The refusal names archwright's policy. */
+async function checkOtherWebhooks(t: Test, cluster: Cluster, controller: KubeClient): Promise<void> {
+  const { ca } = cluster.identities;
+  const patch = [{ op: 'add', path: '/metadata/annotations/x.example~1marked', value: 'yes' }];
+  const server = createServer(await ca.issue({ cn: 'marks', ip: ['127.0.0.1'] }), (request, response) => {
+    void json(request).then((review) => {
+      const { uid } = (review as { readonly request: { readonly uid: string } }).request;
+      const marked = { uid, allowed: true, patchType: 'JSONPatch', patch: base64(JSON.stringify(patch)) };
+      const answer = { apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response: marked };
+      response.setHeader('content-type', 'application/json').end(JSON.stringify(answer));
+    });
+  });
+  t.teardown(() => server.close());
+  const clientConfig = { url: `https://127.0.0.1:${await listen(server)}/`, caBundle: base64(ca.cert) };
+  const rule = { apiGroups: [''], apiVersions: ['v1'], operations: ['UPDATE'], resources: ['pods'] };
+  const behavior = { sideEffects: 'None', admissionReviewVersions: ['v1'], failurePolicy: 'Fail' };
+  const marks = { name: 'marks.x.example', clientConfig, rules: [rule], ...behavior };
+  await cluster.make('MutatingWebhookConfiguration', 'marks', { webhooks: [marks] });
+  await t.rejects(
+    untilRefused((tries) =>
+      merge(pod, { metadata: { annotations: { 'arch.example/summary': `${tries}` } } })(controller),
+    ),
+    /ValidatingAdmissionPolicy 'archwright-own-pods' .*denied request: archwright only changes its own annotations/,
+  );
+  await cluster.delete('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/marks');
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
 }
 
 /** Every node tries at once to take all names of one node. @param agent of that node */
@@ -210,6 +248,14 @@ async function checkEveryField(t: Test, cluster: Cluster): Promise<void> {
   );
   for (const path of held) await cluster.merge(path, { metadata: { finalizers: null } });
   await checkSquatting(t, cluster, agent);
+  for (const [audience, isAllowed] of [
+    [otherAudience, false],
+    ['registry.example', true],
+  ] as const)
+    await t[isAllowed ? 'resolves' : 'rejects'](
+      agent.create(`${account}/token`, { spec: { audiences: [audience] } }, { signal: patience() }),
+      `a token for ${audience}`,
+    );
   const isAllowed = (change: string): boolean => allowedChanges.some(([allowed]) => allowed.test(change));
   t.strictSame(
     accepted.filter((change) => !isAllowed(change)),

@@ -10,6 +10,7 @@ import {
 import { startCluster } from '../cluster/harness.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
 import { checkPodSecurity, everyObject, checkStrictValidation } from './strict.ts';
+import { otherAudience } from './escalations.ts';
 import { checkOwnRights } from './own-rights.ts';
 import { checkProtection } from './protection.ts';
 
@@ -17,7 +18,9 @@ const wanted = everyObject();
 
 for (const version of [oldestKubernetes, kubernetes]) {
   void t.test(`the chart installs on Kubernetes ${version}`, async (t) => {
-    const cluster = await startCluster({ apiServerOnly: version }, t);
+    const audiences = `https://kubernetes.default.svc.cluster.local,${otherAudience}`;
+    const apiServerFlags = [`--api-audiences=${audiences}`];
+    const cluster = await startCluster({ apiServerOnly: version, apiServerFlags }, t);
     t.match(await cluster.get('/version'), { gitVersion: version });
     await cluster.createNamespace('archwright', { 'pod-security.kubernetes.io/enforce': 'privileged' });
 

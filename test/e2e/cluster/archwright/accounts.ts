@@ -20,10 +20,19 @@ export async function installRights(cluster: Cluster, file: string): Promise<voi
   await cluster.applyYaml(some.map((object) => stringify(object)).join('---\n'));
 }
 
-/** A kubeconfig with a token of a service account. @param pod the pod that the token is bound to */
-export async function tokenOf(cluster: Cluster, account: string, pod?: KubeObject): Promise<string> {
+/**
+ * A kubeconfig with a token of a service account.
+ * @param pod the pod that the token is bound to @param audiences default: that of the API server
+ */
+export async function tokenOf(
+  cluster: Cluster,
+  account: string,
+  pod?: KubeObject,
+  audiences: readonly string[] = [],
+): Promise<string> {
   const { name, uid } = pod?.metadata ?? {};
-  const spec = pod ? { boundObjectRef: { apiVersion: 'v1', kind: 'Pod', name, uid } } : {};
+  const boundObjectRef = pod && { apiVersion: 'v1', kind: 'Pod', name, uid };
+  const spec = { audiences, boundObjectRef };
   const { status } = await cluster.post<{ readonly status: { readonly token: string } }>(
     `${accounts}/${account}/token`,
     { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec },
