@@ -66,10 +66,7 @@ metadata:
 
 {{/* Name of the service account of a part. dict root part */}}
 {{- define "archwright.serviceAccount" -}}
-{{- $account := (get .root.Values .part).serviceAccount -}}
-{{- if $account.name }}{{ $account.name }}
-{{- else if $account.create }}{{ include "archwright.fullname" .root }}-{{ .part }}
-{{- else }}default{{ end -}}
+{{- default (printf "%s-%s" (include "archwright.fullname" .root) .part) (get .root.Values .part).serviceAccount.name -}}
 {{- end -}}
 
 {{- define "archwright.image" -}}

@@ -26,6 +26,14 @@ for (const helm of helms) {
       [{ agent: { pools: [{ nodeSelector: {} }] } }, /name/],
       [{ agent: { pools: [{ name: 'gpu', config: { proxy: [] } }] } }, /proxy/],
       [{ serviceAccountTokens: true }, /serviceAccountTokenAudiences/],
+      [
+        { serviceAccountTokens: true, agent: { serviceAccountTokenAudiences: ['k3s'] } },
+        /serviceAccountTokenAudiences names k3s, an audience of API servers/,
+      ],
+      [
+        { webhook: { serviceAccount: { create: false } } },
+        /webhook\.serviceAccount\.name must name an account/,
+      ],
     ];
     for (const [values, message] of cases)
       t.throws(() => render(helm, values), message, JSON.stringify(values));

@@ -106,6 +106,7 @@ export function valueSets(): Readonly<Record<string, object>> {
 
 /** What a value needs to have an effect, by key prefix; the longest wins. Switches need nothing. */
 const prerequisites: Readonly<Record<string, object>> = {
+  'agent.serviceAccount.create': { agent: { serviceAccount: { name: 'own' } } },
   'agent.serviceAccountTokenAudiences': {
     serviceAccountTokens: true,
     agent: { serviceAccountTokenAudiences: ['other'] },
@@ -113,6 +114,7 @@ const prerequisites: Readonly<Record<string, object>> = {
   'certificate.annotations': { certificates: 'certManager' },
   'issuer.annotations': { certificates: 'certManager' },
   'secret.annotations': { registryCredentials: { 'ghcr.io': { user: 'a', secret: 'b' } } },
+  'controller.serviceAccount.create': { controller: { serviceAccount: { name: 'own' } } },
   'controller.enabled': { certificates: 'external' },
   certManager: { certificates: 'certManager' },
   flowSchema: { flowSchema: { enabled: true } },
@@ -129,6 +131,7 @@ const prerequisites: Readonly<Record<string, object>> = {
   'rbac.pullSecretNamespaces': { rbac: { pullSecrets: 'namespaces' } },
   report: { report: { enabled: true } },
   serviceAccountTokens: { agent: { serviceAccountTokenAudiences: ['registry.example.com'] } },
+  'webhook.serviceAccount.create': { webhook: { serviceAccount: { name: 'own' } } },
   'webhook.autoscaling': { webhook: { autoscaling: { enabled: true } } },
   'webhook.verticalAutoscaling': { webhook: { verticalAutoscaling: { enabled: true } } },
 };
