@@ -29,6 +29,8 @@ const othersTexts = [
   "didn't match Pod's node affinity/selector",
   "didn't have free ports",
   'hostPath type check failed',
+  "ValidatingAdmissionPolicy 'archwright-own-pods'",
+  'denied request: ',
   'is mounted on',
   'but it is not a shared or slave mount',
   'MountVolume.SetUp failed for volume "tls" : secret "archwright-agent-tls" not found',

@@ -66,6 +66,12 @@ export class GateEvents {
     this.#record(pod, 'PlacementFailed', `${text}: ${printable(why, maxWhyBytes)}`, '');
   }
 
+  /** The API server refuses every update of the pod. */
+  gateStays(pod: Pod, why: string): void {
+    if (!this.#reporter.isDue(`gate of ${pod.metadata?.uid}`)) return;
+    this.#record(pod, 'PlacementFailed', `Scheduling gate not removed: ${printable(why, maxWhyBytes)}`, why);
+  }
+
   #record(
     pod: Pod,
     reason: string,

@@ -235,7 +235,11 @@ class Gates implements Work {
     if (error instanceof KubeError) {
       this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
       if (!this.#isExpired(waiting) || !this.#isLasting(error, waiting)) throw error;
-      return this.#finish(waiting, await this.#remover.removeOnly(pod, error.message, signal));
+      const removed = await this.#remover.removeOnly(pod, error.message, signal).catch((cause: unknown) => {
+        if (cause instanceof KubeError && isRefusal(cause)) this.#events.gateStays(pod, cause.message);
+        throw cause;
+      });
+      return this.#finish(waiting, removed);
     }
     this.#meters.failed('fault');
     this.#leader.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');

@@ -157,6 +157,8 @@ t.test('a refusal that is not about the pod is retried until the time limit', as
   const gates = await startWithFault(t, patches, { status: 403, message: 'no right to patch pods' });
   await gates.pass(6 * minute);
   t.equal(gates.isGated('web'), true, 'removing the gate is forbidden too');
+  const message = /^Scheduling gate not removed: .*no right to patch pods$/;
+  like(t, gates.events, [{ type: 'Warning', reason: 'PlacementFailed', message }]);
   const { length: tries } = gates.store.received(patches);
   t.ok(tries < 60, `${tries} tries in six minutes`);
   t.ok(((await gates.series('archwright_gate_failures_total{reason="refused"}')) ?? 0) > 5);
