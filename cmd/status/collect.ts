@@ -181,5 +181,6 @@ function credentialProblemsOf(
       (ids?.includes(idOfEvent(event.message)) ?? now - event.at < currentEventMs) &&
       daemonSets.some((each) => isAbout(event, each)),
   );
-  return [...new Set(current.map(({ message }) => message))];
+  // Without the leader, the absence of events means nothing: they last for an hour.
+  return current.length === 0 && !ids ? undefined : [...new Set(current.map(({ message }) => message))];
 }

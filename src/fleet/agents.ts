@@ -22,7 +22,8 @@ import { Ranking } from './rank.ts';
 
 interface Agent {
   info?: Omit<AgentInfo, 'dockerHub'>;
-  dockerHub?: RequestLimit | undefined;
+  /** With the monotonic time at which its window ends. */
+  dockerHub?: (RequestLimit & { readonly end: number }) | undefined;
   /** Monotonic time at which `/v1/info` is requested again. */
   dueAt: number;
   /** Why it did not answer its last request. */
@@ -107,7 +108,10 @@ export class Agents {
 
   /** What Docker Hub allows the node that has the smallest part left. */
   dockerHubLimit(): RequestLimit | undefined {
-    const known = [...this.#byUrl.values()].flatMap(({ dockerHub }) => dockerHub ?? []);
+    const now = this.#options.clock.monotonic();
+    const known = [...this.#byUrl.values()].flatMap(({ dockerHub }) =>
+      dockerHub && dockerHub.end > now ? [dockerHub] : [],
+    );
     const share = ({ limit, remaining }: RequestLimit): number => remaining / Math.max(1, limit);
     return known.toSorted((a, b) => share(a) - share(b))[0];
   }
@@ -162,7 +166,7 @@ export class Agents {
       if (read === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
       // It changes with every request, and the view does not depend on it.
       const { dockerHub, ...info } = read;
-      agent.dockerHub = dockerHub;
+      agent.dockerHub = dockerHub && { ...dockerHub, end: clock.monotonic() + dockerHub.endsInMs };
       if (JSON.stringify(info) !== JSON.stringify(agent.info)) this.#view = undefined;
       agent.info = info;
       agent.problem = undefined;

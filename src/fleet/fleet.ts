@@ -55,7 +55,10 @@ export function createFleet(options: FleetOptions) {
     /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
     credentialProblems: () => agents.view.problems,
     /** Resolves when each agent was queried for its credential group, at the latest with `signal`. */
-    grouped: (signal: AbortSignal) => agents.ready(signal),
+    grouped: async (signal: AbortSignal) => {
+      await discovery.ready(signal);
+      await agents.ready(signal);
+    },
     /** Passes on the shared facts of all agents, and learns the groups. Ends after them, or with `signal`. */
     readShared: async (onFacts: (facts: ImageFacts) => void, signal: AbortSignal) => {
       await discovery.ready(signal);

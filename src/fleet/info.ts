@@ -2,7 +2,7 @@
 import type { SourceProblem } from '../credentials/credential.ts';
 import { readProblems } from '../credentials/problems.ts';
 import { asText } from '../http/json.ts';
-import type { RequestLimit } from '../registry/net/registry-limits.ts';
+import { maxWindowMs, type RequestLimit } from '../registry/net/registry-limits.ts';
 import { isArchitecture } from '../names/architecture.ts';
 import { isRecord } from '../names/values.ts';
 import { readNodeReport, type NodeReport } from '../nodes/node-report.ts';
@@ -46,8 +46,11 @@ export function readAgentInfo(answer: unknown): AgentInfo | undefined {
 }
 
 function readLimit(value: unknown): RequestLimit | undefined {
-  const { limit, remaining } = isRecord(value) ? value : {};
-  const isPossible = Number.isSafeInteger(limit) && Number.isSafeInteger(remaining);
-  const found = { limit: Number(limit), remaining: Number(remaining) };
-  return isPossible && found.remaining >= 0 && found.remaining <= found.limit ? found : undefined;
+  const { limit, remaining, endsInMs } = isRecord(value) ? value : {};
+  const found = { limit: Number(limit), remaining: Number(remaining), endsInMs: Number(endsInMs) };
+  const isPossible = [limit, remaining, endsInMs].every((each) => Number.isSafeInteger(each));
+  const isInWindow = found.endsInMs > 0 && found.endsInMs <= maxWindowMs;
+  return isPossible && isInWindow && found.remaining >= 0 && found.remaining <= found.limit
+    ? found
+    : undefined;
 }

@@ -106,20 +106,23 @@ t.test('an agent that gives no information is asked again after five seconds', a
 });
 
 t.test('of the limits of Docker Hub, the one with the smallest part left counts', async (t) => {
+  const endsInMs = 5 * minute;
   const hubs: unknown[] = [
-    { limit: 100, remaining: 76 },
-    { limit: 5000, remaining: 200 },
-    { limit: 0, remaining: 1 },
-    { limit: 100, remaining: -1 },
-    { limit: 1e99, remaining: 0 },
-    { limit: '100', remaining: '0' },
+    { limit: 100, remaining: 76, endsInMs },
+    { limit: 5000, remaining: 200, endsInMs },
+    { limit: 0, remaining: 1, endsInMs },
+    { limit: 100, remaining: -1, endsInMs },
+    { limit: 1e99, remaining: 0, endsInMs },
+    { limit: '100', remaining: '0', endsInMs },
+    { limit: 100, remaining: 0, endsInMs: 1e9 },
+    { limit: 100, remaining: 0 },
     null,
     undefined,
   ];
   const scripts = hubs.map((_, index) => ({
     info: () => ({ credentialFingerprint: 'a', dockerHub: hubs[index] }),
   }));
-  const { clock, fleet, metrics } = await setup(t, scripts);
+  const { agents, clock, fleet, metrics } = await setup(t, scripts);
   const left = async () => {
     const name = 'archwright_fleet_docker_hub_limit';
     return [
@@ -132,9 +135,10 @@ t.test('of the limits of Docker Hub, the one with the smallest part left counts'
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
   t.strictSame(await left(), [76, 100]);
-  hubs.fill(undefined);
-  await clock.advance(minute);
-  await fleet.grouped(neverAborted);
+  for (const { script } of agents) script.info = () => 503;
+  await clock.advance(endsInMs - 1);
+  t.strictSame(await left(), [76, 100], 'a silent agent’s window lasts');
+  await clock.advance(1);
   t.strictSame(await left(), [0, 0]);
 });
 

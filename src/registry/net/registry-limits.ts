@@ -26,17 +26,19 @@ export const registryMetrics: readonly MetricSpec[] = Object.values(specs);
 export interface RequestLimit {
   readonly limit: number;
   readonly remaining: number;
+  /** Until the window ends and nothing is known any more. */
+  readonly endsInMs: number;
 }
 
 /** A number of at most 9 digits, and the window in seconds. */
 const form = /^(\d{1,9})(?:;w=(\d{1,9}))?$/;
 /** Docker Hub's window is 6 hours. */
-const maxWindowMs = 86_400_000;
+export const maxWindowMs = 86_400_000;
 
 export class RegistryLimits {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** By registry, until its window ends. */
-  readonly #last = new Map<string, RequestLimit & { readonly end: number }>();
+  readonly #last = new Map<string, Omit<RequestLimit, 'endsInMs'> & { readonly end: number }>();
 
   constructor(clock: Pick<Clock, 'monotonic'>, metrics?: Metrics) {
     this.#clock = clock;
@@ -52,7 +54,8 @@ export class RegistryLimits {
   /** @returns `undefined` if it did not say so in the last window */
   current(registry: (typeof registries)[number]): RequestLimit | undefined {
     const { limit, remaining, end } = this.#last.get(registry) ?? { limit: 0, remaining: 0, end: 0 };
-    return end > this.#clock.monotonic() ? { limit, remaining } : undefined;
+    const endsInMs = Math.ceil(end - this.#clock.monotonic());
+    return endsInMs > 0 ? { limit, remaining, endsInMs } : undefined;
   }
 
   /** @param namespace the registry, which a mirror may stand for */

@@ -60,6 +60,7 @@ async function setup(t: Test) {
   leader.more = (metrics) => {
     set(metrics, 'archwright_webhook_configuration', 1, { state: 'in-force' });
     set(metrics, 'archwright_misplaced_pods', 0);
+    metrics.info(credentialProblemsInfo)({ ids: '' });
   };
   await refresh();
   store.put(lease, { spec: { holderIdentity: 'archwright-controller-a_1', leaseDurationSeconds: 15 } });
@@ -112,10 +113,18 @@ t.test('a healthy installation', async (t) => {
   like(t, await json(), { code: 0, namespace: 'archwright', findings: [], unread: [] });
 });
 
+t.test('whether credentials have problems is not known before the leader has asked the agents', async (t) => {
+  const { leader, refresh, status, json } = await setup(t);
+  leader.more = () => undefined;
+  await refresh();
+  t.match((await status()).out, /^credentials +not known$/m);
+  like(t, await json(), { code: 0, findings: [] });
+});
+
 t.test('what is left of the requests that Docker Hub allows', async (t) => {
   const { leader, refresh, status, json } = await setup(t);
   const leave = async (remaining: number): Promise<void> => {
-    leader.dockerHub = { limit: 100, remaining };
+    leader.dockerHub = { limit: 100, remaining, endsInMs: 1 };
     await refresh();
   };
   await leave(76);
@@ -162,7 +171,7 @@ t.test('problems are listed, and set the exit code', async (t) => {
     /misplaced pods +4/,
     /broken images +app:1 on arm64, until/,
     /credentials +1 problem\n/,
-    /Look at:\n +archwright-webhook-b has the configuration 0{12}, not yet/,
+    /Look at:\n +archwright-webhook-b still has the configuration 0{12}; its ConfigMap has/,
     / {2}DaemonSet archwright-agent: 2 of 3 agents are ready\n/,
     / {2}the webhook configuration is not in force: waiting/,
     / {2}archwright-controller-a: its client certificate expires at /,
@@ -259,7 +268,7 @@ t.test('a ConfigMap that is broken, or of a newer version', async (t) => {
     code: 1,
     findings: [
       /^ConfigMap archwright\/archwright:2: preferenceMode must be .*; running replicas keep their last/,
-      ...[0, 1, 2].map(() => /, not yet /),
+      ...[0, 1, 2].map(() => / still has the configuration /),
     ],
   });
 });

@@ -54,6 +54,11 @@ export const credentialProblems: Feature = {
   metrics: [credentialProblemsNow, credentialProblemsInfo],
   resyncMs,
   inRounds: true,
+  // Before the agents' first reports, no problem is known: events of an earlier leader may still be true.
+  ready: async ({ caches, fleet, signal }) => {
+    await caches.ready(signal);
+    await fleet?.grouped(signal);
+  },
   start: (leader) => {
     const problems = new CredentialProblems(leader);
     return { keys: () => ['all'], reconcile: async () => problems.reconcile() };

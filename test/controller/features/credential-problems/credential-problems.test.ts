@@ -88,10 +88,10 @@ const problem = (origin: string): SourceProblem => ({
   message: 'is not valid JSON',
 });
 
-async function scripted(t: Test) {
+async function scripted(t: Test, grouped = Promise.resolve()) {
   const clock = createFakeClock();
   const byNode = new Map<string, readonly SourceProblem[]>();
-  const fleet = { credentialProblems: () => byNode } as unknown as Fleet;
+  const fleet = { credentialProblems: () => byNode, grouped: () => grouped } as unknown as Fleet;
   const test = await startLeader(t, { fleet, clock });
   const start = async (): Promise<void> => {
     await test.settled();
@@ -136,6 +136,17 @@ t.test('nodes of a DaemonSet with the same problem share an event, repeated ever
   byNode.set('n1', [problem('/a')]);
   await look();
   t.equal(newEvents().length, 1, 'at once if the problem returns');
+});
+
+t.test('before the agents have answered, nothing is said about problems', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { test, start, look } = await scripted(t, promise);
+  await start();
+  const info = () => test.series('archwright_credential_problems_info{ids=""}');
+  t.equal(await info(), undefined);
+  resolve();
+  await look();
+  t.equal(await info(), 1);
 });
 
 t.test('many problems lead to few events', async (t) => {
