@@ -32,7 +32,7 @@ export function configurationProblems(installation: Installation): readonly stri
     const actual = configurationHashOf(replica);
     if (wanted === undefined || actual === undefined || actual === wanted) return [];
     const role = leads(replica) ? ', which leads,' : '';
-    return `${replica.name}${role} has the configuration ${actual}, not yet ${wanted}`;
+    return `${replica.name}${role} still has the configuration ${actual}; its ConfigMap has ${wanted}`;
   });
   const controllers = replicas.filter(({ part }) => part === 'controller');
   const isKnown = controllers.length > 0 && controllers.every((each) => each.samples || !each.isRunning);
@@ -43,9 +43,10 @@ export function configurationProblems(installation: Installation): readonly stri
 function rolloutProblem({ metadata, status }: Workload): readonly string[] {
   const { observedGeneration = 0, replicas = 0, updatedReplicas = 0 } = status ?? {};
   const name = `Deployment ${metadata?.name ?? ''}`;
-  if (observedGeneration < (metadata?.generation ?? 0)) return [`${name}: its change is not in effect yet`];
+  if (observedGeneration < (metadata?.generation ?? 0))
+    return [`${name}: the last change is not rolled out yet`];
   return replicas > updatedReplicas
-    ? [`${name}: still ${counted(replicas - updatedReplicas, 'old pod')}`]
+    ? [`${name}: ${counted(replicas - updatedReplicas, 'pod')} still to be replaced`]
     : [];
 }
 

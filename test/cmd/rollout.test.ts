@@ -11,7 +11,7 @@ const status = {
   phase: 'Progressing',
   share: '50%',
   attempt: 1,
-  message: 'moves 50% of the pods to arm64',
+  message: 'moving 50% of the pods to arm64',
   pods: 10,
   moved: 3,
   workloads: [
@@ -40,7 +40,7 @@ t.test('it shows a rollout with its workloads', async (t) => {
       'rollout  web to arm64',
       'phase    Progressing, 50% of the pods, attempt 1',
       'moved    [#########.....................] 3 of 10',
-      'message  moves 50% of the pods to arm64',
+      'message  moving 50% of the pods to arm64',
       '',
       'WORKLOAD        PODS  MOVED  READY  WANTED  REASON',
       'Deployment/api  4     0      0      0       api:1: no arm64',
@@ -56,7 +56,7 @@ t.test('it lists all rollouts of the namespace', async (t) => {
   store.put(path('new'), { spec: { architecture: 's390x' } });
   const { out } = await rollout('status');
   t.match(out, /^NAME +ARCHITECTURE +PHASE +SHARE +MOVED +MESSAGE\n/);
-  t.match(out, /\nweb +arm64 +Progressing +50% +3 of 10 +moves 50% of the pods to arm64\n/);
+  t.match(out, /\nweb +arm64 +Progressing +50% +3 of 10 +moving 50% of the pods to arm64\n/);
   t.match(out, /\nnew +s390x +- +- +- +no controller follows it so far/);
   const json: unknown = JSON.parse((await rollout('status', '-o', 'json')).out);
   like(t, json, [{ metadata: { name: 'new' } }, { metadata: { name: 'web' } }]);

@@ -63,8 +63,8 @@ interface Circuit {
 /** The request was not sent. */
 export class CircuitOpen extends RegistryError {
   constructor(where: string, { prefix, isAccount, why }: Circuit, waitMs: number) {
-    const requests = prefix === undefined ? 'no requests' : `no requests for ${prefix}`;
-    const message = `${where} gets ${requests} for ${Math.ceil(waitMs / 1000)} s: ${why}`;
+    const target = prefix === undefined ? where : `${where}/${prefix}`;
+    const message = `requests to ${target} are paused for ${Math.ceil(waitMs / 1000)} s: ${why}`;
     super(isAccount ? 'rate-limited' : 'unavailable', where, message, { retryAfterMs: waitMs });
   }
 }

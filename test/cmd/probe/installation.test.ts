@@ -60,9 +60,9 @@ t.test('it waits until every replica and the leader have the new configuration',
   t.strictSame(outcome.problems, []);
   t.equal(outcome.pauses, 3);
   like(t, outcome.progress.slice(0, 3), [
-    `archwright-webhook-a has the configuration ${hash}, not yet ${next}`,
-    `archwright-webhook-b has the configuration ${hash}, not yet ${next}`,
-    `archwright-controller-a, which leads, has the configuration ${hash}, not yet ${next}`,
+    `archwright-webhook-a still has the configuration ${hash}; its ConfigMap has ${next}`,
+    `archwright-webhook-b still has the configuration ${hash}; its ConfigMap has ${next}`,
+    `archwright-controller-a, which leads, still has the configuration ${hash}; its ConfigMap has ${next}`,
   ]);
   const never = await wait(30_000, () => void (states.get('archwright-webhook-b')!.hash = next));
   t.strictSame(never.problems, []);
@@ -78,8 +78,8 @@ t.test('it reports old pods, a Deployment that is not rolled out, and a missing 
   states.get('archwright-controller-a')!.leads = false;
   await refresh();
   t.strictSame((await wait(0)).problems, [
-    'Deployment archwright-controller: its change is not in effect yet',
-    'Deployment archwright-webhook: still 2 old pods',
+    'Deployment archwright-controller: the last change is not rolled out yet',
+    'Deployment archwright-webhook: 2 pods still to be replaced',
     'no controller leads',
   ]);
 });

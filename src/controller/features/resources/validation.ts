@@ -69,7 +69,7 @@ function common(
   schedulable: readonly string[],
 ): readonly Finding[] {
   if (placement === undefined) {
-    const message = `it is left out: ${problems.join('; ')}`;
+    const message = `Resource ignored: ${problems.join('; ')}`;
     return [
       finding('Available', 'False', 'Invalid', message),
       finding('Degraded', 'True', 'Invalid', message),

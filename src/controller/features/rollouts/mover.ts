@@ -31,7 +31,7 @@ export class PodMover {
 
   /** Why pods of a workload are not evicted now. */
   delayOf({ rebalance }: Pick<Rollout, 'rebalance'>, each: Observation): string {
-    if (!rebalance) return 'pods are chosen when they are created';
+    if (!rebalance) return 'without rebalance, only new pods move';
     return (
       fullBecause(each.workload, this.#leader.configuration().misplacedPodsShare) ??
       this.#delays.peek(keyOf(each)) ??

@@ -18,6 +18,8 @@ const workers = 16;
 export interface Observation extends Movable {
   readonly workload: RolledWorkload;
   readonly wanted: number;
+  /** How many the step wants, whatever prevents it. */
+  readonly ofStep: number;
   /** Pods on the architecture, or with successors that can be there: at most as many as the step wants. */
   readonly possible: ReadonlySet<RolledPod>;
 }
@@ -53,7 +55,7 @@ export async function lookAt(
     const isElsewhere = isOpen && possible.size === 0 && pods.length > 0;
     const wanted = Math.min(ofStep, possible.size);
     const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
-    return { workload, wanted, possible, ...movable, ...blocked };
+    return { workload, wanted, ofStep, possible, ...movable, ...blocked };
   });
 }
 
@@ -78,6 +80,12 @@ async function possibleOf(
   return possible;
 }
 
+/** Why fewer pods can be moved than the step wants; `undefined`: all of them can. */
+export function leftBehind({ blocked, wanted, ofStep }: Observation): string | undefined {
+  if (blocked !== undefined || wanted === ofStep) return blocked;
+  return `${wanted} of ${ofStep} pods can be moved: the volumes of the others cannot be used there`;
+}
+
 /**
  * What the step waits for in a workload.
  * @param delay why pods that are not there are not moved now
@@ -94,13 +102,13 @@ export function heldBy(
   const missing = Math.max(least, Math.floor(wanted * slack));
   const readyOthers = others.length === 0 ? 1 : others.filter(({ ready }) => ready).length / others.length;
   const enough = wanted - missing;
-  if (targets.length < enough) return `${targets.length} of ${wanted} pods are there; ${delay}`;
+  if (targets.length < enough) return `${targets.length} of ${wanted} pods moved; ${delay}`;
   const ready = targets.filter((pod) => pod.ready).length;
   const enoughReady = Math.ceil(enough * readyOthers);
   if (ready >= enoughReady) return undefined;
   const waiting = targets.find((pod) => !pod.ready);
   const why = waiting?.running ? 'is not ready' : 'has no node';
-  return `${ready} of ${targets.length} pods there are ready, the step needs ${enoughReady}: ${printable(waiting?.name ?? '', 100)} ${why}`;
+  return `${ready} of ${targets.length} moved pods are ready, but this step needs ${enoughReady}: ${printable(waiting?.name ?? '', 100)} ${why}`;
 }
 
 /** @param held what holds its pods; `undefined`: nothing */

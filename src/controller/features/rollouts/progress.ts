@@ -8,7 +8,7 @@
 import { timeText } from '../../../kube/events/event.ts';
 import { unknownArchitecture } from '../../../names/architecture.ts';
 import type { NewPods } from '../../../policy/effective/policy.ts';
-import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
+import { formatStep, type Rollout, type Step } from '../../../policy/resources/rollout.ts';
 import type { Verdict } from './health.ts';
 
 export const phases = ['Waiting', 'Progressing', 'Paused', 'RolledBack', 'Aborted', 'Complete'] as const;
@@ -38,6 +38,8 @@ export interface Observed {
   readonly hasNodes: boolean;
   /** Why no workload can be moved; `undefined`: some can. */
   readonly blocked: string | undefined;
+  /** Why pods that the step wants cannot be moved; `undefined`: all can. */
+  readonly left: string | undefined;
   /** What the step waits for; `undefined`: its pods are there, and as ready as the others. */
   readonly held: string | undefined;
   readonly verdict: Verdict | undefined;
@@ -80,39 +82,37 @@ function begin(now: number, attempt: number): Progress {
 
 function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {
   const { steps, architecture, pauseMs, paused } = rollout;
-  const { now, hasNodes, blocked, held } = seen;
+  const { now, hasNodes, blocked, left, held } = seen;
   const last = steps.length - 1;
   const step = Math.min(before.step, last);
   const [current, next] = [steps[step] ?? { percent: 100 }, steps[step + 1]];
-  const share = formatStep(current);
+  const part = (wanted: Step): string =>
+    `${formatStep(wanted)} of ${left === undefined ? 'the pods' : 'the pods that can move'}`;
   if (!hasNodes) {
     const mistake = unknownArchitecture(architecture);
     const message = `no node has ${architecture}, and schedulableArchitectures does not name it: pods are placed as without the rollout${mistake === undefined ? '' : `; ${mistake}`}`;
     return { ...before, step, phase: 'Waiting', newPods: undefined, message };
   }
   const onward = { ...before, step, newPods: 'Choose' as const, held: undefined };
-  if (before.phase === 'Complete' && next === undefined) return { ...onward, newPods: atEnd(rollout) };
+  const complete = `${part(current)} are on ${architecture}${left === undefined ? '' : `; blocked: ${left}`}`;
+  if (before.phase === 'Complete' && next === undefined)
+    return { ...onward, newPods: atEnd(rollout), message: complete };
   if (blocked !== undefined) return { ...onward, phase: 'Waiting', message: blocked };
   const reachedAt = before.reachedAt ?? (held === undefined ? now : undefined);
   const reached = { ...onward, reachedAt };
-  if (paused) return { ...reached, phase: 'Paused', message: `paused at ${share}` };
+  if (paused) return { ...reached, phase: 'Paused', message: `paused at ${formatStep(current)}` };
   if (reachedAt !== undefined && now - reachedAt < pauseMs) {
-    const then = next === undefined ? 'it is complete' : `${formatStep(next)} follow`;
-    return {
-      ...reached,
-      phase: 'Progressing',
-      message: `${share} are there; at ${timeText(reachedAt + pauseMs)} ${then}`,
-    };
+    const then = next === undefined ? 'complete' : `next step (${formatStep(next)})`;
+    const message = `${part(current)} moved; ${then} at ${timeText(reachedAt + pauseMs)}`;
+    return { ...reached, phase: 'Progressing', message };
   }
   if (held !== undefined) {
-    const message = `moves ${share} of the pods to ${architecture}; waits: ${held}`;
+    const message = `moving ${part(current)} to ${architecture}; waiting: ${held}`;
     return { ...reached, phase: 'Progressing', message, held };
   }
-  if (next === undefined) {
-    const message = `${share} of the pods are on ${architecture}`;
-    return { ...reached, phase: 'Complete', newPods: atEnd(rollout), message };
-  }
-  const message = `moves ${formatStep(next)} of the pods to ${architecture}`;
+  if (next === undefined)
+    return { ...reached, phase: 'Complete', newPods: atEnd(rollout), message: complete };
+  const message = `moving ${part(next)} to ${architecture}`;
   return { ...onward, phase: 'Progressing', step: step + 1, reachedAt: undefined, message };
 }
 

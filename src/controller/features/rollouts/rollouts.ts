@@ -19,7 +19,7 @@ import { PodMover } from './mover.ts';
 import { maxRollouts, PodCounts, type PodCount, type RolledPod } from './pods.ts';
 import { progressOf, type Progress } from './progress.ts';
 import { RolloutReports } from './reports.ts';
-import { heldBy, lookAt, statusOf, type Observation } from './observation.ts';
+import { heldBy, leftBehind, lookAt, statusOf, type Observation } from './observation.ts';
 import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
 import { KnownVolumes } from './volumes.ts';
 
@@ -122,6 +122,7 @@ export class RolloutReconciler {
       verdict,
       hasNodes: this.#hasNodes(rollout.architecture),
       blocked: blockedBy(seen, missing.message),
+      left: firstOf(seen, leftBehind),
       held: firstOf(seen, (each) => holds.get(each)),
     });
     const held = (each: Observation): string | undefined =>
@@ -200,5 +201,5 @@ function firstOf(
     const reason = reasonOf(each);
     return reason === undefined ? [] : [`${each.workload.name}: ${reason}`];
   });
-  return first === undefined || others.length === 0 ? first : `${first}; and ${others.length} others`;
+  return first === undefined || others.length === 0 ? first : `${first}; and ${others.length} more`;
 }

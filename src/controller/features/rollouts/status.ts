@@ -107,7 +107,7 @@ export function invalidStatus(
   now: number,
 ): object | undefined {
   const present = (isRecord(object.status) ? object.status : undefined) as RolloutStatus | undefined;
-  const message = printable(`it is left out: ${problems.join('; ')}`, 1024);
+  const message = printable(`Rollout ignored: ${problems.join('; ')}`, 1024);
   const finding: Finding = { type: 'Available', status: 'False', reason: 'Invalid', message };
   const conditions = conditionsFor([finding], object.metadata?.generation, present?.conditions, now);
   const wanted = { message, conditions };

@@ -22,7 +22,8 @@ const usual: Observed = {
   now: start,
   hasNodes: true,
   blocked: undefined,
-  held: 'web: 0 of 1 pods are there',
+  left: undefined,
+  held: 'web: 0 of 1 pods moved',
   verdict: undefined,
 };
 const unhealthy = { reason: 'Unhealthy', message: 'three are bad' } as const;

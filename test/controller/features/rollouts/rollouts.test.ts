@@ -13,7 +13,7 @@ import { evictions, rolloutPath, startWorld, digest, podPath, type World } from 
 import { like } from '../../../support/like.ts';
 
 const onArm = { node: 'arm-1', side: 'Target' } as const;
-const notThere = '0 of 1 pods are there; pods are chosen when they are created';
+const notThere = '0 of 1 pods moved; without rebalance, only new pods move';
 const healthy = facts('amd64 arm64', { image: 'app', digest });
 
 /** Adds pods `amd-…` and `arm-…`. */
@@ -33,7 +33,7 @@ t.test('the first reconcile decides where new pods go', async (t) => {
     attempt: 1,
     pods: 10,
     moved: 0,
-    message: `moves 10% of the pods to arm64; waits: Deployment/web: ${notThere}`,
+    message: `moving 10% of the pods to arm64; waiting: Deployment/web: ${notThere}`,
     workloads: [{ name: 'Deployment/web', pods: 10, moved: 0, ready: 0, wanted: 1, blocked: notThere }],
     conditions: [
       { type: 'Available', status: 'True' },
@@ -55,9 +55,9 @@ t.test('small steps wait for pods too', async (t) => {
   ] as const) {
     const world = await startWorld(t, { steps });
     pods(world, count - moved, 0);
-    like(t, await world.reconcile(), { step: 0, message: /waits: .* 0 of \d pods are there/ });
+    like(t, await world.reconcile(), { step: 0, message: /waiting: .* 0 of \d pods moved/ });
     for (let index = 0; index < moved; index += 1) world.pod(`arm-${index}`, { ...onArm, ready: false });
-    like(t, await world.reconcile(), { step: 0, message: /0 of \d pods there are ready/ });
+    like(t, await world.reconcile(), { step: 0, message: /0 of \d moved pods are ready/ });
   }
 });
 
@@ -107,7 +107,10 @@ t.test('the rollout goes through its steps until it is complete', async (t) => {
   pods(world, 5, 0);
   await world.reconcile();
   pods(world, 5, 5);
-  like(t, await world.reconcile(), { message: /^50% are there; at .* 100% follow$/, reachedAt: /^2026/ });
+  like(t, await world.reconcile(), {
+    message: /^50% of the pods moved; next step \(100%\) at 2026.*$/,
+    reachedAt: /^2026/,
+  });
   await world.clock.advance(60_000);
   like(t, await world.reconcile(), { phase: 'Progressing', step: 1, share: '100%' });
   for (let index = 0; index < 5; index += 1) world.store.remove(podPath(`amd-${index}`));
@@ -167,12 +170,12 @@ t.test(
     pods(world, 4, 0);
     await world.reconcile();
     pods(world, 4, 4);
-    like(t, await world.reconcile(), { message: /^50% are there/ });
+    like(t, await world.reconcile(), { message: /^50% of the pods moved/ });
     await world.clock.advance(50_000);
     for (const name of ['arm-0', 'arm-1']) world.pod(name, { ...onArm, ready: false });
     await world.clock.advance(10_000);
-    const blocked = '2 of 4 pods there are ready, the step needs 3: arm-0 is not ready';
-    const message = `moves 50% of the pods to arm64; waits: Deployment/web: ${blocked}`;
+    const blocked = '2 of 4 moved pods are ready, but this step needs 3: arm-0 is not ready';
+    const message = `moving 50% of the pods to arm64; waiting: Deployment/web: ${blocked}`;
     like(t, await world.reconcile(), {
       phase: 'Progressing',
       step: 0,
@@ -202,9 +205,9 @@ t.test('the status says why running pods are not moved', async (t) => {
   };
   pods(world, 4, 0);
   store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods', times: 1 });
-  t.match(await why(), /^0 of 2 pods are there; .*the budget web needs 4 pods/);
+  t.match(await why(), /^0 of 2 pods moved; .*the budget web needs 4 pods/);
   await world.clock.advance(60_000);
-  t.equal(await why(), '0 of 2 pods are there; they are being evicted within evictionsPerMinute');
+  t.equal(await why(), '0 of 2 pods moved; they are being evicted within evictionsPerMinute');
   world.pod('amd-0', { side: 'Other', ready: false });
   t.match(await why(), /misplacedPodsShare allows no eviction: 1 of its pods are not ready/);
   for (const name of ['arm-0', 'arm-1']) world.pod(name, onArm);
@@ -338,7 +341,7 @@ t.test('workloads that cannot be moved are reported, and do not block the rest',
   world.pod('d', { replicaSet: 'd-1', image: 'new' });
   like(t, await world.reconcile(), {
     phase: 'Waiting',
-    message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 4 others',
+    message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 4 more',
     workloads: [
       { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
       { name: 'Deployment/b', wanted: 0, blocked: named },
@@ -349,7 +352,10 @@ t.test('workloads that cannot be moved are reported, and do not block the rest',
   });
   world.pod('e-0', { replicaSet: 'e-1', side: 'Other' });
   world.pod('e-1', { replicaSet: 'e-1', side: 'Target', node: 'arm-1' });
-  t.equal((await world.reconcile()).phase, 'Complete', 'as far as possible');
+  like(t, await world.reconcile(), {
+    phase: 'Complete',
+    message: '50% of the pods that can move are on arm64; blocked: Deployment/a: amd: no arm64; and 4 more',
+  });
   const { blocked } = world.status().workloads.at(-1) ?? {};
   t.notOk(blocked, "the webhook's additions are not the pod's own constraint");
 });
@@ -409,7 +415,14 @@ t.test('pods with volumes that cannot be used there do not block the rest', asyn
   await world.reconcile();
   t.equal(reads(), before, 'volumes are not read again');
   world.pod('db-1', { ...db, claims: ['a'], ...onArm });
-  t.equal((await world.reconcile()).phase, 'Complete');
+  const some = '1 of 2 pods can be moved: the volumes of the others cannot be used there';
+  like(t, await world.reconcile(), {
+    phase: 'Complete',
+    message: `100% of the pods that can move are on arm64; blocked: StatefulSet/db: ${some}; and 1 more`,
+  });
+  world.store.remove(podPath('db-0'));
+  world.store.remove(podPath('log-0'));
+  like(t, await world.reconcile(), { phase: 'Complete', message: '100% of the pods are on arm64' });
 });
 
 t.test('it waits for a node of the architecture, unless an autoscaler can add one', async (t) => {
@@ -553,7 +566,7 @@ t.test('an invalid or deleted rollout moves no pods', async (t) => {
   const world = await startWorld(t, { steps: ['0%'] });
   pods(world, 1, 0);
   like(t, await world.reconcile(), {
-    message: /^it is left out: spec\.steps\[0\] must be/,
+    message: /^Rollout ignored: spec\.steps\[0\] must be/,
     conditions: [{ type: 'Available', status: 'False', reason: 'Invalid' }],
   });
   world.store.remove(rolloutPath);
@@ -574,7 +587,7 @@ t.test('beyond 100 rollouts in a namespace, only the oldest are reconciled', asy
     world.store.put(path, { ...first, spec: { architecture: 'arm64', names: ['other'] } });
   await world.store.until(() => world.leader.caches.rollouts.size === 101, 'the cache of rollouts');
   const { newPods, message } = await world.reconcile();
-  t.strictSame([newPods, message], [undefined, 'it is left out: the namespace has 100 older rollouts']);
+  t.strictSame([newPods, message], [undefined, 'Rollout ignored: the namespace has 100 older rollouts']);
   world.store.remove(older[0] ?? '');
   await world.store.until(() => world.leader.caches.rollouts.size === 100, 'the cache of rollouts');
   like(t, await world.reconcile(), { newPods: 'Choose', pods: 4 });
