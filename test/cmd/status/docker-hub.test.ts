@@ -41,11 +41,9 @@ t.test('what a registry says about its limit is in `status`', async (t) => {
   const url = agent.lines().find(({ api }) => api !== undefined)?.api ?? '';
   const stop = new AbortController();
   let log = '';
+  const args = ['controller', '--kubeconfig', config, '--namespace', 'archwright', '--agents', url];
   const ended = main(
-    [
-      ...['controller', '--kubeconfig', config, '--namespace', 'archwright', '--agents', url],
-      ...['--certificates', 'external', '--agent-tls-dir', pki.clientDir, '--metrics-listen', '127.0.0.1:0'],
-    ],
+    [...args, '--certificates=external', '--agent-tls-dir', pki.clientDir, '--metrics-listen=127.0.0.1:0'],
     {
       io: { env: {}, stdin: Readable.from([]), out: () => undefined, err: (text) => (log += text) },
       stop: stop.signal,
