@@ -68,7 +68,7 @@ export class Agents {
   readonly #options: AgentsOptions;
   readonly #byUrl = new Map<string, Agent>();
   #view: ReturnType<typeof viewOf> | undefined;
-  #round: Promise<void> | undefined;
+  readonly #rounds = new Set<Promise<void>>();
   /** Monotonic time at which an agent answered last. */
   #answeredAt: number;
   #isAvailable = true;
@@ -124,9 +124,8 @@ export class Agents {
 
   /** Resolves after a request for `/v1/info` to all agents known now, at the latest with `signal`. */
   async ready(signal: AbortSignal): Promise<void> {
-    // The round that runs may lack new agents.
-    const updated = Promise.resolve(this.#round).then(() => this.#updateDue());
-    await unlessAborted(updated, signal).catch(() => undefined);
+    this.#updateDue();
+    await unlessAborted(Promise.all(this.#rounds), signal).catch(() => undefined);
   }
 
   #discover(): void {
@@ -134,27 +133,27 @@ export class Agents {
     for (const url of this.#byUrl.keys()) if (!urls.has(url)) this.#byUrl.delete(url);
     for (const url of urls) if (!this.#byUrl.has(url)) this.#byUrl.set(url, { dueAt: 0 });
     this.#view = undefined;
-    void this.#updateDue();
+    this.#updateDue();
   }
 
   #tick(): void {
     const { clock, closing } = this.#options;
     if (closing.aborted) return;
     this.#updateAvailability();
-    void this.#updateDue();
+    this.#updateDue();
     clock.timer(tickMs, () => this.#tick());
   }
 
-  /** One round at a time. */
-  #updateDue(): Promise<void> {
+  /** New agents do not wait for a round whose agents are silent. */
+  #updateDue(): void {
     const now = this.#options.clock.monotonic();
     const due = [...this.#byUrl].filter(([, { dueAt }]) => dueAt <= now);
-    return (this.#round ??= concurrently(due, concurrency, ([url, agent]) => this.#update(url, agent)).then(
-      () => {
-        this.#round = undefined;
-        this.#updateAvailability();
-      },
-    ));
+    for (const [, agent] of due) agent.dueAt = Number.POSITIVE_INFINITY;
+    const round = concurrently(due, concurrency, ([url, agent]) => this.#update(url, agent)).then(() => {
+      this.#rounds.delete(round);
+      this.#updateAvailability();
+    });
+    this.#rounds.add(round);
   }
 
   async #update(url: string, agent: Agent): Promise<void> {

@@ -228,16 +228,22 @@ t.test('what an agent says of itself is checked, cleaned and bounded', async (t)
   }
 });
 
-t.test('grouped waits for an agent that is silent, at the latest until its signal aborts', async (t) => {
-  const { agents, fleet, discovery, list } = await setup(t, [{ fingerprint: 'a' }]);
+t.test('grouped waits for an agent that is silent, until its signal aborts; new agents do not', async (t) => {
+  const { agents, fleet, discovery, list, groups } = await setup(t, [
+    { fingerprint: 'a' },
+    { fingerprint: 'b' },
+  ]);
   let isAsked = false;
   if (agents[0]) agents[0].script.info = () => void (isAsked = true);
   discovery.set([]);
+  discovery.set(agents.slice(0, 1));
+  await until(() => isAsked);
   list();
+  await until(async () => (await groups()) === 1);
   const stop = new AbortController();
   let hasReturned = false;
   void fleet.grouped(stop.signal).then(() => (hasReturned = true));
-  await until(() => isAsked);
+  await settled();
   t.notOk(hasReturned);
   stop.abort();
   await settled();
