@@ -21,43 +21,32 @@ export interface PullableGroups {
   readonly unable: readonly CredentialGroup[];
 }
 
-/** What the answers of a group show. `unknown`: neither that it can pull nor that it cannot. */
-type PullResult = 'able' | 'refused' | 'unreachable' | 'unknown';
-
-const minute = 60_000;
-const lifetimesMs: Readonly<Record<PullResult, number>> = {
-  able: 60 * minute,
-  refused: 10 * minute,
-  unreachable: 2 * minute,
-  unknown: minute,
-};
 /** A few hundred bytes each; a cluster uses a few hundred repositories, and groups come from node pools. */
 const maxEntries = 20_000;
 
 /** @param closing ends the checks */
 export function createPullable(context: LookupContext, closing: AbortSignal) {
   const { agents, clock } = context;
-  const results = new LoadingCache<PullResult>({ clock, maxEntries });
+  const results = new LoadingCache<boolean | undefined>({ clock, maxEntries });
 
   /** A lookup by the owner of the repository in a group. */
   async function check(request: ImageRequest, { fingerprint }: CredentialGroup) {
     const ranked = agents.byGroup(request.reference.repository).get(fingerprint) ?? [];
-    const value = resultOf(await lookUp(context, ofAnyAge(request), [ranked], closing));
-    return { value, expiresAt: clock.monotonic() + lifetimesMs[value] };
+    const [value, minutes] = resultOf(await lookUp(context, ofAnyAge(request), [ranked], closing));
+    return { value, expiresAt: clock.monotonic() + minutes * 60_000 };
   }
 
   /** What is known when `signal` aborts. Checks go on after that. */
   return async (request: ImageRequest, signal: AbortSignal): Promise<PullableGroups> => {
     const { groups } = agents.view;
     if (groups.length < 2) return { able: [], unable: [] };
-    const found = new Map<CredentialGroup, PullResult>();
+    const canPull = new Map<CredentialGroup, boolean | undefined>();
     const checks = groups.map(async (group) => {
-      found.set(group, await results.get(keyOf(request, group), () => check(request, group)));
+      canPull.set(group, await results.get(keyOf(request, group), () => check(request, group)));
     });
     await unlessAborted(Promise.all(checks), signal).catch(() => undefined);
-    const having = (...wanted: readonly PullResult[]) =>
-      groups.filter((group) => wanted.includes(found.get(group) ?? 'unknown'));
-    return { able: having('able'), unable: having('refused', 'unreachable') };
+    const groupsThat = (can: boolean) => groups.filter((group) => canPull.get(group) === can);
+    return { able: groupsThat(true), unable: groupsThat(false) };
   };
 }
 
@@ -68,13 +57,14 @@ function keyOf(request: ImageRequest, { fingerprint }: CredentialGroup): string 
 }
 
 /**
- * What an answer shows of the group: facts, that it can pull. An image that does not exist shows nothing, nor
- * does an override, which needs no registry, nor older facts, which stand in for a registry that fails.
+ * What an answer shows of the group, and for how many minutes: facts, that it can pull. An image that does not
+ * exist shows nothing, nor does an override, which needs no registry, nor older facts, which stand in for a
+ * registry that fails.
  */
-function resultOf(facts: ImageFacts | FactsError): PullResult {
-  if ('code' in facts || facts.source === 'override' || facts.stale) return 'unknown';
-  const { error } = facts;
-  if (error === undefined || error.code === 'not-an-image') return 'able';
-  if (error.code === 'unauthorized' || error.code === 'forbidden') return 'refused';
-  return error.code === 'unavailable' ? 'unreachable' : 'unknown';
+function resultOf(facts: ImageFacts | FactsError): [canPull: boolean | undefined, minutes: number] {
+  if ('code' in facts || facts.source === 'override' || facts.stale) return [undefined, 1];
+  const code = facts.error?.code ?? 'not-an-image';
+  if (code === 'not-an-image') return [true, 60];
+  if (code === 'unauthorized' || code === 'forbidden') return [false, 10];
+  return code === 'unavailable' ? [false, 2] : [undefined, 1];
 }
