@@ -14,8 +14,7 @@ export function followDriftedTags(options: NamedObject & { readonly cache: Pick<
   let applied: ReadonlyMap<string, string> = new Map();
   return watchConfigMap(options, (data) => {
     const drifted = parseDrifted(data);
-    for (const { image, digest } of drifted)
-      if (applied.get(image) !== digest) options.cache.forget(image, digest);
+    options.cache.forget(drifted.filter(({ image, digest }) => applied.get(image) !== digest));
     applied = new Map(drifted.map(({ image, digest }) => [image, digest]));
   });
 }

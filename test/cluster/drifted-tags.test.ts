@@ -27,7 +27,11 @@ t.test('each digest is applied once, until the tag names another', async (t) => 
     name: 'archwright-drift',
     clock: systemClock,
     log: captureLog().log,
-    cache: { forget: (image, digest) => void applied.push(`${image} ${digest.at(-1)}`) },
+    cache: {
+      forget: (tags) => {
+        for (const { image, digest } of tags) applied.push(`${image} ${digest.at(-1)}`);
+      },
+    },
   });
   t.teardown(async () => {
     followed.close();

@@ -139,11 +139,14 @@ export class FactsCache {
     if (this.#entries.know({ reference }, sharedScope, known, facts.stale)) this.#options.file?.changed();
   }
 
-  /** A tag names this digest now: facts of other digests are forgotten, and older answers do not count. */
-  forget(image: string, digest: string): void {
-    const reference = validReference(image);
-    if (!reference) return;
-    this.#entries.forgetOthers(keyOf({ reference }), digest);
+  /** Tags name these digests now: facts of other digests are forgotten, and older answers do not count. */
+  forget(tags: Iterable<{ readonly image: string; readonly digest: string }>): void {
+    const digests = new Map<string, string>();
+    for (const { image, digest } of tags) {
+      const reference = validReference(image);
+      if (reference) digests.set(keyOf({ reference }), digest);
+    }
+    this.#entries.forgetOthers(digests);
     this.#options.file?.changed();
   }
 

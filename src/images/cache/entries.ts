@@ -99,13 +99,14 @@ export class Entries {
     return failure;
   }
 
-  /** A tag names this digest now: other facts of it are forgotten, in all scopes. */
-  forgetOthers(key: string, digest: string): void {
+  /** Tags name these digests now: other facts of them are forgotten, in all scopes. @param digests by key */
+  forgetOthers(digests: ReadonlyMap<string, string>): void {
     const driftedAt = this.#clock.monotonic();
-    const isOther = (entry: Entry): boolean =>
-      (entry.key === key || entry.key.startsWith(`${key} `)) && entry.known?.digest !== digest;
-    for (const entry of [...this.#byKey.values()].filter(isOther))
-      this.#put({ ...entry, ...unknown, driftedAt });
+    for (const entry of [...this.#byKey.values()]) {
+      const digest = digests.get(entry.key.split(' ', 1)[0] ?? '');
+      if (digest !== undefined && digest !== entry.known?.digest)
+        this.#put({ ...entry, ...unknown, driftedAt });
+    }
   }
 
   /** Shared entries with facts, the most recently confirmed first. */

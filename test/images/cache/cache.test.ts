@@ -153,7 +153,7 @@ t.test('learned facts that cannot be shared, or are not of the image, are ignore
 
 t.test('after a tag has drifted, older answers of agents do not count', async (t) => {
   const { cache, lookUp, source, clock } = await benchWith(nginx);
-  cache.forget('nginx:1.25', digestOf('new'));
+  cache.forget([{ image: 'nginx:1.25', digest: digestOf('new') }]);
   await clock.advance(2000);
   await lookUp(nginx, factsOf('nginx:1.25', { digest: digestOf('new') }));
   t.equal(source.last().request.maxAgeMs, 2000, 'the agent has to confirm');

@@ -347,7 +347,7 @@ class Walk {
       const { image, version, agoMs } = step;
       const digest = digestsOf(image)[version] ?? '';
       if (step.isDrift) {
-        this.#cache.forget(image, digest);
+        this.#cache.forget([{ image, digest }]);
         this.#model.forget(image, digest);
       } else {
         const confirmedAt = new Date(this.#clock.now() - agoMs).toISOString();

@@ -102,7 +102,7 @@ export class DriftMonitor {
     const { signal, cache } = this.#leader;
     const known = await this.#notes.read(signal);
     // This replica did not follow them while another one led.
-    for (const { image, digest } of known) cache.forget(image, digest);
+    cache.forget(known);
     return new Map(known.map((tag) => [tag.image, tag]));
   }
 
