@@ -5,7 +5,7 @@
  * sees what). `get` also looks up what is not there, once for each namespace and age; the source merges these. An answer that grows old is
  * confirmed in the background.
  */
-import { systemClock, type Clock } from '../../async/clock.ts';
+import { systemClock } from '../../async/clock.ts';
 import { Overloaded } from '../../async/fair-semaphore.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
@@ -29,57 +29,48 @@ import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
 import { LookupPlaces } from './places.ts';
 import { keyOf, keyOfLookup, scopeOf, sharedScope, withoutCredentials } from './scope.ts';
 
-export interface FactsCacheOptions {
+export interface FactsCacheOptions extends Partial<typeof defaults> {
   readonly source: ImageFactsSource;
-  /** An older answer is confirmed in the background, milliseconds; read at each request. Default: 15 min. */
-  readonly refreshAfterMs?: () => number;
-  readonly overrides?: Overrides;
-  /** By the estimates of `entries.ts`. */
-  readonly maxBytes?: number;
-  /** Time limit of one lookup, waiting for a place included, however many requests wait for it. */
-  readonly lookupTimeoutMs?: number;
-  /** Lookups in progress. */
-  readonly concurrentLookups?: number;
-  /** How many of these may be at one registry host. Default: a quarter. */
+  /** How many of the lookups in progress may be at one registry host. Default: a quarter. */
   readonly lookupsPerHost?: number | undefined;
   /** Keeps shared facts across restarts. */
   readonly file?: FactsFile | undefined;
   readonly metrics?: FactsMetrics;
-  readonly clock?: Clock;
   readonly log: Log;
 }
 
-const mebibyte = 1_048_576;
-/** One HEAD per image, which registries do not count, and only while pods use the image. */
-const defaultRefreshMs = 15 * 60_000;
-const defaultLookupTimeoutMs = 15_000;
-/** For a webhook or the controller: a few hundred for each busy namespace. */
-const defaultConcurrentLookups = 2048;
+const defaults = {
+  /** An older answer is confirmed in the background, milliseconds; read at each request. */
+  refreshAfterMs: (): number => 15 * 60_000,
+  overrides: noOverrides,
+  /** By the estimates of `entries.ts`. */
+  maxBytes: 64 * 1_048_576,
+  /** Time limit of one lookup, waiting for a place included, however many requests wait for it. */
+  lookupTimeoutMs: 15_000,
+  /** Lookups in progress. For a webhook or the controller: a few hundred for each busy namespace. */
+  concurrentLookups: 2048,
+  clock: systemClock,
+};
 
 const others = 'other images of this namespace or registry';
 const olderFacts = { code: 'unavailable', message: 'the registry fails; older facts were given' } as const;
 
 export class FactsCache {
-  readonly #options: FactsCacheOptions;
-  readonly #overrides: Overrides;
+  readonly #options: FactsCacheOptions & typeof defaults;
   readonly #metrics: FactsMetrics;
-  readonly #clock: Clock;
   readonly #entries: Entries;
   readonly #places: LookupPlaces;
   readonly #lookups: SingleFlight<ImageFacts>;
   #isClosed = false;
 
-  constructor(options: FactsCacheOptions) {
-    const { concurrentLookups = defaultConcurrentLookups, clock = systemClock } = options;
-    const { lookupsPerHost = Math.ceil(concurrentLookups / 4), maxBytes = 64 * mebibyte } = options;
-    const { lookupTimeoutMs: ms = defaultLookupTimeoutMs } = options;
+  constructor(given: FactsCacheOptions) {
+    const options = { ...defaults, ...given };
+    const { clock, concurrentLookups, lookupsPerHost = Math.ceil(concurrentLookups / 4) } = options;
     this.#options = options;
-    this.#overrides = options.overrides ?? noOverrides;
     this.#metrics = options.metrics ?? createFactsMetrics(createMetrics());
-    this.#clock = clock;
-    this.#entries = new Entries(maxBytes, clock);
+    this.#entries = new Entries(options.maxBytes, clock);
     this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
-    this.#lookups = new SingleFlight({ limit: { ms, clock } });
+    this.#lookups = new SingleFlight({ limit: { ms: options.lookupTimeoutMs, clock } });
     this.#metrics.watch(this.#entries);
     options.file?.keep(() => this.shared());
   }
@@ -90,15 +81,15 @@ export class FactsCache {
    * for a request that takes facts of any age.
    */
   peek(request: ImageRequest): ImageFacts | undefined {
-    const override = this.#overrides.find(request.image, request.reference);
+    const override = this.#options.overrides.find(request.image, request.reference);
     if (override) {
       this.#metrics.answered('override');
       return override;
     }
-    const now = this.#clock.monotonic();
+    const now = this.#options.clock.monotonic();
     const shared = this.#entries.shared(request);
     // A lookup with the request's own credentials may do better than a refusal without them.
-    const isRefused = shared?.failure && isFailing(shared, now) && isForOthers(shared.failure, request);
+    const isRefused = shared && isFailing(shared, now) && isForOthers(shared, request);
     const visible = [isRefused ? undefined : shared, this.#entries.own(request)];
     for (const entry of visible)
       if (entry?.known && now - entry.known.at < request.maxAgeMs)
@@ -126,14 +117,14 @@ export class FactsCache {
 
   /** The level of x86-64 that an override states for an image. Absent if none states any. */
   get levelOf(): Overrides['levelOf'] {
-    return this.#overrides.levelOf;
+    return this.#options.overrides.levelOf;
   }
 
   /** Takes shared facts from an agent or a file. Older facts never replace newer ones. */
   learn(facts: ImageFacts): void {
     const reference = validReference(facts.image);
     if (!reference || isOfPod(facts)) return;
-    const known = knownOf(facts, reference, Number.POSITIVE_INFINITY, this.#clock);
+    const known = knownOf(facts, reference, Number.POSITIVE_INFINITY, this.#options.clock);
     if (!known) return;
     this.#places.answered({ reference }, facts);
     if (this.#entries.know({ reference }, sharedScope, known, facts.stale)) this.#options.file?.changed();
@@ -172,10 +163,10 @@ export class FactsCache {
 
   #fresh(entry: Entry, known: Known, request: ImageRequest, now: number): ImageFacts {
     this.#entries.use(entry, request.namespace);
-    const { refreshAfterMs = () => defaultRefreshMs } = this.#options;
-    const isDue = Number.isFinite(request.maxAgeMs) && now - known.at >= refreshAfterMs();
+    const refreshAfterMs = this.#options.refreshAfterMs();
+    const isDue = Number.isFinite(request.maxAgeMs) && now - known.at >= refreshAfterMs;
     const stale = isDue && isFailing(entry, now);
-    if (isDue && !stale) this.#refresh(entry, request, refreshAfterMs());
+    if (isDue && !stale) this.#refresh(entry, request, refreshAfterMs);
     this.#metrics.answered(stale ? 'stale' : isDue ? 'due' : 'fresh');
     return factsOf(known, request.image, stale);
   }
@@ -195,10 +186,7 @@ export class FactsCache {
 
   /** With shared facts, the first lookup is without the pod's credentials, so that it serves all pods. */
   async #lookUp(request: ImageRequest): Promise<ImageFacts> {
-    const isRefused = (): boolean => {
-      const { failure } = this.#entries.shared(request) ?? {};
-      return failure !== undefined && isForOthers(failure, request);
-    };
+    const isRefused = () => isForOthers(this.#entries.shared(request), request);
     if (scopeOf(request) !== sharedScope && this.#entries.shared(request)?.known && !isRefused()) {
       const facts = await this.#lookUpOnce(withoutCredentials(request));
       if (!isRefused()) return facts;
@@ -231,7 +219,7 @@ export class FactsCache {
     const known = this.#entries.newest(request);
     const { driftedAt = Number.NEGATIVE_INFINITY } =
       this.#entries.shared(request) ?? this.#entries.own(request) ?? {};
-    const started = this.#clock.monotonic();
+    const started = this.#options.clock.monotonic();
     const wanted = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
     const found = known ? { known: factsOf(known, request.image, false) } : {};
     const looking = this.#options.source.lookup(wanted, { signal, ...found });
@@ -241,14 +229,14 @@ export class FactsCache {
     // Warnings and events contain less.
     if (answer.error)
       this.#options.log.info({ image: request.image, ...answer.error }, 'an image could not be looked up');
-    this.#places.answered(request, answer, this.#clock.monotonic() - started);
+    this.#places.answered(request, answer, this.#options.clock.monotonic() - started);
     return this.#isClosed ? answer : this.#record(wanted, answer);
   }
 
   /** The answer of a lookup that has none, or was not made. */
   #noAnswer({ image }: ImageRequest, error: unknown, why = ''): ImageFacts {
     const failed = (code: FactsErrorCode, message: string) =>
-      failedFacts(image, { code, message }, this.#clock.now());
+      failedFacts(image, { code, message }, this.#options.clock.now());
     if (this.#isClosed) return failed('unavailable', 'the program is ending');
     if (error instanceof RunTimeout) return failed('timeout', `${error.message}${why}`);
     if (error instanceof Overloaded)
@@ -260,7 +248,7 @@ export class FactsCache {
 
   /** Remembers the answer of the source. @returns what the request gets */
   #record(request: ImageRequest, answer: ImageFacts): ImageFacts {
-    const known = knownOf(answer, request.reference, request.maxAgeMs, this.#clock);
+    const known = knownOf(answer, request.reference, request.maxAgeMs, this.#options.clock);
     if (known) {
       const scope = isOfPod(answer) ? scopeOf(request) : sharedScope;
       // No credentials were presented, so nobody knows for whom these facts are.
@@ -285,10 +273,10 @@ export class FactsCache {
     const retryAfterMs = this.#untilMs(retryAt);
     const credentialSource = serviceAccount ? 'service-account' : 'anonymous';
     const origin = { source: 'memory', credentialSource } as const;
-    return failedFacts(image, { ...error, retryAfterMs }, this.#clock.now(), origin);
+    return failedFacts(image, { ...error, retryAfterMs }, this.#options.clock.now(), origin);
   }
 
   #untilMs(retryAt: number): number {
-    return Math.max(0, Math.ceil(retryAt - this.#clock.monotonic()));
+    return Math.max(0, Math.ceil(retryAt - this.#options.clock.monotonic()));
   }
 }

@@ -73,8 +73,10 @@ const answers: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
  * Whether a failure without credentials tells nothing about a request that has some: refused, hidden as not
  * found, or limited per account.
  */
-export function isForOthers({ error: { code } }: Failure, request: ImageRequest): boolean {
-  return scopeOf(request) !== sharedScope && (answers.has(code) || code === 'rate-limited');
+export function isForOthers(shared: Entry | undefined, request: ImageRequest): boolean {
+  const code = shared?.failure?.error.code;
+  if (code === undefined || scopeOf(request) === sharedScope) return false;
+  return answers.has(code) || code === 'rate-limited';
 }
 
 /**
