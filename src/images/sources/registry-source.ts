@@ -51,7 +51,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
     problems: SourceProblem[],
   ): Promise<ImageFacts> {
     const { path, object } = pullReference(request.reference);
-    const { endpoints, credentials, own } = await accessTo(request, options, signal, problems);
+    const { endpoints, credentials, ofNode } = await accessTo(request, options, signal, problems);
     const lookup = {
       repository: path,
       reference: object,
@@ -67,7 +67,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       image: request.image,
       ...contentOf(answer, known),
       source: 'registry',
-      credentialSource: creditedTo(answer.credential, own),
+      credentialSource: creditedTo(answer.credential, ofNode),
       endpoint: answer.endpoint.host,
       confirmedAt: new Date(clock.now()).toISOString(),
       stale: false,
@@ -119,10 +119,10 @@ export async function accessTo(
     const message = `no endpoint may be queried for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
     throw new RegistryError('unavailable', domain, message);
   }
-  const own = await credentials.lookup(repository, signal, request.serviceAccount, (problem) =>
+  const ofNode = await credentials.lookup(repository, signal, request.serviceAccount, (problem) =>
     problems.push(problem),
   );
-  const presented = [...request.pullCredentials, ...own];
+  const presented = [...request.pullCredentials, ...ofNode];
   const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
   const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
   if (allowed.length === 0) {
@@ -130,7 +130,7 @@ export async function accessTo(
     const message = `no credential matches ${repository}, and privateRegistries forbids requests without one; ${advice}`;
     throw new RegistryError('unauthorized', domain, message);
   }
-  return { endpoints: allowed, credentials: presented, own };
+  return { endpoints: allowed, credentials: presented, ofNode };
 }
 
 /** The kubelet has the same problem, so a pull secret is only a way around it. */
@@ -174,10 +174,10 @@ function contentOf(
 /** A credential of both pod and node counts as the node's, so that the facts can be shared. */
 export function creditedTo(
   used: MatchedCredential | undefined,
-  own: readonly MatchedCredential[],
+  ofNode: readonly MatchedCredential[],
 ): ImageFacts['credentialSource'] {
   if (!used) return 'anonymous';
-  return (own.find(({ id }) => id === used.id) ?? used).source;
+  return (ofNode.find(({ id }) => id === used.id) ?? used).source;
 }
 
 /** The error as an answer; `undefined` for a fault of ours. */

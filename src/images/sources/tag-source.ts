@@ -13,9 +13,9 @@ export type TagSource = (request: ImageRequest, signal: AbortSignal) => Promise<
 export function createTagSource(options: RegistrySourceOptions): TagSource {
   return async (request, signal) => {
     const { path } = pullReference(request.reference);
-    const { endpoints, credentials, own } = await accessTo(request, options, signal);
+    const { endpoints, credentials, ofNode } = await accessTo(request, options, signal);
     const lookup = { repository: path, endpoints, credentials };
     const { credential, ...list } = await options.registry.tags(lookup, signal);
-    return { ...list, credentialSource: creditedTo(credential, own) };
+    return { ...list, credentialSource: creditedTo(credential, ofNode) };
   };
 }
