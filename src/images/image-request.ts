@@ -43,7 +43,7 @@ export type RequestOf = (image: string, pullPolicy: PullPolicy, requester: Reque
 /**
  * @param times read for each request
  * @param serviceAccountTokens whether nodes have credentials that depend on the pod's service account. If
- *   not, pods of all accounts share lookups
+ *   not, one lookup serves pods of all accounts
  */
 export function createRequestOf(times: CacheTimes, serviceAccountTokens: boolean): RequestOf {
   const parse = createReferenceCache();

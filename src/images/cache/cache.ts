@@ -1,7 +1,7 @@
 /**
  * The cache of image facts. It stands before the agents (webhook, controller) or the registries (agent,
  * command line). A request says how old an answer may be. `peek` answers from memory: from the shared entry
- * of the image, else from the one of the request's own credentials (`entry.ts` has the table, `scope.ts` who
+ * of the image, else from the one of the pod's credentials (`entry.ts` has the table, `scope.ts` who
  * sees what). `get` also looks up what is not there, once for each namespace and age; the source merges these. An answer that grows old is
  * confirmed in the background.
  */
@@ -88,9 +88,9 @@ export class FactsCache {
     }
     const now = this.#options.clock.monotonic();
     const shared = this.#entries.shared(request);
-    // A lookup with the request's own credentials may do better than a refusal without them.
+    // A lookup with the pod's credentials may do better than a refusal without them.
     const isRefused = shared && isFailing(shared, now) && isForOthers(shared, request);
-    const visible = [isRefused ? undefined : shared, this.#entries.own(request)];
+    const visible = [isRefused ? undefined : shared, this.#entries.ofPod(request)];
     for (const entry of visible)
       if (entry?.known && now - entry.known.at < request.maxAgeMs)
         return this.#fresh(entry, entry.known, request, now);
@@ -105,7 +105,7 @@ export class FactsCache {
   }
 
   /**
-   * The answer of `peek`, else of a lookup. A lookup is shared and has its own time limit: it goes on when
+   * The answer of `peek`, else of a lookup. A lookup has a time limit of its own: it goes on when
    * `signal` aborts. A failure is an answer.
    * @throws the signal's reason if it aborts first
    */
@@ -194,7 +194,7 @@ export class FactsCache {
     return this.#lookUpOnce(request);
   }
 
-  /** Requests for the same image, scope, namespace and age share a lookup. */
+  /** Requests for the same image, scope, namespace and age wait for one lookup. */
   #lookUpOnce(request: ImageRequest): Promise<ImageFacts> {
     // The cause is neither the image nor its registry, so it is not remembered.
     const notStarted = (error: unknown) => this.#noAnswer(request, error, `: ${others} came first`);
@@ -218,7 +218,7 @@ export class FactsCache {
   async #request(request: ImageRequest, signal: AbortSignal): Promise<ImageFacts> {
     const known = this.#entries.newest(request);
     const { driftedAt = Number.NEGATIVE_INFINITY } =
-      this.#entries.shared(request) ?? this.#entries.own(request) ?? {};
+      this.#entries.shared(request) ?? this.#entries.ofPod(request) ?? {};
     const started = this.#options.clock.monotonic();
     const wanted = { ...request, maxAgeMs: Math.min(request.maxAgeMs, started - driftedAt) };
     const found = known ? { known: factsOf(known, request.image, false) } : {};

@@ -62,14 +62,14 @@ export class Entries {
   }
 
   /** The entry for the credentials of the request, if it has some. */
-  own(request: ImageRequest): Entry | undefined {
+  ofPod(request: ImageRequest): Entry | undefined {
     const scope = scopeOf(request);
     return scope === sharedScope ? undefined : this.#byKey.get(scopedKey(keyOf(request), scope));
   }
 
   newest(request: ImageRequest): Known | undefined {
-    const [shared, own] = [this.shared(request)?.known, this.own(request)?.known];
-    return shared && own ? (shared.at < own.at ? own : shared) : (shared ?? own);
+    const [shared, ofPod] = [this.shared(request)?.known, this.ofPod(request)?.known];
+    return shared && ofPod && shared.at < ofPod.at ? ofPod : (shared ?? ofPod);
   }
 
   /** A request uses an entry. One from an agent or a file belongs to the namespace that uses it first. */
@@ -126,7 +126,7 @@ export class Entries {
   #put({ key, owner: name, known: found, failure, driftedAt }: Entry): void {
     const before = this.#byKey.get(key);
     if (before) this.#remove(before);
-    const common = found && this.#common.share(found.details);
+    const common = found && this.#common.intern(found.details);
     const known = common && { ...found, digest: compact(found.digest), details: common.details };
     const ownBytes = (common?.bytes ?? 0) + 2 * (failure?.error.message.length ?? 0);
     const bytes = entryBytes + key.length + ownBytes;
@@ -189,7 +189,7 @@ class CommonDetails {
   readonly #byText = new Map<string, Details>();
 
   /** A copy, which keeps no larger document alive, and what it takes beside the common ones. */
-  share(details: Details): { readonly details: Details; readonly bytes: number } {
+  intern(details: Details): { readonly details: Details; readonly bytes: number } {
     const text = JSON.stringify(details);
     const common = this.#byText.get(text) ?? (JSON.parse(text) as Details);
     if (this.#byText.size < maxCommon && text.length <= maxCommonLength) this.#byText.set(text, common);
