@@ -2,7 +2,7 @@
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { serviceAccountOf } from '../../src/credentials/credential.ts';
 import { architectureOf } from '../../src/nodes/classify.ts';
-import type { FactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode } from '../../src/kube/api/errors.ts';
 import type { Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
@@ -29,7 +29,7 @@ export interface MadePod {
   readonly requests: Requests;
   /** Requests of the containers, by image. An image volume requests nothing. */
   readonly requestsByImage: ReadonlyMap<string, Requests>;
-  readonly wanted: Omit<FactsRequest, 'budgetMs'>;
+  readonly wanted: Omit<PodFactsRequest, 'budgetMs'>;
 }
 
 const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';

@@ -5,7 +5,7 @@
  */
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import type { FactsByImage, FactsOfPod, FactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import {
   factsAudience,
   factsPath,
@@ -94,7 +94,7 @@ export class ClusterFacts {
     }
   }
 
-  async #request(ofPod: FactsRequest): Promise<readonly ImageFacts[]> {
+  async #request(ofPod: PodFactsRequest): Promise<readonly ImageFacts[]> {
     const { client, release, stop: signal } = this.#options;
     const { namespace, uses, pullSecrets, serviceAccount, budgetMs, maxAgeMs } = ofPod;
     const token = await this.#tokenFor(namespace);

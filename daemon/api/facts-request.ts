@@ -23,14 +23,12 @@ const maxImageLength = 1024;
 /** No registry answers faster than the minimum. The API server limits a webhook to 30 s. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };
 
-interface ImageRequest {
-  readonly image: string;
-  /** How old the answer may be. Absent in the body: Infinity, which JSON has not. */
-  readonly maxAgeMs: number;
-}
-
 export interface FactsRequest {
-  readonly images: readonly ImageRequest[];
+  readonly images: readonly {
+    readonly image: string;
+    /** How old the answer may be. Absent in the body: Infinity, which JSON has not. */
+    readonly maxAgeMs: number;
+  }[];
   readonly deadlineMs: number;
   /** The pod's credentials, for this request only. */
   readonly pullSecrets: CredentialSource;

@@ -4,7 +4,7 @@
  */
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import type { FactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import { placementOf } from '../../src/cluster/placement-of-pod.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
@@ -59,7 +59,7 @@ export async function askAgents(options: {
   await fleet.grouped(AbortSignal.timeout(lookupTimeoutMs));
 
   /** Of any age: the demo prints what agents know, and a request to the registry would show as another one. */
-  const factsOf = async ({ secrets }: Example, { uses }: FactsRequest, pod: PodTemplate) => {
+  const factsOf = async ({ secrets }: Example, { uses }: PodFactsRequest, pod: PodTemplate) => {
     const named = new Set(pod.spec.imagePullSecrets?.map(({ name }) => name));
     const source = createPullSecretSource(secrets.filter(({ metadata }) => named.has(metadata?.name)));
     const facts = new Map<string, ImageFacts>();

@@ -24,7 +24,7 @@ import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-se
 /** Facts by image as the pod writes it; an image without an entry is unknown. */
 export type FactsByImage = ReadonlyMap<string, ImageFacts>;
 
-export interface FactsRequest extends Requester {
+export interface PodFactsRequest extends Requester {
   readonly uses: readonly ImageUse[];
   readonly pullSecrets: PullSecretNames;
   /** Longest wait, milliseconds. */
@@ -35,17 +35,17 @@ export interface FactsRequest extends Requester {
   readonly maxAgeMs?: number;
 }
 
-export function factsRequestOf(
+export function podFactsRequestOf(
   { spec }: Pick<PodTemplate, 'spec'>,
   namespace: string,
   uses: readonly ImageUse[],
   budgetMs: number,
-): FactsRequest {
+): PodFactsRequest {
   const serviceAccount = serviceAccountOf(namespace, spec.serviceAccountName);
   return { uses, namespace, pullSecrets: { names: pullSecretNames(spec) }, serviceAccount, budgetMs };
 }
 
-export type FactsOfPod = (request: FactsRequest) => Promise<FactsByImage>;
+export type FactsOfPod = (request: PodFactsRequest) => Promise<FactsByImage>;
 
 export interface FactsOfPodOptions {
   readonly cache: Pick<FactsCache, 'peek' | 'get' | 'levelOf'>;
@@ -72,7 +72,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
 
   let lastTurn: Promise<unknown> = Promise.resolve();
 
-  async function factsOfPod(request: FactsRequest): Promise<FactsByImage> {
+  async function factsOfPod(request: PodFactsRequest): Promise<FactsByImage> {
     const found = new Map<string, ImageFacts>();
     const missing: ImageRequest[] = [];
     const mayHaveSecrets = pullSecrets.mayHave(request.pullSecrets);
@@ -112,7 +112,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
 
   function imageRequestOf(
     { image, pullPolicy }: ImageUse,
-    request: FactsRequest,
+    request: PodFactsRequest,
   ): ImageRequest | InvalidReference {
     try {
       const ofImage = requestOf(image, pullPolicy, request);
@@ -126,7 +126,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   async function lookUp(
-    request: FactsRequest,
+    request: PodFactsRequest,
     missing: readonly ImageRequest[],
     found: Map<string, ImageFacts>,
   ): Promise<void> {
@@ -187,7 +187,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
 /** @returns the pod's pull secrets; `undefined` if they cannot be read in time */
 export async function readPullSecrets(
   { pullSecrets, log }: Pick<FactsOfPodOptions, 'pullSecrets' | 'log'>,
-  { namespace, pullSecrets: names }: FactsRequest,
+  { namespace, pullSecrets: names }: PodFactsRequest,
   signal: AbortSignal,
 ): Promise<CredentialSource | undefined> {
   try {

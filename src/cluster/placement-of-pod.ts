@@ -18,7 +18,12 @@ import { imagesOf, type ImageUse } from '../placement/pod/images.ts';
 import { namedNodeArchitecture, skipReasonOf } from '../placement/rules/skip.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Clock } from '../async/clock.ts';
-import { factsRequestOf, type FactsByImage, type FactsOfPod, type FactsRequest } from './facts-of-pod.ts';
+import {
+  podFactsRequestOf,
+  type FactsByImage,
+  type FactsOfPod,
+  type PodFactsRequest,
+} from './facts-of-pod.ts';
 import type { CurrentNodeClasses } from './node-classes.ts';
 import type { PullableNodes } from './pullable-nodes.ts';
 import type { PullSecretNames } from './pull-secrets.ts';
@@ -47,7 +52,7 @@ export interface PlacementSources {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-export interface PlacementLimits extends Pick<FactsRequest, 'cacheOnly'> {
+export interface PlacementLimits extends Pick<PodFactsRequest, 'cacheOnly'> {
   /** The longest wait of all steps together, milliseconds. */
   readonly budgetMs: number;
 }
@@ -67,7 +72,7 @@ export async function placementOf(
 ): Promise<Placement> {
   const { factsOfPod, pullableNodes, clock } = sources;
   const deadline = clock.monotonic() + budgetMs;
-  const withTimeLeft = (request: FactsRequest): FactsRequest => {
+  const withTimeLeft = (request: PodFactsRequest): PodFactsRequest => {
     return { ...request, budgetMs: Math.max(1, deadline - clock.monotonic()) };
   };
 
@@ -78,7 +83,7 @@ export async function placementOf(
   if (isSkipped && !isForWarning) return decided(withoutFacts);
 
   const { pod, namespace, pullSecrets } = target;
-  const request = { ...factsRequestOf(pod, namespace, uses, budgetMs), pullSecrets, cacheOnly };
+  const request = { ...podFactsRequestOf(pod, namespace, uses, budgetMs), pullSecrets, cacheOnly };
   const facts = await factsOfPod(request);
   let input = placementInputOf(target, sources, (image) => facts.get(image));
   if (isSkipped || cacheOnly) return decided(input);

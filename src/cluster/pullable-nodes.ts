@@ -13,7 +13,7 @@ import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Clock } from '../async/clock.ts';
 import { timeLimit } from '../async/wait.ts';
-import { readPullSecrets, type FactsByImage, type FactsRequest } from './facts-of-pod.ts';
+import { readPullSecrets, type FactsByImage, type PodFactsRequest } from './facts-of-pod.ts';
 import type { NodeHostnames } from './node-hostnames.ts';
 import type { PullSecrets } from './pull-secrets.ts';
 
@@ -21,7 +21,7 @@ import type { PullSecrets } from './pull-secrets.ts';
 export type PullabilityByImage = ReadonlyMap<string, Pullability>;
 
 /** @param facts of the images; those without a successful lookup are left out */
-export type PullableNodes = (request: FactsRequest, facts: FactsByImage) => Promise<PullabilityByImage>;
+export type PullableNodes = (request: PodFactsRequest, facts: FactsByImage) => Promise<PullabilityByImage>;
 
 export function createPullableNodes(options: {
   readonly fleet: Pick<Fleet, 'pullable'>;
@@ -33,7 +33,7 @@ export function createPullableNodes(options: {
 }): PullableNodes {
   const { fleet, requestOf, pullSecrets, nodeHostnames, clock } = options;
 
-  async function pullableNodes(request: FactsRequest, facts: FactsByImage): Promise<PullabilityByImage> {
+  async function pullableNodes(request: PodFactsRequest, facts: FactsByImage): Promise<PullabilityByImage> {
     const pulled = request.uses.filter(({ image }) => {
       const known = facts.get(image);
       return known !== undefined && known.error === undefined && known.source !== 'override';

@@ -12,7 +12,7 @@ import type { AdmissionRequest, AdmissionResponse } from '../kube/api/objects.ts
 import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf } from '../placement/rules/skip.ts';
 import type { Log } from '../telemetry/log.ts';
-import { factsRequestOf } from '../cluster/facts-of-pod.ts';
+import { podFactsRequestOf } from '../cluster/facts-of-pod.ts';
 import { placementInputOf, placementOf, type PlacementSources } from '../cluster/placement-of-pod.ts';
 import type { RecordSealer } from '../cluster/record-seal.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
@@ -102,7 +102,7 @@ export class Mutator {
     const node = pod.spec.nodeName;
     const nodeArchitecture = node ? sources.nodeArchitecture?.(node) : undefined;
     const namespace = request.namespace ?? '';
-    const ofPod = factsRequestOf(pod, namespace, newImagesOf(pod, oldPod), budgetMs);
+    const ofPod = podFactsRequestOf(pod, namespace, newImagesOf(pod, oldPod), budgetMs);
     const input = placementInputOf({ pod, namespace, pullSecrets: ofPod.pullSecrets }, sources, noFacts);
     if (nodeArchitecture === undefined || ofPod.uses.length === 0 || optOutOf(input) !== undefined)
       return this.#responses.ignored(request, 'Pod');

@@ -28,7 +28,7 @@ void t.test('a burst passes at once, then callers pass in order at the rate', as
   t.equal(count, 3, 'after a long pause only a burst passes');
 });
 
-void t.test('an aborted caller leaves the queue without using a slot', async (t) => {
+void t.test('an aborted caller leaves the queue without using a place', async (t) => {
   const time = createFakeClock();
   const limiter = createRateLimiter({ perSecond: 1, burst: 1, clock: time });
   await limiter.take(neverAborted);

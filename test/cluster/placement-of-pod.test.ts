@@ -4,7 +4,7 @@ import t from 'tap';
 import { createExplainer } from '../../cmd/explain/explainer.ts';
 import { creationOf } from '../../cmd/explain/input.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import { createFactsOfPod, type FactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import { createFactsOfPod, type PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import { placementOf, type PlacementSources } from '../../src/cluster/placement-of-pod.ts';
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
@@ -149,7 +149,7 @@ t.test('all steps share one time budget', async (t) => {
     {
       policies: { policyOf: () => policy },
       namespaceLabels: () => ({}),
-      factsOfPod: async ({ budgetMs, maxAgeMs }: FactsRequest) => {
+      factsOfPod: async ({ budgetMs, maxAgeMs }: PodFactsRequest) => {
         budgets.push([maxAgeMs === undefined ? 'facts' : `facts of ${maxAgeMs} ms`, budgetMs]);
         await clock.advance(100);
         return known;

@@ -3,7 +3,7 @@
  */
 import { join } from 'node:path';
 import type { Test } from 'tap';
-import type { FactsByImage, FactsOfPod, FactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import type { FactsByImage, FactsOfPod, PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/state/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
@@ -149,7 +149,7 @@ export function lead(
 
 /** The facts of the known images. */
 export function factsByImage(
-  uses: FactsRequest['uses'],
+  uses: PodFactsRequest['uses'],
   factsOf: (image: string) => ImageFacts | undefined,
 ): FactsByImage {
   const found = uses.map(({ image }) => [image, factsOf(image)] as const);

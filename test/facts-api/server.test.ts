@@ -1,7 +1,7 @@
 import { connect } from 'node:tls';
 import t, { type Test } from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
-import type { FactsRequest } from '../../src/cluster/facts-of-pod.ts';
+import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import { startFactsServer } from '../../src/facts-api/server.ts';
 import { factsAudience, maxBodyBytes } from '../../src/facts-api/request.ts';
 import { failedFacts } from '../../src/images/facts/facts.ts';
@@ -29,7 +29,7 @@ const refusal = 'connect ECONNREFUSED 10.0.0.7:5000';
 
 async function server(t: Test, hold: () => Promise<unknown> = () => Promise.resolve(), clock = systemClock) {
   const { store, client } = await connectedStore(t);
-  const requests: FactsRequest[] = [];
+  const requests: PodFactsRequest[] = [];
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const running = await startFactsServer({

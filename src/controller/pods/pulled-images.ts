@@ -1,5 +1,5 @@
 /** Images that a running pod pulled, and their facts with the pod's credentials. */
-import type { FactsByImage, FactsRequest } from '../../cluster/facts-of-pod.ts';
+import type { FactsByImage, PodFactsRequest } from '../../cluster/facts-of-pod.ts';
 import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
@@ -14,7 +14,7 @@ export function factsOf(
   { factsOfPod }: LeaderContext,
   { namespace, pullSecrets: names, serviceAccountName }: RunningPod,
   uses: readonly ImageUse[],
-  limits: Partial<Pick<FactsRequest, 'budgetMs' | 'maxAgeMs'>> = {},
+  limits: Partial<Pick<PodFactsRequest, 'budgetMs' | 'maxAgeMs'>> = {},
 ): Promise<FactsByImage> {
   const serviceAccount = serviceAccountOf(namespace, serviceAccountName);
   const pullSecrets = { names };

@@ -166,7 +166,7 @@ t.test('GET /v1/facts sends one line per image', async (t) => {
   t.strictSame(known.map((facts) => facts.image).sort(), ['docker.io/library/nginx:latest', 'r.example/a:1']);
 });
 
-t.test('a finished reader frees its slot, also after HEAD', async (t) => {
+t.test('a finished reader frees its place, also after HEAD', async (t) => {
   const { send } = await startTestAgent(t, { limits: { factsStreams: 1 } });
   for (const method of ['GET', 'HEAD', 'GET', 'GET']) {
     t.equal((await send(method, '/v1/facts')).status, 200, method);

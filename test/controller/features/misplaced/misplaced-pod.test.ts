@@ -1,6 +1,6 @@
 /** A pod is evicted only if another lookup confirms that its images cannot run on the node. */
 import t from 'tap';
-import type { FactsRequest } from '../../../../src/cluster/facts-of-pod.ts';
+import type { PodFactsRequest } from '../../../../src/cluster/facts-of-pod.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { facts, failed } from '../../../support/placement-input.ts';
 import { factsByImage } from '../../leader.ts';
@@ -16,7 +16,7 @@ const cases: readonly [name: string, confirmed: ImageFacts | undefined, isEvicte
 
 for (const [name, confirmed, isEvicted] of cases) {
   t.test(`the lookup before an eviction ${name}: ${isEvicted ? 'evicted' : 'stays'}`, async (t) => {
-    const requests: FactsRequest[] = [];
+    const requests: PodFactsRequest[] = [];
     const world = await startWorld(t, {
       factsOfPod: (request) => {
         const { uses, maxAgeMs } = request;
