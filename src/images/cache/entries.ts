@@ -102,11 +102,12 @@ export class Entries {
   /** Tags name these digests now: other facts of them are forgotten, in all scopes. @param digests by key */
   forgetOthers(digests: ReadonlyMap<string, string>): void {
     const driftedAt = this.#clock.monotonic();
-    for (const entry of [...this.#byKey.values()]) {
-      const digest = digests.get(entry.key.split(' ', 1)[0] ?? '');
-      if (digest !== undefined && digest !== entry.known?.digest)
-        this.#put({ ...entry, ...unknown, driftedAt });
-    }
+    const isOther = ({ key, known }: Entry): boolean => {
+      const digest = digests.get(key.split(' ', 1)[0] ?? '');
+      return digest !== undefined && digest !== known?.digest;
+    };
+    for (const entry of [...this.#byKey.values()].filter(isOther))
+      this.#put({ ...entry, ...unknown, driftedAt });
   }
 
   /** Shared entries with facts, the most recently confirmed first. */
