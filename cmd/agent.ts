@@ -5,6 +5,7 @@ import { aborted } from '../src/async/wait.ts';
 import { architectureOf, startAgent } from '../daemon/agent.ts';
 import { AgentCertificate, type AgentCertificateOptions } from '../daemon/certificate/certificate.ts';
 import { readMachine } from '../daemon/machine/machine.ts';
+import { startTracing } from '../daemon/tracing/tracing.ts';
 import { checkNode } from './agent/check.ts';
 import type { Configuration } from '../src/policy/configuration/configuration.ts';
 import { openInspection } from './wiring/inspection.ts';
@@ -77,6 +78,11 @@ async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): P
     metrics,
   });
   opened.defer(() => cache.close());
+  const { execFormatErrorTracing, hostRoot } = live.current();
+  const tracing = execFormatErrorTracing
+    ? await startTracing({ hostRoot, clock: systemClock, log })
+    : undefined;
+  opened.defer(() => tracing?.close());
   const starting = startAgent({
     listen,
     metricsListen,
@@ -89,6 +95,7 @@ async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): P
     node: () => ({ ...inspection.runtime(), ...machine }),
     problems: () => inspection.problems(),
     dockerHubLimit: () => inspection.dockerHubLimit(),
+    execErrors: tracing && (() => tracing.report()),
     ...(certificate && { certificate: () => certificate.ready(stop) }),
     log,
     metrics,

@@ -15,6 +15,7 @@ import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
 import { boundedProblems } from '../src/credentials/problems.ts';
 import type { RequestLimit } from '../src/registry/net/registry-limits.ts';
+import type { ExecReport } from '../src/nodes/exec-report.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
@@ -37,6 +38,8 @@ export interface AgentOptions extends Pick<ApiOptions, 'cache' | 'log' | 'metric
   readonly problems: () => readonly SourceProblem[];
   /** What Docker Hub allows this node, if it said so lately. */
   readonly dockerHubLimit?: () => RequestLimit | undefined;
+  /** Programs in containers that the node could not execute. Absent: they are not traced. */
+  readonly execErrors?: (() => ExecReport) | undefined;
   /** Resolves when `tlsDir` has a certificate. Health is served before; the agent is not ready. */
   readonly certificate?: () => Promise<void>;
   readonly limits?: Partial<ApiLimits>;
@@ -66,6 +69,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     node: options.node(),
     credentialProblems: boundedProblems(options.problems()),
     dockerHub: options.dockerHubLimit?.(),
+    execErrors: options.execErrors?.(),
   });
   const limits = { ...defaultApiLimits, ...options.limits };
   const handler = createApi({ cache, info, limits, clock, log, metrics });

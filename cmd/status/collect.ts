@@ -87,6 +87,7 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
         until: new Date(until).toISOString(),
       })),
     credentialProblems: credentialProblemsOf(installation, leader, now),
+    programErrors: programErrorsOf(leader),
     dockerHub: dockerHubOf(leader),
     unread,
   };
@@ -165,6 +166,13 @@ function dockerHubOf(leader: Samples | undefined): Status['dockerHub'] {
   const limit = leader?.value('archwright_fleet_docker_hub_limit_requests') ?? 0;
   const remaining = leader?.value('archwright_fleet_docker_hub_limit_remaining_requests') ?? 0;
   return limit > 0 ? { limit, remaining } : undefined;
+}
+
+function programErrorsOf(leader: Samples | undefined): Status['programErrors'] {
+  const nodes = Object.entries(leader?.counts('archwright_exec_tracing_nodes', 'state') ?? {});
+  const known = nodes.filter(([, count]) => count > 0);
+  const containers = leader?.value('archwright_program_exec_format_containers') ?? 0;
+  return known.length === 0 ? undefined : { containers, nodes: Object.fromEntries(known) };
 }
 
 function credentialProblemsOf(

@@ -36,7 +36,7 @@ function replicaTable({ replicas }: Status): string {
 
 function subjects(status: Status, now: number): readonly (readonly [name: string, text: string])[] {
   const { webhooks, agents, nodes, gated, taints, misplacedPods, brokenImages } = status;
-  const { credentialProblems, dockerHub } = status;
+  const { credentialProblems, programErrors, dockerHub } = status;
   const { state = unknown, registered, failurePolicies } = webhooks;
   const policies = failurePolicies.length === 0 ? '' : `, failurePolicy ${failurePolicies.join(' and ')}`;
   const count = registered === undefined ? '' : `, ${registered} registered`;
@@ -61,6 +61,7 @@ function subjects(status: Status, now: number): readonly (readonly [name: string
       ),
     ),
     ['credentials', credentialsText(credentialProblems)],
+    ...(programErrors ? [['program errors', programErrorsText(programErrors)] as const] : []),
     ...(dockerHub
       ? [['docker hub', `${dockerHub.remaining} of ${dockerHub.limit} requests left`] as const]
       : []),
@@ -71,6 +72,12 @@ function taintsText({ heldBackBy }: Status['taints']): string {
   if (heldBackBy === undefined) return unknown;
   const held = Object.entries(heldBackBy).map(([reason, pods]) => `${reason} (${pods})`);
   return held.length === 0 ? 'none held back' : `held back: ${held.join(', ')}`;
+}
+
+function programErrorsText({ containers, nodes }: NonNullable<Status['programErrors']>): string {
+  const { on = 0, ...others } = nodes;
+  const not = Object.entries(others).map(([reason, count]) => `, not on ${count} (${reason})`);
+  return `in ${counted(containers, 'container')}; traced on ${counted(on, 'node')}${not.join('')}`;
 }
 
 function credentialsText(problems: Status['credentialProblems']): string {

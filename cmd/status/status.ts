@@ -54,6 +54,9 @@ export interface Status {
     | undefined;
   /** Credentials of nodes that are not used, and why. `undefined`: nothing that reports them may be read. */
   readonly credentialProblems: readonly string[] | undefined;
+  /** Programs that nodes could not execute. `undefined`: no agent traces them, or no leader answered. */
+  readonly programErrors:
+    { readonly containers: number; readonly nodes: Readonly<Record<string, number>> } | undefined;
   /** Requests that Docker Hub allows the node that has the smallest part left. `undefined`: it did not say. */
   readonly dockerHub: { readonly limit: number; readonly remaining: number } | undefined;
   /** What someone has to look at. */

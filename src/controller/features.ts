@@ -10,6 +10,7 @@ import { gates } from './features/gates/gates.ts';
 import { misplacedPods } from './features/misplaced/misplaced.ts';
 import { agentNodes } from './features/node-labels/agent-nodes.ts';
 import { amd64Levels } from './features/node-labels/amd64-levels.ts';
+import { programErrors } from './features/program-errors/program-errors.ts';
 import { customResources } from './features/resources/resources.ts';
 import { rollouts } from './features/rollouts/rollouts.ts';
 import { runningImagesFeature } from './features/running-images/running-images.ts';
@@ -31,6 +32,7 @@ export const features: readonly Feature[] = [
   rollouts,
   credentialProblems,
   execFormat,
+  programErrors,
   runningImagesFeature,
   drift,
   customResources,

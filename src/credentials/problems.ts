@@ -4,7 +4,7 @@ import { printable } from '../names/printable.ts';
 import { scrub } from '../telemetry/scrub.ts';
 import { credentialSourceNames, type SourceProblem } from './credential.ts';
 
-/** Together below the limit of an answer (16 KiB), even if each character is escaped. */
+/** Together below half the limit of an answer (32 KiB), even if each character is escaped. */
 const maxProblems = 10;
 /** Deep paths of nodes are shorter. */
 const maxOriginBytes = 200;

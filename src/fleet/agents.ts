@@ -12,6 +12,7 @@ import { concurrently } from '../async/concurrently.ts';
 import { limited, unlessAborted } from '../async/wait.ts';
 import type { SourceProblem } from '../credentials/credential.ts';
 import { messageOf } from '../names/printable.ts';
+import type { ExecReport } from '../nodes/exec-report.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
 import type { RequestLimit } from '../registry/net/registry-limits.ts';
 import type { Log } from '../telemetry/log.ts';
@@ -62,7 +63,7 @@ const infoLifetimeMs = 60_000;
 const perAgentMs = 100;
 const concurrency = 16;
 const infoTimeoutMs = 2000;
-const maxInfoBytes = 16 * 1024;
+const maxInfoBytes = 32 * 1024;
 
 export class Agents {
   readonly #options: AgentsOptions;
@@ -210,13 +211,15 @@ function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, A
   );
   const reports = new Map<string, NodeReport>();
   const problems = new Map<string, readonly SourceProblem[]>();
+  const execErrors = new Map<string, ExecReport>();
   for (const [node, [agent, ...others]] of Map.groupBy(agents, (each) => each.node)) {
     // Two agents that claim one node do not count.
     if (node === undefined || others.length > 0) continue;
     if (agent?.report) reports.set(node, agent.report);
     if (agent?.problems) problems.set(node, agent.problems);
+    if (agent?.execErrors) execErrors.set(node, agent.execErrors);
   }
-  return { ranking: new Ranking(addresses), groups, reports, problems };
+  return { ranking: new Ranking(addresses), groups, reports, problems, execErrors };
 }
 
 function distinct(texts: readonly (string | undefined)[]): readonly string[] {

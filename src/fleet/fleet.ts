@@ -54,6 +54,8 @@ export function createFleet(options: FleetOptions) {
     nodeReports: () => agents.view.reports,
     /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
     credentialProblems: () => agents.view.problems,
+    /** Programs that nodes could not execute, by node; nodes that do not trace them are left out. */
+    execErrors: () => agents.view.execErrors,
     /** Resolves when each agent was queried for its credential group, at the latest with `signal`. */
     grouped: async (signal: AbortSignal) => {
       await discovery.ready(signal);

@@ -5,6 +5,7 @@ import { asText } from '../http/json.ts';
 import { maxWindowMs, type RequestLimit } from '../registry/net/registry-limits.ts';
 import { isArchitecture } from '../names/architecture.ts';
 import { isRecord } from '../names/values.ts';
+import { readExecReport, type ExecReport } from '../nodes/exec-report.ts';
 import { readNodeReport, type NodeReport } from '../nodes/node-report.ts';
 
 /** The part of `/v1/info` that is used; agents of later versions may send more. */
@@ -19,6 +20,8 @@ export interface AgentInfo {
   readonly report?: NodeReport;
   /** Credentials that its node does not use, and why. */
   readonly problems?: readonly SourceProblem[];
+  /** Programs in containers that its node could not execute. Absent: it does not trace them. */
+  readonly execErrors?: ExecReport;
   /** What is left of the requests that Docker Hub allows its node. */
   readonly dockerHub?: RequestLimit;
 }
@@ -34,6 +37,7 @@ export function readAgentInfo(answer: unknown): AgentInfo | undefined {
   const architecture = asText(answer['architecture']) ?? '';
   const report = readNodeReport(answer['node']);
   const problems = readProblems(answer['credentialProblems']);
+  const execErrors = readExecReport(answer['execErrors']);
   const dockerHub = readLimit(answer['dockerHub']);
   return {
     fingerprint,
@@ -41,6 +45,7 @@ export function readAgentInfo(answer: unknown): AgentInfo | undefined {
     ...(isArchitecture(architecture) && { architecture }),
     ...(report && { report }),
     ...(problems.length > 0 && { problems }),
+    ...(execErrors && { execErrors }),
     ...(dockerHub && { dockerHub }),
   };
 }

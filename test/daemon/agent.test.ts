@@ -38,6 +38,7 @@ t.test('/v1/info describes the node', async (t) => {
     node: { pullMode: 'local', amd64Level: 3 },
     credentialProblems: Array.from({ length: 10 }, () => ({ ...problem, message: 'is not valid JSON?' })),
     dockerHub: { limit: 100, remaining: 76, endsInMs: 21_600_000 },
+    execErrors: { state: 'on', errors: [] },
   });
   fingerprint = 'two';
   like(t, (await send('GET', '/v1/info')).json, { credentialFingerprint: 'two' });

@@ -91,6 +91,7 @@ export async function startTestAgent(
     node: () => ({ pullMode: 'local', amd64Level: 3 }),
     problems: () => [],
     dockerHubLimit: () => ({ limit: 100, remaining: 76, endsInMs: 21_600_000 }),
+    execErrors: () => ({ state: 'on', errors: [] }),
     log,
     metrics,
     ...others,

@@ -221,6 +221,30 @@ t.test('what an agent says of itself is checked, cleaned and bounded', async (t)
   t.equal(cleaned?.message.length, 400);
   t.equal((await read(Array.from({ length: 50 }, () => problem)))?.length, 10);
 
+  const error = { pod: '0b6c4b9e-6f5d-4c1e-9d55-0f5f2a1d9a77', container: 'a'.repeat(64), program: 'sh' };
+  const errorsOf = async (execErrors: unknown) => {
+    await known({ ...info, execErrors });
+    return fleet.execErrors().get(node);
+  };
+  t.strictSame(await errorsOf({ state: 'no-events', errors: [] }), { state: 'no-events', errors: [] });
+  for (const execErrors of [undefined, 'x', { errors: [error] }, { state: 'x', errors: [error] }])
+    t.equal(await errorsOf(execErrors), undefined, JSON.stringify(execErrors));
+  const { program: _, ...nameless } = error;
+  const given = [
+    { ...error, later: 1 },
+    { ...error, program: 'a\nb' },
+    { ...error, program: 'x'.repeat(16) },
+    { ...error, pod: 'x' },
+    { ...error, container: `${error.container}\n` },
+    null,
+  ];
+  t.strictSame(await errorsOf({ state: 'on', errors: given }), {
+    state: 'on',
+    errors: [error, nameless, nameless],
+  });
+  const many = await errorsOf({ state: 'on', errors: Array.from({ length: 99 }, () => error) });
+  t.equal(many?.errors.length, 30);
+
   t.equal(await groups(), 2);
   for (const credentialFingerprint of ['f'.repeat(257), '', 1, undefined]) {
     const one = await setup(t, [{ info: () => ({ ...info, credentialFingerprint }) }]);

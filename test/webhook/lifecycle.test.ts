@@ -18,6 +18,7 @@ function fleetKnowing(readShared: Fleet['readShared']): Fleet {
     isAvailable: () => true,
     nodeReports: () => new Map(),
     credentialProblems: () => new Map(),
+    execErrors: () => new Map(),
     grouped: () => Promise.resolve(),
     close: () => undefined,
   };

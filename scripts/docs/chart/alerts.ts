@@ -218,6 +218,19 @@ export const alerts: readonly Alert[] = [
     ],
   },
   {
+    name: 'ArchwrightProgramExecFormatErrors',
+    expr: 'sum by (architecture) (increase(archwright_program_exec_format_errors_total[15m])) > 0',
+    for: '0m',
+    severity: 'info',
+    summary: 'Programs in running containers cannot be executed on {{ $labels.architecture }}.',
+    meaning:
+      'A container has a program for another architecture, or starts a script without `#!`. Placement does not change.',
+    steps: [
+      '`kubectl get events -A --field-selector=reason=ProgramExecFormatError` names container, image and the process that [started the program](../exec-format-errors.md#programs-that-fail-later).',
+      'Is the program for another architecture? Report it to the author of the image, and set the real architectures in `imageOverrides`.',
+    ],
+  },
+  {
     name: 'ArchwrightMisplacedPods',
     expr: 'max(archwright_misplaced_pods) > 0',
     for: '30m',

@@ -110,13 +110,20 @@ export interface WithConditions {
 interface ContainerState {
   readonly waiting?: { readonly reason?: string; readonly message?: string };
   readonly running?: object;
-  readonly terminated?: { readonly reason?: string; readonly exitCode?: number; readonly message?: string };
+  readonly terminated?: {
+    readonly reason?: string;
+    readonly exitCode?: number;
+    readonly message?: string;
+    readonly containerID?: string;
+  };
 }
 
 export interface ContainerStatus {
   readonly name: string;
   readonly image?: string;
   readonly imageID?: string;
+  /** `<runtime>://<id>` */
+  readonly containerID?: string;
   readonly ready?: boolean;
   readonly restartCount?: number;
   readonly state?: ContainerState;

@@ -70,6 +70,10 @@ export const controllerSettings = {
     default: true,
     help: 'Records images with exec format errors, and the x86-64 levels that images need. Needs the right to read pod logs.',
   }),
+  execFormatErrorTracing: settingsOf('agent').atStart(flag, {
+    default: false,
+    help: 'Finds exec format errors of all programs in containers, also of those that a shell starts later, by the kernel’s tracing. Needs the host paths `/proc` and `/sys/kernel/tracing/instances`: docs/operate/exec-format-errors.md.',
+  }),
   brokenImageTime: controller.live(duration(minute, 365 * day), {
     default: 7 * day,
     help: 'How long records of broken images and CPU levels last.',

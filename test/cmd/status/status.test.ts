@@ -121,6 +121,30 @@ t.test('whether credentials have problems is not known before the leader has ask
   like(t, await json(), { code: 0, findings: [] });
 });
 
+t.test('programs that nodes could not execute, if agents trace them', async (t) => {
+  const { leader, refresh, status, json } = await setup(t);
+  const trace = async (containers: number, others: number): Promise<void> => {
+    leader.more = (metrics) => {
+      set(metrics, 'archwright_webhook_configuration', 1, { state: 'in-force' });
+      set(metrics, 'archwright_exec_tracing_nodes', 3, { state: 'on' });
+      set(metrics, 'archwright_exec_tracing_nodes', others, { state: 'no-events' });
+      set(metrics, 'archwright_program_exec_format_containers', containers);
+    };
+    await refresh();
+  };
+  t.equal((await json()).programErrors, undefined);
+  await trace(0, 1);
+  const quiet = await status();
+  t.match(quiet.out, /^program errors {2}in 0 containers; traced on 3 nodes, not on 1 \(no-events\)$/m);
+  t.equal(quiet.code, 0, 'such a kernel is no error');
+  await trace(1, 0);
+  like(t, await json(), {
+    code: 1,
+    programErrors: { containers: 1, nodes: { on: 3 } },
+    findings: [/^programs that cannot be executed, in 1 container: .*ProgramExecFormatError$/],
+  });
+});
+
 t.test('what is left of the requests that Docker Hub allows', async (t) => {
   const { leader, refresh, status, json } = await setup(t);
   const leave = async (remaining: number): Promise<void> => {

@@ -8,6 +8,7 @@ import { credentialSourceNames } from '../../../src/credentials/credential.ts';
 import { readProblems } from '../../../src/credentials/problems.ts';
 import { factsErrorCodes } from '../../../src/images/facts/facts.ts';
 import { readFacts } from '../../../src/images/facts/wire.ts';
+import { readExecReport } from '../../../src/nodes/exec-report.ts';
 import { readNodeReport } from '../../../src/nodes/node-report.ts';
 import { startTestAgent } from '../support.ts';
 
@@ -39,10 +40,12 @@ t.test('the documented information has exactly the fields that are sent', async 
   const info = JSON.parse(example('info')) as {
     readonly node: unknown;
     readonly credentialProblems: unknown;
+    readonly execErrors: unknown;
   };
   t.strictSame(Object.keys(info), Object.keys(sent));
   t.strictSame(readNodeReport(info.node), info.node);
   t.strictSame(readProblems(info.credentialProblems), info.credentialProblems);
+  t.strictSame(readExecReport(info.execErrors), info.execErrors);
 });
 
 t.test('all error codes are documented', (t) => {

@@ -4,8 +4,10 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readMachine } from '../../../daemon/machine/machine.ts';
+import { childIn, parseCgroup, parseTraceLine } from '../../../daemon/tracing/trace-lines.ts';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
+import { readExecReport } from '../../../src/nodes/exec-report.ts';
 import { words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';
 
@@ -99,6 +101,44 @@ export const machineFileTargets: readonly FuzzTarget[] = [
       return [...(found?.variables ?? []), found?.problems];
     },
     close: () => node.remove(),
+  },
+  {
+    name: 'lines of the kernel’s trace',
+    share: 20,
+    examples: [
+      '              sh-1234    [001] .....  4321.123456: sys_execve -> 0xfffffffffffffff8',
+      '           <...>-7       (   1234) [000] d..2. 1.5: sched_process_fork: comm=a b pid=7 child_comm=a b child_pid=8',
+    ],
+    words: words(
+      '<...> - [000] ..... 1.5: sched_process_fork: sys_execve -> child_pid= comm=',
+      '\n',
+      '                ',
+    ),
+    feed: (input) => {
+      const line = parseTraceLine(input.toString('latin1'));
+      if (line === undefined) return undefined;
+      must(Number.isSafeInteger(line.pid), `process ${line.pid}`);
+      must(/^[\x20-\x7e]{1,15}$/.test(line.program ?? 'none'), `program ${line.program}`);
+      return [line, childIn(line)];
+    },
+  },
+  {
+    name: 'control groups',
+    share: 20,
+    examples: [
+      `0::/../../kubepods/burstable/pod0b6c4b9e-6f5d-4c1e-9d55-0f5f2a1d9a77/${'a'.repeat(64)}\n`,
+      `12:memory:/kubepods-pod0b6c4b9e_6f5d_4c1e_9d55_0f5f2a1d9a77.slice/cri-containerd-${'a'.repeat(64)}.scope\n`,
+    ],
+    words: words('pod .slice .scope / : - _ crio- 0b6c4b9e', '\n', 'a'.repeat(64)),
+    feed: (input) => {
+      const found = parseCgroup(input.toString('latin1'));
+      const read = readExecReport({ state: 'on', errors: [found] })?.errors;
+      must(
+        found === undefined || isDeepStrictEqual(read, [found]),
+        'a container that the controller refuses',
+      );
+      return found;
+    },
   },
   {
     name: 'files of the kernel',

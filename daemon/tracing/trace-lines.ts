@@ -1,0 +1,57 @@
+/**
+ * Texts of the kernel: lines of a trace (Documentation/trace/ftrace.rst, "Output format") and the file
+ * `cgroup` of a process. Programs choose their own names, which may hold any bytes but NUL, also line ends.
+ */
+import type { ExecError } from '../../src/nodes/exec-report.ts';
+
+export interface TraceLine {
+  /** ID of the thread that the event is about. */
+  readonly pid: number;
+  /** Name of the process, printable; `undefined` if the kernel has forgotten it. */
+  readonly program: string | undefined;
+  /** The event and its fields. */
+  readonly event: string;
+}
+
+/** The name is right-aligned in 16 bytes (kernel/trace/trace_output.c), so it cannot forge what follows. */
+const nameBytes = 16;
+/** `-PID [CPU] flags time: event`. A global option of the kernel adds the group of threads, others leave out flags. */
+const afterName = /^-(\d{1,10}) +(?:\( *[\d-]+\) +)?\[\d+\] +(?:\S+ +)?\d+\.\d+: (.+)$/;
+
+/** @param line each character is a byte (latin1) @returns `undefined` for comments, and parts of lines */
+export function parseTraceLine(line: string): TraceLine | undefined {
+  const [, pid, event] = afterName.exec(line.slice(nameBytes)) ?? [];
+  if (pid === undefined || event === undefined) return undefined;
+  const name = line.slice(0, nameBytes).trimStart();
+  const isKnown = name !== '' && name !== '<...>';
+  return { pid: Number(pid), program: isKnown ? printableName(name) : undefined, event };
+}
+
+export function printableName(name: string): string {
+  return name.slice(0, nameBytes - 1).replaceAll(/[^\x20-\x7e]/g, '?');
+}
+
+/** The instance has only failures with ENOEXEC: its filter is `ret == -8`. */
+export function isFailedExec({ event }: TraceLine): boolean {
+  return /^sys_execve(?:at)? -> 0x[0-9a-f]+$/.test(event);
+}
+
+/** The new process of a fork; the line is about its parent. */
+export function childIn({ event }: TraceLine): number | undefined {
+  const child = /^sched_process_fork: .* child_pid=(\d{1,10})$/.exec(event)?.[1];
+  return child === undefined ? undefined : Number(child);
+}
+
+/**
+ * Control groups of a pod and its container, by the kubelet's drivers (pkg/kubelet/cm): with `cgroupfs`
+ * `pod<uid>/<id>`, with `systemd` `…-pod<uid>.slice/cri-containerd-<id>.scope`, its UID with underscores.
+ */
+const containerGroup =
+  /pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?:\.slice)?[/:](?:[a-z-]{1,32}[-:])?([0-9a-f]{64})(?![0-9a-f])/;
+
+/** @returns `undefined` for a process outside of pods, and for static pods, whose UID the API does not have */
+export function parseCgroup(text: string): Omit<ExecError, 'program'> | undefined {
+  const [, uid, container] = containerGroup.exec(text) ?? [];
+  if (uid === undefined || container === undefined) return undefined;
+  return { pod: uid.replaceAll('_', '-'), container };
+}

@@ -1,0 +1,108 @@
+/**
+ * Traces programs that the node cannot execute, in two instances of the kernel's tracing: directories with own
+ * buffers and events, which exist until they are removed. A kernel that cannot do this is no error.
+ */
+import { constants } from 'node:fs';
+import { mkdir, open, rmdir, writeFile } from 'node:fs/promises';
+import { cpus } from 'node:os';
+import { join } from 'node:path';
+import type { Clock } from '../../src/async/clock.ts';
+import { errnoOf } from '../../src/files/read.ts';
+import { messageOf } from '../../src/names/printable.ts';
+import type { ExecReport, TracingState } from '../../src/nodes/exec-report.ts';
+import type { Log } from '../../src/telemetry/log.ts';
+import { ExecErrors } from './exec-errors.ts';
+
+/** -8: ENOEXEC, a file with a format that the kernel does not know (include/uapi/asm-generic/errno-base.h). */
+const failures = {
+  events: ['syscalls/sys_exit_execve', 'syscalls/sys_exit_execveat'],
+  filter: 'ret == -8',
+  bufferKb: 64,
+};
+/** Together 1 MiB of all CPUs: some ten seconds at 1,000 forks a second. */
+const forks = {
+  events: ['sched/sched_process_fork'],
+  filter: '',
+  bufferKb: Math.max(8, Math.floor(1024 / cpus().length)),
+};
+/** If the program, its parent and their parents end sooner, their pod is not found. */
+const roundMs = 100;
+
+export interface Tracing {
+  report(): ExecReport;
+  close(): Promise<void>;
+}
+
+export interface TracingOptions {
+  /** Directory with the node's `/proc` and `/sys/kernel/tracing/instances`. */
+  readonly hostRoot: string;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Starts tracing. Never throws: the report says if the kernel refuses. */
+export async function startTracing({ hostRoot, clock, log }: TracingOptions): Promise<Tracing> {
+  const instances = join(hostRoot, 'sys/kernel/tracing/instances');
+  const failuresPath = join(instances, 'archwright-exec');
+  const forksPath = join(instances, 'archwright-forks');
+  await using opened = new AsyncDisposableStack();
+  let state: TracingState = 'on';
+  const end = (error: unknown): void => {
+    state = stateOf(error);
+    log.warn({ state, error: messageOf(error) }, 'exec format errors of later programs are not found');
+  };
+  try {
+    for (const [path, events] of [
+      [failuresPath, failures],
+      [forksPath, forks],
+    ] as const) {
+      opened.defer(() => rmdir(path).catch(() => undefined));
+      await record(path, events);
+    }
+    const pipe = await open(join(failuresPath, 'trace_pipe'), constants.O_RDONLY | constants.O_NONBLOCK);
+    opened.defer(() => pipe.close());
+    const files = { failures: pipe, forks: join(forksPath, 'trace'), proc: join(hostRoot, 'proc') };
+    const errors = new ExecErrors({ ...files, clock });
+    const ending = new AbortController();
+    const running = run(errors, clock, ending.signal).catch((error: unknown) => {
+      if (!ending.signal.aborted) end(error);
+    });
+    opened.defer(() => {
+      ending.abort();
+      return running;
+    });
+    const kept = opened.move();
+    log.info('exec format errors of later programs are traced');
+    return { report: () => ({ state, errors: errors.current() }), close: () => kept.disposeAsync() };
+  } catch (error) {
+    end(error);
+    return { report: () => ({ state, errors: [] }), close: () => Promise.resolve() };
+  }
+}
+
+/** Makes an instance that records these events; when its buffer is full, the oldest go. */
+async function record(path: string, { events, filter, bufferKb }: typeof forks): Promise<void> {
+  // What a crash left.
+  await rmdir(path).catch(() => undefined);
+  await mkdir(path);
+  const set = (name: string, value: string) => writeFile(join(path, name), value, { flag: 'r+' });
+  for (const event of events) {
+    if (filter !== '') await set(`events/${event}/filter`, filter);
+    await set(`events/${event}/enable`, '1');
+  }
+  await set('buffer_size_kb', String(bufferKb));
+}
+
+async function run(errors: ExecErrors, clock: Clock, signal: AbortSignal): Promise<never> {
+  for (;;) {
+    await errors.check();
+    await clock.sleep(roundMs, signal);
+  }
+}
+
+function stateOf(error: unknown): TracingState {
+  const errno = errnoOf(error) ?? '';
+  if (['EACCES', 'EPERM', 'EROFS'].includes(errno)) return 'refused';
+  if (errno !== 'ENOENT') return 'failed';
+  return messageOf(error).includes('/events/') ? 'no-events' : 'no-tracefs';
+}

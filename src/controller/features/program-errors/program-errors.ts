@@ -1,0 +1,138 @@
+/**
+ * Programs in running containers that their node could not execute, as agents with `execFormatErrorTracing`
+ * report them: an event on the pod and its workload. The file may be a script without `#!`, and a compromised
+ * node reports what it wants, so nothing is noted, and placement does not change.
+ */
+import { BoundedMap } from '../../../async/bounded-map.ts';
+import { RateLimiters } from '../../../async/rate-limiter.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
+import type { PodWithStatus } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { countedArchitectures } from '../../../names/architecture.ts';
+import { maxImageBytes, printable } from '../../../names/printable.ts';
+import { tracingStates, type ExecError } from '../../../nodes/exec-report.ts';
+import { counter, gauge } from '../../../telemetry/metrics.ts';
+import type { Feature } from '../../lead/feature.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
+import { skippedPods } from '../../pods/skipped-pods.ts';
+import { isDaemon } from '../../pods/workload.ts';
+import { Reporter } from '../../report/reporter.ts';
+import type { RunningPod } from '../../state/cached.ts';
+
+const errorsTotal = counter(
+  'archwright_program_exec_format_errors_total',
+  'Programs in running containers that their node could not execute, by its architecture. Each counts once in half an hour.',
+  { architecture: countedArchitectures },
+);
+
+const containersNow = gauge(
+  'archwright_program_exec_format_containers',
+  'Containers with such programs in the last ten minutes.',
+);
+
+const tracingNodes = gauge(
+  'archwright_exec_tracing_nodes',
+  'Nodes under `execFormatErrorTracing`. `on`: its agent traces them; otherwise the reason why not.',
+  { state: tracingStates },
+);
+
+/** Agents report about once a minute. */
+const resyncMs = 15_000;
+/** The API server forgets events after an hour. */
+const repeatMs = 30 * 60_000;
+const maxRemembered = 5000;
+/** Anyone who runs a pod can cause reports; each costs a read of the pod, and events. */
+const reportsOfNamespace = { perSecond: 0.1, burst: 5 };
+const maxNamespaces = 5000;
+
+export const programErrors: Feature = {
+  name: 'program-errors',
+  metrics: [errorsTotal, containersNow, tracingNodes],
+  resyncMs,
+  inRounds: true,
+  start: (leader) => {
+    const errors = new ProgramErrors(leader);
+    return { keys: () => ['all'], reconcile: () => errors.reconcile() };
+  },
+};
+
+class ProgramErrors {
+  readonly #leader: LeaderContext;
+  readonly #reporter: Reporter;
+  readonly #limiters: RateLimiters;
+  readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
+
+  constructor(leader: LeaderContext) {
+    this.#leader = leader;
+    this.#reporter = new Reporter(leader);
+    this.#limiters = new RateLimiters({ ...reportsOfNamespace, clock: leader.clock }, maxNamespaces);
+  }
+
+  async reconcile(): Promise<undefined> {
+    const { metrics, fleet } = this.#leader;
+    const states = [...(fleet?.execErrors().values() ?? [])].map(({ state }) => state);
+    for (const state of tracingStates)
+      metrics.gauge(tracingNodes, { state }).set(states.filter((each) => each === state).length);
+    const found = this.#found();
+    metrics.gauge(containersNow).set(new Set(found.map(({ error }) => error.container)).size);
+    for (const { pod, error } of found) await this.#report(pod, error);
+  }
+
+  /** An agent can only report pods of its own node. */
+  #found(): readonly { readonly pod: RunningPod; readonly error: ExecError }[] {
+    const { caches, fleet, configuration } = this.#leader;
+    const byPod = new Map<string, ExecError[]>();
+    const keyOf = (node: string, uid: string): string => `${node} ${uid}`;
+    for (const [node, { errors }] of fleet?.execErrors() ?? [])
+      for (const error of errors) {
+        const key = keyOf(node, error.pod);
+        byPod.set(key, [...(byPod.get(key) ?? []), error]);
+      }
+    if (byPod.size === 0 || !configuration().execFormatErrorMonitor) return [];
+    const isSkipped = skippedPods(this.#leader);
+    return [...caches.runningPods.values()].flatMap((pod) => {
+      const errors = byPod.get(keyOf(pod.node, pod.uid));
+      return errors === undefined || (!isDaemon(pod) && isSkipped(pod))
+        ? []
+        : errors.map((error) => ({ pod, error }));
+    });
+  }
+
+  /** Over the limit of its namespace, an error waits: agents repeat it for ten minutes. */
+  async #report(pod: RunningPod, error: ExecError): Promise<void> {
+    const { client, signal, clock, metrics, caches } = this.#leader;
+    const key = [pod.uid, error.container, error.program].join(' ');
+    const last = this.#reportedAt.get(key);
+    if (last !== undefined && clock.monotonic() - last < repeatMs) return;
+    if (this.#limiters.of(pod.namespace).tryTake() > 0) return;
+    const path = paths.pods(pod.namespace, pod.name);
+    const now = await ignoring('not-found', client.get<PodWithStatus>(path, { signal }));
+    this.#reportedAt.set(key, clock.monotonic());
+    const container = now?.metadata?.uid === pod.uid ? containerOf(now, error.container) : undefined;
+    if (container === undefined) return;
+    const architecture = caches.nodes.get('', pod.node)?.architecture ?? '';
+    metrics.counter(errorsTotal, { architecture }).inc();
+    const message = describe(pod, { ...error, container }, architecture);
+    const subject = [container, error.program].join(' ');
+    this.#reporter.record(pod, { type: 'Warning', reason: 'ProgramExecFormatError', message }, subject);
+  }
+}
+
+/** The container that has this ID, or had it before it was restarted. */
+function containerOf({ status = {} }: PodWithStatus, id: string): string | undefined {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find(
+    ({ containerID, lastState }) =>
+      [containerID, lastState?.terminated?.containerID].some((each) => each?.endsWith(`://${id}`)),
+  )?.name;
+}
+
+function describe({ node, images }: RunningPod, { container, program }: ExecError, architecture: string) {
+  const image = images.find(({ usedBy }) => usedBy === container)?.image;
+  const where = image === undefined ? container : `${container} (${printable(image, maxImageBytes)})`;
+  return (
+    `Container ${where}: ${program ?? 'a process'} tried to execute a file, and node ${node} (${architecture}) ` +
+    'returned "exec format error". The file is a program for another architecture, or a script without "#!", ' +
+    'which shells can run all the same. Placement does not change.'
+  );
+}

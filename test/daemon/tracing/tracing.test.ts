@@ -1,0 +1,24 @@
+/** On directories as a kernel has that cannot trace. A kernel that can: `npm run e2e:tracing`. */
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import t from 'tap';
+import { startTracing } from '../../../daemon/tracing/tracing.ts';
+import { captureLog } from '../../support/captured.ts';
+import { createFakeClock } from '../../support/fake-clock.ts';
+
+t.test('a kernel that cannot trace is no error, and nothing is left', async (t) => {
+  const { log, lines } = captureLog();
+  const hostRoot = t.testdir();
+  const state = async () => {
+    const tracing = await startTracing({ hostRoot, clock: createFakeClock(), log });
+    await tracing.close();
+    return tracing.report();
+  };
+  t.strictSame(await state(), { state: 'no-tracefs', errors: [] });
+  const instances = join(hostRoot, 'sys/kernel/tracing/instances');
+  // What a crash left.
+  mkdirSync(join(instances, 'archwright-exec'), { recursive: true });
+  t.strictSame(await state(), { state: 'no-events', errors: [] });
+  t.strictSame(readdirSync(instances), []);
+  t.equal(lines.length, 2);
+});
