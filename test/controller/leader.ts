@@ -192,6 +192,7 @@ export function runningPod(more: Partial<RunningPod> = {}): RunningPod {
     containers: [],
     tolerations: [],
     nodeChoice: undefined,
+    staysTogether: false,
     ...more,
   };
 }

@@ -86,6 +86,11 @@ export function requiring(...nodeSelectorTerms: readonly NodeSelectorTerm[]): Pi
   };
 }
 
+/** A pod that must run on the architecture of its group. */
+export const together: Pick<PodSpec, 'affinity'> = {
+  affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: archLabel }] } },
+};
+
 export function termsOf({ spec }: Pod): readonly NodeSelectorTerm[] | undefined {
   return spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 }

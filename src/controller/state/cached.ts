@@ -16,6 +16,7 @@ import type {
 import { isReady, timeOf } from '../../kube/api/fields.ts';
 import { keys } from '../../names/keys.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
+import { staysTogether } from '../../placement/pod/terms.ts';
 import { controllerOf } from '../pods/workload.ts';
 import type { Share } from './sharing.ts';
 
@@ -137,6 +138,7 @@ export function trimRunningPod(object: KubeObject, share: Share) {
     ),
     tolerations: share(spec.tolerations ?? []),
     nodeChoice: share(choiceOf(spec)),
+    staysTogether: staysTogether(spec),
   };
 }
 

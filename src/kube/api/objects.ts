@@ -82,7 +82,7 @@ export interface PodSpec {
   readonly serviceAccountName?: string;
   readonly os?: { readonly name: string };
   readonly nodeSelector?: Readonly<Record<string, string>>;
-  readonly affinity?: { readonly nodeAffinity?: NodeAffinity };
+  readonly affinity?: { readonly nodeAffinity?: NodeAffinity; readonly podAffinity?: PodAffinity };
   readonly tolerations?: readonly Toleration[];
   readonly schedulingGates?: readonly { readonly name: string }[];
   readonly imagePullSecrets?: readonly { readonly name?: string }[];
@@ -90,6 +90,10 @@ export interface PodSpec {
   readonly containers: readonly Container[];
   readonly ephemeralContainers?: readonly Container[];
   readonly volumes?: readonly Volume[];
+}
+
+interface PodAffinity {
+  readonly requiredDuringSchedulingIgnoredDuringExecution?: readonly { readonly topologyKey: string }[];
 }
 
 export interface Pod extends KubeObject {

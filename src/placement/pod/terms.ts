@@ -7,7 +7,7 @@
  * `Exists`, `Gt`, `Lt` and `In` with several architectures only exclude: the term can still match a node that
  * cannot run the images.
  */
-import type { NodeSelectorRequirement, NodeSelectorTerm } from '../../kube/api/objects.ts';
+import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
 import { own } from '../../names/values.ts';
@@ -30,6 +30,12 @@ export function namesNode({ nodeSelector, terms }: Pick<OwnFields, 'nodeSelector
   const isHostname = ({ key, operator }: NodeSelectorRequirement): boolean =>
     key === keys.hostnameLabel && operator === 'In';
   return terms?.some((term) => pinsNode(term) || term.matchExpressions?.some(isHostname)) ?? false;
+}
+
+/** Whether a pod must run on the architecture of other pods: required pod affinity with that topology. */
+export function staysTogether({ affinity }: Pick<PodSpec, 'affinity'>): boolean {
+  const terms = affinity?.podAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  return terms?.some(({ topologyKey }) => isArchitectureKey(topologyKey)) ?? false;
 }
 
 export function nodesPinnedBy({ matchFields }: NodeSelectorTerm): readonly string[] {

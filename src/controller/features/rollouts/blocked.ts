@@ -39,6 +39,7 @@ export async function movableOf(
   { name, architecture }: Pick<RolloutPolicy, 'name' | 'architecture'>,
   since: number | undefined,
 ): Promise<Movable> {
+  if (pod.staysTogether) return { blocked: 'its pods must run on one architecture, by their pod affinity' };
   const { policy, ...context } = contextOf(leader, pod.namespace, pod);
   const { metadata, spec } = podOf(pod);
   const now = { metadata, spec: { ...spec, ...requiring(pod.nodeChoice?.terms) } };

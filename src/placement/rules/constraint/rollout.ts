@@ -1,9 +1,9 @@
 /**
  * An `ArchitectureRollout` only chooses among the architectures that all images have and the pod permits. If
- * its architecture is not one of them, or the only one, it changes nothing. Nor does it affect templates, and
- * pods that a person pins by label or annotation.
+ * its architecture is not one of them, or the only one, it changes nothing. Nor does it affect templates, pods
+ * that a person pins by label or annotation, and pods that must run on the architecture of their group.
  */
-import { permittedBy } from '../../pod/terms.ts';
+import { permittedBy, staysTogether } from '../../pod/terms.ts';
 import type { RuleInput } from '../input.ts';
 import { isPinnedByLabel } from '../preference/prefer.ts';
 import { draft as draftOf, type Draft } from '../rules.ts';
@@ -12,7 +12,7 @@ export function withinRollout(input: RuleInput, draft: Draft): Draft {
   const { outcome, required, ...more } = draft;
   const { rollout } = input.policy;
   if (rollout === undefined || input.template !== undefined || isPinnedByLabel(input)) return draft;
-  if (outcome !== 'placed' || required === undefined) return draft;
+  if (outcome !== 'placed' || required === undefined || staysTogether(input.pod.spec)) return draft;
   const { name, architecture, newPods } = rollout;
   const permitted = required.filter((each) => permittedBy(input.fields.terms, each));
   const others = permitted.filter((each) => each !== architecture);

@@ -2,7 +2,7 @@
 import { lead } from '../../leader.ts';
 import t from 'tap';
 import type { FactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
-import { facts, notIn, onArch, requiring, termOf } from '../../../support/placement-input.ts';
+import { facts, notIn, onArch, requiring, termOf, together } from '../../../support/placement-input.ts';
 import {
   RolloutReconciler,
   rollouts as rolloutsFeature,
@@ -339,15 +339,21 @@ t.test('workloads that cannot be moved are reported, and do not block the rest',
   world.pod('b2', { replicaSet: 'b2-1', widened: true });
   world.pod('c', { replicaSet: 'c-1', spec: requiring(termOf(notIn('kubernetes.io/arch', 'arm64'))) });
   world.pod('d', { replicaSet: 'd-1', image: 'new' });
+  world.pod('d2', { replicaSet: 'd2-1', spec: together });
   like(t, await world.reconcile(), {
     phase: 'Waiting',
-    message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 4 more',
+    message: 'none of its workloads can be moved: Deployment/a: amd: no arm64; and 5 more',
     workloads: [
       { name: 'Deployment/a', wanted: 0, blocked: 'amd: no arm64' },
       { name: 'Deployment/b', wanted: 0, blocked: named },
       { name: 'Deployment/b2', wanted: 0, blocked: named },
       { name: 'Deployment/c', wanted: 0, blocked: 'its own node affinity excludes arm64' },
       { name: 'Deployment/d', wanted: 0, blocked: 'new is not known yet' },
+      {
+        name: 'Deployment/d2',
+        wanted: 0,
+        blocked: 'its pods must run on one architecture, by their pod affinity',
+      },
     ],
   });
   world.pod('e-0', { replicaSet: 'e-1', side: 'Other' });

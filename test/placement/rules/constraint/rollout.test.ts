@@ -14,6 +14,7 @@ import {
   placePod,
   podOf,
   termsOf,
+  together,
   onArch,
 } from '../../../support/placement-input.ts';
 import { like } from '../../../support/like.ts';
@@ -39,6 +40,11 @@ test('the side of a rollout is a reason, and is recorded', async (t) => {
   }
   const free = placePod(['a'], { a: '' }, { rollout: { ...rollout, newPods: 'Target' } });
   t.equal(outcomeOf(free.decision), 'unconstrained', 'images that constrain nothing');
+  for (const newPods of ['Target', 'Other', 'Choose'] as const) {
+    const policy = { rollout: { ...rollout, newPods } };
+    const { decision } = place(inputOf(podOf(['a'], together), { a: 'amd64 arm64' }, policy));
+    t.equal(outcomeOf(decision), 'placed amd64 arm64', 'the group of the pod has chosen');
+  }
 });
 
 /** A pod that names amd64 and waits, and its decision after the choice. */
