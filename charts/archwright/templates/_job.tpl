@@ -59,6 +59,13 @@ volumes:
     configMap: { name: {{ include "archwright.fullname" .root }} }
 {{- end -}}
 
+{{/* Annotations of a hook. Nothing stays after a failure: Helm prints the log, and `archwright status` says the same. Argument: when it runs */}}
+{{- define "archwright.probeHook" -}}
+helm.sh/hook: {{ . }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded,hook-failed
+helm.sh/hook-output-log-policy: hook-failed
+{{- end -}}
+
 {{/* A policy limits it to dry runs (ownrights.yaml), and it exists only while the check runs. dict root account hook */}}
 {{- define "archwright.probeRights" }}
 ---

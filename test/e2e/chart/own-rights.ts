@@ -50,7 +50,9 @@ export async function checkOwnRights(t: Test, cluster: Cluster): Promise<void> {
     render(
       'helm4',
       values,
-      ['clean', 'startup-check'].map((name) => `--show-only=templates/hooks/${name}.yaml`),
+      ['hooks/clean', 'hooks/startup-check', 'tests/installation'].map(
+        (name) => `--show-only=templates/${name}.yaml`,
+      ),
     ),
   ).filter(({ kind = '' }) => /^(?:ServiceAccount|(?:Cluster)?Role(?:Binding)?)$/.test(kind));
   await cluster.applyYaml(ofHooks.map((object) => stringify(object)).join('---\n'));
