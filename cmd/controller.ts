@@ -57,7 +57,7 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace, agentTlsDir, certificates, metricsListen } = configuration();
   if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
-  if (agentTlsDir !== undefined && certificates === 'builtin') {
+  if (agentTlsDir !== undefined && certificates !== 'external') {
     const kept = keepSecretFiles({
       client,
       namespace,

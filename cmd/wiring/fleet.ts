@@ -60,12 +60,12 @@ export async function openFleet(options: OpenFleetOptions) {
 /** No agent has it. */
 const noName = 'unknown.invalid';
 
-/** With `builtin` certificates, each agent has one for its node, which only EndpointSlices name. */
+/** Agents request certificates of the controller for their nodes, which only EndpointSlices name. */
 function serverNames(
   discovery: Discovery,
   { agents, certificates }: Pick<OpenFleetOptions, 'agents' | 'certificates'>,
 ): (url: string) => string {
-  if (certificates !== 'builtin' || !agents[0]?.startsWith(slicesPrefix)) return () => agentServerName;
+  if (certificates === 'external' || !agents[0]?.startsWith(slicesPrefix)) return () => agentServerName;
   let names: ReadonlyMap<string, string> = new Map();
   const update = (): void => {
     const known = discovery.current().flatMap(({ url, node }) => (node === undefined ? [] : [{ url, node }]));

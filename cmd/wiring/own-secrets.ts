@@ -15,7 +15,7 @@ export function keepOwnSecrets(
   log: Log,
 ) {
   const { certificates, tlsDir, agentTlsDir, agents, webhookPathSecret } = configuration;
-  if (kubernetes?.podNamespace === undefined || namespace === undefined || certificates !== 'builtin')
+  if (kubernetes?.podNamespace === undefined || namespace === undefined || certificates === 'external')
     return undefined;
   const { client } = kubernetes;
   const keep = (secretName: string | undefined, dir: string | undefined, kind: 'tls' | 'path') =>
@@ -23,7 +23,8 @@ export function keepOwnSecrets(
       ? undefined
       : keepSecretFiles({ client, namespace, secretName, dir, kind, log });
   const { webhookTlsSecret, webhookClientTlsSecret } = ownNames(configuration);
-  const own = keep(webhookTlsSecret, tlsDir, 'tls');
+  // The service CA writes its Secret for the Service, so the kubelet mounts it.
+  const own = certificates === 'serviceCa' ? undefined : keep(webhookTlsSecret, tlsDir, 'tls');
   const others = [
     agents.length === 0 ? undefined : keep(webhookClientTlsSecret, agentTlsDir, 'tls'),
     keep(webhookPathSecret, webhookPathDir, 'path'),

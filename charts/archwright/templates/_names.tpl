@@ -69,6 +69,11 @@ metadata:
 {{- default (printf "%s-%s" (include "archwright.fullname" .root) .part) (get .root.Values .part).serviceAccount.name -}}
 {{- end -}}
 
+{{/* `true` if the controller issues certificates: all, or all but the webhook's; or empty. */}}
+{{- define "archwright.issues" -}}
+{{- if has .Values.certificates (list "builtin" "serviceCa") }}true{{ end -}}
+{{- end -}}
+
 {{- define "archwright.image" -}}
 {{- $image := .Values.image -}}
 {{- $registry := default $image.registry .Values.global.imageRegistry -}}

@@ -44,7 +44,7 @@ values: of a pool of nodes, above those of the release.
 {{- $fixed := dict
   "name" $name
   "namespace" (include "archwright.namespace" $root)
-  "certificates" (ternary "builtin" "external" (eq $root.Values.certificates "builtin"))
+  "certificates" (ternary "external" $root.Values.certificates (eq $root.Values.certificates "certManager"))
   "webhookConfiguration" (include "archwright.clusterName" $root)
   "webhookPathSecret" (printf "%s-webhook-path" $name)
   "webhooksFile" "/etc/archwright/config/webhooks.yaml" -}}

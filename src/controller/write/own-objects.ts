@@ -65,15 +65,15 @@ export function ownSecrets(
   const ofPath = webhookPathSecret === undefined ? [] : [webhookPathSecret];
   const names = [
     ...ofPath,
-    ...(configuration.certificates === 'builtin' ? certificateSecrets(configuration) : []),
+    ...(configuration.certificates === 'external' ? [] : certificateSecrets(configuration)),
   ];
   return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
 }
 
-function certificateSecrets(configuration: Pick<Configuration, 'name'>): readonly string[] {
+function certificateSecrets(configuration: Pick<Configuration, 'certificates' | 'name'>): readonly string[] {
   const names = ownNames(configuration);
   return [
-    names.webhookTlsSecret,
+    ...(configuration.certificates === 'serviceCa' ? [] : [names.webhookTlsSecret]),
     names.agentTlsSecret,
     names.webhookClientTlsSecret,
     names.controllerClientTlsSecret,

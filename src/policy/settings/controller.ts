@@ -84,12 +84,12 @@ export const controllerSettings = {
   }),
 };
 
-export const certificatesValues = ['builtin', 'external'] as const;
+export const certificatesValues = ['builtin', 'external', 'serviceCa'] as const;
 
 export const certificateSettings = {
   certificates: settingsOf('controller', 'clean', 'webhook', 'explain').atStart(choice(certificatesValues), {
     default: 'builtin',
-    help: 'Issuer of all certificates: the controller (`builtin`), or another program that writes the Secrets (`external`), such as cert-manager.',
+    help: 'Issuer of the certificates: the controller (`builtin`), another program that writes the Secrets (`external`), such as cert-manager, or the service CA of OpenShift for the webhook and the controller for the others (`serviceCa`).',
   }),
   certificateTime: controller.atStart(duration(minute, 3650 * day), {
     default: 90 * day,

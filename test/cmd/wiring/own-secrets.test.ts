@@ -1,5 +1,5 @@
 /** The webhook's own Secrets in a new cluster: the webhook runs before the controller has written them. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { keepOwnSecrets } from '../../../cmd/wiring/own-secrets.ts';
@@ -64,6 +64,17 @@ t.test('the webhook waits for its certificate, and follows all of its Secrets', 
   t.equal(paths.routeOf('/mutate/one'), 'mutate');
   put({ current: 'two', 'record-key': 'key' });
   await world.store.until(() => paths.routeOf('/mutate/one') === undefined, 'the end of the earlier path');
+});
+
+t.test('the kubelet mounts the certificate of the service CA; the others are written', async (t) => {
+  const world = await createWorld(t);
+  await world.leader({ certificates: 'serviceCa' })();
+  world.put('webhook', { 'tls.crt': 'of the service CA', 'tls.key': 'too' });
+  const { kept, dir } = keep(t, world, { certificates: 'serviceCa' });
+  await kept?.ready(neverAborted);
+  t.equal(kept?.checks['certificate']?.(), undefined, 'the pod starts only with it');
+  await world.store.until(() => existsSync(join(dir, 'agent-tls', 'tls.crt')), 'the client certificate');
+  t.notOk(existsSync(join(dir, 'tls')));
 });
 
 t.test('files from another issuer are not written', async (t) => {

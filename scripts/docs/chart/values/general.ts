@@ -127,9 +127,14 @@ export const general: readonly Section[] = [
   {
     title: 'Certificates',
     values: valuesOf('', {
-      certificates: oneOf('builtin', 'certManager', 'external')(
-        'Issuer of the certificates: the controller (`builtin`), cert-manager with objects of this chart (`certManager`), or you: ' +
-          'you write the Secrets (`external`).',
+      certificates: oneOf(
+        'builtin',
+        'certManager',
+        'external',
+        'serviceCa',
+      )(
+        'Issuer of the certificates: the controller (`builtin`), cert-manager with objects of this chart (`certManager`), you: ' +
+          'you write the Secrets (`external`), or the service CA of OpenShift for the webhook, and the controller for the others (`serviceCa`).',
         'builtin',
         'certManager',
       ),

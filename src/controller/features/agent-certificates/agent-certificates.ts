@@ -53,7 +53,7 @@ export const agentCertificates: Feature = {
   name: 'agent-certificates',
   metrics: [agentCertificatesTotal],
   // Without agents, the chart grants no right to their requests.
-  isOn: ({ agents, certificates }) => agents.length > 0 && certificates === 'builtin',
+  isOn: ({ agents, certificates }) => agents.length > 0 && certificates !== 'external',
   start: (leader, enqueue) => {
     const { client, namespace, clock, log, agentServiceAccount } = leader;
     const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;

@@ -24,13 +24,13 @@ const intervalMs = 10 * 60_000;
 const key = 'certificates';
 
 /**
- * Issues and rotates certificates while this replica leads, if `certificates` is `builtin`.
+ * Issues and rotates certificates while this replica leads, unless `certificates` is `external`.
  * @param times instead of those that follow from the settings; for tests
  */
 export const certificatesWith = (times?: Times): Feature => ({
   name: 'certificates',
   metrics: certificateMetrics,
-  isOn: ({ certificates }) => certificates === 'builtin',
+  isOn: ({ certificates }) => certificates !== 'external',
   inRounds: true,
   // It needs no cache, and must work before the others can.
   ready: () => Promise.resolve(),

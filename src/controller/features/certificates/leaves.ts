@@ -35,7 +35,10 @@ export interface Leaf extends LeafSpec, ReturnType<typeof readLeaf> {
   readonly resourceVersion: string | undefined;
 }
 
-/** Every leaf. @param webhookNames names in the webhook's certificate; none: they are unknown */
+/**
+ * Every leaf; the webhook's only if the service CA does not issue it.
+ * @param webhookNames names in the webhook's certificate; none: they are unknown
+ */
 export function leafSpecs(
   configuration: Configuration,
   webhookNames: readonly string[],
@@ -48,7 +51,9 @@ export function leafSpecs(
   };
   const webhook = spec('webhook', webhookTlsSecret, 'archwright-webhook', webhookNames);
   return [
-    webhookNames.length === 0 ? { ...webhook, subject: undefined } : webhook,
+    ...(configuration.certificates === 'serviceCa'
+      ? []
+      : [webhookNames.length === 0 ? { ...webhook, subject: undefined } : webhook]),
     spec('agent', agentTlsSecret, agentServerName, [agentServerName]),
     // The common names are the roles that agents answer (daemon/api/roles.ts).
     spec('webhook-client', webhookClientTlsSecret, 'archwright-webhook'),

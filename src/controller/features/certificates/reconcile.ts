@@ -103,9 +103,9 @@ export class CertificateReconciler {
   }
 
   async #caBundles(): Promise<Found['caBundles']> {
-    const { client, signal, log } = this.#leader;
+    const { client, signal, log, configuration } = this.#leader;
     const name = this.#webhookConfiguration;
-    if (name === undefined) return [];
+    if (name === undefined || configuration().certificates === 'serviceCa') return [];
     const path = paths.mutatingWebhookConfigurations(name);
     try {
       const found = await ignoring('not-found', client.get<WebhookConfiguration>(path, { signal }));

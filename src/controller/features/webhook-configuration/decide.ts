@@ -5,6 +5,7 @@
  * - It moves to another path when every endpoint answers at that path. Until then the path in force stays.
  * - `caBundle` has the Secret's authorities. Others stay until every endpoint shows a certificate of the
  *   Secret's, so an issuer may replace the authority at once (cert-manager does).
+ * - OpenShift's service CA writes `caBundle` itself. Only a new webhook gets the Secret's authorities.
  */
 import type { Certificate } from '../../../certificates/pem.ts';
 import { extraOf, readCaBundle, writeCaBundle } from '../../state/ca-bundle.ts';
@@ -20,6 +21,8 @@ interface DecideOptions {
   readonly actual: readonly Webhook[];
   /** The authorities of the Secret. */
   readonly bundle: readonly Certificate[];
+  /** Another program writes `caBundle`. */
+  readonly isInjected?: boolean;
   readonly probe: Probe;
   /** Server time, milliseconds. */
   readonly now: number;
@@ -56,7 +59,7 @@ export async function decideWebhooks({ wanted, actual, ...now }: DecideOptions) 
 async function decideOne(
   inFile: Webhook,
   before: Webhook | undefined,
-  { bundle, probe: probeWebhook, now }: Omit<DecideOptions, 'wanted' | 'actual'>,
+  { bundle, isInjected = false, probe: probeWebhook, now }: Omit<DecideOptions, 'wanted' | 'actual'>,
 ): Promise<WebhookDecision> {
   const path = await pathFor(inFile, before, probeWebhook);
   const isMoving = path !== pathOf(inFile.clientConfig);
@@ -68,6 +71,10 @@ async function decideOne(
   const state = { name, isMoving, waitsFor: isProven ? undefined : (await probe())[0] };
   const chosen = isProven ? webhook : before;
   if (chosen === undefined) return state;
+  const injected = isInjected ? before?.clientConfig.caBundle : undefined;
+  if (injected !== undefined) {
+    return { ...state, webhook: { ...chosen, clientConfig: { ...chosen.clientConfig, caBundle: injected } } };
+  }
   const more = extraOf(readCaBundle(before?.clientConfig.caBundle), bundle, now);
   const isNew = more.length === 0 || (await probe()).every((why) => why === undefined);
   const kept = isNew ? [] : more;

@@ -19,7 +19,7 @@ const sentences = {
   waiting: 'a webhook is not in force, because it does not answer',
   missing: 'the webhook configuration does not exist; run helm upgrade, or create it',
   'no-file': 'the webhooks file cannot be used',
-  'no-authority': 'the Secret of the webhook has no ca.crt that could be its caBundle',
+  'no-authority': 'the Secret of the webhook has no authority that could be its caBundle',
   failed: 'the webhook configuration cannot be updated; trying again',
 } as const;
 type ConfigurationState = keyof typeof sentences;
@@ -105,14 +105,19 @@ export class WebhookConfigurationReconciler {
     }
     const wanted = secretPart ? inFile.map((each) => withToken(each, secretPart.token)) : inFile;
     const secret = await this.#find<Secret>(secretPath, signal);
-    const bundle = readCaBundle(secret?.data?.['ca.crt']);
-    if (bundle === undefined) {
+    const isInjected = this.#leader.configuration().certificates === 'serviceCa';
+    const bundle = isInjected
+      ? // The service CA appends its certificates to the webhook's, and writes no ca.crt.
+        readCaBundle(secret?.data?.['tls.crt'])?.filter(({ x509 }) => x509.ca)
+      : readCaBundle(secret?.data?.['ca.crt']);
+    if (bundle === undefined || bundle.length === 0) {
       this.#show('no-authority');
       return unchanged;
     }
     endpoints.keep(wanted.map(({ clientConfig }) => clientConfig));
     const probe = createProbe(endpoints, bundle, signal);
-    const decided = await decideWebhooks({ wanted, actual, bundle, probe, now: this.#leader.serverNow() });
+    const now = this.#leader.serverNow();
+    const decided = await decideWebhooks({ wanted, actual, bundle, isInjected, probe, now });
     // An aborted probe has no result.
     signal.throwIfAborted();
     const wrote = await this.#writer.write(found, decided.webhooks);

@@ -70,6 +70,15 @@ t.test('the DNS names of the webhook come from the webhooks file', async (t) => 
   t.equal(certificate?.x509.subjectAltName, 'DNS:hook.ns.svc, DNS:hook.ns.svc.cluster.local');
 });
 
+t.test('the service CA of OpenShift issues only the certificate of the webhook', async (t) => {
+  const world = await createWorld(t);
+  const { end } = start(t, world, { certificates: 'serviceCa' });
+  await world.store.until(() => world.texts('controller-client') !== undefined, 'the others are issued');
+  await end();
+  const isThere = leafNames.filter((name) => world.texts(name) !== undefined);
+  t.strictSame(isThere, ['agent', 'webhook-client', 'controller-client']);
+});
+
 t.test('with another issuer of certificates, it reads and writes nothing', async (t) => {
   const world = await createWorld(t);
   await lead(certificatesWith(), world.context({ configuration: { certificates: 'external' } }));

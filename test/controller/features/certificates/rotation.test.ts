@@ -131,6 +131,18 @@ t.test('the rotation waits until caBundle has the new CA', async (t) => {
   t.match(await pass(world, lead, times.settleMs + minute), /^BC signing/, 'nothing to wait for');
 });
 
+t.test('the rotation does not wait for a caBundle of the service CA', async (t) => {
+  const world = await createWorld(t);
+  const lead = world.leader({ webhookConfiguration: 'archwright', certificates: 'serviceCa' });
+  await lead();
+  setWebhookBundle(world, 'archwright', 'another CA');
+  world.advance(rotationMs);
+  await pass(world, lead, times.settleMs - minute);
+  t.equal(world.texts('ca')?.['phase'], 'announcing');
+  await pass(world, lead, 2 * minute);
+  t.equal(world.texts('ca')?.['phase'], 'signing');
+});
+
 t.test('a bundle damaged during the announcement restarts the wait', async (t) => {
   const { world, lead } = await announced(t);
   const old = readAuthorities(world.texts('ca') ?? {}).previous[0]?.pem ?? '';

@@ -61,6 +61,7 @@ export interface LeaderOptions {
   readonly step?: (name: string) => void | Promise<void>;
   readonly signal?: AbortSignal;
   readonly webhookConfiguration?: string;
+  readonly certificates?: Configuration['certificates'];
   readonly webhooks?: LiveWebhooks | undefined;
   /** Replaces pauses. Default: back-off and pauses after writes are short, others do not end. */
   readonly shortened?: (ms: number) => number;
@@ -131,8 +132,8 @@ export async function createWorld(t: Test) {
     },
     remove: (name: Name): void => store.remove(path(name)),
     leader: (options: LeaderOptions = {}) => {
-      const { webhookConfiguration } = options;
-      const leads = context({ ...options, configuration: { webhookConfiguration } });
+      const { webhookConfiguration, certificates = 'builtin' } = options;
+      const leads = context({ ...options, configuration: { webhookConfiguration, certificates } });
       const work = new CertificateReconciler(leads, times);
       return () => work.reconcile();
     },

@@ -100,6 +100,21 @@ t.test('the authorities in caBundle', async (t) => {
   }
 });
 
+t.test('a caBundle that another program writes stays, byte for byte', async (t) => {
+  const bundle = [await authority()];
+  const plain = webhook('a', 'Fail');
+  const caBundle = Buffer.from(`# service CA\n${(await authority()).pem}`).toString('base64');
+  const probe = () => Promise.resolve(answers.there);
+  const bundleFor = async (clientConfig: Webhook['clientConfig'] | undefined) => {
+    const actual = clientConfig ? [{ ...plain, clientConfig }] : [];
+    const decided = await decideWebhooks({ wanted: [plain], actual, bundle, isInjected: true, probe, now });
+    return decided.webhooks[0]?.clientConfig.caBundle;
+  };
+  t.equal(await bundleFor({ ...plain.clientConfig, caBundle }), caBundle);
+  t.equal(await bundleFor(undefined), writeCaBundle(bundle), 'a new webhook is never without one');
+  t.equal(await bundleFor(plain.clientConfig), writeCaBundle(bundle), 'nor one that has lost it');
+});
+
 t.test('each of several webhooks is decided separately', async (t) => {
   const bundle = [await authority()];
   const wanted = [

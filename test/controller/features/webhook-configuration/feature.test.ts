@@ -126,6 +126,19 @@ t.test('a CA that is replaced at once stays trusted until all endpoints present 
   t.strictSame(written, [], 'no Secret is written');
 });
 
+t.test('the first caBundle for the service CA comes from the chain of the webhook', async (t) => {
+  const { world, a, hook } = await withHook(t);
+  endpoints(world, [hook]);
+  const leaf = await issueLeaf(a, subject, validity);
+  world.put('webhook', { 'tls.crt': leaf.certificate.pem });
+  const { state } = await start(t, world, fileText(), { certificates: 'serviceCa' });
+  await state('no-authority');
+  t.equal(get(world)?.webhooks, undefined);
+  world.put('webhook', { 'tls.crt': leaf.certificate.pem + a.certificate.pem });
+  await state('in-force');
+  t.strictSame(bundleIds(world), [a.certificate.id]);
+});
+
 t.test('a webhook with a URL, and errors of the API server', async (t) => {
   const { world, hook } = await withHook(t, ['127.0.0.1']);
   const ends = [
