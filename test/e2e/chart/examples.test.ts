@@ -1,5 +1,5 @@
 /** Each example values file on a real control plane: its comment is true, and removal leaves nothing. */
-import { deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
+import { define, deleteKeptDefinitions } from '../cluster/control-plane/definitions.ts';
 import { globSync, readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import { parseAllDocuments } from 'yaml';
@@ -10,6 +10,7 @@ import { differencesFrom, steadyListing } from '../cluster/control-plane/listing
 import { runningPod } from '../cluster/control-plane/pods.ts';
 import { createHelm } from '../helm/release.ts';
 import { chart } from './helm.ts';
+import { constraintsDefinition } from './openshift.ts';
 import { withWebhooks, type Rendered } from './rendered.ts';
 
 interface OwnPod extends KubeObject {
@@ -115,6 +116,7 @@ const examples: Readonly<Record<string, Example>> = {
     },
   },
   'examples/helm/openshift.yaml': {
+    before: (cluster) => define(cluster, constraintsDefinition),
     check: async (t, cluster, agents) => {
       for (const { metadata, spec } of await cluster.list<OwnPod>(ownPods)) {
         if (metadata?.labels?.['app.kubernetes.io/component'] === 'agent') continue;
@@ -124,14 +126,25 @@ const examples: Readonly<Record<string, Example>> = {
       for (const { spec } of agents.values()) {
         t.equal(spec.serviceAccountName, 'archwright-agent', 'the account of the binding');
         const paths = spec.volumes?.flatMap(({ hostPath }) => hostPath?.path ?? []);
-        t.same(paths, ['/var/lib/kubelet/config.json', '/etc/pki']);
+        t.ok(paths?.includes('/etc/containers') && paths.includes('/var/lib/kubelet/config.json'));
       }
-      const path = '/apis/rbac.authorization.k8s.io/v1/namespaces/archwright/rolebindings';
-      const binding = await cluster.get(`${path}/archwright-agent-privileged`);
-      const subject = { kind: 'ServiceAccount', name: 'archwright-agent', namespace: 'archwright' };
-      t.match(binding, { roleRef: { name: 'system:openshift:scc:privileged' }, subjects: [subject] });
-      const toml = (await configMap(cluster, 'archwright')).data?.['archwright.toml'];
-      t.match(toml, /containerdConfigPathCandidates = \[\]/, 'no configuration of containerd');
+      for (const part of ['agent', 'webhook', 'controller']) {
+        const user = `system:serviceaccount:archwright:archwright-${part}`;
+        const resource = 'securitycontextconstraints';
+        const mayUse = (name: string, namespace = 'archwright'): Promise<boolean> =>
+          isAllowed(cluster, user, {
+            namespace,
+            verb: 'use',
+            group: 'security.openshift.io',
+            resource,
+            name,
+          });
+        t.equal(await mayUse('archwright-agent'), part === 'agent', part);
+        t.notOk(await mayUse('privileged'), part);
+        t.notOk(await mayUse('archwright-agent', 'default'), part);
+      }
+      const [webhook] = withWebhooks(await configMap(cluster, 'archwright')).webhooks;
+      t.match(JSON.stringify(webhook), /\^\(kube-\.\*\|openshift-\.\*\|hypershift-\.\*\)\$/);
     },
   },
   'examples/kind/values.yaml': {
@@ -194,7 +207,13 @@ async function configMap(cluster: Cluster, name: string): Promise<Rendered> {
 async function isAllowed(
   cluster: Cluster,
   user: string,
-  what: { readonly namespace: string; readonly verb: string; readonly resource: string },
+  what: {
+    readonly namespace: string;
+    readonly verb: string;
+    readonly resource: string;
+    readonly group?: string;
+    readonly name?: string;
+  },
 ): Promise<boolean> {
   const [resource, subresource] = what.resource.split('/');
   const review = await cluster.post<{ readonly status?: { readonly allowed?: boolean } }>(

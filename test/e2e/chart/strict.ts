@@ -36,9 +36,10 @@ export function everyObject(): readonly Wanted[] {
   return [...wanted.values()];
 }
 
-const foreign = 'Certificate Issuer PodMonitor PrometheusRule ServiceMonitor VerticalPodAutoscaler'.split(
-  ' ',
-);
+const foreign = [
+  ...['Certificate', 'Issuer', 'PodMonitor', 'PrometheusRule', 'SecurityContextConstraints'],
+  ...['ServiceMonitor', 'VerticalPodAutoscaler'],
+];
 
 /** @param cluster with the definitions of foreign kinds and of the chart's own */
 export async function checkStrictValidation(

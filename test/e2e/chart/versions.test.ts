@@ -9,6 +9,7 @@ import {
 } from '../cluster/control-plane/definitions.ts';
 import { startCluster } from '../cluster/harness.ts';
 import { foreignDefinitions } from '../programs/definitions.ts';
+import { constraintsDefinition } from './openshift.ts';
 import { checkPodSecurity, everyObject, checkStrictValidation } from './strict.ts';
 import { otherAudience } from './escalations.ts';
 import { checkOwnRights } from './own-rights.ts';
@@ -36,7 +37,7 @@ for (const version of [oldestKubernetes, kubernetes]) {
       await checkDefinitions(t, cluster);
     });
     await t.test('every object passes strict validation', async (t) => {
-      for (const text of foreignDefinitions()) await define(cluster, text);
+      for (const text of [...foreignDefinitions(), constraintsDefinition]) await define(cluster, text);
       await checkStrictValidation(t, cluster, wanted);
     });
     await t.test(
