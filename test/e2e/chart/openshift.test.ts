@@ -57,7 +57,7 @@ t.test('only the agents may use their SCC, by a Role', async (t) => {
   const accounts = pods.filter(({ scc }) => scc === 'archwright-agent').map(({ account }) => account);
   t.strictSame(accounts, ['archwright-agent']);
   const bound = objects.filter(
-    ({ kind, metadata }) => /Binding$/.test(kind ?? '') && /scc/.test(metadata?.name ?? ''),
+    ({ kind, metadata }) => kind?.endsWith('Binding') && /scc/.test(metadata?.name ?? ''),
   );
   t.strictSame(
     bound.map((object) => [object.kind, (object as { readonly subjects?: unknown }).subjects]),

@@ -78,9 +78,14 @@ const fields = {
 };
 /** Those that the API requires. */
 const required = [
-  ...['allowHostDirVolumePlugin', 'allowHostIPC', 'allowHostNetwork', 'allowHostPID', 'allowHostPorts'],
-  ...['allowPrivilegedContainer', 'allowedCapabilities', 'defaultAddCapabilities', 'priority'],
-  ...['readOnlyRootFilesystem', 'requiredDropCapabilities', 'volumes'],
+  ...Object.keys(fields).filter((key) => key.startsWith('allowHost')),
+  'allowPrivilegedContainer',
+  'allowedCapabilities',
+  'defaultAddCapabilities',
+  'priority',
+  'readOnlyRootFilesystem',
+  'requiredDropCapabilities',
+  'volumes',
 ];
 
 /** The CustomResourceDefinition of SecurityContextConstraints, without what tests do not use. */
@@ -126,10 +131,7 @@ export const restrictedV2: Constraints = {
   fsGroup: { type: 'MustRunAs' },
   supplementalGroups: { type: 'RunAsAny' },
   seccompProfiles: ['runtime/default'],
-  volumes: [
-    ...['configMap', 'csi', 'downwardAPI', 'emptyDir', 'ephemeral', 'persistentVolumeClaim'],
-    ...['projected', 'secret'],
-  ],
+  volumes: 'configMap csi downwardAPI emptyDir ephemeral persistentVolumeClaim projected secret'.split(' '),
   priority: null,
   users: [],
   groups: ['system:authenticated'],

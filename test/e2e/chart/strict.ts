@@ -37,8 +37,13 @@ export function everyObject(): readonly Wanted[] {
 }
 
 const foreign = [
-  ...['Certificate', 'Issuer', 'PodMonitor', 'PrometheusRule', 'SecurityContextConstraints'],
-  ...['ServiceMonitor', 'VerticalPodAutoscaler'],
+  'Certificate',
+  'Issuer',
+  'PodMonitor',
+  'PrometheusRule',
+  'SecurityContextConstraints',
+  'ServiceMonitor',
+  'VerticalPodAutoscaler',
 ];
 
 /** @param cluster with the definitions of foreign kinds and of the chart's own */
