@@ -40,6 +40,7 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   ),
   cluster: [
     ...cluster,
+    () => debianProgram('jq'),
     libfaketime,
     certManagerDefinitions,
     certManagerProgram,

@@ -10,6 +10,7 @@ export const debianPackages = {
   buildah: 'buildah',
   iptables: 'iptables',
   busybox: 'busybox-static',
+  jq: 'jq',
 } as const;
 
 export type DebianProgram = keyof typeof debianPackages;
