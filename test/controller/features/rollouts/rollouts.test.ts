@@ -360,7 +360,7 @@ t.test('workloads that cannot be moved are reported, and do not block the rest',
   world.pod('e-1', { replicaSet: 'e-1', side: 'Target', node: 'arm-1' });
   like(t, await world.reconcile(), {
     phase: 'Complete',
-    message: '50% of the pods that can move are on arm64; blocked: Deployment/a: amd: no arm64; and 4 more',
+    message: '50% of the pods that can move are on arm64; blocked: Deployment/a: amd: no arm64; and 5 more',
   });
   const { blocked } = world.status().workloads.at(-1) ?? {};
   t.notOk(blocked, "the webhook's additions are not the pod's own constraint");
