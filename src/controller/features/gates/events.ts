@@ -13,7 +13,7 @@ import { controllerOf } from '../../pods/workload.ts';
 const maxListBytes = 200;
 const maxWhyBytes = 700;
 
-/** Ten thousand pods that wait must not take the room of other events. The next look at a pod tries again. */
+/** Ten thousand pods that wait must not take the room of other events. The next attempt for a pod tries again. */
 const waiting = { perSecond: 5, burst: 50 };
 
 export class GateEvents {

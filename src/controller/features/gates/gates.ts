@@ -3,7 +3,7 @@
  * appears or changes, when a failed lookup may be repeated, and at times that follow from its age:
  *
  * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
- * 2. Otherwise a worker waits for the facts of its images until the next look. Pods with the same images share
+ * 2. Otherwise a worker waits for the facts of its images until the next attempt. Pods with the same images share
  *    the lookup (`images/cache`). A thousand pods may wait at the same time, from any namespace.
  * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Unknown: it waits on.
  * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a
@@ -42,13 +42,13 @@ import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { IncompletePods } from './incomplete-pods.ts';
 import { bindGateMetrics, gateMetrics, type GateMeters } from './metrics.ts';
 import { GateRemover, type Removal } from './remove-gate.ts';
-import { mostMs, nextLookMs, WaitingPods, type WaitingPod } from './waiting.ts';
+import { mostMs, nextAttemptMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
 /** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
 const workers = 1024;
-/** For the last look, when the time of a pod is over. */
-const lastLookMs = 1000;
-/** A look ends within its time; a defect there must not hold a pod. */
+/** For the last attempt, when the time of a pod is over. */
+const lastAttemptMs = 1000;
+/** An attempt ends within its time; a defect there must not hold a pod. */
 const graceMs = 2000;
 /** A namespace as new as its pod comes by another watch. */
 const namespacePatienceMs = 5000;
@@ -79,8 +79,8 @@ class Gates implements Work {
   readonly #meters: GateMeters;
   readonly #incomplete: IncompletePods;
   readonly #sourcesOf: (isExpired: boolean) => PlacementSources;
-  /** Looks in progress, by key. They end when the pod changes. */
-  readonly #looks = new Map<string, AbortController>();
+  /** Attempts in progress, by key. They end when the pod changes. */
+  readonly #attempts = new Map<string, AbortController>();
 
   constructor(leader: LeaderContext, enqueue: Enqueue) {
     this.#leader = leader;
@@ -98,11 +98,11 @@ class Gates implements Work {
     waitingPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
       if (object === undefined) this.#pods.forget(key);
-      this.#lookAgain(key);
+      this.#retry(key);
     });
     namespaces.onEach(({ name, object, previous }) => {
       if (JSON.stringify(object) === JSON.stringify(previous)) return;
-      for (const { pod } of waitingPods.values(name)) this.#lookAgain(keyOf(pod));
+      for (const { pod } of waitingPods.values(name)) this.#retry(keyOf(pod));
     });
   }
 
@@ -110,8 +110,8 @@ class Gates implements Work {
     return [...this.#leader.caches.waitingPods.values()].map(({ pod }) => keyOf(pod));
   }
 
-  #lookAgain(key: string): void {
-    this.#looks.get(key)?.abort(new Error('the pod or its namespace has changed'));
+  #retry(key: string): void {
+    this.#attempts.get(key)?.abort(new Error('the pod or its namespace has changed'));
     this.#enqueue(key);
   }
 
@@ -136,8 +136,9 @@ class Gates implements Work {
     }
     if (!isGated) {
       waiting.reason = undefined;
+      waiting.isPendingReported = true;
       // Pending since its creation; the webhook cannot write events.
-      if (waiting.reportPending()) this.#events.noCommonArchitecture(pod, describeRecorded(pod));
+      this.#events.noCommonArchitecture(pod, describeRecorded(pod));
       return undefined;
     }
     try {
@@ -154,11 +155,14 @@ class Gates implements Work {
       return { requeueAfterMs: namespacePauseMs };
     const isExpired = this.#isExpired(waiting);
     const sources = this.#sourcesOf(isExpired);
-    const untilNextMs = Math.min(nextLookMs(waiting.ageMs, waiting.uid), this.#remainingMs(waiting));
-    const budgetMs = isExpired ? lastLookMs : untilNextMs;
+    const untilNextMs = Math.min(
+      nextAttemptMs(waiting.ageMs, this.#leader.clock.random()),
+      this.#remainingMs(waiting),
+    );
+    const budgetMs = isExpired ? lastAttemptMs : untilNextMs;
     const nextAt = waiting.ageMs + budgetMs;
     if (waiting.reason === 'new') waiting.reason = 'lookup';
-    const placement = await this.#look(pod, sources, budgetMs, signal);
+    const placement = await this.#attempt(pod, sources, budgetMs, signal);
     if (placement === undefined) return undefined;
     const { input } = placement;
     const side = isToChoose(placement.decision) ? await this.#choose(pod, placement, isExpired) : undefined;
@@ -182,7 +186,7 @@ class Gates implements Work {
   }
 
   /** @returns `undefined`: the pod has changed meanwhile, and is in the queue again */
-  async #look(
+  async #attempt(
     pod: Pod,
     sources: PlacementSources,
     budgetMs: number,
@@ -191,16 +195,16 @@ class Gates implements Work {
     const key = keyOf(pod);
     const changed = new AbortController();
     const ending = AbortSignal.any([signal, changed.signal]);
-    this.#looks.set(key, changed);
+    this.#attempts.set(key, changed);
     try {
-      const look = (within: AbortSignal): Promise<Placement> =>
+      const attempt = (within: AbortSignal): Promise<Placement> =>
         unlessAborted(placementOf(targetOf(pod, this.#leader), sources, { budgetMs }), within);
-      return await limited(budgetMs + graceMs, ending, look, this.#leader.clock.sleep);
+      return await limited(budgetMs + graceMs, ending, attempt, this.#leader.clock.sleep);
     } catch (error) {
       if (changed.signal.aborted && !signal.aborted) return undefined;
       throw error;
     } finally {
-      this.#looks.delete(key);
+      this.#attempts.delete(key);
     }
   }
 
@@ -265,8 +269,9 @@ class Gates implements Work {
     this.#meters.removed(outcome, waitedMs);
     if (outcome === 'fallback' || outcome === 'allowed-unknown')
       this.#events.imageUnknown(pod, decision, waitedMs);
-    if (outcome === 'pending' && waiting.reportPending())
+    if (outcome === 'pending' && !waiting.isPendingReported)
       this.#events.noCommonArchitecture(pod, message ?? describeRecorded(pod));
+    waiting.isPendingReported ||= outcome === 'pending';
     const [before, now] = [replaces?.architectures, required];
     if (before?.length && now?.length && !now.some((name) => before.includes(name)))
       this.#events.contradiction(pod, before, now);

@@ -4,15 +4,12 @@
  */
 import type { Clock } from '../../../async/clock.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
-import { hashText } from '../../../placement/record/hash.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 
 export const mostMs = 15_000;
-const firstLookMs = 1000;
-const doublings = 4;
-/** So much later at most, for pods that were created at the same time. */
+const firstAttemptMs = 1000;
 const spread = 0.2;
 
 export class WaitingPod {
@@ -34,13 +31,6 @@ export class WaitingPod {
 
   get ageMs(): number {
     return this.#clock.monotonic() - this.#bornAt;
-  }
-
-  /** @returns true the first time */
-  reportPending(): boolean {
-    const isFirst = !this.isPendingReported;
-    this.isPendingReported = true;
-    return isFirst;
   }
 }
 
@@ -82,15 +72,10 @@ function bucketOf(ageMs: number): AgeBucket {
 }
 
 /**
- * Milliseconds until the next look at a pod: 1, 2, 4, 8 and 16 s after its creation, then every 15 s, spread
- * by its UID. Looks follow from its age alone, so a new leader goes on where the last one was.
+ * Milliseconds until the next attempt: 1, 2, 4, 8 and 16 s after the pod's creation, then every 15 s. They follow
+ * from its age, so a new leader goes on where the last one was.
+ * @param random 0 to 1: spreads pods that were created at the same time
  */
-export function nextLookMs(ageMs: number, uid: string): number {
-  const offset = 1 + spread * (Number.parseInt(hashText([uid]), 36) / 2 ** 32);
-  for (let doubling = 0; doubling <= doublings; doubling += 1) {
-    const at = firstLookMs * 2 ** doubling * offset;
-    if (at > ageMs) return at - ageMs;
-  }
-  const last = firstLookMs * 2 ** doublings * offset;
-  return mostMs - ((ageMs - last) % mostMs);
+export function nextAttemptMs(ageMs: number, random: number): number {
+  return Math.min(mostMs, Math.max(firstAttemptMs, ageMs)) * (1 + spread * random);
 }

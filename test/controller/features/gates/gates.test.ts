@@ -75,7 +75,7 @@ t.test('a failed lookup is repeated as soon as the failure allows it', async (t)
   const error = { ...limited.error, code: 'rate-limited', message: '', retryAfterMs: 9000 } as const;
   const gates = await startGates(t, [gated('web', ['busy'])], { known: { busy: { ...limited, error } } });
   await gates.pass(8500);
-  t.equal(gates.lookups.length, 1, 'looks in between find the failure in the cache');
+  t.equal(gates.lookups.length, 1, 'attempts in between find the failure in the cache');
   gates.known = { busy: 'arm64' };
   await gates.pass(2000);
   await gates.opened(1);
