@@ -51,14 +51,9 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  takeMost(count: number): readonly Item[] {
-    const taken: Item[] = [];
-    while (taken.length < count) {
-      const next = this.take();
-      if (next === undefined) break;
-      taken.push(next);
-    }
-    return taken;
+  /** Removes all items, in their order. */
+  *drain(): Generator<Item> {
+    for (let next = this.take(); next !== undefined; next = this.take()) yield next;
   }
 
   clear(): void {

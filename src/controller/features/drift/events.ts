@@ -39,7 +39,7 @@ function somePods({ uses }: RunningTag): readonly RunningPod[] {
   const byOwner = new Map(uses.map(({ pod }) => [pod.owner?.uid ?? pod.uid, pod]));
   const queue = new FairQueue<RunningPod>();
   for (const pod of byOwner.values()) queue.add(pod.namespace, pod);
-  return queue.takeMost(maxOwners);
+  return queue.drain().take(maxOwners).toArray();
 }
 
 function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {

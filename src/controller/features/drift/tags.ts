@@ -91,10 +91,7 @@ export function fairShare<T>(
   const queue = new FairQueue<T>();
   const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1));
   for (const { namespaces, item } of sorted) for (const namespace of namespaces) queue.add(namespace, item);
-  const chosen = new Set<T>();
-  for (let next = queue.take(); next !== undefined && chosen.size < most; next = queue.take())
-    chosen.add(next);
-  return [...chosen];
+  return [...new Set(queue.drain())].slice(0, most);
 }
 
 export function namespacesOf({ uses }: RunningTag): readonly string[] {

@@ -193,5 +193,5 @@ export class MisplacedReconciler {
 function roundRobin<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
   const queue = new FairQueue<T>();
   for (const item of items) queue.add(namespaceOf(item), item);
-  return queue.takeMost(count);
+  return queue.drain().take(count).toArray();
 }
