@@ -81,6 +81,27 @@ reason) if
 
 \`NotIn\` is kept. DaemonSets and templates are never widened. To exempt pods, set \`constraints: keep\` in a \`PodPlacementConfig\`.
 
+## Groups on one architecture
+
+Pods of Spark, MPI and the like must all run on one architecture, whichever it is. Required pod affinity does that, and archwright leaves it as it is:
+
+\`\`\`yaml
+metadata:
+  labels: { group: training }
+spec:
+  affinity:
+    podAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        - { topologyKey: kubernetes.io/arch, labelSelector: { matchLabels: { group: training } } }
+\`\`\`
+
+The first pod that is scheduled chooses by its images and its preference. The others follow, gated pods too.
+
+- If the images of a group differ, the first pod can choose an architecture that another one lacks. That one then stays pending. So limit the group by a
+  \`PodPlacementConfig\` with its label in \`labelSelector\`, and with the architectures that all of its images have in \`architectures\`.
+- Use \`preferenceMode = "soft"\`: \`hard\` pins each pod by its own images.
+- An [\`ArchitectureRollout\`](rollout.md) leaves such pods where they are, and says so in its status. To move a group, delete all of its pods.
+
 ## Variants and CPU levels
 
 An image may be for \`amd64/v3\`, \`386\` or \`arm/v7\`. The runtime of a node determines what the node pulls from an index (\`npm run e2e:node\` compares):
