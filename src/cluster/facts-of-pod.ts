@@ -68,7 +68,7 @@ const maxImages = 256;
 const fewImages = 8;
 
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
-  const { cache, requestOf, pullSecrets, counters, clock, log, broken = noBrokenImages } = options;
+  const { cache, requestOf, pullSecrets, counters, clock, broken = noBrokenImages } = options;
 
   let lastTurn: Promise<unknown> = Promise.resolve();
 
@@ -162,18 +162,10 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
         const { message } = error;
         return withHint(failed(request.image, { code: 'unauthorized', message }), source);
       }
-      if (!signal.aborted) {
-        counters.lookupFailures.inc();
-        log.error({ err: error }, 'an image lookup failed unexpectedly');
-      }
-      return olderFacts(request);
+      if (!signal.aborted) throw error;
+      const older = cache.peek(ofAnyAge(request));
+      return older && { ...older, stale: true };
     }
-  }
-
-  /** In place of an answer that was not there in time. */
-  function olderFacts(request: ImageRequest): ImageFacts | undefined {
-    const facts = cache.peek(ofAnyAge(request));
-    return facts && { ...facts, stale: true };
   }
 
   function failed(image: string, error: FactsError): ImageFacts {

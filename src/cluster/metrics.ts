@@ -11,5 +11,4 @@ export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
 export interface FactsCounters {
   readonly waitsAnswered: Counter;
   readonly waitsExpired: Counter;
-  readonly lookupFailures: Counter;
 }

@@ -69,7 +69,6 @@ const specs = {
     'Admissions that waited for a lookup; `expired`: inlineBudget.',
     { outcome: ['answered', 'expired'] },
   ),
-  lookupFailures: counter('archwright_admission_lookup_failures_total', 'Lookups that failed unexpectedly.'),
   unpullableNodes: counter(
     'archwright_admission_unpullable_nodes_total',
     'Pods with an image that some nodes cannot pull; `kept`: rule pullable-nodes-left-out.',
@@ -104,7 +103,6 @@ export function bindCounters(metrics: Metrics) {
     warnings: metrics.counter(specs.admissionWarnings),
     waitsAnswered: metrics.counter(specs.inlineWaits, { outcome: 'answered' }),
     waitsExpired: metrics.counter(specs.inlineWaits, { outcome: 'expired' }),
-    lookupFailures: metrics.counter(specs.lookupFailures),
     nodesExcluded: metrics.counter(specs.unpullableNodes, { outcome: 'excluded' }),
     nodesKept: metrics.counter(specs.unpullableNodes, { outcome: 'kept' }),
     widened: metrics.counter(specs.widenedPods),

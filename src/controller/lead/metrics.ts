@@ -30,23 +30,16 @@ export const factsWaits = counter(
   { outcome: ['answered', 'expired'] },
 );
 
-export const lookupFailures = counter(
-  'archwright_controller_lookup_failures_total',
-  'Lookups that failed unexpectedly; the log has the error.',
-);
-
 export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
   leadingLevel,
   featureFailures(features),
   featureReconciles(features),
   factsWaits,
-  lookupFailures,
 ];
 
 export function bindFactsCounters(metrics: Metrics): FactsCounters {
   return {
     waitsAnswered: metrics.counter(factsWaits, { outcome: 'answered' }),
     waitsExpired: metrics.counter(factsWaits, { outcome: 'expired' }),
-    lookupFailures: metrics.counter(lookupFailures),
   };
 }
