@@ -14,8 +14,8 @@ import type { AgentConnection } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
 import { Ranking } from './rank.ts';
 
-/** A few hundred bytes for 100,000 images, twice: repositories move when nodes come and go. */
-const defaultMaxBytes = 128 * 1024 * 1024;
+/** All agents together: a few hundred bytes for 100,000 images, twice, as nodes come and go. */
+const maxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
 const concurrency = 8;
 
@@ -24,8 +24,6 @@ export interface SharedFactsOptions {
   readonly agents: readonly AgentAddress[];
   readonly connection: AgentConnection;
   readonly signal: AbortSignal;
-  /** All agents together may send this many. */
-  readonly maxBytes?: number | undefined;
 }
 
 /**
@@ -33,7 +31,7 @@ export interface SharedFactsOptions {
  * without an error when `signal` aborts.
  */
 export async function streamSharedFacts(
-  { agents, connection, log, signal, maxBytes = defaultMaxBytes }: SharedFactsOptions,
+  { agents, connection, log, signal }: SharedFactsOptions,
   onFacts: (facts: ImageFacts) => void,
 ): Promise<void> {
   setMaxListeners(0, signal);
