@@ -28,20 +28,22 @@ export type Leave = () => void;
 
 export class FairSemaphore {
   readonly #limits: FairLimits;
-  readonly #onIdle: (() => void) | undefined;
   readonly #held = new Map<string, number>();
   readonly #waiting = new FairQueue<() => void>();
   #free: number;
 
-  /** @param onIdle called when no place is held and nobody waits, after a caller left or was refused */
-  constructor(limits: FairLimits, onIdle?: () => void) {
+  constructor(limits: FairLimits) {
     this.#limits = limits;
-    this.#onIdle = onIdle;
     this.#free = limits.places;
   }
 
   get hasFree(): boolean {
     return this.#free > 0;
+  }
+
+  /** No place is held, so nobody waits either. */
+  get isIdle(): boolean {
+    return this.#held.size === 0;
   }
 
   /** A place if the key may have one now. */
@@ -52,10 +54,7 @@ export class FairSemaphore {
   /** Waits for a place. @throws Overloaded, or the signal's reason if it aborts first */
   enter(key: string, signal: AbortSignal): Promise<Leave> {
     const { promise, resolve, reject } = Promise.withResolvers<Leave>();
-    if (signal.aborted) {
-      reject(signal.reason as Error);
-      this.#checkIdle();
-    }
+    if (signal.aborted) reject(signal.reason as Error);
     // A key that waits already has no room, because places that become free are given away at once.
     else if (this.#hasRoom(key)) resolve(this.#take(key));
     else if (this.#isFull(key)) reject(tooMany);
@@ -102,11 +101,6 @@ export class FairSemaphore {
     // One place more is free for every key, so more than one caller may go.
     const next = () => this.#waiting.take((each) => this.#hasRoom(each));
     for (let go = next(); go !== undefined; go = next()) go();
-    this.#checkIdle();
-  }
-
-  #checkIdle(): void {
-    if (this.#held.size === 0) this.#onIdle?.();
   }
 }
 
@@ -116,7 +110,7 @@ function isWithinShare(held: number, free: number, busyKeys: number): boolean {
   return held + 1 <= free / (busyKeys + 1);
 }
 
-/** A semaphore for each resource, such as a host or an agent; it exists only while it is in use. */
+/** A semaphore for each resource, such as a host or an agent. Idle ones leave when a new one comes. */
 export class FairSemaphores {
   readonly #limits: FairLimits;
   readonly #byResource = new Map<string, FairSemaphore>();
@@ -125,10 +119,12 @@ export class FairSemaphores {
     this.#limits = limits;
   }
 
-  /** For a caller that enters at once: an unused semaphore would stay. */
+  /** For a caller that enters at once. */
   of(resource: string): FairSemaphore {
     const known = this.#byResource.get(resource);
-    const semaphore = known ?? new FairSemaphore(this.#limits, () => this.#byResource.delete(resource));
+    if (known) return known;
+    for (const [name, { isIdle }] of this.#byResource) if (isIdle) this.#byResource.delete(name);
+    const semaphore = new FairSemaphore(this.#limits);
     this.#byResource.set(resource, semaphore);
     return semaphore;
   }
