@@ -110,7 +110,7 @@ class Attempt {
 
   /** Whether the server had closed a kept-alive connection before it could see this request. */
   get wasStale(): boolean {
-    const isClosed = this.#failure?.failure === 'closed' && this.#phase !== 'body';
+    const isClosed = this.#failure?.failure === 'closed';
     return this.#request.repeatable && isClosed && this.#sent?.reusedSocket === true;
   }
 

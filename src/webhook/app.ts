@@ -164,7 +164,7 @@ function send(ctx: Koa.Context, text: string): void {
 const clientFaults = /^(ECONNRESET|ECONNABORTED|EPIPE|ERR_STREAM_PREMATURE_CLOSE|HPE_.*)$/;
 
 function isClientFault(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && clientFaults.test(String(error.code));
+  return clientFaults.test((error as NodeJS.ErrnoException | undefined)?.code ?? '');
 }
 
 /**

@@ -1,6 +1,9 @@
 /** Attack: a few clients use all connections of a server, to block the API server. */
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
 import { test } from 'tap';
 import { createCa } from '../support/certificates.ts';
+import { Connections } from '../../src/serving/connections.ts';
 import { startServer } from '../../src/serving/server.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { rawConnection, send, tlsDirectory } from './support.ts';
@@ -40,5 +43,24 @@ test('three addresses cannot use all connections', async (t) => {
     responses.map(({ body }) => body),
     Array.from({ length: 8 }, () => 'hello'),
     'the API server gets its responses',
+  );
+});
+
+test('an address may open as many connections as it closed', async (t) => {
+  const connections = new Connections(8);
+  const open = (): Socket | undefined => {
+    const socket = Object.assign(new EventEmitter(), {
+      remoteAddress: '127.0.0.2',
+      destroy: () => undefined,
+    });
+    return connections.add(socket as object as Socket) ? (socket as object as Socket) : undefined;
+  };
+  const first = Array.from({ length: 5 }, open);
+  t.equal(first.filter((socket) => socket === undefined).length, 1);
+  for (const socket of first.slice(0, 2)) socket?.emit('close');
+  t.equal(connections.size, 2);
+  t.strictSame(
+    Array.from({ length: 3 }, open).map((socket) => socket !== undefined),
+    [true, true, false],
   );
 });

@@ -225,6 +225,8 @@ export const objectCases: readonly ObjectCase[] = [
   ...cases(selectors, (labelSelector) => podConfig({ labelSelector })),
 ];
 
+const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `web-${index}`);
+
 const invalidRollouts: Readonly<Record<string, readonly [spec: object, refused: RegExp]>> = {
   'an architecture of no node': [{ architecture: 'aarch64' }, notOfNodes],
   'no step': [{ steps: [] }, /spec\.steps/],
@@ -234,6 +236,7 @@ const invalidRollouts: Readonly<Record<string, readonly [spec: object, refused: 
   'a step without a unit': [{ steps: ['10'] }, /spec\.steps\[0\]/],
   'a pause without a unit': [{ pause: '10' }, /spec\.pause/],
   'no names': [{ names: [] }, /spec\.names/],
+  'too many names': [{ names: names(65) }, /spec\.names/],
   'no restarts': [{ unhealthy: { restarts: 0 } }, /spec\.unhealthy\.restarts/],
   'a tolerance of pods': [{ tolerance: '3' }, /spec\.tolerance/],
   'a wrong time': [{ resumedAt: 'now' }, /spec\.resumedAt/],
@@ -259,6 +262,7 @@ const rolloutRows: readonly Row[] = [
       resumedAt: '2026-11-01T00:00:00Z',
     },
   ],
+  ['as many names as possible', { architecture: 'arm64', names: names(64) }],
   ['no architecture', {}, /spec\.architecture: Required value/],
   ...Object.entries(invalidRollouts).map(([about, [spec, refused]]): Row => [
     about,

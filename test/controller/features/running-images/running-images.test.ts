@@ -7,16 +7,18 @@ import { lead, startLeader } from '../../leader.ts';
 import { until } from '../../../support/until.ts';
 
 /** Facts of an image of Docker Hub. */
-function known(name: string, platforms: string): ImageFacts {
+function known(name: string, platforms: string, more: Partial<ImageFacts> = {}): ImageFacts {
   const confirmedAt = new Date().toISOString();
   const image = `docker.io/library/${name}:latest`;
-  return facts(platforms, { image, digest: `sha256:${'a'.repeat(64)}`, source: 'registry', confirmedAt });
+  const digest = `sha256:${'a'.repeat(64)}`;
+  return facts(platforms, { image, digest, source: 'registry', confirmedAt, ...more });
 }
 
 const remembered = [
   known('both', 'linux/amd64 linux/arm64/v8'),
   known('twice', 'amd64 amd64'),
   known('odd', 'plan9/z80/turbo'),
+  known('artifact', '', { error: { code: 'not-an-image', message: 'no platforms' } }),
 ];
 
 const fleet = {
@@ -37,7 +39,7 @@ t.test('a leader counts images by platform and pods by architecture', async (t) 
   const { store } = first;
   store.put('/api/v1/nodes/a', { status: { nodeInfo: { architecture: 'amd64' } } });
   store.put('/api/v1/nodes/z', { status: { nodeInfo: { architecture: 'z80' } } });
-  store.put(path('1'), pod('a', 'Running', 'both', 'twice'));
+  store.put(path('1'), pod('a', 'Running', 'both', 'twice', 'artifact'));
   store.put(path('2'), pod('a', 'Running', 'both', 'stranger', 'told'));
   store.put(path('3'), pod('z', 'Running', 'odd', 'NO/such:image:at:all'));
   store.put(path('4'), pod('gone', 'Running', 'both'));
