@@ -50,10 +50,11 @@ t.test('it removes all of archwright, in order, and nothing else', async (t) => 
 });
 
 t.test('a cluster without archwright is not changed', async (t) => {
-  const { store, clean, elapsed } = await world(t);
+  const { store, clean, elapsed, lines } = await world(t);
   const report = await clean();
   t.equal(report.complete, true);
   t.strictSame(done(report), { lease: 1 });
+  t.equal(lines.filter((line) => line.startsWith('looking for late gates')).length, 1);
   t.equal(store.get(leasePath), undefined, 'its own Lease is removed');
   t.ok(elapsed() < 10_000, 'without a leader, it does not wait for one');
 });
@@ -206,6 +207,17 @@ t.test('pods and nodes that exceed the size limit of a page are read in smaller 
   const report = await clean();
   t.equal(report.complete, true, JSON.stringify(report));
   like(t, done(report), { gates: 3, taints: 1 });
+});
+
+t.test('pods that cannot be listed are a failure', async (t) => {
+  const { store, clean } = await installed(t, 'a');
+  store.fault('GET /api/v1/pods', { status: 403, message: 'no right to list' });
+  const { steps } = await clean();
+  like(
+    t,
+    steps.flatMap(({ failures }) => failures),
+    [{ why: '403 no right to list' }],
+  );
 });
 
 t.test('after a killed run, the next one completes the work', async (t) => {

@@ -101,6 +101,13 @@ t.test('the result of an accepted credential is reported, not the refusal of oth
     { code: 'not-found', message: /404 for library\/app without a credential: check/ },
     'a credential that was not sent is not named',
   );
+  open.faults.add(/manifests/, status(403));
+  like(
+    t,
+    await failureOf(lookUp(clientFor(t), open, { credentials: [ann] })),
+    { code: 'forbidden', message: /403 .* without a credential: the credential .* was not sent/ },
+    'unless the registry refuses',
+  );
   like(t, await failureOf(lookUp(clientFor(t), refusing, { credentials: [ann] })), {
     code: 'unauthorized',
     message:

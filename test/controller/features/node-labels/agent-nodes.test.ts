@@ -174,4 +174,5 @@ t.test('labels are removed if fewer nodes, or all nodes, run agents', async (t) 
   await reconcile();
   t.strictSame(labeled(), [], 'agents run on every node, so no replacement is needed first');
   t.equal(await series('archwright_agent_nodes'), 0);
+  t.equal(await series('archwright_agent_pools_uncovered'), 0);
 });
