@@ -209,6 +209,15 @@ t.test('pods and nodes that exceed the size limit of a page are read in smaller 
   like(t, done(report), { gates: 3, taints: 1 });
 });
 
+t.test('a list that always expires is a failure', async (t) => {
+  const { store, clean } = await installed(t);
+  for (let index = 0; index < 501; index += 1) store.put(podPath(`p${index}`), gated());
+  store.fault((request) => request.query.has('continue'), { before: () => store.compact() });
+  const { steps } = await clean();
+  const reasons = new Set(steps.flatMap(({ failures }) => failures.map(({ why }) => why)));
+  t.strictSame([...reasons], ['410 The provided continue parameter is too old']);
+});
+
 t.test('pods that cannot be listed are a failure', async (t) => {
   const { store, clean } = await installed(t, 'a');
   store.fault('GET /api/v1/pods', { status: 403, message: 'no right to list' });
