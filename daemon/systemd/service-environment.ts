@@ -10,6 +10,8 @@ import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment }
 export interface ServiceEnvironment {
   readonly service: string;
   readonly variables: ReadonlyMap<string, string>;
+  /** The program and its arguments (`ExecStart=`). */
+  readonly command: readonly string[];
   readonly problems: readonly Problem[];
 }
 
@@ -46,9 +48,26 @@ export async function readServiceEnvironment(
     const assignments = await reader.assignmentsOf(service);
     if (assignments === undefined) continue;
     const variables = await reader.variablesOf(service, assignments);
-    return { service, variables, problems: reader.problems };
+    return { service, variables, command: commandOf(assignments, variables), problems: reader.problems };
   }
   return undefined;
+}
+
+/** Command lines have some hundred characters, and so have the variables in them. */
+const maxCommandLength = 4096;
+
+/** The words of `ExecStart=`. `$NAME` as a word becomes the words of its value, `${NAME}` its text. */
+function commandOf(
+  assignments: readonly Assignment[],
+  variables: ReadonlyMap<string, string>,
+): readonly string[] {
+  const written = assignments.findLast(({ key, value }) => key === 'ExecStart' && value !== '')?.value ?? '';
+  const valueOf = (name = ''): string => variables.get(name)?.slice(0, maxCommandLength) ?? '';
+  return wordsOf(written.replace(/^[-@:+!|]*/, '').slice(0, maxCommandLength)).flatMap((word) => {
+    const [, name] = /^\$([A-Za-z_][A-Za-z0-9_]*)$/.exec(word) ?? [];
+    if (name !== undefined) return valueOf(name).split(/\s+/).filter(Boolean);
+    return word.replaceAll(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, each: string) => valueOf(each));
+  });
 }
 
 class Reader {

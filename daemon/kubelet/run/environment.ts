@@ -97,28 +97,34 @@ const maxNameBytes = 64;
 /** The kernel limits one variable to 128 KiB; a kubelet has some dozens of short ones. */
 const maxEnvironmentBytes = 1_048_576;
 
-export function kubeletVariables(hostRoot: string): Promise<string[] | undefined> {
+export function kubeletVariables(hostRoot: string): Promise<readonly string[] | undefined> {
   return processVariables(hostRoot, kubeletPrograms);
 }
 
+export interface RunningProcess {
+  readonly args: readonly string[];
+  /** `NAME=value` in order. */
+  readonly variables: readonly string[];
+}
+
 /**
- * The environment of a running program of the node, from `/proc`. Any container can name its process
- * `kubelet`, and variables such as `LD_PRELOAD` control a plugin. So only a process of root in the mount
- * namespace of the node's first process counts; a user who can start one controls the node already. Reading
- * it takes CAP_SYS_PTRACE. Without it, or for a program in a container, there is no result.
- * @returns `NAME=value` in order; `undefined` if no process can be read
+ * A running program of the node, from `/proc`. Any container can name its process `kubelet`, and variables such
+ * as `LD_PRELOAD` control a plugin. So only a process of root in the mount namespace of the node's first process
+ * counts; a user who can start one controls the node already. Reading it takes CAP_SYS_PTRACE. Without it, or
+ * for a program in a container, there is no result.
+ * @returns `undefined` if no process can be read
  */
-export async function processVariables(
+export async function runningProcess(
   hostRoot: string,
   programs: ReadonlySet<string>,
-): Promise<string[] | undefined> {
+): Promise<RunningProcess | undefined> {
   try {
     const first = await mountNamespace(hostRoot, '1');
     const names = await listDirectory('/proc', { maxEntries: maxProcesses, root: hostRoot });
     const processes = names.filter((name) => /^[0-9]+$/.test(name)).sort((a, b) => Number(a) - Number(b));
     for (const process of processes) {
-      const variables = await variablesOf(hostRoot, process, { programs, first });
-      if (variables !== undefined) return variables;
+      const found = await readProcess(hostRoot, process, { programs, first });
+      if (found !== undefined) return found;
     }
   } catch (error) {
     if (!isUnreadable(error)) throw error;
@@ -126,18 +132,32 @@ export async function processVariables(
   return undefined;
 }
 
-async function variablesOf(
+/** Its environment. */
+export async function processVariables(
+  hostRoot: string,
+  programs: ReadonlySet<string>,
+): Promise<readonly string[] | undefined> {
+  return (await runningProcess(hostRoot, programs))?.variables;
+}
+
+async function readProcess(
   root: string,
   process: string,
   { programs, first }: { readonly programs: ReadonlySet<string>; readonly first: string },
-): Promise<string[] | undefined> {
+): Promise<RunningProcess | undefined> {
+  const words = async (file: string): Promise<readonly string[]> => {
+    const text = await readBounded(`/proc/${process}/${file}`, { maxBytes: maxEnvironmentBytes, root });
+    return text.toString('utf8').split('\0');
+  };
   try {
     const name = await readBounded(`/proc/${process}/comm`, { maxBytes: maxNameBytes, root });
     if (!programs.has(name.toString('utf8').trimEnd())) return undefined;
     const owner = await statPath(`/proc/${process}`, root);
     if (owner?.uid !== 0 || (await mountNamespace(root, process)) !== first) return undefined;
-    const environ = await readBounded(`/proc/${process}/environ`, { maxBytes: maxEnvironmentBytes, root });
-    return environ.toString('utf8').split('\0').filter(Boolean);
+    return {
+      args: (await words('cmdline')).slice(0, -1),
+      variables: (await words('environ')).filter(Boolean),
+    };
   } catch (error) {
     // The process ended, or may not be read.
     if (isUnreadable(error)) return undefined;

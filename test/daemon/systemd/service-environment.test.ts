@@ -19,7 +19,9 @@ function nodeWith(t: Test, files: Readonly<Record<string, string>>): string {
 
 async function read(root: string, services = ['containerd.service']) {
   const found = await readServiceEnvironment(root, services);
-  return found && { ...found, variables: Object.fromEntries(found.variables) };
+  if (found === undefined) return undefined;
+  const { command: _, ...rest } = found;
+  return { ...rest, variables: Object.fromEntries(found.variables) };
 }
 
 t.test('manager, unit, drop-ins and environment files: each overrides the one before', async (t) => {
@@ -133,4 +135,21 @@ t.test('too many drop-ins are ignored', async (t) => {
     [`${usr}/containerd.service`]: service('Environment=A=1'),
   });
   like(t, await read(root), { variables: { A: '1' }, problems: [{ message: /more than 1000 entries/ }] });
+});
+
+t.test('the command has the words of variables', async (t) => {
+  const root = nodeWith(t, {
+    [`${usr}/crio.service`]: service(
+      'EnvironmentFile=-/etc/sysconfig/crio',
+      'ExecStart=/usr/bin/crio $CRIO_CONFIG_OPTIONS $CRIO_NOT_SET --log "${LEVEL} x"',
+    ),
+    '/etc/sysconfig/crio': 'CRIO_CONFIG_OPTIONS="--config /etc/a  -d=/etc/b"\nLEVEL=b c\n',
+  });
+  const found = await readServiceEnvironment(root, ['crio.service']);
+  const wanted = ['/usr/bin/crio', '--config', '/etc/a', '-d=/etc/b', '--log', 'b c x'];
+  t.strictSame(found?.command, wanted);
+  writeFiles(root, {
+    [`${etc}/crio.service.d/a.conf`]: service('ExecStart=', 'ExecStart=-/opt/crio'),
+  });
+  t.strictSame((await readServiceEnvironment(root, ['crio.service']))?.command, ['/opt/crio']);
 });

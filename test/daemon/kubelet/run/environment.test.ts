@@ -7,6 +7,7 @@ import {
   mergeEnvironment,
   systemEnvironment,
   kubeletVariables,
+  runningProcess,
 } from '../../../../daemon/kubelet/run/environment.ts';
 import { scrub } from '../../../../src/telemetry/scrub.ts';
 
@@ -16,15 +17,18 @@ interface Process {
   readonly name: string;
   readonly namespace?: string;
   readonly environ?: string;
+  readonly cmdline?: string;
   readonly uid?: number;
 }
 
 function writeProcesses(root: string, processes: Readonly<Record<number, Process>>): void {
-  for (const [pid, { name, namespace = 'mnt:[1]', environ = '', uid = 0 }] of Object.entries(processes)) {
+  for (const [pid, process] of Object.entries(processes)) {
+    const { name, namespace = 'mnt:[1]', environ = '', cmdline = '', uid = 0 } = process;
     const dir = join(root, 'proc', pid);
     mkdirSync(join(dir, 'ns'), { recursive: true });
     writeFileSync(join(dir, 'comm'), `${name}\n`);
     writeFileSync(join(dir, 'environ'), environ);
+    writeFileSync(join(dir, 'cmdline'), cmdline);
     symlinkSync(namespace, join(dir, 'ns/mnt'));
     if (uid !== 0 && isRoot) chownSync(dir, uid, uid);
   }
@@ -62,6 +66,17 @@ t.test('plugins get the variables of the kubelet, then those of the setting', as
     ...(isRoot ? found : baseEnvironment),
     'AWS_REGION=eu',
   ]);
+});
+
+t.test('the arguments of a program, empty ones too', async (t) => {
+  const root = t.testdir();
+  writeProcesses(root, {
+    1: { name: 'systemd' },
+    7: { name: 'crio', environ: 'A=1\0', cmdline: '/usr/bin/crio\0--config\0\0' },
+  });
+  const found = await runningProcess(root, new Set(['crio']));
+  const wanted = { args: ['/usr/bin/crio', '--config', ''], variables: ['A=1'] };
+  t.strictSame(found, isRoot ? wanted : undefined);
 });
 
 t.test('only a root process of the node counts as the kubelet', async (t) => {
