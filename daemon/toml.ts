@@ -2,6 +2,7 @@
  * TOML as container runtimes read it (Go): integers differ from floats, and names of struct fields match in any
  * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
+import { DockerConfigError } from '../src/credentials/docker/docker-config.ts';
 import { TomlDocument } from '../src/policy/configuration/toml-document.ts';
 import { isTable } from '../src/policy/value-kinds/plain.ts';
 import { decodeUtf8, FileError } from '../src/files/read.ts';
@@ -39,7 +40,8 @@ export class ConfigFileError extends Error {
 /** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */
 export function configFileError(path: string, error: unknown): unknown {
   if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
-  return error instanceof InvalidConfig ? new ConfigFileError(path, error.message, error) : error;
+  const isInvalid = error instanceof InvalidConfig || error instanceof DockerConfigError;
+  return isInvalid ? new ConfigFileError(path, error.message, error) : error;
 }
 
 export type Table = Readonly<Record<string, unknown>>;

@@ -7,6 +7,7 @@ import { containerdHosts } from './containerd-hosts.ts';
 import { credentialProviderConfig } from './credential-provider-config.ts';
 import { credentialProviders } from './credential-providers.ts';
 import { credentials } from './credentials.ts';
+import { crioCredentials } from './crio-credentials.ts';
 import type { Handler, Handlers } from './handler.ts';
 import { imageReferences } from './image-references.ts';
 import { platforms } from './platforms.ts';
@@ -21,6 +22,7 @@ const all: readonly Handlers[] = [
   credentialProviders,
   containerdHosts,
   containerdConfig,
+  crioCredentials,
 ];
 
 const handlers: ReadonlyMap<string, Handler> = new Map(all.flatMap((map) => Object.entries(map)));
@@ -33,6 +35,14 @@ const foreign: ReadonlySet<string> = new Set([
   'private_host',
   'host_from_image',
   'cache_duration',
+  // Podman logs in by such keys; a repository is always a valid one.
+  'validate_key',
+  // The kubelet sends CRI-O a user name and a password, nothing else.
+  'cri_auth',
+  // Files of CRI-O's credential provider, which last for seconds: we never read them.
+  'namespaced_path',
+  'namespaced_lookup',
+  'provider_merge',
 ]);
 
 export function handlerOf(kind: string): Handler | undefined {

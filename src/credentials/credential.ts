@@ -26,6 +26,7 @@ export const credentialSourceNames = [
   'credential-provider',
   'service-account',
   'containerd',
+  'cri-o',
   'anonymous',
 ] as const;
 export type CredentialSourceName = (typeof credentialSourceNames)[number];

@@ -33,7 +33,9 @@ const dockerHubServer = 'https://index.docker.io/v1/';
 const dockerHubNames = [dockerHubServer, 'index.docker.io', 'docker.io'];
 
 /** A part of the name of a program, which is searched in PATH: never a path. */
-const helperName = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+export function isHelperName(name: string): boolean {
+  return /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name);
+}
 
 /** A `config.json` that cannot be used; quotes no value. */
 export class HelperConfigError extends Error {
@@ -50,7 +52,7 @@ export function parseHelperConfig(content: Uint8Array): HelperConfig {
   const problems: string[] = [];
   const named = (name: unknown, where: string): string | undefined => {
     if (name === undefined || name === null || name === '') return undefined;
-    if (typeof name === 'string' && helperName.test(name)) return name;
+    if (typeof name === 'string' && isHelperName(name)) return name;
     problems.push(`${where} is not the name of a credential helper`);
     return undefined;
   };

@@ -44,16 +44,17 @@ export function parseDockerConfig(
   format: DockerConfigFormat,
   { maxEntries = Number.POSITIVE_INFINITY, owner = 'ours' }: Partial<ReadOptions> = {},
 ): ReadonlyMap<string, DockerConfigEntry> {
+  const text = jsonText(content);
+  const options = { maxEntries, owner };
+  return format === 'dockercfg' ? parseAuths(text, new Map(), options) : parseConfigJson(text, options);
+}
+
+/** The text of a valid JSON document. @throws DockerConfigError */
+export function jsonText(content: Uint8Array): string {
   // Keeps a byte order mark, which is not JSON: Go rejects such a file too.
   const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(content);
   if (parseJson(text) === undefined) throw new DockerConfigError('is not valid JSON');
-  try {
-    const options = { maxEntries, owner };
-    return format === 'dockercfg' ? parseAuths(text, new Map(), options) : parseConfigJson(text, options);
-  } catch (error) {
-    if (error instanceof RangeError) throw new DockerConfigError('is nested too deeply');
-    throw error;
-  }
+  return text;
 }
 
 /** @param text valid JSON @param name of the entry, for the error @throws DockerConfigError */
@@ -118,15 +119,25 @@ function parseAuths(
   return auths;
 }
 
-function objectMembers(text: string, name: string): readonly (readonly [string, string])[] {
+/** The members of an object, none of null. @param name for the error @throws DockerConfigError */
+export function objectMembers(text: string, name: string): readonly (readonly [string, string])[] {
   if (text.trim() === 'null') return [];
-  const found = members(text);
+  const found = membersOf(text);
   if (found === undefined) throw new DockerConfigError(`${name} is not an object`);
   return found;
 }
 
-/** A string, or the previous value for null. */
-function stringOr(text: string, before: string, name: string): string {
+function membersOf(text: string): ReturnType<typeof members> {
+  try {
+    return members(text);
+  } catch (error) {
+    if (error instanceof RangeError) throw new DockerConfigError('is nested too deeply');
+    throw error;
+  }
+}
+
+/** A string, or the previous value for null. @throws DockerConfigError */
+export function stringOr(text: string, before: string, name: string): string {
   if (text === 'null') return before;
   const value = readString(text);
   if (value === undefined) throw new DockerConfigError(`${name} is not a string`);

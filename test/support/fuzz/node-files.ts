@@ -12,6 +12,9 @@ import {
   validateRegistry,
 } from '../../../daemon/containerd/config/registry.ts';
 import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
+import { credentialOf, entryFor, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
+import { parseImageTable } from '../../../daemon/crio/crio-conf.ts';
+import { applyPolicy, parsePolicy } from '../../../daemon/crio/policy.ts';
 import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
 import { decodeResponse } from '../../../daemon/kubelet/run/execute.ts';
@@ -59,6 +62,25 @@ const dockerConfig = dockerConfigIn('config.json', [
 ]);
 
 const dockercfg = dockerConfigIn('dockercfg', ['{"quay.io":{"auth":"dTpw\\n","email":""},"gcr.io":null}']);
+
+function authFileIn(format: DockerConfigFormat, examples: readonly string[]): FuzzTarget {
+  return {
+    name: `auth files of CRI-O: ${format}`,
+    share: 4,
+    runs: 1000,
+    examples,
+    words: words('{ } "auths": "credHelpers": "a.test": "auth": "identitytoken": "dTpw" null , [ ] " \\ 1'),
+    feed: (input) => {
+      const file = parseAuthFile(input, format);
+      for (const repository of ['docker.io/library/x', 'a.test/x/y']) {
+        const found = entryFor(file, repository);
+        if (found) credentialOf(found.entry);
+      }
+    },
+    expected: [DockerConfigError],
+  };
+}
+
 const execV1 = 'credentialprovider.kubelet.k8s.io/v1';
 
 export const nodeFileTargets: readonly FuzzTarget[] = [
@@ -135,6 +157,32 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
     words: words('{ } "Username": "Secret": "" null , [ ] " \\ 1 <token>'),
     feed: (input) => parseHelperAnswer(input),
     expected: [HelperConfigError],
+  },
+  authFileIn('config.json', [
+    '{"auths":{"https://index.docker.io/v1/":{"auth":"dTpw"},"a.test/x":{"auth":"dTo=","identitytoken":"t"},"b.test":{}},"credHelpers":{"c.test":"h"}}',
+  ]),
+  authFileIn('dockercfg', ['{"a.test":{"auth":"dTpw\\n","email":""},"docker.io":null}']),
+  {
+    name: 'policy.json',
+    share: 4,
+    runs: 1000,
+    examples: [
+      '{"default":[{"type":"reject"}],"transports":{"docker":{"a.test/x":[{"type":"insecureAcceptAnything"}],"*.test":[{"type":"sigstoreSigned","keyPath":"/k"}],"":[{"type":"signedBy"}]},"atomic":{}}}',
+    ],
+    words: words('{ } "default": "transports": "docker": "type": "reject" null , [ ] " \\ 1'),
+    feed: (input) => applyPolicy(parsePolicy(input), { repository: 'a.test/x/y', text: 'a.test/x/y:1' }).rule,
+    expected: [InvalidConfig, DockerConfigError],
+  },
+  {
+    name: 'crio.conf',
+    share: 4,
+    runs: 500,
+    examples: [
+      '[crio]\nroot = "/x"\n[crio.image]\nglobal_auth_file = "/a"\nsignature_policy = ""\nsignature_policy_dir = \'/p\'\nshort_name_mode = "disabled"\n',
+    ],
+    words: words('[crio .image [[ ]] " \' # 1 true', ' = ', '\n'),
+    feed: (input) => parseImageTable(tomlText(input)),
+    expected: [InvalidConfig],
   },
   {
     name: 'registry TOML',

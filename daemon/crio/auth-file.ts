@@ -1,0 +1,126 @@
+/**
+ * An auth file of CRI-O: `auth.json` and docker's `config.json`, or the older `.dockercfg` (go.podman.io/image
+ * pkg/docker/config/config.go). Not the kubelet's rules: only `auth`, `identitytoken` and `credHelpers` count,
+ * keys have no wildcards, and one entry decides.
+ */
+import type { Credential } from '../../src/credentials/credential.ts';
+import {
+  type DockerConfigFormat,
+  DockerConfigError,
+  jsonText,
+  objectMembers,
+  stringOr,
+} from '../../src/credentials/docker/docker-config.ts';
+import { Base64Error, decodeBase64, namesField } from '../../src/credentials/docker/go-encoding.ts';
+import { secret, reveal, type Secret } from '../../src/telemetry/secret.ts';
+
+export interface AuthEntry {
+  readonly auth: Secret;
+  readonly identityToken: Secret;
+}
+
+export interface AuthFile {
+  readonly entries: ReadonlyMap<string, AuthEntry>;
+  /** `credHelpers`: the name of a helper by registry. */
+  readonly helpers: ReadonlyMap<string, string>;
+  readonly format: DockerConfigFormat;
+}
+
+/** @throws DockerConfigError */
+export function parseAuthFile(content: Uint8Array, format: DockerConfigFormat): AuthFile {
+  const text = jsonText(content);
+  const entries = new Map<string, AuthEntry>();
+  const helpers = new Map<string, string>();
+  if (format === 'dockercfg') addEntries(text, entries);
+  else {
+    for (const [name, value] of objectMembers(text, 'the document')) {
+      // As in Go, a second object adds to the first, and null empties it.
+      if (namesField(name, 'auths')) {
+        if (value === 'null') entries.clear();
+        else addEntries(value, entries);
+      } else if (namesField(name, 'credhelpers')) {
+        if (value === 'null') helpers.clear();
+        for (const [host, helper] of objectMembers(value, name))
+          helpers.set(host, stringOr(helper, '', `${name}: a value`));
+      }
+    }
+  }
+  return { entries, helpers, format };
+}
+
+function addEntries(text: string, entries: Map<string, AuthEntry>): void {
+  for (const [key, value] of objectMembers(text, 'auths')) {
+    const fields = { auth: '', identitytoken: '' };
+    for (const [member, written] of objectMembers(value, 'an entry')) {
+      for (const field of ['auth', 'identitytoken'] as const)
+        if (namesField(member, field)) fields[field] = stringOr(written, fields[field], `an entry: ${field}`);
+    }
+    entries.set(key, { auth: secret(fields.auth), identityToken: secret(fields.identitytoken) });
+  }
+}
+
+/**
+ * The entry for a repository: the longest key that ends at a slash of it. An entry without a credential
+ * decides too. Else a key that is the host as a URL, such as `https://index.docker.io/v1/`.
+ * @param repository `host[:port]/path`
+ */
+export function entryFor(
+  { entries, format }: AuthFile,
+  repository: string,
+): { readonly key: string; readonly entry: AuthEntry } | undefined {
+  for (const key of keysFor(repository, format)) {
+    const entry = entries.get(key);
+    if (entry !== undefined) return { key, entry };
+  }
+  const host = withoutHubNames(hostOf(repository));
+  for (const [key, entry] of entries) if (hostOfKey(key, format) === host) return { key, entry };
+  return undefined;
+}
+
+export function hostOf(repository: string): string {
+  return repository.split('/', 1)[0] ?? '';
+}
+
+/** The keys that count as written, in order. */
+export function keysFor(repository: string, format: DockerConfigFormat): readonly string[] {
+  const parts = repository.split('/');
+  if (format === 'dockercfg') return parts.slice(0, 1);
+  return parts.map((_, index) => parts.slice(0, parts.length - index).join('/'));
+}
+
+/** The host that a key means besides its exact text. A key without scheme keeps its path. */
+export function hostOfKey(key: string, format: DockerConfigFormat): string {
+  const bare = key.replace(/^http:\/\//, '').replace(/^https:\/\//, '');
+  return withoutHubNames(format === 'dockercfg' || bare !== key ? hostOf(bare) : bare);
+}
+
+function withoutHubNames(host: string): string {
+  return host === 'docker.io' || host === 'registry-1.docker.io' ? 'index.docker.io' : host;
+}
+
+/**
+ * The credential of an entry; undefined if it holds none. An identity token counts only beside an `auth`.
+ * @throws DockerConfigError if `auth` is not padded base64
+ */
+export function credentialOf({ auth, identityToken }: AuthEntry): Credential | undefined {
+  try {
+    const text = decodeBase64(reveal(auth), 'padded').toString('utf8');
+    const colon = text.indexOf(':');
+    if (colon < 0) return undefined;
+    if (reveal(identityToken) !== '') return { username: '', password: identityToken, isIdentityToken: true };
+    const username = text.slice(0, colon);
+    const password = trimNuls(text.slice(colon + 1));
+    return username === '' && password === '' ? undefined : { username, password: secret(password) };
+  } catch (error) {
+    if (error instanceof Base64Error) throw new DockerConfigError(`auth: ${error.message}`);
+    throw error;
+  }
+}
+
+function trimNuls(text: string): string {
+  let start = 0;
+  let end = text.length;
+  while (text[start] === '\0') start += 1;
+  while (end > start && text[end - 1] === '\0') end -= 1;
+  return text.slice(start, end);
+}

@@ -1,0 +1,191 @@
+/**
+ * The credential that CRI-O itself has for an endpoint: by the helpers of registries.conf, whose usual list is
+ * the auth files alone (go.podman.io/image pkg/docker/config/config.go `GetCredentialsForRef`). Files are read
+ * for each lookup, as in CRI-O. Its namespaced files are never read: they exist for the seconds of a pull and
+ * hold the secrets of one namespace.
+ */
+import { posix } from 'node:path';
+import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { LoadingCache } from '../../src/async/loading-cache.ts';
+import type { Credential, MatchedCredential } from '../../src/credentials/credential.ts';
+import {
+  HelperConfigError,
+  isHelperName,
+  parseHelperAnswer,
+  saysNotFound,
+} from '../../src/credentials/docker/credential-helpers.ts';
+import type { DockerConfigFormat } from '../../src/credentials/docker/docker-config.ts';
+import { credentialId } from '../../src/credentials/identity.ts';
+import { readBounded, undefinedIfMissing } from '../../src/files/read.ts';
+import { checkBinary } from '../kubelet/run/binary.ts';
+import { PluginError } from '../kubelet/run/plugin-error.ts';
+import { defaultRunLimits, hostCommand, runProgram, type RunLimits } from '../kubelet/run/run.ts';
+import { ConfigFileError, configFileError } from '../toml.ts';
+import { credentialOf, entryFor, hostOf, parseAuthFile, type AuthFile } from './auth-file.ts';
+import type { CrioConf } from './crio-conf.ts';
+
+export interface AuthFilesOptions {
+  readonly hostRoot: string;
+  readonly clock?: Clock | undefined;
+  /** Kills helpers that run. */
+  readonly stop?: AbortSignal | undefined;
+}
+
+export interface CredentialRequest {
+  /** Of the endpoint: `host[:port]/path`. */
+  readonly repository: string;
+  /** `credential-helpers` of registries.conf; none: the files. */
+  readonly helpers?: readonly string[] | undefined;
+}
+
+/** The word for the auth files in a list of helpers. */
+const filesHelper = 'containers-auth.json';
+
+/** As for the kubelet's docker config. */
+const maxFileBytes = 4 * 1024 * 1024;
+
+const helperLimits: RunLimits = { ...defaultRunLimits, timeoutMs: 10_000, maxStdoutBytes: 256 * 1024 };
+
+/** CRI-O runs a helper for every endpoint of every pull. Its tokens live for minutes at least. */
+const helperAnswerMs = 60_000;
+/** A node has a handful of hosts with a helper. A helper for every host is run again for the others. */
+const maxHelperAnswers = 100;
+
+interface AuthFilePath {
+  readonly path: string;
+  readonly format: DockerConfigFormat;
+}
+
+/** The files in the order of the search. */
+export function authFilesOf({
+  globalAuthFile,
+  environment,
+  home,
+}: Pick<CrioConf, 'globalAuthFile' | 'environment' | 'home'>): readonly AuthFilePath[] {
+  const file = (path: string, format: DockerConfigFormat = 'config.json') => ({ path, format });
+  if (globalAuthFile !== '') return [file(globalAuthFile)];
+  const { XDG_RUNTIME_DIR: runtime, XDG_CONFIG_HOME: config, DOCKER_CONFIG: docker } = environment;
+  return [
+    file(runtime ? posix.join(runtime, 'containers/auth.json') : '/run/containers/0/auth.json'),
+    file(posix.join(config || posix.join(home, '.config'), 'containers/auth.json')),
+    file(posix.join(docker || posix.join(home, '.docker'), 'config.json')),
+    file(posix.join(home, '.dockercfg'), 'dockercfg'),
+  ];
+}
+
+export class AuthFiles {
+  readonly #options: AuthFilesOptions;
+  readonly #clock: Clock;
+  readonly #answers: LoadingCache<Credential | undefined>;
+
+  constructor(options: AuthFilesOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#answers = new LoadingCache({ clock: this.#clock, maxEntries: maxHelperAnswers });
+  }
+
+  /**
+   * The first credential that a helper or a file has.
+   * @throws ConfigFileError if none has one and one failed: CRI-O could not use the endpoint
+   */
+  async credentialFor(
+    { repository, helpers = [] }: CredentialRequest,
+    conf: CrioConf,
+  ): Promise<MatchedCredential | undefined> {
+    let failure: ConfigFileError | undefined;
+    for (const helper of helpers.length > 0 ? helpers : [filesHelper]) {
+      try {
+        const found = await (helper === filesHelper
+          ? this.#inFiles(repository, conf)
+          : this.#ofHelper(helper, hostOf(repository), conf));
+        if (found !== undefined) return found;
+      } catch (error) {
+        if (!(error instanceof ConfigFileError)) throw error;
+        failure ??= error;
+      }
+    }
+    if (failure !== undefined) throw failure;
+    return undefined;
+  }
+
+  /** The first file with a credential, even if a later one has a longer key. */
+  async #inFiles(repository: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
+    for (const { path, format } of authFilesOf(conf)) {
+      const host = hostOf(repository);
+      const file = await this.#read(path, format);
+      const helper = file?.helpers.get(host);
+      const found =
+        helper === undefined
+          ? file && credentialIn(file, repository, path)
+          : await this.#ofHelper(helper, host, conf);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  async #read(path: string, format: DockerConfigFormat): Promise<AuthFile | undefined> {
+    try {
+      const read = readBounded(path, { maxBytes: maxFileBytes, root: this.#options.hostRoot });
+      const content = await read.catch(undefinedIfMissing);
+      return content && parseAuthFile(content, format);
+    } catch (error) {
+      throw configFileError(path, error);
+    }
+  }
+
+  async #ofHelper(name: string, host: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
+    const credential = await this.#answers.get(`${name} ${host}`, async () => {
+      const value = await this.#run(name, host, conf);
+      return { value, expiresAt: this.#clock.monotonic() + helperAnswerMs };
+    });
+    return credential && matched(credential, host, `docker-credential-${name}`);
+  }
+
+  async #run(name: string, host: string, conf: CrioConf): Promise<Credential | undefined> {
+    const plugin = `docker-credential-${name}`;
+    try {
+      if (!isHelperName(name)) throw new HelperConfigError('is not the name of a credential helper');
+      const { hostRoot, stop } = this.#options;
+      const path = await this.#find(plugin, conf);
+      const command = hostCommand(hostRoot, path, ['get']);
+      const env = conf.environment;
+      return parseHelperAnswer(
+        await runProgram({ plugin, command, env, stdin: host, limits: helperLimits }, stop),
+      );
+    } catch (error) {
+      if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;
+      if (error instanceof PluginError && saysNotFound(error.stdout?.toString('utf8') ?? ''))
+        return undefined;
+      throw new ConfigFileError(plugin, `no credential for ${host}: ${error.message}`, error);
+    }
+  }
+
+  /** In the PATH of CRI-O. @throws PluginError of the last directory */
+  async #find(plugin: string, { environment }: CrioConf): Promise<string> {
+    let missing = new PluginError('missing', plugin, 'CRI-O has no PATH');
+    for (const binDir of (environment['PATH'] ?? '').split(':').filter((dir) => dir.startsWith('/'))) {
+      try {
+        return await checkBinary(plugin, { hostRoot: this.#options.hostRoot, binDir });
+      } catch (error) {
+        if (!(error instanceof PluginError && error.code === 'missing')) throw error;
+        missing = error;
+      }
+    }
+    throw missing;
+  }
+}
+
+/** @throws ConfigFileError */
+function credentialIn(file: AuthFile, repository: string, path: string): MatchedCredential | undefined {
+  const found = entryFor(file, repository);
+  try {
+    const credential = found && credentialOf(found.entry);
+    return credential && matched(credential, found.key, path);
+  } catch (error) {
+    throw configFileError(path, error);
+  }
+}
+
+function matched(credential: Credential, key: string, origin: string): MatchedCredential {
+  return { credential, source: 'cri-o', key, origin, id: credentialId(credential) };
+}

@@ -1,0 +1,169 @@
+/**
+ * The settings of CRI-O that decide about pulls: crio.conf, every file below crio.conf.d, then the variables
+ * and flags of the running process, or of its service (cri-o pkg/config/config.go, internal/criocli).
+ */
+import { posix } from 'node:path';
+import type { Problem } from '../../src/credentials/credential.ts';
+import { FileError, listDirectory, readText, statPath } from '../../src/files/read.ts';
+import { baseEnvironment, environmentObject, runningProcess } from '../kubelet/run/environment.ts';
+import { readServiceEnvironment } from '../systemd/service-environment.ts';
+import { ConfigFileError, configFileError, fieldsOf, parseTable } from '../toml.ts';
+
+export type ShortNameMode = 'enforcing' | 'disabled';
+
+export interface CrioConf {
+  /** crio.conf and its drop-ins, as far as they exist. */
+  readonly files: readonly string[];
+  /** Directories whose files count. */
+  readonly dirs: readonly string[];
+  /** Empty: the files that podman and docker use. */
+  readonly globalAuthFile: string;
+  /** Empty: the usual policy.json. */
+  readonly signaturePolicy: string;
+  /** Policies by namespace. */
+  readonly signaturePolicyDir: string;
+  readonly shortNameMode: ShortNameMode;
+  /** Paths that replace the usual ones of registries.conf; empty: the usual ones. */
+  readonly registriesConf: string;
+  readonly registriesConfDir: string;
+  /** Variables of the process. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Home of its user. */
+  readonly home: string;
+  readonly problems: readonly Problem[];
+}
+
+/** CRI-O's own template has 40 KiB, all of it comments. */
+const maxFileBytes = 1024 * 1024;
+/** Nodes have a handful of drop-ins. */
+const maxFiles = 200;
+const maxDepth = 8;
+
+/** Without files. */
+export const defaultCrioConf: CrioConf = {
+  files: [],
+  dirs: ['/etc/crio', '/etc/crio/crio.conf.d'],
+  globalAuthFile: '',
+  signaturePolicy: '',
+  signaturePolicyDir: '/etc/crio/policies',
+  shortNameMode: 'enforcing',
+  registriesConf: '',
+  registriesConfDir: '',
+  environment: environmentObject(baseEnvironment),
+  home: '/root',
+  problems: [],
+};
+
+/** The keys of `[crio.image]`. A flag has the same name with dashes. */
+const keys = {
+  globalAuthFile: 'global_auth_file',
+  signaturePolicy: 'signature_policy',
+  signaturePolicyDir: 'signature_policy_dir',
+  shortNameMode: 'short_name_mode',
+} as const;
+type Settings = Partial<Record<keyof typeof keys, string>>;
+
+/** @throws ConfigFileError if CRI-O would not start */
+export async function readCrioConf(root: string): Promise<CrioConf> {
+  const { args, environment, problems } = await processOf(root);
+  const given = (flag: string): string | undefined =>
+    flagOf(args, flag) ?? environment[`CONTAINER_${flag.replaceAll('-', '_').toUpperCase()}`];
+  const named = given('config');
+  const main = named ?? '/etc/crio/crio.conf';
+  const dir = given('config-dir') ?? '/etc/crio/crio.conf.d';
+  const files = [...(await mainFile(main, named !== undefined, root)), ...(await filesBelow(dir, root))];
+  const image: Settings = {};
+  for (const file of files) Object.assign(image, await readImageTable(file, root));
+  for (const [name, key] of Object.entries(keys) as [keyof Settings, string][]) {
+    const value = given(key.replaceAll('_', '-'));
+    if (value !== undefined) image[name] = value;
+  }
+  const shortNameMode = image.shortNameMode || 'enforcing';
+  if (shortNameMode !== 'enforcing' && shortNameMode !== 'disabled')
+    throw new ConfigFileError(main, 'short_name_mode must be enforcing or disabled');
+  return {
+    ...defaultCrioConf,
+    ...image,
+    shortNameMode,
+    files,
+    dirs: [posix.dirname(main), dir],
+    registriesConf: given('registries-conf') ?? '',
+    registriesConfDir: given('registries-conf-dir') ?? '',
+    environment,
+    home: environment['HOME'] || defaultCrioConf.home,
+    problems,
+  };
+}
+
+/** Arguments and variables of CRI-O. */
+async function processOf(root: string) {
+  const running = await runningProcess(root, new Set(['crio']));
+  if (running !== undefined)
+    return { args: running.args, environment: environmentObject(running.variables), problems: [] };
+  const service = await readServiceEnvironment(root, ['crio.service']);
+  const variables = [...(service?.variables ?? [])].map(([name, value]) => `${name}=${value}`);
+  return {
+    args: service?.command ?? [],
+    environment: environmentObject([...baseEnvironment, ...variables]),
+    problems: service?.problems ?? [],
+  };
+}
+
+const aliases: Readonly<Record<string, string>> = { config: 'c', 'config-dir': 'd' };
+
+/** The last value of a flag: `--flag value`, `--flag=value`, and the same with one dash. */
+function flagOf(args: readonly string[], flag: string): string | undefined {
+  let found: string | undefined;
+  for (const [index, arg] of args.entries()) {
+    const [, name, value] = /^--?([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    if (name === flag || (name !== undefined && name === aliases[flag])) found = value ?? args[index + 1];
+  }
+  return found;
+}
+
+/** A missing main file is an error only if it is named. */
+async function mainFile(path: string, isNamed: boolean, root: string): Promise<readonly string[]> {
+  if (path === '') return [];
+  const stats = await statOf(path, root);
+  if (stats === undefined && isNamed) throw new ConfigFileError(path, 'there is no such file');
+  return stats === undefined ? [] : [path];
+}
+
+/** Every file in lexical order, whatever its name, also in directories. */
+async function filesBelow(dir: string, root: string, depth = 0): Promise<readonly string[]> {
+  const names = await listDirectory(dir, { maxEntries: maxFiles, root }).catch((error: unknown) => {
+    if (error instanceof FileError && error.code === 'missing') return [];
+    throw configFileError(dir, error);
+  });
+  const found: string[] = [];
+  for (const name of names) {
+    const path = posix.join(dir, name);
+    const stats = await statOf(path, root);
+    if (stats?.isDirectory() !== true) found.push(path);
+    else if (depth < maxDepth) found.push(...(await filesBelow(path, root, depth + 1)));
+    if (found.length > maxFiles) throw new ConfigFileError(dir, `holds more than ${maxFiles} files`);
+  }
+  return found;
+}
+
+async function statOf(path: string, root: string) {
+  return statPath(path, root).catch((error: unknown) => {
+    throw configFileError(path, error);
+  });
+}
+
+async function readImageTable(file: string, root: string): Promise<Settings> {
+  try {
+    return parseImageTable(await readText(file, { maxBytes: maxFileBytes, root }));
+  } catch (error) {
+    throw configFileError(file, error);
+  }
+}
+
+/** The settings in `[crio.image]`; a key that is not there changes nothing. @throws InvalidConfig */
+export function parseImageTable(text: string): Settings {
+  const crio = fieldsOf(parseTable(text), '').table('crio') ?? {};
+  const image = fieldsOf(fieldsOf(crio, 'crio.').table('image') ?? {}, 'crio.image.');
+  const found = Object.entries(keys).map(([name, key]) => [name, image.text(key)] as const);
+  return Object.fromEntries(found.filter(([, value]) => value !== undefined));
+}

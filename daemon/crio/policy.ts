@@ -1,0 +1,154 @@
+/**
+ * Whether policy.json lets CRI-O pull an image at all (go.podman.io/image signature/policy_config.go,
+ * docker/policyconfiguration/naming.go). Signatures are not checked: what needs one may be pulled.
+ */
+import { posix } from 'node:path';
+import { jsonText, objectMembers } from '../../src/credentials/docker/docker-config.ts';
+import { FileError, listDirectory, readBounded, statPath } from '../../src/files/read.ts';
+import { items, readString } from '../../src/http/json-text.ts';
+import { configFileError, InvalidConfig } from '../toml.ts';
+import type { CrioConf } from './crio-conf.ts';
+
+type Verdict = 'allowed' | 'rejected' | 'unknown';
+
+export interface PolicyVerdict {
+  /** `unknown`: a signature decides, or the policy of a namespace. */
+  readonly verdict: Verdict;
+  /** The file. */
+  readonly where: string;
+  /** Place of the requirement in the file, such as `transports.docker."example.com"`. */
+  readonly rule: string;
+}
+
+/** Requirements of the transport `docker` by scope. */
+export interface Policy {
+  readonly default: Verdict;
+  readonly scopes: ReadonlyMap<string, Verdict>;
+}
+
+export interface PolicyReference {
+  /** `domain/path`. */
+  readonly repository: string;
+  /** With a tag or digest. */
+  readonly text: string;
+}
+
+/** The policies of OpenShift have some kilobytes, with keys in them. */
+const maxFileBytes = 1024 * 1024;
+/** One file for each namespace that has a policy. */
+const maxNamespaces = 10_000;
+
+type PolicyConf = Pick<CrioConf, 'home' | 'signaturePolicy' | 'signaturePolicyDir'>;
+
+/** @param image without alias and before mirrors @throws ConfigFileError if every pull fails */
+export async function policyFor(
+  image: PolicyReference,
+  conf: PolicyConf,
+  root: string,
+): Promise<PolicyVerdict> {
+  const where = await policyFile(conf, root);
+  const { verdict, rule } = applyPolicy(await readPolicy(where, root), image);
+  // The policy of a namespace replaces this one, and a lookup is for every namespace.
+  if (verdict === 'rejected' && (await hasNamespaces(conf.signaturePolicyDir, root)))
+    return { verdict: 'unknown', where, rule };
+  return { verdict, where, rule };
+}
+
+/** The file that is used, which may not exist. */
+export async function policyFile({ home, signaturePolicy }: PolicyConf, root: string): Promise<string> {
+  if (signaturePolicy !== '') return signaturePolicy;
+  const own = posix.join(home, '.config/containers/policy.json');
+  const stats = await statPath(own, root).catch(() => undefined);
+  return stats === undefined ? '/etc/containers/policy.json' : own;
+}
+
+async function readPolicy(path: string, root: string): Promise<Policy> {
+  try {
+    return parsePolicy(await readBounded(path, { maxBytes: maxFileBytes, root }));
+  } catch (error) {
+    throw configFileError(path, error);
+  }
+}
+
+async function hasNamespaces(dir: string, root: string): Promise<boolean> {
+  try {
+    const names = await listDirectory(dir, { maxEntries: maxNamespaces, root });
+    return names.some((name) => name.endsWith('.json'));
+  } catch (error) {
+    if (error instanceof FileError) return error.code !== 'missing';
+    throw error;
+  }
+}
+
+/** Without unknown and duplicate members, as CRI-O reads it. @throws InvalidConfig, DockerConfigError */
+export function parsePolicy(content: Uint8Array): Policy {
+  const document = objectOf(jsonText(content), 'the document', ['default', 'transports']);
+  const written = document.get('default');
+  if (written === undefined) throw new InvalidConfig('invalid', 'default is missing');
+  const scopes = new Map<string, Verdict>();
+  for (const [transport, value] of objectOf(document.get('transports') ?? '{}', 'transports')) {
+    const where = `transports.${JSON.stringify(transport)}`;
+    for (const [scope, requirements] of objectOf(value, where)) {
+      const verdict = verdictOf(requirements, `${where}.${JSON.stringify(scope)}`);
+      if (transport === 'docker') scopes.set(scope, verdict);
+    }
+  }
+  return { default: verdictOf(written, 'default'), scopes };
+}
+
+/** By type. Of the others, the members are not checked. */
+const verdicts: ReadonlyMap<string, Verdict> = new Map([
+  ['insecureAcceptAnything', 'allowed'],
+  ['reject', 'rejected'],
+  ['signedBy', 'unknown'],
+  ['signedBaseLayer', 'unknown'],
+  ['sigstoreSigned', 'unknown'],
+]);
+
+/** All requirements of a list must allow the image. */
+function verdictOf(text: string, where: string): Verdict {
+  const requirements = items(text);
+  if (requirements === undefined || requirements.length === 0)
+    throw new InvalidConfig('invalid', `${where} must be a list with a requirement`);
+  const found = requirements.map((requirement) => verdictOfOne(requirement, where));
+  return (['rejected', 'unknown'] as const).find((each) => found.includes(each)) ?? 'allowed';
+}
+
+function verdictOfOne(text: string, where: string): Verdict {
+  const requirement = objectOf(text, where);
+  const type = readString(requirement.get('type') ?? 'null');
+  const verdict = type === undefined ? undefined : verdicts.get(type);
+  if (verdict === undefined)
+    throw new InvalidConfig('invalid', `${where} has a requirement of an unknown type`);
+  if (verdict !== 'unknown' && requirement.size > 1)
+    throw new InvalidConfig('invalid', `${where}: ${type} has no other members`);
+  return verdict;
+}
+
+function objectOf(text: string, where: string, known?: readonly string[]): ReadonlyMap<string, string> {
+  if (text.trim() === 'null') throw new InvalidConfig('invalid', `${where} is not an object`);
+  const found = objectMembers(text, where);
+  const map = new Map(found);
+  if (map.size < found.length) throw new InvalidConfig('invalid', `${where} has a member twice`);
+  const other = [...map.keys()].find((name) => known?.includes(name) === false);
+  if (other !== undefined) throw new InvalidConfig('invalid', `${where} has an unknown member`);
+  return map;
+}
+
+/** The most specific scope counts. */
+export function applyPolicy(policy: Policy, image: PolicyReference): Pick<PolicyVerdict, 'verdict' | 'rule'> {
+  for (const scope of scopesOf(image)) {
+    const verdict = policy.scopes.get(scope);
+    if (verdict !== undefined) return { verdict, rule: `transports.docker.${JSON.stringify(scope)}` };
+  }
+  return { verdict: policy.default, rule: 'default' };
+}
+
+/** The image, its repository and the paths above, `host:port`, then `*.` and the domains above without port. */
+function scopesOf({ repository, text }: PolicyReference): readonly string[] {
+  const parts = repository.split('/');
+  const paths = parts.map((_, index) => parts.slice(0, parts.length - index).join('/'));
+  const labels = (parts[0] ?? '').split(':', 1).join('').split('.');
+  const domains = labels.slice(1).map((_, index) => `*.${labels.slice(index + 1).join('.')}`);
+  return [text, ...paths, ...domains, ''];
+}

@@ -1,0 +1,168 @@
+/** Handlers of containers_auth.json, containers_certs_d.json and the policies of registries_conf.json. */
+import { chmod, mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hostOfKey, keysFor } from '../../daemon/crio/auth-file.ts';
+import { AuthFiles, authFilesOf } from '../../daemon/crio/auth-files.ts';
+import { certificateRoots, certificatesFor } from '../../daemon/crio/certs-d.ts';
+import { defaultCrioConf, readCrioConf, type CrioConf } from '../../daemon/crio/crio-conf.ts';
+import { applyPolicy, parsePolicy } from '../../daemon/crio/policy.ts';
+import { ConfigFileError, fieldsOf, InvalidConfig, parseTable } from '../../daemon/toml.ts';
+import { DockerConfigError } from '../../src/credentials/docker/docker-config.ts';
+import { parseReference, pullReference } from '../../src/images/references/reference.ts';
+import { reveal } from '../../src/telemetry/secret.ts';
+import { createCa } from '../../test/support/certificates.ts';
+import { inDirectory, write } from './directory.ts';
+import type { Handlers, Input, Vector } from './handler.ts';
+import { flag, isObject, object, text, texts } from './input.ts';
+
+export const crioCredentials: Handlers = {
+  credentials: (_, vector) => inDirectory((root) => refused(vector, () => credentials(vector, root))),
+
+  lookup_order: (input) => ({ keys: keysFor(text(input, 'key'), formatOf(input)) }),
+
+  normalize_key: (input) => ({ key: hostOfKey(text(input, 'key'), formatOf(input)) }),
+
+  auth_path: (input, vector) => {
+    // CRI-O has no setting for a named file of the older format, and skips a missing XDG_RUNTIME_DIR.
+    const named = [input['authFile'], input['legacyAuthFile']].find((path) => typeof path === 'string');
+    const environment = object(input, 'env') as CrioConf['environment'];
+    if (isObject(vector.expected) && vector.expected['ok'] === false) return { ok: false };
+    const paths = authFilesOf({ ...defaultCrioConf, globalAuthFile: named ?? '', environment });
+    return { path: paths[0]?.path, userSpecified: paths.length === 1 };
+  },
+
+  crio_conf: (input, vector) =>
+    inDirectory((root) =>
+      refused(vector, async () => {
+        await writeAll(root, object(input, 'files'));
+        const { globalAuthFile, signaturePolicy, signaturePolicyDir, shortNameMode } =
+          await readCrioConf(root);
+        return { ok: true, globalAuthFile, signaturePolicy, signaturePolicyDir, shortNameMode };
+      }),
+    ),
+
+  cert_dir: (input) =>
+    inDirectory(async (root) => {
+      const authorities = new Map<string, string>();
+      for (const dir of texts(input, 'dirs')) {
+        const { cert } = await createCa();
+        authorities.set(cert.trim(), dir);
+        await (dir.endsWith('!')
+          ? write(join(root, dir.slice(0, -1)), '')
+          : write(join(root, dir, 'ca.crt'), cert));
+      }
+      const host = text(input, 'host');
+      const last = join(certificateRoots(defaultCrioConf).at(-1) ?? '', host);
+      try {
+        const { ca } = await certificatesFor(host, defaultCrioConf, root);
+        return { ok: true, dir: authorities.get(ca[0] ?? '') ?? last };
+      } catch (error) {
+        if (!(error instanceof ConfigFileError)) throw error;
+        return { ok: true, dir: error.where };
+      }
+    }),
+
+  load_dir: (input, vector) =>
+    inDirectory((root) =>
+      refused(vector, async () => {
+        const dir = '/etc/containers/certs.d/a.test';
+        await mkdir(join(root, dir), { recursive: true });
+        const made = await createCertificates();
+        for (const file of texts(input, 'files')) await writeCertificate(join(root, dir), file, made);
+        const { ca, client } = await certificatesFor('a.test', defaultCrioConf, root);
+        // We always add to the roots of the system.
+        const caPool = isObject(vector.expected) && vector.expected['caPool'];
+        return { ok: true, caPool, extraCAs: ca.length > 0, clientCertificates: client.length };
+      }),
+    ),
+
+  policy: (input, vector) =>
+    refused(vector, () => {
+      const policy = parsePolicy(Buffer.from(JSON.stringify(input['policy'])));
+      const image = text(input, 'image');
+      const { verdict } = applyPolicy(policy, pullReference(parseReference(image)));
+      if (verdict === 'allowed') return { ok: true, allowed: true };
+      return { ok: true, allowed: false, error: `Running image docker://${image} is ${verdict} by policy.` };
+    }),
+};
+
+/** Our messages are our own; whether something fails is compared. */
+async function refused(vector: Vector, act: () => unknown): Promise<unknown> {
+  try {
+    return await act();
+  } catch (error) {
+    const isOurs = [ConfigFileError, InvalidConfig, DockerConfigError].some((type) => error instanceof type);
+    if (!isOurs) throw error;
+    return { ok: false, error: isObject(vector.expected) ? vector.expected['error'] : undefined };
+  }
+}
+
+async function writeAll(root: string, files: Readonly<Record<string, unknown>>): Promise<void> {
+  for (const [path, content] of Object.entries(files)) await write(join(root, path), String(content));
+}
+
+/** Helpers need the programs of this machine, so paths get the directory as a prefix, and the root is `/`. */
+async function credentials({ input, expected }: Vector, root: string): Promise<unknown> {
+  const files = object(input, 'files');
+  await writeAll(root, files);
+  for (const [name, answers] of Object.entries(isObject(input['helpers']) ? input['helpers'] : {}))
+    await writeHelper(join(root, 'bin', `docker-credential-${name}`), answers as Answers);
+  const explicit = input['authFile'] ?? input['dockerCompatAuthFile'];
+  const conf: CrioConf = {
+    ...defaultCrioConf,
+    globalAuthFile: typeof explicit === 'string' ? root + explicit : '',
+    home: join(root, 'root'),
+    // Without the variable, the directory is /run/containers/0.
+    environment: { PATH: `${root}/bin:/usr/bin:/bin`, XDG_RUNTIME_DIR: join(root, 'xdg') },
+  };
+  await mkdir(join(root, 'xdg'));
+  await symlink(join(root, 'run/containers/0'), join(root, 'xdg/containers'));
+  const written = files['/etc/containers/registries.conf'] ?? '';
+  const registries = fieldsOf(parseTable(typeof written === 'string' ? written : ''), '');
+  const request = { repository: text(input, 'key'), helpers: registries.texts('credential-helpers') };
+  const found = await new AuthFiles({ hostRoot: '/' }).credentialFor(request, conf);
+  const { username = '', password, isIdentityToken } = found?.credential ?? {};
+  const secret = password === undefined ? '' : reveal(password);
+  if (isIdentityToken !== true) return { ok: true, username, password: secret, identityToken: '' };
+  // A user name beside an identity token is never sent.
+  const wanted = isObject(expected) ? expected['username'] : '';
+  return { ok: true, username: wanted, password: '', identityToken: secret };
+}
+
+type Answers = Readonly<
+  Record<string, { readonly username?: string; readonly secret?: string; error?: string }>
+>;
+
+async function writeHelper(path: string, answers: Answers): Promise<void> {
+  const cases = Object.entries(answers).map(([host, { username, secret, error }]) => {
+    const answer = error ?? JSON.stringify({ ServerURL: host, Username: username, Secret: secret });
+    return `${host}) echo '${answer}'; exit ${error === undefined ? 0 : 1};;`;
+  });
+  const none = `*) echo 'credentials not found in native keychain'; exit 1;;`;
+  await write(path, `#!/bin/sh\ncase "$(cat)" in\n${[...cases, none].join('\n')}\nesac\n`);
+  await chmod(path, 0o755);
+}
+
+function formatOf(input: Input) {
+  return flag(input, 'legacy') ? 'dockercfg' : 'config.json';
+}
+
+/** @param file `NAME`, or `NAME=WHAT` */
+async function writeCertificate(dir: string, file: string, { ca, own, other }: Certificates): Promise<void> {
+  const [name = '', what] = file.split('=');
+  const path = join(dir, name);
+  if (what === 'dangling') await symlink('/nowhere', path);
+  else if (what === 'dir') await mkdir(path);
+  else if (what === 'garbage') await write(path, 'garbage');
+  else if (what === 'other-key') await write(path, other.key);
+  else if (name.endsWith('.cert')) await write(path, own.cert);
+  else await write(path, name.endsWith('.key') ? own.key : ca.cert);
+}
+
+type Certificates = Awaited<ReturnType<typeof createCertificates>>;
+
+async function createCertificates() {
+  const ca = await createCa();
+  const [own, other] = [await ca.issue({ cn: 'a', client: true }), await ca.issue({ cn: 'b', client: true })];
+  return { ca, own, other };
+}

@@ -1,0 +1,83 @@
+import t, { type Test } from 'tap';
+import { readCrioConf } from '../../../daemon/crio/crio-conf.ts';
+import { like } from '../../support/like.ts';
+import { writeFiles } from '../../support/write-files.ts';
+
+const main = '/etc/crio/crio.conf';
+const image = (...lines: readonly string[]): string => ['[crio.image]', ...lines, ''].join('\n');
+const auth = (path: string): string => image(`global_auth_file = "${path}"`);
+
+function read(t: Test, files: Readonly<Record<string, string>>) {
+  const root = t.testdir();
+  writeFiles(root, files);
+  return readCrioConf(root);
+}
+
+t.test('without files, the defaults apply', async (t) => {
+  t.strictSame(await read(t, {}), {
+    files: [],
+    dirs: ['/etc/crio', '/etc/crio/crio.conf.d'],
+    globalAuthFile: '',
+    signaturePolicy: '',
+    signaturePolicyDir: '/etc/crio/policies',
+    shortNameMode: 'enforcing',
+    registriesConf: '',
+    registriesConfDir: '',
+    environment: {
+      HOME: '/root',
+      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    },
+    home: '/root',
+    problems: [],
+  });
+});
+
+t.test('every file below crio.conf.d counts, in bytewise order', async (t) => {
+  const found = await read(t, {
+    [main]: image('global_auth_file = "/main"', 'short_name_mode = "disabled"'),
+    '/etc/crio/crio.conf.d/B': auth('/B'),
+    '/etc/crio/crio.conf.d/a/x.conf.bak': auth('/a'),
+    '/etc/crio/crio.conf.d/z': image('signature_policy = "/p"', 'unknown = 1', '[crio.other]', 'x = 2'),
+  });
+  like(t, found, { globalAuthFile: '/a', signaturePolicy: '/p', shortNameMode: 'disabled' });
+  t.strictSame(found.files, [
+    main,
+    '/etc/crio/crio.conf.d/B',
+    '/etc/crio/crio.conf.d/a/x.conf.bak',
+    '/etc/crio/crio.conf.d/z',
+  ]);
+  const emptied = await read(t, { [main]: auth('/main'), '/etc/crio/crio.conf.d/x': auth('') });
+  t.equal(emptied.globalAuthFile, '', 'an empty value counts too');
+});
+
+t.test('flags and variables of the service override the files', async (t) => {
+  const found = await read(t, {
+    '/usr/lib/systemd/system/crio.service':
+      '[Service]\nEnvironmentFile=-/etc/sysconfig/crio\nEnvironment=XDG_RUNTIME_DIR=/run/user/0\nExecStart=/usr/bin/crio $CRIO_CONFIG_OPTIONS --global-auth-file=/flag\n',
+    '/etc/sysconfig/crio':
+      'CRIO_CONFIG_OPTIONS="-c /etc/other.conf --config-dir /etc/other.d --registries-conf /r.conf"\nCONTAINER_GLOBAL_AUTH_FILE=/variable\nCONTAINER_SIGNATURE_POLICY=/policy\nHOME=/home/crio\n',
+    '/etc/other.conf': image('short_name_mode = "disabled"'),
+    '/etc/other.d/x': auth('/file'),
+    [main]: auth('/not read'),
+  });
+  like(t, found, {
+    dirs: ['/etc', '/etc/other.d'],
+    globalAuthFile: '/flag',
+    signaturePolicy: '/policy',
+    shortNameMode: 'disabled',
+    registriesConf: '/r.conf',
+    home: '/home/crio',
+    environment: { XDG_RUNTIME_DIR: '/run/user/0' },
+  });
+});
+
+t.test('files with which CRI-O does not start', async (t) => {
+  const bad = ['nope', image('global_auth_file = 3'), '[[crio]]\n', 'crio = 1\n'];
+  for (const text of bad) await t.rejects(read(t, { [main]: text }), /crio\.conf: /, text);
+  const dropIn = '/etc/crio/crio.conf.d/x';
+  await t.rejects(read(t, { [dropIn]: '[' }), /crio\.conf\.d\/x: line 1/);
+  await t.rejects(read(t, { [main]: image('short_name_mode = "permissive"') }), /short_name_mode/);
+  const service = '[Service]\nEnvironment=CONTAINER_CONFIG=/none.conf\n';
+  const named = { '/etc/systemd/system/crio.service': service };
+  await t.rejects(read(t, named), /none.conf: there is no such file/);
+});

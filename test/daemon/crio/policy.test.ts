@@ -1,0 +1,97 @@
+import t, { type Test } from 'tap';
+import { defaultCrioConf } from '../../../daemon/crio/crio-conf.ts';
+import { applyPolicy, parsePolicy, policyFor } from '../../../daemon/crio/policy.ts';
+import { parseReference, pullReference } from '../../../src/images/references/reference.ts';
+import { writeFiles } from '../../support/write-files.ts';
+
+const accept = [{ type: 'insecureAcceptAnything' }];
+const reject = [{ type: 'reject' }];
+const signed = [{ type: 'sigstoreSigned', keyPath: '/k' }];
+const imageOf = (image: string) => pullReference(parseReference(image));
+const parse = (policy: unknown) => parsePolicy(Buffer.from(JSON.stringify(policy)));
+
+t.test('the most specific scope decides', async (t) => {
+  const docker = {
+    'r.test/a/b:1': reject,
+    'r.test/a/b': accept,
+    'r.test/a': reject,
+    'r.test': signed,
+    '*.corp.test': accept,
+    '*.test': reject,
+    'docker.io/library': accept,
+  };
+  const policy = parse({ default: reject, transports: { docker, atomic: { '': accept } } });
+  const cases: readonly (readonly [image: string, verdict: string, rule: string])[] = [
+    ['r.test/a/b:1', 'rejected', 'transports.docker."r.test/a/b:1"'],
+    ['r.test/a/b:2', 'allowed', 'transports.docker."r.test/a/b"'],
+    ['r.test/a/c', 'rejected', 'transports.docker."r.test/a"'],
+    ['r.test/b', 'unknown', 'transports.docker."r.test"'],
+    ['r.test:5000/b', 'rejected', 'transports.docker."*.test"'],
+    ['x.corp.test:5000/b', 'allowed', 'transports.docker."*.corp.test"'],
+    ['corp.test/b', 'rejected', 'transports.docker."*.test"'],
+    ['nginx', 'allowed', 'transports.docker."docker.io/library"'],
+    ['test/b', 'rejected', 'default'],
+  ];
+  for (const [image, verdict, rule] of cases)
+    t.strictSame(applyPolicy(policy, imageOf(image)), { verdict, rule }, image);
+});
+
+t.test('all requirements of a list must allow', async (t) => {
+  const verdict = (requirements: unknown) =>
+    applyPolicy(parse({ default: requirements }), imageOf('x')).verdict;
+  t.equal(verdict([...accept, ...reject]), 'rejected');
+  t.equal(verdict([...signed, ...reject]), 'rejected');
+  t.equal(verdict([...accept, ...signed]), 'unknown');
+  const scope = parse({ default: reject, transports: { docker: { '': accept } } });
+  t.equal(applyPolicy(scope, imageOf('x')).verdict, 'allowed', 'the empty scope is the default of docker');
+});
+
+t.test('documents that fail every pull', async (t) => {
+  const documents = [
+    '{}',
+    'x',
+    '[]',
+    '{"default":[]}',
+    '{"default":null}',
+    '{"default":[{"type":"maybe"}]}',
+    '{"default":[{"type":"reject","x":1}]}',
+    '{"default":[{"type":"reject"}],"more":1}',
+    '{"default":[{"type":"reject"}],"default":[{"type":"reject"}]}',
+    '{"default":[{"type":"reject"}],"transports":{"atomic":{"x":[]}}}',
+    '{"default":[{"type":"reject"}],"transports":null}',
+  ];
+  for (const document of documents) t.throws(() => parsePolicy(Buffer.from(document)), document);
+});
+
+function node(t: Test, files: Readonly<Record<string, unknown>>, signaturePolicy = '') {
+  const root = t.testdir();
+  const texts = Object.entries(files).map(([path, value]) => [path, JSON.stringify(value)] as const);
+  writeFiles(root, Object.fromEntries(texts));
+  return () => policyFor(imageOf('nginx'), { ...defaultCrioConf, signaturePolicy }, root);
+}
+
+t.test('which file is used', async (t) => {
+  const etc = '/etc/containers/policy.json';
+  const own = '/root/.config/containers/policy.json';
+  const files = { [etc]: { default: reject }, [own]: { default: accept }, '/p.json': { default: signed } };
+  t.strictSame(await node(t, files)(), { verdict: 'allowed', where: own, rule: 'default' });
+  t.strictSame(await node(t, { [etc]: { default: reject } })(), {
+    verdict: 'rejected',
+    where: etc,
+    rule: 'default',
+  });
+  t.strictSame(await node(t, files, '/p.json')(), { verdict: 'unknown', where: '/p.json', rule: 'default' });
+  await t.rejects(
+    node(t, {}),
+    /\/etc\/containers\/policy\.json: there is no such file/,
+    'without a file, every pull fails',
+  );
+  await t.rejects(node(t, files, '/none.json'), /\/none\.json/);
+});
+
+t.test('a namespace may have a policy that allows the image', async (t) => {
+  const refusing = { '/etc/containers/policy.json': { default: reject } };
+  const found = await node(t, { ...refusing, '/etc/crio/policies/team.json': { default: accept } })();
+  t.equal(found.verdict, 'unknown');
+  t.equal((await node(t, { ...refusing, '/etc/crio/policies/README': 1 })()).verdict, 'rejected');
+});
