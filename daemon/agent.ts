@@ -16,7 +16,7 @@ import type { SourceProblem } from '../src/credentials/credential.ts';
 import { boundedProblems } from '../src/credentials/problems.ts';
 import type { RequestLimit } from '../src/registry/net/registry-limits.ts';
 import type { ExecReport } from '../src/nodes/exec-report.ts';
-import type { NodeReport } from '../src/nodes/node-report.ts';
+import { resolvesShortNames, type NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
 export interface AgentOptions extends Pick<ApiOptions, 'cache' | 'log' | 'metrics'> {
@@ -72,7 +72,15 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     execErrors: options.execErrors?.(),
   });
   const limits = { ...defaultApiLimits, ...options.limits };
-  const handler = createApi({ cache, info, limits, clock, log, metrics });
+  const handler = createApi({
+    cache,
+    info,
+    resolvesShortNames: () => resolvesShortNames(options.node()),
+    limits,
+    clock,
+    log,
+    metrics,
+  });
   const tls = { dir: options.tlsDir, clientAuth: true };
   // Metrics with TLS use the same certificate.
   if (options.metricsTlsDir !== undefined) await options.certificate?.();

@@ -9,7 +9,8 @@ import {
 } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import type { RequestOf } from '../../src/images/image-request.ts';
-import { InvalidReference, pullReference } from '../../src/images/references/reference.ts';
+import { InvalidReference } from '../../src/images/references/reference.ts';
+import { keyOf } from '../../src/images/cache/scope.ts';
 
 /** No pod: nothing depends on a namespace or a service account. */
 const nobody = { namespace: '', serviceAccount: undefined };
@@ -43,7 +44,7 @@ export async function lookUpImages(
       facts.set(image, failedFacts(image, { code: 'invalid-reference', message }, options.clock.now()));
     }
   }
-  const sameImages = [...Map.groupBy(requests, ({ reference }) => pullReference(reference).text).values()];
+  const sameImages = [...Map.groupBy(requests, keyOf).values()];
   const registries = new Registries(options);
   let done = 0;
   await concurrently(sameImages, concurrentImages, async (spellings) => {

@@ -54,7 +54,9 @@ export async function inspectImages(
   const deadlineMs = (batches + 1) * configuration.inspectTimeout;
   const { pullSecrets = createPullSecretSource([]), ...rest } = request;
   const wanted = { ...rest, pullSecrets, deadlineMs };
-  const results = await Promise.all(answerFacts(wanted, signal, { cache, clock: systemClock, log }));
+  const { resolvesShortNames } = inspection;
+  const found = answerFacts(wanted, signal, { cache, resolvesShortNames, clock: systemClock, log });
+  const results = await Promise.all(found);
   const sources = inspection.sources.map(({ source, place }) => ({
     name: source.name,
     place,

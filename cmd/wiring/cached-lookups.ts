@@ -42,7 +42,7 @@ export async function openCachedLookups(
   const source = inspector;
   const cache = await openFactsCache({ configuration: current, source, stateDir, log, metrics });
   opened.defer(() => cache.close());
-  return { cache, requestOf: openRequestOf(current), tags };
+  return { cache, requestOf: openRequestOf(current, inspection), tags };
 }
 
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */

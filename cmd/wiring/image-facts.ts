@@ -80,9 +80,13 @@ function liveOverrides(configuration: () => Configuration): Overrides {
   };
 }
 
-/** Requests by the live configuration. */
-export function openRequestOf(configuration: () => Configuration): RequestOf {
-  return createRequestOf(liveCacheTimes(configuration), configuration().serviceAccountTokens);
+/** Requests by the live configuration. @param source of the facts */
+export function openRequestOf(
+  configuration: () => Configuration,
+  source?: { readonly resolvesShortNames: () => boolean },
+): RequestOf {
+  const { serviceAccountTokens } = configuration();
+  return createRequestOf(liveCacheTimes(configuration), serviceAccountTokens, source?.resolvesShortNames);
 }
 
 export interface ImageFactsOptions extends InspectionOptions {
@@ -102,11 +106,12 @@ export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDi
   const own = open ?? (await openInspection(options));
   opened.defer(() => own.close());
   const source = 'fleet' in own ? own.fleet : own.inspector;
+  const names = 'fleet' in own ? own.fleet : own;
   const cache = await openFactsCache({ configuration, source, isFleet: open !== undefined, log, metrics });
   opened.defer(() => cache.close());
   return {
     cache,
-    requestOf: openRequestOf(configuration),
+    requestOf: openRequestOf(configuration, names),
     fleet: open?.fleet,
     ready: async (signal: AbortSignal) => open?.ready(signal),
     /** Where this machine's credentials are; empty if agents look up images. */

@@ -9,9 +9,7 @@ import { Router } from '@koa/router';
 import Koa, { type Context } from 'koa';
 import { readBody } from '../../src/serving/body.ts';
 import { BodyBudget } from '../../src/serving/body-budget.ts';
-import type { Clock } from '../../src/async/clock.ts';
 import { formatFacts } from '../../src/images/facts/wire.ts';
-import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { ApiError, apiErrorOf, writeError } from './api-error.ts';
 import { answerFacts, type FactsOptions } from './facts.ts';
@@ -19,12 +17,9 @@ import { parseFactsRequest, type FactsRequest } from './facts-request.ts';
 import { bindAgentMetrics, type AgentMeters } from './metrics.ts';
 import { roleProblem } from './roles.ts';
 
-export interface ApiOptions {
-  readonly cache: FactsOptions['cache'];
+export interface ApiOptions extends FactsOptions {
   readonly info: () => Readonly<Record<string, unknown>>;
   readonly limits: ApiLimits;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly metrics: Metrics;
 }
 
@@ -146,13 +141,12 @@ class Api {
 
   /** One line per image as soon as its facts are found; the header at once shows that the agent works. */
   async #sendFacts(ctx: Context, request: FactsRequest): Promise<void> {
-    const { clock, cache, log } = this.#options;
     ctx.respond = false;
     ctx.res.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
     const lines = new PassThrough();
     this.#unread.add(lines);
     const isSent = pipeline(lines, ctx.res);
-    const sending = answerFacts(request, disconnected(ctx), { cache, clock, log }).map(async (answer) => {
+    const sending = answerFacts(request, disconnected(ctx), this.#options).map(async (answer) => {
       const facts = await answer;
       this.#meters.image(facts);
       lines.write(`${JSON.stringify(facts)}\n`);

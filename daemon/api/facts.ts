@@ -5,13 +5,20 @@
 import { setMaxListeners } from 'node:events';
 import { failedFacts, type ImageFacts } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
-import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
+import {
+  InvalidReference,
+  parseReference,
+  shortNameOf,
+  type Reference,
+} from '../../src/images/references/reference.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { FactsRequest } from './facts-request.ts';
 
 export interface FactsOptions {
   readonly cache: Pick<FactsCache, 'get' | 'shared' | 'size'>;
+  /** Whether the node's runtime finds the registries of short names by itself. */
+  readonly resolvesShortNames?: (() => boolean) | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -23,7 +30,7 @@ export interface FactsOptions {
 export function answerFacts(
   { images, namespace, pullSecrets, serviceAccount, deadlineMs }: FactsRequest,
   gone: AbortSignal,
-  { cache, clock, log }: FactsOptions,
+  { cache, resolvesShortNames, clock, log }: FactsOptions,
 ): readonly Promise<ImageFacts>[] {
   const deadline = AbortSignal.timeout(deadlineMs);
   const signal = AbortSignal.any([gone, deadline]);
@@ -34,7 +41,9 @@ export function answerFacts(
     try {
       reference = parseReference(image);
       const pullCredentials = await pullSecrets.lookup(reference.repository, signal);
-      const lookup = { image, reference, ...how, pullCredentials, ...ofPod };
+      const shortName = resolvesShortNames?.() === true ? shortNameOf(image) : undefined;
+      const named = shortName === undefined ? {} : { shortName };
+      const lookup = { image, reference, ...named, ...how, pullCredentials, ...ofPod };
       return await cache.get(lookup, { signal });
     } catch (error) {
       if (reference === undefined && error instanceof InvalidReference) {

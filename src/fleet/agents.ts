@@ -13,7 +13,7 @@ import { limited, unlessAborted } from '../async/wait.ts';
 import type { SourceProblem } from '../credentials/credential.ts';
 import { messageOf } from '../names/printable.ts';
 import type { ExecReport } from '../nodes/exec-report.ts';
-import type { NodeReport } from '../nodes/node-report.ts';
+import { resolvesShortNames, type NodeReport } from '../nodes/node-report.ts';
 import type { RequestLimit } from '../registry/net/registry-limits.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
@@ -219,7 +219,15 @@ function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, A
     if (agent?.problems) problems.set(node, agent.problems);
     if (agent?.execErrors) execErrors.set(node, agent.execErrors);
   }
-  return { ranking: new Ranking(addresses), groups, reports, problems, execErrors };
+  const isOwn = agents.some(({ report }) => report && resolvesShortNames(report));
+  return {
+    ranking: new Ranking(addresses),
+    groups,
+    reports,
+    problems,
+    execErrors,
+    resolvesShortNames: isOwn,
+  };
 }
 
 function distinct(texts: readonly (string | undefined)[]): readonly string[] {

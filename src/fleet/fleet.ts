@@ -52,6 +52,8 @@ export function createFleet(options: FleetOptions) {
     isAvailable: () => agents.isAvailable,
     /** What agents report of their nodes, by node; the same map until something changes. */
     nodeReports: () => agents.view.reports,
+    /** Whether the runtime of a node finds the registries of short names by itself. */
+    resolvesShortNames: () => agents.view.resolvesShortNames,
     /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
     credentialProblems: () => agents.view.problems,
     /** Programs that nodes could not execute, by node; nodes that do not trace them are left out. */

@@ -53,7 +53,8 @@ export function createPullable(context: LookupContext, closing: AbortSignal) {
 /** It reveals nothing of the credentials. */
 function keyOf(request: ImageRequest, { fingerprint }: CredentialGroup): string {
   // Neither repositories nor scopes have line breaks.
-  return `${scopedKey(request.reference.repository, scopeOf(request))}\n${fingerprint}`;
+  const name = request.shortName ?? request.reference.repository;
+  return `${scopedKey(name, scopeOf(request))}\n${fingerprint}`;
 }
 
 /**

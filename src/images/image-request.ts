@@ -1,7 +1,7 @@
 /** Requests for image facts on behalf of pods: how old an answer may be, and for whom. */
 import type { ServiceAccountName } from '../credentials/credential.ts';
 import type { ImageRequest, PullPolicy } from './facts/facts.ts';
-import { createReferenceCache, type Reference } from './references/reference.ts';
+import { createReferenceCache, shortNameOf, type Reference } from './references/reference.ts';
 
 export interface CacheTimes {
   /** `ifNotPresentCacheTime`: the node may have pulled the image this long ago. */
@@ -44,13 +44,21 @@ export type RequestOf = (image: string, pullPolicy: PullPolicy, requester: Reque
  * @param times read for each request
  * @param serviceAccountTokens whether nodes have credentials that depend on the pod's service account. If
  *   not, one lookup serves pods of all accounts
+ * @param resolvesShortNames whether nodes find the registries of short names by themselves. If not, they are
+ *   names of `docker.io`
  */
-export function createRequestOf(times: CacheTimes, serviceAccountTokens: boolean): RequestOf {
+export function createRequestOf(
+  times: CacheTimes,
+  serviceAccountTokens: boolean,
+  resolvesShortNames: () => boolean = () => false,
+): RequestOf {
   const parse = createReferenceCache();
   return (image, pullPolicy, { namespace, serviceAccount }) => {
     const reference = parse(image);
     const maxAgeMs = maxAgeOf(reference, pullPolicy, times);
-    const request = { image, reference, maxAgeMs, pullCredentials: [], namespace };
+    const shortName = resolvesShortNames() ? shortNameOf(image) : undefined;
+    const named = shortName === undefined ? {} : { shortName };
+    const request = { image, reference, ...named, maxAgeMs, pullCredentials: [], namespace };
     return serviceAccountTokens && serviceAccount ? { ...request, serviceAccount } : request;
   };
 }

@@ -24,6 +24,11 @@ export function runtimeOf(name: unknown, version: unknown): NodeClass['runtime']
   return isValid ? { name, version } : undefined;
 }
 
+/** Whether the runtime finds the registry of a short name (`nginx`) by its own configuration. */
+export function resolvesShortNames({ runtime }: NodeReport): boolean {
+  return runtime?.name === 'cri-o';
+}
+
 /** Reads a report. Implausible fields are dropped. */
 export function readNodeReport(value: unknown): NodeReport | undefined {
   if (!isRecord(value)) return undefined;

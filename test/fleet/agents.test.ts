@@ -162,10 +162,13 @@ t.test('reports of agents about their nodes, and credential problems', async (t)
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
   t.equal(fleet.nodeReports(), known, 'the same object while nothing changes');
-  if (agents[0]) agents[0].script.report = { pullMode: 'transfer' };
+  t.notOk(fleet.resolvesShortNames());
+  const report = { runtime: { name: 'cri-o', version: '1.36.3' } };
+  if (agents[0]) agents[0].script.report = report;
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
-  t.strictSame(found(), { n1: { pullMode: 'transfer' }, n2: { amd64Level: 3 } });
+  t.strictSame(found(), { n1: report, n2: { amd64Level: 3 } });
+  t.ok(fleet.resolvesShortNames());
   discovery.set(agents.slice(1, 2).map(({ url }) => ({ url })));
   t.strictSame(found(), { n2: { amd64Level: 3 } }, 'the report of an agent that left is removed');
 });

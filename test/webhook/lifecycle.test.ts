@@ -17,6 +17,7 @@ function fleetKnowing(readShared: Fleet['readShared']): Fleet {
     pullable: () => Promise.resolve({ able: [], unable: [] }),
     isAvailable: () => true,
     nodeReports: () => new Map(),
+    resolvesShortNames: () => false,
     credentialProblems: () => new Map(),
     execErrors: () => new Map(),
     grouped: () => Promise.resolve(),

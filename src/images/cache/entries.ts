@@ -14,7 +14,7 @@ import { compact, nextFailure, type Details, type Entry, type Failure, type Know
 import { keyOf, scopedKey, scopeOf, sharedScope } from './scope.ts';
 
 /** An image, and the namespace for which it is looked up. */
-type OfNamespace = Pick<ImageRequest, 'reference' | 'namespace'>;
+type OfNamespace = Pick<ImageRequest, 'reference' | 'shortName' | 'namespace'>;
 
 interface Owner {
   /** The oldest first. */
@@ -57,7 +57,8 @@ export class Entries {
   shared(request: ImageRequest): Entry | undefined {
     const { repository, digest = '' } = request.reference;
     const entry = this.#byKey.get(keyOf(request));
-    const tagged = entry?.known ? undefined : this.#byDigest.get(digest);
+    const isOwn = entry?.known !== undefined || request.shortName !== undefined;
+    const tagged = isOwn ? undefined : this.#byDigest.get(digest);
     return tagged?.key.startsWith(`${repository}:`) ? tagged : entry;
   }
 

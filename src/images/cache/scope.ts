@@ -8,9 +8,14 @@ import { pullReference } from '../references/reference.ts';
 
 export const sharedScope = '';
 
-/** The key of an image in any spelling: `docker.io/library/nginx:1.25`, or its digest, if named. */
-export function keyOf({ reference }: Pick<ImageRequest, 'reference'>): string {
-  return pullReference(reference).text;
+/**
+ * The key of an image in any spelling: `docker.io/library/nginx:1.25`, or its digest, if named. A short name
+ * that nodes resolve by themselves has its own key, with a blank: its facts are not passed on, because
+ * another node may resolve it in another way.
+ */
+export function keyOf({ reference, shortName }: Pick<ImageRequest, 'reference' | 'shortName'>): string {
+  const { text, repository } = pullReference(reference);
+  return shortName === undefined ? text : `short-name ${shortName}${text.slice(repository.length)}`;
 }
 
 /** References and credential ids have no blank and no comma. */

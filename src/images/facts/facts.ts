@@ -66,6 +66,11 @@ export interface ImageRequest {
   /** As the pod writes it. */
   readonly image: string;
   readonly reference: Reference;
+  /**
+   * The name without tag and digest, if it names no registry and nodes may find another one than
+   * `docker.io` for it (CRI-O).
+   */
+  readonly shortName?: string;
   /** How old an answer may be, milliseconds; `maxAgeOf` has the usual one. Infinity: any age. */
   readonly maxAgeMs: number;
   /** Credentials of the pod's pull secrets that match the image's repository, best first. */

@@ -61,6 +61,17 @@ export function validReference(text: string, parse = parseReference): Reference 
   }
 }
 
+/**
+ * The name without tag and digest, as written, if it names no registry for CRI-O (go.podman.io/image
+ * pkg/shortnames `IsShortName`): `nginx`, `team/app`, and also `MYREG/app`, which names one for containerd.
+ * @throws InvalidReference
+ */
+export function shortNameOf(image: string): string | undefined {
+  const { domain, path } = parseStrictReference(image);
+  if (/[.:]/.test(domain) || domain === 'localhost') return undefined;
+  return domain === '' ? path : `${domain}/${path}`;
+}
+
 /** ParseNormalizedNamed; an impossible domain (`a_b.c/d`) is returned empty. @throws InvalidReference */
 export function parseNormalized(text: string): WrittenReference {
   checkLength(text);

@@ -113,8 +113,10 @@ export async function accessTo(
   signal: AbortSignal,
   problems: SourceProblem[] = [],
 ) {
-  const { domain, repository } = pullReference(request.reference);
-  const bases = await endpoints.endpoints(domain);
+  const target = pullReference(request.reference);
+  const { domain, repository } = target;
+  const { shortName } = request;
+  const bases = await endpoints.endpoints({ ...target, ...(shortName !== undefined && { shortName }) });
   if (bases.length === 0) {
     const message = `no endpoint may be queried for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
     throw new RegistryError('unavailable', domain, message);
@@ -124,7 +126,9 @@ export async function accessTo(
   );
   const presented = [...request.pullCredentials, ...ofNode];
   const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
-  const allowed = mayBeAnonymous ? bases : bases.filter(({ ownCredential }) => ownCredential);
+  const allowed = mayBeAnonymous
+    ? bases
+    : bases.filter(({ ownCredential, ownFailure }) => ownCredential ?? ownFailure);
   if (allowed.length === 0) {
     const advice = pluginAdvice(problems) ?? 'give the pod a pull secret, or the node a credential for it';
     const message = `no credential matches ${repository}, and privateRegistries forbids requests without one; ${advice}`;

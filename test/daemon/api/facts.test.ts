@@ -272,3 +272,23 @@ t.test('a reader that stops reading is disconnected, and readers are limited', a
   await until(async () => (await status()) !== 503);
   t.equal(await status(), 200);
 });
+
+t.test('on a node with CRI-O, a short name is another image than the one of docker.io', async (t) => {
+  for (const [name, lookups] of [
+    ['containerd', ['docker.io/library/nginx:1']],
+    ['cri-o', ['docker.io/library/nginx:1', 'nginx:1 nginx']],
+  ] as const) {
+    const asked: string[] = [];
+    const { post } = await startTestAgent(t, {
+      node: () => ({ runtime: { name, version: '1.36.3' } }),
+      inspector: {
+        lookup: ({ image, shortName }) => {
+          asked.push([image, shortName].join(' ').trim());
+          return Promise.resolve(factsOf(image));
+        },
+      },
+    });
+    await post(bodyOf('docker.io/library/nginx:1', 'nginx:1'));
+    t.strictSame(asked, lookups, name);
+  }
+});

@@ -134,6 +134,28 @@ t.test('facts of a tag do not answer for the same digest in another repository',
     t.equal(cache.peek(requestFor(`${name}@${digestOf('nginx:1.25')}`)) !== undefined, isKnown, name);
 });
 
+t.test(
+  'a short name that nodes resolve by themselves has its own facts, which are not passed on',
+  async (t) => {
+    const { cache, get, source } = await benchWith(nginx);
+    const short = { ...nginx, shortName: 'nginx' };
+    const byDigest = { ...requestFor(`nginx@${digestOf('nginx:1.25')}`), shortName: 'nginx' };
+    for (const request of [short, byDigest]) t.equal(cache.peek(request), undefined, request.image);
+    const answer = get(short);
+    await settled();
+    await source.last().answer(factsOf('nginx:1.25', { digest: digestOf('other') }));
+    t.equal((await answer).digest, digestOf('other'));
+    t.equal(cache.peek(short)?.digest, digestOf('other'));
+    t.equal(cache.peek(nginx)?.digest, digestOf('nginx:1.25'));
+    t.equal(
+      cache.peek({ ...short, shortName: 'library/nginx' }),
+      undefined,
+      'CRI-O has aliases for names as written',
+    );
+    t.equal([...cache.shared()].length, 1);
+  },
+);
+
 t.test('learned facts that cannot be shared, or are not of the image, are ignored', async (t) => {
   const { cache, source } = bench();
   const memory = { source: 'memory' } as const;
