@@ -47,7 +47,7 @@ async function resolve(root: string, namespace: string, hostsToml: string): Prom
   const source = await createContainerdEndpoints({ hostRoot: root, candidates: ['/config.toml'] });
   const client = createRegistryClient({ environment: {}, hostRoot: root });
   try {
-    const endpoints = await source.endpoints(namespace);
+    const endpoints = await source.endpoints({ domain: namespace });
     const request = { repository: 'app', reference: 'v1', endpoints, credentials: [] };
     await client.lookup(request, AbortSignal.timeout(10_000));
   } finally {

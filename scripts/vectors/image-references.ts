@@ -32,8 +32,9 @@ export const imageReferences: Handlers = {
   kubelet_default_tag: (input) => ({ image: applyDefaultTag(text(input, 'image')) }),
 
   pipeline: async (input) => {
-    const { repository, domain, path, object } = pullReference(parseReference(text(input, 'image')));
-    const [origin] = await createDefaultEndpoints().endpoints(domain);
+    const target = pullReference(parseReference(text(input, 'image')));
+    const { repository, domain, path, object } = target;
+    const [origin] = await createDefaultEndpoints().endpoints(target);
     return {
       keyringLookup: repository,
       hostsNamespace: domain,

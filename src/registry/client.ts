@@ -56,13 +56,13 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
     lookup: (lookup, signal) => {
       const documents = new LookupDocuments(documentLimits, lookup.namespace);
       const parts = { authenticator, clock, documents };
-      return firstSuccess(lookup, clock, signal, (endpoint, credential) =>
-        lookupAtEndpoint({ lookup, endpoint, credential }, parts, signal),
+      return firstSuccess(lookup, clock, signal, (endpoint, credential, repository) =>
+        lookupAtEndpoint({ lookup: { ...lookup, repository }, endpoint, credential }, parts, signal),
       );
     },
-    tags: ({ repository, trace, ...lookup }, signal) =>
+    tags: ({ trace, ...lookup }, signal) =>
       // No digest: only endpoints that may resolve tags get requests.
-      firstSuccess({ ...lookup, repository, reference: 'tags' }, clock, signal, (endpoint, credential) =>
+      firstSuccess({ ...lookup, reference: 'tags' }, clock, signal, (endpoint, credential, repository) =>
         tagsAtEndpoint(
           { repository, endpoint, credential, trace },
           { authenticator, now: clock.now },
@@ -81,7 +81,11 @@ async function firstSuccess<Result>(
   lookup: ManifestLookup,
   clock: Pick<Clock, 'now'>,
   signal: AbortSignal,
-  visit: (endpoint: Endpoint, credential: MatchedCredential | undefined) => Promise<Result>,
+  visit: (
+    endpoint: Endpoint,
+    credential: MatchedCredential | undefined,
+    repository: string,
+  ) => Promise<Result>,
 ): Promise<Result> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
   const failures = new Map<string, Failure>();
@@ -90,18 +94,21 @@ async function firstSuccess<Result>(
     let reached = false;
     for (const [index, endpoint] of endpoints.entries()) {
       const offered = offeredTo(endpoint, credential);
+      const refusal = endpoint.refusal ?? (offered ? undefined : endpoint.ownFailure);
+      const { repository = lookup.repository } = endpoint;
       // An endpoint that gets no credentials would fail in the same way for each of them.
       const key = `${index} ${offered?.id ?? ''}`;
       let failure = failures.get(key);
       if (!failure) {
         try {
-          return await visit(endpoint, offered);
+          if (refusal) throw refusal;
+          return await visit(endpoint, offered, repository);
         } catch (cause) {
           if (signal.aborted) {
-            const message = `${endpoint.host}: no response for ${lookup.repository} in time`;
+            const message = `${endpoint.host}: no response for ${repository} in time`;
             throw new RegistryError('timeout', endpoint.host, message, { cause });
           }
-          const { repository, missingCredential } = lookup;
+          const { missingCredential } = lookup;
           const about = { host: endpoint.host, repository, credential: offered, missingCredential };
           const error = registryError(cause, about, clock.now());
           if (!isUnreachable(error)) answered.add(endpoint.host);
@@ -137,11 +144,18 @@ function credentialsOf({ credentials }: ManifestLookup): (MatchedCredential | un
   return [...Map.groupBy(credentials, ({ id }) => id).values()].flatMap(([first]) => first ?? []);
 }
 
-/** An endpoint's own credential serves only if there is no other (containerd `PullImage`). */
+/**
+ * An endpoint's own credential serves only if there is no other (containerd `PullImage`), or none that the
+ * endpoint accepts (go.podman.io/image docker/docker_image_src.go newImageSourceAttempt).
+ */
 function offeredTo(
   endpoint: Endpoint,
   credential: MatchedCredential | undefined,
 ): MatchedCredential | undefined {
-  if (!credential) return endpoint.ownCredential;
-  return endpoint.acceptsCredentials ? credential : undefined;
+  const { ownCredential, prefersOwn = false, acceptsCredentials } = endpoint;
+  if (!credential) return ownCredential;
+  // CRI-O takes a password without a user name for no credential.
+  const isAccepted = acceptsCredentials && !(prefersOwn && credential.credential.username === '');
+  if (isAccepted) return credential;
+  return prefersOwn ? ownCredential : undefined;
 }

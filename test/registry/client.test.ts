@@ -8,6 +8,7 @@ import {
   startRegistry,
   tracing,
 } from '../support/registry/client.ts';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { helmChart, image, mediaTypes, multiArch, schema1 } from '../support/registry/content.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
 import { neverAborted } from '../support/never-aborted.ts';
@@ -195,3 +196,18 @@ t.test('the trace lists each request without secrets', async (t) => {
   t.ok(attempts.every(({ durationMs }) => durationMs >= 0));
   t.notMatch(JSON.stringify(attempts), /password|token-issuer/);
 });
+
+t.test(
+  'an endpoint that the runtime refuses gets no request; another serves the image under its name',
+  async (t) => {
+    const [blocked, mirror] = [await startRegistry(t), await startRegistry(t)];
+    mirror.push('mirrored/app', 'v1', image('linux/arm64'));
+    const refusal = new RegistryError('forbidden', blocked.host, 'it is blocked in registries.conf');
+    const endpoints = [endpointOf(blocked, { refusal }), endpointOf(mirror, { repository: 'mirrored/app' })];
+    const { endpoint } = await lookUp(clientFor(t), endpoints);
+    t.equal(endpoint.host, mirror.host);
+    t.strictSame((await clientFor(t).tags({ ...lookupOf(endpoints) }, neverAborted)).tags, ['v1']);
+    t.equal(blocked.requests.length, 0);
+    await t.rejects(lookUp(clientFor(t), endpoints.slice(0, 1)), refusal);
+  },
+);

@@ -10,6 +10,7 @@ import {
   endpointOf,
   lookUp,
   startRegistry,
+  targetOf,
   testClient,
   tracing,
 } from '../support/registry/client.ts';
@@ -37,7 +38,7 @@ for (const [name, options] of [
       ...options,
       auth: { kind: 'bearer', issuer: createIssuer({ users }) },
     });
-    const endpoints = await createDefaultEndpoints().endpoints(registry.host);
+    const endpoints = await createDefaultEndpoints().endpoints(targetOf(registry.host));
     const { trace, attempts } = tracing();
     const answer = await lookUp(client, endpoints, { credentials: [ann], trace });
     t.equal(answer.platforms.length, 1);

@@ -1,5 +1,6 @@
 /** Credentials and headers that belong to one endpoint. */
 import t, { type Test } from 'tap';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { clientFor, credential, endpointOf, lookUp, startRegistry } from '../support/registry/client.ts';
 import { image } from '../support/registry/content.ts';
@@ -33,6 +34,29 @@ t.test('it is not used if there is another credential, even an empty one', async
     code: 'unauthorized',
   });
   t.notOk(registry.requests.some(({ headers }) => headers.authorization === `Basic ${btoa('own:secret1')}`));
+});
+
+t.test('with CRI-O, it stands in for credentials that are not accepted, or have no user name', async (t) => {
+  const registry = await start(t, { auth: { kind: 'basic', users } });
+  const mirror = endpointOf(registry, { ownCredential: own, prefersOwn: true, acceptsCredentials: false });
+  const origin = { ...mirror, acceptsCredentials: true };
+  for (const [endpoint, other, used] of [
+    [mirror, credential('kubelet', 'secret2'), 'containerd'],
+    [origin, credential('kubelet', 'secret2'), 'docker-config'],
+    [origin, credential('', 'secret2'), 'containerd'],
+  ] as const) {
+    const answer = await lookUp(clientFor(t), endpoint, { credentials: [other] });
+    t.equal(answer.credential?.source, used);
+  }
+});
+
+t.test('an endpoint without its own credential fails only where that would be used', async (t) => {
+  const registry = await start(t, { auth: { kind: 'basic', users } });
+  const ownFailure = new RegistryError('unavailable', 'auth.json', 'auth.json: it is not JSON');
+  const endpoint = endpointOf(registry, { ownFailure, prefersOwn: true });
+  await t.rejects(lookUp(clientFor(t), endpoint), ownFailure);
+  t.equal(registry.requests.length, 0);
+  await lookUp(clientFor(t), endpoint, { credentials: [credential('kubelet', 'secret2')] });
 });
 
 t.test('it is not sent to the next endpoint', async (t) => {

@@ -2,7 +2,13 @@
 import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
 /** The sources that are read again when their files change. */
-const liveSourceNames = ['registry-toml', 'docker-config', 'credential-provider', 'containerd'] as const;
+const liveSourceNames = [
+  'registry-toml',
+  'docker-config',
+  'credential-provider',
+  'containerd',
+  'cri-o',
+] as const;
 export type LiveSourceName = (typeof liveSourceNames)[number];
 
 const failedReadings = counter(

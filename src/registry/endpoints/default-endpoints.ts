@@ -44,7 +44,7 @@ export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): E
   const proxies = new Map(settings.map(([name, proxy]) => [name, proxyEndpoint(name, proxy)]));
   const fingerprint = hashOf([options.proxies ?? {}, [...insecure]]);
   return {
-    endpoints: (namespace) => {
+    endpoints: ({ domain: namespace }) => {
       const proxy = proxies.get(namespace);
       const origin = originEndpoint(namespace, usual.tls, insecure.has(namespace));
       return Promise.resolve(proxy ? [proxy, origin] : [origin]);
@@ -116,15 +116,25 @@ function loopbackScheme(namespace: string): 'http' | 'https' | 'either' | undefi
  */
 export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): EndpointSource {
   return {
-    endpoints: async (namespace) => {
-      const [configured, found] = await Promise.all([own.endpoints(namespace), node.endpoints(namespace)]);
+    endpoints: async (target) => {
+      const [configured, found] = await Promise.all([own.endpoints(target), node.endpoints(target)]);
       const proxies = configured.filter(({ origin }) => origin === 'proxies');
       const insecure = configured.find(({ origin }) => origin === 'insecureRegistries');
       return [
         ...proxies,
-        ...found.map((endpoint) => (insecure && endpoint.origin === 'default' ? insecure : endpoint)),
+        ...found.map((endpoint) =>
+          insecure && isDefault(endpoint, insecure) ? withTlsOf(insecure, endpoint) : endpoint,
+        ),
       ];
     },
     fingerprint: () => hashOf([own.fingerprint(), node.fingerprint()]),
   };
+}
+
+function isDefault({ origin, host }: Endpoint, insecure: Endpoint): boolean {
+  return origin === 'default' && host === insecure.host;
+}
+
+function withTlsOf({ base, tls, httpFallback, origin }: Endpoint, endpoint: Endpoint): Endpoint {
+  return { ...endpoint, base, tls, httpFallback, origin };
 }

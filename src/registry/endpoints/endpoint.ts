@@ -1,8 +1,7 @@
 /**
- * An endpoint is a URL base that serves a registry namespace: the origin itself or a mirror of it, with
- * everything that a request to it needs. Endpoint sources decide which endpoints a namespace has, and their
- * order: archwright's `proxies`, then the endpoints of the node's containerd, else the origin by containerd's
- * defaults.
+ * An endpoint is a URL base that serves an image: its registry or a mirror of it, with everything that a
+ * request to it needs. Endpoint sources decide which endpoints an image has, and their order: archwright's
+ * `proxies`, then the endpoints of the node's container runtime, else the registry by containerd's defaults.
  */
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { TlsSettings } from '../../http/tls/trust.ts';
@@ -25,6 +24,18 @@ export function headersOf(headers: readonly EndpointHeader[]): Record<string, st
   return found;
 }
 
+/** What a node pulls: a normalized reference with a tag or a digest. */
+export interface PullTarget {
+  /** A registry domain such as `docker.io` or `localhost:5000`. */
+  readonly domain: string;
+  /** `domain/path`. */
+  readonly repository: string;
+  readonly tag?: string;
+  readonly digest?: string;
+  /** The name as the pod writes it, where the runtime finds its registry by itself (CRI-O). */
+  readonly shortName?: string;
+}
+
 export interface Endpoint {
   /** `scheme://host[:port]/path` before `/<repository>/manifests/…`; usually ends in `/v2`. */
   readonly base: string;
@@ -32,6 +43,10 @@ export interface Endpoint {
   readonly host: string;
   /** The registry namespace it serves, such as `docker.io`. */
   readonly namespace: string;
+  /** Path of the repository there, if it differs from the one of the image. */
+  readonly repository?: string;
+  /** Why the runtime sends no request to it; another endpoint may serve the image. */
+  readonly refusal?: Error;
   /** Whether `?ns=<namespace>` is appended: for every host other than the namespace, as in containerd. */
   readonly namespaceParameter: boolean;
   /** https first, then http if the peer does not speak TLS. Only for loopback and if configured. */
@@ -49,13 +64,17 @@ export interface Endpoint {
   readonly acceptsCredentials: boolean;
   /** Offered only to this endpoint, and only if there is no other credential for the namespace. */
   readonly ownCredential?: MatchedCredential;
+  /** The own credential also stands in for others that are not accepted, or have no user name (CRI-O). */
+  readonly prefersOwn?: true;
+  /** Why there is no own credential: the endpoint fails where it would be offered. */
+  readonly ownFailure?: Error;
   /** Source: `default`, `proxies`, `insecureRegistries`, or a file. */
   readonly origin: string;
 }
 
 export interface EndpointSource {
-  /** In the order of use. @param namespace a registry domain such as `docker.io` or `localhost:5000` */
-  endpoints(namespace: string): Promise<readonly Endpoint[]>;
+  /** In the order of use. */
+  endpoints(target: PullTarget): Promise<readonly Endpoint[]>;
   /** A hash over the configuration behind it; reveals nothing. */
   fingerprint(): string;
 }

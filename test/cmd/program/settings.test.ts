@@ -5,6 +5,7 @@ import { compileOverrides } from '../../../src/images/sources/overrides.ts';
 import { registryProxy } from '../../../src/policy/value-kinds/addresses.ts';
 import { imageOverride } from '../../../src/policy/value-kinds/architectures.ts';
 import { createDefaultEndpoints } from '../../../src/registry/endpoints/default-endpoints.ts';
+import { targetOf } from '../../support/registry/client.ts';
 
 // A value that the configuration accepts must not fail in use, where it would fail for every pod.
 
@@ -34,7 +35,7 @@ t.test('property: every accepted proxy gives an endpoint', async (t) => {
       if (!proxy) return;
       accepted++;
       const source = createDefaultEndpoints({ proxies: { [proxy.registry]: proxy.endpoint } });
-      t.equal((await source.endpoints('docker.io')).length, 2, text);
+      t.equal((await source.endpoints(targetOf('docker.io'))).length, 2, text);
     }),
     { numRuns: 1000 },
   );

@@ -6,6 +6,7 @@ import {
 } from '../../../src/registry/endpoints/default-endpoints.ts';
 import type { Endpoint, EndpointSource } from '../../../src/registry/endpoints/endpoint.ts';
 import { like } from '../../support/like.ts';
+import { targetOf } from '../../support/registry/client.ts';
 
 t.test('each namespace has an origin with scheme and TLS settings as in containerd', async (t) => {
   const source = createDefaultEndpoints();
@@ -36,11 +37,11 @@ t.test('each namespace has an origin with scheme and TLS settings as in containe
     origin: 'default',
   };
   for (const [namespace, base, httpFallback, skipVerify] of cases) {
-    const [endpoint, ...others] = await source.endpoints(namespace);
+    const [endpoint, ...others] = await source.endpoints(targetOf(namespace));
     t.strictSame(others, [], namespace);
     like(t, endpoint, { ...expected, base, namespace, httpFallback, tls: { skipVerify } }, namespace);
   }
-  t.equal((await source.endpoints('docker.io'))[0]?.host, 'registry-1.docker.io');
+  t.equal((await source.endpoints(targetOf('docker.io')))[0]?.host, 'registry-1.docker.io');
 });
 
 t.test('a proxy comes first, the origin last', async (t) => {
@@ -52,7 +53,7 @@ t.test('a proxy comes first, the origin last', async (t) => {
   ] as const;
   for (const [written, base, host] of cases) {
     const source = createDefaultEndpoints({ proxies: { 'docker.io': written } });
-    const endpoints = await source.endpoints('docker.io');
+    const endpoints = await source.endpoints(targetOf('docker.io'));
     t.equal(endpoints.length, 2);
     like(t, endpoints[0], {
       base,
@@ -68,7 +69,7 @@ t.test('a proxy comes first, the origin last', async (t) => {
     like(t, endpoints[1], { base: 'https://registry-1.docker.io/v2', origin: 'default' });
   }
   const source = createDefaultEndpoints({ proxies: { 'docker.io': 'proxy.corp' } });
-  t.equal((await source.endpoints('ghcr.io')).length, 1, 'other namespaces have no proxy');
+  t.equal((await source.endpoints(targetOf('ghcr.io'))).length, 1, 'other namespaces have no proxy');
 });
 
 t.test('malformed proxies are refused', async (t) => {
@@ -84,13 +85,16 @@ t.test('malformed proxies are refused', async (t) => {
 
 t.test('insecureRegistries fall back to http and skip verification', async (t) => {
   const source = createDefaultEndpoints({ insecureRegistries: ['registry.corp:5000'] });
-  like(t, (await source.endpoints('registry.corp:5000'))[0], {
+  like(t, (await source.endpoints(targetOf('registry.corp:5000')))[0], {
     base: 'https://registry.corp:5000/v2',
     httpFallback: true,
     tls: { skipVerify: true },
     origin: 'insecureRegistries',
   });
-  like(t, (await source.endpoints('registry.corp'))[0], { httpFallback: false, tls: { skipVerify: false } });
+  like(t, (await source.endpoints(targetOf('registry.corp')))[0], {
+    httpFallback: false,
+    tls: { skipVerify: false },
+  });
 });
 
 t.test('the fingerprint follows the configuration', async (t) => {
@@ -123,7 +127,7 @@ t.test('proxies come first, then the endpoints of the node', async (t) => {
   const own = createDefaultEndpoints({ proxies: { 'gcr.io': 'p.example' } });
   const source = withNodeEndpoints(own, node([mirror, originEndpoint('gcr.io', tls)]));
   t.strictSame(
-    (await source.endpoints('gcr.io')).map(({ host }) => host),
+    (await source.endpoints(targetOf('gcr.io'))).map(({ host }) => host),
     ['p.example', 'm', 'gcr.io'],
   );
 });
@@ -131,12 +135,12 @@ t.test('proxies come first, then the endpoints of the node', async (t) => {
 t.test('insecureRegistries changes the origin among the endpoints of the node', async (t) => {
   const own = createDefaultEndpoints({ insecureRegistries: ['gcr.io'] });
   const source = withNodeEndpoints(own, node([mirror, originEndpoint('gcr.io', tls)]));
-  like(t, await source.endpoints('gcr.io'), [
+  like(t, await source.endpoints(targetOf('gcr.io')), [
     { host: 'm', httpFallback: false },
     { host: 'gcr.io', httpFallback: true, tls: { skipVerify: true } },
   ]);
   t.equal(
-    (await withNodeEndpoints(own, node([mirror])).endpoints('gcr.io')).length,
+    (await withNodeEndpoints(own, node([mirror])).endpoints(targetOf('gcr.io'))).length,
     1,
     'no endpoint is added',
   );
@@ -148,7 +152,7 @@ t.test('an error of the node endpoints is thrown', async (t) => {
     fingerprint: () => '',
   };
   const own = createDefaultEndpoints({ proxies: { 'gcr.io': 'p.example' } });
-  await t.rejects(withNodeEndpoints(own, failing).endpoints('gcr.io'), /no CA/);
+  await t.rejects(withNodeEndpoints(own, failing).endpoints(targetOf('gcr.io')), /no CA/);
 });
 
 t.test('the fingerprint covers both sources', async (t) => {

@@ -31,6 +31,7 @@ import { ServingError } from '../../../src/serving/error.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { captureLog } from '../captured.ts';
 import { systemClock } from '../../../src/async/clock.ts';
+import { targetOf } from '../registry/client.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
 const targets = ['https://registry.corp:5000/v2/', 'http://10.1.2.3/v2/', 'https://[fd00::1]/v2/'];
@@ -162,7 +163,7 @@ export const textTargets: readonly FuzzTarget[] = [
         proxies: { [namespace]: rest.join(' ') },
         insecureRegistries: [namespace],
       });
-      return await source.endpoints(namespace);
+      return await source.endpoints(targetOf(namespace));
     },
     expected: [ProxySettingError],
   },

@@ -2,7 +2,7 @@
 import type { Test } from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
 import { createRegistryClient, type RegistryClientOptions } from '../../../src/registry/client.ts';
-import type { Endpoint } from '../../../src/registry/endpoints/endpoint.ts';
+import type { Endpoint, PullTarget } from '../../../src/registry/endpoints/endpoint.ts';
 import type {
   Attempt,
   ManifestLookup,
@@ -43,6 +43,11 @@ export function credential(
     id: `${username} ${password.length} ${password.at(-1) ?? ''}`,
     ...changes,
   };
+}
+
+/** `app:v1` of a registry. */
+export function targetOf(domain: string): PullTarget {
+  return { domain, repository: `${domain}/app`, tag: 'v1' };
 }
 
 type Place = TestRegistry | Endpoint;
