@@ -3,7 +3,8 @@
  * the same way from the same settings. Only the places of credentials differ.
  */
 import { join, resolve } from 'node:path';
-import { createContainerdEndpoints, type ContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import type { Runtime } from '../../daemon/runtime.ts';
 import { openRuntimeProxies } from '../../daemon/systemd/runtime-proxies.ts';
 import { createServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import {
@@ -26,6 +27,7 @@ import {
 import { createTagSource } from '../../src/images/sources/tag-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
+import { resolvesShortNames } from '../../src/nodes/node-report.ts';
 import { createDefaultEndpoints, withNodeEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
@@ -65,15 +67,16 @@ export interface OpenSource {
 export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;
   const first = configuration();
-  const [sources, containerd, proxies] = await Promise.all([
+  const [sources, runtime, proxies] = await Promise.all([
     openSources(options),
-    openContainerd(options),
+    openRuntime(options),
     openProxies(options),
   ]);
-  if (containerd) sources.push({ source: containerd, place: containerd.description() });
+  if (runtime) sources.push({ source: runtime, place: runtime.description() });
   const credentials = combineSources(sources.map(({ source }) => source));
   const own = liveEndpoints(configuration);
-  const endpoints = containerd ? withNodeEndpoints(own, containerd) : own;
+  const endpoints = runtime ? withNodeEndpoints(own, runtime) : own;
+  const report = () => runtime?.report() ?? {};
   const registry = createRegistryClient({
     environment: proxies?.environment ?? options.env,
     hostRoot: first.hostRoot,
@@ -93,8 +96,10 @@ export async function openInspection(options: InspectionOptions) {
     tags: createTagSource(access),
     /** In the order of precedence. */
     sources,
-    /** The node's runtime, if its containerd is read. */
-    runtime: () => containerd?.runtime() ?? {},
+    /** The node's runtime, if its configuration is read. */
+    runtime: report,
+    /** Whether the node's runtime finds the registries of short names by itself. */
+    resolvesShortNames: () => resolvesShortNames(report()),
     /** Sources, or parts of sources, that are ignored. */
     problems: () => credentials.problems(),
     dockerHubLimit: () => registry.dockerHubLimit(),
@@ -131,7 +136,7 @@ function liveEndpoints(configuration: () => Configuration): EndpointSource {
     }),
   );
   return {
-    endpoints: (namespace) => current().endpoints(namespace),
+    endpoints: (target) => current().endpoints(target),
     fingerprint: () => current().fingerprint(),
   };
 }
@@ -220,13 +225,13 @@ async function openProxies({ configuration, dockerConfigs, env, log }: Inspectio
   return openRuntimeProxies({ hostRoot: configuration().hostRoot, own: env, log });
 }
 
-/** The node's containerd, unless there is no node or an empty list of paths disables it. */
-async function openContainerd({
+/** The node's container runtime, unless there is no node or an empty list of paths disables it. */
+async function openRuntime({
   configuration,
   dockerConfigs,
   log,
   metrics,
-}: InspectionOptions): Promise<ContainerdEndpoints | undefined> {
+}: InspectionOptions): Promise<Runtime | undefined> {
   const {
     hostRoot,
     containerdConfigPathCandidates: candidates,

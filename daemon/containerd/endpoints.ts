@@ -11,29 +11,19 @@
  * each change, all of it is read for the fingerprint (`scan.ts`). docs/internals/deviations.md lists the
  * intended differences from containerd.
  */
-import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
-import { combineFingerprints, textFingerprint } from '../../src/credentials/identity.ts';
-import { newProblems } from '../../src/credentials/problems.ts';
-import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
-import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
 import { FileError } from '../../src/files/read.ts';
-import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
-import { DirectoryWatcher, type WatchOptions } from '../../src/files/watch.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
-import type { Endpoint, EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
+import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
-import type { Log } from '../../src/telemetry/log.ts';
-import type { Metrics } from '../../src/telemetry/metrics.ts';
-import {
-  createVersionFinder,
-  defaultConfigPathCandidates,
-  type VersionFinder,
-} from './config/find-version.ts';
-import { rulesFor } from './config/rules.ts';
+import type { Runtime, RuntimeOptions } from '../runtime.ts';
+import { RuntimeFiles, type Reading } from '../runtime-files.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
+import { createVersionFinder, type VersionFinder } from '../program-version.ts';
+import { containerdProgram, defaultConfigPathCandidates } from './config/find-version.ts';
+import { rulesFor } from './config/rules.ts';
 import { describeParts, scanHosts, type HostDirectoryFound } from './scan.ts';
 import { endpointsOf, type EndpointContext } from './endpoint.ts';
 import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';
@@ -45,28 +35,19 @@ import {
 } from './hosts/host-directory.ts';
 import { filesOfCandidate, readNodeConfig, type NodeConfig } from './node.ts';
 
-export interface ContainerdEndpointsOptions extends Omit<WatchOptions, 'root'> {
-  /** Directory that stands for `/`. */
-  readonly hostRoot: string;
+export interface ContainerdEndpointsOptions extends RuntimeOptions {
   /** Paths of config.toml; the first that exists counts. Default: the paths of known distributions. */
   readonly candidates?: readonly string[] | undefined;
   /** Version of containerd. Default: the output of the node's program. */
   readonly version?: string | undefined;
   /** Whether mirrors receive the credentials of the registry that they mirror; called for each lookup. */
   readonly mirrorCredentials?: (() => boolean) | undefined;
-  readonly metrics?: Metrics | undefined;
 }
 
-interface State {
+interface Found {
   readonly node: NodeConfig;
-  readonly problems: readonly SourceProblem[];
   readonly usable: readonly HostDirectoryFound[];
-  readonly id: string;
-  readonly fingerprint: string;
 }
-
-/** Each watched directory costs a system handle. */
-const maxWatched = 200;
 
 const noConfig: NodeConfig = {
   configFile: undefined,
@@ -88,51 +69,29 @@ export async function createContainerdEndpoints(
   return endpoints;
 }
 
-/**
- * Endpoints, and containerd as a credential source, for descriptions and fingerprints. Lookups of the source
- * are empty: containerd's credentials belong to hosts, so each endpoint has its own
- * (`Endpoint.ownCredential`).
- */
-export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource {
+export class ContainerdEndpoints implements Runtime {
   readonly name = 'containerd';
   readonly #options: ContainerdEndpointsOptions;
   readonly #candidates: readonly string[];
-  readonly #log: Log | undefined;
-  readonly #meter: SourceMeter;
   readonly #stop = new AbortController();
   readonly #findVersion: VersionFinder;
   readonly #readHosts: HostFilesReader;
-  #state: State | undefined;
-  #live: LiveContent<State> | undefined;
-  /** Watches the directories that are found by reading; `#live` watches those of the candidates. */
-  #watched: { readonly dirs: string; readonly watcher: DirectoryWatcher } | undefined;
+  readonly #files: RuntimeFiles<Found>;
 
   constructor(options: ContainerdEndpointsOptions) {
     this.#options = options;
     this.#candidates = options.candidates?.flatMap(filesOfCandidate) ?? defaultConfigPathCandidates;
-    this.#log = options.log?.child({ endpointSource: 'containerd' });
-    this.#meter = bindSourceMetrics(options.metrics, 'containerd');
-    this.#findVersion = createVersionFinder(options.hostRoot, this.#stop.signal);
+    this.#findVersion = createVersionFinder(containerdProgram, options.hostRoot, this.#stop.signal);
     this.#readHosts = createHostFilesReader(options.hostRoot);
+    const dirs = this.#candidates.map((path) => dirname(path));
+    this.#files = new RuntimeFiles(this.name, options, dirs, () => this.#read());
   }
 
   async start(): Promise<void> {
-    this.#live = await liveContent<State>({
-      ...this.#options,
-      root: this.#options.hostRoot,
-      dirs: [...new Set(this.#candidates.map((path) => dirname(path)))],
-      read: () => this.#read(),
-      fingerprint: ({ id }) => id,
-      onRead: (state) => this.#meter.read(state?.problems.length === 0),
-      onProblem: (error) =>
-        this.#log?.warn(
-          { err: error },
-          'reading containerd’s configuration failed, the last one stays in force',
-        ),
-    });
+    await this.#files.start();
   }
 
-  async endpoints(namespace: string): Promise<readonly Endpoint[]> {
+  async endpoints({ domain: namespace }: Pick<PullTarget, 'domain'>): Promise<readonly Endpoint[]> {
     const node = this.#node;
     const { hostRoot } = this.#options;
     const mirrorCredentials = this.#options.mirrorCredentials?.() ?? true;
@@ -154,16 +113,12 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
   }
 
   fingerprint(): string {
-    return this.#state?.fingerprint ?? combineFingerprints(['containerd']);
+    return this.#files.fingerprint();
   }
 
   /** Settings that are left out, or that would make containerd's pulls fail. */
   problems(): readonly SourceProblem[] {
-    const failure = this.#live?.problem();
-    const found = this.#state?.problems ?? [];
-    if (failure === undefined) return found;
-    const origin = this.#candidates.join(', ');
-    return [...found, { source: this.name, origin, message: failure.message }];
+    return this.#files.problems(this.#candidates.join(', '));
   }
 
   description(): string {
@@ -172,8 +127,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     return `${configFile} of containerd ${version ?? 'of an unknown version, treated as the newest'}${hosts}`;
   }
 
-  /** The kubelet's runtime, and how it pulls, as far as the version and the configuration tell. */
-  runtime(): Pick<NodeReport, 'runtime' | 'pullMode'> {
+  report(): Pick<NodeReport, 'runtime' | 'pullMode'> {
     const { configFile, version, rules, localPull, servesKubelet } = this.#node;
     if (version === undefined || !servesKubelet) return {};
     const runtime = runtimeOf('containerd', version.replace(/^v/u, ''));
@@ -183,38 +137,32 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
   }
 
   describe(): Promise<readonly SourcePart[]> {
-    const usable = this.#state?.usable ?? [];
+    const usable = this.#files.current()?.usable ?? [];
     return Promise.resolve(describeParts(this.#node, this.#candidates, usable, this.problems()));
   }
 
   async refresh(): Promise<void> {
-    await this.#live?.refresh();
+    await this.#files.refresh();
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await this.#live?.close();
-    await this.#watched?.watcher.close();
+    await this.#files.close();
   }
 
   get #node(): NodeConfig {
-    return this.#state?.node ?? noConfig;
+    return this.#files.current()?.node ?? noConfig;
   }
 
-  async #read(): Promise<State> {
+  async #read(): Promise<Reading<Found>> {
     const { node, problem } = await this.#readNode();
-    const scan = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
-    const inFiles = [...(problem ? [problem] : node.problems), ...scan.problems];
-    const problems = inFiles.map((found): SourceProblem => ({ source: this.name, ...found }));
-    for (const { origin, message } of newProblems(problems, this.#state?.problems)) {
-      this.#log?.warn({ origin, problem: message }, 'containerd’s configuration has a problem');
-    }
-    const id = createHash('sha256').update(scan.content).digest('base64url');
-    const fingerprint =
-      id === this.#state?.id ? this.#state.fingerprint : await textFingerprint('containerd', scan.content);
-    this.#state = { node, problems, usable: scan.usable, id, fingerprint };
-    await this.#watch([...node.files.map((file) => dirname(file)), ...scan.dirs]);
-    return this.#state;
+    const { content, usable, ...scan } = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
+    return {
+      found: { node, usable },
+      problems: [...(problem ? [problem] : node.problems), ...scan.problems],
+      content,
+      dirs: [...node.files.map((file) => dirname(file)), ...scan.dirs],
+    };
   }
 
   /** The current configuration, or the last good one if containerd would not start with the current one. */
@@ -233,19 +181,6 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     }
   }
 
-  async #watch(found: readonly string[]): Promise<void> {
-    const dirs = [...new Set(found)].slice(0, maxWatched);
-    const id = dirs.join('\0');
-    if (this.#watched?.dirs === id || this.#stop.signal.aborted) return;
-    const before = this.#watched;
-    const options = { ...this.#options, root: this.#options.hostRoot };
-    this.#watched = {
-      dirs: id,
-      watcher: new DirectoryWatcher(dirs, () => void this.#live?.refresh(), options),
-    };
-    await before?.watcher.close();
-  }
-
   async #hostsFor(
     namespace: string,
     { rules, roots, localPull, registry, configFile = '' }: NodeConfig,
@@ -256,7 +191,7 @@ export class ContainerdEndpoints implements EndpointSource, LiveCredentialSource
     const dir = await findHostDirectory(roots, namespace, this.#options.hostRoot);
     const found = dir === undefined ? undefined : await this.#readHosts(dir, rules);
     // The scan reports the problem once.
-    if (found?.problem) void this.#live?.refresh();
+    if (found?.problem) void this.#files.refresh();
     return {
       hosts: effectiveHosts(found?.hosts, namespace, rules),
       origin: dir ?? 'default',

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { statPath, undefinedIfMissing } from '../../src/files/read.ts';
 import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
-import { programsFor, type VersionFinder } from './config/find-version.ts';
+import type { VersionFinder } from '../program-version.ts';
+import { programsFor } from './config/find-version.ts';
 import {
   effectiveConfigPath,
   parseAuth,

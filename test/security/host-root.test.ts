@@ -84,7 +84,7 @@ for (const [name, links, files = {}] of attacks) {
       }
       const containerd = await createContainerdEndpoints({ hostRoot: root });
       t.teardown(() => containerd.close());
-      const endpoints = await containerd.endpoints('registry.test').catch(() => []);
+      const endpoints = await containerd.endpoints({ domain: 'registry.test' }).catch(() => []);
       t.notMatch(JSON.stringify(endpoints), /evil/, 'no endpoint of the attacker');
       const trusted = await describeTrust({ environment: {}, hostRoot: root });
       t.strictSame(
@@ -112,6 +112,6 @@ t.test('links inside the root are followed, so the attacks are realistic', async
   t.equal((await docker?.source.lookup('registry.test/team/app'))?.length, 1);
   const containerd = await createContainerdEndpoints({ hostRoot: root });
   t.teardown(() => containerd.close());
-  like(t, (await containerd.endpoints('registry.test'))[0], { host: 'evil.test' });
+  like(t, (await containerd.endpoints({ domain: 'registry.test' }))[0], { host: 'evil.test' });
   like(t, await describeTrust({ environment: {}, hostRoot: root }), [{ state: 'used' }]);
 });

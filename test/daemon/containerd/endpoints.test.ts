@@ -36,7 +36,7 @@ t.test('without configuration the endpoints depend on the version', async (t) =>
     t.strictSame(problems(containerd), []);
   }
   const { containerd } = await nodeWith(t, {});
-  like(t, await containerd.endpoints('gcr.io'), [
+  like(t, await containerd.endpoints({ domain: 'gcr.io' }), [
     { origin: 'default', acceptsCredentials: true, resolve: true, pull: true },
   ]);
 });
@@ -59,7 +59,7 @@ t.test('runtime and pull mode are reported', async (t) => {
   ];
   for (const [version, text, found] of cases) {
     const { containerd } = await nodeWith(t, text === undefined ? {} : { [config]: text }, { version });
-    t.strictSame(containerd.runtime(), found, `${version} ${text}`);
+    t.strictSame(containerd.report(), found, `${version} ${text}`);
   }
 });
 
@@ -85,7 +85,7 @@ override_path = true
     'https://b.example/x?ns',
     'https://upstream.example/v2?ns X-Up=up',
   ]);
-  const [mirror, plain] = await containerd.endpoints('docker.io');
+  const [mirror, plain] = await containerd.endpoints({ domain: 'docker.io' });
   like(t, mirror, {
     resolve: false,
     pull: true,
@@ -103,7 +103,7 @@ t.test('since 2.1 token servers get the headers of the host', async (t) => {
   };
   const names = async (version: string): Promise<unknown> => {
     const { containerd } = await nodeWith(t, files, { version });
-    const [mirror] = await containerd.endpoints('gcr.io');
+    const [mirror] = await containerd.endpoints({ domain: 'gcr.io' });
     return [mirror?.headers, mirror?.tokenHeaders].map((headers) => headers?.map(({ name }) => name));
   };
   t.strictSame(await names('2.1.0'), [
@@ -119,7 +119,7 @@ t.test('since 2.1 token servers get the headers of the host', async (t) => {
       { [config]: `version = 3\n${text}${headers}` },
       { version: '2.1.0' },
     );
-    const [origin] = await containerd.endpoints('gcr.io');
+    const [origin] = await containerd.endpoints({ domain: 'gcr.io' });
     return origin?.tokenHeaders?.map(({ name }) => name);
   };
   t.strictSame(await forAll(''), [], 'the transfer service sends headers only to registries');
@@ -129,7 +129,7 @@ t.test('since 2.1 token servers get the headers of the host', async (t) => {
     `version = 3\n[${plugin}]\nuse_local_image_pull = true\n`,
   );
   const { containerd } = await nodeWith(t, { ...files, [config]: local }, { version: '2.1.0' });
-  const [mirror] = await containerd.endpoints('gcr.io');
+  const [mirror] = await containerd.endpoints({ domain: 'gcr.io' });
   t.strictSame(mirror?.tokenHeaders, mirror?.headers);
 });
 
@@ -189,7 +189,7 @@ t.test('certificate files are read, unusable ones reported', async (t) => {
     [`${dir}/c.cert`]: pair.cert,
     [`${dir}/c.key`]: pair.key,
   });
-  const [endpoint] = await containerd.endpoints('r.example:5000');
+  const [endpoint] = await containerd.endpoints({ domain: 'r.example:5000' });
   t.strictSame(
     endpoint?.tls.ca.map((pem) => pem.trim()),
     [ca.cert.trim()],
@@ -216,7 +216,7 @@ t.test('certificate files are read, unusable ones reported', async (t) => {
   for (const [name, files, message] of failing) {
     writeFiles(root, files);
     await t.rejects(
-      containerd.endpoints('r.example:5000'),
+      containerd.endpoints({ domain: 'r.example:5000' }),
       { code: 'unavailable', temporary: true, message },
       name,
     );
@@ -275,7 +275,7 @@ auth = "broken"
       ['https://m.example/v2?ns', 'http://127.0.0.1:5000/base?ns', 'https://registry-1.docker.io/v2'],
       version,
     );
-    const [first, second, last] = await containerd.endpoints('docker.io');
+    const [first, second, last] = await containerd.endpoints({ domain: 'docker.io' });
     like(t, first?.ownCredential, {
       source: 'containerd',
       key: 'm.example',
@@ -294,7 +294,7 @@ t.test('mirrors without credentials', async (t) => {
   const hosts = 'server = "s.example"\n[host."https://m.example"]';
   const { containerd } = await nodeWithHosts(t, hosts, { mirrorCredentials: () => allowed });
   const accepting = async () =>
-    (await containerd.endpoints('gcr.io')).map(({ acceptsCredentials }) => acceptsCredentials);
+    (await containerd.endpoints({ domain: 'gcr.io' })).map(({ acceptsCredentials }) => acceptsCredentials);
   t.strictSame(await accepting(), [false, true]);
   allowed = true;
   t.strictSame(await accepting(), [true, true]);
@@ -394,10 +394,10 @@ t.test('each problem is logged once', async (t) => {
   const { log, lines } = captureLog('warn');
   const { containerd } = await nodeWithHosts(t, '[', { log });
   await containerd.refresh();
-  await containerd.endpoints('gcr.io');
+  await containerd.endpoints({ domain: 'gcr.io' });
   await containerd.refresh();
   t.equal(lines.length, 1);
-  t.match(lines[0], /containerd’s configuration has a problem/);
+  t.match(lines[0], /the configuration of containerd has a problem/);
 });
 
 t.test('headers of _default do not reach the default host of a namespace', async (t) => {
@@ -461,7 +461,7 @@ t.test('a header cannot smuggle another one or another request', async (t) => {
   ];
   for (const header of smuggled) {
     const { containerd } = await nodeWithHosts(t, `server = "${registry.url}"\n[header]\n${header}`);
-    const endpoints = await containerd.endpoints('gcr.io');
+    const endpoints = await containerd.endpoints({ domain: 'gcr.io' });
     await t.rejects(lookUp(client, endpoints), RegistryError, header);
     await containerd.close();
   }
@@ -474,7 +474,7 @@ t.test('values are sent as Go sends them: UTF-8, and several as a list', async (
     t,
     `server = "${registry.url}"\n[header]\nX-Name = "käse ☃"\nx-list = ["a", "b"]`,
   );
-  await lookUp(client, await containerd.endpoints('gcr.io'));
+  await lookUp(client, await containerd.endpoints({ domain: 'gcr.io' }));
   const headers = registry.requests[0]?.headers;
   t.equal(Buffer.from(String(headers?.['x-name']), 'latin1').toString('utf8'), 'käse ☃');
   t.equal(headers?.['x-list'], 'a, b');
@@ -497,7 +497,7 @@ X-First = "1"
 [host."${second.url}"]
 `,
   });
-  await lookUp(client, await containerd.endpoints('gcr.io')).catch(() => undefined);
+  await lookUp(client, await containerd.endpoints({ domain: 'gcr.io' })).catch(() => undefined);
   const seen = (registry: typeof first) =>
     registry.requests.map(({ headers }) =>
       [headers.authorization, headers['x-first'], headers['x-server']].join(),

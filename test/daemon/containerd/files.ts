@@ -43,10 +43,11 @@ export const nodeWithHosts = (t: Test, hosts: string, options: Partial<Container
 
 /** Endpoints in short: `https://mirror.example/v2?ns header=value`. */
 export async function shown(containerd: ContainerdEndpoints, namespace: string): Promise<string[]> {
-  return (await containerd.endpoints(namespace)).map(({ base, namespaceParameter, headers, httpFallback }) =>
-    [
-      base + (namespaceParameter ? '?ns' : '') + (httpFallback ? ' or http' : ''),
-      ...headers.map(({ name, value }) => `${name}=${reveal(value)}`),
-    ].join(' '),
+  return (await containerd.endpoints({ domain: namespace })).map(
+    ({ base, namespaceParameter, headers, httpFallback }) =>
+      [
+        base + (namespaceParameter ? '?ns' : '') + (httpFallback ? ' or http' : ''),
+        ...headers.map(({ name, value }) => `${name}=${reveal(value)}`),
+      ].join(' '),
   );
 }

@@ -1,7 +1,8 @@
 import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { createVersionFinder, programsFor } from '../../../../daemon/containerd/config/find-version.ts';
+import { containerdProgram, programsFor } from '../../../../daemon/containerd/config/find-version.ts';
+import { createVersionFinder } from '../../../../daemon/program-version.ts';
 import { like } from '../../../support/like.ts';
 
 /** Programs in a directory. The node's root is `/`, so the tests need no chroot. */
@@ -14,7 +15,7 @@ function finder(t: Test, scripts: Readonly<Record<string, string>>) {
   for (const [name, text] of Object.entries(scripts)) write(name, text);
   const stop = new AbortController();
   t.teardown(() => stop.abort());
-  const made = createVersionFinder('/', stop.signal);
+  const made = createVersionFinder(containerdProgram, '/', stop.signal);
   const path = (name: string) => join(dir, name);
   return { find: (...names: string[]) => made(names.map(path)), write, path };
 }
