@@ -1,6 +1,6 @@
 /**
  * `archwright agent --check`: what an agent with these settings would find on this node, source by source,
- * and what the kubelet or containerd would do differently. It sends no request and runs no plugin.
+ * and what the kubelet or the container runtime would do differently. It sends no request and runs no plugin.
  */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
@@ -43,6 +43,8 @@ export async function checkNode(invocation: Invocation<{ output: Flag<'list' | '
   }
   const configured = new Set(checked.map(({ source }) => source));
   checked.push(...notConfigured.filter(({ source }) => !configured.has(source)));
+  const { name, reason } = inspection.foundRuntime;
+  checked.push({ source: 'runtime', parts: [{ where: name, state: 'used', what: reason }] });
   checked.push(...(await describeNode(configuration, io.env, inspection.proxies?.describe() ?? [])));
   const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
   io.out(scrub(flags.output === 'json' ? asJson(checked, understood) : asList(checked)));
@@ -109,13 +111,13 @@ function describeOwnEndpoints({ proxies, insecureRegistries }: Configuration): S
       where: 'proxies',
       state: 'used',
       what: `${registry}: ${withoutLogin(endpoint)} is tried first`,
-      differs: ['containerd pulls from the endpoints of its own configuration'],
+      differs: ['the container runtime pulls from the endpoints of its own configuration'],
     })),
     ...insecureRegistries.map((registry): SourcePart => ({
       where: 'insecureRegistries',
       state: 'used',
       what: `${registry}: certificates are not verified`,
-      differs: ['containerd verifies certificates, unless its own configuration says otherwise'],
+      differs: ['the container runtime verifies certificates, unless its own configuration says otherwise'],
     })),
   ];
   if (parts.length > 0) return parts;

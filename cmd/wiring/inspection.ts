@@ -4,6 +4,8 @@
  */
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import { createCrio } from '../../daemon/crio/runtime.ts';
+import { findRuntime, type FoundRuntime } from '../../daemon/find-runtime.ts';
 import type { Runtime } from '../../daemon/runtime.ts';
 import { openRuntimeProxies } from '../../daemon/systemd/runtime-proxies.ts';
 import { createServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
@@ -67,10 +69,11 @@ export interface OpenSource {
 export async function openInspection(options: InspectionOptions) {
   const { configuration, log } = options;
   const first = configuration();
+  const found = await runtimeOf(first);
   const [sources, runtime, proxies] = await Promise.all([
     openSources(options),
-    openRuntime(options),
-    openProxies(options),
+    openRuntime(options, found),
+    openProxies(options, found),
   ]);
   if (runtime) sources.push({ source: runtime, place: runtime.description() });
   const credentials = combineSources(sources.map(({ source }) => source));
@@ -98,6 +101,8 @@ export async function openInspection(options: InspectionOptions) {
     sources,
     /** The node's runtime, if its configuration is read. */
     runtime: report,
+    /** How it was found. */
+    foundRuntime: found,
     /** Whether the node's runtime finds the registries of short names by itself. */
     resolvesShortNames: () => resolvesShortNames(report()),
     /** Sources, or parts of sources, that are ignored. */
@@ -220,24 +225,32 @@ async function openTokens({
 }
 
 /** A person's machine and the webhook have the proxies of their own process. */
-async function openProxies({ configuration, dockerConfigs, env, log }: InspectionOptions) {
+async function openProxies(
+  { configuration, dockerConfigs, env, log }: InspectionOptions,
+  { name: runtime }: FoundRuntime,
+) {
   if (dockerConfigs !== 'node') return undefined;
-  return openRuntimeProxies({ hostRoot: configuration().hostRoot, own: env, log });
+  return openRuntimeProxies({ hostRoot: configuration().hostRoot, runtime, own: env, log });
 }
 
-/** The node's container runtime, unless there is no node or an empty list of paths disables it. */
-async function openRuntime({
-  configuration,
-  dockerConfigs,
-  log,
-  metrics,
-}: InspectionOptions): Promise<Runtime | undefined> {
+async function runtimeOf({ runtime, hostRoot }: Configuration): Promise<FoundRuntime> {
+  if (runtime === 'auto') return await findRuntime(hostRoot);
+  return { name: runtime, reason: 'the setting runtime says so' };
+}
+
+/** The node's container runtime, unless there is no node, or an empty list of paths disables containerd. */
+async function openRuntime(
+  { configuration, dockerConfigs, log, metrics }: InspectionOptions,
+  { name }: FoundRuntime,
+): Promise<Runtime | undefined> {
   const {
     hostRoot,
     containerdConfigPathCandidates: candidates,
     containerdVersion: version,
   } = configuration();
-  if (dockerConfigs === 'none' || candidates?.length === 0) return undefined;
+  if (dockerConfigs === 'none') return undefined;
+  if (name === 'cri-o') return createCrio({ hostRoot, log, metrics });
+  if (candidates?.length === 0) return undefined;
   const mirrorCredentials = (): boolean => configuration().mirrorCredentials;
   return createContainerdEndpoints({ hostRoot, candidates, version, mirrorCredentials, log, metrics });
 }

@@ -10,16 +10,19 @@ import type { WatchOptions } from '../../src/files/watch.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
 import { environmentObject, processVariables } from '../kubelet/run/environment.ts';
+import type { RuntimeName } from '../runtime.ts';
 import { readServiceEnvironment } from './service-environment.ts';
 
 export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly hostRoot: string;
+  /** The node may also have other runtimes. */
+  readonly runtime: RuntimeName;
   /** Environment of this process. */
   readonly own: Environment;
 }
 
-/** Services that run or contain a container runtime, those of distributions first. */
-const services = [
+/** Services that run or contain containerd, those of distributions first. */
+const containerdServices = [
   'k3s.service',
   'k3s-agent.service',
   'rke2-server.service',
@@ -27,11 +30,9 @@ const services = [
   'snap.microk8s.daemon-containerd.service',
   'k0scontroller.service',
   'k0sworker.service',
-  'crio.service',
   'containerd.service',
 ];
-const programs: ReadonlySet<string> = new Set(['containerd', 'crio']);
-const watched = ['/etc/systemd/system', '/etc/systemd/system/containerd.service.d'];
+const programs: Readonly<Record<RuntimeName, string>> = { containerd: 'containerd', 'cri-o': 'crio' };
 
 /** A runtime has other variables only after a restart, so there is no hurry. */
 const defaultPollMs = 60_000;
@@ -69,13 +70,13 @@ export class RuntimeProxies {
 
   async start(): Promise<void> {
     if (this.#hasOwn) return;
-    const { hostRoot, log, pollMs = defaultPollMs } = this.#options;
+    const { hostRoot, runtime, log, pollMs = defaultPollMs } = this.#options;
     this.#live = await liveContent<Found>({
       ...this.#options,
       pollMs,
       root: hostRoot,
-      dirs: watched,
-      read: () => readProxies(hostRoot),
+      dirs: ['/etc/systemd/system', `/etc/systemd/system/${programs[runtime]}.service.d`],
+      read: () => readProxies(hostRoot, runtime),
       fingerprint: ({ fingerprint, problems }) => JSON.stringify([fingerprint, problems]),
       onChange: (found) => this.#apply(found),
       onProblem: (error) =>
@@ -128,8 +129,9 @@ export class RuntimeProxies {
   }
 }
 
-async function readProxies(hostRoot: string): Promise<Found> {
-  const running = await processVariables(hostRoot, programs);
+async function readProxies(hostRoot: string, runtime: RuntimeName): Promise<Found> {
+  const services = runtime === 'containerd' ? containerdServices : ['crio.service'];
+  const running = await processVariables(hostRoot, new Set([programs[runtime]]));
   const service = running ? undefined : await readServiceEnvironment(hostRoot, services);
   const all = running ? environmentObject(running) : Object.fromEntries(service?.variables ?? []);
   // k3s and RKE2 give containerd the variables with this prefix (k3s pkg/agent/containerd).

@@ -3,7 +3,7 @@ import { otherVariables } from '../../src/policy/configuration/layer.ts';
 import { written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { certificateSettings, controllerSettings } from '../../src/policy/settings/controller.ts';
 import { imageSettings } from '../../src/policy/settings/images.ts';
-import { containerdSettings, kubeletSettings } from '../../src/policy/settings/node.ts';
+import { runtimeSettings, kubeletSettings } from '../../src/policy/settings/node.ts';
 import { placementSettings } from '../../src/policy/settings/placement.ts';
 import { registrySettings } from '../../src/policy/settings/registries.ts';
 import { servingSettings } from '../../src/policy/settings/serving.ts';
@@ -16,7 +16,7 @@ export const settingGroups: readonly { readonly title: string; readonly settings
   { title: 'Image facts', settings: imageSettings },
   { title: 'Registries and credentials', settings: registrySettings },
   { title: 'Kubelet', settings: kubeletSettings },
-  { title: 'containerd', settings: containerdSettings },
+  { title: 'Container runtime', settings: runtimeSettings },
   { title: 'Processes', settings: servingSettings },
   { title: 'Controller', settings: controllerSettings },
   { title: 'Certificates and the webhook configuration', settings: certificateSettings },

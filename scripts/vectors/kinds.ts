@@ -8,6 +8,8 @@ import { credentialProviderConfig } from './credential-provider-config.ts';
 import { credentialProviders } from './credential-providers.ts';
 import { credentials } from './credentials.ts';
 import { crioCredentials } from './crio-credentials.ts';
+import { crioEndpoints } from './crio-endpoints.ts';
+import { crioPlatforms } from './crio-platforms.ts';
 import type { Handler, Handlers } from './handler.ts';
 import { imageReferences } from './image-references.ts';
 import { platforms } from './platforms.ts';
@@ -23,6 +25,8 @@ const all: readonly Handlers[] = [
   containerdHosts,
   containerdConfig,
   crioCredentials,
+  crioEndpoints,
+  crioPlatforms,
 ];
 
 const handlers: ReadonlyMap<string, Handler> = new Map(all.flatMap((map) => Object.entries(map)));
@@ -35,6 +39,12 @@ const foreign: ReadonlySet<string> = new Set([
   'private_host',
   'host_from_image',
   'cache_duration',
+  // Parts of c/image: its list of platforms, of which `choose_instance` shows the effect, and media types, which
+  // we read from documents too.
+  'wanted_platforms',
+  'guess_mime',
+  'normalize_mime',
+  'content_type',
   // Podman logs in by such keys; a repository is always a valid one.
   'validate_key',
   // The kubelet sends CRI-O a user name and a password, nothing else.

@@ -148,7 +148,7 @@ function credentialsOf({ credentials }: ManifestLookup): (MatchedCredential | un
  * An endpoint's own credential serves only if there is no other (containerd `PullImage`), or none that the
  * endpoint accepts (go.podman.io/image docker/docker_image_src.go newImageSourceAttempt).
  */
-function offeredTo(
+export function offeredTo(
   endpoint: Endpoint,
   credential: MatchedCredential | undefined,
 ): MatchedCredential | undefined {

@@ -2,7 +2,7 @@
 import type { Setting } from './setting.ts';
 import { certificateSettings, controllerSettings } from './controller.ts';
 import { imageSettings } from './images.ts';
-import { containerdSettings, kubeletSettings } from './node.ts';
+import { runtimeSettings, kubeletSettings } from './node.ts';
 import { placementSettings } from './placement.ts';
 import { registrySettings } from './registries.ts';
 import { servingSettings } from './serving.ts';
@@ -12,7 +12,7 @@ export const settings = {
   ...imageSettings,
   ...registrySettings,
   ...kubeletSettings,
-  ...containerdSettings,
+  ...runtimeSettings,
   ...servingSettings,
   ...controllerSettings,
   ...certificateSettings,

@@ -1,5 +1,5 @@
-/** Settings for the node of an agent: what is taken over from its kubelet and from its containerd. */
-import { flag, listOf, matching, tableOf, text } from '../value-kinds/plain.ts';
+/** Settings for the node of an agent: what is taken over from its kubelet and from its container runtime. */
+import { choice, flag, listOf, matching, tableOf, text } from '../value-kinds/plain.ts';
 import { settingsOf } from './setting.ts';
 
 const node = settingsOf('agent', 'inspect', 'explain');
@@ -36,7 +36,14 @@ export const absolutePathRule = matching(
 );
 const absolutePath = text('path', absolutePathRule);
 
-export const containerdSettings = {
+/** `auto`: as the files of the node say. */
+export const runtimeChoices = ['auto', 'containerd', 'cri-o'] as const;
+
+export const runtimeSettings = {
+  runtime: node.atStart(choice(runtimeChoices), {
+    default: 'auto',
+    help: 'Container runtime of the node, whose configuration applies. `auto`: CRI-O if the kubelet names its socket, or its socket or files exist; otherwise containerd.',
+  }),
   containerdConfigPathCandidates: node.atStart(listOf(absolutePath), {
     help: "Candidates for containerd's `config.toml` below `hostRoot`, or for its directory. The first that exists applies. Default: the locations of distributions. Empty: containerd's configuration is ignored.",
   }),

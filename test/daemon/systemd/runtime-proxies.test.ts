@@ -11,7 +11,7 @@ import { like } from '../../support/like.ts';
 const dropIn = '/etc/systemd/system/containerd.service.d/proxy.conf';
 
 async function open(t: Test, root: string, own: Readonly<Record<string, string>> = {}) {
-  const proxies = await openRuntimeProxies({ hostRoot: root, own, pollMs: 2 ** 30 });
+  const proxies = await openRuntimeProxies({ hostRoot: root, runtime: 'containerd', own, pollMs: 2 ** 30 });
   t.teardown(() => proxies.close());
   return proxies;
 }

@@ -1,0 +1,322 @@
+/**
+ * registries.conf: search registries and aliases for short names, and per prefix of a repository the location
+ * and the mirrors. The main file and its drop-ins are merged (go.podman.io/image
+ * pkg/sysregistriesv2/system_registries_v2.go, shortnames.go; containers-registries.conf(5)).
+ */
+import { join } from 'node:path';
+import { ifError } from '../../src/async/if-error.ts';
+import { FileError, listDirectory, readText, statPath } from '../../src/files/read.ts';
+import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
+import { parseNormalized } from '../../src/images/references/reference.ts';
+import { isTable } from '../../src/policy/value-kinds/plain.ts';
+import {
+  ConfigFileError,
+  configFileError,
+  fieldsOf,
+  InvalidConfig,
+  isText,
+  parseTable,
+  type Table,
+} from '../toml.ts';
+import type { CrioConf } from './crio-conf.ts';
+
+const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;
+
+export interface Mirror {
+  /** `host[:port][/path]`. */
+  readonly location: string;
+  /** https without verification, and http. */
+  readonly insecure: boolean;
+  readonly use: (typeof mirrorUses)[number];
+}
+
+/** A `[[registry]]` table. */
+export interface RegistryEntry {
+  /** `host[:port][/path]`, or `*.domain`. */
+  readonly prefix: string;
+  /** Replaces the prefix. Empty only for a wildcard: nothing is replaced. */
+  readonly location: string;
+  readonly insecure: boolean;
+  readonly blocked: boolean;
+  readonly mirrorByDigestOnly: boolean;
+  readonly mirrors: readonly Mirror[];
+  /** The file that has it. */
+  readonly file: string;
+}
+
+export const shortNameModes = ['disabled', 'permissive', 'enforcing'] as const;
+
+export interface RegistriesConf {
+  /** Sorted by prefix. */
+  readonly registries: readonly RegistryEntry[];
+  readonly search: { readonly registries: readonly string[]; readonly file: string } | undefined;
+  /** Repositories by short name; an empty one: the name has no alias. */
+  readonly aliases: ReadonlyMap<string, string>;
+  /** Undefined or empty: the auth files. */
+  readonly credentialHelpers: readonly string[] | undefined;
+  /** CRI-O uses its own mode. */
+  readonly shortNameMode: (typeof shortNameModes)[number] | undefined;
+  readonly files: readonly string[];
+}
+
+export const noRegistries: RegistriesConf = {
+  registries: [],
+  search: undefined,
+  aliases: new Map(),
+  credentialHelpers: undefined,
+  shortNameMode: undefined,
+  files: [],
+};
+
+/** Files with some 140 aliases have 10 KiB. */
+const maxFileBytes = 1_048_576;
+/** Distributions install two or three drop-ins. */
+const maxEntries = 200;
+/** Registries have a few mirrors. */
+const maxListed = 100;
+
+/** podman writes aliases here that it has asked a person for. */
+const aliasFile = '/var/cache/containers/short-name-aliases.conf';
+
+const systemDir = '/etc/containers';
+
+/** Directories of the files, to watch. */
+export function registriesDirs(conf: CrioConf): readonly string[] {
+  const own = join(conf.home, '.config/containers');
+  return [systemDir, own].flatMap((dir) => [dir, join(dir, 'registries.conf.d')]);
+}
+
+/** @throws ConfigFileError if CRI-O would not start, or not take over the change */
+export async function loadRegistries(
+  { home, registriesConf, registriesConfDir }: CrioConf,
+  root: string,
+): Promise<RegistriesConf> {
+  const ownDir = join(home, '.config/containers');
+  const own = join(ownDir, 'registries.conf');
+  const hasOwn = registriesConf === '' && (await statPath(own, root).catch(() => undefined)) !== undefined;
+  const main = registriesConf || (hasOwn ? own : join(systemDir, 'registries.conf'));
+  const usual = hasOwn ? [ownDir] : [systemDir, ownDir];
+  const dirs =
+    registriesConfDir === '' ? usual.map((dir) => join(dir, 'registries.conf.d')) : [registriesConfDir];
+  const first = await load(main, root, parseRegistriesConf);
+  if (first === undefined && registriesConf !== '') throw new ConfigFileError(main, 'there is no such file');
+  let merged = merge(noRegistries, first ?? noRegistries);
+  for (const path of (await Promise.all(dirs.map((dir) => dropInsIn(dir, root)))).flat()) {
+    const dropIn = await load(path, root, (text, file) => parseRegistriesConf(text, file, true));
+    if (dropIn) merged = merge(merged, dropIn);
+  }
+  const cached = await load(aliasFile, root, (text) => aliasesIn(fieldsOf(parseTable(text), '')));
+  return cached ? { ...merged, aliases: new Map([...merged.aliases, ...cached]) } : merged;
+}
+
+async function load<T>(
+  path: string,
+  root: string,
+  parse: (text: string, path: string) => T,
+): Promise<T | undefined> {
+  try {
+    return parse(await readText(path, { maxBytes: maxFileBytes, root }), path);
+  } catch (error) {
+    if (error instanceof FileError && error.code === 'missing') return undefined;
+    throw configFileError(path, error);
+  }
+}
+
+/** Directories and links to nothing are skipped. */
+async function dropInsIn(dir: string, root: string): Promise<readonly string[]> {
+  const listed = listDirectory(dir, { maxEntries, root });
+  const names = await listed.catch(
+    ifError(FileError, (error) => {
+      if (error.code === 'missing') return [];
+      throw configFileError(dir, error);
+    }),
+  );
+  const paths = names.filter((name) => name.endsWith('.conf')).map((name) => join(dir, name));
+  const found = await Promise.all(paths.map((path) => statPath(path, root).catch(() => undefined)));
+  return paths.filter((_, index) => found[index]?.isDirectory() === false);
+}
+
+/** A later file over an earlier one: entries as a whole by prefix, lists if they are mentioned. */
+function merge(into: RegistriesConf, from: RegistriesConf): RegistriesConf {
+  const registries = new Map([...into.registries, ...from.registries].map((each) => [each.prefix, each]));
+  return {
+    registries: [...registries.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1)),
+    search: from.search ?? into.search,
+    aliases: new Map([...into.aliases, ...from.aliases]),
+    credentialHelpers: from.credentialHelpers ?? into.credentialHelpers,
+    shortNameMode: from.shortNameMode ?? into.shortNameMode,
+    files: [...into.files, ...from.files],
+  };
+}
+
+type Fields = ReturnType<typeof fieldsOf>;
+
+/** @param file for messages @param isDropIn version 1 is for the main file only @throws InvalidConfig */
+export function parseRegistriesConf(text: string, file = '', isDropIn = false): RegistriesConf {
+  const fields = fieldsOf(parseTable(text), '');
+  const old = version1(fields, file);
+  if (old) {
+    const newKeys = ['unqualified-search-registries', 'credential-helpers', 'registry', 'aliases'];
+    const hasNew = newKeys.some((key) => fields.any(key) !== undefined) || fields.text('short-name-mode');
+    if (hasNew) throw invalid('it mixes keys of version 1 and 2');
+    if (isDropIn) throw invalid('a drop-in cannot be of version 1');
+    return { ...noRegistries, ...old, files: [file] };
+  }
+  const registries = tablesIn(fields, 'registry', '').map((table, index) =>
+    entryOf(fieldsOf(table, `registry ${index + 1}: `), file),
+  );
+  refuseConflicts(registries);
+  const search = fields.texts('unqualified-search-registries');
+  const mode = fields.text('short-name-mode') || undefined;
+  const shortNameMode = shortNameModes.find((known) => known === mode);
+  if (mode !== undefined && !shortNameMode) throw invalid(`short-name-mode ${quoted(mode)} is not known`);
+  return {
+    // The first of a prefix counts.
+    registries: firsts(registries),
+    search: search && { registries: search.map(searchRegistry), file },
+    aliases: aliasesIn(fields),
+    credentialHelpers: fields.texts('credential-helpers'),
+    shortNameMode,
+    files: [file],
+  };
+}
+
+/** `[registries.search]`, `insecure` and `block`. */
+function version1(fields: Fields, file: string): Pick<RegistriesConf, 'registries' | 'search'> | undefined {
+  const lists = fields.table('registries');
+  const listed = (name: string): readonly string[] | undefined => {
+    const table = lists && fieldsOf(lists, 'registries.').table(name);
+    return table && fieldsOf(table, `registries.${name}.`).texts('registries')?.map(locationOf);
+  };
+  const [search, insecure, blocked] = [listed('search'), listed('insecure'), listed('block')];
+  if (!search && !insecure && !blocked) return undefined;
+  const entries = [...new Set([...(insecure ?? []), ...(blocked ?? [])])].map((location) => ({
+    ...{ prefix: location, location, mirrorByDigestOnly: false, mirrors: [], file },
+    insecure: insecure?.includes(location) === true,
+    blocked: blocked?.includes(location) === true,
+  }));
+  return {
+    registries: entries,
+    search: search && { registries: search.map(searchRegistry), file },
+  };
+}
+
+function entryOf(fields: Fields, file: string): RegistryEntry {
+  const location = locationOf(fields.text('location') ?? '');
+  const prefix = locationOf(fields.text('prefix') ?? '') || location;
+  if (prefix === '') throw invalid('a registry has neither a prefix nor a location');
+  const isWildcard = prefix.startsWith('*.');
+  if (location === '' && !isWildcard) throw invalid(`the registry ${quoted(prefix)} has no location`);
+  if (isWildcard && /[/@:]/.test(prefix))
+    throw invalid(`the prefix ${quoted(prefix)} must have the form *.example.com`);
+  if (fields.text('pull-from-mirror'))
+    throw invalid(`pull-from-mirror is for mirrors, not for the registry ${quoted(prefix)}`);
+  const mirrorByDigestOnly = fields.flag('mirror-by-digest-only') === true;
+  const tables = tablesIn(fields, 'mirror', `${prefix}: `);
+  const mirrors = tables.map((table) => mirrorOf(fieldsOf(table, `${prefix}: mirror: `), mirrorByDigestOnly));
+  return {
+    ...{ prefix, location, mirrorByDigestOnly, mirrors, file },
+    insecure: fields.flag('insecure') === true,
+    blocked: fields.flag('blocked') === true,
+  };
+}
+
+function mirrorOf(fields: Fields, byDigestOnly: boolean): Mirror {
+  const location = locationOf(fields.text('location') ?? '');
+  if (location === '') throw invalid('a mirror has no location');
+  const written = fields.text('pull-from-mirror') || undefined;
+  const use = written === undefined ? 'all' : mirrorUses.find((known) => known === written);
+  if (!use) throw invalid(`pull-from-mirror of ${quoted(location)} must be all, digest-only or tag-only`);
+  if (byDigestOnly && written !== undefined)
+    throw invalid(`${quoted(location)}: mirror-by-digest-only and pull-from-mirror exclude each other`);
+  return { location, insecure: fields.flag('insecure') === true, use };
+}
+
+function refuseConflicts(registries: readonly RegistryEntry[]): void {
+  const placed = Map.groupBy(registries, ({ location, prefix }) => location || prefix);
+  for (const [place, entries] of placed) {
+    for (const setting of ['insecure', 'blocked'] as const) {
+      if (new Set(entries.map((entry) => entry[setting])).size > 1)
+        throw invalid(`${quoted(place)} is defined several times with conflicting ${setting}`);
+    }
+  }
+}
+
+function firsts(registries: readonly RegistryEntry[]): readonly RegistryEntry[] {
+  return [...Map.groupBy(registries, ({ prefix }) => prefix).values()].flatMap(([first]) => first ?? []);
+}
+
+/** Without slashes at the end. @throws InvalidConfig for a URL */
+export function locationOf(text: string): string {
+  if (/^https?:\/\//.test(text)) throw invalid(`${quoted(text)} must have no scheme`);
+  return text.replace(/\/+$/, '');
+}
+
+const domain = /^[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*(?:\.[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*)*(?::[0-9]+)?$/;
+
+function searchRegistry(text: string): string {
+  const registry = locationOf(text);
+  if (domain.test(registry)) return registry;
+  throw invalid(`${quoted(registry)} in unqualified-search-registries is not a host`);
+}
+
+/** Repositories by short name. @throws InvalidConfig: one wrong alias spoils the file */
+function aliasesIn(fields: Fields): ReadonlyMap<string, string> {
+  const aliases = Object.entries(fields.table('aliases') ?? {});
+  return new Map(
+    aliases.map(([name, value]) => {
+      if (!isText(value)) throw new InvalidConfig('type', `aliases.${quoted(name)} must be a string`);
+      checkAliasName(name);
+      return [name, value === '' ? '' : aliasValue(value)];
+    }),
+  );
+}
+
+/** @throws InvalidConfig */
+export function checkAliasName(name: string): void {
+  if (namesRegistry(untagged(name))) throw invalid(`the alias ${quoted(name)} names a registry`);
+}
+
+/** @returns the repository, normalized @throws InvalidConfig */
+export function aliasValue(text: string): string {
+  if (!namesRegistry(untagged(text))) throw invalid(`the alias value ${quoted(text)} names no registry`);
+  const { domain: registry, path } = valid(() => parseNormalized(text));
+  return `${registry}/${path}`;
+}
+
+function untagged(text: string) {
+  const written = valid(() => parseStrictReference(text));
+  if (written.tag !== undefined || written.digest !== undefined)
+    throw invalid(`${quoted(text)} in aliases must have no tag and no digest`);
+  return written;
+}
+
+function namesRegistry({ domain: registry }: { readonly domain: string }): boolean {
+  return /[.:]/.test(registry) || registry === 'localhost';
+}
+
+function valid<T>(parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof InvalidReference) throw invalid(error.message);
+    throw error;
+  }
+}
+
+function tablesIn(fields: Fields, name: string, where: string): readonly Table[] {
+  const value = fields.any(name) ?? [];
+  if (!Array.isArray(value) || !value.every(isTable))
+    throw new InvalidConfig('type', `${where}${name} must be a list of tables`);
+  if (name === 'mirror' && value.length > maxListed)
+    throw invalid(`${where}it has more than ${maxListed} mirrors`);
+  return value;
+}
+
+function invalid(message: string): InvalidConfig {
+  return new InvalidConfig('invalid', message);
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 200));
+}

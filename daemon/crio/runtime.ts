@@ -1,0 +1,154 @@
+/**
+ * CRI-O as the runtime of a node. Its files are read and watched here; auth files, certificates and
+ * policy.json are read again for each lookup, as CRI-O reads them for each pull. From the outside in: this
+ * file → `endpoints.ts` → `short-names.ts`, `pull-sources.ts` → `registries-conf.ts`, and beside them
+ * `auth-files.ts`, `certs-d.ts`, `policy.ts`, `crio-conf.ts`. docs/internals/deviations.md lists the intended
+ * differences from CRI-O.
+ */
+import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
+import type { SourcePart } from '../../src/files/source-part.ts';
+import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
+import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
+import { createVersionFinder, type VersionedProgram, type VersionFinder } from '../program-version.ts';
+import { RuntimeFiles, type Reading } from '../runtime-files.ts';
+import type { Runtime, RuntimeOptions } from '../runtime.ts';
+import { ConfigFileError } from '../toml.ts';
+import { AuthFiles } from './auth-files.ts';
+import { defaultCrioConf, readCrioConf } from './crio-conf.ts';
+import { endpointsOf, type CrioNode } from './endpoints.ts';
+import { loadRegistries, noRegistries, registriesDirs } from './registries-conf.ts';
+import { describeParts, scanFiles } from './scan.ts';
+
+export interface CrioOptions extends RuntimeOptions {
+  /** Default: the output of the node's program. */
+  readonly version?: string | undefined;
+}
+
+interface Found extends CrioNode {
+  readonly version: string | undefined;
+  readonly parts: readonly SourcePart[];
+}
+
+const program: VersionedProgram = {
+  name: 'crio',
+  versionIn: (output) => /^crio version (\d+\.\d+\S*)/m.exec(output)?.[1],
+  remedy: 'the rules of the newest version apply',
+};
+const programs = ['/usr/bin/crio', '/usr/local/bin/crio'];
+
+const nothing: Found = {
+  conf: defaultCrioConf,
+  registries: noRegistries,
+  shortNameMode: defaultCrioConf.shortNameMode,
+  version: undefined,
+  parts: [],
+};
+
+export async function createCrio(options: CrioOptions): Promise<Crio> {
+  const crio = new Crio(options);
+  await crio.start();
+  return crio;
+}
+
+export class Crio implements Runtime {
+  readonly name = 'cri-o';
+  readonly #options: CrioOptions;
+  readonly #stop = new AbortController();
+  readonly #authFiles: AuthFiles;
+  readonly #findVersion: VersionFinder;
+  readonly #files: RuntimeFiles<Found>;
+
+  constructor(options: CrioOptions) {
+    const { hostRoot } = options;
+    const { signal: stop } = this.#stop;
+    this.#options = options;
+    this.#authFiles = new AuthFiles({ hostRoot, stop });
+    this.#findVersion = createVersionFinder(program, hostRoot, stop);
+    const dirs = [...defaultCrioConf.dirs, ...registriesDirs(defaultCrioConf)];
+    this.#files = new RuntimeFiles(this.name, options, dirs, () => this.#read());
+  }
+
+  async start(): Promise<void> {
+    await this.#files.start();
+  }
+
+  async endpoints(target: PullTarget): Promise<readonly Endpoint[]> {
+    const { hostRoot } = this.#options;
+    return await endpointsOf(target, { ...this.#found, hostRoot, authFiles: this.#authFiles });
+  }
+
+  lookup(): Promise<readonly never[]> {
+    return Promise.resolve([]);
+  }
+
+  fingerprint(): string {
+    return this.#files.fingerprint();
+  }
+
+  /** Files that are left out, or that make CRI-O's pulls fail. */
+  problems(): readonly SourceProblem[] {
+    return this.#files.problems('/etc/crio, /etc/containers');
+  }
+
+  description(): string {
+    const { version, registries } = this.#found;
+    const files = registries.files.join(', ') || 'no registries.conf';
+    return `${files} of CRI-O ${version ?? 'of an unknown version, treated as the newest'}`;
+  }
+
+  report(): Pick<NodeReport, 'runtime'> {
+    const runtime = runtimeOf(this.name, this.#found.version ?? 'unknown');
+    return runtime ? { runtime } : {};
+  }
+
+  describe(): Promise<readonly SourcePart[]> {
+    return Promise.resolve(describeParts(this.#found, this.#found.parts, this.problems()));
+  }
+
+  async refresh(): Promise<void> {
+    await this.#files.refresh();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#files.close();
+  }
+
+  get #found(): Found {
+    return this.#files.current() ?? nothing;
+  }
+
+  async #read(): Promise<Reading<Found>> {
+    const { hostRoot } = this.#options;
+    const last = this.#found;
+    const found = this.#options.version === undefined ? await this.#findVersion(programs) : {};
+    const version = this.#options.version ?? found.version;
+    const broken: Problem[] = found.problem ? [found.problem] : [];
+    const orLast = <T>(reading: Promise<T>, good: T, consequence: string): Promise<T> =>
+      reading.catch((error: unknown) => {
+        if (!(error instanceof ConfigFileError)) throw error;
+        const message = `${error.reason}; ${consequence}; the last good content stays in force`;
+        broken.push({ origin: error.where, message });
+        return good;
+      });
+    const conf = await orLast(readCrioConf(hostRoot), last.conf, 'CRI-O would not start with it');
+    const registries = await orLast(
+      loadRegistries(conf, hostRoot),
+      last.registries,
+      'CRI-O would not take it over',
+    );
+    const node = { conf, registries, shortNameMode: modeOf(conf.shortNameMode, version) };
+    const { parts, problems, ...scan } = await scanFiles(node, hostRoot);
+    return {
+      ...scan,
+      found: { ...node, version, parts },
+      problems: [...broken, ...conf.problems, ...problems],
+    };
+  }
+}
+
+/** The key exists since 1.34. Before, every search registry was tried. */
+function modeOf(configured: CrioNode['shortNameMode'], version = ''): CrioNode['shortNameMode'] {
+  const minor = /^v?1\.(\d+)/.exec(version)?.[1];
+  return minor !== undefined && Number(minor) < 34 ? 'disabled' : configured;
+}

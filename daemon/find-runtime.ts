@@ -1,0 +1,78 @@
+/** Which container runtime a node's kubelet uses, by the node's own files. */
+import { ifError } from '../src/async/if-error.ts';
+import { FileError, listDirectory, readText, statPath } from '../src/files/read.ts';
+import { runningProcess } from './kubelet/run/environment.ts';
+import type { RuntimeName } from './runtime.ts';
+import { readServiceEnvironment } from './systemd/service-environment.ts';
+
+export interface FoundRuntime {
+  readonly name: RuntimeName;
+  /** How it was found, for people. */
+  readonly reason: string;
+}
+
+const crioSocket = '/run/crio/crio.sock';
+const containerdSocket = '/run/containerd/containerd.sock';
+/** Files of the kubelet that name the runtime's socket, those of kubeadm first. */
+const kubeletFiles = [
+  '/var/lib/kubelet/instance-config.yaml',
+  '/var/lib/kubelet/config.yaml',
+  '/var/lib/kubelet/kubeadm-flags.env',
+  '/etc/kubernetes/kubelet.conf',
+];
+/** The kubelet's configuration has some kilobytes. */
+const maxFileBytes = 262_144;
+const maxEntries = 1000;
+
+/**
+ * A node may have files of both: CRI-O beside the containerd that Docker uses, or leftovers. Then the socket
+ * that the kubelet names decides, then the sockets that exist, then the enabled services.
+ */
+export async function findRuntime(root: string): Promise<FoundRuntime> {
+  const hasCrio = await exists('/etc/crio/crio.conf', root);
+  const dropIns = await namesIn('/etc/crio/crio.conf.d', root);
+  const hasSocket = await exists(crioSocket, root);
+  if (!hasCrio && dropIns.length === 0 && !hasSocket)
+    return { name: 'containerd', reason: 'there are no files of CRI-O' };
+  const named = await namedByKubelet(root);
+  if (named) return named;
+  if (hasSocket) return { name: 'cri-o', reason: `${crioSocket} exists` };
+  if (await exists(containerdSocket, root))
+    return { name: 'containerd', reason: `${containerdSocket} exists, and ${crioSocket} does not` };
+  const enabled = await namesIn('/etc/systemd/system/multi-user.target.wants', root);
+  if (enabled.includes('containerd.service') && !enabled.includes('crio.service'))
+    return { name: 'containerd', reason: 'containerd.service is enabled, and crio.service is not' };
+  return { name: 'cri-o', reason: 'there are files of CRI-O in /etc/crio' };
+}
+
+/** The runtime of the socket that the kubelet names: its arguments, its service, its files. */
+async function namedByKubelet(root: string): Promise<FoundRuntime | undefined> {
+  const running = await runningProcess(root, new Set(['kubelet']));
+  const service = running ? undefined : await readServiceEnvironment(root, ['kubelet.service']);
+  const command = runtimeNamed((running?.args ?? service?.command ?? []).join(' '));
+  if (command) return { name: command, reason: 'the command line of the kubelet names its socket' };
+  for (const file of kubeletFiles) {
+    const text = await readText(file, { maxBytes: maxFileBytes, root }).catch(ifError(FileError, () => ''));
+    const name = runtimeNamed(text);
+    if (name) return { name, reason: `${file} names its socket` };
+  }
+  return undefined;
+}
+
+function runtimeNamed(text: string): RuntimeName | undefined {
+  const [, socket = ''] = /container-?runtime-?endpoint["']?[\s:=]+["']?([^\s"']+)/i.exec(text) ?? [];
+  if (socket.includes('crio')) return 'cri-o';
+  return socket.includes('containerd') ? 'containerd' : undefined;
+}
+
+/** A file that may not be examined exists. */
+async function exists(path: string, root: string): Promise<boolean> {
+  return await statPath(path, root).then(
+    (stats) => stats !== undefined,
+    () => true,
+  );
+}
+
+async function namesIn(dir: string, root: string): Promise<readonly string[]> {
+  return await listDirectory(dir, { maxEntries, root }).catch(ifError(FileError, () => []));
+}

@@ -1,0 +1,186 @@
+/** Handlers of registries_conf.json, short_names.json and the pulls of a running CRI-O. */
+import { join } from 'node:path';
+import { defaultCrioConf } from '../../daemon/crio/crio-conf.ts';
+import { findEntry, prefixLength, pullSources, rewrite } from '../../daemon/crio/pull-sources.ts';
+import {
+  aliasValue,
+  checkAliasName,
+  loadRegistries,
+  locationOf,
+  shortNameModes,
+  type RegistriesConf,
+  type RegistryEntry,
+} from '../../daemon/crio/registries-conf.ts';
+import { createCrio } from '../../daemon/crio/runtime.ts';
+import { resolveShortName } from '../../daemon/crio/short-names.ts';
+import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
+import type { MatchedCredential } from '../../src/credentials/credential.ts';
+import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
+import {
+  parseNormalized,
+  parseReference,
+  pullReference,
+  shortNameOf,
+} from '../../src/images/references/reference.ts';
+import { offeredTo } from '../../src/registry/client.ts';
+import { reveal, secret } from '../../src/telemetry/secret.ts';
+import { inDirectory, write } from './directory.ts';
+import type { Handlers, Input, Vector } from './handler.ts';
+import { isObject, list, object, text } from './input.ts';
+
+export const crioEndpoints: Handlers = {
+  match_prefix: (input) => ({ length: prefixLength(text(input, 'ref'), text(input, 'prefix')) ?? -1 }),
+
+  rewrite: (input, vector) =>
+    refused(vector, () => {
+      const [ref, prefix, location] = ['ref', 'prefix', 'location'].map((name) => text(input, name));
+      return { ok: true, ref: rewrite(ref ?? '', prefix ?? '', location ?? '') };
+    }),
+
+  location: (input, vector) =>
+    refused(vector, () => ({ ok: true, location: locationOf(text(input, 'location')) })),
+
+  load: (input, vector) =>
+    refused(vector, async () => {
+      const { registries, search, credentialHelpers = [], shortNameMode } = await load(input);
+      return {
+        ok: true,
+        registries: registries.map(shown),
+        unqualifiedSearchRegistries: search?.registries ?? null,
+        // Defaults of the library, which mean the same.
+        credentialHelpers: credentialHelpers.length > 0 ? credentialHelpers : ['containers-auth.json'],
+        shortNameMode: shortNameMode ?? 'permissive',
+        ...(isObject(vector.expected) &&
+          'aliases' in vector.expected && { aliases: vector.expected['aliases'] }),
+      };
+    }),
+
+  find: (input, vector) =>
+    refused(vector, async () => {
+      const entry = findEntry(await load(input), text(input, 'ref'));
+      return { ok: true, registry: entry ? shown(entry) : null };
+    }),
+
+  pull_sources: (input, vector) =>
+    refused(vector, async () => {
+      const { domain, path, tag, digest } = parseNormalized(text(input, 'ref'));
+      const suffix = `${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
+      const reference = `${domain}/${path}${suffix || ':latest'}`;
+      const sources = pullSources(reference, await load(input)).map((source) => ({
+        ref: `${source.domain}/${source.path}${suffix || ':latest'}`,
+        insecure: source.insecure,
+        blocked: source.blockedBy !== undefined,
+        criAuth: source.domain === domain,
+      }));
+      return { ok: true, sources };
+    }),
+
+  crio_pull: (input, vector) =>
+    refused(vector, () => (isDeviation(input) ? vector.expected : inDirectory((root) => pull(vector, root)))),
+
+  is_short: (input, vector) =>
+    refused(vector, () => ({ ok: true, short: shortNameOf(text(input, 'name')) !== undefined })),
+
+  alias_value: (input, vector) =>
+    refused(vector, () => ({ ok: true, value: aliasValue(text(input, 'value')) })),
+
+  alias_name: (input, vector) =>
+    refused(vector, () => {
+      checkAliasName(text(input, 'name'));
+      return { ok: true };
+    }),
+
+  resolve: (input, vector) => refused(vector, () => candidates(input, false)),
+
+  crio_candidates: (input, vector) => refused(vector, () => candidates(input, true)),
+};
+
+/** Our messages are our own; whether something fails is compared. */
+async function refused(vector: Vector, act: () => unknown): Promise<unknown> {
+  try {
+    return await act();
+  } catch (error) {
+    const isOurs = [ConfigFileError, InvalidConfig, InvalidReference].some((type) => error instanceof type);
+    if (!isOurs) throw error;
+    return { ok: false, error: isObject(vector.expected) ? vector.expected['error'] : undefined };
+  }
+}
+
+async function load(input: Input): Promise<RegistriesConf> {
+  return await inDirectory(async (root) => {
+    await writeAll(root, input);
+    return await loadRegistries(defaultCrioConf, root);
+  });
+}
+
+async function writeAll(root: string, input: Input): Promise<void> {
+  for (const [path, content] of Object.entries(object(input, 'files')))
+    await write(join(root, path), String(content));
+}
+
+function shown({ mirrors, file: _, ...entry }: RegistryEntry) {
+  return {
+    ...entry,
+    mirrors: mirrors.map(({ location, insecure, use }) => ({
+      ...{ location, insecure },
+      ...(use !== 'all' && { pullFromMirror: use }),
+    })),
+  };
+}
+
+/** @param dropsTag CRI-O drops a tag beside a digest */
+async function candidates(input: Input, dropsTag: boolean): Promise<unknown> {
+  const name = text(input, 'name');
+  const { tag, digest } = parseStrictReference(name);
+  const tagged = tag === undefined || (dropsTag && digest !== undefined) ? '' : `:${tag}`;
+  const suffix = tagged + (digest === undefined ? '' : `@${digest}`) || ':latest';
+  const shortName = shortNameOf(name);
+  const conf = await load(input);
+  const mode = shortNameModes.find((each) => each === input['mode']) ?? conf.shortNameMode ?? 'permissive';
+  if (shortName !== undefined)
+    return { ok: true, candidates: resolveShortName(shortName, suffix, conf, mode) };
+  const { domain, path } = parseNormalized(name);
+  return { ok: true, candidates: [`${domain}/${path}${suffix}`] };
+}
+
+/** docs/internals/deviations.md: namespaced auth files, and the kubelet's credential for a short name. */
+function isDeviation(input: Input): boolean {
+  const isSearched = input['criAuth'] !== null && shortNameOf(text(input, 'image')) !== undefined;
+  return input['namespacedAuthFile'] !== undefined || isSearched;
+}
+
+/** The endpoints in order, as far as CRI-O asked them; what they answered is the vector's. */
+async function pull({ input, expected }: Vector, root: string): Promise<unknown> {
+  await writeAll(root, input);
+  await write(
+    join(root, '/etc/crio/crio.conf'),
+    `[crio.image]\nglobal_auth_file = ${JSON.stringify(input['globalAuthFile'])}\nshort_name_mode = ${JSON.stringify(input['shortNameMode'])}\n`,
+  );
+  const crio = await createCrio({ hostRoot: root, version: '1.36.3', pollMs: 2 ** 30 });
+  try {
+    const image = text(input, 'image');
+    const shortName = shortNameOf(image);
+    const target = { ...pullReference(parseReference(image)), ...(shortName !== undefined && { shortName }) };
+    const endpoints = (await crio.endpoints(target)).filter(({ refusal }) => !refusal);
+    const wanted = isObject(expected) ? list(expected, 'attempts').filter(isObject) : [];
+    const isFound = wanted.at(-1)?.['status'] === 200;
+    const attempts = endpoints.slice(0, isFound ? wanted.length : undefined).map((endpoint, index) => {
+      const { auth, ...answer } = wanted[index] ?? {};
+      if ('ping' in answer) return { ...answer, host: endpoint.host };
+      const { credential } = offeredTo(endpoint, criCredential(input)) ?? {};
+      const login = `${credential?.username ?? ''}:${credential ? reveal(credential.password) : ''}`;
+      // An open registry gets no credential.
+      const sent = typeof auth === 'string' ? `${auth.split(' ', 1)[0]} ${login}` : null;
+      return { ...answer, endpoint: `${endpoint.host}/${endpoint.repository}`, auth: sent };
+    });
+    return isObject(expected) ? { ...expected, attempts } : undefined;
+  } finally {
+    await crio.close();
+  }
+}
+
+function criCredential({ criAuth }: Input): MatchedCredential | undefined {
+  if (!isObject(criAuth)) return undefined;
+  const credential = { username: String(criAuth['username']), password: secret(String(criAuth['password'])) };
+  return { credential, source: 'pull-secret', key: '', origin: '', id: 'cri' };
+}
