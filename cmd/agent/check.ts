@@ -4,6 +4,8 @@
  */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
+import type { FoundRuntime } from '../../daemon/find-runtime.ts';
+import type { RuntimeName } from '../../daemon/runtime.ts';
 import { fileError } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Environment } from '../../src/http/proxy/proxy.ts';
@@ -43,9 +45,9 @@ export async function checkNode(invocation: Invocation<{ output: Flag<'list' | '
   }
   const configured = new Set(checked.map(({ source }) => source));
   checked.push(...notConfigured.filter(({ source }) => !configured.has(source)));
-  const { name, reason } = inspection.foundRuntime;
-  checked.push({ source: 'runtime', parts: [{ where: name, state: 'used', what: reason }] });
-  checked.push(...(await describeNode(configuration, io.env, inspection.proxies?.describe() ?? [])));
+  const { foundRuntime } = inspection;
+  const proxies = inspection.proxies?.describe() ?? [];
+  checked.push(...(await describeNode(configuration, io.env, foundRuntime, proxies)));
   const understood = checked.every(({ parts }) => parts.every(({ state }) => state !== 'left-out'));
   io.out(scrub(flags.output === 'json' ? asJson(checked, understood) : asList(checked)));
   return understood ? exitCodes.success : exitCodes.failure;
@@ -91,12 +93,14 @@ function partLines({ where, state, what, differs = [] }: SourcePart): string {
 async function describeNode(
   configuration: Configuration,
   environment: Environment,
+  { name: runtime, reason }: FoundRuntime,
   proxies: readonly SourcePart[],
 ): Promise<readonly CheckedSource[]> {
   const { hostRoot, caFiles: extraFiles, stateDir, tlsDir } = configuration;
   return [
     { source: 'host-root', parts: [await describeDirectory(hostRoot, constants.R_OK, 'files of the node')] },
-    { source: 'endpoints', parts: describeOwnEndpoints(configuration) },
+    { source: 'runtime', parts: [{ where: runtime, state: 'used', what: reason }] },
+    { source: 'endpoints', parts: describeOwnEndpoints(configuration, runtime) },
     { source: 'trust', parts: await describeTrust({ environment, hostRoot, extraFiles }) },
     { source: 'proxies', parts: proxies },
     { source: 'state', parts: [await describeState(stateDir)] },
@@ -105,19 +109,22 @@ async function describeNode(
 }
 
 /** Endpoints of archwright's own settings. */
-function describeOwnEndpoints({ proxies, insecureRegistries }: Configuration): SourcePart[] {
+function describeOwnEndpoints(
+  { proxies, insecureRegistries }: Configuration,
+  runtime: RuntimeName,
+): SourcePart[] {
   const parts = [
     ...proxies.map(({ registry, endpoint }): SourcePart => ({
       where: 'proxies',
       state: 'used',
       what: `${registry}: ${withoutLogin(endpoint)} is tried first`,
-      differs: ['the container runtime pulls from the endpoints of its own configuration'],
+      differs: [`${runtime} pulls from the endpoints of its own configuration`],
     })),
     ...insecureRegistries.map((registry): SourcePart => ({
       where: 'insecureRegistries',
       state: 'used',
       what: `${registry}: certificates are not verified`,
-      differs: ['the container runtime verifies certificates, unless its own configuration says otherwise'],
+      differs: [`${runtime} verifies certificates, unless its own configuration says otherwise`],
     })),
   ];
   if (parts.length > 0) return parts;

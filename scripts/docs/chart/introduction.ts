@@ -40,7 +40,7 @@ What the agent needs beyond \`restricted\`:
 | need | why |
 | --- | --- |
 | \`hostNetwork\` | registries and metadata services may answer pods and nodes differently. To disable: \`agent.hostNetwork: false\` |
-| \`hostPath\`, read-only | the configuration of containerd and the kubelet. To disable: \`agent.hostPaths: []\` |
+| \`hostPath\`, read-only | the configuration of the container runtime and the kubelet. To disable: \`agent.hostPaths: []\` |
 | user 0 | root owns these files. Without capabilities, the agent can read them, but change nothing |
 | \`SYS_CHROOT\` | only if \`kubeletConfig\` names plugins, which run in the root of their node |
 | \`hostPath\` \`/proc\`, read-only, and \`/sys/kernel/tracing/instances\` | only with \`execFormatErrorTracing\`. With AppArmor the default profile suffices |
@@ -66,9 +66,11 @@ On nodes that enforce SELinux, agents need \`agent.podSecurityContext: {seLinuxO
 Default of \`agent.hostPaths\`:
 
 - with \`kubeletConfig.config\` or \`configDir\`: all of \`/\`, because plugins run in the root of the node;
-- otherwise the directories of \`containerdConfigPathCandidates\` (\`/etc/containerd\` if it is not set, none if it is empty), those of
-  \`dockerConfigPathCandidates\` if it is set, \`/etc/ssl/certs\`, and \`/etc/systemd/system\` for the proxy of the container runtime
-  (\`agent.readRuntimeProxy\`).
+- otherwise those of the container runtime: the directories of \`containerdConfigPathCandidates\` (none if it is empty); if it is not set,
+  \`/etc/containerd\`, and with \`runtime: auto\` also \`/etc/crio\` and \`/etc/containers\`; with \`runtime: cri-o\` \`/etc/crio\`,
+  \`/etc/containers\` and \`/etc/docker/certs.d\`;
+- those of \`dockerConfigPathCandidates\` if it is set, \`/etc/ssl/certs\`, and \`/etc/systemd/system\` for the proxy of the container
+  runtime (\`agent.readRuntimeProxy\`).
 
 The container runtime creates missing directories on the node. To prevent that, set the paths of your
 [distribution](../../docs/install/distributions.md). \`/var/lib/kubelet\` is not a default, because it contains the Secrets of pods. For certificates

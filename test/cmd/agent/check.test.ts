@@ -52,6 +52,22 @@ t.test('on an empty node, no source exists, and no problem is reported', async (
   t.match(states('containerd').join(), 'absent /etc/containerd/config.toml');
 });
 
+t.test('the runtime of the node, and how it was found', async (t) => {
+  const root = node(t, {
+    'etc/crio/crio.conf': '',
+    'etc/containers/registries.conf': '[[registry]]\nlocation = "a.test"\n',
+    'etc/containers/registries.conf.d/x.conf': 'broken',
+  });
+  const { code, part, states } = await check(['--host-root', root]);
+  t.equal(code, 1);
+  like(t, part('cri-o'), { state: 'used' });
+  t.strictSame(states('runtime'), ['used cri-o']);
+  t.strictSame(states('containerd'), []);
+  t.match(states('cri-o').join(), 'left-out /etc/containers/registries.conf.d/x.conf');
+  const { states: ofOther } = await check(['--host-root', root, '--runtime', 'containerd']);
+  t.strictSame([ofOther('runtime'), ofOther('cri-o')], [['used containerd'], []]);
+});
+
 t.test('on a node with every source, each is reported', async (t) => {
   const ca = await createCa();
   const { cert, key } = await ca.issue({ cn: 'archwright-agent', dns: ['archwright-agent'] });

@@ -1,6 +1,7 @@
 /** Agents use the proxy of the node's container runtime. */
 import t, { type Test } from 'tap';
 import { openRuntimeProxies } from '../../../daemon/systemd/runtime-proxies.ts';
+import type { RuntimeName } from '../../../daemon/runtime.ts';
 import { run } from '../../cmd/run.ts';
 import { files, registry } from '../../cmd/world.ts';
 import { multiArch } from '../../support/registry/content.ts';
@@ -10,8 +11,13 @@ import { like } from '../../support/like.ts';
 
 const dropIn = '/etc/systemd/system/containerd.service.d/proxy.conf';
 
-async function open(t: Test, root: string, own: Readonly<Record<string, string>> = {}) {
-  const proxies = await openRuntimeProxies({ hostRoot: root, runtime: 'containerd', own, pollMs: 2 ** 30 });
+async function open(
+  t: Test,
+  root: string,
+  own: Readonly<Record<string, string>> = {},
+  runtime: RuntimeName = 'containerd',
+) {
+  const proxies = await openRuntimeProxies({ hostRoot: root, runtime, own, pollMs: 2 ** 30 });
   t.teardown(() => proxies.close());
   return proxies;
 }
@@ -61,6 +67,16 @@ t.test('k3s has separate variables for its containerd', async (t) => {
   });
   const { environment } = await open(t, root);
   like(t, environment, { HTTPS_PROXY: 'http://c:1', NO_PROXY: 'a' });
+});
+
+t.test('on a node with CRI-O, its service counts, whatever a containerd has', async (t) => {
+  const root = t.testdir();
+  writeFiles(root, {
+    [dropIn]: '[Service]\nEnvironment=HTTPS_PROXY=http://docker:1\n',
+    '/etc/systemd/system/crio.service.d/proxy.conf': '[Service]\nEnvironment=HTTPS_PROXY=http://crio:1\n',
+  });
+  const { environment } = await open(t, root, {}, 'cri-o');
+  t.equal(environment['HTTPS_PROXY'], 'http://crio:1');
 });
 
 t.test('requests to registries use the proxy of the node', async (t) => {

@@ -14,6 +14,9 @@ import {
 import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
 import { credentialOf, entryFor, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
 import { parseImageTable } from '../../../daemon/crio/crio-conf.ts';
+import { parseCanonical, pullSources } from '../../../daemon/crio/pull-sources.ts';
+import { parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
+import { resolveShortName } from '../../../daemon/crio/short-names.ts';
 import { applyPolicy, parsePolicy } from '../../../daemon/crio/policy.ts';
 import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
@@ -172,6 +175,24 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
     words: words('{ } "default": "transports": "docker": "type": "reject" null , [ ] " \\ 1'),
     feed: (input) => applyPolicy(parsePolicy(input), { repository: 'a.test/x/y', text: 'a.test/x/y:1' }).rule,
     expected: [InvalidConfig, DockerConfigError],
+  },
+  {
+    name: 'registries.conf, and what follows for an image',
+    share: 4,
+    examples: [
+      'unqualified-search-registries = ["a.test", "docker.io"]\ncredential-helpers = []\nshort-name-mode = "disabled"\n[aliases]\n"app" = "a.test/app"\n"x" = ""\n',
+      '[[registry]]\nprefix = "*.corp.test"\nlocation = "m.test/corp"\nblocked = true\ninsecure = true\nmirror-by-digest-only = true\n[[registry.mirror]]\nlocation = "b.corp.test:5000"\n',
+      '[[registry]]\nlocation = "a.corp.test"\n[[registry.mirror]]\nlocation = "m.test"\npull-from-mirror = "tag-only"\n[[registry]]\nlocation = "docker.io"\n',
+      '[registries.search]\nregistries = ["a.test/"]\n[registries.insecure]\nregistries = ["b.test"]\n[registries.block]\nregistries = []\n',
+    ],
+    words: words('[[registry]] [[registry.mirror]] * . / @ : " = app a.corp.test docker.io true', '\n'),
+    feed: (input) => {
+      const conf = parseRegistriesConf(tomlText(input), '/a.conf');
+      for (const name of ['a.corp.test:5000/team/x:1', ...resolveShortName('app', ':1', conf, 'permissive')])
+        for (const source of pullSources(name, conf)) parseCanonical(`${source.domain}/${source.path}`);
+      return conf.registries.length;
+    },
+    expected: [InvalidConfig],
   },
   {
     name: 'crio.conf',

@@ -32,10 +32,15 @@
 {{- else if include "archwright.needsHostRoot" . -}}
 {{- $paths = list "/" -}}
 {{- else -}}
-{{- if hasKey $settings "containerdConfigPathCandidates" -}}
+{{- $runtime := $settings.runtime | default "auto" -}}
+{{- $crio := list (dict "path" "/etc/crio" "type" "DirectoryOrCreate") (dict "path" "/etc/containers" "type" "DirectoryOrCreate") -}}
+{{- if eq $runtime "cri-o" -}}
+{{- $paths = append $crio (dict "path" "/etc/docker/certs.d" "type" "DirectoryOrCreate") -}}
+{{- else if hasKey $settings "containerdConfigPathCandidates" -}}
 {{- range $settings.containerdConfigPathCandidates }}{{ $paths = append $paths (ternary (dir .) . (hasSuffix ".toml" .)) }}{{ end -}}
 {{- else -}}
 {{- $paths = append $paths "/etc/containerd" -}}
+{{- if eq $runtime "auto" }}{{ $paths = concat $paths $crio }}{{ end -}}
 {{- end -}}
 {{- range $settings.dockerConfigPathCandidates }}{{ $paths = append $paths (dir .) }}{{ end -}}
 {{- $paths = append $paths "/etc/ssl/certs" -}}

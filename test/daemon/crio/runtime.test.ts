@@ -1,0 +1,219 @@
+/** Endpoints of a node with CRI-O, from its files. Matching and rewriting are held by `npm run vectors`. */
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import t, { type Test } from 'tap';
+import { createCrio, type CrioOptions } from '../../../daemon/crio/runtime.ts';
+import { parseReference, pullReference, shortNameOf } from '../../../src/images/references/reference.ts';
+import { createCa } from '../../support/certificates.ts';
+import { like } from '../../support/like.ts';
+import { manualRefresh } from '../../support/manual-refresh.ts';
+import { writeFiles } from '../../support/write-files.ts';
+
+type Files = Readonly<Record<string, string>>;
+
+const registriesConf = '/etc/containers/registries.conf';
+const login = (host: string, user: string) => ({ [host]: { auth: btoa(`${user}:p`) } });
+
+async function nodeWith(t: Test, files: Files, options: Partial<CrioOptions> = {}) {
+  const root = t.testdir();
+  writeFiles(root, files);
+  const crio = await createCrio({ hostRoot: root, version: '1.36.3', ...manualRefresh, ...options });
+  t.teardown(() => crio.close());
+  const endpointsOf = async (image: string) => {
+    const shortName = shortNameOf(image);
+    const target = pullReference(parseReference(image));
+    return await crio.endpoints({ ...target, ...(shortName !== undefined && { shortName }) });
+  };
+  /** In short: `https://host/v2/path accepts own=user http why-refused`. */
+  const shown = async (image: string) =>
+    (await endpointsOf(image)).map((endpoint) =>
+      [
+        `${endpoint.base}/${endpoint.repository}`,
+        endpoint.acceptsCredentials && 'accepts',
+        endpoint.ownCredential && `own=${endpoint.ownCredential.credential.username}`,
+        endpoint.httpFallback && endpoint.tls.skipVerify && 'http',
+        endpoint.refusal?.message.replaceAll(root, ''),
+        endpoint.ownFailure && 'no own credential',
+      ]
+        .filter(Boolean)
+        .join(' '),
+    );
+  const write = async (changed: Files) => {
+    writeFiles(root, changed);
+    await crio.refresh();
+  };
+  return { root, crio, endpointsOf, shown, write };
+}
+
+const mirrored = `
+[[registry]]
+location = "docker.io"
+  [[registry.mirror]]
+  location = "mirror.test:5000/hub"
+  insecure = true
+`;
+
+t.test('a node without files pulls from the registry itself', async (t) => {
+  const { shown, endpointsOf, crio } = await nodeWith(t, {});
+  t.strictSame(await shown('docker.io/nginx'), ['https://registry-1.docker.io/v2/library/nginx accepts']);
+  like(t, await endpointsOf('corp.test/app'), [{ origin: 'default', namespaceParameter: false }]);
+  t.strictSame(crio.report(), { runtime: { name: 'cri-o', version: '1.36.3' } });
+  t.strictSame(crio.problems(), []);
+});
+
+t.test('each endpoint has its own name, credential and security', async (t) => {
+  const auths = { ...login('mirror.test:5000/hub', 'mirror'), ...login('docker.io', 'hub') };
+  const { shown } = await nodeWith(t, {
+    [registriesConf]: mirrored,
+    '/etc/crio/crio.conf': '[crio.image]\nglobal_auth_file = "/auth.json"\n',
+    '/auth.json': JSON.stringify({ auths }),
+  });
+  t.strictSame(await shown('docker.io/library/nginx:1'), [
+    'https://mirror.test:5000/v2/hub/library/nginx own=mirror http',
+    'https://registry-1.docker.io/v2/library/nginx accepts own=hub',
+  ]);
+});
+
+t.test('the kubelet’s credential goes to the registry that it was chosen for, and to no other', async (t) => {
+  const { shown } = await nodeWith(t, {
+    [registriesConf]: `
+unqualified-search-registries = ["quay.io", "docker.io"]
+[aliases]
+"app" = "ghcr.io/team/app"
+[[registry]]
+prefix = "moved.test"
+location = "elsewhere.test/a"
+`,
+    '/etc/crio/crio.conf': '[crio.image]\nshort_name_mode = "disabled"\n',
+  });
+  t.strictSame(await shown('nginx'), [
+    'https://quay.io/v2/nginx',
+    'https://registry-1.docker.io/v2/library/nginx accepts',
+  ]);
+  t.strictSame(await shown('app'), ['https://ghcr.io/v2/team/app']);
+  t.strictSame(await shown('moved.test/x'), ['https://elsewhere.test/v2/a/x']);
+});
+
+t.test('short names depend on the mode, which exists since 1.34', async (t) => {
+  const files = { [registriesConf]: 'unqualified-search-registries = ["quay.io", "docker.io"]\n' };
+  for (const [version, count] of [
+    ['1.33.5', 2],
+    ['1.34.0', 0],
+    [undefined, 0],
+  ] as const) {
+    const { endpointsOf } = await nodeWith(t, files, { version });
+    const found = endpointsOf('nginx');
+    if (count > 0) t.equal((await found).length, count);
+    else await t.rejects(found, { code: 'forbidden', message: /short_name_mode is enforcing.*2 search/ });
+  }
+  const { endpointsOf } = await nodeWith(t, {});
+  await t.rejects(endpointsOf('nginx'), { code: 'forbidden', message: /no unqualified-search-registries/ });
+  await t.rejects(endpointsOf('[::1]:5000/app'), { code: 'forbidden', message: /no complete reference/ });
+});
+
+t.test('what stops CRI-O at one endpoint is its refusal', async (t) => {
+  const { shown } = await nodeWith(t, {
+    [registriesConf]: `
+[[registry]]
+location = "blocked.test"
+blocked = true
+  [[registry.mirror]]
+  location = "m.test"
+[[registry]]
+location = "bad.test"
+  [[registry.mirror]]
+  location = "M.test/UP"
+`,
+    '/etc/docker/certs.d/m.test/client.cert': 'no key beside it',
+    '/etc/containers/policy.json': JSON.stringify({
+      default: [{ type: 'insecureAcceptAnything' }],
+      transports: { docker: { 'rejected.test': [{ type: 'reject' }] } },
+    }),
+    '/root/.docker/config.json': 'no JSON',
+  });
+  const blocked = await shown('blocked.test/x');
+  t.match(blocked[0], /^https:\/\/m\.test\/v2\/x the node's CRI-O cannot use m\.test: .*client\.cert/);
+  t.match(blocked[1], /accepts the registry blocked\.test is blocked in \/etc\/containers\/registries\.conf/);
+  t.match(blocked[1], /no own credential$/);
+  t.match((await shown('bad.test/x'))[0], /cannot pull bad\.test\/x:latest/);
+  t.match((await shown('rejected.test/x'))[0], /policy\.json: .*rejected\.test.* rejects/);
+});
+
+t.test('a host that the author of a pod names is checked like one without a configuration', async (t) => {
+  const { endpointsOf } = await nodeWith(t, {
+    [registriesConf]: `
+unqualified-search-registries = ["localhost:5000"]
+[[registry]]
+prefix = "*.corp.test"
+[[registry]]
+location = "named.test:10250"
+[[registry]]
+location = "any.test"
+`,
+  });
+  const cases = ['a.corp.test/x', 'named.test:10250/x', 'any.test:10250/x', 'other.test/x', 'app'];
+  const origins = await Promise.all(
+    cases.map(async (image) => (await endpointsOf(image)).map(({ origin }) => origin).join()),
+  );
+  t.strictSame(origins, ['default', registriesConf, 'default', 'default', registriesConf]);
+});
+
+t.test('certificates of the host as written', async (t) => {
+  const { cert } = await createCa();
+  const { endpointsOf } = await nodeWith(t, { '/etc/containers/certs.d/docker.io/ca.crt': cert });
+  like(t, await endpointsOf('docker.io/nginx'), [{ tls: { ca: [cert.trim()], skipVerify: false } }]);
+});
+
+t.test('a change counts at once; a broken file leaves the last good one in force', async (t) => {
+  const { crio, shown, write, root } = await nodeWith(t, {});
+  const prints = [crio.fingerprint()];
+  await write({ [registriesConf]: mirrored });
+  prints.push(crio.fingerprint());
+  t.equal((await shown('docker.io/nginx')).length, 2);
+  await write({ '/etc/containers/registries.conf.d/x.conf': '[[registry]]\nlocation = 1\n' });
+  t.equal((await shown('docker.io/nginx')).length, 2);
+  like(t, crio.problems(), [
+    {
+      source: 'cri-o',
+      origin: '/etc/containers/registries.conf.d/x.conf',
+      message:
+        /location must be a string; CRI-O would not take it over; the last good content stays in force/,
+    },
+  ]);
+  t.equal(crio.fingerprint(), prints[1]);
+  await write({ '/etc/crio/crio.conf': 'nothing' });
+  t.equal(crio.problems().length, 2);
+  rmSync(join(root, '/etc/crio/crio.conf'));
+  rmSync(join(root, '/etc/containers/registries.conf.d/x.conf'));
+  await write({ '/root/.docker/config.json': JSON.stringify({ auths: login('a.test', 'a') }) });
+  t.strictSame(crio.problems(), []);
+  prints.push(crio.fingerprint());
+  await write({ '/etc/containers/certs.d/a.test/ca.crt': (await createCa()).cert });
+  prints.push(crio.fingerprint());
+  t.equal(new Set(prints).size, 4, 'credentials and certificates count too');
+});
+
+t.test('the parts for agent --check', async (t) => {
+  const { crio } = await nodeWith(t, {
+    [registriesConf]:
+      'unqualified-search-registries = ["a.test"]\n[aliases]\nx = "a.test/x"\n[[registry]]\nprefix = "p.test"\nlocation = "l.test"\nblocked = true\n',
+    '/etc/crio/crio.conf.d/10-crio.conf': '[crio.image]\nglobal_auth_file = "/auth.json"\n',
+    '/auth.json': '{',
+    '/etc/docker/certs.d/a.test/ca.crt': (await createCa()).cert,
+  });
+  const parts = await crio.describe();
+  like(
+    t,
+    parts.map(({ where, state, what }) => `${state} ${where}: ${what}`),
+    [
+      'used /etc/crio/crio.conf.d/10-crio.conf: settings of CRI-O',
+      'used cri-o: version 1.36.3',
+      'used /etc/containers/registries.conf: registries: 1',
+      'used short names: enforcing, aliases: 1, search registries: a.test',
+      'used /etc/containers/registries.conf: blocked has no effect on p.test, whose location is another',
+      'used /etc/docker/certs.d/a.test: CAs: 1, client certificates: 0',
+      /^left-out \/auth\.json: .*; pulls that need it fail on this node$/,
+    ],
+  );
+  t.match(crio.description(), /^\/etc\/containers\/registries\.conf of CRI-O 1\.36\.3$/);
+});

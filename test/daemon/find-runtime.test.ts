@@ -1,0 +1,73 @@
+import t from 'tap';
+import { findRuntime } from '../../daemon/find-runtime.ts';
+import { writeFiles } from '../support/write-files.ts';
+
+type Files = Readonly<Record<string, string>>;
+
+const both = { '/etc/crio/crio.conf.d/10-crio.conf': '', '/etc/containerd/config.toml': '' };
+const crioSocket = { '/run/crio/crio.sock': '' };
+const containerdSocket = { '/run/containerd/containerd.sock': '' };
+const wants = '/etc/systemd/system/multi-user.target.wants';
+
+const cases: readonly (readonly [name: string, files: Files, runtime: string, reason: RegExp])[] = [
+  ['nothing', {}, 'containerd', /no files of CRI-O/],
+  ['empty directories', { '/etc/containers/registries.conf': '' }, 'containerd', /no files of CRI-O/],
+  ['crio.conf', { '/etc/crio/crio.conf': '' }, 'cri-o', /files of CRI-O/],
+  ['a drop-in of CRI-O beside config.toml', both, 'cri-o', /files of CRI-O/],
+  ['the socket of CRI-O', { ...both, ...crioSocket, ...containerdSocket }, 'cri-o', /crio\.sock exists/],
+  [
+    'the socket of containerd alone',
+    { ...both, ...containerdSocket },
+    'containerd',
+    /containerd\.sock exists/,
+  ],
+  ['an enabled containerd', { ...both, [`${wants}/containerd.service`]: '' }, 'containerd', /is enabled/],
+  [
+    'both enabled',
+    { ...both, [`${wants}/containerd.service`]: '', [`${wants}/crio.service`]: '' },
+    'cri-o',
+    /files of CRI-O/,
+  ],
+  [
+    'flags of kubeadm',
+    {
+      ...both,
+      ...crioSocket,
+      '/var/lib/kubelet/kubeadm-flags.env':
+        'KUBELET_KUBEADM_ARGS="--container-runtime-endpoint=unix:///run/containerd/containerd.sock"\n',
+    },
+    'containerd',
+    /kubeadm-flags\.env names its socket/,
+  ],
+  [
+    "the kubelet's configuration",
+    {
+      ...both,
+      ...containerdSocket,
+      '/var/lib/kubelet/config.yaml': 'a: 1\ncontainerRuntimeEndpoint: "unix:///var/run/crio/crio.sock"\n',
+    },
+    'cri-o',
+    /config\.yaml names its socket/,
+  ],
+  [
+    "the kubelet's service",
+    {
+      ...both,
+      ...containerdSocket,
+      '/etc/systemd/system/kubelet.service':
+        '[Service]\nExecStart=/usr/bin/kubelet --container-runtime-endpoint /var/run/crio/crio.sock --v=2\n',
+    },
+    'cri-o',
+    /command line of the kubelet/,
+  ],
+];
+
+for (const [name, files, runtime, reason] of cases) {
+  t.test(`${name}: ${runtime}`, async (t) => {
+    const root = t.testdir();
+    writeFiles(root, files);
+    const found = await findRuntime(root);
+    t.equal(found.name, runtime);
+    t.match(found.reason, reason);
+  });
+}
