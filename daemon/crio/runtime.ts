@@ -16,7 +16,8 @@ import { ConfigFileError } from '../toml.ts';
 import { AuthFiles } from './auth-files.ts';
 import { defaultCrioConf, readCrioConf } from './crio-conf.ts';
 import { endpointsOf, type CrioNode } from './endpoints.ts';
-import { loadRegistries, noRegistries, registriesDirs } from './registries-conf.ts';
+import { loadRegistries, registriesDirs } from './load-registries.ts';
+import { noRegistries } from './registries-conf.ts';
 import { describeParts, scanFiles } from './scan.ts';
 
 export interface CrioOptions extends RuntimeOptions {

@@ -15,7 +15,7 @@ import { authFilesOf } from './auth-files.ts';
 import { certificateRoots, certificatesFor } from './certs-d.ts';
 import type { CrioNode } from './endpoints.ts';
 import { parsePolicy, policyFile } from './policy.ts';
-import { registriesDirs } from './registries-conf.ts';
+import { registriesDirs } from './load-registries.ts';
 
 /** As for lookups. */
 const maxFileBytes = 4 * 1024 * 1024;

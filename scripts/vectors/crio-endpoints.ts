@@ -5,12 +5,12 @@ import { findEntry, prefixLength, pullSources, rewrite } from '../../daemon/crio
 import {
   aliasValue,
   checkAliasName,
-  loadRegistries,
   locationOf,
   shortNameModes,
   type RegistriesConf,
   type RegistryEntry,
 } from '../../daemon/crio/registries-conf.ts';
+import { loadRegistries } from '../../daemon/crio/load-registries.ts';
 import { createCrio } from '../../daemon/crio/runtime.ts';
 import { resolveShortName } from '../../daemon/crio/short-names.ts';
 import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
