@@ -110,8 +110,8 @@ function verdictOf(text: string, where: string): Verdict {
   const requirements = items(text);
   if (requirements === undefined || requirements.length === 0)
     throw new InvalidConfig('invalid', `${where} must be a list with a requirement`);
-  const found = requirements.map((requirement) => verdictOfOne(requirement, where));
-  return (['rejected', 'unknown'] as const).find((each) => found.includes(each)) ?? 'allowed';
+  const found = new Set(requirements.map((requirement) => verdictOfOne(requirement, where)));
+  return (['rejected', 'unknown'] as const).find((each) => found.has(each)) ?? 'allowed';
 }
 
 function verdictOfOne(text: string, where: string): Verdict {

@@ -101,9 +101,13 @@ function version1(fields: Fields, file: string): Pick<RegistriesConf, 'registrie
   const [search, insecure, blocked] = [listed('search'), listed('insecure'), listed('block')];
   if (!search && !insecure && !blocked) return undefined;
   const entries = [...new Set([...(insecure ?? []), ...(blocked ?? [])])].map((location) => ({
-    ...{ prefix: location, location, mirrorByDigestOnly: false, mirrors: [], file },
+    prefix: location,
+    location,
     insecure: insecure?.includes(location) === true,
     blocked: blocked?.includes(location) === true,
+    mirrorByDigestOnly: false,
+    mirrors: [],
+    file,
   }));
   return {
     registries: entries,
@@ -125,9 +129,13 @@ function entryOf(fields: Fields, file: string): RegistryEntry {
   const tables = tablesIn(fields, 'mirror', `${prefix}: `);
   const mirrors = tables.map((table) => mirrorOf(fieldsOf(table, `${prefix}: mirror: `), mirrorByDigestOnly));
   return {
-    ...{ prefix, location, mirrorByDigestOnly, mirrors, file },
+    prefix,
+    location,
     insecure: fields.flag('insecure') === true,
     blocked: fields.flag('blocked') === true,
+    mirrorByDigestOnly,
+    mirrors,
+    file,
   };
 }
 

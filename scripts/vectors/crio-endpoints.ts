@@ -118,11 +118,15 @@ async function writeAll(root: string, input: Input): Promise<void> {
     await write(join(root, path), String(content));
 }
 
-function shown({ mirrors, file: _, ...entry }: RegistryEntry) {
+function shown({ mirrors, prefix, location, insecure, blocked, mirrorByDigestOnly }: RegistryEntry) {
   return {
-    ...entry,
-    mirrors: mirrors.map(({ location, insecure, use }) => ({
-      ...{ location, insecure },
+    prefix,
+    location,
+    insecure,
+    blocked,
+    mirrorByDigestOnly,
+    mirrors: mirrors.map(({ use, ...mirror }) => ({
+      ...mirror,
       ...(use !== 'all' && { pullFromMirror: use }),
     })),
   };
