@@ -101,7 +101,7 @@ t.test('agents need shared mounts only for directories in which nodes mount volu
       .flatMap((object) => [...JSON.stringify(object).matchAll(/"mountPropagation":"(\w+)"/g)])
       .map(([, value = '']) => value);
   const kubeletConfig = { config: '/etc/plugins.yaml', binDir: '/opt/plugins' };
-  t.same(propagationOf({}), ['None', 'None', 'None']);
+  t.same(propagationOf({}), Array(5).fill('None'));
   t.same(propagationOf({ kubeletConfig }), ['HostToContainer'], 'all of /');
   t.same(propagationOf({ kubeletConfig, agent: { mountPropagation: 'None' } }), ['None']);
   t.same(
@@ -114,6 +114,25 @@ t.test('agents need shared mounts only for directories in which nodes mount volu
   ];
   t.same(propagationOf({ agent: { pools } }), ['HostToContainer', 'None']);
   t.throws(() => render('helm4', { agent: { mountPropagation: 'Bidirectional' } }), /mountPropagation/);
+});
+
+t.test('agents mount the directories of their container runtime', async (t) => {
+  const pathsOf = (values: object): readonly string[] =>
+    objectsOf(render('helm4', values))
+      .filter(({ kind }) => kind === 'DaemonSet')
+      .flatMap((object) => [...JSON.stringify(object).matchAll(/"hostPath":\{"path":"([^"]+)"/g)])
+      .map(([, path = '']) => path);
+  const common = ['/etc/ssl/certs', '/etc/systemd/system'];
+  const crio = ['/etc/crio', '/etc/containers'];
+  const containerdConfigPathCandidates = ['/etc/k0s/containerd.toml'];
+  t.same(pathsOf({}), ['/etc/containerd', ...crio, ...common]);
+  t.same(pathsOf({ runtime: 'containerd' }), ['/etc/containerd', ...common]);
+  t.same(pathsOf({ runtime: 'cri-o' }), [...crio, '/etc/docker/certs.d', ...common]);
+  t.same(
+    pathsOf({ containerdConfigPathCandidates }),
+    ['/etc/k0s', ...common],
+    'a distribution with containerd',
+  );
 });
 
 t.test('the chart has no objects and fields that the controller manages', async (t) => {
