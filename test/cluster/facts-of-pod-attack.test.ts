@@ -9,7 +9,10 @@ import { bindCounters } from '../../src/webhook/metrics.ts';
 import { silentLog } from '../support/captured.ts';
 import { defaultCacheTimes, factsOf } from '../support/facts.ts';
 
-t.test('a pod with one new image does not wait for the lookups of others to start', async (t) => {
+/** The time of a pod with this budget is over at once. */
+const noTime = 1;
+
+function setup() {
   const metrics = createMetrics();
   const started: string[] = [];
   const factsOfPod = createFactsOfPod({
@@ -24,10 +27,13 @@ t.test('a pod with one new image does not wait for the lookups of others to star
     requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
     counters: bindCounters(metrics),
-    clock: systemClock,
+    clock: {
+      ...systemClock,
+      sleep: (ms, signal) => (ms === noTime ? Promise.resolve() : systemClock.sleep(ms, signal)),
+    },
     log: silentLog,
   });
-  const lookUp = (namespace: string, count: number) =>
+  const lookUp = (namespace: string, count: number, budgetMs = 5000) =>
     factsOfPod({
       uses: Array.from({ length: count }, (_, index) => {
         return {
@@ -40,10 +46,24 @@ t.test('a pod with one new image does not wait for the lookups of others to star
       namespace,
       pullSecrets: { names: [] },
       serviceAccount: undefined,
-      budgetMs: 5000,
+      budgetMs,
     });
   const attack = Array.from({ length: 50 }, (_, index) => lookUp(`attacker-${index}`, 64));
+  return { started, lookUp, attack: Promise.all(attack) };
+}
+
+t.test('a pod with one new image does not wait for the lookups of others to start', async (t) => {
+  const { started, lookUp, attack } = setup();
   await lookUp('shop', 1);
   t.equal(started.indexOf('shop'), 0);
-  for (const found of await Promise.all(attack)) t.equal(found.size, 64);
+  for (const found of await attack) t.equal(found.size, 64);
+});
+
+t.test('a pod with many new images waits for its turn, within its time budget', async (t) => {
+  const { started, lookUp, attack } = setup();
+  await lookUp('hurried', 64, noTime);
+  t.strictSame([...new Set(started)], ['hurried']);
+  await lookUp('shop', 64);
+  t.equal([...new Set(started)].indexOf('shop'), 51, 'after all who came before');
+  await attack;
 });
