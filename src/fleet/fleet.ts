@@ -5,13 +5,13 @@
  * registry and remembers, however many webhooks there are. Then others may get it (`lookup.ts`).
  */
 import { setMaxListeners } from 'node:events';
+import { FairSemaphores } from '../async/fair-semaphore.ts';
 import { failedFacts, type ImageFacts, type ImageFactsSource } from '../images/facts/facts.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
-import { lookUp, type PullSecretNodes } from './lookup.ts';
+import { limitsPerAgent, lookUp, type PullSecretNodes } from './lookup.ts';
 import { bindFleetMetrics } from './metrics.ts';
 import { createPullable } from './pullable.ts';
-import { createRequestFacts } from './request-facts.ts';
 import { streamSharedFacts } from './shared-facts.ts';
 
 export type Fleet = ReturnType<typeof createFleet>;
@@ -37,8 +37,8 @@ export function createFleet(options: FleetOptions) {
   setMaxListeners(0, closing);
   const agents = new Agents({ discovery, connection, clock, log, closing });
   const meters = bindFleetMetrics(options.metrics, agents);
-  const requestFacts = createRequestFacts(connection, clock);
-  const context = { agents, requestFacts, meters, pullSecretNodes, clock, log, timeoutMs };
+  const places = new FairSemaphores(limitsPerAgent);
+  const context = { agents, connection, places, meters, pullSecretNodes, clock, log, timeoutMs };
   const lookup: ImageFactsSource['lookup'] = async (request, { signal }) => {
     const groups = agents.byGroup(request.reference.repository).values();
     const answer = await lookUp(context, request, groups, signal);

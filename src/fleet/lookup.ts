@@ -9,16 +9,17 @@
  * and their failures.
  */
 import type { Clock } from '../async/clock.ts';
-import { Overloaded } from '../async/fair-semaphore.ts';
+import { Overloaded, type FairSemaphores } from '../async/fair-semaphore.ts';
 import { limited } from '../async/wait.ts';
+import { toAuths } from '../credentials/auths.ts';
 import { noAgentsHint, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
+import { InvalidFacts, readFacts } from '../images/facts/wire.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import { tickMs, type Agents } from './agents.ts';
-import { AgentError, type AgentErrorCode } from './connection.ts';
+import { AgentError, maxLineBytes, type AgentConnection, type AgentErrorCode } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
 import type { FleetMeters } from './metrics.ts';
-import type { RequestFacts } from './request-facts.ts';
 
 /** The nodes that may receive pull secrets. */
 export interface PullSecretNodes {
@@ -31,7 +32,9 @@ export interface PullSecretNodes {
 
 export interface LookupContext {
   readonly agents: Agents;
-  readonly requestFacts: RequestFacts;
+  readonly connection: AgentConnection;
+  /** Places for requests to each agent; no namespace can use them up (`fair-semaphore.ts`). */
+  readonly places: FairSemaphores;
   readonly meters: FleetMeters;
   /** Default: all nodes. */
   readonly pullSecretNodes?: PullSecretNodes | undefined;
@@ -41,6 +44,13 @@ export interface LookupContext {
   readonly timeoutMs: number;
 }
 
+/**
+ * Fewer requests than connections to one agent (32), so that `/v1/info` and probes need not wait. As many may
+ * wait as the cache has lookups.
+ */
+export const limitsPerAgent = { places: 28, maxWaiting: 2048 };
+/** The agent answers this much before time is up, so that its answer still arrives. */
+const answerMarginMs = 100;
 /** If the owner and the next agent fail, a third is unlikely to help within the time. */
 const maxPerGroup = 2;
 /** Bounds what one pod can cause, however many credential groups a cluster has. */
@@ -66,7 +76,7 @@ export async function lookUp(
   groups: Iterable<readonly AgentAddress[]>,
   signal: AbortSignal,
 ): Promise<ImageFacts | FactsError> {
-  const { agents, requestFacts, meters, pullSecretNodes, clock, log, timeoutMs } = context;
+  const { agents, connection, places, meters, pullSecretNodes, clock, log, timeoutMs } = context;
   const deadline = clock.monotonic() + timeoutMs;
   const leftMs = (): number => (signal.aborted ? 0 : deadline - clock.monotonic());
   const nodes = request.pullCredentials.length > 0 ? pullSecretNodes : undefined;
@@ -83,10 +93,19 @@ export async function lookUp(
     else if (problem !== undefined) failures.push(`${nameOf(agent)}: ${problem}`);
     return mayReceive && problem === undefined;
   };
+  /** The pod's pull credentials go only with this request. @param limitMs includes waiting for a place */
+  async function send(url: string, limitMs: number, within: AbortSignal): Promise<ImageFacts> {
+    const endsAt = clock.monotonic() + limitMs - answerMarginMs;
+    const leave = await places.of(url).enter(request.namespace ?? '', within);
+    const body = bodyOf(request, Math.max(1, Math.floor(endsAt - clock.monotonic())));
+    const call = { body, signal: within, maxBytes: maxLineBytes };
+    return factsIn(await connection.json(url, '/v1/facts', call).finally(leave), request, url);
+  }
+
   async function factsFrom(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
     const { url, node } = agent;
     try {
-      const facts = await requestFacts(url, request, limitMs, signal);
+      const facts = await limited(limitMs, signal, (within) => send(url, limitMs, within), clock.sleep);
       meters.attempt('answered');
       return facts;
     } catch (error) {
@@ -124,6 +143,31 @@ export async function lookUp(
   if (best) return best;
   if (nodes && withheld > 0 && requests === 0) return noAgentFor(nodes);
   return noAnswer(failures, leftMs(), requests);
+}
+
+function bodyOf(request: ImageRequest, deadlineMs: number): unknown {
+  const { image, maxAgeMs, pullCredentials, namespace, serviceAccount } = request;
+  return {
+    // JSON has no Infinity: without a number, any age will do.
+    images: [Number.isFinite(maxAgeMs) ? { image, maxAgeMs } : { image }],
+    namespace,
+    ...(pullCredentials.length > 0 && { auths: toAuths(pullCredentials) }),
+    serviceAccount,
+    deadlineMs,
+  };
+}
+
+/** @throws AgentError `bad-answer` unless they are facts of this image */
+function factsIn(answer: unknown, { image, reference }: ImageRequest, url: string): ImageFacts {
+  try {
+    const facts = readFacts(answer);
+    const { digest = facts.digest } = reference;
+    if (facts.image === image && (facts.digest ?? digest) === digest) return facts;
+  } catch (error) {
+    if (error instanceof InvalidFacts) throw new AgentError('bad-answer', url, error.message);
+    throw error;
+  }
+  throw new AgentError('bad-answer', url, 'the answer is about another image');
 }
 
 function noAgentFor({ selector }: PullSecretNodes): FactsError {

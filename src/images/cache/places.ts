@@ -14,7 +14,7 @@ const maxHosts = 4096;
 /** A failure after this time: the host kept its caller waiting. A quick one may be of one repository. */
 const slowMs = 1000;
 /**
- * Fewer places than the requests that an agent gets at the same time (`fleet/request-facts.ts`). More waiting lookups
+ * Fewer places than the requests that an agent gets at the same time (`fleet/lookup.ts`). More waiting lookups
  * would not get a place in time.
  */
 const unprovenLimits = { places: 16, maxWaiting: 4096 };
