@@ -88,7 +88,8 @@ t.test('images by digest, images that are never pulled, and ended pods are not c
   });
   test.pod('done', 'shop/done', { pulled });
   const done = test.store.get('/api/v1/namespaces/shop/pods/done');
-  test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status: { phase: 'Succeeded' } });
+  const status = { ...(done?.status as object), phase: 'Succeeded' };
+  test.store.put('/api/v1/namespaces/shop/pods/done', { ...done, status });
   await test.advance(6 * hour);
   t.strictSame(test.counts(), { head: 0, get: 0 });
 });

@@ -26,7 +26,7 @@ const heartbeats = new Set(['kube-node-lease', 'kube-system']);
 const attempts = 30;
 
 /** All objects without status, bookkeeping, events and heartbeats. @param skipped names of resources */
-export async function listEverything(cluster: Cluster, skipped: readonly string[] = []): Promise<Listing> {
+async function listEverything(cluster: Cluster, skipped: readonly string[] = []): Promise<Listing> {
   const { groups } = await cluster.get<{ readonly groups: readonly Group[] }>('/apis');
   const bases = [
     '/api/v1',
@@ -62,7 +62,7 @@ function sorted(value: unknown): unknown {
 }
 
 /** A line for each difference; empty if both are the same, byte for byte. */
-export function differences(before: Listing, after: Listing): readonly string[] {
+function differences(before: Listing, after: Listing): readonly string[] {
   const keys = [...new Set([...before.keys(), ...after.keys()])].sort();
   return keys.flatMap((key) => {
     const [was, is] = [before.get(key), after.get(key)];
