@@ -124,7 +124,7 @@ export class Crio implements Runtime {
     const last = this.#found;
     const found = this.#options.version === undefined ? await this.#findVersion(programs) : {};
     const version = this.#options.version ?? found.version;
-    const broken: Problem[] = found.problem ? [found.problem] : [];
+    const broken: Problem[] = [];
     const orLast = <T>(reading: Promise<T>, good: T, consequence: string): Promise<T> =>
       reading.catch((error: unknown) => {
         if (!(error instanceof ConfigFileError)) throw error;

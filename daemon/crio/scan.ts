@@ -73,6 +73,7 @@ export async function scanFiles(node: CrioNode, root: string): Promise<Scan> {
       });
     } catch (error) {
       if (!(error instanceof ConfigFileError)) throw error;
+      found.push([host, error.message]);
       problems.push({
         origin: error.where,
         message: `${error.reason}; pulls from ${host} fail on this node`,
