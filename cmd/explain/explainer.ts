@@ -76,13 +76,16 @@ export function createExplainer(
     const namespaceLabels = await podContext.namespaceLabels(namespace, stop);
     const nodesOfPods = [node, ...(subject.pods ?? []).map(({ spec }) => spec.nodeName)];
     const nodeArchitecture = await architecturesOfNamedNodes(pod.spec, nodesOfPods);
+    const isOfPods = template === 'workload';
     const target = {
       pod,
       namespace,
       // A pod in a file has not passed admission, which would add the pull secrets of its service account.
       pullSecrets: templatePullSecrets(pod),
       isForPerson: true,
-      ...(template !== undefined && { template, owners: [ownerOfPods(subject)] }),
+      ...(template !== undefined && { owners: [ownerOfPods(subject)] }),
+      // A workload stays as it is; people ask what its pods get.
+      ...(template !== undefined && !isOfPods && { template }),
     };
     const sources = {
       policies,
@@ -93,9 +96,10 @@ export function createExplainer(
       pullableNodes,
       clock: systemClock,
     };
-    const { decision: admitted, input } = await placementOf(target, sources, { budgetMs });
-    const isOfPods = template === 'workload';
-    const decision = isOfPods ? decisionOfPods(admitted, input) : admitted;
+    const { decision: decided, input } = await placementOf(target, sources, { budgetMs });
+    const decision = isOfPods
+      ? { ...decided, reasons: [...whyUnchanged(input), ...decided.reasons] }
+      : decided;
     const changed = isOfPods ? { object: pod, basePath: '' } : { object: subject.request.object, basePath };
     const patch = patchPod(pod, decision, changed.basePath);
     const onNode = runningPodWarnings({
@@ -156,12 +160,9 @@ export function createExplainer(
   };
 }
 
-/** A template stays as it is; people ask what its pods get. */
-function decisionOfPods({ reasons }: PlacementDecision, input: PlacementInput): PlacementDecision {
-  const { template: _, ...ofPods } = input;
-  const decision = decide(ofPods);
-  const why = reasons.filter(({ rule }) => rule === 'workload-template');
-  return { ...decision, reasons: [...why, ...decision.reasons] };
+function whyUnchanged(input: PlacementInput): PlacementDecision['reasons'] {
+  const { reasons } = decide({ ...input, template: 'workload' });
+  return reasons.filter(({ rule }) => rule === 'workload-template');
 }
 
 /** A rollout counts a pod by its workload, which is the owner of a ReplicaSet if it is a Deployment. */
