@@ -8,7 +8,7 @@ import { CredentialError, type CredentialSource, serviceAccountOf } from '../cre
 import { describeProblem } from '../credentials/problems.ts';
 import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { FactsCache } from '../images/cache/cache.ts';
-import { failedFacts, type FactsError, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
+import { failedFacts, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import { ofAnyAge, type Requester, type RequestOf } from '../images/image-request.ts';
 import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
 import { InvalidReference, validReference } from '../images/references/reference.ts';
@@ -80,7 +80,8 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       if (use.pullPolicy === 'Never') continue;
       const ofImage = imageRequestOf(use, request);
       if (ofImage instanceof InvalidReference) {
-        found.set(use.image, failed(use.image, { code: 'invalid-reference', message: ofImage.message }));
+        const error = { code: 'invalid-reference', message: ofImage.message } as const;
+        found.set(use.image, failedFacts(use.image, error, clock.now(), { source: 'memory' }));
         continue;
       }
       const facts = cache.peek(request.cacheOnly ? ofAnyAge(ofImage) : ofImage);
@@ -159,18 +160,14 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       return withHint(await cache.get(request, { signal }), source);
     } catch (error) {
       if (error instanceof CredentialError) {
-        const { message } = error;
-        return withHint(failed(request.image, { code: 'unauthorized', message }), source);
+        const origin = { source: 'memory', credentialSource: 'pull-secret' } as const;
+        const refused = { code: 'unauthorized', message: error.message } as const;
+        return withHint(failedFacts(request.image, refused, clock.now(), origin), source);
       }
       if (!signal.aborted) throw error;
       const older = cache.peek(ofAnyAge(request));
       return older && { ...older, stale: true };
     }
-  }
-
-  function failed(image: string, error: FactsError): ImageFacts {
-    const credentialSource = error.code === 'unauthorized' ? 'pull-secret' : 'anonymous';
-    return failedFacts(image, error, clock.now(), { source: 'memory', credentialSource });
   }
 
   return factsOfPod;

@@ -40,8 +40,9 @@ export class FactsFile {
 
   /** @returns the number of facts; 0 for a file that cannot be used */
   async load(learn: (facts: ImageFacts) => void): Promise<number> {
+    const { path, maxBytes, log } = this.#options;
     try {
-      const lines = (await readText(this.#options.path, { maxBytes: this.#options.maxBytes })).split('\n');
+      const lines = (await readText(path, { maxBytes })).split('\n');
       const found: ImageFacts[] = [];
       for (const line of lines) {
         if (line.length > maxLine) throw new RangeError('a line is too long');
@@ -55,8 +56,7 @@ export class FactsFile {
       return found.length;
     } catch (error) {
       const isMissing = error instanceof FileError && error.code === 'missing';
-      if (!isMissing)
-        this.#options.log.warn({ err: error, path: this.#options.path }, 'the state file is ignored');
+      if (!isMissing) log.warn({ err: error, path }, 'the state file is ignored');
       return 0;
     }
   }
@@ -80,24 +80,21 @@ export class FactsFile {
 
   #startWrite(): void {
     this.#cancelTimer = undefined;
-    this.#writing = this.#writing
-      .then(() => this.#write())
-      .catch((error: unknown) => {
-        this.#options.log.warn({ err: error, path: this.#options.path }, 'the state file cannot be written');
-      });
+    this.#writing = this.#writing.then(() => this.#write());
   }
 
   async #write(): Promise<void> {
+    const { path, maxBytes, log } = this.#options;
     // Several commands of a person can run at the same time.
-    const temporary = `${this.#options.path}.${process.pid}.new`;
-    await rm(temporary, { force: true });
+    const temporary = `${path}.${process.pid}.new`;
     try {
-      const text = formatFacts(this.#facts(), this.#options.maxBytes);
-      await writeFile(temporary, text, { flag: 'wx', mode: fileMode, flush: true });
-      await rename(temporary, this.#options.path);
-    } catch (error) {
       await rm(temporary, { force: true });
-      throw error;
+      const text = formatFacts(this.#facts(), maxBytes);
+      await writeFile(temporary, text, { flag: 'wx', mode: fileMode, flush: true });
+      await rename(temporary, path);
+    } catch (error) {
+      log.warn({ err: error, path }, 'the state file cannot be written');
+      await rm(temporary, { force: true }).catch(() => undefined);
     }
   }
 }
