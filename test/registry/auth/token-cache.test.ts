@@ -80,15 +80,6 @@ t.test('a rejected token is removed, a newer one is not', async (t) => {
   t.strictSame(await get(), ['token-2', true]);
 });
 
-t.test('failures are not cached', async (t) => {
-  const { cache, get } = setUp();
-  await t.rejects(
-    cache.get(key, neverAborted, () => Promise.reject(new Error('no'))),
-    { message: 'no' },
-  );
-  t.strictSame(await get(), ['token-1', false]);
-});
-
 t.test('concurrent callers share one exchange, which is aborted with the last caller', async (t) => {
   const { cache } = setUp();
   const given: AbortSignal[] = [];
