@@ -77,13 +77,12 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
   await step(of('explain and report name the reason'), async () => {
     const gated = [/decided before: gated/, /created again +gated/];
     const hint = /unauthorized: pull secret shop\/login: there is no such Secret/;
-    const details = [/401 for app\/multi without a credential/];
-    await expectExplain(
-      readme,
-      ['default', 'pod/by-plugin'],
-      { code: 3, has: [...gated, /unauthorized/] },
-      details,
+    const refused = /401 for app\/multi without a credential: /;
+    const ofPlugin = new RegExp(
+      `${refused.source}the node's credential plugin gave none: \\S*config\\.yaml: `,
     );
+    await expectExplain(readme, ['default', 'pod/by-plugin'], { code: 3, has: [...gated, ofPlugin] });
+    const details = [refused];
     await expectExplain(readme, ['shop', 'pod/web-0'], { code: 3, has: [...gated, hint] }, details);
     const owner = [/pod web-0 on no node yet; decided before: gated/, /its pods +gated/, hint];
     await expectExplain(readme, ['shop', 'statefulset/web'], { code: 3, has: owner }, details);
