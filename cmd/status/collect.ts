@@ -78,7 +78,8 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
       nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
       heldBackBy: leader?.counts('archwright_taint_blockers', 'reason'),
     },
-    misplacedPods: leader?.value('archwright_misplaced_pods'),
+    misplacedPods:
+      loaded?.configuration?.misplacedPods === 'off' ? undefined : leader?.value('archwright_misplaced_pods'),
     brokenImages: broken
       ?.filter(({ until }) => until > now)
       .map(({ image, architecture, until }) => ({

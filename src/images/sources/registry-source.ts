@@ -83,8 +83,12 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       if (failure === undefined) throw error;
       const endpoint = error instanceof RegistryError ? error.where : '';
       const isRefused = failure.code === 'unauthorized' || failure.code === 'forbidden';
-      const isOfPlugin = isRefused && problems.length > 0;
-      const explained = isOfPlugin ? ({ ...failure, cause: 'plugin' } as const) : failure;
+      const advice = isRefused ? pluginAdvice(problems) : undefined;
+      if (advice === undefined) return failedFacts(request.image, failure, clock.now(), { endpoint });
+      // Another credential was refused.
+      const { message: said } = failure;
+      const message = said.includes(advice) ? said : `${said}; ${advice}`;
+      const explained = { ...failure, message, cause: 'plugin' } as const;
       return failedFacts(request.image, explained, clock.now(), { endpoint });
     }
   }

@@ -297,6 +297,12 @@ t.test('a ConfigMap that is broken, or of a newer version', async (t) => {
   });
 });
 
+t.test('misplaced pods that nobody looks for are not 0', async (t) => {
+  const { configure, status } = await setup(t);
+  configure('misplacedPods = "off"\n');
+  t.match((await status()).out, /^misplaced pods +not known$/m);
+});
+
 t.test('workloads of another program in the namespace do not count', async (t) => {
   const { store, json } = await setup(t);
   const labels = { ...labelsOf('agent'), 'app.kubernetes.io/part-of': 'monitoring' };

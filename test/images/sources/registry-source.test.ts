@@ -269,6 +269,11 @@ t.test('a refusal names the plugin that gave no credential, instead of pull secr
       /: the node's credential plugin gave none: plugin ecr: exit status 1$|; the node's/,
     );
     t.notMatch(error?.message, /pull secret/);
+    const withSecret = (await node.inspect(app, { pullCredentials: [wrong] })).error;
+    like(t, withSecret, {
+      cause: 'plugin',
+      message: /: ask for a new password; the node's credential plugin gave/,
+    });
     const other = (await node.inspect('corp.example/team/other:v1')).error;
     t.equal(other?.cause, undefined, 'no plugin is for it');
     t.match(other?.message, /give the pod a pull secret/);
