@@ -48,10 +48,13 @@ export function findingsOf(
       if (Date.parse(expires) > now) return `${text} expires at ${expires}`;
       return `${text} expired at ${expires}; does a controller lead, and is its clock right?`;
     }),
-    ...late.map(
-      ({ reason, pods }) =>
-        `${counted(pods, 'pod')} gated for more than five minutes: ${reason}; archwright explain names the cause`,
-    ),
+    ...late.map(({ reason, pods }) => {
+      const why =
+        reason === 'refused'
+          ? 'the API server refuses to change them; their events name the cause'
+          : `${reason}; archwright explain names the cause`;
+      return `${counted(pods, 'pod')} gated for more than five minutes: ${why}`;
+    }),
     ...Object.entries(taints.heldBackBy ?? {}).map(
       ([reason, count]) =>
         `taints are held back: ${reason} (${count}): kubectl get events -A | grep TaintHeldBack`,

@@ -164,6 +164,7 @@ t.test('problems are listed, and set the exit code', async (t) => {
     set(metrics, 'archwright_webhook_configuration', 1, { state: 'waiting' });
     set(metrics, 'archwright_gated_pods', 3, { age: 'older', reason: 'unauthorized' });
     set(metrics, 'archwright_gated_pods', 2, { age: '10s', reason: 'lookup' });
+    set(metrics, 'archwright_gated_pods', 1, { age: 'older', reason: 'refused' });
     set(metrics, 'archwright_taint_blockers', 1, { reason: 'daemonsets' });
     set(metrics, 'archwright_misplaced_pods', 4);
     setExpiry(metrics, 'client', 3.5);
@@ -190,7 +191,7 @@ t.test('problems are listed, and set the exit code', async (t) => {
     /webhooks +waiting/,
     /certificates +the first expires in 3d \(archwright-controller-a, client\)/,
     /agents +2 of 3 ready/,
-    /gated pods +2 lookup, for less than 10s\n +3 unauthorized, for more than 5m\n +shop\/web-0 since 3m/,
+    /gated pods +2 lookup, for less than 10s\n +1 refused, for more than 5m\n +3 unauthorized, for more than 5m\n +shop\/web-0 since 3m/,
     /taints +held back: daemonsets \(1\)/,
     /misplaced pods +4/,
     /broken images +app:1 on arm64, until/,
@@ -200,12 +201,13 @@ t.test('problems are listed, and set the exit code', async (t) => {
     / {2}the webhook configuration is not in force: waiting/,
     / {2}archwright-controller-a: its client certificate expires at /,
     / {2}3 pods gated for more than five minutes: unauthorized; archwright explain names/,
+    / {2}1 pod gated for more than five minutes: the API server refuses to change them; their events/,
     / {2}taints are held back: daemonsets \(1\): kubectl get events -A \| grep TaintHeldBack\n/,
     / {2}4 misplaced pods/,
     / {2}n1: credentials are not used: .* is named wrongly\n/,
   ])
     like(t, out, expected);
-  t.equal((await json()).findings.length, 8);
+  t.equal((await json()).findings.length, 9);
   const { more } = leader;
   for (const [ids, problems] of [
     ['', []],

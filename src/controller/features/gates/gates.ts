@@ -238,6 +238,7 @@ class Gates implements Work {
   ): Promise<ReconcileResult> {
     if (error instanceof KubeError) {
       this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
+      if (isRefusal(error)) waiting.reason = 'refused';
       if (!this.#isExpired(waiting) || !this.#isLasting(error, waiting)) throw error;
       const removed = await this.#remover.removeOnly(pod, error.message, signal).catch((cause: unknown) => {
         if (cause instanceof KubeError && isRefusal(cause)) this.#events.gateStays(pod, cause.message);

@@ -2,8 +2,11 @@ import { factsErrorCodes } from '../../../images/facts/facts.ts';
 import { outcomes } from '../../../placement/decision.ts';
 import { counter, gauge, histogram, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
 
-/** `new`: no lookup yet. `lookup`: no answer yet. Otherwise why the first unknown image is unknown. */
-const waitingReasons = ['new', 'lookup', ...factsErrorCodes] as const;
+/**
+ * `new`: no lookup yet. `lookup`: no answer yet. `refused`: decided, but the API server refuses the change.
+ * Otherwise why the first unknown image is unknown.
+ */
+const waitingReasons = ['new', 'lookup', 'refused', ...factsErrorCodes] as const;
 export type WaitingReason = (typeof waitingReasons)[number];
 
 /** Upper bounds of ages, milliseconds. */

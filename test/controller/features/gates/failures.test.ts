@@ -159,6 +159,7 @@ t.test('a refusal that is not about the pod is retried until the time limit', as
   t.equal(gates.isGated('web'), true, 'removing the gate is forbidden too');
   const message = /^Scheduling gate not removed: .*no right to patch pods$/;
   like(t, gates.events, [{ type: 'Warning', reason: 'PlacementFailed', message }]);
+  t.equal(await gates.series('archwright_gated_pods{age="older",reason="refused"}'), 1);
   const { length: tries } = gates.store.received(patches);
   t.ok(tries < 60, `${tries} tries in six minutes`);
   t.ok(((await gates.series('archwright_gate_failures_total{reason="refused"}')) ?? 0) > 5);
