@@ -20,7 +20,7 @@ export function isSeen({ metadata, status }: StoredRollout): boolean {
 
 export function describeRollouts(rollouts: readonly StoredRollout[], namespace: string): string {
   if (rollouts.length === 0) return `no rollouts in namespace ${namespace}\n`;
-  const head = ['NAME', 'ARCHITECTURE', 'PHASE', 'SHARE', 'MOVED', 'MESSAGE'];
+  const head = ['NAME', 'ARCHITECTURE', 'PHASE', 'TARGET', 'MOVED', 'MESSAGE'];
   const rows = rollouts.map(({ metadata, spec, status = {} }) => [
     cell(metadata?.name ?? ''),
     cell(spec?.architecture ?? ''),
@@ -40,7 +40,7 @@ export function describeRollout(rollout: StoredRollout, now: number): string {
   const { phase, share = '', attempt = 1, message = '', retryAt, workloads = [] } = status;
   const lines = [
     ['rollout', `${name} to ${cell(spec?.architecture ?? '')}`],
-    ['phase', `${cell(phase)}, ${cell(share)} of the pods, attempt ${attempt}`],
+    ['phase', `${cell(phase)}, target ${cell(share)}, attempt ${attempt}`],
     ['moved', `${bar(status)} ${moved(status)}`],
     [
       'message',

@@ -38,7 +38,7 @@ t.test('it shows a rollout with its workloads', async (t) => {
     out,
     [
       'rollout  web to arm64',
-      'phase    Progressing, 50% of the pods, attempt 1',
+      'phase    Progressing, target 50%, attempt 1',
       'moved    [#########.....................] 3 of 10',
       'message  moving 50% of the pods to arm64',
       '',
@@ -55,7 +55,7 @@ t.test('it lists all rollouts of the namespace', async (t) => {
   const { store, rollout } = await setup(t);
   store.put(path('new'), { spec: { architecture: 's390x' } });
   const { out } = await rollout('status');
-  t.match(out, /^NAME +ARCHITECTURE +PHASE +SHARE +MOVED +MESSAGE\n/);
+  t.match(out, /^NAME +ARCHITECTURE +PHASE +TARGET +MOVED +MESSAGE\n/);
   t.match(out, /\nweb +arm64 +Progressing +50% +3 of 10 +moving 50% of the pods to arm64\n/);
   t.match(out, /\nnew +s390x +- +- +- +no controller follows it so far/);
   const json: unknown = JSON.parse((await rollout('status', '-o', 'json')).out);
