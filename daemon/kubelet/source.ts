@@ -28,12 +28,10 @@ import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import type {
   HeldCredential,
   MatchedCredential,
-  Problem,
   ServiceAccountName,
   SourceProblem,
 } from '../../src/credentials/credential.ts';
 import { combineFingerprints } from '../../src/credentials/identity.ts';
-import { matchesAny } from '../../src/credentials/keyring/key.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
@@ -120,50 +118,40 @@ class CredentialProviderSource implements LiveCredentialSource {
     const found = await Promise.all(
       matching.map((provider) => provide(provider, repository, signal, account)),
     );
-    const failed = found.flatMap(({ problem }) => problem ?? []);
-    for (const problem of [...this.#unused(repository), ...failed])
-      onProblem?.({ source: this.name, ...problem });
+    // Without a configuration, any plugin may be for the image.
+    const unread = this.#live?.current() === undefined ? this.#configProblems() : [];
+    for (const problem of [...unread, ...found.flatMap((each) => each.problem ?? [])]) onProblem?.(problem);
     const held = found.flatMap((each) => each.held);
     return createKeyring(this.name, held).lookup(repository);
   }
 
   dependsOnServiceAccount(repository: string): boolean {
-    return this.#providers.some((provider) => needsToken(provider) && provider.matches(repository));
+    return this.#providers.some(
+      (provider) => needsToken(provider) && provider.leftOut === undefined && provider.matches(repository),
+    );
   }
 
   problems(): SourceProblem[] {
-    const failures = this.#providers.flatMap((provider) => {
+    const ofPlugins = this.#providers.flatMap((provider) => {
+      const { leftOut, config } = provider;
+      if (leftOut !== undefined) return [problemOf(config, leftOut)];
       const failure = provider.lastFailure();
       if (failure === undefined) return [];
       const { image, error } = failure;
       const message = error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
-      return [{ origin: originOf(provider.config.name), message }];
+      return [problemOf(config, message)];
     });
-    return [...this.#unused(), ...failures].map((problem) => ({ source: this.name, ...problem }));
-  }
-
-  /** What cannot be used. @param repository without plugins for others */
-  #unused(repository?: string): readonly Problem[] {
-    const { providers = [], leftOut } = this.#live?.current() ?? {};
-    const config = this.#configProblem();
-    // The last good configuration serves lookups.
-    const isCause = leftOut === undefined || repository === undefined;
-    return [
-      ...(config !== undefined && isCause ? [{ origin: this.#options.config, message: config }] : []),
-      ...providers
-        .filter(({ matchImages }) => repository === undefined || matchesAny(matchImages, repository))
-        .flatMap(({ name }) => {
-          const reason = leftOut?.get(name)?.reason;
-          return reason === undefined ? [] : [{ origin: originOf(name), message: `left out: ${reason}` }];
-        }),
-    ];
+    return [...this.#configProblems(), ...ofPlugins];
   }
 
   async describe(): Promise<readonly SourcePart[]> {
     const { config, hostRoot } = this.#options;
     const isRead = (await kubeletVariables(hostRoot)) !== undefined;
     const environment = describeEnvironment(isRead, (await kubeletService(hostRoot))?.service);
-    return [...describePlugins(config, this.#live?.current(), this.#configProblem()), environment];
+    return [
+      ...describePlugins(config, this.#live?.current(), this.#configProblems()[0]?.message),
+      environment,
+    ];
   }
 
   fingerprint(): string {
@@ -186,18 +174,18 @@ class CredentialProviderSource implements LiveCredentialSource {
   /** Makes the providers of a new configuration. Unchanged ones stay, with their caches. */
   #apply({ providers, leftOut }: PluginSetup): void {
     const before = new Map(this.#providers.map((provider) => [provider.config.name, provider]));
-    this.#providers = providers.flatMap((config) => {
-      const reason = leftOut.get(config.name)?.reason;
-      if (reason !== undefined) {
-        this.#log?.warn({ plugin: config.name, problem: reason }, 'credential provider plugin ignored');
-        return [];
-      }
+    this.#providers = providers.map((config) => {
+      const problem = leftOut.get(config.name)?.reason;
+      if (problem !== undefined)
+        this.#log?.warn({ plugin: config.name, problem }, 'credential provider plugin ignored');
+      const reason = problem && `left out: ${problem}`;
       const same = before.get(config.name);
-      return [same !== undefined && isDeepStrictEqual(same.config, config) ? same : this.#provider(config)];
+      const isSame = same?.leftOut === reason && isDeepStrictEqual(same?.config, config);
+      return same && isSame ? same : this.#provider(config, reason);
     });
   }
 
-  #provider(config: ProviderConfig): Provider {
+  #provider(config: ProviderConfig, leftOut: string | undefined): Provider {
     const { hostRoot, binDir, environment, limits, tokens } = this.#options;
     const execute = createExecute(config, {
       hostRoot,
@@ -211,6 +199,7 @@ class CredentialProviderSource implements LiveCredentialSource {
     });
     return new Provider({
       config,
+      leftOut,
       clock: systemClock,
       tokens,
       execute,
@@ -219,10 +208,12 @@ class CredentialProviderSource implements LiveCredentialSource {
     });
   }
 
-  #configProblem(): string | undefined {
+  #configProblems(): readonly SourceProblem[] {
     const failure = this.#live?.problem();
+    if (failure === undefined) return [];
     const consequence = this.#live?.current() === undefined ? '' : '; the last good one stays in force';
-    return failure && `${failure.message}${consequence}`;
+    const message = `${failure.message}${consequence}`;
+    return [{ source: this.name, origin: this.#options.config, message }];
   }
 }
 
@@ -240,18 +231,22 @@ async function provide(
   repository: string,
   signal: AbortSignal | undefined,
   account: ServiceAccountName | undefined,
-): Promise<{ readonly held: readonly HeldCredential[]; readonly problem?: Problem }> {
+): Promise<{ readonly held: readonly HeldCredential[]; readonly problem: SourceProblem | undefined }> {
   const origin = originOf(provider.config.name);
   const pod = account && { namespace: account.namespace, serviceAccountName: account.name };
-  const { auth, reason: message } = await provider.provide(repository, pod, signal);
-  const problem = message === undefined ? {} : { problem: { origin, message } };
-  if (!needsToken(provider)) return { held: holdEntries(auth, origin).held, ...problem };
+  const { auth, reason } = await provider.provide(repository, pod, signal);
+  const problem = reason === undefined ? undefined : problemOf(provider.config, reason);
+  if (!needsToken(provider)) return { held: holdEntries(auth, origin).held, problem };
   const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);
-  return { held: held.map((each) => ({ ...each, source: 'service-account' })), ...problem };
+  return { held: held.map((each) => ({ ...each, source: 'service-account' })), problem };
 }
 
 function needsToken({ config }: Provider): boolean {
   return config.tokenAttributes !== undefined;
+}
+
+function problemOf({ name }: ProviderConfig, message: string): SourceProblem {
+  return { source: 'credential-provider', origin: originOf(name), message };
 }
 
 function originOf(plugin: string): string {

@@ -20,6 +20,8 @@ import type { PodIdentity, ServiceAccountTokens } from './service-account.ts';
 
 export interface ProviderOptions {
   readonly config: ProviderConfig;
+  /** Why its plugin does not run. */
+  readonly leftOut?: string | undefined;
   readonly execute: Execute;
   readonly clock: Clock;
   /** Required by providers with `tokenAttributes`. */
@@ -45,6 +47,7 @@ const noAccount =
 
 export class Provider {
   readonly config: ProviderConfig;
+  readonly leftOut: string | undefined;
   readonly #options: ProviderOptions;
   readonly #patterns: readonly Pattern[];
   readonly #cache: CredentialCache;
@@ -55,6 +58,7 @@ export class Provider {
 
   constructor(options: ProviderOptions) {
     this.config = options.config;
+    this.leftOut = options.leftOut;
     this.#options = options;
     this.#patterns = options.config.matchImages.map(parsePattern).filter((pattern) => pattern !== undefined);
     this.#cache = new CredentialCache(options.clock);
@@ -69,6 +73,7 @@ export class Provider {
   /** @param image normalized, `domain/path` @param pod if known @throws the signal's reason */
   async provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision> {
     if (!this.matches(image)) return without('no entry of matchImages matches');
+    if (this.leftOut !== undefined) return without(this.leftOut);
     const { tokenAttributes } = this.config;
     const { tokens } = this.#options;
     try {

@@ -102,15 +102,6 @@ export function matches(pattern: Pattern, repository: Pattern): boolean {
   );
 }
 
-/** @param patterns as in `matchImages` */
-export function matchesAny(patterns: readonly string[], repository: string): boolean {
-  const wanted = parsePattern(repository);
-  return patterns.some((text) => {
-    const pattern = parsePattern(text);
-    return pattern !== undefined && wanted !== undefined && matches(pattern, wanted);
-  });
-}
-
 /** Linear in practice and never exponential: only the last star is ever tried again. */
 function matchesLabel(pattern: string, label: string): boolean {
   // To the kubelet's glob, IPv6 in brackets is a character class, which never matches.

@@ -5,7 +5,7 @@
  */
 import type { CredentialSource } from '../credential.ts';
 import { combineFingerprints } from '../identity.ts';
-import { matchesAny, parsePattern } from '../keyring/key.ts';
+import { matches, parsePattern } from '../keyring/key.ts';
 
 /** @param sources in order of use */
 export function combineSources(
@@ -29,6 +29,10 @@ export function combineSources(
  * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
  */
 export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {
-  if (parsePattern(repository) === undefined) return privateRegistries.length === 0;
-  return !matchesAny(privateRegistries, repository);
+  const wanted = parsePattern(repository);
+  if (wanted === undefined) return privateRegistries.length === 0;
+  return !privateRegistries.some((text) => {
+    const pattern = parsePattern(text);
+    return pattern !== undefined && matches(pattern, wanted);
+  });
 }
