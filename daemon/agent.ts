@@ -14,7 +14,7 @@ import { startHealth } from '../src/serving/health.ts';
 import { systemClock, type Clock } from '../src/async/clock.ts';
 import type { SourceProblem } from '../src/credentials/credential.ts';
 import { boundedProblems } from '../src/credentials/problems.ts';
-import type { RequestLimit } from '../src/registry/net/registry-limits.ts';
+import type { RequestLimit } from '../src/registry/net/docker-hub-limit.ts';
 import type { ExecReport } from '../src/nodes/exec-report.ts';
 import { resolvesShortNames, type NodeReport } from '../src/nodes/node-report.ts';
 import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';

@@ -9,7 +9,7 @@ import { factsErrorCodes } from '../../src/images/facts/facts.ts';
 import { factsMetricSpecs } from '../../src/images/cache/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
-import { registryMetrics } from '../../src/registry/net/registry-limits.ts';
+import { registryMetrics } from '../../src/registry/net/docker-hub-limit.ts';
 import { servingMetrics } from '../../src/serving/metrics.ts';
 import type { MetricSpec } from '../../src/telemetry/metrics.ts';
 import { buildInfoExample, processMetrics } from '../../src/telemetry/process.ts';

@@ -14,7 +14,7 @@ import type { SourceProblem } from '../credentials/credential.ts';
 import { messageOf } from '../names/printable.ts';
 import type { ExecReport } from '../nodes/exec-report.ts';
 import { resolvesShortNames, type NodeReport } from '../nodes/node-report.ts';
-import type { RequestLimit } from '../registry/net/registry-limits.ts';
+import type { RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
 import type { AgentAddress, Discovery } from './discovery.ts';

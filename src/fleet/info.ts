@@ -2,7 +2,7 @@
 import type { SourceProblem } from '../credentials/credential.ts';
 import { readProblems } from '../credentials/problems.ts';
 import { asText } from '../http/json.ts';
-import { maxWindowMs, type RequestLimit } from '../registry/net/registry-limits.ts';
+import { maxWindowMs, type RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import { isArchitecture } from '../names/architecture.ts';
 import { isRecord } from '../names/values.ts';
 import { readExecReport, type ExecReport } from '../nodes/exec-report.ts';

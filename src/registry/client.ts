@@ -21,7 +21,7 @@ import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
 import { RegistryError, type ManifestLookup, type RegistryClient } from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
 import { GuardedClient } from './net/guarded-client.ts';
-import { RegistryLimits } from './net/registry-limits.ts';
+import { DockerHubLimit } from './net/docker-hub-limit.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { tagsAtEndpoint } from './tags-at-endpoint.ts';
 import { isUnreachable, mostHelpful, rankOf, registryError, type Failure } from './outcome.ts';
@@ -48,8 +48,8 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
-  const requestLimits = new RegistryLimits(clock, metrics);
-  const client = new GuardedClient(http, clock, requestLimits);
+  const dockerHub = new DockerHubLimit(clock, metrics);
+  const client = new GuardedClient(http, clock, dockerHub);
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
   return {
@@ -69,7 +69,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
           signal,
         ),
       ),
-    dockerHubLimit: () => requestLimits.current('docker.io'),
+    dockerHubLimit: () => dockerHub.current(),
     close: () => {
       authenticator.clear();
       http.close();

@@ -5,7 +5,7 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { FullPlatform } from '../names/platform.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import type { RequestLimit } from './net/registry-limits.ts';
+import type { RequestLimit } from './net/docker-hub-limit.ts';
 
 /** A platform as in the registry's document; not normalized, not trusted. */
 export type WrittenPlatform = Omit<FullPlatform, 'osFeatures' | 'written'>;

@@ -9,7 +9,7 @@ import { CircuitBreaker, type Route } from './circuit-breaker.ts';
 import type { MatchedCredential } from '../../credentials/credential.ts';
 import type { Endpoint } from '../endpoints/endpoint.ts';
 import { credentialLabel } from '../outcome.ts';
-import type { RegistryLimits } from './registry-limits.ts';
+import type { DockerHubLimit } from './docker-hub-limit.ts';
 
 /** One request to an endpoint, with the headers of the endpoint's configuration. */
 export interface EndpointRequest {
@@ -30,9 +30,9 @@ export class GuardedClient {
   readonly #client: HttpClient;
   readonly #breaker: CircuitBreaker;
   readonly #clock: Clock;
-  readonly #limits: RegistryLimits | undefined;
+  readonly #limits: DockerHubLimit | undefined;
 
-  constructor(client: HttpClient, clock: Clock, limits?: RegistryLimits) {
+  constructor(client: HttpClient, clock: Clock, limits?: DockerHubLimit) {
     this.#client = client;
     this.#breaker = new CircuitBreaker(clock);
     this.#clock = clock;

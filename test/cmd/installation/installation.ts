@@ -4,7 +4,7 @@ import { leadingLevel } from '../../../src/controller/lead/metrics.ts';
 import { bindFleetMetrics } from '../../../src/fleet/metrics.ts';
 import { configurationHash } from '../../../src/policy/configuration/configuration.ts';
 import { configurationInfo } from '../../../src/policy/metrics.ts';
-import type { RequestLimit } from '../../../src/registry/net/registry-limits.ts';
+import type { RequestLimit } from '../../../src/registry/net/docker-hub-limit.ts';
 import { createMetrics, type Metrics } from '../../../src/telemetry/metrics.ts';
 import { addProcessMetrics } from '../../../src/telemetry/process.ts';
 import type { KubeStore } from '../../support/kube-store.ts';

@@ -1,22 +1,22 @@
 /**
- * What registries say about their limits of requests: `ratelimit-limit: 100;w=21600` and
- * `ratelimit-remaining`, as Docker Hub sends them. The author of a pod chooses the registry, and a registry
- * its headers. So values are read strictly, and metrics name only Docker Hub: the others share one series.
+ * What Docker Hub says about its limit of requests: `ratelimit-limit: 100;w=21600` and `ratelimit-remaining`.
+ * The author of a pod chooses other registries, and a registry its headers. So values are read strictly, and
+ * those of others do not count.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { HttpResponse } from '../../http/client.ts';
 import { gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
-const registries = ['docker.io', 'other'] as const;
+const dockerHub = 'docker.io';
 
 const specs = {
   limit: gauge(
     'archwright_registry_limit_requests',
     'Requests that a registry allows, by its last response. 0: it did not say so in the last window.',
-    { registry: registries },
+    { registry: [dockerHub] },
   ),
   remaining: gauge('archwright_registry_limit_remaining_requests', 'What is left of them.', {
-    registry: registries,
+    registry: [dockerHub],
   }),
 } satisfies Record<string, MetricSpec>;
 
@@ -35,25 +35,22 @@ const form = /^(\d{1,9})(?:;w=(\d{1,9}))?$/;
 /** Docker Hub's window is 6 hours. */
 export const maxWindowMs = 86_400_000;
 
-export class RegistryLimits {
+export class DockerHubLimit {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** By registry, until its window ends. */
-  readonly #last = new Map<string, Omit<RequestLimit, 'endsInMs'> & { readonly end: number }>();
+  #last = { limit: 0, remaining: 0, end: 0 };
 
   constructor(clock: Pick<Clock, 'monotonic'>, metrics?: Metrics) {
     this.#clock = clock;
     metrics?.beforeScrape(() => {
-      for (const registry of registries) {
-        const { limit = 0, remaining = 0 } = this.current(registry) ?? {};
-        metrics.gauge(specs.limit, { registry }).set(limit);
-        metrics.gauge(specs.remaining, { registry }).set(remaining);
-      }
+      const { limit = 0, remaining = 0 } = this.current() ?? {};
+      metrics.gauge(specs.limit, { registry: dockerHub }).set(limit);
+      metrics.gauge(specs.remaining, { registry: dockerHub }).set(remaining);
     });
   }
 
   /** @returns `undefined` if it did not say so in the last window */
-  current(registry: (typeof registries)[number]): RequestLimit | undefined {
-    const { limit, remaining, end } = this.#last.get(registry) ?? { limit: 0, remaining: 0, end: 0 };
+  current(): RequestLimit | undefined {
+    const { limit, remaining, end } = this.#last;
     const endsInMs = Math.ceil(end - this.#clock.monotonic());
     return endsInMs > 0 ? { limit, remaining, endsInMs } : undefined;
   }
@@ -62,11 +59,11 @@ export class RegistryLimits {
   answered(namespace: string, headers: HttpResponse['headers']): void {
     const [, limit, window = 0] = form.exec(single(headers['ratelimit-limit'])) ?? [];
     const [, remaining] = form.exec(single(headers['ratelimit-remaining'])) ?? [];
-    if (limit === undefined || remaining === undefined || Number(remaining) > Number(limit)) return;
-    const registry = registries.find((each) => each === namespace) ?? 'other';
+    if (namespace !== dockerHub || limit === undefined || remaining === undefined) return;
+    if (Number(remaining) > Number(limit)) return;
     const windowMs = Math.min(Number(window) * 1000 || maxWindowMs, maxWindowMs);
     const end = this.#clock.monotonic() + windowMs;
-    this.#last.set(registry, { limit: Number(limit), remaining: Number(remaining), end });
+    this.#last = { limit: Number(limit), remaining: Number(remaining), end };
   }
 }
 
