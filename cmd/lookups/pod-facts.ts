@@ -132,7 +132,7 @@ async function factsOfOwn(
   const { dockerConfigs, log, metrics } = context;
   const configuration =
     lookupsBy === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
-  const { cache, requestOf, fleet, ready, places } = await openImageFacts(
+  const { cache, requestOf, fleet, places } = await openImageFacts(
     {
       configuration: () => configuration,
       dockerConfigs,
@@ -145,7 +145,6 @@ async function factsOfOwn(
     opened,
   );
   const patience = AbortSignal.any([stop, AbortSignal.timeout(discoveryMs)]);
-  await ready(patience).catch(() => undefined);
   // A refusal goes on to the other credential groups, so they must be known first.
   await fleet?.grouped(patience);
   const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);

@@ -47,7 +47,6 @@ export async function openFleet(options: OpenFleetOptions) {
   });
   return {
     fleet,
-    ready: (signal: AbortSignal) => discovery.ready(signal),
     close: async () => {
       fleet.close();
       discovery.close?.();

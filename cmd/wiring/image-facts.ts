@@ -96,10 +96,7 @@ export interface ImageFactsOptions extends InspectionOptions {
   readonly mayWait?: boolean;
 }
 
-/**
- * @param opened closes what this opens
- * @returns `ready` resolves after the first discovery of agents
- */
+/** @param opened closes what this opens */
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, log, metrics, mayWait = false } = options;
   const open = await openFleet({ ...configuration(), client, log, metrics, mayWait });
@@ -113,7 +110,6 @@ export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDi
     cache,
     requestOf: openRequestOf(configuration, names),
     fleet: open?.fleet,
-    ready: async (signal: AbortSignal) => open?.ready(signal),
     /** Where this machine's credentials are; empty if agents look up images. */
     places: 'sources' in own ? own.sources.map(({ place }) => place) : [],
   };

@@ -48,7 +48,7 @@ async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<str
   });
   if (!open) throw new Error('no fleet');
   t.teardown(() => open.close());
-  await open.ready(neverAborted);
+  await open.fleet.grouped(neverAborted);
   return {
     store,
     lookup: (text: string, secrets = credentials) =>
