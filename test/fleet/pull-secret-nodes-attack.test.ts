@@ -41,6 +41,7 @@ async function start(t: Test, nodes: Readonly<Record<string, Readonly<Record<str
   const open = await openFleet({
     agents: ['endpointslices:archwright/agents'],
     agentTlsDir: pki.clientDir,
+    certificates: 'external',
     client,
     pullSecretNodes: 'pool=trusted',
     log: silentLog,
