@@ -85,7 +85,7 @@ t.test('a certificate that expires on an open connection is refused', async (t) 
   const connection = await connectFleet(t, pki);
   const call = { signal: neverAborted, maxBytes: 1000 };
   await connection.json(agent.url, '/v1/info', call);
-  const refused = { code: 'refused', message: /expired or not valid yet/ };
+  const refused = { code: 'failed', message: /expired or not valid yet/ };
   for (const days of [2, -2]) {
     offset = days * 24 * 60 * 60 * 1000;
     await t.rejects(connection.json(agent.url, '/v1/info', call), refused);
