@@ -79,9 +79,7 @@ async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): P
   });
   opened.defer(() => cache.close());
   const { execFormatErrorTracing, hostRoot } = live.current();
-  const tracing = execFormatErrorTracing
-    ? await startTracing({ hostRoot, clock: systemClock, log })
-    : undefined;
+  const tracing = execFormatErrorTracing ? await startTracing(hostRoot, systemClock, log) : undefined;
   opened.defer(() => tracing?.close());
   const starting = startAgent({
     listen,

@@ -27,7 +27,6 @@ export function findingsOf(
   now: number,
 ): readonly string[] {
   const { namespace, certificates, gated, taints, misplacedPods, credentialProblems, dockerHub } = status;
-  const { programErrors } = status;
   const mayList = !status.unread.some((each) => each.startsWith('pods:'));
   const { replicas, deployments, daemonSets } = installation;
   if (mayList && replicas.length + deployments.length + daemonSets.length === 0)
@@ -63,11 +62,6 @@ export function findingsOf(
       ? [`${counted(misplacedPods, 'misplaced pod')}: kubectl get events -A | grep MisplacedPod`]
       : []),
     ...(credentialProblems ?? []),
-    ...(programErrors?.containers
-      ? [
-          `programs that cannot be executed, in ${counted(programErrors.containers, 'container')}: kubectl get events -A | grep ProgramExecFormatError`,
-        ]
-      : []),
     ...(dockerHub && dockerHub.remaining < dockerHub.limit * lowShare
       ? [
           `Docker Hub allows a node only ${counted(dockerHub.remaining, 'more request')}: set credentials with a higher limit (registryCredentials), or a mirror (proxies)`,

@@ -13,7 +13,7 @@ import { createRateLimiter, type RateLimiter } from '../../src/async/rate-limite
 import { errnoOf, FileError, readBounded } from '../../src/files/read.ts';
 import { ifError } from '../../src/async/if-error.ts';
 import { maxExecErrors, type ExecError } from '../../src/nodes/exec-report.ts';
-import { childIn, isFailedExec, parseCgroup, parseTraceLine, printableName } from './trace-lines.ts';
+import { childIn, isFailedExec, parseCgroup, parseTraceLine } from './trace-lines.ts';
 
 /** Of one round: some 800 lines. The rest waits in the kernel. */
 const maxRoundBytes = 64 * 1024;
@@ -76,31 +76,24 @@ export class ExecErrors {
     let parents: ReadonlyMap<number, number> | undefined;
     for (const [pid, program] of failed) {
       if (this.#lookups.tryTake() > 0) return;
-      let cgroup = await this.#read(`${pid}/cgroup`, maxCgroupBytes);
       let process: number | undefined = pid;
-      if (cgroup === undefined) parents ??= await this.#parents();
+      let cgroup = await this.#cgroupOf(pid);
       for (let step = 0; cgroup === undefined && step < maxAncestors; step += 1) {
-        process = parents?.get(process);
+        parents ??= await this.#parents();
+        process = parents.get(process);
         if (process === undefined) break;
-        cgroup = await this.#read(`${process}/cgroup`, maxCgroupBytes);
+        cgroup = await this.#cgroupOf(process);
       }
       const container = parseCgroup(cgroup ?? '');
-      if (container) this.#keep(container, program ?? (await this.#nameOf(process ?? pid)));
+      if (container) this.#keep({ ...container, ...(program !== undefined && { program }) });
     }
   }
 
-  #keep(container: Omit<ExecError, 'program'>, program: string | undefined): void {
-    const key = `${container.container} ${program ?? ''}`;
-    const others = [...this.#found.values()].filter(({ error }) => error.container === container.container);
-    if (!this.#found.has(key) && others.length >= maxProgramsOfContainer) return;
-    const error = { ...container, ...(program !== undefined && { program }) };
-    this.#found.set(key, { error, at: this.#options.clock.monotonic() });
-  }
-
-  /** A child has the name of its parent until it executes a file. */
-  async #nameOf(pid: number): Promise<string | undefined> {
-    const name = (await this.#read(`${pid}/comm`, maxLineBytes))?.replace(/\n$/, '');
-    return name ? printableName(name) : undefined;
+  #keep(error: ExecError): void {
+    const key = `${error.container} ${error.program}`;
+    const known = [...this.#found.values()].filter((each) => each.error.container === error.container);
+    if (known.length < maxProgramsOfContainer || this.#found.has(key))
+      this.#found.set(key, { error, at: this.#options.clock.monotonic() });
   }
 
   async #newLines(): Promise<readonly string[]> {
@@ -122,11 +115,11 @@ export class ExecErrors {
   }
 
   /** The parent of each process that was forked lately. The file is in the order of time: the last one counts. */
-  async #parents(): Promise<ReadonlyMap<number, number> | undefined> {
-    if (this.#forkReads.tryTake() > 0) return undefined;
-    const bytes = await readBounded(this.#options.forks, { maxBytes: maxForksBytes }).catch(unreadable);
+  async #parents(): Promise<ReadonlyMap<number, number>> {
     const parents = new Map<number, number>();
-    for (const line of bytes?.toString('latin1').split('\n') ?? []) {
+    if (this.#forkReads.tryTake() > 0) return parents;
+    const text = await readIfPossible(this.#options.forks, maxForksBytes);
+    for (const line of text?.split('\n') ?? []) {
       const parsed = parseTraceLine(line);
       const child = parsed && childIn(parsed);
       if (parsed && child !== undefined) parents.set(child, parsed.pid);
@@ -135,10 +128,12 @@ export class ExecErrors {
   }
 
   /** @returns `undefined`: the process has ended */
-  async #read(name: string, maxBytes: number): Promise<string | undefined> {
-    const bytes = await readBounded(`${this.#options.proc}/${name}`, { maxBytes }).catch(unreadable);
-    return bytes?.toString('latin1');
+  #cgroupOf(pid: number): Promise<string | undefined> {
+    return readIfPossible(`${this.#options.proc}/${pid}/cgroup`, maxCgroupBytes);
   }
 }
 
-const unreadable = ifError(FileError, () => undefined);
+async function readIfPossible(path: string, maxBytes: number): Promise<string | undefined> {
+  const bytes = await readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
+  return bytes?.toString('latin1');
+}

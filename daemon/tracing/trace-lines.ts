@@ -24,11 +24,8 @@ export function parseTraceLine(line: string): TraceLine | undefined {
   if (pid === undefined || event === undefined) return undefined;
   const name = line.slice(0, nameBytes).trimStart();
   const isKnown = name !== '' && name !== '<...>';
-  return { pid: Number(pid), program: isKnown ? printableName(name) : undefined, event };
-}
-
-export function printableName(name: string): string {
-  return name.slice(0, nameBytes - 1).replaceAll(/[^\x20-\x7e]/g, '?');
+  const program = name.slice(0, nameBytes - 1).replaceAll(/[^\x20-\x7e]/g, '?');
+  return { pid: Number(pid), program: isKnown ? program : undefined, event };
 }
 
 /** The instance has only failures with ENOEXEC: its filter is `ret == -8`. */

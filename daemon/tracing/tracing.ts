@@ -33,15 +33,11 @@ export interface Tracing {
   close(): Promise<void>;
 }
 
-export interface TracingOptions {
-  /** Directory with the node's `/proc` and `/sys/kernel/tracing/instances`. */
-  readonly hostRoot: string;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
-/** Starts tracing. Never throws: the report says if the kernel refuses. */
-export async function startTracing({ hostRoot, clock, log }: TracingOptions): Promise<Tracing> {
+/**
+ * Starts tracing. Never throws: the report says if the kernel refuses.
+ * @param hostRoot directory with the node's `/proc` and `/sys/kernel/tracing/instances`
+ */
+export async function startTracing(hostRoot: string, clock: Clock, log: Log): Promise<Tracing> {
   const instances = join(hostRoot, 'sys/kernel/tracing/instances');
   const failuresPath = join(instances, 'archwright-exec');
   const forksPath = join(instances, 'archwright-forks');

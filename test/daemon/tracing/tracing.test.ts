@@ -1,4 +1,4 @@
-/** On directories as a kernel has that cannot trace. A kernel that can: `npm run e2e:tracing`. */
+/** On directories as a kernel has that cannot trace. `bench/tracing.ts` needs a kernel that can. */
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
@@ -10,7 +10,7 @@ t.test('a kernel that cannot trace is no error, and nothing is left', async (t) 
   const { log, lines } = captureLog();
   const hostRoot = t.testdir();
   const state = async () => {
-    const tracing = await startTracing({ hostRoot, clock: createFakeClock(), log });
+    const tracing = await startTracing(hostRoot, createFakeClock(), log);
     await tracing.close();
     return tracing.report();
   };

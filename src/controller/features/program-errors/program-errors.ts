@@ -81,20 +81,13 @@ class ProgramErrors {
   /** An agent can only report pods of its own node. */
   #found(): readonly { readonly pod: RunningPod; readonly error: ExecError }[] {
     const { caches, fleet, configuration } = this.#leader;
-    const byPod = new Map<string, ExecError[]>();
-    const keyOf = (node: string, uid: string): string => `${node} ${uid}`;
-    for (const [node, { errors }] of fleet?.execErrors() ?? [])
-      for (const error of errors) {
-        const key = keyOf(node, error.pod);
-        byPod.set(key, [...(byPod.get(key) ?? []), error]);
-      }
-    if (byPod.size === 0 || !configuration().execFormatErrorMonitor) return [];
+    const reports = fleet?.execErrors();
+    if (!reports?.size || !configuration().execFormatErrorMonitor) return [];
     const isSkipped = skippedPods(this.#leader);
     return [...caches.runningPods.values()].flatMap((pod) => {
-      const errors = byPod.get(keyOf(pod.node, pod.uid));
-      return errors === undefined || (!isDaemon(pod) && isSkipped(pod))
-        ? []
-        : errors.map((error) => ({ pod, error }));
+      const errors = reports.get(pod.node)?.errors.filter((error) => error.pod === pod.uid) ?? [];
+      if (errors.length === 0 || (!isDaemon(pod) && isSkipped(pod))) return [];
+      return errors.map((error) => ({ pod, error }));
     });
   }
 
