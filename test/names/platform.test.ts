@@ -65,6 +65,9 @@ t.test('operating systems are normalized', async (t) => {
       osFeatures: ['a', 'b'],
     },
   );
+  const plain = { os: 'linux', architecture: 'amd64' };
+  t.strictSame(normalizePlatform({ ...plain, osFeatures: [] }), plain);
+  t.strictSame(normalizePlatform({ ...plain, osFeatures: ['a'] }), { ...plain, osFeatures: ['a'] });
 });
 
 t.test('platforms are formatted', async (t) => {

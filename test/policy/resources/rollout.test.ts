@@ -77,6 +77,8 @@ t.test('a step is a rounded percentage or a number of pods', (t) => {
     [{ percent: 10 }, 0, 0],
     [{ percent: 10 }, 1, 0],
     [{ percent: 50 }, 1, 1],
+    [{ percent: 0 }, 9, 0],
+    [{ percent: 1 }, 2, 1],
     [{ percent: 10 }, 2, 1],
     [{ percent: 10 }, 10, 1],
     [{ percent: 10 }, 14, 1],
