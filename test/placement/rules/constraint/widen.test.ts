@@ -80,6 +80,8 @@ interface Widened {
   readonly left?: Readonly<Record<string, string>>;
 }
 
+const amdTimes = (count: number) => Array.from({ length: count }, () => archIn('amd64'));
+
 const widened: Readonly<Record<string, readonly [spec: Partial<PodSpec>, more?: Widened]>> = {
   'nodeSelector, both labels, beside another one': [
     selecting({ [archLabel]: 'arm64', [betaArchLabel]: 'arm64', zone: 'a' }),
@@ -88,6 +90,7 @@ const widened: Readonly<Record<string, readonly [spec: Partial<PodSpec>, more?: 
   'nodeSelector beside terms': [{ ...onAmd, ...requiring(termOf(zone)) }, { terms: [[zone, '+']] }],
   'a term beside the operating system': [requiring(termOf(zone, archIn('amd64'))), { terms: [[zone, '+']] }],
   'a list': [requiring(termOf(archIn('amd64', 'ppc64le'))), { images: ['b'], to: 'amd64 arm64 s390x' }],
+  'as many expressions as a record holds': [requiring(termOf(...amdTimes(4)))],
   'exclusions stay': [
     requiring(termOf(archIn('amd64'), not('s390x'))),
     { images: ['b'], terms: [[not('s390x'), '+']] },
@@ -174,6 +177,7 @@ const kept: Readonly<Record<string, readonly [given: Kept, reason?: RegExp]>> = 
     { spec: requiring(termOf(archIn('amd64'), zone), termOf(archIn('arm64'))) },
     /differ/u,
   ],
+  'more expressions than a record holds': [{ spec: requiring(termOf(...amdTimes(5))) }, /differ/u],
   'labels that contradict each other': [
     { spec: selecting({ [archLabel]: 'amd64', [betaArchLabel]: 'arm64' }) },
     /cannot run on/u,
