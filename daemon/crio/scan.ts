@@ -48,7 +48,7 @@ export async function scanFiles(node: CrioNode, root: string): Promise<Scan> {
   for (const { path, what, check } of files) {
     try {
       const bytes = await readBounded(path, { maxBytes: maxFileBytes, root });
-      found.push([path, createHash('sha256').update(bytes).digest('base64url')]);
+      found.push([path, hashed(bytes)]);
       check(bytes);
       parts.push({ where: path, state: 'used', what });
     } catch (error) {
@@ -80,8 +80,7 @@ export async function scanFiles(node: CrioNode, root: string): Promise<Scan> {
       });
     }
   }
-  const names = { registries: registries.registries, aliases: [...registries.aliases] };
-  const rules = [shortNameMode, names, registries.search, registries.credentialHelpers];
+  const rules = [shortNameMode, { ...registries, aliases: [...registries.aliases] }];
   const dirs = [
     ...conf.dirs,
     ...registriesDirs(conf),
@@ -99,8 +98,8 @@ function reasonOf(error: unknown): string {
   throw error;
 }
 
-function hashed(text: string): string {
-  return createHash('sha256').update(text).digest('base64url');
+function hashed(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('base64url');
 }
 
 async function namesIn(dir: string, root: string, problems: Problem[]): Promise<readonly string[]> {

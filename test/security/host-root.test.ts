@@ -3,6 +3,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
+import { createCrio } from '../../daemon/crio/runtime.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';
 import { directory, dockerConfig, write } from '../cmd/world.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
@@ -14,10 +15,13 @@ function container(t: Test) {
   const outside = join(dir, 'container');
   const files = {
     'config.json': dockerConfig('registry.test', 'ann', 'password-of-ann'),
+    'evil.json': dockerConfig('evil.test', 'ann', 'password-of-ann'),
     'plugins.json': pluginConfig(['registry.test']),
     'config.toml':
       'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry.mirrors."registry.test"]\nendpoint = ["https://evil.test"]\n',
     'certs.d/registry.test/hosts.toml': '[host."https://evil.test"]\n',
+    'registries.conf':
+      '[[registry]]\nlocation = "registry.test"\n[[registry.mirror]]\nlocation = "evil.test"\n',
     'hosts.toml': '[host."https://evil.test"]\n',
     'ca.pem': '-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n',
   };
@@ -29,6 +33,8 @@ function container(t: Test) {
 }
 
 const certsD = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\nconfig_path = "/certs.d"\n';
+
+const target = { domain: 'registry.test', repository: 'registry.test/team/app', tag: 'v1' };
 
 /** Links by their path in the host root, with their target. */
 const attacks: readonly (readonly [
@@ -58,6 +64,9 @@ const attacks: readonly (readonly [
     { 'certs.d/registry.test/hosts.toml': 'hosts.toml' },
     { 'etc/containerd/config.toml': certsD },
   ],
+  ['registries.conf', { 'etc/containers/registries.conf': 'registries.conf' }],
+  ['a drop-in of it', { 'etc/containers/registries.conf.d/x.conf': 'registries.conf' }],
+  ['an auth file of CRI-O', { 'run/containers/0/auth.json': 'config.json' }],
   ['the bundle of certificates', { 'etc/ssl/certs/ca-certificates.crt': 'ca.pem' }],
 ];
 
@@ -84,8 +93,12 @@ for (const [name, links, files = {}] of attacks) {
       }
       const containerd = await createContainerdEndpoints({ hostRoot: root });
       t.teardown(() => containerd.close());
-      const endpoints = await containerd.endpoints({ domain: 'registry.test' }).catch(() => []);
-      t.notMatch(JSON.stringify(endpoints), /evil/, 'no endpoint of the attacker');
+      const crio = await createCrio({ hostRoot: root });
+      t.teardown(() => crio.close());
+      for (const runtime of [containerd, crio]) {
+        const endpoints = await runtime.endpoints(target).catch(() => []);
+        t.notMatch(JSON.stringify(endpoints), /evil|ownCredential/, 'no endpoint, no login of the attacker');
+      }
       const trusted = await describeTrust({ environment: {}, hostRoot: root });
       t.strictSame(
         trusted.filter(({ state }) => state === 'used'),
@@ -102,6 +115,8 @@ t.test('links inside the root are followed, so the attacks are realistic', async
   for (const [path, target] of [
     ['var/lib/kubelet/config.json', 'config.json'],
     ['etc/containerd/config.toml', 'config.toml'],
+    ['etc/containers/registries.conf', 'registries.conf'],
+    ['run/containers/0/auth.json', 'evil.json'],
     ['etc/ssl/certs/ca-certificates.crt', 'ca.pem'],
   ] as const) {
     mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -112,6 +127,9 @@ t.test('links inside the root are followed, so the attacks are realistic', async
   t.equal((await docker?.source.lookup('registry.test/team/app'))?.length, 1);
   const containerd = await createContainerdEndpoints({ hostRoot: root });
   t.teardown(() => containerd.close());
-  like(t, (await containerd.endpoints({ domain: 'registry.test' }))[0], { host: 'evil.test' });
+  const crio = await createCrio({ hostRoot: root });
+  t.teardown(() => crio.close());
+  like(t, (await containerd.endpoints(target))[0], { host: 'evil.test' });
+  like(t, (await crio.endpoints(target))[0], { host: 'evil.test', ownCredential: { source: 'cri-o' } });
   like(t, await describeTrust({ environment: {}, hostRoot: root }), [{ state: 'used' }]);
 });
