@@ -78,6 +78,7 @@ export async function createWalkCluster(t: Test) {
     nodeReports: () => reports,
     credentialProblems: () => new Map([['amd-1', [problem]]]),
     readShared: () => Promise.resolve(),
+    grouped: () => Promise.resolve(),
   };
 
   const hook = createServer((request, response) => {
