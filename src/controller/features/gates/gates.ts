@@ -41,7 +41,7 @@ import {
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
 import { IncompletePods } from './incomplete-pods.ts';
 import { bindGateMetrics, gateMetrics, type GateMeters } from './metrics.ts';
-import { GateRemover, type Removal } from './remove-gate.ts';
+import { GateRemover, isRefusal, type Removal } from './remove-gate.ts';
 import { mostMs, nextAttemptMs, WaitingPods, type WaitingPod } from './waiting.ts';
 
 /** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
@@ -291,12 +291,4 @@ class Gates implements Work {
   #remainingMs({ ageMs }: WaitingPod): number {
     return this.#leader.configuration().maxGateDuration - ageMs;
   }
-}
-
-/**
- * Whether the API server understood the patch and refuses it. Other admission webhooks and policies choose
- * the status of their refusals; the API server's default is 400.
- */
-function isRefusal({ code, temporary }: KubeError): boolean {
-  return !temporary && code !== 'conflict' && code !== 'unauthorized';
 }

@@ -2,7 +2,7 @@
  * Removes a pod's scheduling gate and sets its placement in one patch. If the API server refuses the
  * placement, only the gate is removed: an event reports a pod that may run anywhere, but a gated pod is lost.
  */
-import { ignoring, isCode } from '../../../kube/api/errors.ts';
+import { ignoring, isCode, type KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { keys } from '../../../names/keys.ts';
 import { paths } from '../../../kube/api/paths.ts';
@@ -150,4 +150,12 @@ function nodeCounts(nodes: Caches['nodes']): NodesOf {
     groups ??= Map.groupBy(nodes.values(), ({ architecture }) => architecture);
     return groups.get(wanted)?.length ?? 0;
   };
+}
+
+/**
+ * Whether the API server understood the patch and refuses it. Other admission webhooks and policies choose
+ * the status of their refusals; the API server's default is 400.
+ */
+export function isRefusal({ code, temporary }: KubeError): boolean {
+  return !temporary && code !== 'conflict' && code !== 'unauthorized';
 }
