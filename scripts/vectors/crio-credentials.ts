@@ -6,6 +6,8 @@ import { AuthFiles, authFilesOf } from '../../daemon/crio/auth-files.ts';
 import { certificateRoots, certificatesFor } from '../../daemon/crio/certs-d.ts';
 import { defaultCrioConf, readCrioConf, type CrioConf } from '../../daemon/crio/crio-conf.ts';
 import { applyPolicy, parsePolicy } from '../../daemon/crio/policy.ts';
+import { pullSources } from '../../daemon/crio/pull-sources.ts';
+import { loadRegistries } from '../../daemon/crio/load-registries.ts';
 import { ConfigFileError, fieldsOf, InvalidConfig, parseTable } from '../../daemon/toml.ts';
 import { DockerConfigError } from '../../src/credentials/docker/docker-config.ts';
 import { parseReference, pullReference } from '../../src/images/references/reference.ts';
@@ -75,6 +77,14 @@ export const crioCredentials: Handlers = {
         return { ok: true, caPool, extraCAs: ca.length > 0, clientCertificates: client.length };
       }),
     ),
+
+  cert_hosts: (input) =>
+    inDirectory(async (root) => {
+      await write(join(root, '/etc/containers/registries.conf'), text(input, 'registriesConf'));
+      const registries = await loadRegistries(defaultCrioConf, root);
+      const image = pullReference(parseReference(text(input, 'ref'))).text;
+      return { hosts: pullSources(image, registries).map(({ domain }) => domain) };
+    }),
 
   policy: (input, vector) =>
     refused(vector, () => {

@@ -13,6 +13,7 @@ import {
   foreignDefinitions,
   openReportsDefinitions,
 } from './programs/definitions.ts';
+import { crioLibraryProgram } from './programs/crio.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from './programs/containerd.ts';
 import { debianProgram, libfaketime } from './programs/debian.ts';
 import { craneProgram, distributionProgram, helmProgram } from './programs/helm.ts';
@@ -38,6 +39,7 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
   node: (Object.keys(containerdVersions) as ContainerdVersion[]).map(
     (minor) => () => containerdProgram(minor),
   ),
+  crio: [crioLibraryProgram],
   cluster: [
     ...cluster,
     () => debianProgram('jq'),

@@ -36,12 +36,16 @@ export interface Behavior {
   readonly redirectTo?: string;
   /** Token server without TLS, for `bearer-plain-realm`. */
   readonly plainRealm?: string;
+  /** Seconds, for 429. */
+  readonly retryAfter?: string;
 }
 
 export interface Stock {
   readonly repository: string;
   readonly objects: ReadonlyMap<string, Content>;
   readonly staleObjects?: ReadonlyMap<string, Content>;
+  /** The scope has the whole path after `/v2/`, which is another one at some mirrors. */
+  readonly scopeOfPath?: true;
 }
 
 export interface Recorded {
@@ -187,11 +191,14 @@ function tokenAnswer({ host, request, behavior }: Exchange, { url, form }: Parse
 
 function objectAnswer(exchange: Exchange, parsed: ParsedRequest): Answer {
   const { behavior, request, stock } = exchange;
-  if (!behavior || parsed.object === undefined || parsed.repository !== stock.repository)
-    return { status: 404 };
-  const refusal = authorize(exchange, behavior);
+  if (!behavior) return { status: 404 };
+  const refusal = authorize(exchange, behavior, parsed);
+  if (parsed.url.pathname === '/v2/') return refusal ?? { status: 200 };
+  if (parsed.object === undefined || parsed.repository !== stock.repository) return { status: 404 };
   if (refusal) return refusal;
-  const { answer } = behavior;
+  const { answer, retryAfter } = behavior;
+  if (answer === 429 && retryAfter !== undefined)
+    return { status: answer, headers: { 'retry-after': retryAfter } };
   if (typeof answer === 'number') return { status: answer };
   if (answer === 'drop') return { status: 'dropped' };
   if (answer === 'absent') return { status: 404 };
@@ -219,7 +226,11 @@ function objectAnswer(exchange: Exchange, parsed: ParsedRequest): Answer {
   return { status: 200, headers, body: content.bytes };
 }
 
-function authorize({ scheme, host, request, stock }: Exchange, behavior: Behavior): Answer | undefined {
+function authorize(
+  { scheme, host, request, stock }: Exchange,
+  behavior: Behavior,
+  { url }: ParsedRequest,
+): Answer | undefined {
   const header = request.headers.authorization ?? '';
   if (behavior.auth === 'open') return undefined;
   if (behavior.auth === 'unusable') return { status: 401 };
@@ -236,7 +247,8 @@ function authorize({ scheme, host, request, stock }: Exchange, behavior: Behavio
   }[behavior.auth];
   const issuer = URL.parse(realm)?.host;
   const token = readToken(header);
-  const scope = `repository:${stock.repository}:pull`;
+  const path = /^\/v2\/(.+)\/(?:manifests|blobs)\//.exec(url.pathname)?.[1];
+  const scope = `repository:${(stock.scopeOfPath && path) ?? stock.repository}:pull`;
   if (token && token.host === issuer && token.scopes.split(' ').includes(scope)) return undefined;
   const challenge = `Bearer realm="${realm}",service="${host}",scope="${scope}"`;
   return { status: 401, headers: { 'www-authenticate': challenge } };

@@ -8,6 +8,8 @@ export interface GoModule {
   readonly path: string;
   readonly version: string;
   readonly ldflags?: string;
+  /** Build tags. */
+  readonly tags?: string;
   /**
    * Module that sets the versions of dependencies. Programs that share them share the Go build cache, which
    * halves the time of the second one. Not for programs under test.
@@ -103,8 +105,8 @@ function stagingOf(goMod: string, version: string): readonly (readonly [path: st
 }
 
 /** Without -trimpath: with it, a package built in two wrappers that replace its version is built twice. */
-function goBuild(wrapper: string, { ldflags = '' }: GoModule, args: readonly string[]): void {
-  go(['build', '-ldflags', `-s -w ${ldflags}`, ...args], wrapper);
+function goBuild(wrapper: string, { ldflags = '', tags = '' }: GoModule, args: readonly string[]): void {
+  go(['build', '-tags', tags, '-ldflags', `-s -w ${ldflags}`, ...args], wrapper);
 }
 
 function go(args: readonly string[], cwd: string): string {
