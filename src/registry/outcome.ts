@@ -118,7 +118,10 @@ function transportFailed(error: TransportError, { host, repository }: Circumstan
   const where = error.where === '' ? host : error.where;
   // The host that failed may be a proxy or a storage instead of the registry itself.
   const wanted = where === host ? repository : `${host}/${repository}`;
-  const hint = error.failure === 'client-certificate' ? '; give the node one as `client` in hosts.toml' : '';
+  const hint =
+    error.failure === 'client-certificate'
+      ? '; give the node one, for containerd in hosts.toml (`client`), for CRI-O in certs.d'
+      : '';
   const message = `${where}: ${error.message}${hint} (for ${wanted})`;
   return new RegistryError(transportCode(error), where, message, { cause: error });
 }
