@@ -3,7 +3,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readBounded } from '../src/files/read.ts';
 import { certificatesIn, type TlsSettings } from '../src/http/tls/trust.ts';
 import { secret } from '../src/telemetry/secret.ts';
-import { ConfigFileError, configFileError } from './toml.ts';
+import { ConfigFileError, inFile } from './toml.ts';
 
 /** The largest bundles of CAs in use are about 500 KiB. */
 const maxCertificateBytes = 2 * 1024 * 1024;
@@ -46,9 +46,6 @@ function isKeyOf(certificate: X509Certificate, key: string): boolean {
 }
 
 async function readText(file: string, root: string | undefined): Promise<string> {
-  try {
-    return (await readBounded(file, { maxBytes: maxCertificateBytes, root })).toString('latin1');
-  } catch (error) {
-    throw configFileError(file, error);
-  }
+  const bytes = await inFile(file, () => readBounded(file, { maxBytes: maxCertificateBytes, root }));
+  return bytes.toString('latin1');
 }

@@ -37,11 +37,24 @@ export class ConfigFileError extends Error {
   }
 }
 
+export function invalid(message: string): InvalidConfig {
+  return new InvalidConfig('invalid', message);
+}
+
 /** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */
 export function configFileError(path: string, error: unknown): unknown {
   if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
   const isInvalid = error instanceof InvalidConfig || error instanceof DockerConfigError;
   return isInvalid ? new ConfigFileError(path, error.message, error) : error;
+}
+
+/** Reads a file, or a directory. @throws ConfigFileError */
+export async function inFile<T>(path: string, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw configFileError(path, error);
+  }
 }
 
 export type Table = Readonly<Record<string, unknown>>;
@@ -112,6 +125,7 @@ export function fieldsOf(table: Table, where: string) {
     flag: (name: string) => typed(name, 'true or false', (value) => typeof value === 'boolean'),
     integer: (name: string) => typed(name, 'an integer', (value) => typeof value === 'bigint'),
     texts: (name: string) => typed(name, 'a list of strings', isTexts),
+    tables: (name: string) => typed(name, 'a list of tables', isTables) ?? [],
     table: (name: string) => typed(name, 'a table', isTable),
     any: (name: string) => valuesOf(table, name).at(-1),
   };
@@ -119,6 +133,10 @@ export function fieldsOf(table: Table, where: string) {
 
 export function isText(value: unknown): value is string {
   return typeof value === 'string';
+}
+
+function isTables(value: unknown): value is Table[] {
+  return Array.isArray(value) && value.every(isTable);
 }
 
 export function isTexts(value: unknown): value is string[] {

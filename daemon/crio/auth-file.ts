@@ -14,7 +14,7 @@ import {
 import { Base64Error, decodeBase64, namesField } from '../../src/credentials/docker/go-encoding.ts';
 import { secret, reveal, type Secret } from '../../src/telemetry/secret.ts';
 
-export interface AuthEntry {
+interface AuthEntry {
   readonly auth: Secret;
   readonly identityToken: Secret;
 }
@@ -60,21 +60,22 @@ function addEntries(text: string, entries: Map<string, AuthEntry>): void {
 }
 
 /**
- * The entry for a repository: the longest key that ends at a slash of it. An entry without a credential
- * decides too. Else a key that is the host as a URL, such as `https://index.docker.io/v1/`.
+ * The credential for a repository, of the longest key that ends at a slash of it, else of a key that is the host
+ * as a URL, such as `https://index.docker.io/v1/`. An entry without a credential decides too.
  * @param repository `host[:port]/path`
+ * @throws DockerConfigError if `auth` is not padded base64
  */
-export function entryFor(
+export function credentialIn(
   { entries, format }: AuthFile,
   repository: string,
-): { readonly key: string; readonly entry: AuthEntry } | undefined {
-  for (const key of keysFor(repository, format)) {
-    const entry = entries.get(key);
-    if (entry !== undefined) return { key, entry };
-  }
+): { readonly key: string; readonly credential: Credential } | undefined {
   const host = withoutHubNames(hostOf(repository));
-  for (const [key, entry] of entries) if (hostOfKey(key, format) === host) return { key, entry };
-  return undefined;
+  const key =
+    keysFor(repository, format).find((each) => entries.has(each)) ??
+    [...entries.keys()].find((each) => hostOfKey(each, format) === host);
+  const entry = key === undefined ? undefined : entries.get(key);
+  const credential = entry && credentialOf(entry);
+  return key === undefined || !credential ? undefined : { key, credential };
 }
 
 export function hostOf(repository: string): string {
@@ -98,19 +99,20 @@ function withoutHubNames(host: string): string {
   return host === 'docker.io' || host === 'registry-1.docker.io' ? 'index.docker.io' : host;
 }
 
-/**
- * The credential of an entry; undefined if it holds none. An identity token counts only beside an `auth`.
- * @throws DockerConfigError if `auth` is not padded base64
- */
-export function credentialOf({ auth, identityToken }: AuthEntry): Credential | undefined {
+/** An identity token counts only beside an `auth`. */
+function credentialOf({ auth, identityToken }: AuthEntry): Credential | undefined {
+  const text = decodeAuth(reveal(auth));
+  const colon = text.indexOf(':');
+  if (colon < 0) return undefined;
+  if (reveal(identityToken) !== '') return { username: '', password: identityToken, isIdentityToken: true };
+  const username = text.slice(0, colon);
+  const password = trimNuls(text.slice(colon + 1));
+  return username === '' && password === '' ? undefined : { username, password: secret(password) };
+}
+
+function decodeAuth(auth: string): string {
   try {
-    const text = decodeBase64(reveal(auth), 'padded').toString('utf8');
-    const colon = text.indexOf(':');
-    if (colon < 0) return undefined;
-    if (reveal(identityToken) !== '') return { username: '', password: identityToken, isIdentityToken: true };
-    const username = text.slice(0, colon);
-    const password = trimNuls(text.slice(colon + 1));
-    return username === '' && password === '' ? undefined : { username, password: secret(password) };
+    return decodeBase64(auth, 'padded').toString('utf8');
   } catch (error) {
     if (error instanceof Base64Error) throw new DockerConfigError(`auth: ${error.message}`);
     throw error;

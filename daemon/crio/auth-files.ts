@@ -20,8 +20,8 @@ import { readBounded, undefinedIfMissing } from '../../src/files/read.ts';
 import { checkBinary } from '../kubelet/run/binary.ts';
 import { PluginError } from '../kubelet/run/plugin-error.ts';
 import { defaultRunLimits, hostCommand, runProgram, type RunLimits } from '../kubelet/run/run.ts';
-import { ConfigFileError, configFileError } from '../toml.ts';
-import { credentialOf, entryFor, hostOf, parseAuthFile, type AuthFile } from './auth-file.ts';
+import { ConfigFileError, inFile } from '../toml.ts';
+import { credentialIn, hostOf, parseAuthFile } from './auth-file.ts';
 import type { CrioConf } from './crio-conf.ts';
 
 export interface AuthFilesOptions {
@@ -29,13 +29,6 @@ export interface AuthFilesOptions {
   readonly clock?: Clock | undefined;
   /** Kills helpers that run. */
   readonly stop?: AbortSignal | undefined;
-}
-
-export interface CredentialRequest {
-  /** Of the endpoint: `host[:port]/path`. */
-  readonly repository: string;
-  /** `credential-helpers` of registries.conf; none: the files. */
-  readonly helpers?: readonly string[] | undefined;
 }
 
 /** The word for the auth files in a list of helpers. */
@@ -86,14 +79,17 @@ export class AuthFiles {
 
   /**
    * The first credential that a helper or a file has.
+   * @param repository of the endpoint: `host[:port]/path`
+   * @param helpers `credential-helpers` of registries.conf; none: the files
    * @throws ConfigFileError if none has one and one failed: CRI-O could not use the endpoint
    */
   async credentialFor(
-    { repository, helpers = [] }: CredentialRequest,
+    repository: string,
+    helpers: readonly string[] | undefined,
     conf: CrioConf,
   ): Promise<MatchedCredential | undefined> {
     let failure: ConfigFileError | undefined;
-    for (const helper of helpers.length > 0 ? helpers : [filesHelper]) {
+    for (const helper of helpers?.length ? helpers : [filesHelper]) {
       try {
         const found = await (helper === filesHelper
           ? this.#inFiles(repository, conf)
@@ -110,27 +106,20 @@ export class AuthFiles {
 
   /** The first file with a credential, even if a later one has a longer key. */
   async #inFiles(repository: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
+    const host = hostOf(repository);
     for (const { path, format } of authFilesOf(conf)) {
-      const host = hostOf(repository);
-      const file = await this.#read(path, format);
-      const helper = file?.helpers.get(host);
-      const found =
-        helper === undefined
-          ? file && credentialIn(file, repository, path)
-          : await this.#ofHelper(helper, host, conf);
+      const found = await inFile(path, async () => {
+        const read = readBounded(path, { maxBytes: maxFileBytes, root: this.#options.hostRoot });
+        const content = await read.catch(undefinedIfMissing);
+        const file = content && parseAuthFile(content, format);
+        const helper = file?.helpers.get(host);
+        if (helper !== undefined) return await this.#ofHelper(helper, host, conf);
+        const entry = file && credentialIn(file, repository);
+        return entry && matched(entry.credential, entry.key, path);
+      });
       if (found !== undefined) return found;
     }
     return undefined;
-  }
-
-  async #read(path: string, format: DockerConfigFormat): Promise<AuthFile | undefined> {
-    try {
-      const read = readBounded(path, { maxBytes: maxFileBytes, root: this.#options.hostRoot });
-      const content = await read.catch(undefinedIfMissing);
-      return content && parseAuthFile(content, format);
-    } catch (error) {
-      throw configFileError(path, error);
-    }
   }
 
   async #ofHelper(name: string, host: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
@@ -172,17 +161,6 @@ export class AuthFiles {
       }
     }
     throw missing;
-  }
-}
-
-/** @throws ConfigFileError */
-function credentialIn(file: AuthFile, repository: string, path: string): MatchedCredential | undefined {
-  const found = entryFor(file, repository);
-  try {
-    const credential = found && credentialOf(found.entry);
-    return credential && matched(credential, found.key, path);
-  } catch (error) {
-    throw configFileError(path, error);
   }
 }
 

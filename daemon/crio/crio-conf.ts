@@ -4,10 +4,10 @@
  */
 import { posix } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
-import { FileError, listDirectory, readText, statPath } from '../../src/files/read.ts';
+import { listDirectory, readText, statPath, undefinedIfMissing } from '../../src/files/read.ts';
 import { baseEnvironment, environmentObject, runningProcess } from '../kubelet/run/environment.ts';
 import { readServiceEnvironment } from '../systemd/service-environment.ts';
-import { ConfigFileError, configFileError, fieldsOf, parseTable } from '../toml.ts';
+import { ConfigFileError, fieldsOf, inFile, parseTable } from '../toml.ts';
 
 export type ShortNameMode = 'enforcing' | 'disabled';
 
@@ -71,9 +71,13 @@ export async function readCrioConf(root: string): Promise<CrioConf> {
   const named = given('config');
   const main = named ?? '/etc/crio/crio.conf';
   const dir = given('config-dir') ?? '/etc/crio/crio.conf.d';
-  const files = [...(await mainFile(main, named !== undefined, root)), ...(await filesBelow(dir, root))];
+  const isThere = named ?? (await inFile(main, () => statPath(main, root)));
+  const files = [...(main !== '' && isThere !== undefined ? [main] : []), ...(await filesBelow(dir, root))];
   const image: Settings = {};
-  for (const file of files) Object.assign(image, await readImageTable(file, root));
+  for (const file of files) {
+    const read = async () => parseImageTable(await readText(file, { maxBytes: maxFileBytes, root }));
+    Object.assign(image, await inFile(file, read));
+  }
   for (const [name, key] of Object.entries(keys) as [keyof Settings, string][]) {
     const value = given(key.replaceAll('_', '-'));
     if (value !== undefined) image[name] = value;
@@ -121,43 +125,18 @@ function flagOf(args: readonly string[], flag: string): string | undefined {
   return found;
 }
 
-/** A missing main file is an error only if it is named. */
-async function mainFile(path: string, isNamed: boolean, root: string): Promise<readonly string[]> {
-  if (path === '') return [];
-  const stats = await statOf(path, root);
-  if (stats === undefined && isNamed) throw new ConfigFileError(path, 'there is no such file');
-  return stats === undefined ? [] : [path];
-}
-
 /** Every file in lexical order, whatever its name, also in directories. */
 async function filesBelow(dir: string, root: string, depth = 0): Promise<readonly string[]> {
-  const names = await listDirectory(dir, { maxEntries: maxFiles, root }).catch((error: unknown) => {
-    if (error instanceof FileError && error.code === 'missing') return [];
-    throw configFileError(dir, error);
-  });
+  const listed = () => listDirectory(dir, { maxEntries: maxFiles, root }).catch(undefinedIfMissing);
   const found: string[] = [];
-  for (const name of names) {
+  for (const name of (await inFile(dir, listed)) ?? []) {
     const path = posix.join(dir, name);
-    const stats = await statOf(path, root);
+    const stats = await inFile(path, () => statPath(path, root));
     if (stats?.isDirectory() !== true) found.push(path);
     else if (depth < maxDepth) found.push(...(await filesBelow(path, root, depth + 1)));
     if (found.length > maxFiles) throw new ConfigFileError(dir, `holds more than ${maxFiles} files`);
   }
   return found;
-}
-
-async function statOf(path: string, root: string) {
-  return statPath(path, root).catch((error: unknown) => {
-    throw configFileError(path, error);
-  });
-}
-
-async function readImageTable(file: string, root: string): Promise<Settings> {
-  try {
-    return parseImageTable(await readText(file, { maxBytes: maxFileBytes, root }));
-  } catch (error) {
-    throw configFileError(file, error);
-  }
 }
 
 /** The settings in `[crio.image]`; a key that is not there changes nothing. @throws InvalidConfig */

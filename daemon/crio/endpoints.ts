@@ -4,9 +4,10 @@
  * (`certs-d.ts`) and credentials (`auth-files.ts`). What stops CRI-O at one endpoint is the endpoint's
  * refusal, because CRI-O goes on to the next one.
  */
+import { ifError } from '../../src/async/if-error.ts';
 import { FileError } from '../../src/files/read.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
-import { RegistryError, type RegistryErrorCode } from '../../src/registry/manifest-lookup.ts';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import type { AuthFiles } from './auth-files.ts';
 import { certificatesFor } from './certs-d.ts';
@@ -27,62 +28,52 @@ export interface EndpointContext extends CrioNode {
   readonly authFiles: AuthFiles;
 }
 
-/** A complete reference that CRI-O would pull. */
-interface Candidate {
-  /** `domain/path` with a tag or digest. */
-  readonly text: string;
-  /** The file that names its registry, if the author of the pod did not. */
-  readonly file: string | undefined;
-}
-
 /** @throws RegistryError if CRI-O finds no registry for the name */
 export async function endpointsOf(
   target: PullTarget,
   context: EndpointContext,
 ): Promise<readonly Endpoint[]> {
+  const { domain, repository, tag, digest, shortName } = target;
+  const { registries, shortNameMode } = context;
+  const suffix = digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
   try {
-    const found = candidatesOf(target, context).map((each) => endpointsOfCandidate(each, target, context));
+    const candidates =
+      shortName === undefined
+        ? [repository + suffix]
+        : resolveShortName(shortName, suffix, registries, shortNameMode);
+    // The author of the pod names the registry of other references.
+    const file = shortName === undefined ? undefined : registries.search?.file;
+    const found = candidates.map((text) => endpointsOfCandidate(text, file, domain, context));
     return (await Promise.all(found)).flat();
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;
-    throw new RegistryError('forbidden', target.domain, error.message, { cause: error });
+    throw new RegistryError('forbidden', domain, error.message, { cause: error });
   }
 }
 
-function candidatesOf(
-  { repository, tag, digest, shortName }: PullTarget,
-  { registries, shortNameMode }: CrioNode,
-): readonly Candidate[] {
-  const suffix = digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
-  if (shortName === undefined) {
-    const text = repository + suffix;
-    parseCanonical(text);
-    return [{ text, file: undefined }];
-  }
-  const found = resolveShortName(shortName, suffix, registries, shortNameMode);
-  return found.map((text) => ({ text, file: registries.search?.file }));
-}
-
+/**
+ * @param text a complete reference that CRI-O would pull
+ * @param file names its registry, if the author of the pod did not
+ * @param wanted domain for which the kubelet has chosen its credential; other candidates never receive it
+ */
 async function endpointsOfCandidate(
-  { text, file }: Candidate,
-  target: PullTarget,
+  text: string,
+  file: string | undefined,
+  wanted: string,
   context: EndpointContext,
 ): Promise<readonly Endpoint[]> {
-  const { registries } = context;
   const { domain, path } = parseCanonical(text);
   try {
     const rejection = await policyRejection(text, `${domain}/${path}`, context);
-    const sources = pullSources(text, registries, file);
-    // The kubelet has chosen its credential for one registry; other candidates never receive it.
-    const credentialHost = domain === target.domain ? domain : undefined;
-    return await Promise.all(
-      sources.map((source) => endpointOf(source, rejection, source.domain === credentialHost, context)),
+    const sources = pullSources(text, context.registries, file).map((source) =>
+      endpointOf(source, rejection, domain === wanted && source.domain === wanted, context),
     );
+    return await Promise.all(sources);
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;
     const reason = `the node's CRI-O cannot pull ${text}: ${error.message}`;
-    const source = { domain, path, insecure: false, file };
-    return [await endpointOf(source, refusalOf('forbidden', domain, reason), false, context)];
+    const refusal = new RegistryError('forbidden', domain, reason);
+    return [await endpointOf({ domain, path, insecure: false, file }, refusal, false, context)];
   }
 }
 
@@ -95,12 +86,12 @@ async function policyRejection(
   try {
     const { verdict, where, rule } = await policyFor({ repository, text }, conf, hostRoot);
     if (verdict !== 'rejected') return undefined;
-    return refusalOf('forbidden', repository, `${where}: ${rule} rejects ${text} on this node`);
+    return new RegistryError('forbidden', repository, `${where}: ${rule} rejects ${text} on this node`);
   } catch (error) {
     if (!(error instanceof ConfigFileError)) throw error;
     // Without the file CRI-O could not have pulled the agent, so the file is not mounted.
     if (error.cause instanceof FileError && error.cause.code === 'missing') return undefined;
-    return refusalOf('unavailable', repository, `the node's CRI-O cannot pull: ${error.message}`);
+    return new RegistryError('unavailable', repository, `the node's CRI-O cannot pull: ${error.message}`);
   }
 }
 
@@ -111,24 +102,21 @@ async function endpointOf(
   { conf, registries, hostRoot, authFiles }: EndpointContext,
 ): Promise<Endpoint> {
   const blocked =
-    blockedBy && `the registry ${blockedBy.prefix} is blocked in ${blockedBy.file} of this node`;
-  const unlessFailing = <T>(found: Promise<T>): Promise<T | RegistryError> =>
-    found.catch((error: unknown) => {
-      if (!(error instanceof ConfigFileError)) throw error;
-      return refusalOf('unavailable', domain, `the node's CRI-O cannot use ${domain}: ${error.message}`);
-    });
-  const repository = `${domain}/${path}`;
-  const helpers = registries.credentialHelpers;
+    blockedBy &&
+    new RegistryError(
+      'forbidden',
+      domain,
+      `the registry ${blockedBy.prefix} is blocked in ${blockedBy.file} of this node`,
+    );
+  const unlessFailing = ifError(ConfigFileError, ({ message }) => {
+    return new RegistryError('unavailable', domain, `the node's CRI-O cannot use ${domain}: ${message}`);
+  });
   const [certificates, credential] = await Promise.all([
-    unlessFailing(certificatesFor(domain, conf, hostRoot)),
-    unlessFailing(authFiles.credentialFor({ repository, helpers }, conf)),
+    certificatesFor(domain, conf, hostRoot).catch(unlessFailing),
+    authFiles.credentialFor(`${domain}/${path}`, registries.credentialHelpers, conf).catch(unlessFailing),
   ]);
-  const hasCertificates = !(certificates instanceof RegistryError);
-  const refusal =
-    blocked === undefined
-      ? (rejection ?? (hasCertificates ? undefined : certificates))
-      : refusalOf('forbidden', domain, blocked);
-  const tls = hasCertificates ? certificates : { ca: [], client: [] };
+  const refusal = [blocked, rejection, certificates].find((each) => each instanceof RegistryError);
+  const tls = certificates instanceof RegistryError ? { ca: [], client: [] } : certificates;
   const host = domain === 'docker.io' ? 'registry-1.docker.io' : domain;
   return {
     base: `https://${host}/v2`,
@@ -149,8 +137,4 @@ async function endpointOf(
       : credential && { ownCredential: credential }),
     origin: file ?? 'default',
   };
-}
-
-function refusalOf(code: RegistryErrorCode, where: string, message: string): RegistryError {
-  return new RegistryError(code, where, message);
 }

@@ -3,9 +3,15 @@
  * pkg/sysregistriesv2/system_registries_v2.go `tryUpdatingCache`, `updateWithConfigurationFrom`).
  */
 import { join } from 'node:path';
-import { ifError } from '../../src/async/if-error.ts';
-import { FileError, listDirectory, readText, statPath } from '../../src/files/read.ts';
-import { ConfigFileError, configFileError, fieldsOf, parseTable } from '../toml.ts';
+import {
+  listDirectory,
+  readText,
+  statPath,
+  undefinedIf,
+  undefinedIfMissing,
+  type FileErrorCode,
+} from '../../src/files/read.ts';
+import { ConfigFileError, fieldsOf, inFile, parseTable } from '../toml.ts';
 import type { CrioConf } from './crio-conf.ts';
 import { aliasesIn, noRegistries, parseRegistriesConf, type RegistriesConf } from './registries-conf.ts';
 
@@ -40,7 +46,8 @@ export async function loadRegistries(
   if (first === undefined && registriesConf !== '') throw new ConfigFileError(main, 'there is no such file');
   let merged = merge(noRegistries, first ?? noRegistries);
   for (const path of (await Promise.all(dirs.map((dir) => dropInsIn(dir, root)))).flat()) {
-    const dropIn = await load(path, root, (text, file) => parseRegistriesConf(text, file, true));
+    const parse = (text: string) => parseRegistriesConf(text, path, true);
+    const dropIn = await load(path, root, parse, 'not-a-file');
     if (dropIn) merged = merge(merged, dropIn);
   }
   const cached = await load(aliasFile, root, (text) => aliasesIn(fieldsOf(parseTable(text), '')));
@@ -51,27 +58,19 @@ async function load<T>(
   path: string,
   root: string,
   parse: (text: string, path: string) => T,
+  ...skipped: readonly FileErrorCode[]
 ): Promise<T | undefined> {
-  try {
-    return parse(await readText(path, { maxBytes: maxFileBytes, root }), path);
-  } catch (error) {
-    if (error instanceof FileError && error.code === 'missing') return undefined;
-    throw configFileError(path, error);
-  }
+  return await inFile(path, async () => {
+    const read = readText(path, { maxBytes: maxFileBytes, root });
+    const text = await read.catch(undefinedIf('missing', ...skipped));
+    return text === undefined ? undefined : parse(text, path);
+  });
 }
 
-/** Directories and links to nothing are skipped. */
 async function dropInsIn(dir: string, root: string): Promise<readonly string[]> {
-  const listed = listDirectory(dir, { maxEntries, root });
-  const names = await listed.catch(
-    ifError(FileError, (error) => {
-      if (error.code === 'missing') return [];
-      throw configFileError(dir, error);
-    }),
-  );
-  const paths = names.filter((name) => name.endsWith('.conf')).map((name) => join(dir, name));
-  const found = await Promise.all(paths.map((path) => statPath(path, root).catch(() => undefined)));
-  return paths.filter((_, index) => found[index]?.isDirectory() === false);
+  const listed = () => listDirectory(dir, { maxEntries, root }).catch(undefinedIfMissing);
+  const names = (await inFile(dir, listed)) ?? [];
+  return names.filter((name) => name.endsWith('.conf')).map((name) => join(dir, name));
 }
 
 /** A later file over an earlier one: entries as a whole by prefix, lists if they are mentioned. */

@@ -3,10 +3,11 @@
  * docker/policyconfiguration/naming.go). Signatures are not checked: what needs one may be pulled.
  */
 import { posix } from 'node:path';
+import { ifError } from '../../src/async/if-error.ts';
 import { jsonText, objectMembers } from '../../src/credentials/docker/docker-config.ts';
 import { FileError, listDirectory, readBounded, statPath } from '../../src/files/read.ts';
 import { items, readString } from '../../src/http/json-text.ts';
-import { configFileError, InvalidConfig } from '../toml.ts';
+import { inFile, invalid } from '../toml.ts';
 import type { CrioConf } from './crio-conf.ts';
 
 type Verdict = 'allowed' | 'rejected' | 'unknown';
@@ -47,7 +48,8 @@ export async function policyFor(
   root: string,
 ): Promise<PolicyVerdict> {
   const where = await policyFile(conf, root);
-  const { verdict, rule } = applyPolicy(await readPolicy(where, root), image);
+  const read = async () => parsePolicy(await readBounded(where, { maxBytes: maxFileBytes, root }));
+  const { verdict, rule } = applyPolicy(await inFile(where, read), image);
   // The policy of a namespace replaces this one, and a lookup is for every namespace.
   if (verdict === 'rejected' && (await hasNamespaces(conf.signaturePolicyDir, root)))
     return { verdict: 'unknown', where, rule };
@@ -62,29 +64,19 @@ export async function policyFile({ home, signaturePolicy }: PolicyConf, root: st
   return stats === undefined ? '/etc/containers/policy.json' : own;
 }
 
-async function readPolicy(path: string, root: string): Promise<Policy> {
-  try {
-    return parsePolicy(await readBounded(path, { maxBytes: maxFileBytes, root }));
-  } catch (error) {
-    throw configFileError(path, error);
-  }
-}
-
+/** A directory that cannot be read may have some. */
 async function hasNamespaces(dir: string, root: string): Promise<boolean> {
-  try {
-    const names = await listDirectory(dir, { maxEntries: maxNamespaces, root });
-    return names.some((name) => name.endsWith('.json'));
-  } catch (error) {
-    if (error instanceof FileError) return error.code !== 'missing';
-    throw error;
-  }
+  return await listDirectory(dir, { maxEntries: maxNamespaces, root }).then(
+    (names) => names.some((name) => name.endsWith('.json')),
+    ifError(FileError, ({ code }) => code !== 'missing'),
+  );
 }
 
 /** Without unknown and duplicate members, as CRI-O reads it. @throws InvalidConfig, DockerConfigError */
 export function parsePolicy(content: Uint8Array): Policy {
   const document = objectOf(jsonText(content), 'the document', ['default', 'transports']);
   const written = document.get('default');
-  if (written === undefined) throw new InvalidConfig('invalid', 'default is missing');
+  if (written === undefined) throw invalid('default is missing');
   const scopes = new Map<string, Verdict>();
   for (const [transport, value] of objectOf(document.get('transports') ?? '{}', 'transports')) {
     const where = `transports.${JSON.stringify(transport)}`;
@@ -109,7 +101,7 @@ const verdicts: ReadonlyMap<string, Verdict> = new Map([
 function verdictOf(text: string, where: string): Verdict {
   const requirements = items(text);
   if (requirements === undefined || requirements.length === 0)
-    throw new InvalidConfig('invalid', `${where} must be a list with a requirement`);
+    throw invalid(`${where} must be a list with a requirement`);
   const found = new Set(requirements.map((requirement) => verdictOfOne(requirement, where)));
   return (['rejected', 'unknown'] as const).find((each) => found.has(each)) ?? 'allowed';
 }
@@ -118,20 +110,18 @@ function verdictOfOne(text: string, where: string): Verdict {
   const requirement = objectOf(text, where);
   const type = readString(requirement.get('type') ?? 'null');
   const verdict = type === undefined ? undefined : verdicts.get(type);
-  if (verdict === undefined)
-    throw new InvalidConfig('invalid', `${where} has a requirement of an unknown type`);
-  if (verdict !== 'unknown' && requirement.size > 1)
-    throw new InvalidConfig('invalid', `${where}: ${type} has no other members`);
+  if (verdict === undefined) throw invalid(`${where} has a requirement of an unknown type`);
+  if (verdict !== 'unknown' && requirement.size > 1) throw invalid(`${where}: ${type} has no other members`);
   return verdict;
 }
 
 function objectOf(text: string, where: string, known?: readonly string[]): ReadonlyMap<string, string> {
-  if (text.trim() === 'null') throw new InvalidConfig('invalid', `${where} is not an object`);
+  if (text.trim() === 'null') throw invalid(`${where} is not an object`);
   const found = objectMembers(text, where);
   const map = new Map(found);
-  if (map.size < found.length) throw new InvalidConfig('invalid', `${where} has a member twice`);
+  if (map.size < found.length) throw invalid(`${where} has a member twice`);
   const other = [...map.keys()].find((name) => known?.includes(name) === false);
-  if (other !== undefined) throw new InvalidConfig('invalid', `${where} has an unknown member`);
+  if (other !== undefined) throw invalid(`${where} has an unknown member`);
   return map;
 }
 

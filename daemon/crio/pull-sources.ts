@@ -5,7 +5,7 @@
  */
 import { InvalidReference } from '../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../src/images/references/reference.ts';
-import { InvalidConfig } from '../toml.ts';
+import { invalid } from '../toml.ts';
 import type { Mirror, RegistriesConf, RegistryEntry } from './registries-conf.ts';
 
 export interface PullSource {
@@ -96,8 +96,4 @@ export function pullSources(reference: string, conf: RegistriesConf, file?: stri
       ...(other?.blocked && { blockedBy: other }),
     };
   });
-}
-
-function invalid(message: string): InvalidConfig {
-  return new InvalidConfig('invalid', message);
 }

@@ -5,8 +5,7 @@
  */
 import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../src/images/references/reference.ts';
-import { isTable } from '../../src/policy/value-kinds/plain.ts';
-import { fieldsOf, InvalidConfig, isText, parseTable, type Table } from '../toml.ts';
+import { fieldsOf, invalid, InvalidConfig, isText, parseTable } from '../toml.ts';
 
 const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;
 
@@ -72,9 +71,8 @@ export function parseRegistriesConf(text: string, file = '', isDropIn = false): 
     if (isDropIn) throw invalid('a drop-in cannot be of version 1');
     return { ...noRegistries, ...old, files: [file] };
   }
-  const registries = tablesIn(fields, 'registry', '').map((table, index) =>
-    entryOf(fieldsOf(table, `registry ${index + 1}: `), file),
-  );
+  const tables = fields.tables('registry');
+  const registries = tables.map((table, index) => entryOf(fieldsOf(table, `registry ${index + 1}: `), file));
   refuseConflicts(registries);
   const search = fields.texts('unqualified-search-registries');
   const mode = fields.text('short-name-mode') || undefined;
@@ -82,7 +80,7 @@ export function parseRegistriesConf(text: string, file = '', isDropIn = false): 
   if (mode !== undefined && !shortNameMode) throw invalid(`short-name-mode ${quoted(mode)} is not known`);
   return {
     // The first of a prefix counts.
-    registries: firsts(registries),
+    registries: [...new Map(registries.toReversed().map((entry) => [entry.prefix, entry])).values()],
     search: search && { registries: search.map(searchRegistry), file },
     aliases: aliasesIn(fields),
     credentialHelpers: fields.texts('credential-helpers'),
@@ -93,14 +91,14 @@ export function parseRegistriesConf(text: string, file = '', isDropIn = false): 
 
 /** `[registries.search]`, `insecure` and `block`. */
 function version1(fields: Fields, file: string): Pick<RegistriesConf, 'registries' | 'search'> | undefined {
-  const lists = fields.table('registries');
-  const listed = (name: string): readonly string[] | undefined => {
-    const table = lists && fieldsOf(lists, 'registries.').table(name);
-    return table && fieldsOf(table, `registries.${name}.`).texts('registries')?.map(locationOf);
-  };
+  const lists = fieldsOf(fields.table('registries') ?? {}, 'registries.');
+  const listed = (name: string) =>
+    fieldsOf(lists.table(name) ?? {}, `registries.${name}.`)
+      .texts('registries')
+      ?.map(locationOf);
   const [search, insecure, blocked] = [listed('search'), listed('insecure'), listed('block')];
   if (!search && !insecure && !blocked) return undefined;
-  const entries = [...new Set([...(insecure ?? []), ...(blocked ?? [])])].map((location) => ({
+  const registries = [...new Set([...(insecure ?? []), ...(blocked ?? [])])].map((location) => ({
     prefix: location,
     location,
     insecure: insecure?.includes(location) === true,
@@ -109,10 +107,7 @@ function version1(fields: Fields, file: string): Pick<RegistriesConf, 'registrie
     mirrors: [],
     file,
   }));
-  return {
-    registries: entries,
-    search: search && { registries: search.map(searchRegistry), file },
-  };
+  return { registries, search: search && { registries: search.map(searchRegistry), file } };
 }
 
 function entryOf(fields: Fields, file: string): RegistryEntry {
@@ -126,7 +121,8 @@ function entryOf(fields: Fields, file: string): RegistryEntry {
   if (fields.text('pull-from-mirror'))
     throw invalid(`pull-from-mirror is for mirrors, not for the registry ${quoted(prefix)}`);
   const mirrorByDigestOnly = fields.flag('mirror-by-digest-only') === true;
-  const tables = tablesIn(fields, 'mirror', `${prefix}: `);
+  const tables = fields.tables('mirror');
+  if (tables.length > maxListed) throw invalid(`${prefix}: it has more than ${maxListed} mirrors`);
   const mirrors = tables.map((table) => mirrorOf(fieldsOf(table, `${prefix}: mirror: `), mirrorByDigestOnly));
   return {
     prefix,
@@ -158,10 +154,6 @@ function refuseConflicts(registries: readonly RegistryEntry[]): void {
         throw invalid(`${quoted(place)} is defined several times with conflicting ${setting}`);
     }
   }
-}
-
-function firsts(registries: readonly RegistryEntry[]): readonly RegistryEntry[] {
-  return [...Map.groupBy(registries, ({ prefix }) => prefix).values()].flatMap(([first]) => first ?? []);
 }
 
 /** Without slashes at the end. @throws InvalidConfig for a URL */
@@ -220,19 +212,6 @@ function valid<T>(parse: () => T): T {
     if (error instanceof InvalidReference) throw invalid(error.message);
     throw error;
   }
-}
-
-function tablesIn(fields: Fields, name: string, where: string): readonly Table[] {
-  const value = fields.any(name) ?? [];
-  if (!Array.isArray(value) || !value.every(isTable))
-    throw new InvalidConfig('type', `${where}${name} must be a list of tables`);
-  if (name === 'mirror' && value.length > maxListed)
-    throw invalid(`${where}it has more than ${maxListed} mirrors`);
-  return value;
-}
-
-function invalid(message: string): InvalidConfig {
-  return new InvalidConfig('invalid', message);
 }
 
 function quoted(text: string): string {

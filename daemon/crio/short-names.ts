@@ -5,7 +5,7 @@
  */
 import { InvalidReference } from '../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../src/images/references/reference.ts';
-import { InvalidConfig } from '../toml.ts';
+import { invalid, type InvalidConfig } from '../toml.ts';
 import type { RegistriesConf, shortNameModes } from './registries-conf.ts';
 
 /**
@@ -43,5 +43,5 @@ export function resolveShortName(
 }
 
 function refused(name: string, reason: string): InvalidConfig {
-  return new InvalidConfig('invalid', `CRI-O cannot pull the short name ${name}: ${reason}`);
+  return invalid(`CRI-O cannot pull the short name ${name}: ${reason}`);
 }

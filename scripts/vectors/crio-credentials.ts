@@ -129,8 +129,8 @@ async function credentials({ input, expected }: Vector, root: string): Promise<u
   await symlink(join(root, 'run/containers/0'), join(root, 'xdg/containers'));
   const written = files['/etc/containers/registries.conf'] ?? '';
   const registries = fieldsOf(parseTable(typeof written === 'string' ? written : ''), '');
-  const request = { repository: text(input, 'key'), helpers: registries.texts('credential-helpers') };
-  const found = await new AuthFiles({ hostRoot: '/' }).credentialFor(request, conf);
+  const helpers = registries.texts('credential-helpers');
+  const found = await new AuthFiles({ hostRoot: '/' }).credentialFor(text(input, 'key'), helpers, conf);
   const { username = '', password, isIdentityToken } = found?.credential ?? {};
   const secret = password === undefined ? '' : reveal(password);
   if (isIdentityToken !== true) return { ok: true, username, password: secret, identityToken: '' };

@@ -53,11 +53,15 @@ export function errnoOf(error: unknown): string | undefined {
   return undefined;
 }
 
-/** For `catch`: undefined for a missing file; throws any other error. */
-export function undefinedIfMissing(error: unknown): undefined {
-  if (error instanceof FileError && error.code === 'missing') return undefined;
-  throw error;
+/** For `catch`: undefined for these errors; throws any other one. */
+export function undefinedIf(...codes: readonly FileErrorCode[]): (error: unknown) => undefined {
+  return (error) => {
+    if (error instanceof FileError && codes.includes(error.code)) return undefined;
+    throw error;
+  };
 }
+
+export const undefinedIfMissing = undefinedIf('missing');
 
 /** Opening does not wait for the writer of a FIFO and does not take over a terminal. */
 const openFlags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;

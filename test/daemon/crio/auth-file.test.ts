@@ -1,5 +1,5 @@
 import t from 'tap';
-import { credentialOf, entryFor, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
+import { credentialIn, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
 import { DockerConfigError, type DockerConfigFormat } from '../../../src/credentials/docker/docker-config.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 
@@ -38,22 +38,21 @@ t.test('which key serves a repository', async (t) => {
     { repository: 'docker.io/library/x', keys: ['docker.io/library'], found: 'docker.io/library' },
   ];
   for (const { repository, keys, found } of cases) {
-    const entry = entryFor(read(withUsers(...keys)), repository);
+    const entry = credentialIn(read(withUsers(...keys)), repository);
     t.equal(entry?.key, found, `${repository} in ${keys.join(', ')}`);
   }
 });
 
 t.test('.dockercfg has hosts only', async (t) => {
   const file = read(withUsers('a.test/x', 'https://b.test/v1').auths, 'dockercfg');
-  t.equal(entryFor(file, 'b.test/x')?.key, 'https://b.test/v1');
-  t.equal(entryFor(file, 'a.test/x')?.key, 'a.test/x', 'a path is cut');
+  t.equal(credentialIn(file, 'b.test/x')?.key, 'https://b.test/v1');
+  t.equal(credentialIn(file, 'a.test/x')?.key, 'a.test/x', 'a path is cut');
 });
 
 t.test('the credential of an entry', async (t) => {
   const credential = (entry: object) => {
-    const found = entryFor(read({ auths: { 'a.test': entry } }), 'a.test/x');
-    const got = found && credentialOf(found.entry);
-    return got && { ...got, password: reveal(got.password) };
+    const found = credentialIn(read({ auths: { 'a.test': entry } }), 'a.test/x');
+    return found && { ...found.credential, password: reveal(found.credential.password) };
   };
   t.strictSame(credential({ auth: base64('u:p:q') }), { username: 'u', password: 'p:q' });
   t.strictSame(credential({ auth: base64('u:\0p\0\0') }), { username: 'u', password: 'p' });

@@ -35,7 +35,7 @@ function node(
   const clock = createFakeClock();
   const files_ = new AuthFiles({ hostRoot: '/', clock });
   const find = async (repository: string, helpers?: readonly string[]): Promise<string> => {
-    const found = await files_.credentialFor({ repository, helpers }, conf);
+    const found = await files_.credentialFor(repository, helpers, conf);
     if (found === undefined) return 'none';
     const { username, password, isIdentityToken } = found.credential;
     return `${isIdentityToken ? 'token' : username}:${reveal(password)} ${found.key} ${found.origin.replace(root, '')}`;

@@ -12,7 +12,7 @@ import {
   validateRegistry,
 } from '../../../daemon/containerd/config/registry.ts';
 import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
-import { credentialOf, entryFor, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
+import { credentialIn, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
 import { parseImageTable } from '../../../daemon/crio/crio-conf.ts';
 import { parseCanonical, pullSources } from '../../../daemon/crio/pull-sources.ts';
 import { parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
@@ -76,8 +76,7 @@ function authFileIn(format: DockerConfigFormat, examples: readonly string[]): Fu
     feed: (input) => {
       const file = parseAuthFile(input, format);
       for (const repository of ['docker.io/library/x', 'a.test/x/y']) {
-        const found = entryFor(file, repository);
-        if (found) credentialOf(found.entry);
+        credentialIn(file, repository);
       }
     },
     expected: [DockerConfigError],
