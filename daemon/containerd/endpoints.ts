@@ -12,14 +12,14 @@
  * intended differences from containerd.
  */
 import { dirname } from 'node:path';
-import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
+import type { Problem } from '../../src/credentials/credential.ts';
+import { LiveSource, type Reading } from '../../src/credentials/sources/file-source.ts';
 import { FileError } from '../../src/files/read.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import type { Runtime, RuntimeOptions } from '../runtime.ts';
-import { RuntimeFiles, type Reading } from '../runtime-files.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import { createVersionFinder, type VersionFinder } from '../program-version.ts';
 import { containerdProgram, defaultConfigPathCandidates } from './config/find-version.ts';
@@ -69,30 +69,32 @@ export async function createContainerdEndpoints(
   return endpoints;
 }
 
-export class ContainerdEndpoints implements Runtime {
-  readonly name = 'containerd';
+export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
   readonly #options: ContainerdEndpointsOptions;
   readonly #candidates: readonly string[];
   readonly #stop = new AbortController();
   readonly #findVersion: VersionFinder;
   readonly #readHosts: HostFilesReader;
-  readonly #files: RuntimeFiles<Found>;
 
   constructor(options: ContainerdEndpointsOptions) {
+    const { hostRoot } = options;
+    const candidates = options.candidates?.flatMap(filesOfCandidate) ?? defaultConfigPathCandidates;
+    super({
+      ...options,
+      root: hostRoot,
+      name: 'containerd',
+      dirs: [...new Set(candidates.map((path) => dirname(path)))],
+      initial: { node: noConfig, usable: [] },
+      problemText: 'the configuration of containerd has a problem',
+    });
     this.#options = options;
-    this.#candidates = options.candidates?.flatMap(filesOfCandidate) ?? defaultConfigPathCandidates;
-    this.#findVersion = createVersionFinder(containerdProgram, options.hostRoot, this.#stop.signal);
-    this.#readHosts = createHostFilesReader(options.hostRoot);
-    const dirs = this.#candidates.map((path) => dirname(path));
-    this.#files = new RuntimeFiles(this.name, options, dirs, () => this.#read());
-  }
-
-  async start(): Promise<void> {
-    await this.#files.start();
+    this.#candidates = candidates;
+    this.#findVersion = createVersionFinder(containerdProgram, hostRoot, this.#stop.signal);
+    this.#readHosts = createHostFilesReader(hostRoot);
   }
 
   async endpoints({ domain: namespace }: Pick<PullTarget, 'domain'>): Promise<readonly Endpoint[]> {
-    const node = this.#node;
+    const node = this.found.node;
     const { hostRoot } = this.#options;
     const mirrorCredentials = this.#options.mirrorCredentials?.() ?? true;
     try {
@@ -112,23 +114,14 @@ export class ContainerdEndpoints implements Runtime {
     return Promise.resolve([]);
   }
 
-  fingerprint(): string {
-    return this.#files.fingerprint();
-  }
-
-  /** Settings that are left out, or that would make containerd's pulls fail. */
-  problems(): readonly SourceProblem[] {
-    return this.#files.problems(this.#candidates.join(', '));
-  }
-
   description(): string {
-    const { configFile = 'no config.toml', version, roots, localPull } = this.#node;
+    const { configFile = 'no config.toml', version, roots, localPull } = this.found.node;
     const hosts = roots.length > 0 ? `, hosts in ${roots.join(localPull ? ', ' : '')}` : '';
     return `${configFile} of containerd ${version ?? 'of an unknown version, treated as the newest'}${hosts}`;
   }
 
   report(): Pick<NodeReport, 'runtime' | 'pullMode'> {
-    const { configFile, version, rules, localPull, servesKubelet } = this.#node;
+    const { configFile, version, rules, localPull, servesKubelet } = this.found.node;
     if (version === undefined || !servesKubelet) return {};
     const runtime = runtimeOf('containerd', version.replace(/^v/u, ''));
     // A file in an unusual place may force local pulls.
@@ -137,24 +130,16 @@ export class ContainerdEndpoints implements Runtime {
   }
 
   describe(): Promise<readonly SourcePart[]> {
-    const usable = this.#files.current()?.usable ?? [];
-    return Promise.resolve(describeParts(this.#node, this.#candidates, usable, this.problems()));
+    const { node, usable } = this.found;
+    return Promise.resolve(describeParts(node, this.#candidates, usable, this.problems()));
   }
 
-  async refresh(): Promise<void> {
-    await this.#files.refresh();
-  }
-
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.#stop.abort();
-    await this.#files.close();
+    await super.close();
   }
 
-  get #node(): NodeConfig {
-    return this.#files.current()?.node ?? noConfig;
-  }
-
-  async #read(): Promise<Reading<Found>> {
+  protected async read(): Promise<Reading<Found>> {
     const { node, problem } = await this.#readNode();
     const { content, usable, ...scan } = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
     return {
@@ -173,11 +158,11 @@ export class ContainerdEndpoints implements Runtime {
     } catch (error) {
       if (!(error instanceof ConfigFileError)) throw error;
       const consequence =
-        this.#node.configFile === undefined
+        this.found.node.configFile === undefined
           ? 'the defaults are in force'
           : 'its last good content stays in force';
       const message = `${error.reason}; containerd would not start with it; ${consequence}`;
-      return { node: this.#node, problem: { origin: error.where, message } };
+      return { node: this.found.node, problem: { origin: error.where, message } };
     }
   }
 
@@ -191,7 +176,7 @@ export class ContainerdEndpoints implements Runtime {
     const dir = await findHostDirectory(roots, namespace, this.#options.hostRoot);
     const found = dir === undefined ? undefined : await this.#readHosts(dir, rules);
     // The scan reports the problem once.
-    if (found?.problem) void this.#files.refresh();
+    if (found?.problem) void this.refresh();
     return {
       hosts: effectiveHosts(found?.hosts, namespace, rules),
       origin: dir ?? 'default',

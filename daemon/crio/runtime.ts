@@ -5,12 +5,12 @@
  * `auth-files.ts`, `certs-d.ts`, `policy.ts`, `crio-conf.ts`. docs/internals/deviations.md lists the intended
  * differences from CRI-O.
  */
-import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
+import type { Problem } from '../../src/credentials/credential.ts';
+import { LiveSource, type Reading } from '../../src/credentials/sources/file-source.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { createVersionFinder, type VersionedProgram, type VersionFinder } from '../program-version.ts';
-import { RuntimeFiles, type Reading } from '../runtime-files.ts';
 import type { Runtime, RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
 import { AuthFiles } from './auth-files.ts';
@@ -51,77 +51,59 @@ export async function createCrio(options: CrioOptions): Promise<Crio> {
   return crio;
 }
 
-export class Crio implements Runtime {
-  readonly name = 'cri-o';
+class Crio extends LiveSource<Found> implements Runtime {
   readonly #options: CrioOptions;
   readonly #stop = new AbortController();
   readonly #authFiles: AuthFiles;
   readonly #findVersion: VersionFinder;
-  readonly #files: RuntimeFiles<Found>;
 
   constructor(options: CrioOptions) {
     const { hostRoot } = options;
-    const { signal: stop } = this.#stop;
+    super({
+      ...options,
+      root: hostRoot,
+      name: 'cri-o',
+      dirs: [...defaultCrioConf.dirs, ...registriesDirs(defaultCrioConf)],
+      initial: nothing,
+      problemText: 'the configuration of CRI-O has a problem',
+    });
     this.#options = options;
-    this.#authFiles = new AuthFiles({ hostRoot, stop });
-    this.#findVersion = createVersionFinder(program, hostRoot, stop);
-    const dirs = [...defaultCrioConf.dirs, ...registriesDirs(defaultCrioConf)];
-    this.#files = new RuntimeFiles(this.name, options, dirs, () => this.#read());
-  }
-
-  async start(): Promise<void> {
-    await this.#files.start();
+    this.#authFiles = new AuthFiles({ hostRoot, stop: this.#stop.signal });
+    this.#findVersion = createVersionFinder(program, hostRoot, this.#stop.signal);
   }
 
   async endpoints(target: PullTarget): Promise<readonly Endpoint[]> {
     const { hostRoot } = this.#options;
-    return await endpointsOf(target, { ...this.#found, hostRoot, authFiles: this.#authFiles });
+    return await endpointsOf(target, { ...this.found, hostRoot, authFiles: this.#authFiles });
   }
 
   lookup(): Promise<readonly never[]> {
     return Promise.resolve([]);
   }
 
-  fingerprint(): string {
-    return this.#files.fingerprint();
-  }
-
-  /** Files that are left out, or that make CRI-O's pulls fail. */
-  problems(): readonly SourceProblem[] {
-    return this.#files.problems('/etc/crio, /etc/containers');
-  }
-
   description(): string {
-    const { version, registries } = this.#found;
+    const { version, registries } = this.found;
     const files = registries.files.join(', ') || 'no registries.conf';
     return `${files} of CRI-O ${version ?? 'of an unknown version, treated as the newest'}`;
   }
 
   report(): Pick<NodeReport, 'runtime'> {
-    const runtime = runtimeOf(this.name, this.#found.version ?? 'unknown');
+    const runtime = runtimeOf('cri-o', this.found.version ?? 'unknown');
     return runtime ? { runtime } : {};
   }
 
   describe(): Promise<readonly SourcePart[]> {
-    return Promise.resolve(describeParts(this.#found, this.#found.parts, this.problems()));
+    return Promise.resolve(describeParts(this.found, this.found.parts, this.problems()));
   }
 
-  async refresh(): Promise<void> {
-    await this.#files.refresh();
-  }
-
-  async close(): Promise<void> {
+  override async close(): Promise<void> {
     this.#stop.abort();
-    await this.#files.close();
+    await super.close();
   }
 
-  get #found(): Found {
-    return this.#files.current() ?? nothing;
-  }
-
-  async #read(): Promise<Reading<Found>> {
+  protected async read(): Promise<Reading<Found>> {
     const { hostRoot } = this.#options;
-    const last = this.#found;
+    const last = this.found;
     const found = this.#options.version === undefined ? await this.#findVersion(programs) : {};
     const version = this.#options.version ?? found.version;
     const broken: Problem[] = [];

@@ -28,22 +28,19 @@ export function contentId(held: readonly HeldCredential[]): string {
   return keyed(plain(held));
 }
 
+/** The content of a source that counts, in clear text: only for hashing. */
+export function contentOf(held: readonly HeldCredential[]): string {
+  return held.length === 0 ? '' : JSON.stringify(plain(held));
+}
+
 /**
  * Fingerprint of a source's content: equal on all nodes with the same credentials under the same keys in the
  * same order, wherever the files are. It crosses the network, so it is slow on purpose and covers all content
  * at once: to test one guess of a weak password, an attacker must know everything else and pay for scrypt. A
  * random salt is not possible, because nodes must agree without communication.
  */
-export async function contentFingerprint(
-  source: CredentialSourceName,
-  held: readonly HeldCredential[],
-): Promise<string> {
-  if (held.length === 0) return combineFingerprints([source]);
-  return textFingerprint(source, JSON.stringify(plain(held)));
-}
-
-/** The same for a text, such as a configuration with secrets in it. */
 export async function textFingerprint(source: CredentialSourceName, text: string): Promise<string> {
+  if (text === '') return combineFingerprints([source]);
   const digest = await derive(text, `archwright ${source}`, 32, scryptCost);
   return digest.toString('base64url');
 }

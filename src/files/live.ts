@@ -12,6 +12,8 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly fingerprint: (value: T) => string;
   /** Directories to watch. */
   readonly dirs: readonly string[];
+  /** Directories that were found by reading, to watch too. */
+  readonly dirsOf?: ((value: T) => readonly string[]) | undefined;
   /** Called with each new value except the first. */
   readonly onChange?: ((value: T) => void) | undefined;
   /** Called after each attempt with the value; `undefined` if it failed. */
@@ -88,10 +90,11 @@ export class LiveContent<T> {
   }
 
   #take(value: T): void {
-    const { fingerprint: fingerprintOf, onRead, onChange } = this.#options;
+    const { fingerprint: fingerprintOf, dirs, dirsOf, onRead, onChange } = this.#options;
     const fingerprint = fingerprintOf(value);
     this.#problem = undefined;
     onRead?.(value);
+    if (dirsOf) this.#watcher.watch([...dirs, ...dirsOf(value)]);
     if (this.#closed || fingerprint === this.#good?.fingerprint) return;
     this.#good = { value, fingerprint };
     if (this.#started) onChange?.(value);

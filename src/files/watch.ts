@@ -31,7 +31,7 @@ const maxDebounceIntervals = 10;
  * replaced or vanishes is found again. A watcher does not keep the process alive.
  */
 export class DirectoryWatcher {
-  readonly #dirs: readonly string[];
+  #dirs: readonly string[];
   readonly #onChange: () => void;
   readonly #options: WatchOptions;
   readonly #debounceMs: number;
@@ -52,6 +52,12 @@ export class DirectoryWatcher {
     this.#debounceMs = options.debounceMs ?? defaultDebounceMs;
     this.#rearm();
     this.#poll = setInterval(() => this.#notify(), options.pollMs ?? defaultPollMs).unref();
+  }
+
+  /** Watches these directories in place of the others. */
+  watch(dirs: readonly string[]): void {
+    this.#dirs = dirs;
+    this.#rearm();
   }
 
   async close(): Promise<void> {

@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import {
   combineFingerprints,
-  contentFingerprint,
   contentId,
+  contentOf,
+  textFingerprint,
   credentialId,
 } from '../../src/credentials/identity.ts';
 import { secret } from '../../src/telemetry/secret.ts';
@@ -35,25 +36,25 @@ t.test('identity and fingerprint do not depend on the location of the file', asy
   const elsewhere = [held('gcr.io', 'user', 'password', 'elsewhere')];
   t.equal(contentId(base), contentId(elsewhere));
   t.equal(
-    await contentFingerprint('docker-config', base),
-    await contentFingerprint('docker-config', elsewhere),
+    await textFingerprint('docker-config', contentOf(base)),
+    await textFingerprint('docker-config', contentOf(elsewhere)),
   );
   for (const [name, other] of others) {
     t.not(contentId(base), contentId(other), name);
     t.not(
-      await contentFingerprint('docker-config', base),
-      await contentFingerprint('docker-config', other),
+      await textFingerprint('docker-config', contentOf(base)),
+      await textFingerprint('docker-config', contentOf(other)),
       name,
     );
   }
   t.not(
-    await contentFingerprint('docker-config', base),
-    await contentFingerprint('registry-toml', base),
+    await textFingerprint('docker-config', contentOf(base)),
+    await textFingerprint('registry-toml', contentOf(base)),
     'kind',
   );
   t.not(
-    await contentFingerprint('docker-config', []),
-    await contentFingerprint('registry-toml', []),
+    await textFingerprint('docker-config', contentOf([])),
+    await textFingerprint('registry-toml', contentOf([])),
     'empty',
   );
 });
@@ -66,14 +67,14 @@ t.test('fingerprints depend on the order of credentials', async (t) => {
 t.test('another process has the same fingerprints and other identities', async (t) => {
   const module = (name: string) => JSON.stringify(new URL(`../../src/${name}`, import.meta.url).href);
   const program = `
-    import { contentFingerprint, contentId } from ${module('credentials/identity.ts')};
+    import { contentId, contentOf, textFingerprint } from ${module('credentials/identity.ts')};
     import { secret } from ${module('telemetry/secret.ts')};
     const held = [{ key: 'gcr.io', credential: { username: 'user', password: secret('password') }, origin: '' }];
-    console.log(contentId(held), await contentFingerprint('docker-config', held));`;
+    console.log(contentId(held), await textFingerprint('docker-config', contentOf(held)));`;
   const out = execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
   const [id, fingerprint] = out.trim().split(' ');
   t.not(id, contentId(base));
-  t.equal(fingerprint, await contentFingerprint('docker-config', base));
+  t.equal(fingerprint, await textFingerprint('docker-config', contentOf(base)));
 });
 
 t.test('fingerprints combine by their order', async (t) => {

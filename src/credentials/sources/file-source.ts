@@ -2,15 +2,23 @@
  * Common to all sources that are files: the files are read again when their directories change, their problems
  * are logged once, and the slow fingerprint is computed only if the content changed.
  */
-import { liveContent } from '../../files/live.ts';
+import { createHash } from 'node:crypto';
+import { liveContent, type LiveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';
+import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import type { SourcePart } from '../../files/source-part.ts';
-import type { CredentialSource, SourceProblem, HeldCredential } from '../credential.ts';
-import { contentFingerprint, contentId } from '../identity.ts';
+import type {
+  CredentialSource,
+  HeldCredential,
+  MatchedCredential,
+  Problem,
+  SourceProblem,
+} from '../credential.ts';
+import { combineFingerprints, contentOf, textFingerprint } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
 import { newProblems } from '../problems.ts';
-import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
+import { bindSourceMetrics, type LiveSourceName, type SourceMeter } from './metrics.ts';
 
 export interface LiveCredentialSource extends CredentialSource {
   /** The state of each part, in order of reading. */
@@ -23,7 +31,7 @@ export interface LiveCredentialSource extends CredentialSource {
 /** The content of a source's files; a partly malformed source has credentials and problems. */
 export interface Findings {
   readonly held: readonly HeldCredential[];
-  readonly problems: readonly SourceProblem[];
+  readonly problems: readonly Problem[];
   /** Every part that was read, including the problems. */
   readonly parts: readonly SourcePart[];
 }
@@ -34,10 +42,148 @@ export interface FileSourceOptions extends WatchOptions {
   readonly onChange?: (() => void) | undefined;
 }
 
-interface State extends Findings {
+export interface Reading<Found> {
+  readonly found: Found;
+  readonly problems: readonly Problem[];
+  /** Everything that counts, in clear text with secrets: only for hashing. */
+  readonly content: string;
+  /** Directories that were found by reading. */
+  readonly dirs?: readonly string[];
+}
+
+export interface LiveSourceOptions<Found> extends FileSourceOptions {
+  readonly name: LiveSourceName;
+  /** Watched in any case. */
+  readonly dirs: readonly string[];
+  /** Before the first reading. */
+  readonly initial: Found;
+  /** Logged with each new problem. */
+  readonly problemText: string;
+}
+
+interface State<Found> extends Omit<Reading<Found>, 'content'> {
+  readonly problems: readonly SourceProblem[];
   readonly id: string;
-  readonly keyring: Keyring;
   readonly fingerprint: string;
+}
+
+/** Each watched directory costs a system handle. */
+const maxWatched = 200;
+
+export abstract class LiveSource<Found> implements LiveCredentialSource {
+  readonly name: LiveSourceName;
+  readonly #options: LiveSourceOptions<Found>;
+  readonly #log: Log | undefined;
+  readonly #meter: SourceMeter;
+  #state: State<Found>;
+  #live: LiveContent<State<Found>> | undefined;
+
+  constructor(options: LiveSourceOptions<Found>) {
+    const { name, initial: found, log, metrics } = options;
+    this.name = name;
+    this.#options = options;
+    this.#log = log?.child({ source: name });
+    this.#meter = bindSourceMetrics(metrics, name);
+    const fingerprint = combineFingerprints([name]);
+    this.#state = { found, problems: [], id: hash(''), fingerprint };
+  }
+
+  abstract lookup(repository: string): Promise<readonly MatchedCredential[]>;
+  abstract describe(): Promise<readonly SourcePart[]>;
+  /** Never called concurrently. */
+  protected abstract read(): Promise<Reading<Found>>;
+
+  async start(): Promise<void> {
+    this.#live = await liveContent<State<Found>>({
+      ...this.#options,
+      read: () => this.#readState(),
+      dirsOf: ({ dirs = [] }) => [...new Set(dirs)].slice(0, maxWatched),
+      fingerprint: ({ id }) => id,
+      onChange: () => this.#options.onChange?.(),
+      onRead: (state) => this.#meter.read(state?.problems.length === 0),
+      onProblem: (error) =>
+        this.#log?.warn({ err: error }, 'reading a source failed; its last content stays in force'),
+    });
+  }
+
+  /** The last reading. */
+  protected get found(): Found {
+    return this.#state.found;
+  }
+
+  /** Why nothing can be read. */
+  protected failure(): SourceProblem | undefined {
+    const error = this.#live?.problem();
+    const { name, dirs } = this.#options;
+    return error && { source: name, origin: dirs.join(', '), message: error.message };
+  }
+
+  problems(): readonly SourceProblem[] {
+    const failure = this.failure();
+    return [...this.#state.problems, ...(failure ? [failure] : [])];
+  }
+
+  fingerprint(): string {
+    return this.#state.fingerprint;
+  }
+
+  async refresh(): Promise<void> {
+    await this.#live?.refresh();
+  }
+
+  async close(): Promise<void> {
+    await this.#live?.close();
+  }
+
+  async #readState(): Promise<State<Found>> {
+    const { content, ...reading } = await this.read();
+    const problems = reading.problems.map((each): SourceProblem => ({ source: this.name, ...each }));
+    for (const { origin, message } of newProblems(problems, this.#state.problems))
+      this.#log?.warn({ origin, problem: message }, this.#options.problemText);
+    const id = hash(content);
+    const fingerprint =
+      id === this.#state.id ? this.#state.fingerprint : await textFingerprint(this.name, content);
+    this.#state = { ...reading, problems, id, fingerprint };
+    return this.#state;
+  }
+}
+
+function hash(content: string): string {
+  return createHash('sha256').update(content).digest('base64url');
+}
+
+type FileContent = Pick<Findings, 'parts'> & { readonly keyring: Keyring };
+
+class FileSource extends LiveSource<FileContent> {
+  readonly #readFiles: () => Promise<Findings>;
+
+  constructor(
+    name: LiveSourceName,
+    dirs: readonly string[],
+    read: () => Promise<Findings>,
+    options: FileSourceOptions,
+  ) {
+    const initial = { parts: [], keyring: createKeyring(name, []) };
+    super({ ...options, name, dirs, initial, problemText: 'some credentials are not used' });
+    this.#readFiles = read;
+  }
+
+  lookup(repository: string): Promise<readonly MatchedCredential[]> {
+    return Promise.resolve(this.found.keyring.lookup(repository));
+  }
+
+  describe(): Promise<readonly SourcePart[]> {
+    const failure = this.failure();
+    const { parts } = this.found;
+    return Promise.resolve(
+      failure ? [{ where: failure.origin, state: 'left-out', what: failure.message }] : parts,
+    );
+  }
+
+  protected async read(): Promise<Reading<FileContent>> {
+    const { held, parts, problems } = await this.#readFiles();
+    return { found: { parts, keyring: createKeyring(this.name, held) }, problems, content: contentOf(held) };
+  }
 }
 
 /** @param read reads the files; never called concurrently */
@@ -47,55 +193,7 @@ export async function createFileSource(
   read: () => Promise<Findings>,
   options: FileSourceOptions = {},
 ): Promise<LiveCredentialSource> {
-  const log = options.log?.child({ credentialSource: name });
-  const meter = bindSourceMetrics(options.metrics, name);
-  async function stateOf(held: readonly HeldCredential[], id: string): Promise<Omit<State, keyof Findings>> {
-    return { id, keyring: createKeyring(name, held), fingerprint: await contentFingerprint(name, held) };
-  }
-
-  let last: State = { held: [], problems: [], parts: [], ...(await stateOf([], contentId([]))) };
-
-  async function look(): Promise<State> {
-    const { held, problems, parts } = await read();
-    for (const { origin, message } of newProblems(problems, last.problems)) {
-      log?.warn({ origin, problem: message }, 'some credentials are not used');
-    }
-    const id = contentId(held);
-    const changed = id === last.id ? {} : await stateOf(held, id);
-    last = { ...last, ...changed, held, problems, parts };
-    return last;
-  }
-
-  const live = await liveContent({
-    ...options,
-    dirs,
-    read: look,
-    fingerprint: ({ id }) => id,
-    onChange: () => options.onChange?.(),
-    onRead: (state) => meter.read(state?.problems.length === 0),
-    onProblem: (error) =>
-      log?.warn({ err: error }, 'reading credentials failed; the previous ones stay in force'),
-  });
-
-  return {
-    name,
-    lookup: (repository) => Promise.resolve(last.keyring.lookup(repository)),
-    problems() {
-      const failure = live.problem();
-      return failure === undefined
-        ? last.problems
-        : [...last.problems, { source: name, origin: dirs.join(', '), message: failure.message }];
-    },
-    fingerprint: () => last.fingerprint,
-    describe() {
-      const failure = live.problem();
-      return Promise.resolve(
-        failure === undefined
-          ? last.parts
-          : [{ where: dirs.join(', '), state: 'left-out', what: failure.message }],
-      );
-    },
-    refresh: () => live.refresh(),
-    close: () => live.close(),
-  };
+  const source = new FileSource(name, dirs, read, options);
+  await source.start();
+  return source;
 }
