@@ -43,6 +43,17 @@ t.test('the first value is read, then changes are reported', async (t) => {
   t.strictSame(reports.at(-1), 'two');
 });
 
+t.test('directories that were found by reading are watched too', async (t) => {
+  const root = t.testdir({ dir: {}, found: { file: '3:one' } });
+  const path = join(root, 'found/file');
+  const { content } = await live(t, path, {
+    dirs: [join(root, 'dir')],
+    dirsOf: () => [join(root, 'found')],
+  });
+  writeFileSync(path, '3:two');
+  await until(() => content.current() === 'two', 'the change');
+});
+
 t.test('a half-written file keeps the last good value, and is reported once', async (t) => {
   const path = join(t.testdir({ file: '3:one' }), 'file');
   const { content, reports } = await live(t, path, manualRefresh);
