@@ -22,7 +22,8 @@ export interface CrioConf {
   readonly signaturePolicy: string;
   /** Policies by namespace. */
   readonly signaturePolicyDir: string;
-  readonly shortNameMode: ShortNameMode;
+  /** `undefined`: no file has the key. */
+  readonly shortNameMode: ShortNameMode | undefined;
   /** Paths that replace the usual ones of registries.conf; empty: the usual ones. */
   readonly registriesConf: string;
   readonly registriesConfDir: string;
@@ -46,7 +47,7 @@ export const defaultCrioConf: CrioConf = {
   globalAuthFile: '',
   signaturePolicy: '',
   signaturePolicyDir: '/etc/crio/policies',
-  shortNameMode: 'enforcing',
+  shortNameMode: undefined,
   registriesConf: '',
   registriesConfDir: '',
   environment: environmentObject(baseEnvironment),
@@ -82,8 +83,8 @@ export async function readCrioConf(root: string): Promise<CrioConf> {
     const value = given(key.replaceAll('_', '-'));
     if (value !== undefined) image[name] = value;
   }
-  const shortNameMode = image.shortNameMode || 'enforcing';
-  if (shortNameMode !== 'enforcing' && shortNameMode !== 'disabled')
+  const shortNameMode = image.shortNameMode || undefined;
+  if (shortNameMode !== undefined && shortNameMode !== 'enforcing' && shortNameMode !== 'disabled')
     throw new ConfigFileError(main, 'short_name_mode must be enforcing or disabled');
   return {
     ...defaultCrioConf,

@@ -14,7 +14,7 @@ import { createVersionFinder, type VersionedProgram, type VersionFinder } from '
 import type { Runtime, RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
 import { AuthFiles } from './auth-files.ts';
-import { defaultCrioConf, readCrioConf } from './crio-conf.ts';
+import { defaultCrioConf, readCrioConf, type ShortNameMode } from './crio-conf.ts';
 import { endpointsOf, type CrioNode } from './endpoints.ts';
 import { loadRegistries, registriesDirs } from './load-registries.ts';
 import { noRegistries } from './registries-conf.ts';
@@ -33,14 +33,14 @@ interface Found extends CrioNode {
 const program: VersionedProgram = {
   name: 'crio',
   versionIn: (output) => /^crio version (\d+\.\d+\S*)/m.exec(output)?.[1],
-  remedy: 'the rules of the newest version apply',
+  remedy: 'without short_name_mode, short names are tried in every search registry',
 };
 const programs = ['/usr/bin/crio', '/usr/local/bin/crio'];
 
 const nothing: Found = {
   conf: defaultCrioConf,
   registries: noRegistries,
-  shortNameMode: defaultCrioConf.shortNameMode,
+  shortNameMode: 'disabled',
   version: undefined,
   parts: [],
 };
@@ -84,7 +84,7 @@ class Crio extends LiveSource<Found> implements Runtime {
   description(): string {
     const { version, registries } = this.found;
     const files = registries.files.join(', ') || 'no registries.conf';
-    return `${files} of CRI-O ${version ?? 'of an unknown version, treated as the newest'}`;
+    return `${files} of CRI-O ${version ?? 'of an unknown version'}`;
   }
 
   report(): Pick<NodeReport, 'runtime'> {
@@ -130,8 +130,12 @@ class Crio extends LiveSource<Found> implements Runtime {
   }
 }
 
-/** The key exists since 1.34. Before, every search registry was tried. */
-function modeOf(configured: CrioNode['shortNameMode'], version = ''): CrioNode['shortNameMode'] {
+/**
+ * The key exists since 1.34, where it is enforcing by default. Before, every search registry was tried; so too if
+ * neither the version nor the key is known: a registry too many can at worst fail.
+ */
+function modeOf(configured: ShortNameMode | undefined, version: string | undefined): ShortNameMode {
+  if (version === undefined) return configured ?? 'disabled';
   const minor = /^v?1\.(\d+)/.exec(version)?.[1];
-  return minor !== undefined && Number(minor) < 34 ? 'disabled' : configured;
+  return minor !== undefined && Number(minor) < 34 ? 'disabled' : (configured ?? 'enforcing');
 }

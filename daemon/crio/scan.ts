@@ -114,7 +114,8 @@ async function namesIn(dir: string, root: string, problems: Problem[]): Promise<
 
 const atStart = 'CRI-O reads it only when it starts; archwright uses a change at once';
 const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change at once';
-const noVersion = 'its version is unknown, so the rules of the newest apply';
+const noVersion =
+  'its version is unknown; without short_name_mode, short names are tried in every search registry';
 
 /** The parts of CRI-O's configuration, for `archwright inspect --verbose` and `agent --check`. */
 export function describeParts(

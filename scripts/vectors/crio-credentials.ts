@@ -37,8 +37,9 @@ export const crioCredentials: Handlers = {
     inDirectory((root) =>
       refused(vector, async () => {
         await writeAll(root, object(input, 'files'));
-        const { globalAuthFile, signaturePolicy, signaturePolicyDir, shortNameMode } =
-          await readCrioConf(root);
+        const conf = await readCrioConf(root);
+        const { globalAuthFile, signaturePolicy, signaturePolicyDir } = conf;
+        const { shortNameMode = 'enforcing' } = conf;
         return { ok: true, globalAuthFile, signaturePolicy, signaturePolicyDir, shortNameMode };
       }),
     ),

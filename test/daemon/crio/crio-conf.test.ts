@@ -20,7 +20,7 @@ t.test('without files, the defaults apply', async (t) => {
     globalAuthFile: '',
     signaturePolicy: '',
     signaturePolicyDir: '/etc/crio/policies',
-    shortNameMode: 'enforcing',
+    shortNameMode: undefined,
     registriesConf: '',
     registriesConfDir: '',
     environment: {

@@ -96,12 +96,14 @@ location = "elsewhere.test/a"
 
 t.test('short names depend on the mode, which exists since 1.34', async (t) => {
   const files = { [registriesConf]: 'unqualified-search-registries = ["quay.io", "docker.io"]\n' };
-  for (const [version, count] of [
-    ['1.33.5', 2],
-    ['1.34.0', 0],
-    [undefined, 0],
+  const enforcing = '[crio.image]\nshort_name_mode = "enforcing"\n';
+  for (const [version, conf, count] of [
+    ['1.33.5', enforcing, 2],
+    ['1.34.0', '', 0],
+    [undefined, '', 2],
+    [undefined, enforcing, 0],
   ] as const) {
-    const { endpointsOf } = await nodeWith(t, files, { version });
+    const { endpointsOf } = await nodeWith(t, { ...files, '/etc/crio/crio.conf': conf }, { version });
     const found = endpointsOf('nginx');
     if (count > 0) t.equal((await found).length, count);
     else await t.rejects(found, { code: 'forbidden', message: /short_name_mode is enforcing.*2 search/ });
