@@ -48,22 +48,27 @@ for (const helm of helms) {
   });
 }
 
-t.test('only the agents may use their SCC, by a Role', async (t) => {
-  const { objects, pods, own } = rendered();
-  t.strictSame(
-    own.map(({ metadata, users, groups }) => [metadata?.name, users, groups]),
-    [['archwright-agent', [], []]],
-  );
-  const accounts = pods.filter(({ scc }) => scc === 'archwright-agent').map(({ account }) => account);
-  t.strictSame(accounts, ['archwright-agent']);
-  const bound = objects.filter(
-    ({ kind, metadata }) => kind?.endsWith('Binding') && /scc/.test(metadata?.name ?? ''),
-  );
-  t.strictSame(
-    bound.map((object) => [object.kind, (object as { readonly subjects?: unknown }).subjects]),
-    [['RoleBinding', [{ kind: 'ServiceAccount', name: 'archwright-agent', namespace: 'archwright' }]]],
-  );
-});
+for (const [fullname, account] of [
+  ['archwright', 'archwright-agent'],
+  ['prod', 'prod-agent'],
+] as const) {
+  t.test(`${fullname}: only the agents may use their SCC, by a Role`, async (t) => {
+    const { objects, pods, own } = rendered({ fullnameOverride: fullname });
+    t.strictSame(
+      own.map(({ metadata, users, groups }) => [metadata?.name, users, groups]),
+      [['archwright-agent', [], []]],
+    );
+    const accounts = pods.filter(({ scc }) => scc === 'archwright-agent').map((pod) => pod.account);
+    t.strictSame(accounts, [account]);
+    const bound = objects.filter(
+      ({ kind, metadata }) => kind?.endsWith('Binding') && /scc/.test(metadata?.name ?? ''),
+    );
+    t.strictSame(
+      bound.map((object) => [object.kind, (object as { readonly subjects?: unknown }).subjects]),
+      [['RoleBinding', [{ kind: 'ServiceAccount', name: account, namespace: 'archwright' }]]],
+    );
+  });
+}
 
 t.test('the SCC allows what agents need, and nothing more', async (t) => {
   const { pods, own } = rendered();
