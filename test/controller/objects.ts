@@ -70,6 +70,7 @@ export interface PodOptions {
   readonly phase?: string;
   readonly ready?: boolean;
   readonly createdAt?: number;
+  readonly scheduledAt?: number;
   /** When it became ready, or not. */
   readonly changedAt?: number;
   readonly metadata?: object;
@@ -87,7 +88,8 @@ export function podPath(name: string, namespace = 'shop'): string {
 /** A pod with one container, `app`. Default: it runs, and is ready. */
 export function putPod(store: KubeStore, name: string, options: PodOptions = {}): StoredObject {
   const { namespace, node = 'n1', owner = controllerRef('ReplicaSet', 'web-1') } = options;
-  const { createdAt, changedAt } = options;
+  const { createdAt, scheduledAt, changedAt } = options;
+  const scheduled = { type: 'PodScheduled', status: 'True' };
   const { image = 'app:1', imageID = '', pullPolicy = 'IfNotPresent', phase = 'Running' } = options;
   const { ready = true, labels = {}, annotations = {} } = options;
   return store.put(podPath(name, namespace), {
@@ -107,6 +109,7 @@ export function putPod(store: KubeStore, name: string, options: PodOptions = {})
     status: {
       phase,
       conditions: [
+        ...(scheduledAt === undefined ? [] : [{ ...scheduled, lastTransitionTime: seconds(scheduledAt) }]),
         { ...readyIs(ready), ...(changedAt !== undefined && { lastTransitionTime: seconds(changedAt) }) },
       ],
       containerStatuses: [{ name: 'app', image, imageID, ready, ...options.status }],

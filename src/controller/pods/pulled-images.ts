@@ -3,7 +3,7 @@ import type { FactsByImage, PodFactsRequest } from '../../cluster/facts-of-pod.t
 import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
-import type { RunningContainer, RunningPod } from '../state/cached.ts';
+import type { CachedNode, RunningContainer, RunningPod } from '../state/cached.ts';
 import type { LeaderContext } from '../lead/leader-context.ts';
 
 /** No user waits for the answer. */
@@ -58,6 +58,11 @@ export function pulledReferences(pod: RunningPod, image: string): readonly strin
 }
 
 export const byDigest = /@sha256:[0-9a-f]{64}$/u;
+
+/** Whether the digests in `imageID` are those of one platform's manifest, also where an index names it. */
+export function reportsPlatforms(node: CachedNode | undefined): boolean {
+  return node?.classified?.class.runtime?.name === 'cri-o';
+}
 
 /** Some runtimes write `docker-pullable://` in front. */
 export function withoutScheme(imageID: string): string {

@@ -5,7 +5,7 @@ import { pullReference, validReference, type Reference } from '../../../images/r
 import { pullPolicyOf } from '../../../placement/pod/images.ts';
 import { hasEnded, type RunningPod } from '../../state/cached.ts';
 import type { Caches } from '../../state/caches.ts';
-import { pulledReferences } from '../../pods/pulled-images.ts';
+import { pulledReferences, reportsPlatforms } from '../../pods/pulled-images.ts';
 
 export interface RunningTag {
   /** Normalized, such as `docker.io/library/nginx:1.29`. */
@@ -61,15 +61,15 @@ function tagOf(image: string, parse: (image: string) => Reference) {
 }
 
 /**
- * Pods of a tag by the digest that their nodes pulled, the digest of most pods first. CRI-O reports the
- * digest of one platform's manifest in place of the index's, which says nothing about the tag.
+ * Pods of a tag by the digest that their nodes pulled, the digest of most pods first. The digest of
+ * one platform's manifest (CRI-O) says nothing about the tag.
  */
 export function runningDigests(
   { uses }: RunningTag,
   nodes: Pick<Caches['nodes'], 'get'>,
 ): ReadonlyMap<string, readonly RunningPod[]> {
   const pulled = uses.flatMap(({ pod, image }) =>
-    nodes.get('', pod.node)?.classified?.class.runtime?.name === 'cri-o'
+    reportsPlatforms(nodes.get('', pod.node))
       ? []
       : pulledReferences(pod, image).map((reference) => ({ pod, digest: digestIn(reference) })),
   );

@@ -18,7 +18,9 @@ import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
+import { factsOf, reportsPlatforms, useOf } from '../../pods/pulled-images.ts';
 import { isDaemon } from '../../pods/workload.ts';
+import { formOf } from '../../../placement/rules/images/fit.ts';
 import { blameOf, describeBlame } from './blame.ts';
 import { BrokenNotes, type NoteOutcome } from './broken-notes.ts';
 import { describeLevel, levelOfNode, neededLevel } from './cpu-level.ts';
@@ -57,6 +59,8 @@ const logLines = 10;
 const logTimeoutMs = 5000;
 /** A container is checked again after this time. */
 const checkAgainMs = 10 * 60_000;
+/** Later, the tag may name another image than the one that failed. */
+const tagMs = 10 * 60_000;
 const maxRemembered = 5000;
 const pruneIntervalMs = 60 * 60_000;
 /** For an unknown node, half a minute altogether: pods and nodes come by different watches, in any order. */
@@ -210,13 +214,14 @@ class ExecFormatMonitor {
     pod: RunningPod,
     suspect: Suspect,
     missed: MissedLevel,
-    { node, architecture }: Place,
+    place: Place,
   ): Promise<NoteOutcome | undefined> {
     const { metrics } = this.#leader;
+    const { node, architecture } = place;
     const ofNode = levelOfNode(this.#leader, node);
     const level = neededLevel(missed, ofNode);
     if (architecture !== 'amd64' || level === undefined) return undefined;
-    const noted = await this.#note(pod, suspect, architecture, level);
+    const noted = await this.#note(pod, suspect, place, level);
     metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
     const message = describeLevel({ pod, suspect, level, ofNode });
     const subject = [suspect.digest, level].join(' ');
@@ -225,14 +230,11 @@ class ExecFormatMonitor {
   }
 
   /** Reports the cause on pod and workload, and notes the image if it is the cause. */
-  async #reportBroken(
-    pod: RunningPod,
-    suspect: Suspect,
-    { architecture }: Place,
-  ): Promise<NoteOutcome | undefined> {
+  async #reportBroken(pod: RunningPod, suspect: Suspect, place: Place): Promise<NoteOutcome | undefined> {
     const { metrics } = this.#leader;
+    const { architecture } = place;
     const blame = await blameOf(this.#leader, pod, suspect, architecture);
-    const noted = blame.kind === 'image' ? await this.#note(pod, suspect, architecture) : undefined;
+    const noted = blame.kind === 'image' ? await this.#note(pod, suspect, place) : undefined;
     metrics.counter(execFormatErrors, { architecture }).inc();
     const message = describeBlame({ pod, suspect, architecture, blame });
     const subject = [suspect.digest, architecture, blame.kind].join(' ');
@@ -240,23 +242,34 @@ class ExecFormatMonitor {
     return noted;
   }
 
-  async #note(
-    { namespace }: RunningPod,
-    { image, digest }: Suspect,
-    architecture: string,
-    level?: Amd64Level,
-  ): Promise<NoteOutcome> {
+  async #note(pod: RunningPod, suspect: Suspect, place: Place, level?: Amd64Level): Promise<NoteOutcome> {
     const { signal, log, configuration, serverNow } = this.#leader;
+    const { namespace } = pod;
+    const { image, digest } = suspect;
+    const seen = { architecture: place.architecture, ...(level && { level }), image, namespace };
     const until = serverNow() + configuration().brokenImageTime;
-    const noted = await this.#notes.add(
-      { digest, architecture, ...(level && { level }), image, namespace, until },
-      signal,
-    );
+    const noted = await this.#notes.add({ ...seen, digest, until }, signal);
+    const ofTag = await this.#digestOfTag(pod, suspect, place);
+    if (ofTag !== undefined) await this.#notes.add({ ...seen, digest: ofTag, until }, signal);
     if (noted === 'new')
       log.warn(
-        { image, digest, architecture, ...(level && { level }), namespace },
+        { ...seen, digest },
         level === undefined ? 'an image is broken on an architecture' : 'an image needs a level of x86-64',
       );
     return noted;
+  }
+
+  /** The index by which new pods find the note, where the node reports the manifest of its platform. */
+  async #digestOfTag(
+    pod: RunningPod,
+    { image }: Suspect,
+    { node, architecture }: Place,
+  ): Promise<string | undefined> {
+    const isNew = this.#leader.serverNow() - pod.scheduledAt < tagMs;
+    if (!reportsPlatforms(node) || !isNew) return undefined;
+    const facts = (await factsOf(this.#leader, pod, [useOf(image)])).get(image);
+    if (facts === undefined || facts.error || formOf(facts.mediaType) !== 'index') return undefined;
+    const named = [...facts.platforms.map((platform) => platform.architecture), ...(facts.brokenOn ?? [])];
+    return named.includes(architecture) ? facts.digest : undefined;
   }
 }

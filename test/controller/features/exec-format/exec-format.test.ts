@@ -321,6 +321,32 @@ t.test('an unknown manifest leads to an event, without a note', async (t) => {
   }
 });
 
+t.test('CRI-O reports the manifest of a platform: the index of the tag is noted too', async (t) => {
+  const index = `sha256:${'b'.repeat(64)}`;
+  const criO = (architecture: string) => ({
+    status: { nodeInfo: { architecture, containerRuntimeVersion: 'cri-o://1.36.3' } },
+  });
+  const byDigest = factsBy((image) =>
+    image.includes('@') ? facts('amd64 arm64', { digest }) : facts('amd64 arm64', { digest: index }),
+  );
+  for (const [node, message, suffix] of [
+    [criO('arm64'), log, 'arm64'],
+    [criO('amd64'), linker, 'amd64-v2'],
+  ] as const) {
+    const test = await startLeader(t, { factsOfPod: byDigest });
+    const { store } = test;
+    store.put('/api/v1/nodes/n1', node);
+    run(t, test);
+    putCrashing(store, 'old', message, { scheduledAt: Date.now() - 11 * 60_000 });
+    await store.until(() => test.events.some(({ about }) => about.name === 'old'), 'the event');
+    t.strictSame(Object.keys(dataOf(store)), [keyOf(suffix)], 'the tag may have moved since');
+    putCrashing(store, 'new', message, { scheduledAt: Date.now() - 60_000 });
+    const ofIndex = `sha256-${'b'.repeat(64)}.${suffix}`;
+    await store.until(() => ofIndex in dataOf(store), 'the note of the index');
+    t.strictSame(Object.keys(dataOf(store)).toSorted(), [keyOf(suffix), ofIndex]);
+  }
+});
+
 t.test('an image that is noted already stays noted', async (t) => {
   const factsOfPod = factsBy((image) => facts('amd64', { image, digest, brokenOn: ['arm64'] }));
   const { store, message } = await eventsOf(t, { factsOfPod });
