@@ -10,7 +10,7 @@ import type { HostFilesReader } from './hosts/host-directory.ts';
 import type { Header, HostConfig } from './hosts/hosts-file.ts';
 import { ConfigFileError } from '../toml.ts';
 import type { NodeConfig } from './node.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
 
 export interface HostDirectoryFound {
@@ -132,15 +132,6 @@ export function describeParts(
         : part(root, 'absent', 'no hosts in this directory'),
     ),
     ...found.map(({ dir, hosts }) => part(dir, 'used', `hosts: ${hosts}`, [keepsGood])),
-    ...problems.map(({ origin, message }) => part(origin, 'left-out', message)),
+    ...leftOut(problems),
   ];
-}
-
-function part(
-  where: string,
-  state: SourcePart['state'],
-  what: string,
-  differs?: readonly string[],
-): SourcePart {
-  return { where, state, what, ...(differs && { differs }) };
 }

@@ -5,6 +5,7 @@
  * `auth-files.ts`, `certs-d.ts`, `policy.ts`, `crio-conf.ts`. docs/internals/deviations.md lists the intended
  * differences from CRI-O.
  */
+import { ifError } from '../../src/async/if-error.ts';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { LiveSource, type Reading } from '../../src/credentials/sources/file-source.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
@@ -107,18 +108,15 @@ class Crio extends LiveSource<Found> implements Runtime {
     const found = this.#options.version === undefined ? await this.#findVersion(programs) : {};
     const version = this.#options.version ?? found.version;
     const broken: Problem[] = [];
-    const orLast = <T>(reading: Promise<T>, good: T, consequence: string): Promise<T> =>
-      reading.catch((error: unknown) => {
-        if (!(error instanceof ConfigFileError)) throw error;
-        const message = `${error.reason}; ${consequence}; the last good content stays in force`;
-        broken.push({ origin: error.where, message });
+    const orLast = <T>(good: T, consequence: string) =>
+      ifError(ConfigFileError, ({ where: origin, reason }) => {
+        const message = `${reason}; ${consequence}; the last good content stays in force`;
+        broken.push({ origin, message });
         return good;
       });
-    const conf = await orLast(readCrioConf(hostRoot), last.conf, 'CRI-O would not start with it');
-    const registries = await orLast(
-      loadRegistries(conf, hostRoot),
-      last.registries,
-      'CRI-O would not take it over',
+    const conf = await readCrioConf(hostRoot).catch(orLast(last.conf, 'CRI-O would not start with it'));
+    const registries = await loadRegistries(conf, hostRoot).catch(
+      orLast(last.registries, 'CRI-O would not take it over'),
     );
     const node = { conf, registries, shortNameMode: modeOf(conf.shortNameMode, version) };
     const { parts, problems, ...scan } = await scanFiles(node, hostRoot);

@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
+import { ifError } from '../../src/async/if-error.ts';
 import type { Problem, SourceProblem } from '../../src/credentials/credential.ts';
-import { DockerConfigError } from '../../src/credentials/docker/docker-config.ts';
-import { FileError, listDirectory, readBounded } from '../../src/files/read.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { FileError, listDirectory, readBounded, undefinedIfMissing } from '../../src/files/read.ts';
+import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
-import { ConfigFileError, InvalidConfig } from '../toml.ts';
+import { ConfigFileError, inFile } from '../toml.ts';
 import { parseAuthFile } from './auth-file.ts';
 import { authFilesOf } from './auth-files.ts';
 import { certificateRoots, certificatesFor } from './certs-d.ts';
@@ -22,94 +22,72 @@ const maxFileBytes = 4 * 1024 * 1024;
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
-export interface Scan {
-  /** Everything that affects endpoints; secrets only as hashes. */
-  readonly content: string;
-  readonly problems: readonly Problem[];
-  readonly dirs: readonly string[];
-  /** Auth files, directories of certificates and policy, as far as they exist. */
-  readonly parts: readonly SourcePart[];
-}
-
-export async function scanFiles(node: CrioNode, root: string): Promise<Scan> {
+/**
+ * @returns `content`: everything that affects endpoints, secrets only as hashes; `dirs` to watch; `parts`: auth
+ * files, directories of certificates and policy, as far as they exist
+ */
+export async function scanFiles(node: CrioNode, root: string) {
   const { conf, registries, shortNameMode } = node;
   const problems: Problem[] = [];
   const parts: SourcePart[] = [];
-  const found: unknown[] = [];
-  const policy = await policyFile(conf, root);
-  const files = [
-    ...authFilesOf(conf).map(({ path, format }) => ({
-      path,
-      what: 'credentials of registries and mirrors',
-      check: (bytes: Buffer) => void parseAuthFile(bytes, format),
-    })),
-    { path: policy, what: 'which images may be pulled', check: (bytes: Buffer) => void parsePolicy(bytes) },
-  ];
-  for (const { path, what, check } of files) {
+  const rules = { ...registries, aliases: [...registries.aliases] };
+  const content: unknown[] = [shortNameMode, rules];
+  /** @param pulls that fail if it cannot be read @param read nothing: it does not exist */
+  async function scan(where: string, pulls: string, read: () => Promise<Scanned | undefined>): Promise<void> {
     try {
-      const bytes = await readBounded(path, { maxBytes: maxFileBytes, root });
-      found.push([path, hashed(bytes)]);
-      check(bytes);
-      parts.push({ where: path, state: 'used', what });
+      const found = await read();
+      if (!found) return;
+      content.push([where, found.content]);
+      parts.push(part(where, 'used', found.what));
     } catch (error) {
-      if (error instanceof FileError && error.code === 'missing') continue;
-      problems.push({ origin: path, message: `${reasonOf(error)}; pulls that need it fail on this node` });
+      if (!(error instanceof ConfigFileError)) throw error;
+      content.push([where, error.message]);
+      problems.push({ origin: error.where, message: `${error.reason}; ${pulls} fail on this node` });
     }
   }
+  async function scanFile(path: string, what: string, check: (bytes: Buffer) => unknown): Promise<void> {
+    const read = async () => {
+      const bytes = await readBounded(path, { maxBytes: maxFileBytes, root }).catch(undefinedIfMissing);
+      if (bytes) check(bytes);
+      return bytes && { content: hashed(bytes), what };
+    };
+    await scan(path, 'pulls that need it', () => inFile(path, read));
+  }
+  const authFiles = authFilesOf(conf);
+  for (const { path, format } of authFiles)
+    await scanFile(path, 'credentials of registries and mirrors', (bytes) => parseAuthFile(bytes, format));
+  const policy = await policyFile(conf, root);
+  await scanFile(policy, 'which images may be pulled', parsePolicy);
   const roots = certificateRoots(conf);
   const hosts = new Map<string, string>();
   for (const dir of roots) {
-    for (const host of await namesIn(dir, root, problems))
-      if (!hosts.has(host)) hosts.set(host, join(dir, host));
+    const names = await listDirectory(dir, { maxEntries: maxDirectories, root }).catch(
+      ifError(FileError, ({ code, message }) => {
+        if (code !== 'missing') problems.push({ origin: dir, message });
+        return [];
+      }),
+    );
+    for (const host of names) if (!hosts.has(host)) hosts.set(host, join(dir, host));
   }
   for (const [host, dir] of [...hosts].slice(0, maxDirectories)) {
-    try {
+    await scan(dir, `pulls from ${host}`, async () => {
       const { ca, client } = await certificatesFor(host, conf, root);
-      found.push([host, ca, client.map(({ certificate, key }) => [certificate, hashed(reveal(key))])]);
-      parts.push({
-        where: dir,
-        state: 'used',
-        what: `CAs: ${ca.length}, client certificates: ${client.length}`,
-      });
-    } catch (error) {
-      if (!(error instanceof ConfigFileError)) throw error;
-      found.push([host, error.message]);
-      problems.push({
-        origin: error.where,
-        message: `${error.reason}; pulls from ${host} fail on this node`,
-      });
-    }
+      const pairs = client.map(({ certificate, key }) => [certificate, hashed(reveal(key))]);
+      return { content: [ca, pairs], what: `CAs: ${ca.length}, client certificates: ${client.length}` };
+    });
   }
-  const rules = [shortNameMode, { ...registries, aliases: [...registries.aliases] }];
-  const dirs = [
-    ...conf.dirs,
-    ...registriesDirs(conf),
-    ...files.map(({ path }) => dirname(path)),
-    ...roots,
-    ...hosts.values(),
-  ];
-  return { content: JSON.stringify([rules, found]), problems, dirs, parts };
+  const files = [policy, ...authFiles.map(({ path }) => path)].map((path) => dirname(path));
+  const dirs = [...conf.dirs, ...registriesDirs(conf), ...files, ...roots, ...hosts.values()];
+  return { content: JSON.stringify(content), problems, dirs, parts };
 }
 
-/** @throws other errors than those of content and files */
-function reasonOf(error: unknown): string {
-  if (error instanceof FileError) return error.reason;
-  if (error instanceof DockerConfigError || error instanceof InvalidConfig) return error.message;
-  throw error;
+interface Scanned {
+  readonly content: unknown;
+  readonly what: string;
 }
 
 function hashed(content: string | Buffer): string {
   return createHash('sha256').update(content).digest('base64url');
-}
-
-async function namesIn(dir: string, root: string, problems: Problem[]): Promise<readonly string[]> {
-  try {
-    return await listDirectory(dir, { maxEntries: maxDirectories, root });
-  } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    if (error.code !== 'missing') problems.push({ origin: dir, message: error.message });
-    return [];
-  }
 }
 
 const atStart = 'CRI-O reads it only when it starts; archwright uses a change at once';
@@ -125,10 +103,9 @@ export function describeParts(
 ): SourcePart[] {
   const { registries: entries, search, aliases } = registries;
   const withProblem = new Set(problems.map(({ origin }) => origin));
-  const used = (where: string, what: string, differs?: readonly string[]): SourcePart => {
-    return { where, state: 'used', what, ...(differs && { differs }) };
-  };
-  const absent = (where: string): SourcePart => ({ where, state: 'absent', what: 'there is no such file' });
+  const used = (where: string, what: string, differs?: readonly string[]) =>
+    part(where, 'used', what, differs);
+  const absent = (where: string) => part(where, 'absent', 'there is no such file');
   const searched = search?.registries.join(', ') || 'none';
   const parts = [
     ...(conf.files.length === 0 ? [absent('/etc/crio/crio.conf')] : []),
@@ -144,12 +121,5 @@ export function describeParts(
       .map(({ prefix, file }) => used(file, `blocked has no effect on ${prefix}, whose location is another`)),
     ...scanned,
   ];
-  return [
-    ...parts.filter(({ where }) => !withProblem.has(where)),
-    ...problems.map(({ origin, message }): SourcePart => ({
-      where: origin,
-      state: 'left-out',
-      what: message,
-    })),
-  ];
+  return [...parts.filter(({ where }) => !withProblem.has(where)), ...leftOut(problems)];
 }

@@ -7,7 +7,7 @@ import type { Problem } from '../../src/credentials/credential.ts';
 import { textFingerprint } from '../../src/credentials/identity.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
 import { environmentObject, processVariables } from '../kubelet/run/environment.ts';
 import type { RuntimeName } from '../runtime.ts';
@@ -93,16 +93,11 @@ export class RuntimeProxies {
 
   describe(): readonly SourcePart[] {
     const found = this.#live?.current();
-    const problems = found?.problems ?? [];
     const failure = this.#live?.problem();
     return [
       ...describeProxies(this.#environment, found?.origin),
-      ...problems.map(({ origin, message }): SourcePart => ({
-        where: origin,
-        state: 'left-out',
-        what: message,
-      })),
-      ...(failure ? [{ where: 'proxies', state: 'left-out', what: failure.message } as const] : []),
+      ...leftOut(found?.problems ?? []),
+      ...(failure ? [part('proxies', 'left-out', failure.message)] : []),
     ];
   }
 

@@ -18,3 +18,18 @@ export interface SourcePart {
   /** How the kubelet or containerd treats it differently, one sentence each. */
   readonly differs?: readonly string[] | undefined;
 }
+
+export function part(
+  where: string,
+  state: SourcePartState,
+  what: string,
+  differs?: readonly string[],
+): SourcePart {
+  return { where, state, what, ...(differs && { differs }) };
+}
+
+export function leftOut(
+  problems: readonly { readonly origin: string; readonly message: string }[],
+): readonly SourcePart[] {
+  return problems.map(({ origin, message }) => part(origin, 'left-out', message));
+}

@@ -7,7 +7,7 @@ import { liveContent, type LiveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
-import type { SourcePart } from '../../files/source-part.ts';
+import { leftOut, type SourcePart } from '../../files/source-part.ts';
 import type {
   CredentialSource,
   HeldCredential,
@@ -174,10 +174,7 @@ class FileSource extends LiveSource<FileContent> {
 
   describe(): Promise<readonly SourcePart[]> {
     const failure = this.failure();
-    const { parts } = this.found;
-    return Promise.resolve(
-      failure ? [{ where: failure.origin, state: 'left-out', what: failure.message }] : parts,
-    );
+    return Promise.resolve(failure ? leftOut([failure]) : this.found.parts);
   }
 
   protected async read(): Promise<Reading<FileContent>> {
