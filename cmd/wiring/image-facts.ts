@@ -64,19 +64,26 @@ function liveOverrides(configuration: () => Configuration): Overrides {
   const current = derived(configuration, (from) => {
     const own = compileOverrides(from.imageOverrides, systemClock);
     const refused = compileRegistryRules(from, systemClock);
-    const found = new WeakMap<Reference, ImageFacts | 'none'>();
-    const find: Overrides['find'] = (image, reference) => {
-      const known = found.get(reference) ?? own.find(image, reference) ?? refused(image, reference) ?? 'none';
-      found.set(reference, known);
-      return known === 'none' ? undefined : known;
-    };
+    const ofName = remembered((image, reference) => own.find(image, reference) ?? refused(image, reference));
+    const ofShortName = remembered((image, reference) => own.find(image, reference));
+    const find: Overrides['find'] = (image, reference, shortName) =>
+      (shortName === undefined ? ofName : ofShortName)(image, reference);
     return { find, levelOf: own.levelOf };
   });
   return {
-    find: (image, reference) => current().find(image, reference),
+    find: (image, reference, shortName) => current().find(image, reference, shortName),
     get levelOf() {
       return current().levelOf;
     },
+  };
+}
+
+function remembered(find: Overrides['find']): Overrides['find'] {
+  const found = new WeakMap<Reference, ImageFacts | 'none'>();
+  return (image, reference) => {
+    const known = found.get(reference) ?? find(image, reference) ?? 'none';
+    found.set(reference, known);
+    return known === 'none' ? undefined : known;
   };
 }
 

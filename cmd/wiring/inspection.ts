@@ -26,6 +26,7 @@ import {
   createRegistrySource,
   type RegistrySourceOptions,
 } from '../../src/images/sources/registry-source.ts';
+import { compileRegistryLists } from '../../src/images/sources/registry-rules.ts';
 import { createTagSource } from '../../src/images/sources/tag-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
@@ -87,12 +88,14 @@ export async function openInspection(options: InspectionOptions) {
     onProblem: (file, problem) => log.warn({ file, problem }, 'CA file ignored'),
     metrics: options.metrics,
   });
+  const inLists = derived(configuration, compileRegistryLists);
   const access: RegistrySourceOptions = {
     registry,
     endpoints,
     credentials,
     missingCredential: options.dockerConfigs === 'user' ? forPeople : undefined,
     mayAskAnonymously: (repository) => mayAskAnonymously(repository, configuration().privateRegistries),
+    forbidden: (name) => inLists()(name),
   };
   return {
     inspector: createRegistrySource(access),

@@ -62,18 +62,21 @@ async function endpointsOfCandidate(
   wanted: string,
   context: EndpointContext,
 ): Promise<readonly Endpoint[]> {
-  const { domain, path } = parseCanonical(text);
+  const resolved = parseCanonical(text);
+  const { domain, path } = resolved;
   try {
     const rejection = await policyRejection(text, `${domain}/${path}`, context);
-    const sources = pullSources(text, context.registries, file).map((source) =>
-      endpointOf(source, rejection, domain === wanted && source.domain === wanted, context),
-    );
+    const sources = pullSources(text, context.registries, file).map(async (source) => ({
+      ...(await endpointOf(source, rejection, domain === wanted && source.domain === wanted, context)),
+      resolved,
+    }));
     return await Promise.all(sources);
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;
     const reason = `the node's CRI-O cannot pull ${text}: ${error.message}`;
     const refusal = new RegistryError('forbidden', domain, reason);
-    return [await endpointOf({ domain, path, insecure: false, file }, refusal, false, context)];
+    const source = { domain, path, insecure: false, file };
+    return [{ ...(await endpointOf(source, refusal, false, context)), resolved }];
   }
 }
 

@@ -8,9 +8,12 @@ import { defaultConfiguration, type Configuration } from '../../src/policy/confi
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { bindCounters } from '../../src/webhook/metrics.ts';
 import { run } from '../cmd/run.ts';
-import { startCountingListener } from './support.ts';
+import { openNode, startCountingListener } from './support.ts';
 import { silentLog } from '../support/captured.ts';
+import { requestFor } from '../support/facts.ts';
 import { like } from '../support/like.ts';
+import { neverAborted } from '../support/never-aborted.ts';
+import { writeFiles } from '../support/write-files.ts';
 
 const spellings = [
   'localhost',
@@ -85,6 +88,35 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
   }
   t.strictSame(secretsRead, []);
   t.equal(listener.connections(), 0);
+});
+
+t.test('a denied registry gets no request for a short name that a node resolves to it', async (t) => {
+  const listener = await startCountingListener(t);
+  const host = `127.0.0.1:${listener.port}`;
+  const root = t.testdir();
+  writeFiles(root, { '/etc/containers/registries.conf': `unqualified-search-registries = ["${host}"]\n` });
+  for (const [denied, message, connections] of [
+    [`${host}/**`, 'not inspected: the image is in deniedRegistries', 0],
+    ['docker.io', /127\.0\.0\.1/, 1],
+  ] as const) {
+    const node = await openNode(t, {
+      hostRoot: root,
+      runtime: 'cri-o',
+      deniedRegistries: denied,
+      allowLoopbackRegistries: 'false',
+    });
+    const configuration = (): Configuration => ({ ...defaultConfiguration(), deniedRegistries: [denied] });
+    const cache = await openFactsCache({
+      configuration,
+      source: node.inspection.inspector,
+      log: silentLog,
+      metrics: createMetrics(),
+    });
+    t.teardown(() => cache.close());
+    const request = { ...requestFor('app'), shortName: 'app' };
+    like(t, await cache.get(request, { signal: neverAborted }), { error: { message } });
+    t.equal(listener.connections() > 0, connections > 0);
+  }
 });
 
 t.test('denied registries get no request', async (t) => {

@@ -81,7 +81,7 @@ export class FactsCache {
    * for a request that takes facts of any age.
    */
   peek(request: ImageRequest): ImageFacts | undefined {
-    const override = this.#options.overrides.find(request.image, request.reference);
+    const override = this.#options.overrides.find(request.image, request.reference, request.shortName);
     if (override) {
       this.#metrics.answered('override');
       return override;

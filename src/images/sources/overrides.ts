@@ -25,8 +25,11 @@ export interface ImageOverride {
 }
 
 export interface Overrides {
-  /** @param image as written in the pod; copied into the facts */
-  find(image: string, reference: Reference): ImageFacts | undefined;
+  /**
+   * @param image as written in the pod; copied into the facts
+   * @param shortName if a node finds its registry: rules on registries are checked there
+   */
+  find(image: string, reference: Reference, shortName?: string): ImageFacts | undefined;
   /** The level that programs of an image need on amd64. Absent if no override has a level. */
   readonly levelOf?: ((reference: Reference) => Amd64Level | undefined) | undefined;
 }

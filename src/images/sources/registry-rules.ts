@@ -20,17 +20,17 @@ export interface RegistryRulesOptions {
   readonly allowLoopbackRegistries: boolean;
 }
 
-/** The globs are valid. @returns forbidden images as overrides; `undefined` for an allowed one */
-export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock): Overrides['find'] {
-  const { allowedRegistries, deniedRegistries, allowLoopbackRegistries } = options;
+type Name = Pick<Reference, 'domain' | 'path'>;
+
+/** The globs are valid. @returns why a repository may not be inspected, whoever has named it */
+export function compileRegistryLists({
+  allowedRegistries,
+  deniedRegistries,
+}: Pick<RegistryRulesOptions, 'allowedRegistries' | 'deniedRegistries'>): (name: Name) => string | undefined {
   const allowed = allowedRegistries.map(compile);
   const denied = deniedRegistries.map(compile);
-
-  function reason({ domain, path }: Reference): string | undefined {
+  return ({ domain, path }) => {
     const host = domain.toLowerCase();
-    if (!allowLoopbackRegistries && isLoopback(host)) {
-      return 'the image names a registry of the node itself, and allowLoopbackRegistries is false';
-    }
     // Another spelling of a host must not lead around a denial, but is no reason to allow it.
     // The host as it is dialed: `0x0a.1` is `10.0.0.1`.
     const dialed = URL.parse(`https://${host}`)?.host ?? host;
@@ -42,10 +42,17 @@ export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock
       return 'the image is not in allowedRegistries';
     }
     return undefined;
-  }
+  };
+}
 
+/** @returns forbidden images as overrides; `undefined` for an allowed one */
+export function compileRegistryRules(options: RegistryRulesOptions, clock: Clock): Overrides['find'] {
+  const inLists = compileRegistryLists(options);
   return (image, reference) => {
-    const found = reason(reference);
+    const isForbidden = !options.allowLoopbackRegistries && isLoopback(reference.domain.toLowerCase());
+    const found = isForbidden
+      ? 'the image names a registry of the node itself, and allowLoopbackRegistries is false'
+      : inLists(reference);
     if (found === undefined) return undefined;
     const error = { code: 'forbidden', message: `not inspected: ${found}` } as const;
     return failedFacts(image, error, clock.now(), { source: 'override' });

@@ -10,7 +10,7 @@ import {
   type SourceProblem,
 } from '../../credentials/credential.ts';
 import { boundedProblems, describeProblem } from '../../credentials/problems.ts';
-import type { EndpointSource } from '../../registry/endpoints/endpoint.ts';
+import type { Endpoint, EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/manifest-lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
@@ -34,6 +34,8 @@ export interface RegistrySourceOptions {
   readonly credentials: Pick<CredentialSource, 'lookup'>;
   /** Not if `privateRegistries` matches the normalized repository. */
   readonly mayAskAnonymously: (repository: string) => boolean;
+  /** Why `allowedRegistries` or `deniedRegistries` forbid what a short name stands for. */
+  readonly forbidden?: (name: NonNullable<Endpoint['resolved']>) => string | undefined;
   /** What to do without a credential, for messages. */
   readonly missingCredential?: string | undefined;
   readonly clock?: Clock;
@@ -113,14 +115,20 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
  */
 export async function accessTo(
   request: ImageRequest,
-  { endpoints, credentials, mayAskAnonymously }: RegistrySourceOptions,
+  { endpoints, credentials, mayAskAnonymously, forbidden = () => undefined }: RegistrySourceOptions,
   signal: AbortSignal,
   problems: SourceProblem[] = [],
 ) {
   const target = pullReference(request.reference);
-  const { domain, repository } = target;
+  const { domain, path, repository } = target;
   const { shortName } = request;
-  const bases = await endpoints.endpoints({ ...target, ...(shortName !== undefined && { shortName }) });
+  const found = await endpoints.endpoints({ ...target, ...(shortName !== undefined && { shortName }) });
+  const nameAt = ({ resolved = { domain, path } }: Endpoint) => resolved;
+  // The rules on other names are checked before.
+  const reasons = shortName === undefined ? [] : found.map((endpoint) => forbidden(nameAt(endpoint)));
+  const bases = found.filter((_, index) => reasons[index] === undefined);
+  if (bases.length === 0 && reasons[0] !== undefined)
+    throw new RegistryError('forbidden', domain, `not inspected: ${reasons[0]}`);
   if (bases.length === 0) {
     const message = `no endpoint may be queried for ${domain}; look into proxies and the hosts.toml files of the node's containerd`;
     throw new RegistryError('unavailable', domain, message);
@@ -129,13 +137,17 @@ export async function accessTo(
     problems.push(problem),
   );
   const presented = [...request.pullCredentials, ...ofNode];
-  const mayBeAnonymous = presented.length > 0 || mayAskAnonymously(repository);
-  const allowed = mayBeAnonymous
-    ? bases
-    : bases.filter(({ ownCredential, ownFailure }) => ownCredential ?? ownFailure);
+  const allowed = bases.filter((endpoint) => {
+    const name = nameAt(endpoint);
+    // The presented ones are for the registry of the normalized name.
+    if (presented.length > 0 && name.domain === domain) return true;
+    const own = endpoint.ownCredential ?? endpoint.ownFailure;
+    return own !== undefined || mayAskAnonymously(`${name.domain}/${name.path}`);
+  });
   if (allowed.length === 0) {
+    const repositories = new Set(bases.map(nameAt).map((name) => `${name.domain}/${name.path}`));
     const advice = pluginAdvice(problems) ?? 'give the pod a pull secret, or the node a credential for it';
-    const message = `no credential matches ${repository}, and privateRegistries forbids requests without one; ${advice}`;
+    const message = `no credential matches ${[...repositories].join(', ')}, and privateRegistries forbids requests without one; ${advice}`;
     throw new RegistryError('unauthorized', domain, message);
   }
   return { endpoints: allowed, credentials: presented, ofNode };

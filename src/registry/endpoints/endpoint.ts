@@ -43,6 +43,8 @@ export interface Endpoint {
   readonly host: string;
   /** The registry namespace it serves, such as `docker.io`. */
   readonly namespace: string;
+  /** The name that the runtime found for the image, before mirrors; `path` is without the domain. */
+  readonly resolved?: { readonly domain: string; readonly path: string };
   /** Path of the repository there, if it differs from the one of the image. */
   readonly repository?: string;
   /** Why the runtime sends no request to it; another endpoint may serve the image. */

@@ -3,6 +3,7 @@ import t from 'tap';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { createFactsMetrics } from '../../../src/images/cache/metrics.ts';
 import { ofAnyAge } from '../../../src/images/image-request.ts';
+import type { Overrides } from '../../../src/images/sources/overrides.ts';
 import { digestOf, factsOf, failureOf, requestFor } from '../../support/facts.ts';
 import { bench, benchWith, day, hour, minute, settled } from '../support.ts';
 import { like } from '../../support/like.ts';
@@ -191,12 +192,18 @@ t.test('attack: facts of a secret or an account are dropped if the request had n
 
 t.test('overrides come first, and a new one applies at once', async (t) => {
   let architectures: readonly string[] | undefined;
-  const find = (image: string) => architectures && factsOf(image, { source: 'override', platforms: [] });
+  const names: unknown[] = [];
+  const find: Overrides['find'] = (image, _, shortName) => {
+    names.push(shortName);
+    return architectures && factsOf(image, { source: 'override', platforms: [] });
+  };
   const { cache, lookUp } = bench({ overrides: { find } });
   await lookUp(nginx, factsOf('nginx:1.25'));
   t.equal(cache.peek(nginx)?.source, 'memory');
   architectures = [];
   t.equal(cache.peek(nginx)?.source, 'override');
+  cache.peek({ ...nginx, shortName: 'nginx' });
+  t.equal(names.at(-1), 'nginx', 'no rules on registries for it');
 });
 
 t.test('a wall clock that is set changes no age', async (t) => {

@@ -280,6 +280,39 @@ t.test('a refusal names the plugin that gave no credential, instead of pull secr
   }
 });
 
+t.test('rules on registries apply to what a short name stands for, not to docker.io', async (t) => {
+  const rules = { denied: ['docker.io/library/app', 'quay.io/app'], private: ['docker.io/library/app'] };
+  const node = await start(
+    t,
+    {},
+    {
+      forbidden: ({ domain, path }) =>
+        rules.denied.includes(`${domain}/${path}`) ? 'the image is in deniedRegistries' : undefined,
+      mayAskAnonymously: (repository) => !rules.private.includes(repository),
+    },
+  );
+  node.registry.push('app', 'v1', multiArch(['linux/amd64']));
+  const other = await startRegistry(t);
+  other.push('app', 'v1', multiArch(['linux/arm64']));
+  const at = { repository: 'app', acceptsCredentials: false };
+  node.endpoints = [
+    endpointOf(node.registry, { ...at, resolved: { domain: 'quay.io', path: 'app' } }),
+    endpointOf(other, { ...at, resolved: { domain: 'ghcr.io', path: 'app' } }),
+  ];
+  const inspect = () => node.inspect('app:v1', { shortName: 'app', pullCredentials: [pods] });
+  like(t, await inspect(), { endpoint: other.host, error: undefined });
+  rules.denied.push('ghcr.io/app');
+  const message = 'not inspected: the image is in deniedRegistries';
+  like(t, await inspect(), { platforms: [], error: { code: 'forbidden', message } });
+  rules.denied = [];
+  rules.private = ['quay.io/app', 'ghcr.io/app'];
+  like(t, await inspect(), {
+    error: { code: 'unauthorized', message: /matches quay\.io\/app, ghcr\.io\/app, and privateRegistries/ },
+  });
+  t.equal(node.registry.requests.length, 0);
+  t.equal(other.counts()['GET manifests'], 1);
+});
+
 t.test('an abort ends the lookup with a timeout and closes the socket', async (t) => {
   const node = await start(t);
   const controller = new AbortController();
