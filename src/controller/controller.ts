@@ -187,6 +187,7 @@ async function lead(
     await inTime(Promise.all(running), options);
   } finally {
     caches.stop();
+    options.fleet?.useNodes(undefined);
     await webhooks?.close();
     await events.flush(AbortSignal.timeout(flushMs)).catch(() => undefined);
     shown.end();
@@ -216,6 +217,8 @@ function leaderContextOf(
     permitsVolumes: (pod, architecture) =>
       permitsVolumes(pod, architecture, { client: fenced, caches, signal }),
   });
+  const nodeClasses = createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports()));
+  fleet?.useNodes(nodeClasses);
   return {
     ...term,
     namespace,
@@ -229,7 +232,7 @@ function leaderContextOf(
     factsOfPod,
     pullSecrets,
     recordSealer,
-    nodeClasses: createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports())),
+    nodeClasses,
     policies: createPolicies({
       configuration,
       controllerLeads,

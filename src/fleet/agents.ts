@@ -219,14 +219,13 @@ function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, A
     if (agent?.problems) problems.set(node, agent.problems);
     if (agent?.execErrors) execErrors.set(node, agent.execErrors);
   }
-  const isOwn = agents.some(({ report }) => report && resolvesShortNames(report));
   return {
     ranking: new Ranking(addresses),
     groups,
     reports,
     problems,
     execErrors,
-    resolvesShortNames: isOwn,
+    resolvesShortNames: agents.some(({ report }) => report && resolvesShortNames(report)),
   };
 }
 

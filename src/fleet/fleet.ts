@@ -7,6 +7,8 @@
 import { setMaxListeners } from 'node:events';
 import { FairSemaphores } from '../async/fair-semaphore.ts';
 import { failedFacts, type ImageFacts, type ImageFactsSource } from '../images/facts/facts.ts';
+import type { NodeClasses } from '../nodes/node-classes.ts';
+import { resolvesShortNames } from '../nodes/node-report.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
 import { limitsPerAgent, lookUp, type PullSecretNodes } from './lookup.ts';
@@ -39,6 +41,13 @@ export function createFleet(options: FleetOptions) {
   const meters = bindFleetMetrics(options.metrics, agents);
   const places = new FairSemaphores(limitsPerAgent);
   const context = { agents, connection, places, meters, pullSecretNodes, clock, log, timeoutMs };
+  let classes: (() => NodeClasses | undefined) | undefined;
+  /** What the kubelet says of its runtime goes first: one wrong agent must not change names for all pods. */
+  const mayResolveShortNames = (): boolean => {
+    const groups = [...(classes?.()?.values() ?? [])].flat();
+    const isKnown = groups.some(({ class: { runtime } }) => runtime);
+    return !isKnown || groups.some(({ class: own }) => resolvesShortNames(own));
+  };
   const lookup: ImageFactsSource['lookup'] = async (request, { signal }) => {
     const groups = agents.byGroup(request.reference.repository).values();
     const answer = await lookUp(context, request, groups, signal);
@@ -53,7 +62,11 @@ export function createFleet(options: FleetOptions) {
     /** What agents report of their nodes, by node; the same map until something changes. */
     nodeReports: () => agents.view.reports,
     /** Whether the runtime of a node finds the registries of short names by itself. */
-    resolvesShortNames: () => agents.view.resolvesShortNames,
+    resolvesShortNames: () => agents.view.resolvesShortNames && mayResolveShortNames(),
+    /** @param current the classes of the cluster's nodes. Without them, reports of agents count alone. */
+    useNodes: (current: typeof classes) => {
+      classes = current;
+    },
     /** Credentials that nodes do not use, and why, by node; nodes without a problem are left out. */
     credentialProblems: () => agents.view.problems,
     /** Programs that nodes could not execute, by node; nodes that do not trace them are left out. */

@@ -81,12 +81,14 @@ export async function startWebhook(options: WebhookOptions) {
   const pullSecrets = createPullSecrets({ cluster, clock, metrics, log });
   const common = { requestOf, pullSecrets, clock, log };
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
+  const nodeClasses = cluster?.nodeClasses(fleet && (() => fleet.nodeReports()));
+  fleet?.useNodes(nodeClasses);
   const mutator = new Mutator({
     sources: {
       policies,
       namespaceLabels: (namespace) => cluster?.namespaceLabels(namespace) ?? noLabels,
       nodeArchitecture: cluster && ((node) => cluster.nodeArchitecture(node)),
-      nodeClasses: cluster?.nodeClasses(fleet && (() => fleet.nodeReports())),
+      nodeClasses,
       factsOfPod: createFactsOfPod({ ...common, cache, counters, broken }),
       pullableNodes: fleet && createPullableNodes({ ...common, fleet, nodeHostnames }),
       clock,

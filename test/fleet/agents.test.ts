@@ -2,6 +2,8 @@
 import { setImmediate as settled } from 'node:timers/promises';
 import t, { type Test } from 'tap';
 import { createFleet } from '../../src/fleet/fleet.ts';
+import { classify } from '../../src/nodes/classify.ts';
+import { groupByClass } from '../../src/nodes/node-classes.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { seriesOf, silentLog } from '../support/captured.ts';
 import { requestFor } from '../support/facts.ts';
@@ -169,6 +171,21 @@ t.test('reports of agents about their nodes, and credential problems', async (t)
   await fleet.grouped(neverAborted);
   t.strictSame(found(), { n1: report, n2: { amd64Level: 3 } });
   t.ok(fleet.resolvesShortNames());
+  const ofNode = (containerRuntimeVersion: string, name: string) =>
+    classify({
+      metadata: { name },
+      status: { nodeInfo: { architecture: 'amd64', containerRuntimeVersion } },
+    });
+  for (const [runtimes, isBelieved] of [
+    [['containerd://2.1.4'], false],
+    [['containerd://2.1.4', 'cri-o://1.36.3'], true],
+    [[], true],
+    [[''], true],
+  ] as const) {
+    const nodes = runtimes.flatMap((runtime, index) => ofNode(runtime, `n${index + 1}`) ?? []);
+    fleet.useNodes(() => groupByClass(nodes, fleet.nodeReports()));
+    t.equal(fleet.resolvesShortNames(), isBelieved, JSON.stringify(runtimes));
+  }
   discovery.set(agents.slice(1, 2).map(({ url }) => ({ url })));
   t.strictSame(found(), { n2: { amd64Level: 3 } }, 'the report of an agent that left is removed');
 });

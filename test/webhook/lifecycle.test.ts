@@ -18,6 +18,7 @@ function fleetKnowing(readShared: Fleet['readShared']): Fleet {
     isAvailable: () => true,
     nodeReports: () => new Map(),
     resolvesShortNames: () => false,
+    useNodes: () => undefined,
     credentialProblems: () => new Map(),
     execErrors: () => new Map(),
     grouped: () => Promise.resolve(),

@@ -52,7 +52,7 @@ async function setup(t: Test, given: Readonly<Record<string, GivenNode>>, script
       .sort()
       .join(' ');
   };
-  return { ...served, store, put, lands };
+  return { ...served, fleet, store, put, lands };
 }
 
 const old = { runtime: 'containerd://1.7.24' };
@@ -93,4 +93,8 @@ test('a compromised agent can exclude only its own node', async (t) => {
     { node: 'bad', report: { amd64Level: 4 } },
   ]);
   t.equal(await claiming.lands('x86'), 'bad good', 'contradicting reports for a node are ignored');
+  const runtime = { name: 'cri-o', version: '1.36.3' };
+  const misdetected = await setup(t, nodes, [{ node: 'bad', report: { runtime } }]);
+  await until(async () => (await misdetected.lands('plain')) === 'bad good');
+  t.equal(misdetected.fleet?.resolvesShortNames(), false, 'no kubelet uses CRI-O');
 });

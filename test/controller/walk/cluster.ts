@@ -76,6 +76,7 @@ export async function createWalkCluster(t: Test) {
   t.teardown(() => cache.close());
   const fleet: Partial<Fleet> = {
     nodeReports: () => reports,
+    useNodes: () => undefined,
     credentialProblems: () => new Map([['amd-1', [problem]]]),
     readShared: () => Promise.resolve(),
     grouped: () => Promise.resolve(),
