@@ -12,7 +12,7 @@ import type { Environment } from '../../src/http/proxy/proxy.ts';
 import { describeTrust } from '../../src/http/tls/trust.ts';
 import { ServingError } from '../../src/serving/error.ts';
 import { loadTlsMaterial } from '../../src/serving/tls-files.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { printable } from '../../src/names/printable.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { openInspection } from '../wiring/inspection.ts';
@@ -53,18 +53,15 @@ export async function checkNode(invocation: Invocation<{ output: Flag<'list' | '
   return understood ? exitCodes.success : exitCodes.failure;
 }
 
+const runsPlugins = 'a kubelet with --image-credential-provider-config runs plugins';
+
 /** Sources that are off unless a setting names them. */
 const notConfigured: readonly CheckedSource[] = [
-  { source: 'registry-toml', parts: [{ where: 'credsDir', state: 'absent', what: 'not set' }] },
+  { source: 'registry-toml', parts: [part('credsDir', 'absent', 'not set')] },
   {
     source: 'credential-provider',
     parts: [
-      {
-        where: 'kubeletConfig',
-        state: 'absent',
-        what: 'config and binDir are not set, no plugin is run',
-        differs: ['a kubelet with --image-credential-provider-config runs plugins'],
-      },
+      part('kubeletConfig', 'absent', 'config and binDir are not set, no plugin is run', [runsPlugins]),
     ],
   },
 ];
@@ -114,18 +111,16 @@ function describeOwnEndpoints(
   runtime: RuntimeName,
 ): SourcePart[] {
   const parts = [
-    ...proxies.map(({ registry, endpoint }): SourcePart => ({
-      where: 'proxies',
-      state: 'used',
-      what: `${registry}: ${withoutLogin(endpoint)} is tried first`,
-      differs: [`${runtime} pulls from the endpoints of its own configuration`],
-    })),
-    ...insecureRegistries.map((registry): SourcePart => ({
-      where: 'insecureRegistries',
-      state: 'used',
-      what: `${registry}: certificates are not verified`,
-      differs: [`${runtime} verifies certificates, unless its own configuration says otherwise`],
-    })),
+    ...proxies.map(({ registry, endpoint }) =>
+      part('proxies', 'used', `${registry}: ${withoutLogin(endpoint)} is tried first`, [
+        `${runtime} pulls from the endpoints of its own configuration`,
+      ]),
+    ),
+    ...insecureRegistries.map((registry) =>
+      part('insecureRegistries', 'used', `${registry}: certificates are not verified`, [
+        `${runtime} verifies certificates, unless its own configuration says otherwise`,
+      ]),
+    ),
   ];
   if (parts.length > 0) return parts;
   return [{ where: 'proxies, insecureRegistries', state: 'absent', what: 'not set' }];

@@ -2,14 +2,14 @@
  * A person's docker credential helpers as a source: `docker-credential-NAME get`, as `docker pull` runs it.
  * Each helper runs once for each registry, without a shell, with limits on time and output.
  */
-import { defaultRunLimits, runProgram, type RunLimits } from '../../daemon/kubelet/run/run.ts';
-import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
+import { askHelper } from '../../daemon/docker-helper.ts';
+import type { RunLimits } from '../../daemon/kubelet/run/run.ts';
+import { ConfigFileError } from '../../daemon/toml.ts';
+import { ifError } from '../../src/async/if-error.ts';
 import {
   HelperConfigError,
   helperOf,
-  parseHelperAnswer,
   parseHelperConfig,
-  saysNotFound,
   type ChosenHelper,
   type HelperConfig,
 } from '../../src/credentials/docker/credential-helpers.ts';
@@ -22,13 +22,6 @@ import type { Log } from '../../src/telemetry/log.ts';
 
 /** As for the same file in `docker-config-file.ts`. */
 const maxConfigBytes = 4 * 1024 * 1024;
-
-/** Less than the limit of a lookup, so that an anonymous attempt is left. An answer has about 4 KiB. */
-export const helperLimits: RunLimits = {
-  ...defaultRunLimits,
-  timeoutMs: 10_000,
-  maxStdoutBytes: 256 * 1024,
-};
 
 export interface CredentialHelpersOptions {
   /** A docker `config.json`. Missing: empty. The source of its `auths` reports a malformed one. */
@@ -116,23 +109,16 @@ class CredentialHelpers implements LiveCredentialSource {
   }
 
   async #run({ name: helper, server }: ChosenHelper): Promise<Credential | undefined> {
-    const plugin = `docker-credential-${helper}`;
-    const { env, limits = helperLimits } = this.#options;
-    const variables = Object.entries(env).flatMap(([key, value]) =>
-      value === undefined ? [] : [[key, value]],
-    );
-    const command = { file: plugin, args: ['get'] };
+    const { env, limits } = this.#options;
+    const variables = Object.entries(env).filter(([, value]) => value !== undefined);
     const own = Object.fromEntries(variables) as Record<string, string>;
-    try {
-      const run = { plugin, command, env: own, stdin: server, limits };
-      return parseHelperAnswer(await runProgram(run, this.#stop));
-    } catch (error) {
-      if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;
-      if (error instanceof PluginError && saysNotFound(error.stdout?.toString('utf8') ?? ''))
+    const commandOf = (plugin: string) => ({ file: plugin, args: ['get'] });
+    return await askHelper(helper, server, commandOf, { env: own, limits }, this.#stop).catch(
+      ifError(ConfigFileError, ({ where, reason }) => {
+        if (!this.#stop.aborted) this.#report(where, reason);
         return undefined;
-      if (!this.#stop.aborted) this.#report(plugin, `no credential for ${server}: ${error.message}`);
-      return undefined;
-    }
+      }),
+    );
   }
 
   #report(origin: string, message: string): void {

@@ -8,18 +8,13 @@ import { posix } from 'node:path';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import type { Credential, MatchedCredential } from '../../src/credentials/credential.ts';
-import {
-  HelperConfigError,
-  isHelperName,
-  parseHelperAnswer,
-  saysNotFound,
-} from '../../src/credentials/docker/credential-helpers.ts';
 import type { DockerConfigFormat } from '../../src/credentials/docker/docker-config.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
-import { readBounded, undefinedIfMissing } from '../../src/files/read.ts';
+import { readBounded, statPath, undefinedIfMissing } from '../../src/files/read.ts';
 import { checkBinary } from '../kubelet/run/binary.ts';
 import { PluginError } from '../kubelet/run/plugin-error.ts';
-import { defaultRunLimits, hostCommand, runProgram, type RunLimits } from '../kubelet/run/run.ts';
+import { hostCommand } from '../kubelet/run/run.ts';
+import { askHelper } from '../docker-helper.ts';
 import { ConfigFileError, inFile } from '../toml.ts';
 import { credentialIn, hostOf, parseAuthFile } from './auth-file.ts';
 import type { CrioConf } from './crio-conf.ts';
@@ -36,8 +31,6 @@ const filesHelper = 'containers-auth.json';
 
 /** As for the kubelet's docker config. */
 const maxFileBytes = 4 * 1024 * 1024;
-
-const helperLimits: RunLimits = { ...defaultRunLimits, timeoutMs: 10_000, maxStdoutBytes: 256 * 1024 };
 
 /** CRI-O runs a helper for every endpoint of every pull. Its tokens live for minutes at least. */
 const helperAnswerMs = 60_000;
@@ -123,45 +116,28 @@ export class AuthFiles {
   }
 
   async #ofHelper(name: string, host: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
+    const { hostRoot, stop } = this.#options;
+    const commandOf = async (plugin: string) =>
+      hostCommand(hostRoot, await findProgram(plugin, conf.environment, hostRoot), ['get']);
     const credential = await this.#answers.get(`${name} ${host}`, async () => {
-      const value = await this.#run(name, host, conf);
+      const value = await askHelper(name, host, commandOf, { env: conf.environment }, stop);
       return { value, expiresAt: this.#clock.monotonic() + helperAnswerMs };
     });
     return credential && matched(credential, host, `docker-credential-${name}`);
   }
+}
 
-  async #run(name: string, host: string, conf: CrioConf): Promise<Credential | undefined> {
-    const plugin = `docker-credential-${name}`;
-    try {
-      if (!isHelperName(name)) throw new HelperConfigError('is not the name of a credential helper');
-      const { hostRoot, stop } = this.#options;
-      const path = await this.#find(plugin, conf);
-      const command = hostCommand(hostRoot, path, ['get']);
-      const env = conf.environment;
-      return parseHelperAnswer(
-        await runProgram({ plugin, command, env, stdin: host, limits: helperLimits }, stop),
-      );
-    } catch (error) {
-      if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;
-      if (error instanceof PluginError && saysNotFound(error.stdout?.toString('utf8') ?? ''))
-        return undefined;
-      throw new ConfigFileError(plugin, `no credential for ${host}: ${error.message}`, error);
-    }
+/** In the PATH of CRI-O. @throws PluginError */
+async function findProgram(
+  plugin: string,
+  environment: CrioConf['environment'],
+  hostRoot: string,
+): Promise<string> {
+  for (const binDir of (environment['PATH'] ?? '').split(':').filter((dir) => dir.startsWith('/'))) {
+    const isThere = await statPath(posix.join(binDir, plugin), hostRoot).then(Boolean, () => true);
+    if (isThere) return await checkBinary(plugin, { hostRoot, binDir });
   }
-
-  /** In the PATH of CRI-O. @throws PluginError of the last directory */
-  async #find(plugin: string, { environment }: CrioConf): Promise<string> {
-    let missing = new PluginError('missing', plugin, 'CRI-O has no PATH');
-    for (const binDir of (environment['PATH'] ?? '').split(':').filter((dir) => dir.startsWith('/'))) {
-      try {
-        return await checkBinary(plugin, { hostRoot: this.#options.hostRoot, binDir });
-      } catch (error) {
-        if (!(error instanceof PluginError && error.code === 'missing')) throw error;
-        missing = error;
-      }
-    }
-    throw missing;
-  }
+  throw new PluginError('missing', plugin, 'did not exist in the PATH of CRI-O');
 }
 
 function matched(credential: Credential, key: string, origin: string): MatchedCredential {

@@ -87,7 +87,7 @@ async function policyRejection(
   { conf, hostRoot }: EndpointContext,
 ): Promise<RegistryError | undefined> {
   try {
-    const { verdict, where, rule } = await policyFor({ repository, text }, conf, hostRoot);
+    const { verdict, where, rule } = await policyFor(text, conf, hostRoot);
     if (verdict !== 'rejected') return undefined;
     return new RegistryError('forbidden', repository, `${where}: ${rule} rejects ${text} on this node`);
   } catch (error) {

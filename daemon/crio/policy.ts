@@ -8,7 +8,9 @@ import { jsonText, objectMembers } from '../../src/credentials/docker/docker-con
 import { FileError, listDirectory, readBounded, statPath } from '../../src/files/read.ts';
 import { items, readString } from '../../src/http/json-text.ts';
 import { inFile, invalid } from '../toml.ts';
+import { keysFor } from './auth-file.ts';
 import type { CrioConf } from './crio-conf.ts';
+import { parseCanonical } from './pull-sources.ts';
 
 type Verdict = 'allowed' | 'rejected' | 'unknown';
 
@@ -27,13 +29,6 @@ export interface Policy {
   readonly scopes: ReadonlyMap<string, Verdict>;
 }
 
-export interface PolicyReference {
-  /** `domain/path`. */
-  readonly repository: string;
-  /** With a tag or digest. */
-  readonly text: string;
-}
-
 /** The policies of OpenShift have some kilobytes, with keys in them. */
 const maxFileBytes = 1024 * 1024;
 /** One file for each namespace that has a policy. */
@@ -41,12 +36,11 @@ const maxNamespaces = 10_000;
 
 type PolicyConf = Pick<CrioConf, 'home' | 'signaturePolicy' | 'signaturePolicyDir'>;
 
-/** @param image without alias and before mirrors @throws ConfigFileError if every pull fails */
-export async function policyFor(
-  image: PolicyReference,
-  conf: PolicyConf,
-  root: string,
-): Promise<PolicyVerdict> {
+/**
+ * @param image complete, without alias and before mirrors
+ * @throws ConfigFileError if every pull fails
+ */
+export async function policyFor(image: string, conf: PolicyConf, root: string): Promise<PolicyVerdict> {
   const where = await policyFile(conf, root);
   const read = async () => parsePolicy(await readBounded(where, { maxBytes: maxFileBytes, root }));
   const { verdict, rule } = applyPolicy(await inFile(where, read), image);
@@ -99,20 +93,18 @@ const verdicts: ReadonlyMap<string, Verdict> = new Map([
 
 /** All requirements of a list must allow the image. */
 function verdictOf(text: string, where: string): Verdict {
-  const requirements = items(text);
-  if (requirements === undefined || requirements.length === 0)
-    throw invalid(`${where} must be a list with a requirement`);
-  const found = new Set(requirements.map((requirement) => verdictOfOne(requirement, where)));
+  const found = new Set<Verdict>();
+  for (const item of items(text) ?? []) {
+    const requirement = objectOf(item, where);
+    const type = readString(requirement.get('type') ?? 'null') ?? '';
+    const verdict = verdicts.get(type);
+    if (verdict === undefined) throw invalid(`${where} has a requirement of an unknown type`);
+    if (verdict !== 'unknown' && requirement.size > 1)
+      throw invalid(`${where}: ${type} has no other members`);
+    found.add(verdict);
+  }
+  if (found.size === 0) throw invalid(`${where} must be a list with a requirement`);
   return (['rejected', 'unknown'] as const).find((each) => found.has(each)) ?? 'allowed';
-}
-
-function verdictOfOne(text: string, where: string): Verdict {
-  const requirement = objectOf(text, where);
-  const type = readString(requirement.get('type') ?? 'null');
-  const verdict = type === undefined ? undefined : verdicts.get(type);
-  if (verdict === undefined) throw invalid(`${where} has a requirement of an unknown type`);
-  if (verdict !== 'unknown' && requirement.size > 1) throw invalid(`${where}: ${type} has no other members`);
-  return verdict;
 }
 
 function objectOf(text: string, where: string, known?: readonly string[]): ReadonlyMap<string, string> {
@@ -126,7 +118,7 @@ function objectOf(text: string, where: string, known?: readonly string[]): Reado
 }
 
 /** The most specific scope counts. */
-export function applyPolicy(policy: Policy, image: PolicyReference): Pick<PolicyVerdict, 'verdict' | 'rule'> {
+export function applyPolicy(policy: Policy, image: string): Pick<PolicyVerdict, 'verdict' | 'rule'> {
   for (const scope of scopesOf(image)) {
     const verdict = policy.scopes.get(scope);
     if (verdict !== undefined) return { verdict, rule: `transports.docker.${JSON.stringify(scope)}` };
@@ -135,10 +127,9 @@ export function applyPolicy(policy: Policy, image: PolicyReference): Pick<Policy
 }
 
 /** The image, its repository and the paths above, `host:port`, then `*.` and the domains above without port. */
-function scopesOf({ repository, text }: PolicyReference): readonly string[] {
-  const parts = repository.split('/');
-  const paths = parts.map((_, index) => parts.slice(0, parts.length - index).join('/'));
-  const labels = (parts[0] ?? '').split(':', 1).join('').split('.');
+function scopesOf(image: string): readonly string[] {
+  const { domain, path } = parseCanonical(image);
+  const labels = domain.split(':', 1).join('').split('.');
   const domains = labels.slice(1).map((_, index) => `*.${labels.slice(index + 1).join('.')}`);
-  return [text, ...paths, ...domains, ''];
+  return [image, ...keysFor(`${domain}/${path}`, 'config.json'), ...domains, ''];
 }

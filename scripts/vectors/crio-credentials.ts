@@ -91,7 +91,7 @@ export const crioCredentials: Handlers = {
     refused(vector, () => {
       const policy = parsePolicy(Buffer.from(JSON.stringify(input['policy'])));
       const image = text(input, 'image');
-      const { verdict } = applyPolicy(policy, pullReference(parseReference(image)));
+      const { verdict } = applyPolicy(policy, pullReference(parseReference(image)).text);
       if (verdict === 'allowed') return { ok: true, allowed: true };
       return { ok: true, allowed: false, error: `Running image docker://${image} is ${verdict} by policy.` };
     }),

@@ -7,7 +7,7 @@ import { writeFiles } from '../../support/write-files.ts';
 const accept = [{ type: 'insecureAcceptAnything' }];
 const reject = [{ type: 'reject' }];
 const signed = [{ type: 'sigstoreSigned', keyPath: '/k' }];
-const imageOf = (image: string) => pullReference(parseReference(image));
+const imageOf = (image: string) => pullReference(parseReference(image)).text;
 const parse = (policy: unknown) => parsePolicy(Buffer.from(JSON.stringify(policy)));
 
 t.test('the most specific scope decides', async (t) => {

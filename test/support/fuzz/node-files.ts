@@ -172,7 +172,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       '{"default":[{"type":"reject"}],"transports":{"docker":{"a.test/x":[{"type":"insecureAcceptAnything"}],"*.test":[{"type":"sigstoreSigned","keyPath":"/k"}],"":[{"type":"signedBy"}]},"atomic":{}}}',
     ],
     words: words('{ } "default": "transports": "docker": "type": "reject" null , [ ] " \\ 1'),
-    feed: (input) => applyPolicy(parsePolicy(input), { repository: 'a.test/x/y', text: 'a.test/x/y:1' }).rule,
+    feed: (input) => applyPolicy(parsePolicy(input), 'a.test/x/y:1').rule,
     expected: [InvalidConfig, DockerConfigError],
   },
   {
