@@ -42,24 +42,21 @@ export async function loadRegistries(
   const usual = hasOwn ? [ownDir] : [systemDir, ownDir];
   const dirs =
     registriesConfDir === '' ? usual.map((dir) => join(dir, 'registries.conf.d')) : [registriesConfDir];
-  const first = await load(main, root, parseRegistriesConf);
-  if (first === undefined && registriesConf !== '') throw new ConfigFileError(main, 'there is no such file');
-  let merged = merge(noRegistries, first ?? noRegistries);
-  for (const path of (await Promise.all(dirs.map((dir) => dropInsIn(dir, root)))).flat()) {
-    const parse = (text: string) => parseRegistriesConf(text, path, true);
-    const dropIn = await load(path, root, parse, 'not-a-file');
-    if (dropIn) merged = merge(merged, dropIn);
-  }
-  const cached = await load(aliasFile, root, (text) => aliasesIn(fieldsOf(parseTable(text), '')));
-  return cached ? { ...merged, aliases: new Map([...merged.aliases, ...cached]) } : merged;
+  const found = [await load(main, root, parseRegistriesConf)];
+  if (registriesConf !== '' && !found[0]) throw new ConfigFileError(main, 'there is no such file');
+  for (const path of (await Promise.all(dirs.map((dir) => dropInsIn(dir, root)))).flat())
+    found.push(await load(path, root, (text) => parseRegistriesConf(text, path, true), 'not-a-file'));
+  const aliases = (text: string) => ({ ...noRegistries, aliases: aliasesIn(fieldsOf(parseTable(text), '')) });
+  found.push(await load(aliasFile, root, aliases));
+  return found.filter((each) => each !== undefined).reduce(merge, noRegistries);
 }
 
-async function load<T>(
+async function load(
   path: string,
   root: string,
-  parse: (text: string, path: string) => T,
+  parse: (text: string, path: string) => RegistriesConf,
   ...skipped: readonly FileErrorCode[]
-): Promise<T | undefined> {
+): Promise<RegistriesConf | undefined> {
   return await inFile(path, async () => {
     const read = readText(path, { maxBytes: maxFileBytes, root });
     const text = await read.catch(undefinedIf('missing', ...skipped));
