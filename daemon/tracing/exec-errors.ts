@@ -29,6 +29,8 @@ const lookups = { perSecond: 20, burst: 40 };
 const forkReads = { perSecond: 1, burst: 2 };
 /** A shell in a shell in a shell. */
 const maxAncestors = 8;
+/** Of runc and crun, which start the container's own program: its status says that it failed. */
+const runtimes: ReadonlySet<string | undefined> = new Set(['runc:[2:INIT]', 'crun']);
 const maxProgramsOfContainer = 3;
 /** Controllers read the report once a minute, in a large cluster every some minutes. */
 const keptMs = 10 * 60_000;
@@ -71,7 +73,8 @@ export class ExecErrors {
     const failed = new Map<number, string | undefined>();
     for (const line of await this.#newLines()) {
       const parsed = parseTraceLine(line);
-      if (parsed && isFailedExec(parsed)) failed.set(parsed.pid, parsed.program);
+      if (parsed && isFailedExec(parsed) && !runtimes.has(parsed.program))
+        failed.set(parsed.pid, parsed.program);
     }
     let parents: ReadonlyMap<number, number> | undefined;
     for (const [pid, program] of failed) {

@@ -65,6 +65,12 @@ t.test('a process leads to its container; lines come in pieces', async (t) => {
   t.equal((await after(failure(10, '<...>'), failure(10, 'make'))).length, 2, 'another program');
 });
 
+t.test('programs that a runtime starts are left out', async (t) => {
+  const { run, after } = await setup(t);
+  run(10, 'a');
+  t.strictSame(await after(failure(10, 'runc:[2:INIT]'), failure(10, 'crun')), []);
+});
+
 t.test('a child that has ended leads to its parent, or to the parent of that', async (t) => {
   const { run, end, forks, after } = await setup(t);
   run(10, 'a');
