@@ -7,7 +7,8 @@ import { mkdir, open, rmdir, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../src/async/clock.ts';
-import { errnoOf } from '../../src/files/read.ts';
+import { ifError } from '../../src/async/if-error.ts';
+import { errnoOf, FileError, readBounded } from '../../src/files/read.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import type { ExecReport, TracingState } from '../../src/nodes/exec-report.ts';
 import type { Log } from '../../src/telemetry/log.ts';
@@ -47,7 +48,9 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
     state = stateOf(error);
     log.warn({ state, error: messageOf(error) }, 'exec format errors of later programs are not found');
   };
+  const proc = join(hostRoot, 'proc');
   try {
+    await checkProcesses(proc);
     for (const [path, events] of [
       [failuresPath, failures],
       [forksPath, forks],
@@ -57,7 +60,7 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
     }
     const pipe = await open(join(failuresPath, 'trace_pipe'), constants.O_RDONLY | constants.O_NONBLOCK);
     opened.defer(() => pipe.close());
-    const files = { failures: pipe, forks: join(forksPath, 'trace'), proc: join(hostRoot, 'proc') };
+    const files = { failures: pipe, forks: join(forksPath, 'trace'), proc };
     const errors = new ExecErrors({ ...files, clock });
     const ending = new AbortController();
     const running = run(errors, clock, ending.signal).catch((error: unknown) => {
@@ -74,6 +77,17 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
     end(error);
     return { report: () => ({ state, errors: [] }), close: () => Promise.resolve() };
   }
+}
+
+class NestedNode extends Error {}
+
+/** The trace has PIDs of the first namespace, which starts with the kernel's threads. @throws NestedNode */
+async function checkProcesses(proc: string): Promise<void> {
+  const second = await readBounded(join(proc, '2/comm'), { maxBytes: 64 }).catch(
+    ifError(FileError, () => undefined),
+  );
+  if (second?.toString().trim() !== 'kthreadd')
+    throw new NestedNode('the node has its own PID namespace, so processes in traces are unknown');
 }
 
 /** Makes an instance that records these events; when its buffer is full, the oldest go. */
@@ -97,6 +111,7 @@ async function run(errors: ExecErrors, clock: Clock, signal: AbortSignal): Promi
 }
 
 function stateOf(error: unknown): TracingState {
+  if (error instanceof NestedNode) return 'nested';
   const errno = errnoOf(error) ?? '';
   if (['EACCES', 'EPERM', 'EROFS'].includes(errno)) return 'refused';
   if (errno !== 'ENOENT') return 'failed';

@@ -10,8 +10,11 @@ export interface ExecError {
   readonly program?: string;
 }
 
-/** `no-tracefs`, `no-events`: the kernel lacks them. `refused`: by its lockdown, or by SELinux or AppArmor. */
-export const tracingStates = ['on', 'no-tracefs', 'no-events', 'refused', 'failed'] as const;
+/**
+ * `no-tracefs`, `no-events`: the kernel lacks them. `refused`: by its lockdown, or by SELinux or AppArmor.
+ * `nested`: the node is a container itself.
+ */
+export const tracingStates = ['on', 'no-tracefs', 'no-events', 'refused', 'nested', 'failed'] as const;
 export type TracingState = (typeof tracingStates)[number];
 
 export interface ExecReport {

@@ -1,5 +1,5 @@
 /** On directories as a kernel has that cannot trace. `bench/tracing.ts` needs a kernel that can. */
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { startTracing } from '../../../daemon/tracing/tracing.ts';
@@ -8,17 +8,19 @@ import { createFakeClock } from '../../support/fake-clock.ts';
 
 t.test('a kernel that cannot trace is no error, and nothing is left', async (t) => {
   const { log, lines } = captureLog();
-  const hostRoot = t.testdir();
+  const hostRoot = t.testdir({ proc: { 2: { comm: 'sh\n' } } });
   const state = async () => {
     const tracing = await startTracing(hostRoot, createFakeClock(), log);
     await tracing.close();
     return tracing.report();
   };
+  t.strictSame(await state(), { state: 'nested', errors: [] });
+  writeFileSync(join(hostRoot, 'proc/2/comm'), 'kthreadd\n');
   t.strictSame(await state(), { state: 'no-tracefs', errors: [] });
   const instances = join(hostRoot, 'sys/kernel/tracing/instances');
   // What a crash left.
   mkdirSync(join(instances, 'archwright-exec'), { recursive: true });
   t.strictSame(await state(), { state: 'no-events', errors: [] });
   t.strictSame(readdirSync(instances), []);
-  t.equal(lines.length, 2);
+  t.equal(lines.length, 3);
 });
