@@ -101,12 +101,14 @@ function generateAuthFile(random: Random, hosts: readonly string[], isOld: boole
   if (random.chance(0.02)) return random.pick(['', 'not JSON', '[]', '{"auths":1}']);
   const entries = Array.from({ length: 1 + random.below(5) }, (_, number) => {
     const host = random.pick(hosts);
+    // Of two URLs of one registry, the library takes a random one.
+    const url = `https://${host === 'docker.io' ? 'index.docker.io' : host}/v1/`;
     const key = random.weighted([
       [6, host],
       [2, `${host}/team`],
       [1, `${host}/REPOSITORY`],
       [1, `${host}/sub/team`],
-      [1, `https://${host}/v1/`],
+      [1, url],
       [0.3, `${host}/`],
       [0.3, `*.${host.split('.').slice(1).join('.')}`],
       [0.3, 'https://index.docker.io/v1/'],

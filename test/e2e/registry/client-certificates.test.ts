@@ -7,7 +7,7 @@ import { writeFiles } from '../../support/write-files.ts';
 import { debianProgram } from '../programs/debian.ts';
 import { unpackableIndex, writeLayout } from '../layout.ts';
 import { copyImage, inspect, written } from './clients.ts';
-import { startRegistry } from './servers.ts';
+import { directoryOf, startRegistry } from './servers.ts';
 
 type Files = Readonly<Record<string, string>>;
 
@@ -16,7 +16,7 @@ const clients = await createCa('client CA');
 const right = await clients.issue({ cn: 'node', client: true, server: false });
 const wrong = await (await createCa('another CA')).issue({ cn: 'node', client: true, server: false });
 
-const directory = t.testdir();
+const directory = directoryOf(t);
 const registry = await startRegistry({
   program: debianProgram('docker-registry'),
   directory: join(directory, 'registry'),

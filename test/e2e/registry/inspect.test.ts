@@ -15,7 +15,7 @@ import {
   type IndexEntry,
 } from '../../support/registry/content.ts';
 import { unpackable, unpackableIndex, writeLayout } from '../layout.ts';
-import { startRegistry, type Auth } from './servers.ts';
+import { directoryOf, startRegistry, type Auth } from './servers.ts';
 import { startTokenServer } from './token-server.ts';
 
 const user = { username: 'pusher', password: 'pass:word-of-the-test' };
@@ -57,7 +57,7 @@ type RegistryProgram = keyof typeof programs;
 type World = Awaited<ReturnType<typeof createWorld>>;
 
 async function createWorld(t: Test) {
-  const directory = t.testdir();
+  const directory = directoryOf(t);
   const ca = await createCa('registry test CA');
   const tls = await ca.issue({ cn: 'registry', ip: ['127.0.0.1'] });
   const caFile = join(directory, 'ca.crt');

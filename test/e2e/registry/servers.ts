@@ -1,6 +1,8 @@
 /** Real registries as child processes on loopback: Debian's docker-registry (2.8) and distribution v3. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Test } from 'tap';
 import type { PemPair } from '../../support/certificates.ts';
 import { freePort } from '../cluster/control-plane/ports.ts';
 import { httpsStatus, ready, startProcess } from '../cluster/control-plane/processes.ts';
@@ -31,6 +33,13 @@ export interface RegistryOptions {
 
 /** Registries end at once on SIGTERM. */
 const stopTimeoutMs = 5_000;
+
+/** A directory that is removed when its registries have stopped; `t.testdir()` would be removed before. */
+export function directoryOf(t: Pick<Test, 'teardown'>): string {
+  const directory = mkdtempSync(join(tmpdir(), 'archwright-registry-'));
+  t.teardown(() => rmSync(directory, { recursive: true }));
+  return directory;
+}
 
 /** @returns `host`: `127.0.0.1:port` */
 export async function startRegistry(options: RegistryOptions) {
