@@ -113,9 +113,13 @@ function generateAuthFile(random: Random, hosts: readonly string[], isOld: boole
       [0.3, `*.${host.split('.').slice(1).join('.')}`],
       [0.3, 'https://index.docker.io/v1/'],
     ]);
-    return [key, generateEntry(random, number)];
+    return [key, generateEntry(random, number)] as const;
   });
-  const auths: unknown = Object.fromEntries(entries);
+  // CRI-O takes the first key of a map in Go, whose order is random: only one URL may mean a host.
+  const unique = new Map(
+    entries.map(([key, entry]) => [key.replace('//index.', '//'), [key, entry] as const]),
+  );
+  const auths: unknown = Object.fromEntries(unique.values());
   return JSON.stringify(isOld ? auths : { auths, credsStore: 'desktop' });
 }
 
