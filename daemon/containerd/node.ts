@@ -19,7 +19,7 @@ import {
   type Registry,
 } from './config/registry.ts';
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
-import { configFileError, fieldsOf, InvalidConfig } from '../toml.ts';
+import { fieldsOf, inFile, InvalidConfig } from '../toml.ts';
 
 export interface NodeConfig {
   readonly configFile: string | undefined;
@@ -56,7 +56,7 @@ export async function readNodeConfig(
     configFile === undefined
       ? undefined
       : await loadConfig(configFile, rules, hostRoot).catch(undefinedIfMissing);
-  try {
+  return await inFile(configFile ?? '', () => {
     const images = config ? imagesTable(config, rules) : {};
     const table = fieldsOf(images, '').table('registry') ?? {};
     const registry = validateRegistry(readRegistry(table, rules));
@@ -70,9 +70,7 @@ export async function readNodeConfig(
     const files = config?.files ?? [];
     const { version: runs } = found;
     return { configFile, files, version: runs, rules, registry, roots, localPull, servesKubelet, problems };
-  } catch (error) {
-    throw configFileError(configFile ?? '', error);
-  }
+  });
 }
 
 /** The files of a candidate: itself, or `config.toml` in it if it may be a directory (Noe's values). */

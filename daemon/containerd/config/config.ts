@@ -14,6 +14,7 @@ import {
   ConfigFileError,
   configFileError,
   fieldsOf,
+  inFile,
   InvalidConfig,
   parseTable,
   tablesOf,
@@ -75,13 +76,10 @@ export async function loadConfig(
     }
     files.push(next);
   }
-  try {
+  return await inFile(path, () => {
     validateConfig(merged, rules);
-    if (together) merged = migrateConfigFile(merged, rules.configVersion);
-  } catch (error) {
-    throw configFileError(path, error);
-  }
-  return { ...merged, files };
+    return { ...(together ? migrateConfigFile(merged, rules.configVersion) : merged), files };
+  });
 }
 
 /** Parses a file without migrating it; throws InvalidConfig. */
