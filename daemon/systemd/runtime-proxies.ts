@@ -22,7 +22,7 @@ export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
 }
 
 /** Services that run or contain containerd, those of distributions first. */
-const containerdServices = [
+export const containerdServices = [
   'k3s.service',
   'k3s-agent.service',
   'rke2-server.service',

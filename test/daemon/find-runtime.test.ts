@@ -1,3 +1,5 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import t from 'tap';
 import { findRuntime } from '../../daemon/find-runtime.ts';
 import { like } from '../support/like.ts';
@@ -14,7 +16,20 @@ const cases: readonly (readonly [name: string, files: Files, runtime: string, re
   ['nothing', {}, 'containerd', /no files of CRI-O/],
   ['empty directories', { '/etc/containers/registries.conf': '' }, 'containerd', /no files of CRI-O/],
   ['crio.conf', { '/etc/crio/crio.conf': '' }, 'cri-o', /files of CRI-O/],
-  ['a drop-in of CRI-O beside config.toml', both, 'cri-o', /files of CRI-O/],
+  ['a drop-in of CRI-O beside config.toml', both, 'containerd', /config\.toml exists/],
+  ['an enabled CRI-O', { ...both, [`${wants}/crio.service`]: '' }, 'cri-o', /crio\.service is enabled/],
+  [
+    'the socket of k3s beside that of CRI-O',
+    { ...both, ...crioSocket, '/run/k3s/containerd/containerd.sock': '' },
+    'containerd',
+    /k3s.*sock exists/,
+  ],
+  [
+    'an enabled k0s',
+    { '/etc/crio/crio.conf': '', [`${wants}/k0sworker.service`]: '' },
+    'containerd',
+    /k0sworker\.service is enabled/,
+  ],
   ['the socket of CRI-O', { ...both, ...crioSocket, ...containerdSocket }, 'cri-o', /crio\.sock exists/],
   [
     'the socket of containerd alone',
@@ -27,7 +42,7 @@ const cases: readonly (readonly [name: string, files: Files, runtime: string, re
     'both enabled',
     { ...both, [`${wants}/containerd.service`]: '', [`${wants}/crio.service`]: '' },
     'cri-o',
-    /files of CRI-O/,
+    /crio\.service is enabled/,
   ],
   [
     'flags of kubeadm',
@@ -51,6 +66,17 @@ const cases: readonly (readonly [name: string, files: Files, runtime: string, re
     /config\.yaml names its socket/,
   ],
   [
+    'comments and other keys',
+    {
+      ...both,
+      ...containerdSocket,
+      '/var/lib/kubelet/config.yaml':
+        '# containerRuntimeEndpoint: unix:///run/crio/crio.sock\nx-containerRuntimeEndpoint: /run/crio/crio.sock\nxcontainerRuntimeEndpoint: crio\n',
+    },
+    'containerd',
+    /containerd\.sock exists/,
+  ],
+  [
     "the kubelet's service",
     {
       ...both,
@@ -70,3 +96,10 @@ for (const [name, files, runtime, reason] of cases) {
     like(t, await findRuntime(root), { name: runtime, reason });
   });
 }
+
+t.test('a masked service is not enabled', async (t) => {
+  const root = t.testdir();
+  writeFiles(root, { ...both, [`${wants}/crio.service`]: '' });
+  symlinkSync('/dev/null', join(root, '/etc/systemd/system/crio.service'));
+  like(t, await findRuntime(root), { name: 'containerd' });
+});
