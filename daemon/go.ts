@@ -83,13 +83,18 @@ function hex(code: number, digits: number): string {
   return code.toString(16).padStart(digits, '0');
 }
 
-/** `%v` of a value from a TOML file. */
-export function goValue(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(goValue).join(' ')}]`;
+/** A table header of thousands of parts is valid TOML. */
+const maxShownDepth = 32;
+
+/** `%v` of a value from a TOML file; `…` for what is nested deeper than 32 levels. */
+export function goValue(value: unknown, depth = 0): string {
+  if (depth > maxShownDepth) return '…';
+  const inside = (item: unknown) => goValue(item, depth + 1);
+  if (Array.isArray(value)) return `[${value.map(inside).join(' ')}]`;
   if (value instanceof Date) return value.toISOString();
   if (typeof value === 'object' && value !== null) {
     const sorted = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-    return `map[${sorted.map(([key, item]) => `${key}:${goValue(item)}`).join(' ')}]`;
+    return `map[${sorted.map(([key, item]) => `${key}:${inside(item)}`).join(' ')}]`;
   }
   return String(value);
 }

@@ -178,3 +178,8 @@ t.test('deep nesting is refused', async (t) => {
     t.throws(() => parse(text), { name: 'InvalidConfig', code: 'syntax' });
   }
 });
+
+t.test('a long table header inside a header field is refused without a deep recursion', async (t) => {
+  const text = `[host."o".header.${Array(5000).fill('h').join('.')}]`;
+  t.throws(() => parse(text), { name: 'InvalidConfig', message: /^invalid type map\[string\]interface/ });
+});
