@@ -37,13 +37,12 @@ export async function endpointsOf(
   const { registries, shortNameMode } = context;
   const suffix = digest === undefined ? `:${tag ?? 'latest'}` : `@${digest}`;
   try {
-    const candidates =
-      shortName === undefined
-        ? [repository + suffix]
-        : resolveShortName(shortName, suffix, registries, shortNameMode);
     // The author of the pod names the registry of other references.
-    const file = shortName === undefined ? undefined : registries.search?.file;
-    const found = candidates.map((text) => endpointsOfCandidate(text, file, domain, context));
+    const { references, file } =
+      shortName === undefined
+        ? { references: [repository + suffix], file: undefined }
+        : resolveShortName(shortName, suffix, registries, shortNameMode);
+    const found = references.map((text) => endpointsOfCandidate(text, file, domain, context));
     return (await Promise.all(found)).flat();
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;

@@ -3,6 +3,7 @@
  * pkg/sysregistriesv2/system_registries_v2.go `tryUpdatingCache`, `updateWithConfigurationFrom`).
  */
 import { join } from 'node:path';
+import { ifError } from '../../src/async/if-error.ts';
 import {
   listDirectory,
   readText,
@@ -46,8 +47,13 @@ export async function loadRegistries(
   if (registriesConf !== '' && !found[0]) throw new ConfigFileError(main, 'there is no such file');
   for (const path of (await Promise.all(dirs.map((dir) => dropInsIn(dir, root)))).flat())
     found.push(await load(path, root, (text) => parseRegistriesConf(text, path, true), 'not-a-file'));
-  const aliases = (text: string) => ({ ...noRegistries, aliases: aliasesIn(fieldsOf(parseTable(text), '')) });
-  found.push(await load(aliasFile, root, aliases));
+  const aliases = (text: string) => ({
+    ...noRegistries,
+    aliases: aliasesIn(fieldsOf(parseTable(text), ''), aliasFile),
+  });
+  // CRI-O reads this file for each short name.
+  const broken = ifError(ConfigFileError, (brokenAliases) => ({ ...noRegistries, brokenAliases }));
+  found.push(await load(aliasFile, root, aliases).catch(broken));
   return found.filter((each) => each !== undefined).reduce(merge, noRegistries);
 }
 
@@ -77,6 +83,7 @@ function merge(into: RegistriesConf, from: RegistriesConf): RegistriesConf {
     registries: [...registries.values()].sort((a, b) => (a.prefix < b.prefix ? -1 : 1)),
     search: from.search ?? into.search,
     aliases: new Map([...into.aliases, ...from.aliases]),
+    brokenAliases: from.brokenAliases ?? into.brokenAliases,
     credentialHelpers: from.credentialHelpers ?? into.credentialHelpers,
     shortNameMode: from.shortNameMode ?? into.shortNameMode,
     files: [...into.files, ...from.files],

@@ -5,7 +5,7 @@
  */
 import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../src/images/references/reference.ts';
-import { fieldsOf, invalid, InvalidConfig, isText, parseTable } from '../toml.ts';
+import { fieldsOf, invalid, InvalidConfig, type ConfigFileError, isText, parseTable } from '../toml.ts';
 
 const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;
 
@@ -31,14 +31,23 @@ export interface RegistryEntry {
   readonly file: string;
 }
 
+export interface Alias {
+  /** Empty: the name has no alias. */
+  readonly repository: string;
+  /** The file that has it. */
+  readonly file: string;
+}
+
 export const shortNameModes = ['disabled', 'permissive', 'enforcing'] as const;
 
 export interface RegistriesConf {
   /** Sorted by prefix. */
   readonly registries: readonly RegistryEntry[];
   readonly search: { readonly registries: readonly string[]; readonly file: string } | undefined;
-  /** Repositories by short name; an empty one: the name has no alias. */
-  readonly aliases: ReadonlyMap<string, string>;
+  /** By short name. */
+  readonly aliases: ReadonlyMap<string, Alias>;
+  /** Why no short name can be resolved. */
+  readonly brokenAliases: ConfigFileError | undefined;
   /** Undefined or empty: the auth files. */
   readonly credentialHelpers: readonly string[] | undefined;
   /** CRI-O uses its own mode. */
@@ -50,6 +59,7 @@ export const noRegistries: RegistriesConf = {
   registries: [],
   search: undefined,
   aliases: new Map(),
+  brokenAliases: undefined,
   credentialHelpers: undefined,
   shortNameMode: undefined,
   files: [],
@@ -79,10 +89,11 @@ export function parseRegistriesConf(text: string, file = '', isDropIn = false): 
   const shortNameMode = shortNameModes.find((known) => known === mode);
   if (mode !== undefined && !shortNameMode) throw invalid(`short-name-mode ${quoted(mode)} is not known`);
   return {
+    ...noRegistries,
     // The first of a prefix counts.
     registries: [...new Map(registries.toReversed().map((entry) => [entry.prefix, entry])).values()],
     search: search && { registries: search.map(searchRegistry), file },
-    aliases: aliasesIn(fields),
+    aliases: aliasesIn(fields, file),
     credentialHelpers: fields.texts('credential-helpers'),
     shortNameMode,
     files: [file],
@@ -170,14 +181,14 @@ function searchRegistry(text: string): string {
   throw invalid(`${quoted(registry)} in unqualified-search-registries is not a host`);
 }
 
-/** Repositories by short name. @throws InvalidConfig: one wrong alias spoils the file */
-export function aliasesIn(fields: Fields): ReadonlyMap<string, string> {
+/** By short name. @throws InvalidConfig: one wrong alias spoils the file */
+export function aliasesIn(fields: Fields, file: string): ReadonlyMap<string, Alias> {
   const aliases = Object.entries(fields.table('aliases') ?? {});
   return new Map(
     aliases.map(([name, value]) => {
       if (!isText(value)) throw new InvalidConfig('type', `aliases.${quoted(name)} must be a string`);
       checkAliasName(name);
-      return [name, value === '' ? '' : aliasValue(value)];
+      return [name, { repository: value === '' ? '' : aliasValue(value), file }];
     }),
   );
 }

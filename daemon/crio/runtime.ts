@@ -11,14 +11,15 @@ import { LiveSource, type Reading } from '../../src/credentials/sources/file-sou
 import type { SourcePart } from '../../src/files/source-part.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { createVersionFinder, type VersionedProgram, type VersionFinder } from '../program-version.ts';
 import type { Runtime, RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
 import { AuthFiles } from './auth-files.ts';
-import { defaultCrioConf, readCrioConf, type ShortNameMode } from './crio-conf.ts';
+import { defaultCrioConf, readCrioConf, type CrioConf, type ShortNameMode } from './crio-conf.ts';
 import { endpointsOf, type CrioNode } from './endpoints.ts';
 import { loadRegistries, registriesDirs } from './load-registries.ts';
-import { noRegistries } from './registries-conf.ts';
+import { noRegistries, type RegistriesConf } from './registries-conf.ts';
 import { describeParts, scanFiles } from './scan.ts';
 
 export interface CrioOptions extends RuntimeOptions {
@@ -29,6 +30,8 @@ export interface CrioOptions extends RuntimeOptions {
 interface Found extends CrioNode {
   readonly version: string | undefined;
   readonly parts: readonly SourcePart[];
+  /** A file that was broken at the start: what CRI-O runs with is unknown. */
+  readonly unknown?: ConfigFileError | undefined;
 }
 
 const program: VersionedProgram = {
@@ -57,6 +60,8 @@ class Crio extends LiveSource<Found> implements Runtime {
   readonly #stop = new AbortController();
   readonly #authFiles: AuthFiles;
   readonly #findVersion: VersionFinder;
+  #lastConf: CrioConf | undefined;
+  #lastRegistries: RegistriesConf | undefined;
 
   constructor(options: CrioOptions) {
     const { hostRoot } = options;
@@ -75,6 +80,13 @@ class Crio extends LiveSource<Found> implements Runtime {
 
   async endpoints(target: PullTarget): Promise<readonly Endpoint[]> {
     const { hostRoot } = this.#options;
+    const { unknown } = this.found;
+    if (unknown)
+      throw new RegistryError(
+        'unavailable',
+        target.domain,
+        `the configuration of the node's CRI-O is unknown: ${unknown.message}`,
+      );
     return await endpointsOf(target, { ...this.found, hostRoot, authFiles: this.#authFiles });
   }
 
@@ -104,25 +116,37 @@ class Crio extends LiveSource<Found> implements Runtime {
 
   protected async read(): Promise<Reading<Found>> {
     const { hostRoot } = this.#options;
-    const last = this.found;
     const found = this.#options.version === undefined ? await this.#findVersion(programs) : {};
     const version = this.#options.version ?? found.version;
     const broken: Problem[] = [];
-    const orLast = <T>(good: T, consequence: string) =>
-      ifError(ConfigFileError, ({ where: origin, reason }) => {
-        const message = `${reason}; ${consequence}; the last good content stays in force`;
-        broken.push({ origin, message });
-        return good;
+    let unknown: ConfigFileError | undefined;
+    const orLast = <T>(last: T | undefined, none: T, consequence: string) =>
+      ifError(ConfigFileError, (error) => {
+        const used = last
+          ? 'the last good content stays in force'
+          : 'nothing of it is used, and what CRI-O runs with is unknown until it is mended';
+        broken.push({ origin: error.where, message: `${error.reason}; ${consequence}; ${used}` });
+        if (!last) unknown ??= error;
+        return last ?? none;
       });
-    const conf = await readCrioConf(hostRoot).catch(orLast(last.conf, 'CRI-O would not start with it'));
-    const registries = await loadRegistries(conf, hostRoot).catch(
-      orLast(last.registries, 'CRI-O would not take it over'),
+    const conf = await readCrioConf(hostRoot).catch(
+      orLast(this.#lastConf, defaultCrioConf, 'CRI-O would not start with it'),
     );
+    const registries = await loadRegistries(conf, hostRoot).catch(
+      orLast(this.#lastRegistries, noRegistries, 'CRI-O would not take it over'),
+    );
+    const { brokenAliases } = registries;
+    if (brokenAliases)
+      broken.push({
+        origin: brokenAliases.where,
+        message: `${brokenAliases.reason}; short names cannot be pulled on this node`,
+      });
+    if (!unknown) [this.#lastConf, this.#lastRegistries] = [conf, registries];
     const node = { conf, registries, shortNameMode: modeOf(conf.shortNameMode, version) };
     const { parts, problems, ...scan } = await scanFiles(node, hostRoot);
     return {
       ...scan,
-      found: { ...node, version, parts },
+      found: { ...node, version, parts, unknown },
       problems: [...broken, ...conf.problems, ...problems],
     };
   }

@@ -8,8 +8,15 @@ import { parseNormalized } from '../../src/images/references/reference.ts';
 import { invalid, type InvalidConfig } from '../toml.ts';
 import type { RegistriesConf, shortNameModes } from './registries-conf.ts';
 
+/** What a short name stands for. */
+interface Resolved {
+  /** In the order of pulls. */
+  readonly references: readonly string[];
+  /** The file that names the registries. */
+  readonly file: string;
+}
+
 /**
- * The references in the order of pulls.
  * @param name without tag and digest, as written
  * @param suffix the tag or digest: `:latest`
  * @param mode `enforcing`: a name in several registries is refused. Nobody can be asked, so the others are alike
@@ -18,11 +25,12 @@ import type { RegistriesConf, shortNameModes } from './registries-conf.ts';
 export function resolveShortName(
   name: string,
   suffix: string,
-  { aliases, search }: Pick<RegistriesConf, 'aliases' | 'search'>,
+  { aliases, brokenAliases, search }: Pick<RegistriesConf, 'aliases' | 'brokenAliases' | 'search'>,
   mode: (typeof shortNameModes)[number],
-): readonly string[] {
+): Resolved {
+  if (brokenAliases) throw refused(name, brokenAliases.message);
   const alias = aliases.get(name);
-  if (alias) return [alias + suffix];
+  if (alias?.repository) return { references: [alias.repository + suffix], file: alias.file };
   const { registries, file } = search ?? { registries: [], file: 'registries.conf' };
   if (registries.length === 0)
     throw refused(name, 'it has no alias, and there are no unqualified-search-registries');
@@ -31,7 +39,7 @@ export function resolveShortName(
       name,
       `short_name_mode is enforcing, and ${file} has ${registries.length} search registries`,
     );
-  return registries.map((registry) => {
+  const references = registries.map((registry) => {
     try {
       const { domain, path } = parseNormalized(`${registry}/${name}`);
       return `${domain}/${path}${suffix}`;
@@ -40,6 +48,7 @@ export function resolveShortName(
       throw error;
     }
   });
+  return { references, file };
 }
 
 function refused(name: string, reason: string): InvalidConfig {

@@ -142,7 +142,7 @@ async function candidates(input: Input, dropsTag: boolean): Promise<unknown> {
   const conf = await load(input);
   const mode = shortNameModes.find((each) => each === input['mode']) ?? conf.shortNameMode ?? 'permissive';
   if (shortName !== undefined)
-    return { ok: true, candidates: resolveShortName(shortName, suffix, conf, mode) };
+    return { ok: true, candidates: resolveShortName(shortName, suffix, conf, mode).references };
   const { domain, path } = parseNormalized(name);
   return { ok: true, candidates: [`${domain}/${path}${suffix}`] };
 }

@@ -109,7 +109,10 @@ t.test('later files replace entries by prefix, aliases by name, and lists that t
     { prefix: 'b.test', insecure: false, file: '/etc/containers/registries.conf.d/2.conf' },
   ]);
   t.strictSame(conf.search?.registries, ['a.test']);
-  t.strictSame(Object.fromEntries(conf.aliases), { x: '', y: 'c.test/y' });
+  t.strictSame(Object.fromEntries(conf.aliases), {
+    x: { repository: '', file: '/etc/containers/registries.conf.d/1.conf' },
+    y: { repository: 'c.test/y', file: '/var/cache/containers/short-name-aliases.conf' },
+  });
 });
 
 t.test('the files of root’s home, and those that flags name, come first', async (t) => {

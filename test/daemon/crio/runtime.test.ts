@@ -145,6 +145,8 @@ t.test('a host that the author of a pod names is checked like one without a conf
   const { endpointsOf } = await nodeWith(t, {
     [registriesConf]: `
 unqualified-search-registries = ["localhost:5000"]
+[aliases]
+"known" = "localhost:6000/known"
 [[registry]]
 prefix = "*.corp.test"
 [[registry]]
@@ -153,11 +155,11 @@ location = "named.test:10250"
 location = "any.test"
 `,
   });
-  const cases = ['a.corp.test/x', 'named.test:10250/x', 'any.test:10250/x', 'other.test/x', 'app'];
+  const cases = ['a.corp.test/x', 'named.test:10250/x', 'any.test:10250/x', 'other.test/x', 'app', 'known'];
   const origins = await Promise.all(
     cases.map(async (image) => (await endpointsOf(image)).map(({ origin }) => origin).join()),
   );
-  t.strictSame(origins, ['default', registriesConf, 'default', 'default', registriesConf]);
+  t.strictSame(origins, ['default', registriesConf, 'default', 'default', registriesConf, registriesConf]);
 });
 
 t.test('certificates of the host as written', async (t) => {
@@ -193,6 +195,37 @@ t.test('a change counts at once; a broken file leaves the last good one in force
   await write({ '/etc/containers/certs.d/a.test/ca.crt': (await createCa()).cert });
   prints.push(crio.fingerprint());
   t.equal(new Set(prints).size, 4, 'credentials and certificates count too');
+});
+
+t.test('a file that is broken at the start: nothing is known of the node until it is mended', async (t) => {
+  for (const [file, consequence] of [
+    ['/etc/crio/crio.conf', 'would not start with it'],
+    [registriesConf, 'would not take it over'],
+  ] as const) {
+    const { crio, endpointsOf, write } = await nodeWith(t, { [file]: 'nothing' });
+    await t.rejects(endpointsOf('docker.io/nginx'), {
+      code: 'unavailable',
+      message: /CRI-O is unknown: .*conf: line 1 is not valid TOML/,
+    });
+    const message = `${consequence}; nothing of it is used, and what CRI-O runs with is unknown until it is mended`;
+    t.equal(crio.problems()[0]?.message.endsWith(message), true);
+    await write({ [file]: '' });
+    t.equal((await endpointsOf('docker.io/nginx')).length, 1);
+    await write({ [file]: 'nothing' });
+    t.equal((await endpointsOf('docker.io/nginx')).length, 1, 'now there is a last good content');
+  }
+});
+
+t.test('broken aliases that podman has noted refuse short names only', async (t) => {
+  const file = '/var/cache/containers/short-name-aliases.conf';
+  const search = 'unqualified-search-registries = ["a.test"]\n';
+  const { crio, shown, endpointsOf } = await nodeWith(t, {
+    [registriesConf]: `${search}${mirrored}`,
+    [file]: 'nothing',
+  });
+  t.equal((await shown('docker.io/nginx')).length, 2);
+  await t.rejects(endpointsOf('nginx'), { code: 'forbidden', message: /short name nginx: .*aliases\.conf/ });
+  like(t, crio.problems(), [{ origin: file, message: /not valid TOML; short names cannot be pulled/ }]);
 });
 
 t.test('the parts for agent --check', async (t) => {

@@ -187,7 +187,10 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
     words: words('[[registry]] [[registry.mirror]] * . / @ : " = app a.corp.test docker.io true', '\n'),
     feed: (input) => {
       const conf = parseRegistriesConf(tomlText(input), '/a.conf');
-      for (const name of ['a.corp.test:5000/team/x:1', ...resolveShortName('app', ':1', conf, 'permissive')])
+      for (const name of [
+        'a.corp.test:5000/team/x:1',
+        ...resolveShortName('app', ':1', conf, 'permissive').references,
+      ])
         for (const source of pullSources(name, conf)) parseCanonical(`${source.domain}/${source.path}`);
       return conf.registries.length;
     },
