@@ -57,14 +57,23 @@ export class LookupPlaces {
   }
 
   /** The answer for an image of a host, after `tookMs`. */
-  answered({ reference: { domain } }: Pick<ImageRequest, 'reference'>, facts: ImageFacts, tookMs = 0): void {
-    if (!facts.error && !facts.stale) this.#proven.set(domain, true);
-    else if (facts.error && tookMs >= slowMs) this.#proven.delete(domain);
+  answered(request: Named, facts: ImageFacts, tookMs = 0): void {
+    const host = hostOf(request);
+    if (!facts.error && !facts.stale) this.#proven.set(host, true);
+    else if (facts.error && tookMs >= slowMs) this.#proven.delete(host);
   }
 
-  #ofHost({ reference: { domain } }: ImageRequest): FairSemaphore {
-    return this.#proven.get(domain) ? this.#ofHosts.of(domain) : this.#unproven;
+  #ofHost(request: Named): FairSemaphore {
+    const host = hostOf(request);
+    return this.#proven.get(host) ? this.#ofHosts.of(host) : this.#unproven;
   }
+}
+
+type Named = Pick<ImageRequest, 'reference' | 'shortName'>;
+
+/** Nodes find the registries of short names, which say nothing about `docker.io`. No host has a blank. */
+function hostOf({ reference, shortName }: Named): string {
+  return shortName === undefined ? reference.domain : 'short names';
 }
 
 function both(leave: Leave, leaveHost: Leave): Leave {

@@ -1,11 +1,12 @@
 /** Attack: pods of many namespaces name slow images, to block the lookups of others. */
 import t, { type Test } from 'tap';
 import { FactsCache, type FactsCacheOptions } from '../../../src/images/cache/cache.ts';
+import { LookupPlaces } from '../../../src/images/cache/places.ts';
 import { createRegistrySource } from '../../../src/images/sources/registry-source.ts';
 import type { ImageRequest } from '../../../src/images/facts/facts.ts';
 import { clientFor, endpointOf, startRegistry } from '../../support/registry/client.ts';
 import { multiArch } from '../../support/registry/content.ts';
-import { requestFor } from '../../support/facts.ts';
+import { factsOf, requestFor } from '../../support/facts.ts';
 import { recordingLog } from '../../support/captured.ts';
 
 const domain = 'corp.example';
@@ -117,6 +118,17 @@ t.test('lookups per registry are limited', async (t) => {
   await registry.waitFor(() => registry.requests.length === 6);
   for (let n = 0; n < 50; n += 1) await new Promise(setImmediate);
   t.equal(registry.requests.length, 6);
+});
+
+t.test('short names and docker.io have their own places', async (t) => {
+  const places = new LookupPlaces(128, 2);
+  const named = (namespace: string) => requestFor('app:1', { namespace });
+  const short = (namespace: string) => ({ ...named(namespace), shortName: 'app' });
+  places.answered(named('a'), factsOf('app:1'));
+  places.answered(short('a'), factsOf('app:1'));
+  const taken = ['a', 'b', 'c'].map((namespace) => places.tryEnter(short(namespace)) !== undefined);
+  t.strictSame(taken, [true, true, false]);
+  t.ok(places.tryEnter(named('a')), 'docker.io has places');
 });
 
 t.test('hanging refreshes do not block refreshes and lookups of other namespaces', async (t) => {
