@@ -100,10 +100,7 @@ async function firstExisting(paths: readonly string[], root: string): Promise<st
 
 /** A file that may not be examined exists. */
 async function exists(path: string, root: string): Promise<boolean> {
-  return await statPath(path, root).then(
-    (stats) => stats !== undefined,
-    () => true,
-  );
+  return await statPath(path, root).then(Boolean, () => true);
 }
 
 async function namesIn(dir: string, root: string): Promise<readonly string[]> {

@@ -37,8 +37,8 @@ export class ConfigFileError extends Error {
   }
 }
 
-export function invalid(message: string): InvalidConfig {
-  return new InvalidConfig('invalid', message);
+export function invalid(message: string, upstream?: string): InvalidConfig {
+  return new InvalidConfig('invalid', message, upstream);
 }
 
 /** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */

@@ -72,7 +72,6 @@ export async function createContainerdEndpoints(
 export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
   readonly #options: ContainerdEndpointsOptions;
   readonly #candidates: readonly string[];
-  readonly #stop = new AbortController();
   readonly #findVersion: VersionFinder;
   readonly #readHosts: HostFilesReader;
 
@@ -89,7 +88,7 @@ export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
     });
     this.#options = options;
     this.#candidates = candidates;
-    this.#findVersion = createVersionFinder(containerdProgram, hostRoot, this.#stop.signal);
+    this.#findVersion = createVersionFinder(containerdProgram, hostRoot, this.closing);
     this.#readHosts = createHostFilesReader(hostRoot);
   }
 
@@ -132,11 +131,6 @@ export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
   describe(): Promise<readonly SourcePart[]> {
     const { node, usable } = this.found;
     return Promise.resolve(describeParts(node, this.#candidates, usable, this.problems()));
-  }
-
-  override async close(): Promise<void> {
-    this.#stop.abort();
-    await super.close();
   }
 
   protected async read(): Promise<Reading<Found>> {

@@ -57,7 +57,6 @@ export async function createCrio(options: CrioOptions): Promise<Crio> {
 
 class Crio extends LiveSource<Found> implements Runtime {
   readonly #options: CrioOptions;
-  readonly #stop = new AbortController();
   readonly #authFiles: AuthFiles;
   readonly #findVersion: VersionFinder;
   #lastConf: CrioConf | undefined;
@@ -74,8 +73,8 @@ class Crio extends LiveSource<Found> implements Runtime {
       problemText: 'the configuration of CRI-O has a problem',
     });
     this.#options = options;
-    this.#authFiles = new AuthFiles({ hostRoot, stop: this.#stop.signal });
-    this.#findVersion = createVersionFinder(program, hostRoot, this.#stop.signal);
+    this.#authFiles = new AuthFiles({ hostRoot, stop: this.closing });
+    this.#findVersion = createVersionFinder(program, hostRoot, this.closing);
   }
 
   async endpoints(target: PullTarget): Promise<readonly Endpoint[]> {
@@ -107,11 +106,6 @@ class Crio extends LiveSource<Found> implements Runtime {
 
   describe(): Promise<readonly SourcePart[]> {
     return Promise.resolve(describeParts(this.found, this.found.parts, this.problems()));
-  }
-
-  override async close(): Promise<void> {
-    this.#stop.abort();
-    await super.close();
   }
 
   protected async read(): Promise<Reading<Found>> {

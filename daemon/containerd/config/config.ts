@@ -15,7 +15,7 @@ import {
   configFileError,
   fieldsOf,
   inFile,
-  InvalidConfig,
+  invalid,
   parseTable,
   tablesOf,
   tomlText,
@@ -110,7 +110,7 @@ function prepare(file: ConfigFile, version: number, rules: ContainerdRules): Con
  * @throws InvalidConfig for a negative version
  */
 export function migrateConfigFile(file: ConfigFile, version: number): ConfigFile {
-  if (file.version < 0) throw new InvalidConfig('invalid', '`version` must not be negative');
+  if (file.version < 0) throw invalid('`version` must not be negative');
   if (file.version >= version) return file;
   const named = file.version < 2 ? withFullNames(file) : file;
   return { ...named, version, plugins: withImagesPlugin(named.plugins) };
@@ -235,8 +235,7 @@ function validateConfig(
   rules: ContainerdRules,
 ): void {
   if (rules.refusesNewerFiles && version > rules.configVersion) {
-    throw new InvalidConfig(
-      'invalid',
+    throw invalid(
       `its version ${version} is newer than ${rules.configVersion}, the newest that this containerd reads`,
     );
   }
@@ -245,6 +244,5 @@ function validateConfig(
   const parts = rules.migrates ? 2 : 4;
   const ids = [...disabledPlugins, ...requiredPlugins, ...(rules.migrates ? [] : Object.keys(plugins))];
   const short = ids.find((id) => id.split('.').length < parts);
-  if (short !== undefined)
-    throw new InvalidConfig('invalid', `the plugin ${JSON.stringify(short)} must have its full name`);
+  if (short !== undefined) throw invalid(`the plugin ${JSON.stringify(short)} must have its full name`);
 }

@@ -3,7 +3,7 @@ import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ifError } from '../../../src/async/if-error.ts';
 import { FileError, listDirectory, resolveInRoot } from '../../../src/files/read.ts';
-import { InvalidConfig } from '../../toml.ts';
+import { invalid } from '../../toml.ts';
 
 /** Drop-in directories contain a handful of files. */
 const maxEntries = 1000;
@@ -30,7 +30,7 @@ export async function glob(pattern: string, hostRoot?: string): Promise<string[]
       for (const name of await listed.catch(ifError(FileError, () => [])))
         if (matcher.test(name)) next.push(join(dir, name));
       if (next.length > maxMatches)
-        throw new InvalidConfig('invalid', `a pattern of imports matches more than ${maxMatches} files`);
+        throw invalid(`a pattern of imports matches more than ${maxMatches} files`);
     }
     found = next;
   }
@@ -49,8 +49,7 @@ function matcherOf(part: string): RegExp {
     else if (range !== undefined) source += `[${negated}${classOf(range)}]`;
     else source += literal(escaped ?? plain ?? '');
   }
-  if (end < part.length)
-    throw new InvalidConfig('invalid', 'a pattern of imports is not valid: syntax error in pattern');
+  if (end < part.length) throw invalid('a pattern of imports is not valid: syntax error in pattern');
   // Consecutive stars mean the same as one and would slow the expression down.
   return new RegExp(`^${source.replaceAll(/(?:\[\^\/\]\*)+/g, '[^/]*')}$`, 'su');
 }

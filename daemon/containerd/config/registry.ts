@@ -8,7 +8,7 @@ import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go.ts';
 import type { Header } from '../hosts/hosts-file.ts';
 import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, InvalidConfig, isTexts, tablesOf, type Table } from '../../toml.ts';
+import { fieldsOf, invalid, InvalidConfig, isTexts, tablesOf, type Table } from '../../toml.ts';
 
 export interface RegistryTls {
   readonly ca?: string;
@@ -65,15 +65,15 @@ export function readRegistry(table: Table, rules: ContainerdRules): Registry {
 export function validateRegistry(registry: Registry): Registry {
   const { configPath, mirrors, configs, auths } = registry;
   if (configPath !== '' && mirrors.size > 0) {
-    throw new InvalidConfig('invalid', '`mirrors` cannot be set when `config_path` is provided');
+    throw invalid('`mirrors` cannot be set when `config_path` is provided');
   }
   if (configPath !== '' && [...configs.values()].some(({ tls }) => tls)) {
-    throw new InvalidConfig('invalid', '`configs.tls` cannot be set when `config_path` is provided');
+    throw invalid('`configs.tls` cannot be set when `config_path` is provided');
   }
   const merged = new Map(configs);
   for (const [endpoint, auth] of auths) {
     const url = parseGoUrl(endpoint);
-    if (!url) throw new InvalidConfig('invalid', 'failed to parse a registry url from `registry.auths`');
+    if (!url) throw invalid('failed to parse a registry url from `registry.auths`');
     const host = url.scheme === '' ? endpoint : url.host;
     merged.set(host, { ...merged.get(host), auth });
   }
@@ -161,12 +161,12 @@ function decode(encoded: string): Credential {
   try {
     const decoded = decodeBase64(encoded, 'padded').toString('utf8');
     const colon = decoded.indexOf(':');
-    if (colon < 0) throw new InvalidConfig('invalid', 'auth must be the base64 of username:password');
+    if (colon < 0) throw invalid('auth must be the base64 of username:password');
     // containerd decodes into a buffer that may be longer than the text, and trims the NUL bytes.
     const password = decoded.slice(colon + 1).replace(/^\0+|\0+$/g, '');
     return { username: decoded.slice(0, colon), password: secret(password) };
   } catch (error) {
-    if (error instanceof Base64Error) throw new InvalidConfig('invalid', 'auth is not base64 with padding');
+    if (error instanceof Base64Error) throw invalid('auth is not base64 with padding');
     throw error;
   }
 }

@@ -9,7 +9,7 @@ import { splitHostPort } from '../../../src/names/host-port.ts';
 import { parseGoUrl, type GoUrl } from '../../go.ts';
 import type { Registry } from '../config/registry.ts';
 import type { ContainerdRules } from '../config/rules.ts';
-import { ConfigFileError, InvalidConfig } from '../../toml.ts';
+import { ConfigFileError, invalid } from '../../toml.ts';
 import { capabilitiesOf, noHost, type HostConfig } from './hosts-file.ts';
 
 export interface EffectiveHost extends HostConfig {
@@ -120,6 +120,6 @@ export function mirrorHosts(
 
 function urlOf(text: string): GoUrl {
   const url = parseGoUrl(text);
-  if (!url) throw new InvalidConfig('invalid', 'an endpoint of registry.mirrors is not a URL');
+  if (!url) throw invalid('an endpoint of registry.mirrors is not a URL');
   return url;
 }

@@ -5,7 +5,7 @@
 import { isAbsolute, join } from 'node:path';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { goDurationError, parseGoDuration, goType, goValue, cleanPath, parseGoUrl } from '../../go.ts';
-import { fieldsOf, InvalidConfig, isText, parseTomlDocument, tablesOf, type Table } from '../../toml.ts';
+import { fieldsOf, invalid, isText, parseTomlDocument, tablesOf, type Table } from '../../toml.ts';
 import type { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
@@ -173,10 +173,6 @@ function texts(list: readonly unknown[], shown?: string): string[] {
     const upstream = `unable to cast ${goValue(item)} to string`;
     throw invalid(shown === undefined ? upstream : `unable to cast ${shown} to string`, upstream);
   });
-}
-
-function invalid(message: string, upstream?: string): InvalidConfig {
-  return new InvalidConfig('invalid', message, upstream);
 }
 
 /** Go's `filepath.Join`: an empty name is the directory, which fails later, or stays empty without one. */

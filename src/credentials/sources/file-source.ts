@@ -75,6 +75,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   readonly #options: LiveSourceOptions<Found>;
   readonly #log: Log | undefined;
   readonly #meter: SourceMeter;
+  readonly #closing = new AbortController();
   #state: State<Found>;
   #live: LiveContent<State<Found>> | undefined;
 
@@ -111,6 +112,11 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     return this.#state.found;
   }
 
+  /** Aborted by `close`. */
+  protected get closing(): AbortSignal {
+    return this.#closing.signal;
+  }
+
   /** Why nothing can be read. */
   protected failure(): SourceProblem | undefined {
     const error = this.#live?.problem();
@@ -132,6 +138,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   }
 
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#live?.close();
   }
 
