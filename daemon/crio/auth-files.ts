@@ -6,6 +6,7 @@
  */
 import { posix } from 'node:path';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
+import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import type { Credential, MatchedCredential } from '../../src/credentials/credential.ts';
 import type { DockerConfigFormat } from '../../src/credentials/docker/docker-config.ts';
@@ -22,20 +23,22 @@ import type { CrioConf } from './crio-conf.ts';
 export interface AuthFilesOptions {
   readonly hostRoot: string;
   readonly clock?: Clock | undefined;
-  /** Kills helpers that run. */
-  readonly stop?: AbortSignal | undefined;
+  /** Kills helpers that run, and those that wait for a place. */
+  readonly stop: AbortSignal;
 }
 
 /** The word for the auth files in a list of helpers. */
 const filesHelper = 'containers-auth.json';
 
 /** As for the kubelet's docker config. */
-const maxFileBytes = 4 * 1024 * 1024;
+export const maxAuthFileBytes = 4 * 1024 * 1024;
 
 /** CRI-O runs a helper for every endpoint of every pull. Its tokens live for minutes at least. */
 const helperAnswerMs = 60_000;
 /** A node has a handful of hosts with a helper. A helper for every host is run again for the others. */
 const maxHelperAnswers = 100;
+/** Concurrent runs of one helper, as of the kubelet's plugins; a busy registry host gets a third. */
+const runsPerHelper = 6;
 
 interface AuthFilePath {
   readonly path: string;
@@ -63,6 +66,7 @@ export class AuthFiles {
   readonly #options: AuthFilesOptions;
   readonly #clock: Clock;
   readonly #answers: LoadingCache<Credential | undefined>;
+  readonly #places = new FairSemaphores({ places: runsPerHelper });
 
   constructor(options: AuthFilesOptions) {
     this.#options = options;
@@ -102,7 +106,7 @@ export class AuthFiles {
     const host = hostOf(repository);
     for (const { path, format } of authFilesOf(conf)) {
       const found = await inFile(path, async () => {
-        const read = readBounded(path, { maxBytes: maxFileBytes, root: this.#options.hostRoot });
+        const read = readBounded(path, { maxBytes: maxAuthFileBytes, root: this.#options.hostRoot });
         const content = await read.catch(undefinedIfMissing);
         const file = content && parseAuthFile(content, format);
         const helper = file?.helpers.get(host);
@@ -120,8 +124,13 @@ export class AuthFiles {
     const commandOf = async (plugin: string) =>
       hostCommand(hostRoot, await findProgram(plugin, conf.environment, hostRoot), ['get']);
     const credential = await this.#answers.get(`${name} ${host}`, async () => {
-      const value = await askHelper(name, host, commandOf, { env: conf.environment }, stop);
-      return { value, expiresAt: this.#clock.monotonic() + helperAnswerMs };
+      const leave = await this.#places.of(name).enter(host, stop);
+      try {
+        const value = await askHelper(name, host, commandOf, { env: conf.environment }, stop);
+        return { value, expiresAt: this.#clock.monotonic() + helperAnswerMs };
+      } finally {
+        leave();
+      }
     });
     return credential && matched(credential, host, `docker-credential-${name}`);
   }

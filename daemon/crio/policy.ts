@@ -30,7 +30,7 @@ export interface Policy {
 }
 
 /** The policies of OpenShift have some kilobytes, with keys in them. */
-const maxFileBytes = 1024 * 1024;
+export const maxPolicyBytes = 1024 * 1024;
 /** One file for each namespace that has a policy. */
 const maxNamespaces = 10_000;
 
@@ -42,7 +42,7 @@ type PolicyConf = Pick<CrioConf, 'home' | 'signaturePolicy' | 'signaturePolicyDi
  */
 export async function policyFor(image: string, conf: PolicyConf, root: string): Promise<PolicyVerdict> {
   const where = await policyFile(conf, root);
-  const read = async () => parsePolicy(await readBounded(where, { maxBytes: maxFileBytes, root }));
+  const read = async () => parsePolicy(await readBounded(where, { maxBytes: maxPolicyBytes, root }));
   const { verdict, rule } = applyPolicy(await inFile(where, read), image);
   // The policy of a namespace replaces this one, and a lookup is for every namespace.
   if (verdict === 'rejected' && (await hasNamespaces(conf.signaturePolicyDir, root)))

@@ -11,14 +11,12 @@ import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { ConfigFileError, inFile } from '../toml.ts';
 import { parseAuthFile } from './auth-file.ts';
-import { authFilesOf } from './auth-files.ts';
+import { authFilesOf, maxAuthFileBytes } from './auth-files.ts';
 import { certificateRoots, certificatesFor } from './certs-d.ts';
 import type { CrioNode } from './endpoints.ts';
-import { parsePolicy, policyFile } from './policy.ts';
+import { maxPolicyBytes, parsePolicy, policyFile } from './policy.ts';
 import { registriesDirs } from './load-registries.ts';
 
-/** As for lookups. */
-const maxFileBytes = 4 * 1024 * 1024;
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
@@ -45,9 +43,14 @@ export async function scanFiles(node: CrioNode, root: string) {
       problems.push({ origin: error.where, message: `${error.reason}; ${pulls} fail on this node` });
     }
   }
-  async function scanFile(path: string, what: string, check: (bytes: Buffer) => unknown): Promise<void> {
+  async function scanFile(
+    path: string,
+    maxBytes: number,
+    what: string,
+    check: (bytes: Buffer) => unknown,
+  ): Promise<void> {
     const read = async () => {
-      const bytes = await readBounded(path, { maxBytes: maxFileBytes, root }).catch(undefinedIfMissing);
+      const bytes = await readBounded(path, { maxBytes, root }).catch(undefinedIfMissing);
       if (bytes) check(bytes);
       return bytes && { content: hashed(bytes), what };
     };
@@ -55,9 +58,11 @@ export async function scanFiles(node: CrioNode, root: string) {
   }
   const authFiles = authFilesOf(conf);
   for (const { path, format } of authFiles)
-    await scanFile(path, 'credentials of registries and mirrors', (bytes) => parseAuthFile(bytes, format));
+    await scanFile(path, maxAuthFileBytes, 'credentials of registries and mirrors', (bytes) =>
+      parseAuthFile(bytes, format),
+    );
   const policy = await policyFile(conf, root);
-  await scanFile(policy, 'which images may be pulled', parsePolicy);
+  await scanFile(policy, maxPolicyBytes, 'which images may be pulled', parsePolicy);
   const roots = certificateRoots(conf);
   const hosts = new Map<string, string>();
   for (const dir of roots) {

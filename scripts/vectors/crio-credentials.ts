@@ -131,7 +131,11 @@ async function credentials({ input, expected }: Vector, root: string): Promise<u
   const written = files['/etc/containers/registries.conf'] ?? '';
   const registries = fieldsOf(parseTable(typeof written === 'string' ? written : ''), '');
   const helpers = registries.texts('credential-helpers');
-  const found = await new AuthFiles({ hostRoot: '/' }).credentialFor(text(input, 'key'), helpers, conf);
+  const found = await new AuthFiles({ hostRoot: '/', stop: new AbortController().signal }).credentialFor(
+    text(input, 'key'),
+    helpers,
+    conf,
+  );
   const { username = '', password, isIdentityToken } = found?.credential ?? {};
   const secret = password === undefined ? '' : reveal(password);
   if (isIdentityToken !== true) return { ok: true, username, password: secret, identityToken: '' };

@@ -6,6 +6,7 @@ import { defaultCrioConf, type CrioConf } from '../../../daemon/crio/crio-conf.t
 import { ConfigFileError } from '../../../daemon/toml.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 import { writeFiles } from '../../support/write-files.ts';
 
 const config = (user: string, host = 'a.test'): string =>
@@ -33,7 +34,7 @@ function node(
     },
   };
   const clock = createFakeClock();
-  const files_ = new AuthFiles({ hostRoot: '/', clock });
+  const files_ = new AuthFiles({ hostRoot: '/', clock, stop: neverAborted });
   const find = async (repository: string, helpers?: readonly string[]): Promise<string> => {
     const found = await files_.credentialFor(repository, helpers, conf);
     if (found === undefined) return 'none';
@@ -118,6 +119,28 @@ t.test('a helper of a host is asked instead of the entries', async (t) => {
   await clock.advance(60_000);
   await find('a.test/x');
   t.equal(readFileSync(`${root}/out`, 'utf8'), 'get a.test\nget a.test\n');
+});
+
+t.test('six runs of a helper at a time, for different hosts', async (t) => {
+  const { find, root } = node(t, {
+    '/running/.none': '',
+    // Each run lasts until others could have started.
+    '/bin/docker-credential-h': `#!/bin/sh
+dir="$(dirname "$OUT")/running"
+host=$(cat)
+: >"$dir/$host"
+sleep 0.5
+ls "$dir" | wc -l >>"$OUT"
+rm "$dir/$host"
+echo '{"ServerURL": "", "Username": "ann", "Secret": "s"}'
+`,
+  });
+  const hosts = Array.from({ length: 12 }, (_, index) => `h${index}.test`);
+  const found = await Promise.all(hosts.map((host) => find(`${host}/x`, ['h'])));
+  t.equal(found.length, 12);
+  const running = readFileSync(`${root}/out`, 'utf8').trim().split('\n').map(Number);
+  t.equal(running.length, 12);
+  t.ok(Math.max(...running) <= 6, `${Math.max(...running)} at a time`);
 });
 
 t.test('helpers of registries.conf are asked in order', async (t) => {

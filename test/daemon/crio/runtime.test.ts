@@ -228,6 +228,14 @@ t.test('broken aliases that podman has noted refuse short names only', async (t)
   like(t, crio.problems(), [{ origin: file, message: /not valid TOML; short names cannot be pulled/ }]);
 });
 
+t.test('a policy that is too large for lookups is reported', async (t) => {
+  const file = '/etc/containers/policy.json';
+  const { crio } = await nodeWith(t, {
+    [file]: `{"default": [{"type": "insecureAcceptAnything"}]}${' '.repeat(1_048_576)}`,
+  });
+  like(t, crio.problems(), [{ origin: file, message: /^is larger than .*; pulls that need it fail/ }]);
+});
+
 t.test('the parts for agent --check', async (t) => {
   const { crio } = await nodeWith(t, {
     [registriesConf]:
