@@ -64,9 +64,7 @@ const noConfig: NodeConfig = {
 export async function createContainerdEndpoints(
   options: ContainerdEndpointsOptions,
 ): Promise<ContainerdEndpoints> {
-  const endpoints = new ContainerdEndpoints(options);
-  await endpoints.start();
-  return endpoints;
+  return await new ContainerdEndpoints(options).start();
 }
 
 export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {

@@ -50,9 +50,7 @@ const nothing: Found = {
 };
 
 export async function createCrio(options: CrioOptions): Promise<Crio> {
-  const crio = new Crio(options);
-  await crio.start();
-  return crio;
+  return await new Crio(options).start();
 }
 
 class Crio extends LiveSource<Found> implements Runtime {

@@ -94,7 +94,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   /** Never called concurrently. */
   protected abstract read(): Promise<Reading<Found>>;
 
-  async start(): Promise<void> {
+  async start(): Promise<this> {
     this.#live = await liveContent<State<Found>>({
       ...this.#options,
       read: () => this.#readState(),
@@ -105,6 +105,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
       onProblem: (error) =>
         this.#log?.warn({ err: error }, 'reading a source failed; its last content stays in force'),
     });
+    return this;
   }
 
   /** The last reading. */
@@ -197,7 +198,5 @@ export async function createFileSource(
   read: () => Promise<Findings>,
   options: FileSourceOptions = {},
 ): Promise<LiveCredentialSource> {
-  const source = new FileSource(name, dirs, read, options);
-  await source.start();
-  return source;
+  return await new FileSource(name, dirs, read, options).start();
 }

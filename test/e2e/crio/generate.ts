@@ -113,13 +113,9 @@ function generateAuthFile(random: Random, hosts: readonly string[], isOld: boole
       [0.3, `*.${host.split('.').slice(1).join('.')}`],
       [0.3, 'https://index.docker.io/v1/'],
     ]);
-    return [key, generateEntry(random, number)] as const;
+    return [key, generateEntry(random, number)];
   });
-  // CRI-O takes the first key of a map in Go, whose order is random: only one URL may mean a host.
-  const unique = new Map(
-    entries.map(([key, entry]) => [key.replace('//index.', '//'), [key, entry] as const]),
-  );
-  const auths: unknown = Object.fromEntries(unique.values());
+  const auths: unknown = Object.fromEntries(entries);
   return JSON.stringify(isOld ? auths : { auths, credsStore: 'desktop' });
 }
 
