@@ -165,7 +165,10 @@ class ExecFormatMonitor {
       if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
       const waitMs = this.#limiters.of(pod.namespace).tryTake() || this.#limiter.tryTake();
       if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
-      const failure = suspect.failure ?? failureIn(await this.#logOf(pod, suspect));
+      const text = suspect.failure ? undefined : await this.#logOf(pod, suspect);
+      // Not read, or of the container's next start: the next crash shows it.
+      if (!suspect.failure && !text) continue;
+      const failure = suspect.failure ?? failureIn(text);
       const noted = failure && (await this.#report(pod, suspect, failure, place));
       this.#checkedAt.set(key, clock.monotonic());
       // Also if the note is known: its writer may have missed the answer.

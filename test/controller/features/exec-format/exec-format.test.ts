@@ -157,19 +157,29 @@ t.test('attack: forged messages of one namespace are limited, and do not displac
   t.ok(ofAttacker() <= 10, `${ofAttacker()} notes`);
 });
 
-t.test('another log text, or an unreadable log, is no evidence', async (t) => {
-  const test = await start(t);
-  const { store } = test;
-  store.log(podPath('panics'), () => 'panic: out of luck\n');
-  putCrashing(store, 'panics');
-  putCrashing(store, 'silent');
-  await store.until(() => store.received(/\/log$/).length === 2, 'both logs');
-  putCrashing(store, 'panics', undefined, { labels: { touched: 'yes' } });
-  crash(store, 'web');
-  await noted(store);
-  t.equal(store.received(/panics\/log$/).length, 1, 'the log is read once');
-  t.ok(test.events.every(({ about }) => about.name === 'web'));
-});
+t.test(
+  'another log text is no evidence and read once; an unreadable or empty log is read again',
+  async (t) => {
+    const test = await start(t);
+    const { store } = test;
+    store.log(podPath('panics'), () => 'panic: out of luck\n');
+    store.log(podPath('restarted'), () => '');
+    for (const name of ['panics', 'restarted', 'web']) putCrashing(store, name);
+    await store.until(() => store.received(/\/log$/).length === 3, 'the logs');
+    await store.quiet();
+    t.strictSame(test.events, []);
+    for (const name of ['panics', 'restarted', 'web']) {
+      if (name !== 'panics') store.log(podPath(name), () => log);
+      putCrashing(store, name, undefined, { labels: { touched: 'yes' } });
+    }
+    await store.until(() => test.events.length >= 3, 'the events');
+    t.strictSame(
+      test.events.filter(({ about }) => about.kind === 'Pod').map(({ about }) => about.name),
+      ['restarted', 'web'],
+    );
+    t.equal(store.received(/panics\/log$/).length, 1);
+  },
+);
 
 t.test('a missing permission to read logs is logged once', async (t) => {
   const test = await start(t);
