@@ -5,7 +5,6 @@
 import { join } from 'node:path';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { FactsFile } from '../../src/images/cache/facts-file.ts';
-import { createFactsMetrics } from '../../src/images/cache/metrics.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
 import { createRequestOf, type RequestOf } from '../../src/images/image-request.ts';
 import type { Reference } from '../../src/images/references/reference.ts';
@@ -46,7 +45,7 @@ export async function openFactsCache(options: FactsCacheOptions): Promise<FactsC
     maxBytes: cacheSize,
     lookupTimeoutMs: inspectTimeout,
     file,
-    metrics: createFactsMetrics(metrics),
+    metrics,
     log,
     ...(concurrentLookups !== undefined && { concurrentLookups }),
     // Each lookup sends its requests one after the other.

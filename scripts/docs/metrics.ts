@@ -6,7 +6,7 @@ import { sourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { controllerMetrics } from '../../src/controller/features.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
-import { factsMetricSpecs } from '../../src/images/cache/metrics.ts';
+import { factsMetrics } from '../../src/images/cache/metrics.ts';
 import { kubeMetrics } from '../../src/kube/metrics.ts';
 import { policyMetrics } from '../../src/policy/metrics.ts';
 import { registryMetrics } from '../../src/registry/net/docker-hub-limit.ts';
@@ -24,7 +24,7 @@ export const metricGroups: readonly { readonly title: string; readonly metrics: 
   { title: 'API server', metrics: kubeMetrics },
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Requests to agents', metrics: fleetMetrics },
-  { title: 'Image facts', metrics: Object.values(factsMetricSpecs) },
+  { title: 'Image facts', metrics: factsMetrics },
   { title: 'Registries', metrics: registryMetrics },
   { title: 'Sources of credentials and endpoints', metrics: [...sourceMetrics, ...pluginMetrics] },
   { title: 'Servers and certificates', metrics: Object.values(servingMetrics) },

@@ -8,17 +8,14 @@ export interface Owned<T> {
   readonly owners: readonly string[];
 }
 
-export interface FairConcurrency {
-  /** How many run at the same time (`FairSemaphore`). */
-  readonly places: number;
-  /** `false`: nothing more is started. Default: always. */
-  readonly mayStart?: () => boolean;
-}
-
-/** @returns the items not started @throws the first error; started work goes on, nothing more starts */
+/**
+ * @param limits how many run at the same time (`FairSemaphore`), and whether more may start
+ * @returns the items not started
+ * @throws the first error; started work goes on, nothing more starts
+ */
 export async function fairlyConcurrent<T>(
   items: readonly Owned<T>[],
-  { places, mayStart = () => true }: FairConcurrency,
+  { places, mayStart }: { readonly places: number; readonly mayStart: () => boolean },
   work: (item: T) => Promise<void>,
 ): Promise<readonly T[]> {
   const semaphore = new FairSemaphore({ places });

@@ -99,14 +99,14 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     const { levelOf } = cache;
     if (broken.size === 0 && levelOf === undefined) return found;
     for (const [image, facts] of found) {
-      const { digest } = facts;
-      if (facts.error !== undefined) continue;
-      const architectures = digest === undefined ? [] : broken.brokenOn(digest, namespace);
-      if (architectures.length > 0) found.set(image, avoiding(facts, architectures));
-      const seen = digest === undefined ? undefined : broken.requiredLevel(digest, namespace);
+      const { digest = '', error } = facts;
+      if (error) continue;
+      const architectures = broken.brokenOn(digest, namespace);
+      const runnable = architectures.length > 0 ? avoiding(facts, architectures) : facts;
       const reference = levelOf && validReference(image);
-      const requiredLevel = highestOf([seen, reference && levelOf?.(reference)]);
-      if (requiredLevel) found.set(image, { ...(found.get(image) ?? facts), requiredLevel });
+      const stated = reference && levelOf?.(reference);
+      const requiredLevel = highestOf([broken.requiredLevel(digest, namespace), stated]);
+      found.set(image, requiredLevel ? { ...runnable, requiredLevel } : runnable);
     }
     return found;
   }

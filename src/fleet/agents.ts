@@ -163,7 +163,7 @@ export class Agents {
       connection.json(url, '/v1/info', { signal, maxBytes: maxInfoBytes });
     try {
       const read = readAgentInfo(await limited(infoTimeoutMs, closing, call, clock.sleep));
-      if (read === undefined) throw new AgentError('bad-answer', url, 'the agent gives no fingerprint');
+      if (read === undefined) throw new AgentError('bad-answer', 'the agent gives no fingerprint');
       // It changes with every request, and the view does not depend on it.
       const { dockerHub, ...info } = read;
       agent.dockerHub = dockerHub && { ...dockerHub, end: clock.monotonic() + dockerHub.endsInMs };

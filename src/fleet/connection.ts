@@ -33,12 +33,9 @@ export type AgentErrorCode = (typeof agentErrorCodes)[number];
 export class AgentError extends Error {
   override readonly name = 'AgentError';
   readonly code: AgentErrorCode;
-  /** URL of the agent. */
-  readonly where: string;
-  constructor(code: AgentErrorCode, where: string, message: string, options?: ErrorOptions) {
+  constructor(code: AgentErrorCode, message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
-    this.where = where;
   }
 }
 
@@ -88,13 +85,13 @@ export async function openConnection(options: ConnectionOptions) {
   let opened: ReturnType<typeof openPool> | undefined;
   if (options.mayWait !== true) await (opened = openPool(options));
 
-  async function poolFor(url: string): Promise<Agent> {
+  async function currentPool(): Promise<Agent> {
     try {
       return (await (opened ??= openPool(options))).current();
     } catch (error) {
       opened = undefined;
       const message = `there is no client certificate for agents yet: ${messageOf(error)}`;
-      throw new AgentError('unreachable', url, message);
+      throw new AgentError('unreachable', message);
     }
   }
 
@@ -105,14 +102,14 @@ export async function openConnection(options: ConnectionOptions) {
       url: new URL(path, url),
       headers: { 'content-type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),
-      pool: await poolFor(url),
+      pool: await currentPool(),
       serverName: serverNameOf(url),
       limits: { dialMs, headerMs: silenceMs },
       // The agents' API only reads.
       repeatable: true,
     };
-    const response = await openExchange(request, signal).catch((error: unknown) => fail(url, error));
-    if (response.status !== 200) throw await statusError(response, url);
+    const response = await openExchange(request, signal).catch(fail);
+    if (response.status !== 200) throw await statusError(response);
     return response;
   }
 
@@ -123,9 +120,9 @@ export async function openConnection(options: ConnectionOptions) {
      * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
      */
     json: async (url: string, path: string, call: Call): Promise<unknown> => {
-      const json = await jsonOf(await open(url, path, call), call.maxBytes, url);
+      const json = await jsonOf(await open(url, path, call), call.maxBytes);
       if (json !== undefined) return json;
-      throw new AgentError('bad-answer', url, 'the agent answered with something that is not JSON');
+      throw new AgentError('bad-answer', 'the agent answered with something that is not JSON');
     },
     /** The non-empty lines of a response as they come. @throws AgentError as `json`, perhaps after some */
     lines: async function* (url: string, path: string, call: Call): AsyncIterable<string> {
@@ -133,7 +130,7 @@ export async function openConnection(options: ConnectionOptions) {
       try {
         yield* readLines(response, { maxLineBytes, maxBytes: call.maxBytes });
       } catch (cause) {
-        fail(url, cause);
+        fail(cause);
       }
     },
     close: async () => (await opened?.catch(() => undefined))?.close(),
@@ -175,18 +172,18 @@ function createPool({ cert, key, ca }: TlsMaterial): Agent {
 }
 
 /** The value of the body; `undefined` if it is not JSON. */
-async function jsonOf(response: OpenResponse, maxBytes: number, url: string): Promise<unknown> {
-  const body = await readBody(response, maxBytes).catch((error: unknown) => fail(url, error));
+async function jsonOf(response: OpenResponse, maxBytes: number): Promise<unknown> {
+  const body = await readBody(response, maxBytes).catch(fail);
   return parseJson(body.toString('utf8'));
 }
 
 /** The error of an answer with another status than 200, with the agent's own description of it. */
-async function statusError(response: OpenResponse, url: string): Promise<AgentError> {
+async function statusError(response: OpenResponse): Promise<AgentError> {
   const { status } = response;
-  const answer = await jsonOf(response, maxErrorBytes, url);
+  const answer = await jsonOf(response, maxErrorBytes);
   const message = asObject(asObject(answer)?.['error'])?.['message'];
   const why = typeof message === 'string' ? `: ${message.slice(0, 300)}` : '';
-  return new AgentError(codeOf(status), url, `the agent answered ${status}${why}`);
+  return new AgentError(codeOf(status), `the agent answered ${status}${why}`);
 }
 
 function codeOf(status: number): AgentErrorCode {
@@ -194,10 +191,10 @@ function codeOf(status: number): AgentErrorCode {
 }
 
 /** @throws AgentError for a failed exchange, and anything else as it is */
-function fail(url: string, cause: unknown): never {
+function fail(cause: unknown): never {
   if (!(cause instanceof TransportError)) throw cause;
   const { failure, phase, where } = cause;
-  const make = (code: AgentErrorCode, message: string) => new AgentError(code, url, message, { cause });
+  const make = (code: AgentErrorCode, message: string) => new AgentError(code, message, { cause });
   if (failure === 'too-large' || failure === 'encoded') throw make('bad-answer', cause.message);
   if (failure === 'aborted') throw make('timeout', `no answer from ${where} in time`);
   if (phase === 'body') throw make('unreachable', 'the connection was lost within the response');

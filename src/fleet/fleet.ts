@@ -79,7 +79,7 @@ export function createFleet(options: FleetOptions) {
     /** Passes on the shared facts of all agents, and learns the groups. Ends after them, or with `signal`. */
     readShared: async (onFacts: (facts: ImageFacts) => void, signal: AbortSignal) => {
       await discovery.ready(signal);
-      await streamSharedFacts({ agents: discovery.current(), connection, log, signal }, onFacts);
+      await streamSharedFacts(discovery.current(), context, onFacts, signal);
       await agents.ready(signal);
     },
     close: () => ending.abort(),

@@ -99,7 +99,7 @@ export async function lookUp(
     const leave = await places.of(url).enter(request.namespace ?? '', within);
     const body = bodyOf(request, Math.max(1, Math.floor(endsAt - clock.monotonic())));
     const call = { body, signal: within, maxBytes: maxLineBytes };
-    return factsIn(await connection.json(url, '/v1/facts', call).finally(leave), request, url);
+    return factsIn(await connection.json(url, '/v1/facts', call).finally(leave), request);
   }
 
   async function factsFrom(agent: AgentAddress, limitMs: number): Promise<ImageFacts | undefined> {
@@ -158,16 +158,16 @@ function bodyOf(request: ImageRequest, deadlineMs: number): unknown {
 }
 
 /** @throws AgentError `bad-answer` unless they are facts of this image */
-function factsIn(answer: unknown, { image, reference }: ImageRequest, url: string): ImageFacts {
+function factsIn(answer: unknown, { image, reference }: ImageRequest): ImageFacts {
   try {
     const facts = readFacts(answer);
     const { digest = facts.digest } = reference;
     if (facts.image === image && (facts.digest ?? digest) === digest) return facts;
   } catch (error) {
-    if (error instanceof InvalidFacts) throw new AgentError('bad-answer', url, error.message);
+    if (error instanceof InvalidFacts) throw new AgentError('bad-answer', error.message);
     throw error;
   }
-  throw new AgentError('bad-answer', url, 'the answer is about another image');
+  throw new AgentError('bad-answer', 'the answer is about another image');
 }
 
 function noAgentFor({ selector }: PullSecretNodes): FactsError {

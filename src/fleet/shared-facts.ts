@@ -19,20 +19,15 @@ const maxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
 const concurrency = 8;
 
-export interface SharedFactsOptions {
-  readonly log: Log;
-  readonly agents: readonly AgentAddress[];
-  readonly connection: AgentConnection;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Passes facts on as they come. An agent that fails is logged, and so are the lines that were rejected. Ends
  * without an error when `signal` aborts.
  */
 export async function streamSharedFacts(
-  { agents, connection, log, signal }: SharedFactsOptions,
+  agents: readonly AgentAddress[],
+  { connection, log }: { readonly connection: AgentConnection; readonly log: Log },
   onFacts: (facts: ImageFacts) => void,
+  signal: AbortSignal,
 ): Promise<void> {
   setMaxListeners(0, signal);
   const ranking = new Ranking(agents);

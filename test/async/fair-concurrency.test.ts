@@ -2,6 +2,8 @@ import { setImmediate as settled } from 'node:timers/promises';
 import t from 'tap';
 import { fairlyConcurrent, type Owned } from '../../src/async/fair-concurrency.ts';
 
+const mayStart = () => true;
+
 const of = (owner: string, count: number): Owned<string>[] =>
   Array.from({ length: count }, (_, index) => ({ item: `${owner}${index}`, owners: [owner] }));
 
@@ -11,7 +13,7 @@ t.test('hanging work of one owner leaves places for the others', async (t) => {
   const started: string[] = [];
   const all = fairlyConcurrent(
     [...of('slow', 50), ...of('a', 10), ...of('b', 10)],
-    { places: 8 },
+    { places: 8, mayStart },
     async (item) => {
       started.push(item);
       if (item.startsWith('slow')) await slow.promise;
@@ -29,10 +31,14 @@ t.test('hanging work of one owner leaves places for the others', async (t) => {
 
 t.test('an item of several owners is processed once', async (t) => {
   const seen: string[] = [];
-  await fairlyConcurrent([{ item: 'x', owners: ['a', 'b'] }, ...of('a', 2)], { places: 2 }, async (item) => {
-    await settled();
-    seen.push(item);
-  });
+  await fairlyConcurrent(
+    [{ item: 'x', owners: ['a', 'b'] }, ...of('a', 2)],
+    { places: 2, mayStart },
+    async (item) => {
+      await settled();
+      seen.push(item);
+    },
+  );
   t.strictSame(seen.sort(), ['a0', 'a1', 'x']);
 });
 
@@ -44,7 +50,7 @@ t.test('after a stop the remaining items are returned', async (t) => {
     await settled();
   });
   t.strictSame(left, ['a2', 'b1']);
-  t.strictSame(await fairlyConcurrent([], { places: 1 }, () => Promise.resolve()), []);
+  t.strictSame(await fairlyConcurrent([], { places: 1, mayStart }, () => Promise.resolve()), []);
 });
 
 t.test('the first error ends the run', async (t) => {
@@ -54,13 +60,13 @@ t.test('the first error ends the run', async (t) => {
     await settled();
     throw new Error(`error ${started}`);
   };
-  await t.rejects(fairlyConcurrent(of('a', 5), { places: 1 }, work), { message: 'error 1' });
+  await t.rejects(fairlyConcurrent(of('a', 5), { places: 1, mayStart }, work), { message: 'error 1' });
   t.equal(started, 1);
   const mixed = async (item: string): Promise<void> => {
     await settled();
     if (item === 'b0') throw new Error('beside a success');
   };
-  await t.rejects(fairlyConcurrent([...of('a', 1), ...of('b', 1)], { places: 6 }, mixed), {
+  await t.rejects(fairlyConcurrent([...of('a', 1), ...of('b', 1)], { places: 6, mayStart }, mixed), {
     message: /beside/,
   });
 });

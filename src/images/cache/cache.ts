@@ -10,7 +10,7 @@ import { Overloaded } from '../../async/fair-semaphore.ts';
 import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
 import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
-import { createMetrics } from '../../telemetry/metrics.ts';
+import { createMetrics, type Metrics } from '../../telemetry/metrics.ts';
 import {
   failedFacts,
   isOfPod,
@@ -25,7 +25,7 @@ import { noOverrides, type Overrides } from '../sources/overrides.ts';
 import { Entries } from './entries.ts';
 import { factsOf, isFailing, isForOthers, knownOf, type Entry, type Failure, type Known } from './entry.ts';
 import type { FactsFile } from './facts-file.ts';
-import { createFactsMetrics, type FactsMetrics } from './metrics.ts';
+import { bindFactsMetrics, type CountFailure } from './metrics.ts';
 import { LookupPlaces } from './places.ts';
 import { keyOf, keyOfLookup, scopeOf, sharedScope, withoutCredentials } from './scope.ts';
 
@@ -35,7 +35,7 @@ export interface FactsCacheOptions extends Partial<typeof defaults> {
   readonly lookupsPerHost?: number | undefined;
   /** Keeps shared facts across restarts. */
   readonly file?: FactsFile | undefined;
-  readonly metrics?: FactsMetrics;
+  readonly metrics?: Metrics;
   readonly log: Log;
 }
 
@@ -57,7 +57,7 @@ const olderFacts = { code: 'unavailable', message: 'the registry fails; older fa
 
 export class FactsCache {
   readonly #options: FactsCacheOptions & typeof defaults;
-  readonly #metrics: FactsMetrics;
+  readonly #countFailure: CountFailure;
   readonly #entries: Entries;
   readonly #places: LookupPlaces;
   readonly #lookups: SingleFlight<ImageFacts>;
@@ -67,11 +67,10 @@ export class FactsCache {
     const options = { ...defaults, ...given };
     const { clock, concurrentLookups, lookupsPerHost = Math.ceil(concurrentLookups / 4) } = options;
     this.#options = options;
-    this.#metrics = options.metrics ?? createFactsMetrics(createMetrics());
+    this.#countFailure = bindFactsMetrics(options.metrics ?? createMetrics(), this);
     this.#entries = new Entries(options.maxBytes, clock);
     this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
     this.#lookups = new SingleFlight({ limit: { ms: options.lookupTimeoutMs, clock } });
-    this.#metrics.watch(this.#entries);
     options.file?.keep(() => this.shared());
   }
 
@@ -82,10 +81,7 @@ export class FactsCache {
    */
   peek(request: ImageRequest): ImageFacts | undefined {
     const override = this.#options.overrides.find(request.image, request.reference, request.shortName);
-    if (override) {
-      this.#metrics.answered('override');
-      return override;
-    }
+    if (override) return override;
     const now = this.#options.clock.monotonic();
     const shared = this.#entries.shared(request);
     // A lookup with the pod's credentials may do better than a refusal without them.
@@ -97,10 +93,8 @@ export class FactsCache {
     for (const entry of visible) {
       if (!entry?.failure || !isFailing(entry, now)) continue;
       const { known, failure } = entry;
-      this.#metrics.answered(known ? 'stale' : 'failure');
       return known ? factsOf(known, request.image, true) : this.#failure(request, failure);
     }
-    this.#metrics.answered('miss');
     return undefined;
   }
 
@@ -167,7 +161,6 @@ export class FactsCache {
     const isDue = Number.isFinite(request.maxAgeMs) && now - known.at >= refreshAfterMs;
     const stale = isDue && isFailing(entry, now);
     if (isDue && !stale) this.#refresh(entry, request, refreshAfterMs);
-    this.#metrics.answered(stale ? 'stale' : isDue ? 'due' : 'fresh');
     return factsOf(known, request.image, stale);
   }
 
@@ -260,7 +253,7 @@ export class FactsCache {
     }
     const other = { code: 'digest-mismatch', message: 'the answer is about another digest' } as const;
     const error = answer.error ?? other;
-    this.#metrics.failure(error.code);
+    this.#countFailure(error.code);
     if (error.code === 'not-found') this.#options.file?.changed();
     const { retryAt } = this.#entries.fail(request, scopeOf(request), error);
     const older = error.code === 'not-found' ? undefined : this.#entries.newest(request);

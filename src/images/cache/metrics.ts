@@ -1,38 +1,21 @@
-/** What the cache counts. */
-import { counter, counts, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
+/** What the cache counts, beside its size. */
+import { counter, counts, gauge, type Metrics } from '../../telemetry/metrics.ts';
 import { factsErrorCodes } from '../facts/facts.ts';
 
-const results = ['fresh', 'due', 'stale', 'failure', 'override', 'miss'] as const;
+const failures = counter('archwright_facts_failures_total', 'Failed lookups of images.', {
+  code: factsErrorCodes,
+});
+const entries = gauge('archwright_facts_entries', 'Images in the cache.');
+const bytes = gauge('archwright_facts_memory_bytes', 'Estimated memory of the cache.');
 
-export const factsMetricSpecs = {
-  answers: counter(
-    'archwright_facts_cache_answers_total',
-    'Requests to the cache. `due`: fresh, and confirmed in the background; `miss`: needs a lookup.',
-    { result: results },
-  ),
-  failures: counter('archwright_facts_failures_total', 'Failed lookups of images.', {
-    code: factsErrorCodes,
-  }),
-  entries: gauge('archwright_facts_entries', 'Images in the cache.'),
-  bytes: gauge('archwright_facts_memory_bytes', 'Estimated memory of the cache.'),
-} as const satisfies Record<string, MetricSpec>;
+export const factsMetrics = [failures, entries, bytes];
 
-export type FactsMetrics = ReturnType<typeof createFactsMetrics>;
+export type CountFailure = ReturnType<typeof bindFactsMetrics>;
 
-/** The counters, bound once. */
-export function createFactsMetrics(metrics: Metrics) {
-  const specs = factsMetricSpecs;
-  const entries = metrics.gauge(specs.entries);
-  const bytes = metrics.gauge(specs.bytes);
-  return {
-    answered: counts(metrics, specs.answers, 'result', results),
-    failure: counts(metrics, specs.failures, 'code', factsErrorCodes),
-    /** Shows how much there is, at each scrape. */
-    watch: (cache: { readonly size: number; readonly bytes: number }) => {
-      metrics.beforeScrape(() => {
-        entries.set(cache.size);
-        bytes.set(cache.bytes);
-      });
-    },
-  };
+export function bindFactsMetrics(metrics: Metrics, cache: { readonly size: number; readonly bytes: number }) {
+  metrics.beforeScrape(() => {
+    metrics.gauge(entries).set(cache.size);
+    metrics.gauge(bytes).set(cache.bytes);
+  });
+  return counts(metrics, failures, 'code', factsErrorCodes);
 }

@@ -2,7 +2,6 @@
  * The waiting pods, in memory only: a new leader finds them again. A pod's age comes from the API server's
  * clock when it is first seen, and then from our monotonic clock, so a clock that is set does not change it.
  */
-import type { Clock } from '../../../async/clock.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
@@ -12,36 +11,23 @@ export const mostMs = 15_000;
 const firstAttemptMs = 1000;
 const spread = 0.2;
 
-export class WaitingPod {
+export interface WaitingPod {
   readonly uid: string;
-  readonly #bornAt: number;
-  readonly #clock: Clock;
+  readonly ageMs: number;
   /** Why it waits; `undefined`: it does not. The cache may still show its gate. */
-  reason: WaitingReason | undefined = 'new';
+  reason: WaitingReason | undefined;
   /** Why it waits, as its last event says. */
   reported: string | undefined;
   /** Whether an event says that its images have no common architecture. */
-  isPendingReported = false;
-
-  constructor(uid: string, ageMs: number, clock: Clock) {
-    this.uid = uid;
-    this.#clock = clock;
-    this.#bornAt = clock.monotonic() - ageMs;
-  }
-
-  get ageMs(): number {
-    return this.#clock.monotonic() - this.#bornAt;
-  }
+  isPendingReported: boolean;
 }
 
 export class WaitingPods {
-  readonly #clock: Clock;
-  readonly #serverNow: () => number;
+  readonly #leader: Pick<LeaderContext, 'clock' | 'serverNow'>;
   readonly #pods = new Map<string, WaitingPod>();
 
-  constructor({ clock, serverNow }: Pick<LeaderContext, 'clock' | 'serverNow'>) {
-    this.#clock = clock;
-    this.#serverNow = serverNow;
+  constructor(leader: Pick<LeaderContext, 'clock' | 'serverNow'>) {
+    this.#leader = leader;
   }
 
   /** The entry of a pod, made if there is none. A pod of the same name with another UID is another pod. */
@@ -49,10 +35,19 @@ export class WaitingPods {
     const uid = metadata?.uid ?? '';
     const known = this.#pods.get(key);
     if (known?.uid === uid) return known;
-    const createdAt = timeOf(metadata?.creationTimestamp);
+    const { clock, serverNow } = this.#leader;
     // A time that is missing or in the future is now.
-    const ageMs = createdAt === 0 ? 0 : Math.max(0, this.#serverNow() - createdAt);
-    const waiting = new WaitingPod(uid, ageMs, this.#clock);
+    const createdAt = timeOf(metadata?.creationTimestamp) || Number.POSITIVE_INFINITY;
+    const bornAt = clock.monotonic() - Math.max(0, serverNow() - createdAt);
+    const waiting: WaitingPod = {
+      uid,
+      get ageMs() {
+        return clock.monotonic() - bornAt;
+      },
+      reason: 'new',
+      reported: undefined,
+      isPendingReported: false,
+    };
     this.#pods.set(key, waiting);
     return waiting;
   }
