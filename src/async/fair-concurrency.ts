@@ -9,7 +9,7 @@ export interface Owned<T> {
 }
 
 /**
- * @param limits how many run at the same time (`FairSemaphore`), and whether more may start
+ * @param places how many run at the same time (`FairSemaphore`)
  * @returns the items not started
  * @throws the first error; started work goes on, nothing more starts
  */

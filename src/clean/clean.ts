@@ -7,7 +7,7 @@
  *    second or two longer, and a deposed leader may finish what it began.
  * 4. Our taints, our labels of nodes, and what the controller created.
  * 5. `restart-pods.ts`, on request: restarts the workloads whose pods carry our tolerations.
- * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../leadership/candidacy.ts`).
+ * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../controller/lead/candidacy.ts`).
  *
  * Each step finds what is left, so the next run continues an interrupted one. The report lists what cannot be
  * removed; everything else is removed. After a failure, the Lease is released, not deleted: running

@@ -36,7 +36,6 @@ export interface WebhookOptions {
   readonly paths?: AdmissionPaths | undefined;
   /** How long an admission waits for images that the cache does not have, milliseconds. */
   readonly inlineBudgetMs: () => number;
-  /** How long pull secrets and service accounts are kept, milliseconds. */
   /** The policy of each pod now; read once for each request. */
   readonly policies: Policies;
   /** Resolves when what the policies depend on is known for the first time. */

@@ -95,13 +95,13 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'deployments get',
       // src/kube/events/events.ts
       'events create patch',
-      // scope/workload.ts
+      // pods/workload.ts
       'jobs get',
       // webhook-configuration/, certificates/reconcile.ts
       'mutatingwebhookconfigurations:archwright get list patch watch',
       // cmd/explain.ts, by kubectl exec
       'namespaces get list watch',
-      // taints/taints.ts, agent-nodes/agent-nodes.ts
+      // taints/taints.ts, node-labels/agent-nodes.ts
       'nodes get list patch watch',
       // rollouts/volumes.ts
       'persistentvolumeclaims get',
@@ -126,7 +126,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-explain',
     [
-      // cmd/wiring/release.ts, cmd/explain/pod-facts.ts, cmd/report/drift.ts
+      // cmd/wiring/release.ts, cmd/lookups/pod-facts.ts, cmd/report/drift.ts
       'configmaps:archwright get list',
       'configmaps:archwright-broken-images get list',
       'configmaps:archwright-drift get list',
@@ -147,7 +147,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'leases create',
       // cmd/explain/policies.ts too
       'leases:archwright-controller get list patch',
-      // certificates/secrets.ts
+      // write/secrets.ts
       ...secrets.map((name) => `secrets:archwright-${name} create get list patch watch`),
       // webhook-configuration/endpoints.ts
       'services:archwright-webhook get',
@@ -213,7 +213,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-report',
     [
-      // cmd/wiring/release.ts, cmd/explain/pod-facts.ts, cmd/report/drift.ts
+      // cmd/wiring/release.ts, cmd/lookups/pod-facts.ts, cmd/report/drift.ts
       'configmaps:archwright get',
       'configmaps:archwright-broken-images list',
       'configmaps:archwright-drift list',

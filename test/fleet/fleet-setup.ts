@@ -94,7 +94,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
       fleet.lookup({ ...requestFor(image), ...request }, { signal }),
     /** The number of requests at each agent. */
     requestCounts: () => requestCountsOf(agents),
-    /** The value of a metric's sample, such as `archwright_fleet_groups`. */
+    /** The value of a metric's sample, such as `archwright_fleet_credential_groups`. */
     metric: async (sample: string): Promise<number> => Number(await seriesOf(metrics, sample)),
   };
 }

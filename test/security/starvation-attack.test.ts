@@ -8,7 +8,7 @@ import { startHostileWorld } from '../support/hostile.ts';
 const world = await startHostileWorld({ agents: 2, inlineBudget: '5s' });
 t.teardown(() => world.close());
 
-/** `maxLookups` in `facts-of-pod.ts`: the number of lookups for one pod. */
+/** `maxImages` in `facts-of-pod.ts`: the number of lookups for one pod. */
 const imagesPerPod = 256;
 
 /** The pods of another tenant are placed while the attacker's lookups hang. */

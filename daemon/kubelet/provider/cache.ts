@@ -90,12 +90,6 @@ function sizeOf(key: string, auth: Auth): number {
   return bytes;
 }
 
-/**
- * Keys are byte for byte those of kubernetes (`generateCacheKey`, `generateServiceAccountCacheKey`,
- * `generateSingleFlightKey`): texts with a 16-bit length prefix, so that different lists of texts have
- * different keys. They contain the hash of a token, not the token.
- */
-
 /** For all images. An image reference cannot contain `<` and `>`, so it cannot have this key. */
 export const globalKey = '<global>';
 
@@ -107,7 +101,12 @@ export interface ServiceAccountIdentity {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** @param base an image, a registry, or `globalKey` */
+/**
+ * Keys are byte for byte those of kubernetes (`generateCacheKey`, `generateServiceAccountCacheKey`,
+ * `generateSingleFlightKey`): texts with a 16-bit length prefix, so that different lists of texts have
+ * different keys. They contain the hash of a token, not the token.
+ * @param base an image, a registry, or `globalKey`
+ */
 export function cacheKey(base: string, serviceAccountKey: Buffer = Buffer.alloc(0)): Buffer {
   return Buffer.concat([prefixed(base), prefixed(serviceAccountKey)]);
 }

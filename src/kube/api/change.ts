@@ -28,7 +28,7 @@ export function labelPatch(key: string, value: string | null): Patch {
 /**
  * Reads an object and changes it; starts again after a conflict.
  * @param patchOf makes a guarded patch; `undefined`: nothing to change
- * @param options.read the object from an earlier read, which saves the first one
+ * @param read the object from an earlier read, which saves the first one
  * @returns whether it was changed; a missing object needs no change
  * @throws KubeError, `conflict` after several of them in a row
  */
