@@ -28,18 +28,3 @@ t.test('it leads, and ends on a stop signal', async (t) => {
   t.match(err, /the controller runs/);
   await store.until(() => store.watches() === 0, 'the watches to end');
 });
-
-t.test('a restarted pod is another candidate', async (t) => {
-  const { store, args } = await cluster(t);
-  const names: unknown[] = [];
-  for (let life = 0; life < 2; life += 1) {
-    const stop = new AbortController();
-    const running = run(args, { env: { HOSTNAME: 'pod' }, stop: stop.signal });
-    const holder = (): unknown => (store.get(lease)?.spec as { holderIdentity?: string })?.holderIdentity;
-    await store.until(() => typeof holder() === 'string' && holder() !== '', 'a leader');
-    names.push(holder());
-    stop.abort('SIGTERM');
-    await running;
-  }
-  t.equal(new Set(names).size, 2);
-});

@@ -1,12 +1,11 @@
-/** An agent with a full disk or an unusable state file runs from memory. */
-import { spawn } from 'node:child_process';
+/** An agent with an unusable state file runs from memory. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createPki, type Pki } from '../../fleet/support.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
-import { agentArgs, followAgent, startAgent, type Agent } from './agent.ts';
-import { childEnv, files, program, registryWithApp } from '../world.ts';
+import { agentArgs, startAgent, type Agent } from './agent.ts';
+import { files, registryWithApp } from '../world.ts';
 
 interface World {
   readonly host: TestRegistry;
@@ -32,22 +31,6 @@ function start(t: Test, place: World): Promise<Agent> {
   return startAgent(t, place.pki, argsOf(place));
 }
 
-/** As a process, without tap and the compile cache, which would write files of their own. */
-async function startWithFullDisk(t: Test, place: World): Promise<Agent> {
-  const script = 'unset NODE_OPTIONS NODE_COMPILE_CACHE; ulimit -f 0; exec "$0" "$@"';
-  const child = spawn('/bin/sh', ['-c', script, process.execPath, program, ...argsOf(place)], {
-    env: childEnv,
-  });
-  t.teardown(() => child.kill('SIGKILL'));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (log += text));
-  return followAgent(place.pki, {
-    log: () => log,
-    end: () => child.kill('SIGTERM'),
-    ended: new Promise<number | null>((resolve) => child.on('close', resolve)),
-  });
-}
-
 /** Looks up the image. @returns error codes, or architectures */
 async function ask(agent: Agent, { host }: World): Promise<readonly string[]> {
   const images = [{ image: `${host.host}/team/app:v1` }];
@@ -71,15 +54,6 @@ t.test('facts survive a restart', async (t) => {
   t.equal(second.lines().find(({ count }) => count !== undefined)?.count, 1);
   t.strictSame(await ask(second, place), ['amd64', 'arm64'], 'without the registry');
   t.equal(await second.stop(), 0);
-});
-
-t.test('a full disk: the agent runs from memory', async (t) => {
-  const place = await world(t);
-  const agent = await startWithFullDisk(t, place);
-  t.strictSame(await ask(agent, place), ['amd64', 'arm64']);
-  t.equal(await agent.stop(), 0);
-  t.equal(countLines(agent, /state file cannot be written/), 1);
-  t.notOk(existsSync(place.stateFile));
 });
 
 const unusable: readonly (readonly [what: string, make: (path: string) => void])[] = [

@@ -179,40 +179,6 @@ t.test('each image is looked up once, and cached for the next run', async (t) =>
   t.equal((await check(old)).code, 0, 'a new push counts at once');
 });
 
-t.test('a broken cache is ignored and replaced', async (t) => {
-  const { server, app, check, cache } = await checker(t);
-  const input = pod(app);
-  await check(input);
-  const file = `${cache}/archwright/image-facts.ndjson`;
-  const good = readFileSync(file, 'utf8');
-  for (const broken of ['garbage', good.slice(0, -20), '\u0000'.repeat(1000)]) {
-    writeFileSync(file, broken);
-    server.clearRequests();
-    const { code, err } = await check(input);
-    t.equal(code, 0);
-    t.match(err, /warn: the state file is ignored/);
-    t.equal(server.requests.length > 0, true, 'requests again');
-    t.match(readFileSync(file, 'utf8'), 'arm64', 'a valid cache is written');
-  }
-});
-
-t.test('concurrent runs leave a valid cache', async (t) => {
-  const { server, cache, check } = await checker(t);
-  for (let tag = 0; tag < 8; tag += 1) server.push('team/app', `v${tag}`, multi);
-  const runs = Array.from({ length: 4 }, async (_, run) => {
-    const input = [0, 1].map((tag) => pod(`${server.host}/team/app:v${2 * run + tag}`)).join('---\n');
-    const { ended } = child(t, ['check', '-'], input, { XDG_CACHE_HOME: cache });
-    return ended;
-  });
-  for (const { code, err } of await Promise.all(runs)) t.strictSame([code, err], [0, '']);
-  t.strictSame(readdirSync(`${cache}/archwright`), ['image-facts.ndjson']);
-  server.clearRequests();
-  const all = Array.from({ length: 8 }, (_, tag) => pod(`${server.host}/team/app:v${tag}`)).join('---\n');
-  const { code, err } = await check(all);
-  t.strictSame([code, err], [0, '']);
-  t.ok(server.requests.length <= 6, 'the cache is from the last run that ended');
-});
-
 t.test('it works without a cache directory', async (t) => {
   const { 'a-file': file } = files(t, { 'a-file': '' });
   const { app, check } = await checker(t, { XDG_CACHE_HOME: file });

@@ -2,7 +2,6 @@ import fastJsonPatch from 'fast-json-patch';
 import t from 'tap';
 import { archIn, isIn, requiring, termOf } from '../../support/placement-input.ts';
 import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
-import { image } from '../../support/registry/content.ts';
 import { run } from '../run.ts';
 import { files } from '../world.ts';
 import { like } from '../../support/like.ts';
@@ -162,33 +161,6 @@ t.test('the default output is a table', async (t) => {
   t.match(out, /\n {2}patch: \[\n/);
   t.match(out, /\n {2}after: \{\n {4}"affinity": \{\n/);
   t.match(out, `\nPod default/never (${file}:3)\n  decision  denied\n  because `);
-});
-
-t.test('a Job that unpacks a bundle runs where its program can run', async (t) => {
-  const open = await shop(t);
-  const Labels = { 'operators.operatorframework.io.bundle.manifests.v1': 'manifests/' };
-  open.push('bundle', '1', image('linux/amd64', { config: { config: { Labels } } }));
-  open.push('opm', '1', image('linux/s390x'));
-  const { host } = open;
-  const spec = {
-    initContainers: [{ name: 'util', image: `${host}/opm:1` }],
-    containers: containers(`${host}/bundle:1`),
-  };
-  const { code, results } = await explain(t, pod(spec), ['--schedulable-architectures', 's390x']);
-  t.equal(code, 0);
-  like(t, results, [{ outcome: 'placed', required: ['s390x'] }]);
-  t.strictSame(rulesOf(results[0])?.slice(0, 2), ['required-architectures', 'image-constrains-nothing']);
-});
-
-t.test('an image override is the source', async (t) => {
-  const { 'archwright.toml': config } = files(t, {
-    'archwright.toml': 'imageOverrides = { match = "nowhere.invalid/**", architectures = ["arm64"] }\n',
-  });
-  const text = pod({ containers: containers('nowhere.invalid/app:1') });
-  const { code, results } = await explain(t, text, ['--config', config]);
-  t.equal(code, 0);
-  t.equal(results[0]?.images[0]?.source, 'override');
-  t.strictSame(results[0]?.required, ['arm64']);
 });
 
 t.test("the pod's own terms stay beside the requirement", async (t) => {

@@ -2,7 +2,7 @@ import t from 'tap';
 import { parse } from 'yaml';
 import { containers, explain, pod, rulesOf, shop } from './explaining.ts';
 import { run } from '../run.ts';
-import { child, dockerConfig, files, privateApp, pullSecret, type Explained } from '../world.ts';
+import { dockerConfig, files, privateApp, pullSecret, type Explained } from '../world.ts';
 import { like } from '../../support/like.ts';
 
 t.test('secrets, service accounts and namespaces in files apply', async (t) => {
@@ -103,14 +103,4 @@ t.test('invalid input fails, with its position', async (t) => {
   t.equal(beside.code, 1, 'a document that is not an object');
   t.match(beside.err, /input\.yaml:1: not a Kubernetes object/);
   t.equal(beside.results[0]?.outcome, 'placed', 'the others are explained');
-});
-
-t.test('a stop signal ends it at once', async (t) => {
-  const server = await shop(t);
-  server.faults.add(/manifests/, { kind: 'hold' });
-  const text = pod({ containers: containers(`${server.host}/web:1`) });
-  const explaining = child(t, ['explain', '-f', '-'], text);
-  await server.waitFor(() => true);
-  explaining.kill('SIGINT');
-  t.equal((await explaining.ended).code, 130);
 });

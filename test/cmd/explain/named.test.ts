@@ -23,17 +23,6 @@ const running = (image: string, annotations: object = {}) =>
     status: { phase: 'Running' },
   });
 
-t.test('a running pod is explained as if it were created now', async (t) => {
-  const { kube, both } = await setup(t);
-  kube.script('/api/v1/namespaces/shop/pods/web-0', running(both));
-  const { code, err, results } = await explainIn(t, kube, ['pod/web-0']);
-  t.equal(err, '');
-  t.equal(code, 0);
-  like(t, results, [
-    { kind: 'Pod', namespace: 'shop', name: 'web-0', outcome: 'placed', required: ['amd64', 'arm64'] },
-  ]);
-});
-
 t.test('for a running pod, its node and decision come before the explanation', async (t) => {
   const { kube, arm } = await setup(t);
   kube.script('/api/v1/nodes/n1', json({ status: { nodeInfo: { architecture: 'amd64' } } }));

@@ -56,19 +56,6 @@ t.test('the result names groups that can pull, and excluded nodes', async (t) =>
   );
 });
 
-t.test('the pods of a workload are not placed on the excluded nodes either', async (t) => {
-  const { spec } = JSON.parse(pod({ containers: containers(app) })) as { spec: unknown };
-  const text = JSON.stringify({
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata: { name: 'shop' },
-    spec: { selector: {}, template: { metadata: {}, spec } },
-  });
-  const { explained } = await explain(t, [undefined, 'unauthorized'], text, ...wanted);
-  like(t, explained, { outcome: 'placed', excludedNodes: ['node-1'] });
-  t.ok(explained?.rules.some(({ rule }) => rule === 'workload-template'));
-});
-
 t.test('the table shows the groups', async (t) => {
   const text = pod({ containers: containers(app) });
   const { out } = await explain(t, [undefined, 'forbidden'], text, '--require-pullable-nodes');

@@ -1,43 +1,11 @@
 import { join } from 'node:path';
 import t from 'tap';
-import { openInspection } from '../../../cmd/wiring/inspection.ts';
-import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { startTestAgent, type FactsResponse } from '../../daemon/support.ts';
 import { helmChart, image, multiArch, type Content } from '../../support/registry/content.ts';
 import { run } from '../run.ts';
 import { child, dockerConfig, files, privateApp, registry, registryWithApp, resultsIn } from '../world.ts';
-import { silentLog } from '../../support/captured.ts';
 
 const multi = multiArch(['linux/amd64', 'linux/arm64', 'linux/arm/v7'], { attestations: true });
 const single = image('linux/s390x', { flavor: 'docker' });
-
-t.test("the results equal the agent's", async (t) => {
-  const server = await registry(t);
-  server.push('team/app', 'v1', multi);
-  server.push('team/old', 'v1', single);
-  const [app, old] = [`${server.host}/team/app:v1`, `${server.host}/team/old:v1`];
-  const images = [app, 'Not:An:Image', old, `${server.host}/gone`];
-  const inspection = await openInspection({
-    configuration: defaultConfiguration,
-    dockerConfigs: 'none',
-    env: {},
-    log: silentLog,
-  });
-  t.teardown(() => inspection.close());
-  const { post } = await startTestAgent(t, { inspector: inspection.inspector });
-  const request = { images: images.map((image) => ({ image, maxAgeMs: 0 })), deadlineMs: 5000 };
-  const agent = (await post(request)).json as FactsResponse;
-
-  const { code, out } = await run(['inspect', '--output', 'json', ...images]);
-  t.equal(code, 1, 'some were not found');
-  t.strictSame(Object.keys(JSON.parse(out) as object), ['results']);
-  const undated = (facts: ImageFacts) => ({ ...facts, confirmedAt: '' });
-  const inOrder = images.flatMap((image) => agent.results.find((facts) => facts.image === image) ?? []);
-  t.strictSame(resultsIn(out).map(undated), inOrder.map(undated), 'in the order of the arguments');
-  const codes = resultsIn(out).map(({ error }) => error?.code);
-  t.strictSame(codes, [undefined, 'invalid-reference', undefined, 'not-found']);
-});
 
 t.test('the default output is a table', async (t) => {
   const server = await registry(t);
@@ -167,15 +135,6 @@ t.test('a relative docker config is found from the working directory', async (t)
   t.teardown(() => process.chdir(before));
   const { code, out } = await run(['inspect', '--docker-config', 'mine.json', image]);
   t.equal(code, 0, out);
-});
-
-t.test('many images, each looked up once', async (t) => {
-  const { server, image } = await registryWithApp(t);
-  const images = Array.from({ length: 40 }, () => image);
-  const { code, out } = await run(['inspect', '-o', 'json', ...images]);
-  t.equal(code, 0);
-  t.equal(resultsIn(out).length, 40);
-  t.ok(server.requests.length < 10, `${server.requests.length} requests`);
 });
 
 t.test('a registry that never responds', async (t) => {

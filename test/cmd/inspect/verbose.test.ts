@@ -70,16 +70,6 @@ t.test('each tried credential is named, and the one that found that the tag is m
   );
 });
 
-t.test('after an endpoint without the image, the next is tried', async (t) => {
-  const mirror = await registry(t, { tls: false });
-  const { config } = files(t, { config: `proxies = ["origin.invalid=http://${mirror.host}"]\n` });
-  const { code, out } = await run(['inspect', '-v', '--config', config, 'origin.invalid/team/app:v1']);
-  t.equal(code, 3);
-  const atMirror = `http://${mirror.host}/v2/team/app/manifests/v1\\?ns=origin\\.invalid +anonymous +404`;
-  const atOrigin = 'https://origin\\.invalid/v2/team/app/manifests/v1 +anonymous +\\D.* \\d+ ms\\n';
-  for (const url of [atMirror, atOrigin]) t.match(out, new RegExp(`GET +manifest +${url}`));
-});
-
 t.test('sources are listed with their problems', async (t) => {
   const { image } = await registryWithApp(t);
   const { directory, ...paths } = files(t, {

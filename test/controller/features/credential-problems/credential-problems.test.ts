@@ -1,22 +1,11 @@
-/** Events on the agents' DaemonSet report credentials that nodes do not use. Agent and fleet are real. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+/** Events on the agents' DaemonSet report credentials that nodes do not use. */
 import t, { type Test } from 'tap';
 import { credentialProblems } from '../../../../src/controller/features/credential-problems/credential-problems.ts';
 import type { SourceProblem } from '../../../../src/credentials/credential.ts';
-import { staticDiscovery } from '../../../../src/fleet/discovery.ts';
-import { createFleet, type Fleet } from '../../../../src/fleet/fleet.ts';
-import { createMetrics } from '../../../../src/telemetry/metrics.ts';
-import { systemClock } from '../../../../src/async/clock.ts';
-import { agentArgs, startAgent } from '../../../cmd/agent/agent.ts';
-import { files } from '../../../cmd/world.ts';
-import { connect, createPki } from '../../../fleet/support.ts';
+import { type Fleet } from '../../../../src/fleet/fleet.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
 import { lead, startLeader, type TestLeader } from '../../leader.ts';
-import { silentLog } from '../../../support/captured.ts';
-import { neverAborted } from '../../../support/never-aborted.ts';
-import { like } from '../../../support/like.ts';
 
 const agentServiceAccount = 'archwright-agent';
 const agentsOf = (name: string) => controllerRef('DaemonSet', name, { uid: `uid-of-${name}` });
@@ -32,55 +21,6 @@ function putPod(
     spec: { nodeName: node, serviceAccountName: agentServiceAccount, containers: [], ...more },
   });
 }
-
-t.test('missing and unusable files of an agent are reported', async (t) => {
-  const { directory } = files(t, {
-    'creds/127.0.0.1_5000.toml': 'user = "u"\nsecret = "hunter22"\n',
-    'host/etc/kubernetes/plugins.yaml': '',
-    'host/var/lib/kubelet/config.json': '{"auths": "hunter22"',
-  });
-  const stateDir = join(directory, 'state');
-  mkdirSync(stateDir);
-  writeFileSync(join(directory, 'registry.pem'), '');
-  const pki = await createPki(t);
-  const agent = await startAgent(t, pki, [
-    ...agentArgs(pki, stateDir),
-    '--node-name=worker-1',
-    `--host-root=${join(directory, 'host')}`,
-    `--creds-dir=${join(directory, 'creds')}`,
-    '--kubelet-config-config=/etc/kubernetes/plugin.yaml',
-    '--kubelet-config-bin-dir=/bin',
-  ]);
-  const url = agent.lines().find(({ api }) => api !== undefined)?.api ?? '';
-  const fleet = createFleet({
-    discovery: staticDiscovery([url]),
-    connection: await connect(t, pki),
-    clock: systemClock,
-    log: silentLog,
-    metrics: createMetrics(),
-  });
-  t.teardown(() => fleet.close());
-  await fleet.grouped(neverAborted);
-
-  const test = await startLeader(t, { fleet });
-  putPod(test, 'worker-1');
-  await test.settled();
-  const ended = lead(credentialProblems, test.leader);
-  await test.store.until(() => test.events.length >= 3);
-  test.depose();
-  await ended;
-  const { controller: _, ...daemonSet } = agentsOf('archwright-agent');
-  const about = { ...daemonSet, namespace: 'archwright' };
-  for (const event of test.events) like(t, event, { about, type: 'Warning', reason: 'CredentialProblem' });
-  t.strictSame(test.events.map(({ message }) => message.replaceAll(directory, '')).sort(), [
-    'worker-1: credentials are not used: /creds/127.0.0.1_5000.toml: 127.0.0.1_5000.toml is the registry 127.0.0.1_5000; with a port it must be named 127.0.0.1_5000_.toml',
-    'worker-1: credentials are not used: /etc/kubernetes/plugin.yaml: unable to access path "/etc/kubernetes/plugin.yaml": there is no such file',
-    'worker-1: credentials are not used: /var/lib/kubelet/config.json: is not valid JSON',
-  ]);
-  const log = agent.lines().filter(({ msg }) => /credential/.test(msg));
-  t.equal(log.length, 3, 'the agent logs each');
-  t.notMatch(JSON.stringify([test.events, agent.log()]), /hunter22/);
-});
 
 const problem = (origin: string): SourceProblem => ({
   source: 'docker-config',

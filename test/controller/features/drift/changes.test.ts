@@ -44,4 +44,8 @@ t.test('a tag that became an artifact; an incomplete comparison', async (t) => {
   const now = { platforms: platforms('linux/amd64 linux/arm64') };
   like(t, changeOf({ before, isComplete: true, now, classes }), { lost: [], gained: ['linux/arm64'] });
   t.equal(changeOf({ before, isComplete: false, now, classes }), undefined);
+  const level = { platforms: platforms('linux/amd64/v3 linux/arm64') };
+  const both = { before: platforms('linux/amd64 linux/arm64'), isComplete: true, classes: [amd64(1), arm64] };
+  const variants = { lost: ['linux/amd64'], gained: ['linux/amd64/v3'] };
+  like(t, changeOf({ ...both, now: level }), variants, 'a variant is part of the platform');
 });

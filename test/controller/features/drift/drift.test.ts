@@ -134,28 +134,6 @@ t.test('gained architectures are noted and counted, without an event', async (t)
   t.strictSame(test.notes(), [], 'the tag lost them again, and no pod ever had them');
 });
 
-t.test('a variant is part of the platform; platforms without a node do not count', async (t) => {
-  const test = await setup(t);
-  const cases: [before: string, now: string, lost: string[], gained: string[]][] = [
-    [both, 'linux/amd64/v3 linux/arm64', ['linux/amd64'], ['linux/amd64/v3']],
-    [`${both} linux/s390x`, both, [], []],
-    [both, 'linux/amd64 linux/arm64/v8', [], []],
-    [`${both} linux/386 linux/arm/v7`, both, [], []],
-    ['linux/arm64 linux/386', 'linux/arm64', ['linux/386'], []],
-  ];
-  for (const [index, [before, now]] of cases.entries()) {
-    const pulled = test.push(`shop/app-${index}`, withPlatforms(before, `${index}`));
-    test.pod(`pod-${index}`, `shop/app-${index}`, { pulled });
-    test.push(`shop/app-${index}`, withPlatforms(now, 'now'));
-  }
-  await test.advance(6 * hour);
-  for (const [index, [before, now, lost, gained]] of cases.entries()) {
-    const note = test.notes().find(({ image }) => image === test.image(`shop/app-${index}`));
-    if (lost.length + gained.length === 0) t.equal(note, undefined, `${before} → ${now}`);
-    else like(t, note, { lost, gained }, `${before} → ${now}`);
-  }
-});
-
 t.test('a tag pushed again with the same platforms costs two GETs, once', async (t) => {
   const test = await setup(t);
   const pulled = test.push('shop/web', withPlatforms(both));

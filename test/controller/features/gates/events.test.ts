@@ -94,25 +94,6 @@ t.test('pods with the same problem share an event on their workload; their own a
   t.equal(about('Deployment'), 1);
 });
 
-t.test('an unplaceable or unpatchable pod leads to an event on its workload too', async (t) => {
-  const time = createFakeClock();
-  const store = await withReplicaSet(t, time);
-  const gates = await startGates(t, [gated('web', ['arm', 'intel'], {}, ofReplicaSet)], {
-    store,
-    time,
-    known: { arm: 'arm64', intel: 'amd64' },
-  });
-  await store.until(() => gates.events.length === 2, 'both events');
-  like(t, gates.events, [
-    { reason: 'NoCommonArchitecture', about: { kind: 'Pod', name: 'web' } },
-    {
-      reason: 'NoCommonArchitecture',
-      message: 'Pod web: no architecture can run all images: arm has arm64; intel has amd64',
-      about: { kind: 'Deployment', name: 'web' },
-    },
-  ]);
-});
-
 t.test('if the owner cannot be read, it gets the event instead of the workload', async (t) => {
   for (const status of [403, 404, 500]) {
     const time = createFakeClock();

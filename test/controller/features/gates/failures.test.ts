@@ -35,23 +35,6 @@ t.test('a pod that changed meanwhile is decided again', async (t) => {
   t.equal(await gates.series('archwright_gate_failures_total{reason="conflict"}'), 1);
 });
 
-t.test('a pod whose images changed meanwhile waits for the new ones', async (t) => {
-  const gates = await startGates(t, [gated('web', ['arm'])], {
-    known,
-    step: (name) => {
-      if (name === 'gates/decided' && gates.steps.length === 1)
-        gates.store.put(path('web'), gated('web', ['later']));
-    },
-  });
-  await gates.store.until(() => gates.store.received(patches).length === 1);
-  await gates.pass(1000);
-  t.equal(gates.isGated('web'), true);
-  gates.known = { later: 'amd64' };
-  await gates.pass(20_000);
-  await gates.opened(1);
-  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64')]);
-});
-
 t.test('a pod that disappeared, was replaced, or lost our gate between decision and patch', async (t) => {
   const going = gated('web', ['arm'], {}, { uid: 'another', deletionTimestamp: 'x' });
   const opened = gated('web', ['arm'], { schedulingGates: [theirs] });
@@ -72,14 +55,6 @@ t.test('a pod that disappeared, was replaced, or lost our gate between decision 
     t.equal(gates.store.received(patches).length, 1, name);
     t.strictSame(gates.events, [], name);
   }
-});
-
-t.test('a proxy answers 404 for a pod that exists: it is decided again', async (t) => {
-  const gates = await startGates(t, [], { known });
-  for (const match of [patches, `GET ${path('web')}`]) gates.store.fault(match, { status: 404, times: 1 });
-  gates.store.put(path('web'), gated('web', ['arm']));
-  await gates.pass(20_000);
-  t.strictSame(termsOf(gates.pod('web')), [archIn('arm64')]);
 });
 
 t.test('conflicts just before the time limit do not prevent placement', async (t) => {

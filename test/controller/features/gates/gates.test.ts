@@ -82,30 +82,6 @@ t.test('a failed lookup is repeated as soon as the failure allows it', async (t)
   t.equal(gates.lookups.length, 2);
 });
 
-t.test('without a fallback architecture, the known images restrict the pod', async (t) => {
-  const gates = await startGates(t, [gated('web', ['never', 'both'])], { known: { both: 'amd64 arm64' } });
-  await gates.pass(5.1 * minute);
-  await gates.opened(1);
-  t.strictSame(termsOf(gates.pod('web')), [archIn('amd64', 'arm64')]);
-  like(t, gates.events, [
-    { reason: 'Gated', message: /: never: not inspected yet$/u },
-    { reason: 'Gated', message: /: never: unavailable: the registry cannot be reached/u },
-    { reason: 'ImageUnknown', message: /falling back to amd64, arm64: never: / },
-  ]);
-});
-
-t.test('a pod that gets no architecture keeps a record that says so', async (t) => {
-  const gates = await startGates(t, [gated('web', ['never'])]);
-  await gates.pass(5.1 * minute);
-  await gates.opened(1);
-  const pod = gates.pod('web');
-  t.equal(termsOf(pod), undefined);
-  t.match(
-    pod.metadata?.annotations?.['arch.example/decision'],
-    /"outcome":"allowed-unknown".*"never","unavailable"/,
-  );
-});
-
 t.test('the time limit counts from creation, also under a new leader', async (t) => {
   const time = createFakeClock();
   const store = await newStore(t, time);

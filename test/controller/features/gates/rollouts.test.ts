@@ -66,11 +66,3 @@ t.test('an unknown image delays the choice; at the time limit there is none', as
   t.equal(gates.isGated('b'), false);
   t.strictSame(chosen, ['a']);
 });
-
-t.test('if a rollout no longer chooses, its pods get the other architectures', async (t) => {
-  const { change, chosen } = withRollout({}, 'Other');
-  const gates = await startGates(t, [pod('a', 'both')], { known: { both: 'amd64 arm64' }, change });
-  await gates.opened(1);
-  t.strictSame(termsOf(gates.pod('a')), [archIn('amd64')]);
-  t.strictSame(chosen, []);
-});

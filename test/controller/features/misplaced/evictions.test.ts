@@ -156,16 +156,6 @@ t.test('a rollout that takes each eviction at once leaves half of them to mispla
   t.strictSame(world.pods(), []);
 });
 
-t.test('a pod that becomes ready while it waits for its turn is not evicted', async (t) => {
-  const world = await startWorld(t, {
-    pods: names(2),
-    whilePausing: (store) => void putPod(store, 'web-1', { ready: true }),
-  });
-  await world.afterGrace();
-  t.strictSame(world.pods(), ['web-1']);
-  t.equal(world.store.received(evictions).length, 1);
-});
-
 t.test('a pod that changes while it is checked is evicted in its new version', async (t) => {
   // A failed precondition would use up the budget too (kubernetes pkg/registry/core/pod/storage/eviction.go).
   const world = await startWorld(t, { pods: ['web-a'] });

@@ -131,17 +131,6 @@ t.test('nodes that leave the pool are replaced at once; a surplus label stays fo
   }
 });
 
-t.test('a deleted node is replaced', async (t) => {
-  const { store, put, labeled, reconcile } = await startWorld(t, 1);
-  put('a1', { labels: agent });
-  put('a2');
-  await reconcile();
-  t.strictSame(labeled(), ['a1']);
-  store.remove('/api/v1/nodes/a1');
-  await reconcile();
-  t.strictSame(labeled(), ['a2']);
-});
-
 t.test('a node that is not ready for less than five minutes keeps its place', async (t) => {
   const { clock, put, labeled, reconcile } = await startWorld(t, 1);
   put('a1', { labels: agent, unready: 4 });

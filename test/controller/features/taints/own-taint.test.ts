@@ -1,12 +1,7 @@
 /** Patches of a node's taints, and the resulting node. */
 import jsonPatch from 'fast-json-patch';
 import t from 'tap';
-import {
-  ownTaints,
-  hasRightTaint,
-  taintFor,
-  taintPatch,
-} from '../../../../src/controller/features/taints/own-taint.ts';
+import { ownTaints, taintFor, taintPatch } from '../../../../src/controller/features/taints/own-taint.ts';
 import type { Node, Taint } from '../../../../src/kube/api/objects.ts';
 
 const key = 'arch.example/architecture';
@@ -148,11 +143,4 @@ t.test('on a node of unknown architecture, only a recorded taint is ours', async
   const taints = [arm, { ...arm, key: 'k' }];
   t.strictSame(ownTaints({ ownTaintKey: undefined, architecture: undefined, taints }, [key, 'k']), []);
   t.strictSame(ownTaints({ ownTaintKey: 'k', architecture: undefined, taints }, [key, 'k']), [taints[1]]);
-});
-
-t.test('a correct taint is the only one of its key', async (t) => {
-  t.ok(hasRightTaint([foreign, arm], arm));
-  t.notOk(hasRightTaint([foreign], arm));
-  t.notOk(hasRightTaint([arm, { ...arm, effect: 'NoExecute' }], arm));
-  t.notOk(hasRightTaint([{ key, effect: 'NoSchedule' }], arm));
 });

@@ -291,16 +291,6 @@ t.test('after a second change of the key, the Lease says which taints are ours',
   });
 });
 
-t.test("attack: a node's annotation makes archwright remove no other taint", async (t) => {
-  const world = await startWorld(t, { configuration: { taintArchitectures: [] } });
-  const dedicated = { key: 'dedicated', value: 'arm64', effect: 'NoSchedule' };
-  const annotations = { 'arch.example/taint': 'dedicated' };
-  putNode(world.store, 'arm-1', 'arm64', { taints: [dedicated], annotations });
-  await world.reconcileNodes();
-  t.strictSame(world.taints('arm-1'), [dedicated]);
-  t.equal(world.record('arm-1'), undefined);
-});
-
 t.test('a new key with a taint of another writer replaces ours', async (t) => {
   const world = await startWorld(t);
   const { store } = world;

@@ -93,17 +93,6 @@ t.test('it adds the webhooks to an empty configuration, and repairs changes', as
   t.notMatch(world.log.join(''), /"level":"error".*failed/);
 });
 
-t.test('while no webhook is there, failurePolicy stays Fail', async (t) => {
-  const { world, hook } = await withHook(t);
-  endpoints(world, [{ port: hook.port }]);
-  const { state, write } = await start(t, world);
-  await state('in-force');
-  slice(world, null, null);
-  write(fileText('failurePolicy: Fail\n    timeoutSeconds: 9'));
-  await world.store.until(() => get(world)?.webhooks?.[0]?.timeoutSeconds === 9, 'the new file applies');
-  t.equal(policy(world), 'Fail');
-});
-
 t.test('a CA that is replaced at once stays trusted until all endpoints present the new one', async (t) => {
   const { world, a, hook } = await withHook(t);
   const b = await issueAuthority(validity);
@@ -137,24 +126,6 @@ t.test('the first caBundle for the service CA comes from the chain of the webhoo
   world.put('webhook', { 'tls.crt': leaf.certificate.pem + a.certificate.pem });
   await state('in-force');
   t.strictSame(bundleIds(world), [a.certificate.id]);
-});
-
-t.test('a webhook with a URL, and errors of the API server', async (t) => {
-  const { world, hook } = await withHook(t, ['127.0.0.1']);
-  const ends = [
-    world.store.fault(/^GET .*mutatingwebhookconfigurations/, { status: 403, times: 2 }),
-    world.store.fault(/^GET .*secrets/, { status: 500, times: 2 }),
-    world.store.fault(/^PATCH/, { status: 409, times: 2 }),
-    world.store.fault(/^PATCH/, { lost: true, times: 1 }),
-  ];
-  const { state } = await start(
-    t,
-    world,
-    fileText('failurePolicy: Fail', `url: 'https://127.0.0.1:${hook.port}/mutate'`),
-  );
-  await state('in-force');
-  t.equal(get(world)?.webhooks?.[0]?.clientConfig.url, `https://127.0.0.1:${hook.port}/mutate`);
-  for (const each of ends) each();
 });
 
 t.test('the port of the webhook is found by the name of the Service port', async (t) => {
