@@ -194,21 +194,6 @@ t.test('it completes despite 429, 500, lost responses and expired pages', async 
   t.ok(limits.every((limit) => limit === '500'));
 });
 
-t.test('pods and nodes that exceed the size limit of a page are read in smaller pages', async (t) => {
-  const { store, clean } = await world(t);
-  const annotations = { large: 'x'.repeat(50_000) };
-  const metadata = { metadata: { annotations } };
-  for (let n = 0; n < 350; n += 1) {
-    store.put(podPath(`p${n}`), n % 100 === 99 ? { ...gated(), ...metadata } : { ...metadata, spec: {} });
-    const taints = [{ key: 'arch.example/architecture', value: 'arm64', effect: 'NoSchedule' }];
-    const status = { nodeInfo: { architecture: 'arm64' } };
-    store.put(`/api/v1/nodes/n${n}`, { ...metadata, spec: { taints: n === 349 ? taints : [] }, status });
-  }
-  const report = await clean();
-  t.equal(report.complete, true, JSON.stringify(report));
-  like(t, done(report), { gates: 3, taints: 1 });
-});
-
 t.test('a list that always expires is a failure', async (t) => {
   const { store, clean } = await installed(t);
   for (let index = 0; index < 501; index += 1) store.put(podPath(`p${index}`), gated());
@@ -216,17 +201,6 @@ t.test('a list that always expires is a failure', async (t) => {
   const { steps } = await clean();
   const reasons = new Set(steps.flatMap(({ failures }) => failures.map(({ why }) => why)));
   t.strictSame([...reasons], ['410 The provided continue parameter is too old']);
-});
-
-t.test('pods that cannot be listed are a failure', async (t) => {
-  const { store, clean } = await installed(t, 'a');
-  store.fault('GET /api/v1/pods', { status: 403, message: 'no right to list' });
-  const { steps } = await clean();
-  like(
-    t,
-    steps.flatMap(({ failures }) => failures),
-    [{ why: '403 no right to list' }],
-  );
 });
 
 t.test('after a killed run, the next one completes the work', async (t) => {

@@ -83,13 +83,6 @@ t.test('unusable files are skipped and reported, missing files are not', async (
   t.notMatch(lines.join(''), /hunter22/);
 });
 
-t.test('an unusable entry is skipped', async (t) => {
-  const root = t.testdir({ a: JSON.stringify({ auths: { 'gcr.io': {}, 'gcr.io:*': {} } }) });
-  const { made, users } = await source(t, { root, candidates: ['/a'] });
-  t.strictSame(await users(), ['/a ']);
-  like(t, made.problems(), [{ source: 'docker-config', origin: '/a', message: /^entries skipped .*: 1$/ }]);
-});
-
 t.test('a file that breaks stays in force for as long as the kubelet may remember it', async (t) => {
   const root = t.testdir({ a: config('a'), b: config('b') });
   let now = 0;

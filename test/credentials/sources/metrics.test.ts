@@ -30,14 +30,6 @@ t.test('failed readings are counted, and the gauge shows the current state', asy
   t.strictSame(await counted(metrics, 'docker-config'), ['0', '0'], 'the other series exist from the start');
 });
 
-t.test('an unreadable directory is counted', async (t) => {
-  const metrics = createMetrics();
-  const root = t.testdir({ creds: t.fixture('symlink', '../../..') });
-  const source = await createRegistryTomlSource({ dir: '/creds', root, metrics, ...manualRefresh });
-  t.teardown(() => source.close());
-  t.strictSame(await counted(metrics, 'registry-toml'), ['1', '1']);
-});
-
 t.test('missing candidates are not counted', async (t) => {
   const metrics = createMetrics();
   const dir = t.testdir();

@@ -46,17 +46,6 @@ t.test('equal credentials of two secrets are both kept', async (t) => {
   t.equal((await found([json('one', { 'gcr.io': entry }), json('two', { 'gcr.io': entry })])).length, 2);
 });
 
-t.test('the classic Hub key is used only if no secret has a matching key', async (t) => {
-  const classic = json('classic', { 'https://index.docker.io/v1/': entry });
-  const direct = flat('direct', { 'docker.io': entry });
-  t.strictSame(await found([classic], 'docker.io/library/nginx'), [
-    'pull-secret team/classic index.docker.io u:p',
-  ]);
-  t.strictSame(await found([classic, direct], 'docker.io/library/nginx'), [
-    'pull-secret team/direct docker.io u:p',
-  ]);
-});
-
 const ignored: [string, Secret][] = [
   ['another type', pullSecret('x', 'basic-auth', { '.dockerconfigjson': '{"auths":{"gcr.io":{}}}' })],
   ['no type', { data: { '.dockercfg': btoa('{"gcr.io":{}}') } }],

@@ -104,18 +104,6 @@ void t.test('large objects are listed in smaller pages', async (t) => {
   t.strictSame(limits, ['500', '125', '125']);
 });
 
-void t.test('objects that start or stop matching a field selector are added or removed', async (t) => {
-  const { store, reflect } = await start(t);
-  const waiting = reflect({ fieldSelector: 'spec.nodeName=' });
-  const bound = reflect({ fieldSelector: 'spec.nodeName!=' });
-  await Promise.all([waiting.ready(neverAborted), bound.ready(neverAborted)]);
-  await store.until(() => store.watches() === 2);
-  put(store, 'a', '1');
-  await store.until(() => waiting.size === 1);
-  store.put(pathOf('a'), { metadata: { labels: { value: '2' } }, spec: { nodeName: 'n' } });
-  await store.until(() => waiting.size === 0 && bound.get('team', 'a') === '2');
-});
-
 /** Pseudorandom numbers: a seed repeats its storm. */
 function generator(seed: number): (below: number) => number {
   let state = seed;
