@@ -141,6 +141,18 @@ void t.test('a failing credential plugin is an error with its message', async (t
   like(t, error, { code: 'unauthorized', message: /exec plugin not found/ });
 });
 
+void t.test('a deletion is guarded by what it names', async (t) => {
+  const { server, client } = await start(t);
+  for (const guard of [{ uid: 'u' }, { resourceVersion: '7' }, {}]) {
+    server.script('/api/v1/things/a', json({}));
+    await client.delete('/api/v1/things/a', { signal: neverAborted, ...guard });
+    const { preconditions = {} } = JSON.parse(server.requests.at(-1)?.body ?? '') as {
+      preconditions?: object;
+    };
+    t.strictSame(preconditions, guard);
+  }
+});
+
 void t.test('create returns the object as the server stored it', async (t) => {
   const { server, client } = await start(t);
   for (const status of [200, 201]) {

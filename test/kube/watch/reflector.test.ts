@@ -139,22 +139,25 @@ void t.test('a 410, as status or as event, leads to a new list', async (t) => {
   t.equal(server.requests.at(-1)?.query.get('resourceVersion'), '40');
 });
 
-void t.test('failures are retried with growing delays or after Retry-After', async (t) => {
-  const { reflector, delays } = await start(t, (server) => {
-    const broken = json({ message: 'no' }, 500);
-    server.script(
-      path,
-      broken,
-      broken,
-      broken,
-      json({}, 429, { 'retry-after': '20' }),
-      json(page('1', [node('a', '1')])),
-    );
-    server.script(watch, events());
-  });
-  await reflector.ready(neverAborted);
-  t.strictSame(delays, [750, 1500, 3000, 20_000]);
-});
+void t.test(
+  'failures, and lists without a version, are retried with growing delays or after Retry-After',
+  async (t) => {
+    const { reflector, delays } = await start(t, (server) => {
+      const broken = json({ message: 'no' }, 500);
+      server.script(
+        path,
+        broken,
+        broken,
+        json({ metadata: {}, items: [] }),
+        json({}, 429, { 'retry-after': '20' }),
+        json(page('1', [node('a', '1')])),
+      );
+      server.script(watch, events());
+    });
+    await reflector.ready(neverAborted);
+    t.strictSame(delays, [750, 1500, 3000, 20_000]);
+  },
+);
 
 void t.test('a reset, an error event and a malformed line do not end the watch', async (t) => {
   const { reflector } = await start(t, (server) => {

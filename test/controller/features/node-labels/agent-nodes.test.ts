@@ -83,9 +83,9 @@ t.test('the oldest nodes of each pool are labeled, up to its number; nothing els
   t.equal(await series('archwright_agent_nodes'), 3);
   t.equal(await series('archwright_agent_pools_uncovered'), 0);
 
-  put('c1', { pool: 'new' });
+  for (const name of ['c3', 'c1', 'c2']) put(name, { pool: 'new' });
   await reconcile();
-  t.strictSame(labeled(), ['a2', 'a3', 'b1', 'c1'], 'a new pool gets its nodes');
+  t.strictSame(labeled(), ['a2', 'a3', 'b1', 'c1', 'c2'], 'a new pool gets its nodes; of one age, by name');
 });
 
 t.test('which nodes are never labeled', async (t) => {

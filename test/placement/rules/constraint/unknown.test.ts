@@ -16,6 +16,7 @@ const gate = { name: 'arch.example/scheduling-gate' };
 const known: Known = {
   a: 'amd64 arm64',
   broken: failed('unauthorized', 'registry.example said 401'),
+  busy: failed('rate-limited'),
   chart: failed('not-an-image', 'this is an artifact'),
   refused: { ...failed('forbidden', 'not inspected'), source: 'override' },
 };
@@ -32,6 +33,7 @@ const notAnImage = /image chart: not-an-image/u;
 const cases: Readonly<Record<string, Case>> = {
   gate: ['x', gating, 'gated'],
   'gate after a failure': ['broken', gating, 'gated', unauthorized],
+  'gate at a limit': ['busy', gating, 'gated', /image busy: rate-limited: too many requests/u],
   'gate, with an image that can never be known: the fallback at once': [
     'chart',
     orS390x,

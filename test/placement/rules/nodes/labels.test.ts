@@ -76,6 +76,7 @@ const cases: Readonly<Record<string, Case>> = {
   ],
   'two different labels': [{ ...arm, [betaArchLabel]: 'amd64' }, 'denied none'],
   'a value that is not an architecture': [{ [archLabel]: '' }, 'denied none', { known: { a: '' } }],
+  'the same constraint of the pod': [arm, 'own-constraint', { spec: onArch('arm64') }],
   'a contradicting constraint of the pod': [
     arm,
     'own-constraint',
