@@ -14,7 +14,6 @@ import type {
   WithConditions,
 } from '../../kube/api/objects.ts';
 import { isReady, timeOf } from '../../kube/api/fields.ts';
-import { keys } from '../../names/keys.ts';
 import { operatingSystemOf } from '../../placement/pod/operating-system.ts';
 import { staysTogether } from '../../placement/pod/terms.ts';
 import { controllerOf } from '../pods/workload.ts';
@@ -49,6 +48,9 @@ function changeOf(status: WithConditions | undefined, condition: string): number
   return timeOf(status?.conditions?.find(({ type }) => type === condition)?.lastTransitionTime);
 }
 
+/** Nodes of clouds have up to 60 labels; a compromised kubelet could set thousands. */
+const maxLabels = 256;
+
 export function trimNode(object: KubeObject, share: Share) {
   const node = object as Node & { readonly status?: WithConditions };
   const { metadata = {}, spec, status } = node;
@@ -71,7 +73,11 @@ export function trimNode(object: KubeObject, share: Share) {
     readyChangedAt: changeOf(status, 'Ready'),
     unschedulable: spec?.unschedulable ?? false,
     deleting: metadata.deletionTimestamp !== undefined,
-    agentLabel: share(labels[keys.agentNode]),
+    labels: Object.fromEntries(
+      Object.entries(labels)
+        .slice(0, maxLabels)
+        .map(([key, value]) => [key, share(value)]),
+    ),
     createdAt: timeOf(metadata.creationTimestamp),
   };
 }

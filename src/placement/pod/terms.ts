@@ -94,15 +94,28 @@ export function permits(term: NodeSelectorTerm, architecture: string): boolean {
 
 /** Whether a term matches no node with this label. */
 export function excludesLabel({ matchExpressions }: NodeSelectorTerm, label: string, value: string): boolean {
-  return (matchExpressions ?? []).some(({ key, operator, values = [] }) => {
-    if (key !== label) return false;
-    if (operator === 'In') return !values.includes(value);
-    if (operator === 'NotIn') return values.includes(value);
-    if (operator === 'Exists') return false;
-    const [bound = ''] = values;
-    if (operator === 'Gt') return !(Number(value) > Number(bound));
-    return operator === 'DoesNotExist' || !(Number(value) < Number(bound));
-  });
+  return (matchExpressions ?? []).some((each) => each.key === label && !meets(each, value));
+}
+
+/**
+ * Whether a node meets an expression (kubernetes apimachinery pkg/labels/selector.go `Requirement.Matches`).
+ * @param value of the node's label; `undefined`: it has none
+ */
+export function meets(
+  { operator, values = [] }: NodeSelectorRequirement,
+  value: string | undefined,
+): boolean {
+  if (operator === 'Exists') return value !== undefined;
+  if (operator === 'DoesNotExist') return value === undefined;
+  if (operator === 'NotIn') return value === undefined || !values.includes(value);
+  if (operator === 'In') return value !== undefined && values.includes(value);
+  const [number, bound] = [integerOf(value), integerOf(values[0])];
+  return operator === 'Gt' ? number > bound : operator === 'Lt' && number < bound;
+}
+
+/** Not a number, which no comparison is true for, if the text is none. */
+function integerOf(text = ''): number {
+  return /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
 export function permittedBy(terms: Terms | undefined, architecture: string): boolean {

@@ -1,48 +1,48 @@
 import t from 'tap';
 import type { NodeChoice } from '../../../src/controller/state/cached.ts';
-import { selectorsOf } from '../../../src/controller/pods/chosen-nodes.ts';
+import { choosing } from '../../../src/controller/pods/chosen-nodes.ts';
 
 const expression = (operator: string, ...values: string[]) => ({ key: 'cores', operator, values });
 const term = (...matchExpressions: ReturnType<typeof expression>[]) => ({ matchExpressions });
+const field = (operator: string, name: string) => ({ key: 'metadata.name', operator, values: [name] });
+const labels = { a: 'b', c: '', cores: '16' };
 
-const cases: readonly (readonly [string, NodeChoice, readonly string[]])[] = [
-  ['labels only', { nodeSelector: { a: 'b', c: '' }, terms: undefined }, ['a=b,c=']],
-  [
-    'every operator',
-    {
-      nodeSelector: { a: 'b' },
-      terms: [
-        term(expression('In', '1', '2'), expression('NotIn', '3')),
-        term(expression('Exists')),
-        term(expression('DoesNotExist')),
-        term(expression('Gt', '16'), expression('Lt', '64')),
-      ],
-    },
-    ['a=b,cores in (1,2),cores notin (3)', 'a=b,cores', 'a=b,!cores', 'a=b,cores>16,cores<64'],
-  ],
-  [
-    'a term that Kubernetes cannot evaluate matches no node',
-    {
-      nodeSelector: {},
-      terms: [
-        term(expression('Near', '1')),
-        term(expression('Gt', 'many')),
-        term(expression('In', 'a b')),
-        term(expression('Exists'), expression('Unknown')),
-        term(expression('Exists')),
-      ],
-    },
-    ['cores'],
-  ],
-  ['empty terms match no node', { nodeSelector: {}, terms: [{}] }, []],
+const cases: readonly (readonly [name: string, terms: NodeChoice['terms'], isChosen: boolean])[] = [
+  ['no terms', undefined, true],
+  ['In', [term(expression('In', '8', '16'))], true],
+  ['In, another value', [term(expression('In', '8'))], false],
+  ['NotIn', [term(expression('NotIn', '8'))], true],
+  ['NotIn, this value', [term(expression('NotIn', '16'))], false],
+  ['NotIn, no label', [term({ ...expression('NotIn', '16'), key: 'zone' })], true],
+  ['In, no label', [term({ ...expression('In', '16'), key: 'zone' })], false],
+  ['Exists', [term(expression('Exists'))], true],
+  ['Exists, no label', [term({ ...expression('Exists'), key: 'zone' })], false],
+  ['DoesNotExist', [term(expression('DoesNotExist'))], false],
+  ['DoesNotExist, no label', [term({ ...expression('DoesNotExist'), key: 'zone' })], true],
+  ['Gt', [term(expression('Gt', '15'))], true],
+  ['Gt, the same', [term(expression('Gt', '16'))], false],
+  ['Lt', [term(expression('Lt', '17'))], true],
+  ['Lt, the same', [term(expression('Lt', '16'))], false],
+  ['a bound that is no number', [term(expression('Gt', 'many'))], false],
+  ['Lt, no label', [term({ ...expression('Lt', '17'), key: 'zone' })], false],
+  ['an unknown operator', [term(expression('Near', '16'))], false],
+  ['expressions are ANDed', [term(expression('Exists'), expression('In', '8'))], false],
+  ['terms are ORed', [term(expression('In', '8')), term(expression('Exists'))], true],
+  ['no list of terms matches without a term', [], false],
+  ['an empty term', [{}], false],
+  ['the name of the node', [{ matchFields: [field('In', 'node')] }], true],
+  ['another name', [{ matchFields: [field('NotIn', 'node')] }], false],
 ];
 
-t.test("a pod's node selector and affinity as label selectors", (t) => {
-  for (const [name, choice, expected] of cases) t.strictSame(selectorsOf(choice), expected, name);
-  const groups = [[expression('Exists')], [expression('In', '1')]];
-  t.strictSame(selectorsOf({ nodeSelector: { a: 'b' }, terms: undefined }, groups), [
-    'a=b,cores',
-    'a=b,cores in (1)',
-  ]);
+t.test("a pod's node selector and affinity choose a node", (t) => {
+  const node = { name: 'node', labels };
+  for (const [name, terms, expected] of cases)
+    t.equal(choosing({ nodeSelector: {}, terms })(node), expected, name);
+  t.ok(choosing({ nodeSelector: { a: 'b', c: '' }, terms: undefined })(node));
+  t.notOk(choosing({ nodeSelector: { a: 'b', c: 'd' }, terms: undefined })(node));
+  t.notOk(choosing({ nodeSelector: { zone: '' }, terms: undefined })(node));
+  t.notOk(choosing({ nodeSelector: { toString: 'x' }, terms: undefined })(node));
+  const many = Array.from({ length: 3000 }, () => term(expression('In', '16')));
+  t.notOk(choosing({ nodeSelector: {}, terms: many })(node), 'too large to compare with each node');
   t.end();
 });

@@ -213,7 +213,7 @@ t.test('the fields of a node', async (t) => {
     unschedulable: false,
     deleting: false,
     pool: 's390x/unknown',
-    agentLabel: undefined,
+    labels: node.metadata.labels,
     isChosen: false,
     createdAt: Date.parse(created),
   });

@@ -6,22 +6,14 @@ import type { PlacementDecision, PlacementInput } from '../../../placement/decis
 import { ownArchitecturesOf } from '../../../placement/rules/constraint/own.ts';
 import { expressionGroups } from '../../../placement/patch/additions.ts';
 import type { CachedNode } from '../../state/cached.ts';
-import { selectorsOf, letsIn, takesPods } from '../../pods/chosen-nodes.ts';
+import { choosing, letsIn, takesPods } from '../../pods/chosen-nodes.ts';
 
-export type Replacement =
-  /** On an architecture that can run it. */
-  | {
-      readonly kind: 'placed';
-      /** Possible nodes: ready, and their taints let it in. */
-      readonly nodes: ReadonlySet<string>;
-      /** Label selectors if the pod, or the policy, chooses among nodes; one has to fit as well. */
-      readonly selectors: readonly string[] | undefined;
-    }
-  /**
-   * `skipped`: placement is disabled, or the pod constrains its architecture. `no-architecture`: none has all
-   * images. `no-node`: no node of such an architecture takes pods now. `unsure`: it may land here again.
-   */
-  | { readonly kind: 'skipped' | 'no-architecture' | 'no-node' | 'unsure' };
+/**
+ * `placed`: on an architecture that can run it, by a node that takes pods now. `skipped`: placement is
+ * disabled, or the pod constrains its architecture. `no-architecture`: none has all images. `no-node`: no node
+ * of such an architecture takes the pod now. `unsure`: it may land here again.
+ */
+export type Replacement = 'placed' | 'skipped' | 'no-architecture' | 'no-node' | 'unsure';
 
 export interface ReplacementContext extends Pick<
   PlacementInput,
@@ -42,31 +34,30 @@ export function replacementOf(
   const { outcome } = decision;
   // A widened pod did not choose its architectures: its successor keeps to the names that are put back.
   const named = decision.replaces?.widened && decision.own && ownArchitecturesOf(decision.own);
-  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return { kind: 'skipped' };
+  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return 'skipped';
   const required = outcome === 'own-constraint' ? named?.architectures : decision.required;
-  if (outcome === 'denied' || outcome === 'pending') return { kind: 'no-architecture' };
-  if (required === undefined || required.length === 0 || required.includes(architecture))
-    return { kind: 'unsure' };
+  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
+  if (required === undefined || required.length === 0 || required.includes(architecture)) return 'unsure';
   const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
-  const nodes = new Set<string>();
+  const isChosen = choiceOf({ ...decision, required });
   for (const node of allNodes) {
     const isExcluded = node.hostname !== undefined && decision.excludedNodes.includes(node.hostname);
     const isRight = node.architecture !== undefined && required.includes(node.architecture) && !isExcluded;
-    if (isRight && node.os === decision.os && takesPods(node) && letsIn(node, tolerations))
-      nodes.add(node.name);
+    if (!isRight || node.os !== decision.os || !takesPods(node)) continue;
+    if (letsIn(node, tolerations) && isChosen(node)) return 'placed';
   }
-  if (nodes.size === 0) return { kind: 'no-node' };
-  return { kind: 'placed', nodes, selectors: chosenBy(decision) };
+  return 'no-node';
 }
 
-/** The choice of pod and policy among nodes; `undefined`: any node. */
-function chosenBy(decision: PlacementDecision): readonly string[] | undefined {
+/** The choice of pod and policy among nodes. */
+function choiceOf(decision: PlacementDecision): (node: CachedNode) => boolean {
   const { nodeSelector = {}, terms } = decision.own ?? {};
-  const required = { ...decision.nodeLabels, ...decision.nodeLabelsByArchitecture };
-  const isFreeOfLabels = Object.keys(required).length === 0 && decision.amd64Level === undefined;
-  const groups = isFreeOfLabels ? undefined : expressionGroups(decision, false);
-  const isFree = terms === undefined && groups === undefined && Object.keys(nodeSelector).length === 0;
-  return isFree ? undefined : selectorsOf({ nodeSelector, terms }, groups);
+  const groups = expressionGroups(decision, false).map((matchExpressions) => ({ matchExpressions }));
+  const [ofPod, ofPolicy] = [
+    choosing({ nodeSelector, terms }),
+    choosing({ nodeSelector: {}, terms: groups }),
+  ];
+  return (node) => ofPod(node) && ofPolicy(node);
 }
 
 /**

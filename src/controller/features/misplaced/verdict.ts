@@ -1,6 +1,5 @@
 /** The decision about one misplaced pod. */
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { hasChosenNode } from '../../pods/chosen-nodes.ts';
 import { contextOf } from '../../pods/decided-pod.ts';
 import {
   daemonTemplateOf,
@@ -59,12 +58,9 @@ export async function verdictOf(
   }
 
   const replacement = replacementOf(now, context, architecture, caches.nodes.values());
-  if (replacement.kind === 'skipped') return { kind: 'skipped' };
-  if (replacement.kind === 'unsure') return later;
-  if (replacement.kind !== 'placed') return { kind: 'report', report: replacement.kind };
-  const { selectors } = replacement;
-  if (selectors && !(await hasChosenNode(replacement.nodes, selectors, leader)))
-    return { kind: 'report', report: 'no-node' };
+  if (replacement === 'skipped') return { kind: 'skipped' };
+  if (replacement === 'unsure') return later;
+  if (replacement !== 'placed') return { kind: 'report', report: replacement };
 
   // Before the Job is read: the Job has counted a pod that is gone by then.
   const going = evictions.goingPods(pod.owner?.uid ?? '');

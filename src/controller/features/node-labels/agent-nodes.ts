@@ -140,7 +140,7 @@ function planPool(pool: readonly CachedNode[], wanted: number, now: number) {
 function rankOf(node: CachedNode, now: number): number | undefined {
   if (isLabeled(node)) return isHealthy(node, now) ? 0 : 2;
   // A person set any other value, to keep agents away.
-  return node.agentLabel === undefined && node.ready && isHealthy(node, now) ? 1 : undefined;
+  return node.labels[keys.agentNode] === undefined && node.ready && isHealthy(node, now) ? 1 : undefined;
 }
 
 function isHealthy(node: CachedNode, now: number): boolean {
@@ -150,7 +150,7 @@ function isHealthy(node: CachedNode, now: number): boolean {
 }
 
 function isLabeled(node: CachedNode): boolean {
-  return node.agentLabel === agentLabelValue;
+  return node.labels[keys.agentNode] === agentLabelValue;
 }
 
 /** The oldest first: its image facts are the most, and it is the least likely to be a test. */
@@ -161,8 +161,9 @@ function inOrder(a: CachedNode, b: CachedNode): number {
 /** Whether a change of a node matters here. Kubelets update their nodes every few minutes. */
 function nodeMatters(before: CachedNode | undefined, now: CachedNode | undefined): boolean {
   if (before === undefined || now === undefined) return true;
-  const fields = ['ready', 'unschedulable', 'deleting', 'taints', 'pool', 'agentLabel', 'os'] as const;
-  return fields.some((field) => before[field] !== now[field]);
+  const fields = ['ready', 'unschedulable', 'deleting', 'taints', 'pool', 'os'] as const;
+  const labelOf = (node: CachedNode): string | undefined => node.labels[keys.agentNode];
+  return labelOf(before) !== labelOf(now) || fields.some((field) => before[field] !== now[field]);
 }
 
 export function agentLabelPatch(wanted: boolean): Patch {

@@ -5,9 +5,9 @@ import { isCode } from '../../../kube/api/errors.ts';
 import type { KubeObject, NodeSelectorTerm, Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { Caches } from '../../state/caches.ts';
-import { claimsOf, type RunningPod } from '../../state/cached.ts';
+import { claimsOf, type CachedNode, type RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { hasChosenNode, selectorsOf, takesPods } from '../../pods/chosen-nodes.ts';
+import { choosing, takesPods } from '../../pods/chosen-nodes.ts';
 
 interface Claim extends KubeObject {
   readonly spec?: { readonly volumeName?: string };
@@ -82,15 +82,14 @@ async function permitsClaims(
   const nodes = [...reader.caches.nodes.values()].filter(
     (node) => node.architecture === architecture && takesPods(node),
   );
-  const names = new Set(nodes.map(({ name }) => name));
-  for (const claim of claims) if (!(await isAttachable(namespace, claim, names, reader))) return false;
+  for (const claim of claims) if (!(await isAttachable(namespace, claim, nodes, reader))) return false;
   return true;
 }
 
 async function isAttachable(
   namespace: string,
   claimName: string,
-  nodes: ReadonlySet<string>,
+  nodes: readonly CachedNode[],
   { client, signal }: Reader,
 ): Promise<boolean> {
   try {
@@ -100,7 +99,7 @@ async function isAttachable(
     const volume = await client.get<Volume>(paths.persistentVolumes(volumeName), { signal });
     const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms;
     if (terms === undefined) return true;
-    return await hasChosenNode(nodes, selectorsOf({ nodeSelector: {}, terms }), { client, signal });
+    return nodes.some(choosing({ nodeSelector: {}, terms }));
   } catch (error) {
     // The claim comes later, or the right to read it was not given.
     if (isCode(error, 'not-found')) return true;

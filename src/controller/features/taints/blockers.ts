@@ -7,10 +7,11 @@
  * - A pod that the webhook skips (excluded namespace, placement disabled): its successor gets no toleration,
  *   and waits forever if no other node takes it (taints everywhere, or its node selector).
  */
+import { createYielder } from '../../../async/yield-to-event-loop.ts';
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import { hasChosenNode, selectorsOf, tolerates, takesPods, letsIn } from '../../pods/chosen-nodes.ts';
+import { choosing, tolerates, takesPods, letsIn } from '../../pods/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../../pods/workload.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';
 
@@ -42,38 +43,28 @@ export async function blockingDaemonSets(
 }
 
 /**
- * Pods with successors that find no node once every chosen architecture is tainted. @throws KubeError
+ * Pods with successors that find no node once every chosen architecture is tainted.
  * @param others nodes that stay without taint
  */
 export async function strandedPods(
   plan: ArchitecturePlan,
   others: readonly CachedNode[],
   isSkipped: (pod: RunningPod) => boolean,
-  leader: LeaderContext,
+  { caches, signal }: Pick<LeaderContext, 'caches' | 'signal'>,
 ): Promise<readonly RunningPod[]> {
+  const turn = createYielder(signal);
   const open = others.filter(takesPods);
   const seen = new Set<string>();
   const stranded: RunningPod[] = [];
-  const answers = new Map<string, boolean>();
-
-  async function hasNode({ tolerations, nodeChoice }: RunningPod): Promise<boolean> {
-    if (nodeChoice === undefined) return open.some((node) => letsIn(node, tolerations));
-    // Most pods of an excluded namespace choose the same, for example an operating system.
-    const query = JSON.stringify([tolerations, nodeChoice]);
-    const known = answers.get(query);
-    if (known !== undefined) return known;
-    const nodes = new Set(open.filter((node) => letsIn(node, tolerations)).map(({ name }) => name));
-    const answer = nodes.size > 0 && (await hasChosenNode(nodes, selectorsOf(nodeChoice), leader));
-    answers.set(query, answer);
-    return answer;
-  }
-
-  for (const pod of leader.caches.runningPods.values()) {
+  for (const pod of caches.runningPods.values()) {
     if (pod.owner === undefined || seen.has(pod.owner.uid)) continue;
     if (!plan.nodes.has(pod.node) || !isOrdinary(pod) || !pod.ready) continue;
-    if (tolerates(pod.tolerations, plan.taint) || !isSkipped(pod)) continue;
+    const { tolerations, nodeChoice } = pod;
+    if (tolerates(tolerations, plan.taint) || !isSkipped(pod)) continue;
     seen.add(pod.owner.uid);
-    if (!(await hasNode(pod))) stranded.push(pod);
+    const isChosen = nodeChoice ? choosing(nodeChoice) : () => true;
+    if (!open.some((node) => letsIn(node, tolerations) && isChosen(node))) stranded.push(pod);
+    await turn();
   }
   return stranded;
 }

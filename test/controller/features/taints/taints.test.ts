@@ -220,18 +220,6 @@ for (const [name, { spec = {}, namespace = 'kube-system' }] of Object.entries({ 
   });
 }
 
-t.test('a skipped pod with thousands of terms costs a hundred requests at most', async (t) => {
-  const world = await startWorld(t, { nodes: { 'arm-1': 'arm64', 'amd-1': 'amd64' } });
-  const terms = Array.from({ length: 3000 }, (_, index) => termOf(isIn('zone', `z${index}`)));
-  putPod(world.store, 'many', 'arm-1', { namespace: 'kube-system', spec: requiring(...terms) });
-  await world.settled();
-  const lists = (): number => world.store.received('GET /api/v1/nodes').length;
-  const before = lists();
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), [], 'no node was found for its successor');
-  t.equal(lists() - before, 100);
-});
-
 t.test('pods for which the webhook is not called are skipped', async (t) => {
   const file = webhooksFile(t, { matchLabels: { archwright: 'on' } });
   const configuration = { taintArchitectures: ['*'], webhooksFile: file };
