@@ -5,7 +5,7 @@
  * 2. `removals.ts` removes the webhook configuration; no pod gets a gate after that.
  * 3. Our gate is removed from every pod, until no new one appears: an API server may call the webhook a
  *    second or two longer, and a deposed leader may finish what it began.
- * 4. Our taints, our labels of nodes, and what the controller created.
+ * 4. What the features leave (`leftovers` of each): taints and labels of nodes, then objects.
  * 5. `restart-pods.ts`, on request: restarts the workloads whose pods carry our tolerations.
  * 6. Deletes the Lease. Controllers that saw clean hold it take no new one (`../controller/lead/candidacy.ts`).
  *
@@ -19,16 +19,13 @@ import type { Patch } from '../kube/api/client.ts';
 import type { KubeObject, Node } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { keys } from '../names/keys.ts';
-import { recordedKeys } from '../controller/features/taints/known-keys.ts';
-import { taintPatch } from '../controller/features/taints/own-taint.ts';
+import { features } from '../controller/features.ts';
 import { takeLease } from './lease.ts';
 import {
-  removeAgentLabels,
-  removeLevelLabels,
-  removeAgentRequests,
+  removeFromNodes,
   removeGates,
+  removeOthers,
   removeOwnObjects,
-  removeTaints,
   removeWebhooks,
   webhooksStep,
 } from './removals.ts';
@@ -46,7 +43,7 @@ const patienceMs = 60_000;
 
 /** @throws the signal's reason if it aborts; an error if another process takes the Lease */
 export async function clean(options: CleanOptions): Promise<CleanReport> {
-  const { taintKey } = options.configuration;
+  const leftovers = features.flatMap((feature) => feature.leftovers ?? []);
   const { lease: leaseName } = ownNames(options.configuration);
   const whole = new CleanRun(options);
   const lease = await whole.step('lease', () => takeLease(whole, leaseName));
@@ -54,13 +51,15 @@ export async function clean(options: CleanOptions): Promise<CleanReport> {
   let complete = false;
   try {
     await stopGating(run, lease?.deposedMs ?? 0);
-    await run.step('taints', async () => {
-      const recorded = recordedKeys(await run.read<KubeObject>(paths.leases(options.namespace, leaseName)));
-      return removeTaints(run, (node) => taintPatch(node, undefined, [taintKey, ...recorded]));
-    });
-    await run.step('agent nodes', () => removeAgentLabels(run));
-    await run.step('CPU levels', () => removeLevelLabels(run));
-    await run.step('agent certificates', () => removeAgentRequests(run));
+    for (const { nodes } of leftovers) {
+      if (nodes === undefined) continue;
+      await run.step(nodes.step, async () => {
+        const readLease = () => run.read<KubeObject>(paths.leases(options.namespace, leaseName));
+        return removeFromNodes(run, nodes, await nodes.removal(options.configuration, readLease));
+      });
+    }
+    for (const { others } of leftovers)
+      if (others) await run.step(others.step, () => removeOthers(run, others));
     await run.step('own objects', () => removeOwnObjects(run));
     if (options.restartPods) await run.step('restarted workloads', () => restartPods(run));
     ({ complete } = run.tallies.report());
@@ -118,7 +117,9 @@ export async function cleanOtherProgram(
   const run = new CleanRun(options);
   if (gate !== undefined) await run.step('gates', () => removeGates(run, gate));
   if (taintKey !== undefined)
-    await run.step('taints', () => removeTaints(run, (node) => withoutTaints(node, taintKey)));
+    await run.step('taints', () =>
+      removeFromNodes(run, { step: 'taints', what: 'taint' }, (node) => withoutTaints(node, taintKey)),
+    );
   return run.tallies.report();
 }
 

@@ -6,12 +6,10 @@ import { ifCode, ignoring } from '../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { stateOperations } from '../placement/patch/state.ts';
-import { agentSigner } from '../fleet/identity.ts';
 import { keys } from '../names/keys.ts';
-import { labeledLevels } from '../nodes/amd64-level.ts';
-import { agentLabelPatch, agentLabelValue } from '../controller/features/node-labels/agent-nodes.ts';
-import { levelLabelPatch } from '../controller/features/node-labels/amd64-levels.ts';
-import { isOwn, openReports, ownSecrets, type OwnObject } from '../controller/write/own-objects.ts';
+import { features } from '../controller/features.ts';
+import type { Leftovers } from '../controller/lead/feature.ts';
+import { isOwn, openReports } from '../controller/write/own-objects.ts';
 import type { WebhookConfiguration } from '../controller/state/ca-bundle.ts';
 import { reasonOf, type Change, type CleanRun } from './run.ts';
 
@@ -90,10 +88,10 @@ export function removeGates(run: CleanRun, gate: string): Promise<number> {
   );
 }
 
-/** @param patchOf `undefined`: nothing of ours is on the node */
-function patchNodes(
+/** @param patchOf removes it from a node; `undefined`: the node has none */
+export function removeFromNodes(
   run: CleanRun,
-  { step, what, labelSelector }: { readonly step: string; readonly what: string; labelSelector?: string },
+  { step, what, labelSelector }: Omit<NonNullable<Leftovers['nodes']>, 'removal'>,
   patchOf: (node: Node) => Patch | undefined,
 ): Promise<number> {
   const objects = run.list<Node>(paths.nodes(), labelSelector === undefined ? {} : { labelSelector });
@@ -101,36 +99,14 @@ function patchNodes(
   return run.patchEach({ step, objects, pathOf, what: ({ name }) => `${what} of node ${name}` }, patchOf);
 }
 
-/** @param patchOf removes the taints from a node; `undefined`: it has none of them */
-export function removeTaints(run: CleanRun, patchOf: (node: Node) => Patch | undefined): Promise<number> {
-  return patchNodes(run, { step: 'taints', what: 'taint' }, patchOf);
-}
-
-/** Agents of a DaemonSet that selects the label end. A value of a person's own stays. */
-export function removeAgentLabels(run: CleanRun): Promise<number> {
-  const labelSelector = `${keys.agentNode}=${agentLabelValue}`;
-  return patchNodes(run, { step: 'agent nodes', what: 'label', labelSelector }, ({ metadata }) =>
-    metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
-  );
-}
-
-export function removeLevelLabels(run: CleanRun): Promise<number> {
-  const selection = { step: 'CPU levels', what: 'CPU level', labelSelector: keys.amd64Level };
-  return patchNodes(run, selection, ({ metadata }) =>
-    labeledLevels(metadata?.labels ?? {}).own === undefined ? undefined : levelLabelPatch(undefined),
-  );
-}
-
-/** The API server would remove them an hour after they were answered. */
-export async function removeAgentRequests(run: CleanRun): Promise<void> {
-  const fieldSelector = `spec.signerName=${agentSigner}`;
-  for await (const { metadata } of run.list<KubeObject>(paths.certificateSigningRequests(), {
-    fieldSelector,
-  })) {
+export async function removeOthers(
+  run: CleanRun,
+  { step, kind, path, fieldSelector }: NonNullable<Leftovers['others']>,
+): Promise<void> {
+  for await (const { metadata } of run.list<KubeObject>(path(), { fieldSelector })) {
     const name = metadata?.name ?? '';
-    const remove: Change = (client, signal) =>
-      client.delete(paths.certificateSigningRequests(name), { signal });
-    await run.change('agent certificates', `CertificateSigningRequest ${name}`, remove, 'delete');
+    const remove: Change = (client, signal) => client.delete(path(name), { signal });
+    await run.change(step, `${kind} ${name}`, remove, 'delete');
   }
 }
 
@@ -142,12 +118,11 @@ export async function removeOwnObjects(run: CleanRun): Promise<void> {
     run.tallies.fail(ownObjectsStep, 'certificates', 'are kept while there may be a webhook configuration');
     return;
   }
-  const { namespace, configuration } = run.options;
-  const { brokenImages, drift, report } = ownNames(configuration);
-  const configMaps = [brokenImages, drift, report].map((name) => {
-    return { kind: 'ConfigMap', namespace, name, path: paths.configMaps(namespace, name) };
-  });
-  for (const object of [...ownSecrets(configuration, namespace), ...configMaps]) await removeOwn(run, object);
+  const { configuration } = run.options;
+  const { report } = ownNames(configuration);
+  const ofFeatures = features.flatMap(({ leftovers }) => leftovers?.objects?.(configuration) ?? []);
+  for (const { kind, name } of [...ofFeatures, { kind: 'ConfigMap', name: report } as const])
+    await removeOwn(run, kind, name);
   await removeReports(run, report);
 }
 
@@ -167,7 +142,9 @@ async function removeReports(run: CleanRun, name: string): Promise<void> {
 }
 
 /** One unreadable object does not stop the others. An object of the same name without our label stays. */
-async function removeOwn(run: CleanRun, { kind, namespace, name, path }: OwnObject): Promise<void> {
+async function removeOwn(run: CleanRun, kind: 'Secret' | 'ConfigMap', name: string): Promise<void> {
+  const { namespace } = run.options;
+  const path = { Secret: paths.secrets, ConfigMap: paths.configMaps }[kind](namespace, name);
   const what = `${kind} ${namespace}/${name}`;
   let found: KubeObject | undefined;
   try {

@@ -11,6 +11,8 @@
  *   quiet for temporary errors and conflicts.
  */
 import type { BackOff } from '../../async/back-off.ts';
+import type { Patch } from '../../kube/api/client.ts';
+import type { KubeObject, Node } from '../../kube/api/objects.ts';
 import type { WorkResult } from '../../kube/queue.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 import type { MetricSpec } from '../../telemetry/metrics.ts';
@@ -30,6 +32,37 @@ export interface Work {
   close?(): Promise<void> | void;
 }
 
+type RemovalOfNode = (node: Node) => Patch | undefined;
+
+/** What a feature leaves in the cluster, and `archwright clean` removes. */
+export interface Leftovers {
+  /** @returns the Secrets and ConfigMaps of archwright's namespace, in the order of their removal */
+  readonly objects?: (
+    configuration: Configuration,
+  ) => readonly { readonly kind: 'Secret' | 'ConfigMap'; readonly name: string }[];
+  readonly nodes?: {
+    /** Names the step, and what is removed, in the report. */
+    readonly step: string;
+    readonly what: string;
+    readonly labelSelector?: string;
+    /**
+     * @param lease reads archwright's
+     * @returns makes the patch of a node; `undefined`: nothing of ours is on it
+     */
+    readonly removal: (
+      configuration: Configuration,
+      lease: () => Promise<KubeObject | undefined>,
+    ) => RemovalOfNode | Promise<RemovalOfNode>;
+  };
+  /** All objects of another kind that the selector selects. */
+  readonly others?: {
+    readonly step: string;
+    readonly kind: string;
+    readonly path: (name?: string) => string;
+    readonly fieldSelector: string;
+  };
+}
+
 export interface Feature {
   /** In log and metrics. */
   readonly name: string;
@@ -46,6 +79,7 @@ export interface Feature {
   readonly backOff?: BackOff;
   /** What has to be known before the first reconcile. Default: complete caches. */
   readonly ready?: (leader: LeaderContext) => Promise<unknown>;
+  readonly leftovers?: Leftovers;
   /** Registers listeners, which enqueue keys. Keys wait until the feature is ready. */
   start(leader: LeaderContext, enqueue: Enqueue): Promise<Work> | Work;
 }

@@ -2,21 +2,12 @@
  * Objects that the controller and `report --publish` create, besides Lease and events. `archwright clean`
  * removes them. Helm never adopts them, because they lack its labels and annotations.
  */
-import { ownNames } from '../../names/own-names.ts';
 import type { Patch } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
-import { namespacedPath, paths } from '../../kube/api/paths.ts';
-import type { Configuration } from '../../policy/configuration/configuration.ts';
+import { namespacedPath } from '../../kube/api/paths.ts';
 import { resourceApiVersion } from '../../policy/resources/placement.ts';
 import type { LeaderContext } from '../lead/leader-context.ts';
-
-export interface OwnObject {
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-  readonly path: string;
-}
 
 /** On every object that archwright creates. Objects without it belong to others and stay. */
 export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
@@ -54,30 +45,4 @@ export const fieldManager = 'archwright-controller';
 /** Server-side apply: a Role can allow it for one name, and it writes nothing if nothing has changed. */
 export function applied(body: object): Patch {
   return { type: 'apply', body, fieldManager };
-}
-
-/** The Secrets with the webhook's path and the built-in certificates. @param namespace archwright's own */
-export function ownSecrets(
-  configuration: Pick<Configuration, 'certificates' | 'name' | 'webhookPathSecret'>,
-  namespace: string,
-): readonly OwnObject[] {
-  const { webhookPathSecret } = configuration;
-  const ofPath = webhookPathSecret === undefined ? [] : [webhookPathSecret];
-  const names = [
-    ...ofPath,
-    ...(configuration.certificates === 'external' ? [] : certificateSecrets(configuration)),
-  ];
-  return names.map((name) => ({ kind: 'Secret', namespace, name, path: paths.secrets(namespace, name) }));
-}
-
-function certificateSecrets(configuration: Pick<Configuration, 'certificates' | 'name'>): readonly string[] {
-  const names = ownNames(configuration);
-  return [
-    ...(configuration.certificates === 'serviceCa' ? [] : [names.webhookTlsSecret]),
-    names.agentTlsSecret,
-    names.webhookClientTlsSecret,
-    names.controllerClientTlsSecret,
-    // Last: while it exists, a later run can recognize the rest of an interrupted one.
-    names.caSecret,
-  ];
 }

@@ -54,6 +54,15 @@ export const agentCertificates: Feature = {
   metrics: [agentCertificatesTotal],
   // Without agents, the chart grants no right to their requests.
   isOn: ({ agents, certificates }) => agents.length > 0 && certificates !== 'external',
+  // The API server would remove them an hour after they were answered.
+  leftovers: {
+    others: {
+      step: 'agent certificates',
+      kind: 'CertificateSigningRequest',
+      path: paths.certificateSigningRequests,
+      fieldSelector: `spec.signerName=${agentSigner}`,
+    },
+  },
   start: (leader, enqueue) => {
     const { client, namespace, clock, log, agentServiceAccount } = leader;
     const account = `system:serviceaccount:${namespace}:${agentServiceAccount}`;

@@ -12,6 +12,7 @@
 import { ownNames } from '../../../names/own-names.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
+import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import type { Feature } from '../../lead/feature.ts';
 import { createWritePause } from '../../write/write-pause.ts';
 import { timesOf, type Times } from '../../../certificates/clock-agreement.ts';
@@ -32,6 +33,12 @@ export const certificatesWith = (times?: Times): Feature => ({
   metrics: certificateMetrics,
   isOn: ({ certificates }) => certificates !== 'external',
   inRounds: true,
+  leftovers: {
+    objects: (configuration) =>
+      configuration.certificates === 'external'
+        ? []
+        : secretNames(configuration).map((name) => ({ kind: 'Secret', name })),
+  },
   // It needs no cache, and must work before the others can.
   ready: () => Promise.resolve(),
   start: (leader, enqueue) => {
@@ -40,14 +47,10 @@ export const certificatesWith = (times?: Times): Feature => ({
     const expiry = showExpiry(leader);
     const pauseAfterWrite = createWritePause(clock);
     const work = new CertificateReconciler(leader, times ?? timesOf(configuration.certificateTime));
-    const names = [
-      ownNames(configuration).caSecret,
-      ...leafSpecs(configuration, []).map(({ secretName }) => secretName),
-    ];
     // Not a cache: keys of Secrets are not kept in memory.
     const path = paths.secrets(namespace);
     const common = { client, path, log, clock, trim: () => true, onChange: () => enqueue(key) };
-    const watches = names.map((name) => watchNamed({ ...common, name }));
+    const watches = secretNames(configuration).map((name) => watchNamed({ ...common, name }));
     leader.webhooks?.onChange(() => enqueue(key));
     return {
       keys: () => [key],
@@ -64,5 +67,11 @@ export const certificatesWith = (times?: Times): Feature => ({
     };
   },
 });
+
+/** The CA's is the last: while it exists, a later run of clean recognizes the rest of an interrupted one. */
+function secretNames(configuration: Configuration): readonly string[] {
+  const leaves = leafSpecs(configuration, []).map(({ secretName }) => secretName);
+  return [...leaves, ownNames(configuration).caSecret];
+}
 
 export const certificates = certificatesWith();

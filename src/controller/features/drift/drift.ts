@@ -36,6 +36,7 @@ export const drift: Feature = {
   name: 'drift',
   metrics: driftMetrics,
   inRounds: true,
+  leftovers: { objects: (configuration) => [{ kind: 'ConfigMap', name: ownNames(configuration).drift }] },
   // Not before the caches are complete: without pods, all notes would be removed.
   start: (leader) => {
     const monitor = new DriftMonitor(leader);

@@ -73,6 +73,9 @@ export const execFormat: Feature = {
   name: 'exec-format',
   metrics: [execFormatErrors, brokenImages, cpuLevelErrors, imagesWithLevel],
   workers: 2,
+  leftovers: {
+    objects: (configuration) => [{ kind: 'ConfigMap', name: ownNames(configuration).brokenImages }],
+  },
   // Without the nodes, the architecture of a pod is unknown.
   start: (leader, enqueue) => {
     const { runningPods } = leader.caches;

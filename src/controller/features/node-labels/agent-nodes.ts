@@ -26,12 +26,26 @@ const uncoveredPools = gauge(
 /** Nodes change by events; the configuration, and how long a node is not ready, by the clock. */
 const resyncMs = 15_000;
 const surplusMs = 60_000;
+/** Value of the node label that the DaemonSet of the agents selects. */
+const agentLabelValue = 'true';
 
 export const agentNodes: Feature = {
   name: 'agent-nodes',
   metrics: [labeledNodes, uncoveredPools],
   resyncMs,
   inRounds: true,
+  // Agents of a DaemonSet that selects the label end. A value of a person's own stays.
+  leftovers: {
+    nodes: {
+      step: 'agent nodes',
+      what: 'label',
+      labelSelector: `${keys.agentNode}=${agentLabelValue}`,
+      removal:
+        () =>
+        ({ metadata }) =>
+          metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
+    },
+  },
   // Not before the caches are complete: a part of the nodes would look like pools with missing nodes.
   start: (leader, enqueue) => {
     leader.caches.nodes.onEach(({ previous, object }) => {
@@ -83,9 +97,6 @@ export class AgentNodes {
     await changeEach(nodes, change, signal);
   }
 }
-
-/** Value of the node label that the DaemonSet of the agents selects. */
-export const agentLabelValue = 'true';
 
 interface AgentNodesPlan {
   readonly add: readonly CachedNode[];
@@ -166,6 +177,6 @@ function nodeMatters(before: CachedNode | undefined, now: CachedNode | undefined
   return labelOf(before) !== labelOf(now) || fields.some((field) => before[field] !== now[field]);
 }
 
-export function agentLabelPatch(wanted: boolean): Patch {
+function agentLabelPatch(wanted: boolean): Patch {
   return labelPatch(keys.agentNode, wanted ? agentLabelValue : null);
 }

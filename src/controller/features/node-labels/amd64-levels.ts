@@ -7,6 +7,7 @@ import type { Patch } from '../../../kube/api/client.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
+import { labeledLevels } from '../../../nodes/amd64-level.ts';
 import type { NodeReport } from '../../../nodes/node-report.ts';
 import type { CachedNode } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
@@ -19,11 +20,22 @@ export const amd64Levels: Feature = {
   name: 'amd64-levels',
   resyncMs,
   inRounds: true,
+  leftovers: {
+    nodes: {
+      step: 'CPU levels',
+      what: 'CPU level',
+      labelSelector: keys.amd64Level,
+      removal:
+        () =>
+        ({ metadata }) =>
+          labeledLevels(metadata?.labels ?? {}).own === undefined ? undefined : levelLabelPatch(undefined),
+    },
+  },
   start: (leader) => ({ keys: () => ['all'], reconcile: () => labelLevels(leader) }),
 };
 
 /** @param level `undefined` removes it */
-export function levelLabelPatch(level: number | undefined): Patch {
+function levelLabelPatch(level: number | undefined): Patch {
   return labelPatch(keys.amd64Level, level === undefined ? null : `v${level}`);
 }
 

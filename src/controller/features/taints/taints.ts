@@ -22,7 +22,7 @@ import { skippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
 import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
-import { knownKeys } from './known-keys.ts';
+import { knownKeys, recordedKeys } from './known-keys.ts';
 import { taintGauges, taintMetrics, type TaintGauges } from './metrics.ts';
 import { taintPatch } from './own-taint.ts';
 import {
@@ -50,6 +50,16 @@ export const taints: Feature = {
   // Two keys: thousands of pods take minutes, and a new node must not wait for them.
   workers: 2,
   resyncMs: intervalMs,
+  leftovers: {
+    nodes: {
+      step: 'taints',
+      what: 'taint',
+      removal: async ({ taintKey }, lease) => {
+        const known = [taintKey, ...recordedKeys(await lease())];
+        return (node) => taintPatch(node, undefined, known);
+      },
+    },
+  },
   start: (leader, enqueue) => {
     const work = new TaintReconciler(leader);
     leader.caches.nodes.onEach(({ previous, object }) => {

@@ -31,6 +31,9 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
   metrics: [webhookConfigurationState],
   isOn: ({ webhookConfiguration: name, webhooksFile }) => name !== undefined && webhooksFile !== undefined,
   inRounds: true,
+  leftovers: {
+    objects: ({ webhookPathSecret: name }) => (name === undefined ? [] : [{ kind: 'Secret', name }]),
+  },
   // It needs no cache, and no pod is placed before it has written.
   ready: () => Promise.resolve(),
   start: (leader, enqueue) => {
