@@ -7,7 +7,6 @@ import { libfaketime } from '../programs/debian.ts';
 import type { Server } from './archwright/archwright.ts';
 import { auditLog, type AuditEvent } from './control-plane/audit.ts';
 import { isGated } from './control-plane/pods.ts';
-import { stoppingController } from './faults/killable-controllers.ts';
 import { startFaultTest } from './faults/setup.ts';
 
 /** Other writes are under way at the stop of a leader only by chance. */
@@ -32,8 +31,7 @@ void t.test('a leader that was paused writes nothing when it continues, even if 
   for (const name of ['one', 'other']) {
     // It pauses itself after a write, while many others are decided and wait for their turn.
     const env = { PAUSE_AT: 'gates/opened', PAUSE_FILE: pauseFile(name) };
-    const options = { name, entry: stoppingController, env, tuning };
-    controllers.set(name, await faultTest.controller(options));
+    controllers.set(name, await faultTest.controller({ name, env, tuning }));
   }
   for (let round = 0; round < rounds; round += 1) {
     const name = await faultTest.leader();

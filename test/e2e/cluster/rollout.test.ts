@@ -14,10 +14,10 @@ import {
   startAgent,
   startController,
   startWebhook,
+  type ControllerOptions,
   type Server,
 } from './archwright/archwright.ts';
 import { installDefinitions } from './control-plane/definitions.ts';
-import { createKillableControllers } from './faults/killable-controllers.ts';
 import { startCluster, type Cluster } from './harness.ts';
 import { startImages } from './archwright/images.ts';
 import {
@@ -88,16 +88,24 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
   if (!first) throw new Error('no webhook');
   const url = await startBalancer(t, webhooks);
   await configureWebhook(cluster, { tls, webhook: { ...first, url } });
-  const killable = createKillableControllers(t, cluster.directory, (options) =>
+  const start = (name: string, { env, ...more }: Partial<ControllerOptions> = {}): Promise<Server> =>
     startController(cluster, {
       tls,
       agents,
-      ...options,
-      env: { HOSTNAME: options.name ?? '', ...options.env },
-      tuning: { ...shortLease, ...options.tuning },
-    }),
-  );
-  let controller = await killable.live('first');
+      name,
+      env: { HOSTNAME: name, ...env },
+      tuning: shortLease,
+      ...more,
+    });
+  /** Starts a controller that dies at this step, and waits until it has. @param lead runs while it leads */
+  const killAt = async (t: Test, step: string, lead: () => Promise<void>): Promise<void> => {
+    const name = `dies-at-${step.replace('/', '-')}`;
+    const { process } = await start(name, { env: { KILL_AT: step }, mayEnd: true });
+    await leaderOf(cluster.client, (now) => now === name);
+    await lead();
+    t.equal(await process.ended, 'SIGKILL', `killed at ${step}`);
+  };
+  let controller = await start('first');
   await leaderOf(cluster.client, (name) => name === 'first');
   const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
   const rollouts = await cluster.watch<Rollout>(group, t);
@@ -150,16 +158,13 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
     within(t, await errorAt('web', 40, 25), 40, 'scaled from 20 to 40');
 
     await controller.process.stop();
-    await killable.kill('rollouts/status-written', {
-      meanwhile: async (name) => {
-        await leaderOf(cluster.client, (now) => now === name);
-        const annotations = { restarted: 'once' };
-        await cluster.merge('/apis/apps/v1/namespaces/default/deployments/web', {
-          spec: { template: { metadata: { annotations } } },
-        });
-      },
+    await killAt(t, 'rollouts/status-written', async () => {
+      const annotations = { restarted: 'once' };
+      await cluster.merge('/apis/apps/v1/namespaces/default/deployments/web', {
+        spec: { template: { metadata: { annotations } } },
+      });
     });
-    controller = await killable.live('second');
+    controller = await start('second');
     await leaderOf(cluster.client, (name) => name === 'second');
     const isNew = ({ metadata }: PodNow): boolean => metadata?.annotations?.['restarted'] === 'once';
     await pods.until('all are new', () => livePods(pods, 'web').every(isNew), 180_000);
@@ -202,36 +207,33 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
 
   await t.test('an exec format error rolls back at the first pod, even if the leader dies', async (t) => {
     await controller.process.stop();
-    await killable.kill('rollouts/before-eviction', {
-      meanwhile: async (name) => {
-        await leaderOf(cluster.client, (now) => now === name);
-        await rollOut(cluster, 'broken', { steps: ['50%'] });
-        await phase('broken', 'Progressing');
-        await cluster.merge('/apis/apps/v1/namespaces/default/deployments/broken', {
-          spec: { replicas: 12 },
-        });
-        await pods.until('they run', () => areSettled(livePods(pods, 'broken'), 12), 60_000);
-        const failing = livePods(pods, 'broken').find((pod) => isOn(pod, 'arm64'));
-        const terminated = { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' };
-        const container = {
-          name: 'app',
-          image,
-          imageID: `app@sha256:${'a'.repeat(64)}`,
-          ready: false,
-          restartCount: 0,
-          state: { terminated },
-        };
-        const status = { conditions: [{ type: 'Ready', status: 'False' }], containerStatuses: [container] };
-        await cluster.patch(`${podPath(failing?.metadata?.name ?? '')}/status`, {
-          type: 'strategic',
-          body: { status },
-        });
-      },
+    await killAt(t, 'rollouts/before-eviction', async () => {
+      await rollOut(cluster, 'broken', { steps: ['50%'] });
+      await phase('broken', 'Progressing');
+      await cluster.merge('/apis/apps/v1/namespaces/default/deployments/broken', {
+        spec: { replicas: 12 },
+      });
+      await pods.until('they run', () => areSettled(livePods(pods, 'broken'), 12), 60_000);
+      const failing = livePods(pods, 'broken').find((pod) => isOn(pod, 'arm64'));
+      const terminated = { exitCode: 255, reason: 'Error', message: 'exec /app: exec format error' };
+      const container = {
+        name: 'app',
+        image,
+        imageID: `app@sha256:${'a'.repeat(64)}`,
+        ready: false,
+        restartCount: 0,
+        state: { terminated },
+      };
+      const status = { conditions: [{ type: 'Ready', status: 'False' }], containerStatuses: [container] };
+      await cluster.patch(`${podPath(failing?.metadata?.name ?? '')}/status`, {
+        type: 'strategic',
+        body: { status },
+      });
     });
     const { status } = await phase('broken', 'RolledBack');
     t.match(status?.message, /not built for the CPU/);
     t.ok(onArm(livePods(pods, 'broken')) > 0, 'the leader died before it moved them');
-    controller = await killable.live('third');
+    controller = await start('third');
     await pods.until(
       'all are back',
       () => areSettled(livePods(pods, 'broken'), 12) && onArm(livePods(pods, 'broken')) === 0,
@@ -250,6 +252,5 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
     t.notOk([...pods.objects.values()].some(isGated), 'no pod is gated');
   });
 
-  killable.expectKilledAtEach('rollouts');
   await controller.process.stop();
 });

@@ -1,14 +1,13 @@
 /**
- * `archwright controller` with other times and rates, and a hook between the steps of its operations: it
- * records the name of each step, and kills or pauses itself at one of them.
+ * `archwright controller` with other times and rates, and a hook between the steps of its operations: it kills
+ * or pauses itself at one of them.
  *
  *   TUNING       JSON (`Tuning`)
  *   KILL_AT      name of a step
  *   PAUSE_AT     name of a step, at which it pauses if PAUSE_FILE exists
  *   PAUSE_FILE   it removes this file first
- *   STEPS_FILE   file for the names of steps
  */
-import { appendFileSync, existsSync, rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { main } from '../../../../cmd/program/main.ts';
 import { onStopSignal } from '../../../../cmd/program/signals.ts';
 import { runWith, subcommand, type Hooks } from '../../../../cmd/controller.ts';
@@ -40,10 +39,8 @@ const hooks: Hooks = {
 const killAt = process.env['KILL_AT'];
 const pauseAt = process.env['PAUSE_AT'];
 const pauseFile = process.env['PAUSE_FILE'];
-const stepsFile = process.env['STEPS_FILE'];
 
 function step(name: string): void {
-  if (stepsFile !== undefined) appendFileSync(stepsFile, `${name}\n`);
   if (name === killAt) process.kill(process.pid, 'SIGKILL');
   if (name === pauseAt && pauseFile !== undefined && existsSync(pauseFile)) {
     rmSync(pauseFile);

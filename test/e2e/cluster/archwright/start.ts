@@ -23,8 +23,6 @@ export const shortLease: Tuning = {
 };
 
 export interface AdmissionOptions {
-  /** Of another node. Default: one agent. */
-  readonly secondAgent?: boolean;
   readonly failurePolicy?: 'Ignore' | 'Fail';
   /** Whether the API server calls the webhook for DaemonSets too. */
   readonly daemonSets?: boolean;
@@ -40,10 +38,8 @@ export async function startAdmission(cluster: Cluster, options: AdmissionOptions
   const { failurePolicy = 'Ignore', daemonSets = false } = options;
   const images = options.images ?? (await startImages(cluster));
   const tls = options.tls ?? (await prepareArchwright(cluster));
-  const one = { tls, settings: { ...images.settings, ...images.hostSettings } };
-  const first = await startAgent(cluster, one);
-  const others = options.secondAgent ? [await startAgent(cluster, { ...one, name: 'agent-2' })] : [];
-  const agents = [first, ...others] as const;
+  const ofAgent = { ...images.settings, ...images.hostSettings };
+  const agents = [await startAgent(cluster, { tls, settings: ofAgent })] as const;
   const settings = { ...options.settings, ...options.webhookSettings };
   const webhook = await startWebhook(cluster, { tls, agents, settings });
   await configureWebhook(cluster, { tls, webhook, failurePolicy, daemonSets });

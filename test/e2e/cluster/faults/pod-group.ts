@@ -74,7 +74,7 @@ export async function createPodGroup(
 }
 
 /** Waits until all pods are bound, and checks that each requires architectures of its image. None is lost. */
-export async function allPlaced(
+async function allPlaced(
   t: Test,
   pods: Watched<PodNow>,
   about: string,

@@ -21,33 +21,18 @@ import {
 import { isGated, type PodNow } from '../control-plane/pods.ts';
 import { ownTaints, type NodeObject } from '../control-plane/nodes.ts';
 
-export type FaultTest = Awaited<ReturnType<typeof startFaultTest>>;
-
 export const nodes = ['amd64', 'arm64', 's390x'].map((name) => ({
   name: `${name}-0`,
   architecture: name,
   pods: 1000,
 }));
 
-/** @param options.before runs before there is a webhook */
-export async function startFaultTest(
-  t: Test,
-  options: Pick<ClusterOptions, 'apiServerFlags'> & {
-    readonly secondAgent?: boolean;
-    readonly before?: (podGroupSetup: Omit<PodGroupSetup, 'pods'>) => Promise<void>;
-  } = {},
-) {
-  const { before, secondAgent = false, ...clusterOptions } = options;
-  const cluster = await startCluster({ nodes, schedulerQps: 500, ...clusterOptions }, t);
+export async function startFaultTest(t: Test, options: Pick<ClusterOptions, 'apiServerFlags'> = {}) {
+  const cluster = await startCluster({ nodes, schedulerQps: 500, ...options }, t);
   const images = await startImages(cluster);
-  await before?.({ cluster, images });
   const pods = await cluster.watch<PodNow>('/api/v1/namespaces/default/pods', t);
   const common: Settings = { 'on-unknown-image': 'gate' };
-  const { tls, agents, webhook } = await startAdmission(cluster, {
-    images,
-    settings: common,
-    secondAgent,
-  });
+  const { tls, agents, webhook } = await startAdmission(cluster, { images, settings: common });
   const podGroupSetup: PodGroupSetup = { cluster, images, pods };
   return {
     ...podGroupSetup,
@@ -86,7 +71,7 @@ export async function startFaultTest(
   };
 }
 
-export async function cleanUp(t: Test, { cluster, pods }: PodGroupSetup): Promise<void> {
+async function cleanUp(t: Test, { cluster, pods }: PodGroupSetup): Promise<void> {
   const flags = [`--kubeconfig=${cluster.kubeconfig}`, `--namespace=${ownNamespace}`];
   const args = ['clean', ...flags, '--webhook-configuration=archwright'];
   const { code, output } = await runArchwright(cluster, args);
