@@ -25,7 +25,7 @@ import { startArchwright } from './archwright/start.ts';
 
 type Notes = KubeObject & { readonly data?: Readonly<Record<string, string>> };
 
-const intervalMs = 20_000;
+const intervalMs = 10_000;
 const notesPath = `/api/v1/namespaces/${ownNamespace}/configmaps/archwright-drift`;
 const repository = 'shop/web';
 
