@@ -46,7 +46,6 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
     libfaketime,
     certManagerDefinitions,
     certManagerProgram,
-    openReportsDefinitions,
     distributionProgram,
   ],
   helm: [helmPrograms],
@@ -55,6 +54,7 @@ const suites: Readonly<Record<string, readonly Step[]>> = {
     ...cluster,
     () => helmProgram('helm4'),
     foreignDefinitions,
+    openReportsDefinitions,
     () => apiServerProgram(oldestKubernetes),
   ],
 };
