@@ -24,8 +24,6 @@ export interface Pulled {
   readonly error: string;
 }
 
-export type Library = ReturnType<typeof startLibrary>;
-
 export function startLibrary(program: string, env: Readonly<Record<string, string>>) {
   const child = spawn(program, { env, stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();

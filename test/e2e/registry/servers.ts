@@ -18,13 +18,11 @@ export type Auth =
       readonly signer: PemPair;
     };
 
-export interface RegistryOptions {
+interface RegistryOptions {
   readonly program: string;
   readonly directory: string;
   readonly tls: PemPair;
   readonly ca: string;
-  /** Clients need a certificate of this authority; `probe` is one. */
-  readonly clients?: { readonly ca: string; readonly probe: PemPair };
   readonly auth: Auth;
   /** Called with the line of each request in the access log. */
   readonly onRequest?: (line: string) => void;
@@ -61,7 +59,6 @@ export async function startRegistry(options: RegistryOptions) {
       tls: {
         certificate: file('tls.crt', options.tls.cert),
         key: file('tls.key', options.tls.key),
-        ...(options.clients && { clientcas: [file('clients.crt', options.clients.ca)] }),
       },
     },
     ...authentication(options.auth, file),
@@ -81,10 +78,9 @@ export async function startRegistry(options: RegistryOptions) {
   });
   if (options.onRequest) registry.onLine(options.onRequest);
   const stop = (): Promise<void> => registry.stop(stopTimeoutMs);
-  const tls = { ca: options.ca, ...options.clients?.probe };
   try {
     await ready(registry, async () =>
-      [200, 401].includes(await httpsStatus(`https://127.0.0.1:${port}/v2/`, tls)),
+      [200, 401].includes(await httpsStatus(`https://127.0.0.1:${port}/v2/`, { ca: options.ca })),
     );
   } catch (error) {
     await stop();
