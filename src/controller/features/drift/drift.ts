@@ -17,9 +17,9 @@ import { DriftMeters, driftMetrics } from './metrics.ts';
 import { DriftNotes } from './notes.ts';
 import {
   fairShare,
-  isDue,
   maxTags,
   namespacesOf,
+  nextCheckAt,
   runningDigests,
   runningTags,
   type RunningTag,
@@ -44,10 +44,9 @@ export const drift: Feature = {
   },
 };
 
-/** Result of the last check of a tag. */
 interface TagState {
-  /** Server time, milliseconds. */
-  readonly checkedAt: number;
+  /** When its check is due; server time, milliseconds. */
+  readonly nextAt: number;
   /** The credentials of other pods are tried after each refusal. */
   readonly refusals: number;
 }
@@ -61,10 +60,8 @@ export class DriftMonitor {
   /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
   #drifted: Map<string, DriftedTag> | undefined;
   readonly #states = new Map<string, TagState>();
-  /** Due since an earlier round. */
-  #late: ReadonlySet<string> = new Set();
-  /** Server time, milliseconds. The last leader did the checks before. */
-  #checkedUntil: number;
+  /** Server time of the last round, milliseconds. The last leader did the checks before. */
+  #lookedAt: number;
 
   constructor(leader: LeaderContext) {
     const { client, namespace, metrics, configuration, serverNow } = leader;
@@ -72,7 +69,7 @@ export class DriftMonitor {
     this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });
     this.#meters = new DriftMeters(metrics);
     this.#reporter = new Reporter(leader);
-    this.#checkedUntil = serverNow();
+    this.#lookedAt = serverNow();
   }
 
   /** @throws KubeError */
@@ -107,17 +104,16 @@ export class DriftMonitor {
     return new Map(known.map((tag) => [tag.image, tag]));
   }
 
-  /** The tags that became due since the last round. */
   #due(tags: readonly RunningTag[], intervalMs: number): readonly RunningTag[] {
-    const until = this.#leader.serverNow();
-    // A clock that was ahead is set back.
-    const after = Math.min(this.#checkedUntil, until);
-    this.#checkedUntil = until;
+    const now = this.#leader.serverNow();
+    const after = Math.min(this.#lookedAt, now);
+    this.#lookedAt = now;
     return tags.filter(({ image }) => {
-      if (this.#late.has(image)) return true;
-      // Another interval moves the times, and a clock that is set back repeats them.
-      const checkedAt = this.#states.get(image)?.checkedAt ?? Number.NEGATIVE_INFINITY;
-      return Math.abs(until - checkedAt) > intervalMs / 2 && isDue(image, intervalMs, after, until);
+      const { nextAt = Infinity, refusals = 0 } = this.#states.get(image) ?? {};
+      // It is earlier if the interval is shorter now, or the clock was set back.
+      const dueAt = Math.min(nextAt, nextCheckAt(image, intervalMs, after));
+      this.#states.set(image, { nextAt: dueAt, refusals });
+      return dueAt <= now;
     });
   }
 
@@ -126,10 +122,7 @@ export class DriftMonitor {
     const until = clock.monotonic() + checksMs;
     const mayStart = (): boolean => clock.monotonic() < until;
     const owned = due.map((item) => ({ item, owners: namespacesOf(item) }));
-    const late = await fairlyConcurrent(owned, { places: concurrentChecks, mayStart }, (tag) =>
-      this.#check(tag),
-    );
-    this.#late = new Set(late.map(({ image }) => image));
+    await fairlyConcurrent(owned, { places: concurrentChecks, mayStart }, (tag) => this.#check(tag));
   }
 
   async #check(tag: RunningTag): Promise<void> {
@@ -140,9 +133,9 @@ export class DriftMonitor {
     this.#meters.checked(resultOf(checked));
     const isRefused =
       checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
+    const { configuration, serverNow } = leader;
     this.#states.set(tag.image, {
-      // When it was due: a slow registry must not move the next check.
-      checkedAt: this.#checkedUntil,
+      nextAt: nextCheckAt(tag.image, configuration().driftInterval, serverNow()),
       refusals: isRefused ? refusals + 1 : refusals,
     });
     if (checked.kind === 'known') await this.#note(tag, checked, known);

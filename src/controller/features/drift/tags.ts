@@ -99,12 +99,11 @@ export function namespacesOf({ uses }: RunningTag): readonly string[] {
 }
 
 /**
- * Whether the tag's check is due within (after, until]. Each tag has one time per interval, which follows
- * from its name: checks are spread, and the next leader neither repeats one nor needs the last one.
+ * When a tag is checked next. Each tag has one time per interval, which follows from its name: checks are
+ * spread, and the next leader neither repeats one nor needs the last one.
  * @param after server time, milliseconds
  */
-export function isDue(image: string, intervalMs: number, after: number, until: number): boolean {
-  const share = createHash('sha256').update(image).digest().readUInt32BE(0) / 2 ** 32;
-  const periods = (time: number): number => Math.floor(time / intervalMs - share);
-  return periods(until) > periods(after);
+export function nextCheckAt(image: string, intervalMs: number, after: number): number {
+  const offsetMs = (createHash('sha256').update(image).digest().readUInt32BE(0) / 2 ** 32) * intervalMs;
+  return (Math.floor((after - offsetMs) / intervalMs) + 1) * intervalMs + offsetMs;
 }
