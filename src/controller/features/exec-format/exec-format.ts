@@ -5,7 +5,6 @@
  * expires. Missing x86-64 levels (`cpu-level.ts`) are noted alike: decisions require the level.
  */
 import { ownNames } from '../../../names/own-names.ts';
-import { backOffMs } from '../../../async/back-off.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
 import { isCode, KubeError } from '../../../kube/api/errors.ts';
@@ -63,8 +62,8 @@ const checkAgainMs = 10 * 60_000;
 const tagMs = 10 * 60_000;
 const maxRemembered = 5000;
 const pruneIntervalMs = 60 * 60_000;
-/** For an unknown node, half a minute altogether: pods and nodes come by different watches, in any order. */
-const nodeWait = { firstMs: 500, mostMs: 60_000, checks: 6 };
+/** Pods and nodes come by different watches, in any order. The pods of a node that is gone go soon. */
+const nodeWaitMs = 500;
 
 /** Not a pod: its key has no slash. */
 const pruneKey = 'prune';
@@ -82,7 +81,6 @@ export const execFormat: Feature = {
     const monitor = new ExecFormatMonitor(leader);
     runningPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
-      monitor.changed(key);
       if (object && suspectsOf(object).length > 0) enqueue(key);
     });
     return {
@@ -108,8 +106,6 @@ class ExecFormatMonitor {
   readonly #limiter: RateLimiter;
   readonly #limiters: RateLimiters;
   readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
-  /** How often a pod without a known node was checked, by key. */
-  readonly #nodeChecks = new Map<string, number>();
   #hasWarned = false;
 
   constructor(leader: LeaderContext) {
@@ -130,31 +126,17 @@ class ExecFormatMonitor {
     return { requeueAfterMs: pruneIntervalMs };
   }
 
-  /** The pod changed, so its node is waited for again. */
-  changed(key: string): void {
-    this.#nodeChecks.delete(key);
-  }
-
   async check(key: string): Promise<ReconcileResult> {
     const { caches, configuration } = this.#leader;
     const [namespace = '', name = ''] = key.split('/');
     const isEnabled = configuration().execFormatErrorMonitor;
     const pod = isEnabled ? caches.runningPods.get(namespace, name) : undefined;
     const node = pod && caches.nodes.get('', pod.node);
-    if (pod && !node) return this.#waitForNode(key);
-    this.#nodeChecks.delete(key);
+    if (pod && !node) return { requeueAfterMs: nodeWaitMs };
     const architecture = node?.architecture ?? '';
     return pod && node && isArchitecture(architecture)
       ? await this.#checkPod(pod, { node, architecture })
       : undefined;
-  }
-
-  /** A node that does not come is gone. Its pods are checked again when they change. */
-  #waitForNode(key: string): ReconcileResult {
-    const checks = (this.#nodeChecks.get(key) ?? 0) + 1;
-    if (checks > nodeWait.checks) return undefined;
-    this.#nodeChecks.set(key, checks);
-    return { requeueAfterMs: backOffMs(nodeWait, checks) };
   }
 
   /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */

@@ -251,7 +251,7 @@ t.test('the next leader removes expired notes and continues', async (t) => {
   t.strictSame(Object.keys(dataOf(store)), [added], 'expired and malformed notes are gone');
 });
 
-t.test('a pod is checked when its node appears, and forgotten if that never happens', async (t) => {
+t.test('a pod is checked when its node appears, and forgotten when it is deleted before', async (t) => {
   const clock = createFakeClock();
   const test = await startLeader(t, { clock });
   const { store } = test;
@@ -266,7 +266,10 @@ t.test('a pod is checked when its node appears, and forgotten if that never happ
 
   putCrashing(store, 'lost', log, { node: 'gone' });
   await store.until(() => test.leader.caches.runningPods.size === 2, 'the pod');
-  await clock.advance(60_000);
+  await clock.advance(1_000);
+  store.remove('/api/v1/namespaces/shop/pods/lost');
+  await store.until(() => test.leader.caches.runningPods.size === 1, 'the end of the pod');
+  await clock.advance(1_000);
   t.equal(clock.pending, 1, 'only the timer of the next cleanup is left');
 });
 
