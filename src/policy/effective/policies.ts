@@ -45,16 +45,11 @@ export interface PoliciesOptions extends ResourceSources {
  */
 const maxCombinations = 256;
 
-/** Cached excluded namespaces. */
-const maxExcluded = 10_000;
-
 interface Generation {
   readonly configuration: Configuration;
   readonly mayGate: boolean;
   readonly cluster: ClusterPlacement | undefined;
   readonly base: Policy;
-  /** By namespace that the cluster's selector excludes. */
-  readonly excluded: Map<string, Policy>;
   /** By namespace, by the names of the selected objects. */
   readonly combinations: Map<string, Map<string, Policy>>;
 }
@@ -78,19 +73,9 @@ export function createPolicies(options: PoliciesOptions): Policies {
       mayGate,
       cluster,
       base: policyFor(inForce, { cluster, mayGate }),
-      excluded: new Map(),
       combinations: new Map(),
     };
     return generation;
-  }
-
-  function excluding(namespace: string, { base, excluded }: Generation): Policy {
-    const known = excluded.get(namespace);
-    if (known) return known;
-    if (excluded.size >= maxExcluded) excluded.clear();
-    const policy = { ...base, excludedNamespaces: [...base.excludedNamespaces, namespace] };
-    excluded.set(namespace, policy);
-    return policy;
   }
 
   function combining(namespace: string, pods: readonly PodPlacement[], now: Generation): Policy {
@@ -108,7 +93,8 @@ export function createPolicies(options: PoliciesOptions): Policies {
     policyOf: (subject) => {
       const { namespace, namespaceLabels, labels } = subject;
       const now = current();
-      if (isExcluded(now.cluster, namespaceLabels)) return excluding(namespace, now);
+      if (isExcluded(now.cluster, namespaceLabels))
+        return { ...now.base, excludedNamespaces: [...now.base.excludedNamespaces, namespace] };
       const pods = resources.podsIn(namespace).filter(({ selector }) => selects(selector, labels));
       const policy = pods.length > 0 ? combining(namespace, pods, now) : now.base;
       const rollout = rolloutOf(resources.rolloutsIn(namespace), subject, controllerLeads());

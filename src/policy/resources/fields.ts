@@ -92,8 +92,3 @@ export class Fields {
 export function isIntegerWithin(value: unknown, least: number, most: number): value is number {
   return typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most;
 }
-
-/** Milliseconds since 1970; 0 if it is not known. */
-export function createdAtOf({ creationTimestamp }: { readonly creationTimestamp?: unknown }): number {
-  return typeof creationTimestamp === 'string' ? Date.parse(creationTimestamp) || 0 : 0;
-}

@@ -3,13 +3,14 @@
  * object with an invalid value in a known field is ignored as a whole.
  */
 import type { KubeObject } from '../../kube/api/objects.ts';
+import { timeOf } from '../../kube/api/fields.ts';
 import { isRecord } from '../../names/values.ts';
 import {
   constraintsValues,
   onNoCommonArchitectureValues,
   onUnknownImageValues,
 } from '../effective/policy.ts';
-import { createdAtOf, Fields, isIntegerWithin } from './fields.ts';
+import { Fields, isIntegerWithin } from './fields.ts';
 import {
   clusterConfigName,
   logVerbosities,
@@ -54,7 +55,7 @@ export function readPodConfig(object: KubeObject): Reading<PodPlacement> {
   const placement: PodPlacement = {
     namespace: metadata.namespace ?? '',
     name: metadata.name ?? '',
-    createdAt: createdAtOf(metadata),
+    createdAt: timeOf(metadata.creationTimestamp),
     priority: spec.integer('priority', 0, maxPriority) ?? 0,
     selector: spec.selector('labelSelector') ?? [],
     fallbackArchitecture: spec.architecture('fallbackArchitecture'),

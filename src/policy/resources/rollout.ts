@@ -5,8 +5,9 @@
  */
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
+import { timeOf } from '../../kube/api/fields.ts';
 import { isRecord } from '../../names/values.ts';
-import { createdAtOf, Fields, isIntegerWithin } from './fields.ts';
+import { Fields, isIntegerWithin } from './fields.ts';
 import { selects, type Selector } from '../effective/label-selector.ts';
 import { newPodsValues, type NewPods } from '../effective/policy.ts';
 import { resourceApiVersion } from './placement.ts';
@@ -83,7 +84,7 @@ export function readRollout(object: KubeObject): RolloutReading {
   const rollout: Rollout = {
     namespace: metadata.namespace ?? '',
     name: metadata.name ?? '',
-    createdAt: createdAtOf(metadata),
+    createdAt: timeOf(metadata.creationTimestamp),
     architecture: requiredArchitecture(spec),
     selector: spec.selector('selector') ?? [],
     names: namesOf(spec),

@@ -55,7 +55,7 @@ export function bindGateMetrics(metrics: Metrics, waiting: () => ReadonlyMap<str
       gauge: metrics.gauge(gatedPods, { age, reason }),
     })),
   );
-  const stopUpdates = metrics.beforeScrape(() => {
+  metrics.beforeScrape(() => {
     const groups = waiting();
     for (const { key, gauge } of gauges) gauge.set(groups.get(key)?.length ?? 0);
   });
@@ -66,9 +66,5 @@ export function bindGateMetrics(metrics: Metrics, waiting: () => ReadonlyMap<str
     },
     failed: (reason: (typeof gateFailureReasons)[number]): void =>
       metrics.counter(gateFailures, { reason }).inc(),
-    close: (): void => {
-      stopUpdates();
-      for (const { gauge } of gauges) gauge.set(0);
-    },
   };
 }

@@ -27,13 +27,12 @@ export type RolloutMeters = ReturnType<typeof bindRolloutMetrics>;
 /** @param phasesNow of all rollouts */
 export function bindRolloutMetrics(metrics: Metrics, phasesNow: () => readonly Phase[]) {
   const gauges = phases.map((phase) => [phase, metrics.gauge(rollouts, { phase })] as const);
-  const close = metrics.beforeScrape(() => {
+  metrics.beforeScrape(() => {
     const now = phasesNow();
     for (const [phase, each] of gauges) each.set(now.filter((one) => one === phase).length);
   });
   return {
     rolledBack: (reason: (typeof rollbackReasons)[number]) => metrics.counter(rollbacks, { reason }).inc(),
     moved: (outcome: MoveOutcome) => metrics.counter(moves, { outcome }).inc(),
-    close,
   };
 }
