@@ -216,7 +216,7 @@ t.test('each HTTP status has an error code', async (t) => {
     [204, 'bad-answer'],
   ];
   let status = 200;
-  const { agent, ask } = await setup(t, {
+  const { ask } = await setup(t, {
     facts: (_, response) => {
       response.writeHead(status, { location: 'https://elsewhere.example' });
       response.end(status === 204 ? undefined : '{"error":{"code":"x","message":"because"}}');
@@ -225,7 +225,7 @@ t.test('each HTTP status has an error code', async (t) => {
   for (const [next, code] of cases) {
     status = next;
     const message = `the agent answered ${next}${next === 204 ? '' : ': because'}`;
-    await t.rejects(ask(), { code, where: agent.url, message });
+    await t.rejects(ask(), { code, message });
   }
 });
 
