@@ -40,12 +40,6 @@ t.test('without settings the defaults apply', async (t) => {
   });
 });
 
-t.test('the preference mode is kept without a preference', async (t) => {
-  t.equal(policy({ preferenceMode: 'hard' }).preferenceMode, 'hard');
-  t.equal(policy({ preferenceMode: 'hard' }).preference, undefined);
-  t.equal(policy({ preferenceMode: 'soft' }).preferenceMode, 'soft');
-});
-
 t.test('preferredArchitecture is a weight of 100; preferredWeights are kept', async (t) => {
   const origin = 'configuration';
   t.strictSame(policy({ preferredArchitecture: 'arm64' }).preference, { weights: { arm64: 100 }, origin });
@@ -92,6 +86,7 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     preferenceMode: 'hard',
     fallbackArchitecture: 'amd64',
     onNoCommonArchitecture: 'allow',
+    requirePullableNodes: true,
   };
   const cluster: ClusterPlacement = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 's390x' };
   const first: PodPlacement = {
@@ -122,8 +117,10 @@ t.test('the first object with a setting wins, then the cluster, then the configu
   like(t, policyFor(configuration, { cluster }), {
     preference: { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
     otherPreferences: [{ weights: { amd64: 100 }, origin: 'configuration' }],
+    preferenceMode: 'hard',
     fallbackArchitecture: 's390x',
     onNoCommonArchitecture: 'allow',
+    requirePullableNodes: true,
   });
   t.strictSame(
     policyFor(configuration, { cluster: nothing, pods: [pod] }),
@@ -198,10 +195,6 @@ t.test('the architecture taint is tolerated unless a template covers it or it is
 t.test('labels of other programs are read with compat.labels', async (t) => {
   t.equal(policy({}).preferredLabels, undefined);
   t.strictSame(policy({ 'compat.labels': true }).preferredLabels, ['arch.noe.adevinta.com/preferred']);
-});
-
-t.test('requirePullableNodes comes from the configuration', async (t) => {
-  t.equal(policy({ requirePullableNodes: true }).requirePullableNodes, true);
 });
 
 t.test("archwright's own namespace is excluded in addition to the configured ones", async (t) => {

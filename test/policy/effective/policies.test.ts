@@ -59,12 +59,6 @@ t.test('without custom resources all pods share one policy until something chang
   t.equal(of(), of());
 });
 
-t.test('without a cluster the configuration applies', async (t) => {
-  const configuration = { ...defaultConfiguration(), preferredArchitecture: 'arm64' };
-  const policies = createPolicies({ configuration: () => configuration, controllerLeads: () => false });
-  like(t, policies.policyOf(shop), { preference: { weights: { arm64: 100 } }, onUnknownImage: 'allow' });
-});
-
 t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', async (t) => {
   const { clusterConfigs, of } = setup([clusterConfig({ fallbackArchitecture: 's390x' })]);
   t.equal(of().fallbackArchitecture, 's390x');

@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { array, assert, constantFrom, dictionary, jsonValue, letrec, oneof, property } from 'fast-check';
 import t from 'tap';
 import { parseAllDocuments } from 'yaml';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -139,43 +138,4 @@ t.test('all problems are reported', async (t) => {
   const { problems } = readPodConfig(podConfig({ priority: -1, onUnknownImage: 'x', labelSelector: 1 }));
   t.equal(problems.length, 3);
   like(t, readPodConfig({ spec: 1 } as object).problems, ['spec must be an object']);
-});
-
-t.test('property: any JSON is read or reported, and never throws', async () => {
-  const key = constantFrom(
-    'spec',
-    'plugins',
-    'nodeAffinityScoring',
-    'platforms',
-    'labelSelector',
-    'matchLabels',
-  );
-  const more = constantFrom(
-    'matchExpressions',
-    'namespaceSelector',
-    'metadata',
-    'values',
-    'key',
-    'architecture',
-  );
-  const tree = letrec((tie) => ({
-    value: oneof(
-      { maxDepth: 6 },
-      jsonValue({ maxDepth: 1 }),
-      dictionary(oneof(key, more), tie('value'), { maxKeys: 3 }),
-      array(tie('value'), { maxLength: 2 }),
-    ),
-  })).value;
-  assert(
-    property(tree, (spec) => {
-      for (const object of [{ metadata: { name: 'cluster' }, spec }, { spec }]) {
-        for (const read of [readClusterConfig, readPodConfig]) {
-          const { placement, problems } = read(object);
-          if ((placement === undefined) !== problems.length > 0) return false;
-        }
-      }
-      return true;
-    }),
-    { numRuns: 2000 },
-  );
 });

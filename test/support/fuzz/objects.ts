@@ -124,7 +124,10 @@ export const objectTargets: readonly FuzzTarget[] = [
     words: words('{ } [ ] , null "spec": "plugins": "platforms": -1 256 "enabled":1'),
     feed: (input) => {
       const value = object(input) as KubeObject;
-      return [readClusterConfig(value), readPodConfig(value)];
+      const both = [readClusterConfig(value), readPodConfig(value)];
+      for (const { placement, problems } of both)
+        must((placement === undefined) === problems.length > 0, 'neither a placement nor a problem');
+      return both;
     },
     expected: [SyntaxError],
   },
