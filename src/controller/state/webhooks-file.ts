@@ -3,9 +3,10 @@
  * (admissionregistration.k8s.io/v1). The API server's defaults are added, so the two can be compared.
  */
 import { dirname } from 'node:path';
+import * as v from 'valibot';
 import { parse } from 'yaml';
+import { readShape } from '../../http/shape.ts';
 import { bareHost } from '../../http/reach/address.ts';
-import { isRecord } from '../../names/values.ts';
 import { liveContent, type LiveContent } from '../../files/live.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
 import type { Log } from '../../telemetry/log.ts';
@@ -76,68 +77,60 @@ async function readWebhooksFile(path: string): Promise<readonly Webhook[]> {
   return parseWebhooks(decodeUtf8(await readBounded(path, { maxBytes: maxFileBytes }), path), path);
 }
 
+const service = v.object({
+  namespace: v.string(),
+  name: v.string(),
+  path: v.exactOptional(v.string()),
+  port: v.optional(v.pipe(v.number(), v.integer()), 443),
+});
+
+const isHttps = (url: string): boolean => URL.canParse(url) && url.startsWith('https://');
+
+/** Defaults of admissionregistration.k8s.io/v1 (Kubernetes API reference, MutatingWebhook). */
+const webhook = v.looseObject({
+  name: v.pipe(v.string(), v.nonEmpty()),
+  clientConfig: v.pipe(
+    v.object({
+      url: v.exactOptional(v.pipe(v.string(), v.check(isHttps, 'must be an https URL'))),
+      service: v.exactOptional(service),
+    }),
+    v.check(
+      ({ url, service: named }) => (url === undefined) !== (named === undefined),
+      'needs url or service',
+    ),
+  ),
+  failurePolicy: v.optional(v.string(), 'Fail'),
+  matchPolicy: v.optional(v.string(), 'Equivalent'),
+  namespaceSelector: v.optional(v.looseObject({}), {}),
+  objectSelector: v.optional(v.looseObject({}), {}),
+  reinvocationPolicy: v.optional(v.string(), 'Never'),
+  timeoutSeconds: v.optional(v.number(), 10),
+  rules: v.exactOptional(v.array(v.looseObject({ scope: v.optional(v.string(), '*') }))),
+});
+
+const file = v.object({
+  webhooks: v.pipe(
+    v.array(webhook),
+    v.maxLength(maxWebhooks),
+    v.check(
+      (all) => new Set(all.map(({ name }) => name)).size === all.length,
+      'has two webhooks of one name',
+    ),
+  ),
+});
+
 /** @throws WebhooksFileError */
 export function parseWebhooks(text: string, path: string): readonly Webhook[] {
-  const refuse = (why: string): never => {
-    throw new WebhooksFileError(`${path}: ${why}`);
-  };
+  const refuse = (where: string, problem: string): Error =>
+    new WebhooksFileError(`${path}: ${where === '' ? 'the file' : where} ${problem}`);
   let document: unknown;
   try {
     // Warnings would be lines of standard error that are not the log's.
     document = parse(text, { logLevel: 'error' });
   } catch (error) {
-    return refuse(`is not YAML: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''}`);
+    throw refuse('', `is not YAML: ${error instanceof Error ? (error.message.split('\n')[0] ?? '') : ''}`);
   }
-  const list = isRecord(document) ? document['webhooks'] : undefined;
-  if (!Array.isArray(list)) return refuse('has no list "webhooks"');
-  if (list.length > maxWebhooks) return refuse(`has more than ${maxWebhooks} webhooks`);
-  const webhooks = list.map((each: unknown, index) =>
-    completed(each, (why) => refuse(`webhooks[${index}] ${why}`)),
-  );
-  const names = new Set(webhooks.map(({ name }) => name));
-  return names.size === webhooks.length ? webhooks : refuse('has two webhooks of one name');
-}
-
-function completed(given: unknown, refuse: (why: string) => never): Webhook {
-  if (!isRecord(given)) return refuse('is not an object');
-  const { name, rules } = given;
-  if (typeof name !== 'string' || name === '') return refuse('has no name');
-  return {
-    // Defaults of admissionregistration.k8s.io/v1 (Kubernetes API reference, MutatingWebhook).
-    failurePolicy: 'Fail',
-    matchPolicy: 'Equivalent',
-    namespaceSelector: {},
-    objectSelector: {},
-    reinvocationPolicy: 'Never',
-    timeoutSeconds: 10,
-    ...given,
-    ...(Array.isArray(rules) && {
-      rules: rules.map((rule: unknown) => (isRecord(rule) ? { scope: '*', ...rule } : rule)),
-    }),
-    name,
-    clientConfig: clientConfig(given['clientConfig'], refuse),
-  };
-}
-
-function clientConfig(given: unknown, refuse: (why: string) => never): ClientConfig {
-  const { url, service } = isRecord(given) ? given : {};
-  if ((url === undefined) === (service === undefined)) {
-    return refuse('needs either clientConfig.url or clientConfig.service');
-  }
-  if (url !== undefined) {
-    if (typeof url !== 'string' || !URL.canParse(url) || !url.startsWith('https://')) {
-      return refuse('needs an https URL as clientConfig.url');
-    }
-    return { url };
-  }
-  const { namespace, name, path, port } = isRecord(service) ? service : {};
-  if (typeof namespace !== 'string' || typeof name !== 'string') {
-    return refuse('needs namespace and name in clientConfig.service');
-  }
-  if (path !== undefined && typeof path !== 'string') return refuse('has a path that is not a string');
-  if (port !== undefined && !Number.isInteger(port)) return refuse('has a port that is not a number');
-  const usual = { namespace, name, port: (port as number | undefined) ?? 443 };
-  return { service: { ...usual, ...(path !== undefined && { path }) } };
+  return readShape(file, document, refuse).webhooks;
 }
 
 /** DNS names and IP addresses by which the API server calls these webhooks, for their certificate. */
