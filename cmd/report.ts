@@ -2,15 +2,24 @@
  * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by
  * workload or by image. Each image is looked up once, with the pull secrets of the pods that use it.
  */
+import { constants } from 'node:fs';
+import { access, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { writeProblem } from '../src/files/read.ts';
 import { isCode } from '../src/kube/api/errors.ts';
 import { openCluster, type Cluster } from './wiring/cluster.ts';
 import { untilStopped } from './program/context.ts';
 import { flags, type ReportCall } from './report/flags.ts';
 import { judgedPods } from './report/judged-pods.ts';
-import { pageOutput, type PageOutput } from './report/page-output.ts';
+import { findNewerTags } from './report/newer-tags.ts';
+import { reportPage } from './report/page/page.ts';
+import { PriceBook } from './report/prices/price-book.ts';
+import { readPrices } from './report/prices/price-file.ts';
+import { placeOf, publishReport } from './report/publish/publish.ts';
 import { asCsv, asJson, asTable, reportOf } from './report/write.ts';
-import { exitCodes, Failure } from './program/exit.ts';
+import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import type { Subcommand } from './program/subcommand.ts';
+import { programVersion } from './program/version.ts';
 
 export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
@@ -26,48 +35,69 @@ export const subcommand: Subcommand<typeof flags> = {
 };
 
 async function run(invocation: ReportCall): Promise<number> {
-  const { flags } = invocation;
-  const page = await pageOutput(invocation);
+  await checkOutput(invocation);
+  const book = new PriceBook(await readPrices(invocation.flags.prices));
   await using opened = new AsyncDisposableStack();
   try {
-    return await reportPods(invocation, page, await openCluster(invocation, opened), opened);
+    return await reportPods(invocation, book, await openCluster(invocation, opened), opened);
   } catch (error) {
-    if (!isCode(error, 'forbidden') || flags.publish) throw error;
+    if (!isCode(error, 'forbidden') || invocation.flags.publish) throw error;
     const hint = 'use --namespace to select namespaces that you may read';
     throw new Failure(`${error.message}; ${hint}`, exitCodes.unanswered);
   }
 }
 
+/** A folder that cannot be written is an error before the images are looked up. @throws UsageError */
+async function checkOutput({ flags: { html, publish }, given }: ReportCall): Promise<void> {
+  const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => given.has(name));
+  if ((html !== undefined || publish) && other !== undefined)
+    throw new UsageError(`--${first} and --${other} exclude each other`);
+  if (html !== undefined && html !== '-')
+    await access(dirname(html), constants.W_OK).catch(unwritable(dirname(html)));
+}
+
+function unwritable(path: string): (error: unknown) => never {
+  return (error) => {
+    throw new UsageError(`--html: ${path}: ${writeProblem(error)}`);
+  };
+}
+
 /** @throws KubeError */
 async function reportPods(
   invocation: ReportCall,
-  page: PageOutput,
+  book: PriceBook,
   cluster: Cluster,
   opened: AsyncDisposableStack,
 ): Promise<number> {
   const { io, say } = invocation;
-  const { architecture, by, output, publish, namespace: namespaces } = invocation.flags;
-  const { context, kubernetes } = cluster;
-  const publishing = publish ? await import('./report/publish/publish.ts') : undefined;
-  publishing?.placeOf(context);
-  const onNode = await page.prices();
-  const { isComplete, ...judged } = await judgedPods(invocation, cluster, { architecture, onNode }, opened);
-  const { pods, lookups } = judged;
+  const { architecture, by, output, publish, html, newerTags: isSearching } = invocation.flags;
+  const namespaces = [...new Set(invocation.flags.namespace)];
+  const place = publish ? placeOf(cluster.context) : undefined;
+  const judged = await judgedPods(invocation, cluster, book, opened);
+  const { pods, lookups, isComplete } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');
-  const extras = await page.extras({ ...judged, architecture }, cluster);
-  const report = reportOf(pods, { architecture, lookups, ...extras });
+  const newerTags = isSearching
+    ? await findNewerTags(invocation, cluster, { ...judged, architecture })
+    : undefined;
+  const money = book.money(architecture);
+  const report = reportOf(pods, { architecture, lookups, money, newerTags });
   const made = new Date();
-  const pageText = page.isPage ? await page.text({ report, pods, made }, extras) : '';
-  if (publishing) {
-    const published = { report, pods, made, page: pageText };
-    if (isComplete) return await publishing.publishReport(invocation, context, kubernetes, published);
-    throw new Failure('not published, because it is incomplete; the last one stays', exitCodes.unanswered);
+  const { version } = programVersion;
+  const page = (): string => reportPage({ report, pods, namespaces, made, version, money, newerTags });
+  if (place) {
+    if (!isComplete)
+      throw new Failure('not published, because it is incomplete; the last one stays', exitCodes.unanswered);
+    const published = { report, pods, made, page: page(), namespaces };
+    return await publishReport(invocation, place, cluster.kubernetes, published);
   }
-  if (page.isPage) await page.write(pageText);
-  else if (output === 'json') io.out(asJson(report));
+  if (html === '-') io.out(page());
+  else if (html !== undefined) {
+    await writeFile(html, page()).catch(unwritable(html));
+    say(`${html} written`);
+  } else if (output === 'json') io.out(asJson(report));
   else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));
-  if (!page.isPage && output === 'csv') say(`images looked up ${lookups}`);
+  if (html === undefined && output === 'csv') say(`images looked up ${lookups}`);
   if (!isComplete) return exitCodes.unanswered;
   return report.images.some(({ verdict }) => verdict === 'unknown') ? exitCodes.failure : exitCodes.success;
 }

@@ -4,7 +4,6 @@ import { concurrently } from '../../src/async/concurrently.ts';
 import { clusterObjects } from '../../src/cluster/cluster.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import type { Node } from '../../src/kube/api/objects.ts';
 import { createPodContext } from '../lookups/pod-context.ts';
 import { sortObjects } from '../explain/input.ts';
 import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
@@ -14,6 +13,7 @@ import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod } from './blockers.ts';
 import { readDrift, type DriftOf } from './drift.ts';
 import { listNodes, listPods, type ReportedPod } from './pods.ts';
+import type { PriceBook } from './prices/price-book.ts';
 import type { JudgedPod } from './rows.ts';
 import { judgeImages, withGain } from './verdict.ts';
 import { workloadsOf } from './workloads.ts';
@@ -24,11 +24,6 @@ const concurrentSets = 16;
 const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
-
-interface Wanted {
-  readonly architecture: string;
-  readonly onNode: ((node: Node) => void) | undefined;
-}
 
 export interface JudgedPods {
   readonly pods: readonly JudgedPod[];
@@ -47,11 +42,12 @@ export interface JudgedPods {
 export async function judgedPods(
   invocation: ReportCall,
   cluster: Cluster,
-  { architecture, onNode }: Wanted,
+  book: PriceBook,
   opened: AsyncDisposableStack,
 ): Promise<JudgedPods> {
   const { io, say, stop } = invocation;
   const { client } = cluster.kubernetes;
+  const { architecture } = invocation.flags;
   const progress = createProgress(io);
   let isComplete = true;
   const onProblem = (message: string): void => {
@@ -59,7 +55,7 @@ export async function judgedPods(
     say(message);
   };
   setMaxListeners(0, stop);
-  const read = await readPods(invocation, { client, onNode, progress });
+  const read = await readPods(invocation, client, book, progress);
   const podContext = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client, log: cluster.context.log }),
@@ -82,11 +78,9 @@ interface ReadPods {
 /** @throws KubeError */
 async function readPods(
   { flags, say, stop }: ReportCall,
-  {
-    client,
-    onNode,
-    progress,
-  }: Pick<Wanted, 'onNode'> & { readonly client: KubeClient; readonly progress: Progress },
+  client: KubeClient,
+  book: PriceBook,
+  progress: Progress,
 ): Promise<ReadPods> {
   const namespaces = [...new Set(flags.namespace)];
   progress.show('reading pods');
@@ -94,7 +88,7 @@ async function readPods(
     listPods(client, namespaces, stop, (count) => {
       if (count % shownPods === 0) progress.show(`reading pods: ${count}`);
     }),
-    listNodes(client, stop, onNode),
+    listNodes(client, stop, (node) => book.add(node)),
   ]);
   progress.show('reading workloads');
   const workloadOf = await workloadsOf(pods, namespaces, {

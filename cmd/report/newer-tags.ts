@@ -5,14 +5,19 @@
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
-import type { ImageFactsSource, ImageRequest } from '../../src/images/facts/facts.ts';
-import { scopeOf } from '../../src/images/cache/scope.ts';
+import type { FactsCache } from '../../src/images/cache/cache.ts';
+import { scopedKey, scopeOf } from '../../src/images/cache/scope.ts';
+import type { ImageRequest } from '../../src/images/facts/facts.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
+import type { TagSource } from '../../src/images/sources/tag-source.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
+import { createProgress } from '../program/progress.ts';
+import { openCachedLookups } from '../wiring/cached-lookups.ts';
+import type { Cluster } from '../wiring/cluster.ts';
+import type { ReportCall } from './flags.ts';
 import type { MadePod } from './pods.ts';
 import { imageRows, type JudgedPod } from './rows.ts';
-import type { TagLists } from './tag-lists.ts';
 import { newerTags } from './tag-order.ts';
 
 /** Each costs a list and up to three lookups, which count against rate limits. */
@@ -23,16 +28,10 @@ const imageLimitMs = 20_000;
 const maxRefused = 3;
 const refusals: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'not-found']);
 
-export interface NewerTagOptions {
+interface Judged {
+  readonly pods: readonly JudgedPod[];
   readonly architecture: string;
-  readonly lists: Pick<TagLists, 'tags'>;
-  readonly inspector: ImageFactsSource;
   readonly pullSecrets: PullSecrets;
-  readonly stop: AbortSignal;
-  /** Called after each image. */
-  readonly onProgress: (done: number, of: number) => void;
-  /** Called once for each problem. */
-  readonly onProblem: (problem: string) => void;
 }
 
 export interface NewerTags {
@@ -42,11 +41,36 @@ export interface NewerTags {
   readonly problems: readonly string[];
 }
 
+/** Endpoints and credentials are those of `inspect`, and image facts are cached as by `check`. */
 export async function findNewerTags(
-  pods: readonly JudgedPod[],
-  options: NewerTagOptions,
+  invocation: Pick<ReportCall, 'flags' | 'io' | 'say' | 'stop'>,
+  { context }: Pick<Cluster, 'context'>,
+  { pods, architecture, pullSecrets }: Judged,
 ): Promise<NewerTags> {
-  // Pods whose credentials could read the image.
+  const { io, say, stop } = invocation;
+  await using opened = new AsyncDisposableStack();
+  const lookups = await openCachedLookups(invocation, context, opened);
+  const progress = createProgress(io);
+  opened.defer(() => progress.end());
+  const search = new Search({ ...lookups, architecture, pullSecrets, stop, say });
+  const { images, isComplete } = candidates(pods);
+  if (!isComplete)
+    search.warn(
+      `only ${maxImages} images were looked up, those with the highest CPU requests of each namespace`,
+    );
+  const byImage = new Map<string, string>();
+  let done = 0;
+  await concurrently(images, concurrentImages, async ({ image, users }) => {
+    const newer = await search.find(image, users);
+    if (newer !== undefined) byImage.set(image, newer);
+    done += 1;
+    progress.show(`newer tags of ${done} of ${images.length} images`);
+  });
+  return { byImage, problems: [...search.problems].toSorted(byName) };
+}
+
+/** Images that lack the architecture, with the pods whose credentials could read them. */
+function candidates(pods: readonly JudgedPod[]) {
   const lacking = new Map<string, Set<MadePod>>();
   for (const { pod, blockers } of pods)
     for (const { cause, image } of blockers)
@@ -65,32 +89,26 @@ export async function findNewerTags(
     // Namespaces take turns: requests are anybody's word.
     .toSorted((a, b) => a.turn - b.turn)
     .slice(0, maxImages);
-  const search = new Search(options);
-  if (lacking.size > images.length)
-    search.warn(
-      `only ${maxImages} images were looked up, those with the highest CPU requests of each namespace`,
-    );
-  const byImage = new Map<string, string>();
-  let done = 0;
-  await concurrently(images, concurrentImages, async ({ image, users }) => {
-    const newer = await search.find(image, users);
-    if (newer !== undefined) byImage.set(image, newer);
-    done += 1;
-    options.onProgress(done, images.length);
-  });
-  return { byImage, problems: [...search.problems].toSorted(byName) };
+  return { images, isComplete: images.length === lacking.size };
+}
+
+interface SearchOptions extends Omit<Judged, 'pods'>, Pick<ReportCall, 'say' | 'stop'> {
+  readonly cache: Pick<FactsCache, 'get'>;
+  readonly tags: TagSource;
 }
 
 class Search {
   readonly problems = new Set<string>();
-  readonly #options: NewerTagOptions;
+  readonly #options: SearchOptions;
+  /** By repository and credentials, so that a run lists each repository once with the same credentials. */
+  readonly #lists = new Map<string, Promise<TagList>>();
 
-  constructor(options: NewerTagOptions) {
+  constructor(options: SearchOptions) {
     this.#options = options;
   }
 
   warn(problem: string): void {
-    if (!this.problems.has(problem)) this.#options.onProblem(problem);
+    this.#options.say(`newer tags: ${problem}`, 'warning');
     this.problems.add(problem);
   }
 
@@ -109,7 +127,7 @@ class Search {
   }
 
   async #newerOf(image: string, users: Iterable<MadePod>, signal: AbortSignal): Promise<string | undefined> {
-    const { architecture, inspector } = this.#options;
+    const { architecture, cache } = this.#options;
     const reference = parseReference(image);
     const { tag, digest, repository } = reference;
     if (tag === undefined || digest !== undefined) return undefined;
@@ -120,10 +138,7 @@ class Search {
       this.warn(`${repository} has more than the ${list.tags.length} tags that were listed`);
     for (const newer of newerTags(tag, list.tags)) {
       const name = `${image.slice(0, -tag.length)}${newer}`;
-      const facts = await inspector.lookup(
-        { ...request, image: name, reference: parseReference(name) },
-        { signal },
-      );
+      const facts = await cache.get({ ...request, image: name, reference: parseReference(name) }, { signal });
       if (facts.platforms.some((each) => each.os === os && each.architecture === architecture)) return name;
     }
     return undefined;
@@ -142,7 +157,7 @@ class Search {
       const scope = scopeOf({ pullCredentials: request.pullCredentials });
       if (refused.has(scope)) continue;
       try {
-        return { list: await this.#options.lists.tags(request, signal), request, os };
+        return { list: await this.#listOnce(request), request, os };
       } catch (error) {
         if (!(error instanceof RegistryError && refusals.has(error.code))) throw error;
         refused.set(scope, error.message);
@@ -151,6 +166,16 @@ class Search {
     }
     this.warn([...new Set(refused.values())].join('; '));
     return undefined;
+  }
+
+  #listOnce(request: ImageRequest): Promise<TagList> {
+    const { tags, stop } = this.#options;
+    const key = scopedKey(request.reference.repository, scopeOf(request));
+    const known = this.#lists.get(key);
+    if (known) return known;
+    const list = tags(request, AbortSignal.any([stop, AbortSignal.timeout(imageLimitMs)]));
+    this.#lists.set(key, list);
+    return list;
   }
 
   async #requestOf(

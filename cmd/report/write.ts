@@ -32,9 +32,9 @@ export interface Report extends Extent {
 
 export interface ReportExtras {
   /** Absent without prices. */
-  readonly money?: Money;
+  readonly money?: Money | undefined;
   /** Absent: they were not looked up. */
-  readonly newerTags?: NewerTags;
+  readonly newerTags?: NewerTags | undefined;
 }
 
 export function reportOf(

@@ -60,14 +60,10 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
         lookupAtEndpoint({ lookup: { ...lookup, repository }, endpoint, credential }, parts, signal),
       );
     },
-    tags: ({ trace, ...lookup }, signal) =>
+    tags: (lookup, signal) =>
       // No digest: only endpoints that may resolve tags get requests.
       firstSuccess({ ...lookup, reference: 'tags' }, clock, signal, (endpoint, credential, repository) =>
-        tagsAtEndpoint(
-          { repository, endpoint, credential, trace },
-          { authenticator, now: clock.now },
-          signal,
-        ),
+        tagsAtEndpoint({ repository, endpoint, credential }, { authenticator, now: clock.now }, signal),
       ),
     dockerHubLimit: () => dockerHub.current(),
     close: () => {

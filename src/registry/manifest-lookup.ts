@@ -28,17 +28,12 @@ export interface ManifestLookup {
   readonly trace?: (attempt: Attempt) => void;
 }
 
-export type TagLookup = Pick<ManifestLookup, 'repository' | 'endpoints' | 'credentials' | 'trace'>;
+export type TagLookup = Pick<ManifestLookup, 'repository' | 'endpoints' | 'credentials'>;
 
 export interface TagList {
   readonly tags: readonly string[];
   /** False if there are more. */
   readonly isComplete: boolean;
-}
-
-export interface TagResult extends TagList {
-  /** Absent if no credential was used. */
-  readonly credential?: MatchedCredential;
 }
 
 /** One request to one endpoint or token server; holds no secret. */
@@ -118,7 +113,7 @@ export interface RegistryClient {
   /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
   lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
   /** The tags of a repository, as many as ten pages have. @throws RegistryError */
-  tags(lookup: TagLookup, signal: AbortSignal): Promise<TagResult>;
+  tags(lookup: TagLookup, signal: AbortSignal): Promise<TagList>;
   /** What Docker Hub allows, if it said so lately. */
   dockerHubLimit(): RequestLimit | undefined;
   /** Closes idle connections and forgets tokens. */

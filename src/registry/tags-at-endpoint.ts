@@ -8,7 +8,7 @@ import { asText, parseObject } from '../http/json.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { mayFallBack, objectUrl } from './lookup-at-endpoint.ts';
-import { RegistryError, type Attempt, type TagResult } from './manifest-lookup.ts';
+import { RegistryError, type TagList } from './manifest-lookup.ts';
 import { statusError } from './outcome.ts';
 
 /** 1,000 tags of 128 characters, and the JSON around them. */
@@ -21,7 +21,6 @@ export interface TagVisit {
   readonly repository: string;
   readonly endpoint: Endpoint;
   readonly credential: MatchedCredential | undefined;
-  readonly trace?: ((attempt: Attempt) => void) | undefined;
 }
 
 /** @throws RegistryError for the response; TransportError and others for failures on the way */
@@ -29,14 +28,10 @@ export async function tagsAtEndpoint(
   visit: TagVisit,
   { authenticator, now }: { readonly authenticator: Authenticator; readonly now: () => number },
   signal: AbortSignal,
-): Promise<TagResult> {
+): Promise<TagList> {
   const { endpoint, repository, credential } = visit;
   const tags: string[] = [];
-  let isUsed = false;
   let last: string | undefined;
-  const result = (isComplete: boolean): TagResult => {
-    return { tags, isComplete, ...(credential && isUsed && { credential }) };
-  };
   for (let page = 0; page < maxPages; page += 1) {
     const response = await send(visit, last, authenticator, signal);
     const { status, headers, body, credentialUsed } = response;
@@ -44,13 +39,12 @@ export async function tagsAtEndpoint(
       const about = { host: endpoint.host, repository, credential, isUnsent: !credentialUsed };
       throw statusError(status, about, headers['retry-after']?.[0], now());
     }
-    isUsed ||= credentialUsed;
     tags.push(...readTags(body));
     const next = nextTag(headers['link']?.[0]);
-    if (next === undefined || next === last) return result(true);
+    if (next === undefined || next === last) return { tags, isComplete: true };
     last = next;
   }
-  return result(false);
+  return { tags, isComplete: false };
 }
 
 async function send(
@@ -60,7 +54,7 @@ async function send(
   signal: AbortSignal,
   scheme?: 'http:',
 ): ReturnType<Authenticator['send']> {
-  const { endpoint, repository, credential, trace } = visit;
+  const { endpoint, repository, credential } = visit;
   const url = objectUrl(endpoint, repository, 'tags', 'list', scheme);
   if (!url)
     throw new RegistryError('not-found', endpoint.host, `${endpoint.host}: no such name: ${repository}`);
@@ -77,7 +71,7 @@ async function send(
         endpoint,
         repository,
         credential,
-        trace,
+        trace: undefined,
       },
       signal,
     );

@@ -18,11 +18,9 @@ t.test('tags are listed page by page, with a token, also from a mirror', async (
   const client = clientFor(t);
   const credentials = [credential('ann', 'password-of-ann')];
   const lookup = { repository: 'library/app', endpoints: [endpointOf(registry)], credentials };
-  const [ann] = credentials;
   t.strictSame(await client.tags(lookup, neverAborted), {
     tags: ['1', '2', '3', '4', '5'],
     isComplete: true,
-    credential: ann,
   });
   await t.rejects(client.tags({ ...lookup, credentials: [] }, neverAborted), { code: 'unauthorized' });
   const mirror = endpointOf(registry, { namespace: 'docker.io', namespaceParameter: true });

@@ -13,6 +13,7 @@
  *   vcpu = 2
  *   memory = "8Gi"
  */
+import { decodeUtf8, FileError, readBounded } from '../../../src/files/read.ts';
 import { unknownArchitecture } from '../../../src/names/architecture.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
 import { UsageError } from '../../program/exit.ts';
@@ -57,6 +58,20 @@ const maxTextLength = 128;
 const maxNumber = 1e6;
 /** Below any node. Prices are divided by both, and a quotient must stay a number. */
 const leastSize = { vcpu: 0.01, memory: 2 ** 20 };
+
+/** 5,000 entries of the size of the example. */
+const maxBytes = 1024 * 1024;
+
+/** @param path `undefined`: no file @throws UsageError with file and line */
+export async function readPrices(path: string | undefined): Promise<PriceList> {
+  if (path === undefined) return noPriceList;
+  try {
+    return parsePrices(decodeUtf8(await readBounded(path, { maxBytes }), path), path);
+  } catch (error) {
+    if (error instanceof FileError) throw new UsageError(`--prices: ${error.message}`);
+    throw error;
+  }
+}
 
 /** @throws UsageError with file and line */
 export function parsePrices(text: string, file: string): PriceList {

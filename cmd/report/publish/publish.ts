@@ -18,13 +18,17 @@ export interface Published {
   readonly pods: readonly JudgedPod[];
   readonly page: string;
   readonly made: Date;
+  /** The report is limited to these; empty: all. */
+  readonly namespaces: readonly string[];
+}
+
+interface Place {
+  readonly namespace: string;
+  readonly name: string;
 }
 
 /** Where the ConfigMap goes. @throws UsageError if archwright's namespace is not known */
-export function placeOf({ configuration }: CliContext): {
-  readonly namespace: string;
-  readonly name: string;
-} {
+export function placeOf({ configuration }: CliContext): Place {
   const { namespace } = configuration;
   const { report: name } = ownNames(configuration);
   if (namespace !== undefined) return { namespace, name };
@@ -37,19 +41,17 @@ export function placeOf({ configuration }: CliContext): {
  * @throws KubeError if the ConfigMap cannot be written
  */
 export async function publishReport(
-  { flags, say, stop }: ReportCall,
-  context: CliContext,
+  { say, stop }: ReportCall,
+  { namespace, name }: Place,
   { client }: Kubernetes,
   published: Published,
 ): Promise<number> {
-  const { namespace, name } = placeOf(context);
   const path = paths.configMaps(namespace, name);
   const present = await ignoring('not-found', client.get<KubeObject>(path, { signal: stop }));
   if (present && !isOwn(present)) {
     throw new Failure(`ConfigMap ${namespace}/${name} was not made by archwright; delete it`);
   }
-  const namespaces = [...new Set(flags.namespace)];
-  const { object, leftOut } = await configMapOf({ ...published, namespace, name, namespaces });
+  const { object, leftOut } = await configMapOf({ ...published, namespace, name });
   await client.patch(path, applied(object), { signal: stop });
   say(`ConfigMap ${namespace}/${name} written`);
   for (const each of leftOut) say(`left out: ${each}`);

@@ -192,7 +192,7 @@ function contentOf(
 }
 
 /** A credential of both pod and node counts as the node's, so that the facts can be shared. */
-export function creditedTo(
+function creditedTo(
   used: MatchedCredential | undefined,
   ofNode: readonly MatchedCredential[],
 ): ImageFacts['credentialSource'] {

@@ -1,18 +1,11 @@
 /** `archwright report --html --newer-tags`. */
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import { TagLists } from '../../../cmd/report/tag-lists.ts';
 import { newerTags } from '../../../cmd/report/tag-order.ts';
-import type { MatchedCredential } from '../../../src/credentials/credential.ts';
-import { parseReference } from '../../../src/images/references/reference.ts';
-import { createTagSource } from '../../../src/images/sources/tag-source.ts';
-import type { RegistryError } from '../../../src/registry/manifest-lookup.ts';
-import { clientFor, credential, endpointOf } from '../../support/registry/client.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
 import { putPod, startCluster } from './cluster.ts';
 import { directory, dockerConfig, files, pullSecret, registry } from '../world.ts';
-import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
 
 t.test('newer tags have the same variant, the smallest step first', async (t) => {
@@ -245,50 +238,4 @@ t.test('a truncated list leads to a warning', async (t) => {
   t.ok(out.includes('team/job has more than the 20 tags that were listed</li>'));
   const warning = 'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n';
   t.equal(err.replaceAll(closed.host, 'R'), warning);
-});
-
-t.test('a repository is listed once for each credential', async (t) => {
-  const users = { ann: 'password-of-ann', bob: 'password-of-bob', node: 'password-of-node' };
-  const ann = credential('ann', users.ann, { source: 'pull-secret', id: 'ann' });
-  const bob = credential('bob', users.bob, { source: 'pull-secret', id: 'bob' });
-  const wrong = credential('ann', 'wrong', { source: 'pull-secret', id: 'wrong' });
-  const ofAccount = credential('node', users.node, { source: 'service-account' });
-  const presenting = (...credentials: readonly MatchedCredential[]) =>
-    credentials.map((each) => ({ pullCredentials: [each] }));
-  const inNamespaces = (...namespaces: readonly string[]) =>
-    namespaces.map((namespace) => ({ pullCredentials: [], serviceAccount: { namespace, name: 'default' } }));
-  const cases = [
-    { own: [], requests: presenting(wrong, ann, bob, ann), errors: ['unauthorized', '', '', ''], lists: 2 },
-    { own: [ofAccount], requests: inNamespaces('shop', 'bank', 'shop'), errors: ['', '', ''], lists: 2 },
-    {
-      own: [credential('node', users.node)],
-      requests: [...inNamespaces('shop', 'bank'), ...presenting(bob)],
-      errors: ['', '', ''],
-      lists: 1,
-    },
-  ];
-  for (const { own, requests, errors, lists: count } of cases) {
-    const server = await registry(t, { auth: { kind: 'basic', users } });
-    server.push('app', '1', image('linux/amd64'));
-    const source = createTagSource({
-      registry: clientFor(t),
-      endpoints: { endpoints: () => Promise.resolve([endpointOf(server)]), fingerprint: () => '' },
-      credentials: { lookup: () => Promise.resolve(own) },
-      mayAskAnonymously: () => true,
-    });
-    const lists = new TagLists(source);
-    const reference = parseReference(`${server.host}/app:1`);
-    const found: string[] = [];
-    for (const request of requests) {
-      const whole = { image: 'app', reference, maxAgeMs: 0, ...request } as const;
-      found.push(
-        await lists.tags(whole, neverAborted).then(
-          () => '',
-          (error: unknown) => (error as RegistryError).code,
-        ),
-      );
-    }
-    t.strictSame(found, errors);
-    t.equal(server.requests.filter(({ status }) => status === 200).length, count);
-  }
 });
