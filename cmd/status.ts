@@ -2,6 +2,7 @@
 import { createScrape } from './installation/scrape.ts';
 import { collectStatus } from './status/collect.ts';
 import { describeStatus } from './status/describe.ts';
+import { findingsOf } from './status/findings.ts';
 import { connect } from './wiring/cluster.ts';
 import { findNamespace } from './wiring/release.ts';
 import { untilStopped } from './program/context.ts';
@@ -42,8 +43,16 @@ async function run(invocation: Call): Promise<number> {
   return await showAgain(invocation, async () => {
     const given = flags.namespace ?? configuration.namespace;
     const namespace = given ?? (await findNamespace(kubernetes, configuration, signal));
-    const status = await collectStatus({ client, namespace, scrape, signal });
-    const text = flags.output === 'json' ? jsonText(status) : describeStatus(status, client.serverNow());
-    return { text, code: status.findings.length === 0 ? exitCodes.success : exitCodes.failure };
+    const { status, installation, configurationProblems } = await collectStatus({
+      client,
+      namespace,
+      scrape,
+      signal,
+    });
+    const now = client.serverNow();
+    const findings = findingsOf(status, installation, configurationProblems, now);
+    const text =
+      flags.output === 'json' ? jsonText({ ...status, findings }) : describeStatus(status, findings, now);
+    return { text, code: findings.length === 0 ? exitCodes.success : exitCodes.failure };
   });
 }

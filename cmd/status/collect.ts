@@ -19,16 +19,17 @@ import { ignoring } from '../../src/kube/api/errors.ts';
 import { paths } from '../../src/kube/api/paths.ts';
 import { loadConfiguration, type LoadedConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { parseBroken } from '../../src/images/sources/broken-images.ts';
-import { findingsOf } from './findings.ts';
-import type { Status } from './status.ts';
 
 /** Gated pods that are named. */
 const maxOldest = 5;
 /** The controller repeats events of problems that last every 30 minutes. */
 const currentEventMs = 35 * 60_000;
 
+/** Also the output of `--output json`. Times are ISO 8601. `undefined`: not known, or it may not be read. */
+export type Status = Awaited<ReturnType<typeof collectStatus>>['status'];
+
 /** @throws KubeError if the API server does not answer */
-export async function collectStatus(reader: InstallationReader): Promise<Status> {
+export async function collectStatus(reader: InstallationReader) {
   const { client, namespace } = reader;
   const installation = await readInstallation(reader);
   const unread = [...installation.unread];
@@ -47,12 +48,13 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
   const isDeleted = registered === 'deleted';
   const webhooks = isDeleted ? undefined : registered?.webhooks;
   const stateOf = leader?.all('archwright_webhook_configuration').find(({ value }) => value === 1)?.labels;
-  const status: Omit<Status, 'findings'> = {
+  const status = {
     namespace,
     replicas: installation.replicas.filter(({ part }) => part !== 'agent').map(replicaOf(installation)),
     webhooks: {
-      // Also without a leader.
+      /** As the leader sees it: `in-force`, `waiting`, …; `missing` also without a leader. */
       state: isDeleted ? 'missing' : stateOf?.['state'],
+      /** Webhooks of the MutatingWebhookConfiguration. */
       registered: webhooks?.length,
       failurePolicies: [...new Set(webhooks?.map(({ failurePolicy = 'Fail' }) => failurePolicy))],
     },
@@ -65,6 +67,7 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
       ready: each.status?.numberReady ?? 0,
     })),
     gated: {
+      /** As the leader sees them. */
       byReason: (leader?.all('archwright_gated_pods') ?? [])
         .filter(({ value }) => value > 0)
         .map(({ labels, value }) => ({
@@ -78,6 +81,7 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
       nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
       heldBackBy: leader?.counts('archwright_taint_blockers', 'reason'),
     },
+    /** As the leader counts them; it counts none if nobody looks for them. */
     misplacedPods:
       loaded?.configuration?.misplacedPods === 'off' ? undefined : leader?.value('archwright_misplaced_pods'),
     brokenImages: broken
@@ -87,12 +91,16 @@ export async function collectStatus(reader: InstallationReader): Promise<Status>
         architecture,
         until: new Date(until).toISOString(),
       })),
+    /** Credentials of nodes that are not used, and why. */
     credentialProblems: credentialProblemsOf(installation, leader, now),
+    /** Programs that nodes could not execute, if agents trace them. */
     programErrors: programErrorsOf(leader),
+    /** Requests that Docker Hub allows the node that has the smallest part left, if it says so. */
     dockerHub: dockerHubOf(leader),
+    /** What could not be read, and why. */
     unread,
   };
-  return { ...status, findings: findingsOf(status, installation, loaded?.problems ?? [], now) };
+  return { status, installation, configurationProblems: loaded?.problems ?? [] };
 }
 
 async function readWebhooks({ client, signal }: InstallationReader, name: string) {
@@ -114,12 +122,13 @@ async function configurationOf(
 }
 
 function replicaOf({ configurations }: Installation) {
-  return (replica: ReadReplica): Status['replicas'][number] => {
+  return (replica: ReadReplica) => {
     const { part, name, node, isReady: ready, samples, image } = replica;
     const wanted = configurations.get(replica.configMap ?? '')?.hash;
     const configuration = configurationHashOf(replica);
     const isComparable = wanted !== undefined && configuration !== undefined;
     const version = samples?.label('archwright_build_info', 'version') ?? tagOf(image);
+    /** Whether this is the configuration of the ConfigMap. */
     const inForce = isComparable ? wanted === configuration : undefined;
     return { part, name, node, version, ready, leads: leads(replica), configuration, inForce };
   };
@@ -129,7 +138,7 @@ function tagOf(image: string): string | undefined {
   return /:([^:/@]+)(?:@|$)/.exec(image)?.[1];
 }
 
-function certificatesOf({ name, samples }: ReadReplica): Status['certificates'] {
+function certificatesOf({ name, samples }: ReadReplica) {
   const found = samples?.counts('archwright_tls_certificate_expiry_timestamp_seconds', 'use') ?? {};
   return Object.entries(found).map(([use, seconds]) => {
     return { replica: name, use, expires: new Date(seconds * 1000).toISOString() };
@@ -151,7 +160,7 @@ async function countNodes({ client, signal }: InstallationReader): Promise<numbe
   return (items ?? []).length + (metadata?.remainingItemCount ?? 0);
 }
 
-async function listGated({ client, signal }: InstallationReader): Promise<Status['gated']['oldest']> {
+async function listGated({ client, signal }: InstallationReader) {
   const found: { pod: string; since: string }[] = [];
   const query = { fieldSelector: 'status.phase=Pending' };
   for await (const { metadata = {}, spec } of objectsOf<Pod>(client, paths.pods(), { signal, query })) {
@@ -163,13 +172,13 @@ async function listGated({ client, signal }: InstallationReader): Promise<Status
 }
 
 /** Agents' metrics are on the loopback addresses of their nodes. The leader asks the agents once a minute. */
-function dockerHubOf(leader: Samples | undefined): Status['dockerHub'] {
+function dockerHubOf(leader: Samples | undefined) {
   const limit = leader?.value('archwright_fleet_docker_hub_limit_requests') ?? 0;
   const remaining = leader?.value('archwright_fleet_docker_hub_limit_remaining_requests') ?? 0;
   return limit > 0 ? { limit, remaining } : undefined;
 }
 
-function programErrorsOf(leader: Samples | undefined): Status['programErrors'] {
+function programErrorsOf(leader: Samples | undefined) {
   const nodes = Object.entries(leader?.counts('archwright_exec_tracing_nodes', 'state') ?? {});
   const known = nodes.filter(([, count]) => count > 0);
   const containers = leader?.value('archwright_program_exec_format_containers') ?? 0;

@@ -1,16 +1,16 @@
 /** The status as text: replicas, then one line for each subject, then what to look at. */
 import { formatDuration } from '../../src/names/duration.ts';
 import { cell, counted, nothing, table } from '../program/table.ts';
-import type { Status } from './status.ts';
+import type { Status } from './collect.ts';
 
 const unknown = 'not known';
 
 /** @param now wall clock, milliseconds */
-export function describeStatus(status: Status, now: number): string {
+export function describeStatus(status: Status, findings: readonly string[], now: number): string {
   return [
     replicaTable(status),
     table(subjects(status, now)),
-    section('Look at', status.findings),
+    section('Look at', findings),
     section('Could not be read', status.unread),
   ]
     .filter((part) => part !== '')

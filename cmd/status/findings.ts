@@ -9,7 +9,7 @@ import {
 import type { Installation } from '../installation/installation.ts';
 import { describeProblem, type Problem } from '../../src/policy/configuration/problem.ts';
 import { counted } from '../program/table.ts';
-import type { Status } from './status.ts';
+import type { Status } from './collect.ts';
 
 /** Certificates are replaced after two thirds of their life. */
 const expiresSoonMs = 7 * 86_400_000;
@@ -21,7 +21,7 @@ const consequence = 'running replicas keep their last configuration, but restart
 
 /** @param problems of the configuration in the cluster */
 export function findingsOf(
-  status: Omit<Status, 'findings'>,
+  status: Status,
   installation: Installation,
   problems: readonly Problem[],
   now: number,
@@ -70,7 +70,7 @@ export function findingsOf(
   ];
 }
 
-function webhookFindings({ webhooks, replicas }: Omit<Status, 'findings'>): readonly string[] {
+function webhookFindings({ webhooks, replicas }: Status): readonly string[] {
   const { state, registered, failurePolicies } = webhooks;
   const all = replicas.filter(({ part }) => part === 'webhook');
   const effect = failurePolicies.includes('Fail') ? 'new pods are refused' : 'new pods get no placement';

@@ -1,6 +1,6 @@
 /** `archwright status` on a healthy installation, and on one with problems. */
 import t, { type Test } from 'tap';
-import type { Status } from '../../../cmd/status/status.ts';
+import type { Status } from '../../../cmd/status/collect.ts';
 import {
   credentialProblemsInfo,
   idOfEvent,
@@ -70,7 +70,7 @@ async function setup(t: Test) {
   const status = (...args: readonly string[]) => run(['status', '--kubeconfig', config, ...args]);
   const json = async () => {
     const { out, code } = await status('-o', 'json');
-    return { code, ...(JSON.parse(out) as Status) };
+    return { code, ...(JSON.parse(out) as Status & { readonly findings: readonly string[] }) };
   };
   return { ...world, hash, leader, status, json };
 }
