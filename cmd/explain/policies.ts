@@ -9,7 +9,7 @@ import type { Page } from '../../src/kube/api/pages.ts';
 import { recordOf } from '../../src/kube/election/lease-lock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
-import type { ObjectSource } from '../../src/policy/resources/collection.ts';
+import { collectResources, type ObjectSource } from '../../src/policy/resources/collection.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../src/policy/resources/placement.ts';
 import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
@@ -47,9 +47,11 @@ export async function readPolicies(options: PoliciesOptions): Promise<Policies> 
     configuration: () => configuration,
     controllerLeads: () => leads,
     agentsAnswer: options.agentsAnswer,
-    clusterConfigs: sourceOf([...(cluster?.items ?? []), ...input.clusterConfigs]),
-    podConfigs: sourceOf([...pods, ...input.podConfigs]),
-    rollouts: sourceOf(rollouts),
+    resources: collectResources({
+      clusterConfigs: sourceOf([...(cluster?.items ?? []), ...input.clusterConfigs]),
+      podConfigs: sourceOf([...pods, ...input.podConfigs]),
+      rollouts: sourceOf(rollouts),
+    }),
   });
 }
 

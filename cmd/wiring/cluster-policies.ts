@@ -68,14 +68,14 @@ export function followPolicies(options: {
     namespace === undefined
       ? undefined
       : watchLeader({ client, namespace, name: lease, clock: systemClock, log, metrics });
-  followLogLevel({ log, configuration: live, resources: collectResources(sources) });
+  const resources = collectResources({ ...sources, metrics });
+  followLogLevel({ log, configuration: live, resources });
   const policies = createPolicies({
-    ...sources,
+    resources,
     configuration,
     // `archwright clean` holds the Lease too, but removes gates only until it ends.
     controllerLeads: () => (leader ? leader.leads() && !isCleanHolder(leader.holder()) : isGateWanted()),
     agentsAnswer,
-    metrics,
   });
   return {
     policies,

@@ -208,8 +208,8 @@ function leaderContextOf(
   const { step = () => undefined } = options;
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
-  const controllerLeads = (): boolean => true;
-  const current = overlaid(configuration, collectResources({ clusterConfigs }));
+  const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics });
+  const current = overlaid(configuration, resources);
   const fenced = fencedClient({ client, leading: signal, holds, limiter });
   const rolloutShares = new RolloutShares({
     caches,
@@ -233,14 +233,7 @@ function leaderContextOf(
     pullSecrets,
     recordSealer,
     nodeClasses,
-    policies: createPolicies({
-      configuration,
-      controllerLeads,
-      clusterConfigs,
-      podConfigs,
-      rollouts,
-      metrics,
-    }),
+    policies: createPolicies({ configuration, controllerLeads: () => true, resources }),
     configuration: current,
     clock,
     serverNow: () => client.serverNow(),

@@ -12,7 +12,7 @@ import { policyFor } from './effective.ts';
 import { selects } from './label-selector.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import type { Policy, RolloutPolicy } from './policy.ts';
-import { collectResources, type ResourceSources } from '../resources/collection.ts';
+import { collectResources, type ResourceCollection } from '../resources/collection.ts';
 import type { ClusterPlacement, PodPlacement } from '../resources/placement.ts';
 import { isInRollout, type RolloutScope } from '../resources/rollout.ts';
 
@@ -30,7 +30,9 @@ export interface Policies {
   policyOf(subject: PolicySubject): Policy;
 }
 
-export interface PoliciesOptions extends ResourceSources {
+export interface PoliciesOptions {
+  /** Default: none. */
+  readonly resources?: ResourceCollection;
   /** The configuration in force: the same object until it changes. Called for each pod. */
   readonly configuration: () => Configuration;
   /** Whether a controller leads, so that gates are removed. Called for each pod. */
@@ -56,7 +58,7 @@ interface Generation {
 
 export function createPolicies(options: PoliciesOptions): Policies {
   const { configuration, controllerLeads, agentsAnswer = () => true } = options;
-  const resources = collectResources(options);
+  const { resources = collectResources({}) } = options;
   let generation: Generation | undefined;
   resources.onChange((namespace) => {
     if (namespace === undefined) generation = undefined;

@@ -2,6 +2,7 @@ import t from 'tap';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { createPolicies, type PolicySubject } from '../../../src/policy/effective/policies.ts';
+import { collectResources } from '../../../src/policy/resources/collection.ts';
 import { seriesOf } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { clusterConfig, podConfig, rollout } from '../resources/objects.ts';
@@ -28,10 +29,7 @@ function setup(
   const policies = createPolicies({
     configuration: () => world.configuration,
     controllerLeads: () => world.leads,
-    clusterConfigs,
-    podConfigs,
-    rollouts,
-    metrics,
+    resources: collectResources({ clusterConfigs, podConfigs, rollouts, metrics }),
   });
   const of = (more: Partial<PolicySubject> = {}) => policies.policyOf({ ...shop, ...more });
   return { world, clusterConfigs, podConfigs, rollouts, metrics, of };

@@ -1,6 +1,7 @@
 /** Pods of a rollout stay gated until the leader has chosen their architecture. */
 import t from 'tap';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
+import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { uncheckedRecord } from '../../../../src/placement/record/read.ts';
 import type { ChosenSide } from '../../../../src/placement/decision.ts';
 import { rollout } from '../../../policy/resources/objects.ts';
@@ -21,7 +22,7 @@ function withRollout(sides: Readonly<Record<string, ChosenSide>>, newPods = 'Cho
     policies: createPolicies({
       configuration: leader.configuration,
       controllerLeads: () => true,
-      rollouts,
+      resources: collectResources({ rollouts }),
     }),
     rollouts: {
       choose: ({ metadata }) => {

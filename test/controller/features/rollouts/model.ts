@@ -22,6 +22,7 @@ import type { KubeClient, Patch } from '../../../../src/kube/api/client.ts';
 import { KubeError } from '../../../../src/kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../../../src/kube/api/objects.ts';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
+import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { createMetrics } from '../../../../src/telemetry/metrics.ts';
 import type { Random } from '../../../e2e/random.ts';
 import { noTimers } from '../../../support/fake-clock.ts';
@@ -78,7 +79,11 @@ export class ModelCluster {
       nodeClasses: createNodeClasses(caches.nodes),
       factsOfPod: ({ uses }) =>
         Promise.resolve(factsByImage(uses, () => (this.#isKnown ? known.app : undefined))),
-      policies: createPolicies({ configuration, controllerLeads: () => true, rollouts: caches.rollouts }),
+      policies: createPolicies({
+        configuration,
+        controllerLeads: () => true,
+        resources: collectResources({ rollouts: caches.rollouts }),
+      }),
       events: {
         record: (_, { reason }) => {
           const { observedGeneration = 1, attempt = 1, step = 0 } = this.status ?? {};

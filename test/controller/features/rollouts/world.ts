@@ -8,6 +8,7 @@ import { permitsVolumes } from '../../../../src/controller/features/rollouts/vol
 import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
+import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore } from '../../../support/kube-store.ts';
 import { facts } from '../../../support/placement-input.ts';
@@ -74,7 +75,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     policies: createPolicies({
       configuration: test.leader.configuration,
       controllerLeads: () => true,
-      rollouts: caches.rollouts,
+      resources: collectResources(caches),
     }),
   };
   if (!over) {
