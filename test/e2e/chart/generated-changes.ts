@@ -3,6 +3,7 @@
  * removed once, in dry runs under the account's token. The API server's OpenAPI documents name the fields.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { concurrently } from '../../../src/async/concurrently.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -97,7 +98,7 @@ export async function acceptedChanges(
   // Otherwise every refusal below would mean nothing.
   if (verb === 'create') await send(before);
   const accepted = new Set<string>();
-  for (const [field, value] of await changesOf(cluster, path, before)) {
+  await concurrently(await changesOf(cluster, path, before), 4, async ([field, value]) => {
     try {
       const after = await send(verb === 'create' ? merged(before, field, value) : merged({}, field, value));
       if (!isDeepStrictEqual(valueAt(before, field), valueAt(after, field)))
@@ -106,7 +107,7 @@ export async function acceptedChanges(
       const codes = ['forbidden', 'invalid', 'bad-answer', 'conflict'];
       if (!(error instanceof KubeError && codes.includes(error.code))) throw error;
     }
-  }
+  });
   return [...accepted];
 }
 

@@ -22,9 +22,6 @@ const seconds: readonly (readonly [
   ['second', elsewhere, [], [definition, owner, place]],
   ['archwright', elsewhere, [], [definition, place]],
   ['second', 'archwright', [], [definition, owner]],
-  ['second', elsewhere, ['crds.install=false'], [marker, owner, place]],
-  ['archwright', elsewhere, ['crds.install=false'], [marker, place]],
-  ['second', 'archwright', ['crds.install=false'], [marker, owner]],
   [
     'second',
     elsewhere,

@@ -1,4 +1,4 @@
-/** Changes to a gated pod (KEP-3838), by a real API server and by the model that unit tests compare our patches with. */
+/** Changes to a gated pod (KEP-3838): a real API server and the model of unit tests accept the same. */
 import t from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
 import type {
