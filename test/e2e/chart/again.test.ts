@@ -59,7 +59,6 @@ void t.test('the chart can be applied repeatedly', async (t) => {
       const was = await versions(text);
       t.same(changedIn(await kubectl(['apply', '-f', '-'], text)), [], name);
       t.same(await versions(text), was, name);
-      await kubectl(['delete', '--ignore-not-found', '-f', '-'], text);
     }
 
     async function versions(text: string): Promise<Readonly<Record<string, unknown>>> {
