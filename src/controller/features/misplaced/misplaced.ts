@@ -29,7 +29,7 @@ const intervalMs = 5_000;
 /** One namespace has three of them. */
 const factsWorkers = 8;
 /** Limits of one run, for current data. Namespaces take turns; the next run takes what is left. */
-const most = { checked: 200, checksMs: 30_000, handled: 20, handlingMs: 60_000 };
+const most = { checksMs: 30_000, handlingMs: 60_000 };
 /** No namespace has such a name. */
 const paceOwner = 'misplaced pods';
 /** As often as rollouts: who does not ask for a while gives up its share. */
@@ -79,15 +79,13 @@ export class MisplacedReconciler {
       return false;
     }
     const due = this.#suspects.due(caches.runningPods.values());
-    const { misplaced, isComplete } = await this.#check(
-      roundRobin(due, ({ namespace }) => namespace, most.checked),
-    );
+    const { misplaced, left } = await this.#check(due);
     const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
     this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
     this.#counts.pods.set(this.#known.size);
-    const handled = await this.#handleRoundRobin(misplaced);
+    const areHandled = await this.#handleRoundRobin(misplaced);
     this.#counts.pods.set(this.#known.size);
-    return due.length > most.checked || !isComplete || misplaced.length > handled;
+    return left.length > 0 || !areHandled;
   }
 
   async #check(due: readonly RunningPod[]) {
@@ -110,20 +108,20 @@ export class MisplacedReconciler {
         this.#suspects.later(pod);
       }
     });
-    return { misplaced, isComplete: left.length === 0 };
+    return { misplaced, left };
   }
 
-  /** @returns how many */
-  async #handleRoundRobin(misplaced: readonly MisplacedPod[]): Promise<number> {
+  /** @returns whether there was time for all */
+  async #handleRoundRobin(misplaced: readonly MisplacedPod[]): Promise<boolean> {
     const { clock } = this.#leader;
     const until = clock.monotonic() + most.handlingMs;
-    let handled = 0;
-    for (const each of roundRobin(misplaced, ({ pod }) => pod.namespace, most.handled)) {
+    const queue = new FairQueue<MisplacedPod>();
+    for (const each of misplaced) queue.add(each.pod.namespace, each);
+    for (const each of queue.drain()) {
+      if (clock.monotonic() >= until) return false;
       await this.#handle(each);
-      handled += 1;
-      if (clock.monotonic() >= until) break;
     }
-    return handled;
+    return true;
   }
 
   /** An error of one pod, for example of its own selector, must not stop the others. */
@@ -188,10 +186,4 @@ export class MisplacedReconciler {
     this.#failed = 0;
     throw new Error(`the API server refuses evictions: ${eviction.why}`);
   }
-}
-
-function roundRobin<T>(items: readonly T[], namespaceOf: (item: T) => string, count: number): readonly T[] {
-  const queue = new FairQueue<T>();
-  for (const item of items) queue.add(namespaceOf(item), item);
-  return queue.drain().take(count).toArray();
 }
