@@ -16,7 +16,7 @@ import { refusedConfigs } from './refused-configs.ts';
 import { startRegistries } from './registries.ts';
 import { runRefusal, runSetup } from './run.ts';
 import type { Setup } from './setup.ts';
-import { pluginSetups } from './written-plugins.ts';
+import { writtenSetups } from './written-setups.ts';
 
 const nodeName = 'box';
 /** Starting a kubelet takes longer than a pod; its files stay the same for its whole life. */
@@ -27,7 +27,7 @@ function setups(seed: number, cases: number): readonly Setup[] {
   const generated = Array.from({ length: Math.ceil(cases / casesPerSetup) }, (_, index) =>
     generateSetup(random, `g${index}`, Math.min(casesPerSetup, cases - index * casesPerSetup)),
   );
-  return [...pluginSetups, ...generated];
+  return [...writtenSetups, ...generated];
 }
 
 async function main(): Promise<void> {

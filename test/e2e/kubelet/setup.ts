@@ -105,12 +105,12 @@ export function dockerConfig(auths: Readonly<Record<string, unknown>>): string {
   return JSON.stringify({ auths });
 }
 
-export function entries(logins: Readonly<Record<string, Login>>): Record<string, { auth: string }> {
+function entries(logins: Readonly<Record<string, Login>>): Record<string, { auth: string }> {
   return Object.fromEntries(Object.entries(logins).map(([key, login]) => [key, entry(login)]));
 }
 
 /** A pull secret of the usual type, with a whole `config.json`. */
-export function secretWith(text: string): PullSecret {
+function secretWith(text: string): PullSecret {
   return { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': text } };
 }
 

@@ -1,4 +1,4 @@
-/** Credential provider plugins: input, use and caching of responses, failures, service account tokens. */
+/** Credential provider plugins: input, use and caching of responses, failures, tokens; and a login that changes. */
 import {
   credentialsFor,
   dockerConfig,
@@ -276,7 +276,22 @@ const accounts = setup(
   },
 );
 
-export const pluginSetups: readonly Setup[] = [
+const login = '/var/lib/kubelet/config.json';
+const changing: Setup = {
+  name: 'a docker config that changes',
+  hostRoot: '/host',
+  env: {},
+  files: { [login]: dockerConfig({ [host]: entry(right('alice')) }) },
+  pods: [
+    pod('d1-before', [`${host}/d1/a:1`]),
+    {
+      ...pod('d1-changed', [`${host}/d1/b:1`]),
+      files: { [login]: dockerConfig({ [host]: entry(right('bob')) }) },
+    },
+  ],
+};
+
+export const writtenSetups: readonly Setup[] = [
   tokens,
   accounts,
   invocation,
@@ -287,4 +302,5 @@ export const pluginSetups: readonly Setup[] = [
   directory,
   patterns,
   hanging,
+  changing,
 ];
