@@ -38,7 +38,7 @@ const architectures = ['amd64', 'arm64', 's390x', 'ppc64le'] as const;
 const architectureKeys = ['kubernetes.io/arch', 'beta.kubernetes.io/arch'] as const;
 const [arch, beta] = architectureKeys;
 /** A RuntimeClass, whose node labels the API server adds to its pods. */
-export const sandbox = { name: 'sandbox', nodeSelector: { disk: 'ssd' } };
+const sandbox = { name: 'sandbox', nodeSelector: { disk: 'ssd' } };
 
 export function generateCase(random: Random, index: number): Case {
   const used: PoolImage[] = [];
