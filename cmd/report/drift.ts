@@ -2,11 +2,7 @@
 import { ownNames } from '../../src/names/own-names.ts';
 import type { ClusterObjects } from '../../src/cluster/cluster.ts';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
-import {
-  createReferenceCache,
-  pullReference,
-  validReference,
-} from '../../src/images/references/reference.ts';
+import { createReferenceCache, validReference } from '../../src/images/references/reference.ts';
 import { parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 
@@ -30,6 +26,6 @@ export async function readDrift(
   return (image) => {
     if (byImage.size === 0) return undefined;
     const reference = validReference(image, parse);
-    return reference && byImage.get(pullReference(reference).text);
+    return reference && byImage.get(reference.text);
   };
 }

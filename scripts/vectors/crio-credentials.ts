@@ -10,7 +10,7 @@ import { pullSources } from '../../daemon/crio/pull-sources.ts';
 import { loadRegistries } from '../../daemon/crio/load-registries.ts';
 import { ConfigFileError, fieldsOf, InvalidConfig, parseTable } from '../../daemon/toml.ts';
 import { DockerConfigError } from '../../src/credentials/docker/docker-config.ts';
-import { parseReference, pullReference } from '../../src/images/references/reference.ts';
+import { parseReference } from '../../src/images/references/reference.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { createCa } from '../../test/support/certificates.ts';
 import { inDirectory, write } from './directory.ts';
@@ -83,7 +83,7 @@ export const crioCredentials: Handlers = {
     inDirectory(async (root) => {
       await write(join(root, '/etc/containers/registries.conf'), text(input, 'registriesConf'));
       const registries = await loadRegistries(defaultCrioConf, root);
-      const image = pullReference(parseReference(text(input, 'ref'))).text;
+      const image = parseReference(text(input, 'ref')).text;
       return { hosts: pullSources(image, registries).map(({ domain }) => domain) };
     }),
 
@@ -91,7 +91,7 @@ export const crioCredentials: Handlers = {
     refused(vector, () => {
       const policy = parsePolicy(Buffer.from(JSON.stringify(input['policy'])));
       const image = text(input, 'image');
-      const { verdict } = applyPolicy(policy, pullReference(parseReference(image)).text);
+      const { verdict } = applyPolicy(policy, parseReference(image).text);
       if (verdict === 'allowed') return { ok: true, allowed: true };
       return { ok: true, allowed: false, error: `Running image docker://${image} is ${verdict} by policy.` };
     }),

@@ -16,12 +16,7 @@ import { resolveShortName } from '../../daemon/crio/short-names.ts';
 import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
-import {
-  parseNormalized,
-  parseReference,
-  pullReference,
-  shortNameOf,
-} from '../../src/images/references/reference.ts';
+import { parseNormalized, parseReference, shortNameOf } from '../../src/images/references/reference.ts';
 import { offeredTo } from '../../src/registry/client.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { inDirectory, write } from './directory.ts';
@@ -164,7 +159,7 @@ async function pull({ input, expected }: Vector, root: string): Promise<unknown>
   try {
     const image = text(input, 'image');
     const shortName = shortNameOf(image);
-    const target = { ...pullReference(parseReference(image)), ...(shortName !== undefined && { shortName }) };
+    const target = { ...parseReference(image), ...(shortName !== undefined && { shortName }) };
     const endpoints = (await crio.endpoints(target)).filter(({ refusal }) => !refusal);
     const wanted = isObject(expected) ? list(expected, 'attempts').filter(isObject) : [];
     const isFound = wanted.at(-1)?.['status'] === 200;

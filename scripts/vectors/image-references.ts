@@ -2,7 +2,7 @@
 import { parseStrictReference } from '../../src/images/references/grammar.ts';
 import type { WrittenReference } from '../../src/images/references/grammar.ts';
 import { applyDefaultTag, parseImageName } from './upstream/kubelet-reference.ts';
-import { parseNormalized, parseReference, pullReference } from '../../src/images/references/reference.ts';
+import { parseNormalized, parseReference } from '../../src/images/references/reference.ts';
 import { familiarName, formatReference, parseAnyReference } from './upstream/reference-forms.ts';
 import { createDefaultEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { Handlers } from './handler.ts';
@@ -11,7 +11,7 @@ import { text, texts } from './input.ts';
 export const imageReferences: Handlers = {
   parse_normalized: (input) => {
     const written = parseNormalized(text(input, 'image'));
-    return { ...fields(written), dockerRef: pullReference(parseReference(text(input, 'image'))).text };
+    return { ...fields(written), dockerRef: parseReference(text(input, 'image')).text };
   },
 
   parse_strict: (input) => {
@@ -20,7 +20,8 @@ export const imageReferences: Handlers = {
     return fields(parseStrictReference(text(input, 'image'), algorithms));
   },
 
-  parse_docker_ref: (input) => fields(pullReference(parseReference(text(input, 'image')))),
+  // The tag or the digest that is pulled.
+  parse_docker_ref: (input) => fields(parseNormalized(parseReference(text(input, 'image')).text)),
 
   parse_any: (input) => fields(parseAnyReference(text(input, 'image'))),
 
@@ -32,7 +33,7 @@ export const imageReferences: Handlers = {
   kubelet_default_tag: (input) => ({ image: applyDefaultTag(text(input, 'image')) }),
 
   pipeline: async (input) => {
-    const target = pullReference(parseReference(text(input, 'image')));
+    const target = parseReference(text(input, 'image'));
     const { repository, domain, path, object } = target;
     const [origin] = await createDefaultEndpoints().endpoints(target);
     return {

@@ -4,7 +4,6 @@
  * nodes have credentials for service accounts, have the same account.
  */
 import type { ImageRequest } from '../facts/facts.ts';
-import { pullReference } from '../references/reference.ts';
 
 export const sharedScope = '';
 
@@ -14,7 +13,7 @@ export const sharedScope = '';
  * another node may resolve it in another way.
  */
 export function keyOf({ reference, shortName }: Pick<ImageRequest, 'reference' | 'shortName'>): string {
-  const { text, repository } = pullReference(reference);
+  const { text, repository } = reference;
   return shortName === undefined ? text : `short-name ${shortName}${text.slice(repository.length)}`;
 }
 

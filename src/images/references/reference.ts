@@ -1,7 +1,7 @@
 /**
  * Image references, parsed and normalized as the kubelet and containerd do: both use distribution/reference,
- * so one parser serves for the credential key (`repository`), for the registry namespace (`domain`) and for
- * the object in the registry (`pullReference`).
+ * so one parser serves for the credential key (`repository`), for the registry namespace (`domain`), for the
+ * object in the registry and for the key in memory (`text`).
  */
 import { InvalidReference, checkLength, parseStrictReference, type WrittenReference } from './grammar.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
@@ -17,13 +17,9 @@ export interface Reference {
   readonly repository: string;
   readonly tag?: string;
   readonly digest?: string;
-}
-
-/** A reference in a request to a registry: a tag or a digest. */
-interface PullReference extends Reference {
-  /** What follows `/manifests/`. */
+  /** What is pulled, and follows `/manifests/` in a request: the digest if there is one, else the tag. */
   readonly object: string;
-  /** The whole reference as one text, such as `docker.io/library/nginx:latest`. */
+  /** Repository and object as one text, such as `docker.io/library/nginx:latest` (ParseDockerRef). */
   readonly text: string;
 }
 
@@ -39,15 +35,21 @@ const identifierPattern = /^[a-f0-9]{64}$/;
  * @throws InvalidReference if the kubelet would report InvalidImageName
  */
 export function parseReference(text: string): Reference {
-  const written = parseNormalized(text);
-  if (written.domain !== '') return { ...written, repository: `${written.domain}/${written.path}` };
+  const { domain: written, path: rest, tag, digest } = parseNormalized(text);
   // `a_b.c/d` has no domain in the grammar, but containerd contacts the part before the first slash.
-  const slash = written.path.indexOf('/');
+  const repository = written === '' ? rest : `${written}/${rest}`;
+  const slash = repository.indexOf('/');
+  const [domain, path] = [repository.slice(0, slash), repository.slice(slash + 1)];
+  const object = digest ?? tag ?? defaultTag;
+  const whole = digest === undefined ? `${repository}:${object}` : `${repository}@${object}`;
   return {
-    ...written,
-    domain: written.path.slice(0, slash),
-    path: written.path.slice(slash + 1),
-    repository: written.path,
+    domain,
+    path,
+    repository,
+    ...(tag !== undefined && { tag }),
+    ...(digest !== undefined && { digest }),
+    object,
+    text: whole,
   };
 }
 
@@ -87,16 +89,6 @@ export function parseNormalized(text: string): WrittenReference {
     throw new InvalidReference(`invalid reference format: repository name (${remote}) must be lowercase`);
   }
   return parseStrictReference(`${domain}/${rest}`);
-}
-
-/** containerd's reference (ParseDockerRef): a digest precedes a tag; the default is `latest`. */
-export function pullReference(reference: Reference): PullReference {
-  const { domain, path, repository, digest } = reference;
-  if (digest !== undefined) {
-    return { domain, path, repository, digest, object: digest, text: `${repository}@${digest}` };
-  }
-  const tag = reference.tag ?? defaultTag;
-  return { domain, path, repository, tag, object: tag, text: `${repository}:${tag}` };
 }
 
 /** Splits at the first slash if a registry precedes it (splitDockerDomain in `normalize.go`). */

@@ -25,7 +25,6 @@ import {
 } from '../facts/facts.ts';
 import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
 import { keyOf, scopedKey, scopeOf } from '../cache/scope.ts';
-import { pullReference } from '../references/reference.ts';
 
 export interface RegistrySourceOptions {
   readonly registry: RegistryClient;
@@ -52,7 +51,7 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
     { signal, known, trace }: LookupOptions,
     problems: SourceProblem[],
   ): Promise<ImageFacts> {
-    const { path, object } = pullReference(request.reference);
+    const { path, object } = request.reference;
     const { endpoints, credentials, ofNode } = await accessTo(request, options, signal, problems);
     const lookup = {
       repository: path,
@@ -119,10 +118,9 @@ export async function accessTo(
   signal: AbortSignal,
   problems: SourceProblem[] = [],
 ) {
-  const target = pullReference(request.reference);
-  const { domain, path, repository } = target;
-  const { shortName } = request;
-  const found = await endpoints.endpoints({ ...target, ...(shortName !== undefined && { shortName }) });
+  const { reference, shortName } = request;
+  const { domain, path, repository } = reference;
+  const found = await endpoints.endpoints({ ...reference, ...(shortName !== undefined && { shortName }) });
   const nameAt = ({ resolved = { domain, path } }: Endpoint) => resolved;
   // The rules on other names are checked before.
   const reasons = shortName === undefined ? [] : found.map((endpoint) => forbidden(nameAt(endpoint)));

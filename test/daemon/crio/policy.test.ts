@@ -1,13 +1,13 @@
 import t, { type Test } from 'tap';
 import { defaultCrioConf } from '../../../daemon/crio/crio-conf.ts';
 import { applyPolicy, parsePolicy, policyFor } from '../../../daemon/crio/policy.ts';
-import { parseReference, pullReference } from '../../../src/images/references/reference.ts';
+import { parseReference } from '../../../src/images/references/reference.ts';
 import { writeFiles } from '../../support/write-files.ts';
 
 const accept = [{ type: 'insecureAcceptAnything' }];
 const reject = [{ type: 'reject' }];
 const signed = [{ type: 'sigstoreSigned', keyPath: '/k' }];
-const imageOf = (image: string) => pullReference(parseReference(image)).text;
+const imageOf = (image: string) => parseReference(image).text;
 const parse = (policy: unknown) => parsePolicy(Buffer.from(JSON.stringify(policy)));
 
 t.test('the most specific scope decides', async (t) => {

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCrio, type CrioOptions } from '../../../daemon/crio/runtime.ts';
-import { parseReference, pullReference, shortNameOf } from '../../../src/images/references/reference.ts';
+import { parseReference, shortNameOf } from '../../../src/images/references/reference.ts';
 import { createCa } from '../../support/certificates.ts';
 import { like } from '../../support/like.ts';
 import { manualRefresh } from '../../support/manual-refresh.ts';
@@ -21,7 +21,7 @@ async function nodeWith(t: Test, files: Files, options: Partial<CrioOptions> = {
   t.teardown(() => crio.close());
   const endpointsOf = async (image: string) => {
     const shortName = shortNameOf(image);
-    const target = pullReference(parseReference(image));
+    const target = parseReference(image);
     return await crio.endpoints({ ...target, ...(shortName !== undefined && { shortName }) });
   };
   /** In short: `https://host/v2/path accepts own=user http why-refused`. */

@@ -1,7 +1,7 @@
 /** Parsers of responses of registries and token servers, and of image references. */
 import { newerTags } from '../../../cmd/report/tag-order.ts';
 import { parseSamples } from '../../../cmd/installation/samples.ts';
-import { InvalidReference, parseReference, pullReference } from '../../../src/images/references/reference.ts';
+import { InvalidReference, parseReference } from '../../../src/images/references/reference.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
 import { parseChallenges, InvalidChallenge, tokenOptions } from '../../../src/registry/auth/challenge.ts';
 import { readConfig, contentOf } from '../../../src/registry/manifests/platforms-of-index.ts';
@@ -50,7 +50,6 @@ export const networkTargets: readonly FuzzTarget[] = [
       const reference = parseReference(input.toString('utf8'));
       const { domain, path, repository } = reference;
       if (domain === '' || repository !== `${domain}/${path}`) throw new TypeError('no such repository');
-      pullReference(reference);
     },
     expected: [InvalidReference],
   },

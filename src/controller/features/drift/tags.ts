@@ -1,7 +1,7 @@
 /** The tags of running pods, and when each is checked. */
 import { createHash } from 'node:crypto';
 import { FairQueue } from '../../../async/fair-queue.ts';
-import { pullReference, validReference, type Reference } from '../../../images/references/reference.ts';
+import { validReference, type Reference } from '../../../images/references/reference.ts';
 import { pullPolicyOf } from '../../../placement/pod/images.ts';
 import { hasEnded, type RunningPod } from '../../state/cached.ts';
 import type { Caches } from '../../state/caches.ts';
@@ -39,8 +39,8 @@ export function runningTags(
     const count = counts.get(pod.namespace) ?? 0;
     if (count >= maxTags) continue;
     for (const written of new Set(pod.images.filter(isPulled).map(({ image }) => image))) {
-      const reference = tagOf(written, parse);
-      if (reference === undefined) continue;
+      const reference = validReference(written, parse);
+      if (reference === undefined || reference.digest !== undefined) continue;
       const { text: image, repository } = reference;
       const tag = found.get(image) ?? { image, repository, uses: [] };
       tag.uses.push({ pod, image: written });
@@ -53,11 +53,6 @@ export function runningTags(
 
 function isPulled({ image, pullPolicy }: RunningPod['images'][number]): boolean {
   return pullPolicyOf(image, pullPolicy) !== 'Never';
-}
-
-function tagOf(image: string, parse: (image: string) => Reference) {
-  const reference = validReference(image, parse);
-  return reference && reference.digest === undefined ? pullReference(reference) : undefined;
 }
 
 /**
