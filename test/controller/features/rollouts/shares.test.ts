@@ -99,6 +99,8 @@ t.test('a pod whose volume is in a zone without the architecture is not moved', 
   const world = await startWorld(t, { steps: ['100%'] });
   await world.reconcile();
   world.zones({ a: 'a', b: 'b', any: undefined }, 'a');
+  const { nodes } = world.leader.caches;
+  await world.store.until(() => nodes.get('', 'arm-1')?.labels['zone'] === 'a', 'the zone of the node');
   world.store.put('/api/v1/namespaces/shop/persistentvolumeclaims/unbound', { spec: {} });
   const side = async (claimName: string): Promise<string> => {
     const volumes = [{ name: 'data', persistentVolumeClaim: { claimName } }];
