@@ -52,6 +52,8 @@ interface Generation {
   readonly mayGate: boolean;
   readonly cluster: ClusterPlacement | undefined;
   readonly base: Policy;
+  /** For namespaces that the cluster's selector excludes. One object: its patterns are compiled once. */
+  readonly excluded: Policy;
   /** By namespace, by the names of the selected objects. */
   readonly combinations: Map<string, Map<string, Policy>>;
 }
@@ -70,11 +72,13 @@ export function createPolicies(options: PoliciesOptions): Policies {
     const mayGate = controllerLeads() && agentsAnswer();
     if (generation?.configuration === inForce && generation.mayGate === mayGate) return generation;
     const cluster = resources.cluster();
+    const base = policyFor(inForce, { cluster, mayGate });
     generation = {
       configuration: inForce,
       mayGate,
       cluster,
-      base: policyFor(inForce, { cluster, mayGate }),
+      base,
+      excluded: { ...base, excludedNamespaces: ['*'] },
       combinations: new Map(),
     };
     return generation;
@@ -95,8 +99,7 @@ export function createPolicies(options: PoliciesOptions): Policies {
     policyOf: (subject) => {
       const { namespace, namespaceLabels, labels } = subject;
       const now = current();
-      if (isExcluded(now.cluster, namespaceLabels))
-        return { ...now.base, excludedNamespaces: [...now.base.excludedNamespaces, namespace] };
+      if (isExcluded(now.cluster, namespaceLabels)) return now.excluded;
       const pods = resources.podsIn(namespace).filter(({ selector }) => selects(selector, labels));
       const policy = pods.length > 0 ? combining(namespace, pods, now) : now.base;
       const rollout = rolloutOf(resources.rolloutsIn(namespace), subject, controllerLeads());
