@@ -80,13 +80,11 @@ function adviceFor(
   return advice.get(code) ?? 'the response cannot be used';
 }
 
-function whyUnsent({ credential, source }: MatchedCredential): string {
+function whyUnsent({ credential }: MatchedCredential): string {
   const { username, password, isIdentityToken = false } = credential;
   const isNamed = username !== '' || isIdentityToken;
   if (isNamed && reveal(password) !== '') return 'the registry names no known way to log in';
-  const isFromPlugin = source === 'credential-provider' || source === 'service-account';
-  const next = isFromPlugin ? '; its plugin may need variables in kubeletEnvironment' : '';
-  return `it has no ${isNamed ? 'password' : 'user name'}${next}`;
+  return `it has no ${isNamed ? 'password' : 'user name'}`;
 }
 
 export function registryError(error: unknown, about: Circumstances, now: number): RegistryError {

@@ -45,7 +45,11 @@ export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath
     return path;
   } catch (error) {
     if (error instanceof FileError && error.code === 'missing') {
-      throw new PluginError('missing', name, `plugin binary executable ${path} did not exist`);
+      throw new PluginError(
+        'missing',
+        name,
+        `plugin binary executable ${path} did not exist; check kubeletConfig.binDir`,
+      );
     }
     if (error instanceof FileError) throw new PluginError('unsafe', name, error.message);
     throw error;

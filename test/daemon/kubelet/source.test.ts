@@ -137,7 +137,7 @@ t.test('a lookup says why the plugins for its image have no usable credential', 
   for (let times = 0; times < 2; times += 1) {
     like(t, await reasons(app), [/^plugin fails: error execing .*: exit status 1: no network$/]);
     like(t, await reasons('none.example/app'), [
-      /^plugin none: left out: plugin binary executable .* did not exist$/,
+      /^plugin none: left out: plugin binary executable .* did not exist; check kubeletConfig\.binDir$/,
     ]);
     like(t, await reasons('empty.example/app'), [
       /^plugin empty: the plugin returned a login without user name/,
@@ -174,7 +174,9 @@ t.test('closing kills running plugins', async (t) => {
 t.test('missing and unsafe programs are skipped and reported until they are fixed', async (t) => {
   const { bin, source, found, problems, lines } = await openNode(t, [{ name: 'p' }], {}, { debounceMs: 5 });
   const missing = source.fingerprint();
-  like(t, problems(), [/^plugin p: left out: plugin binary executable .*\/bin\/p did not exist$/]);
+  like(t, problems(), [
+    /^plugin p: left out: plugin binary executable .*\/bin\/p did not exist; check kubeletConfig\.binDir$/,
+  ]);
   t.strictSame(await found(app), []);
   writePlugin(join(bin, 'p'), answer('p'));
   await until(() => problems().length === 0);

@@ -38,7 +38,13 @@ t.test('missing and non-executable programs are refused', async (t) => {
   writeFileSync(join(bin, 'text'), '', { mode: 0o644 });
   symlinkSync('nowhere', join(bin, 'dangling'));
   const cases: [string, { code: string; message?: string | RegExp }][] = [
-    ['none', { code: 'missing', message: 'plugin binary executable /opt/bin/none did not exist' }],
+    [
+      'none',
+      {
+        code: 'missing',
+        message: 'plugin binary executable /opt/bin/none did not exist; check kubeletConfig.binDir',
+      },
+    ],
     ['dangling', { code: 'missing' }],
     ['dir', { code: 'not-executable', message: /not a regular file/ }],
     ['text', { code: 'not-executable', message: /chmod 0755/ }],
