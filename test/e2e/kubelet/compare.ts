@@ -47,7 +47,10 @@ const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
   [/time: invalid duration "[^"]*"$/, /is not a duration such as 1h30m or 10s$/],
   [/no kind .* in scheme "[^"]*"$/, / no kind "[^"]*" is registered for version "[^"]*"$/],
   [/stat \S+: no such file or directory$/, /there is no such file$/],
-  [/^plugin binary executable {2}did not exist$/, /^left out: plugin binary executable \S+ did not exist$/],
+  [
+    /^plugin binary executable {2}did not exist$/,
+    /^left out: plugin binary executable \S+ did not exist; check kubeletConfig\.binDir$/,
+  ],
 ];
 
 export function compareVerdict(kubelet: string, agent: string): Difference[] {
