@@ -235,11 +235,12 @@ void t.test('stop aborts running work, waits for it, and starts no more', async 
   queue.add('d', 100);
   await queue.stop();
   t.strictSame(aborted, ['a', 'b']);
+  t.equal(time.pending, 0);
   queue.add('e');
   queue.add('f', 1);
+  t.equal(time.pending, 0);
   await time.advance(1000);
   t.strictSame(aborted, ['a', 'b']);
-  t.equal(time.pending, 0);
 });
 
 void t.test('attack: hanging work of eight namespaces leaves workers for others', async (t) => {

@@ -50,6 +50,8 @@ const labels = { app: 'web', 'pod-template-hash': '7d4b9c' };
 t.test('the workload of a pod is its Deployment, ReplicaSet or StatefulSet', (t) => {
   t.strictSame(rolledWorkloadOf(replicaSet, labels), { kind: 'Deployment', name: 'web' });
   t.strictSame(rolledWorkloadOf(replicaSet, {}), { kind: 'ReplicaSet', name: 'web-7d4b9c' });
+  const unhashed = { ...replicaSet, name: 'web-' };
+  t.strictSame(rolledWorkloadOf(unhashed, { 'pod-template-hash': '' }), { kind: 'ReplicaSet', name: 'web-' });
   const statefulSet = { ...replicaSet, kind: 'StatefulSet', name: 'db' };
   t.strictSame(rolledWorkloadOf(statefulSet, {}), { kind: 'StatefulSet', name: 'db' });
   for (const kind of ['DaemonSet', 'Job'])
