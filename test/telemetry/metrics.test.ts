@@ -30,20 +30,6 @@ t.test('every series is rendered from the start', async (t) => {
   t.match(metrics.contentType, /^text\/plain/);
 });
 
-t.test('counters count, gauges are set, histograms observe', async (t) => {
-  const metrics = createMetrics();
-  const ok = metrics.counter(requests, { method: 'GET', outcome: 'ok' });
-  ok.inc();
-  ok.inc(2);
-  metrics.gauge(level, { use: 'a' }).set(7);
-  metrics.histogram(seconds).observe(0.5);
-  const page = await metrics.render();
-  t.match(page, 'test_requests_total{method="GET",outcome="ok"} 3');
-  t.match(page, 'test_level{use="a"} 7');
-  t.match(page, 'test_seconds_bucket{le="0.1"} 0');
-  t.match(page, 'test_seconds_bucket{le="1"} 1');
-});
-
 t.test('requesting a metric again does not reset it', async (t) => {
   const metrics = createMetrics();
   metrics.counter(requests, { method: 'GET', outcome: 'ok' }).inc();
