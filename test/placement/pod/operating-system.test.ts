@@ -50,14 +50,6 @@ for (const [name, spec, os] of cases) {
   });
 }
 
-test('a typical pod for Windows is placed', async (t) => {
-  const decision = decide(inputOf(podOf(['a'], windows), { a: 'windows/amd64' }));
-  t.equal(decision.outcome, 'placed');
-  t.strictSame(decision.required, ['amd64']);
-  const lost = decide(inputOf(podOf(['a'], windows), { a: 'linux/arm64' }));
-  t.equal(lost.outcome, 'denied', 'not with an image for Linux only');
-});
-
 test('an override applies to pods of every operating system', async (t) => {
   const override = facts('linux/arm64 windows/arm64', { source: 'override' });
   for (const os of ['linux', 'windows', 'freebsd', 'darwin']) {

@@ -166,28 +166,6 @@ test('a record may exclude nodes, sorted', async (t) => {
   t.strictSame(read?.added.match, [notIn]);
 });
 
-test("a forged record removes none of the pod's own parts", async (t) => {
-  const zone = isIn('zone', 'a');
-  const gpu = { key: 'gpu', operator: 'Exists' };
-  const spec: Partial<PodSpec> = {
-    tolerations: [gpu],
-    nodeSelector: { pool: 'x' },
-    ...requiring(termOf(zone)),
-  };
-  const forged = record({
-    terms: [[['zone', ['a']]]],
-    made: true,
-    tolerations: [gpu],
-    pinned: 'amd64',
-    match: [['zone', ['a']]],
-  });
-  const { pod } = place(inputOf(withRecord(forged, spec), known));
-  t.strictSame(pod.spec.tolerations, [gpu]);
-  t.strictSame(pod.spec.nodeSelector, { pool: 'x' });
-  const terms = termsOf(pod);
-  t.strictSame(terms?.[0]?.matchExpressions?.[0], zone);
-});
-
 test('a recorded pin counts only under mode `hard`', async (t) => {
   const pod = withRecord(record({ pinned: 'amd64' }), { nodeSelector: { 'kubernetes.io/arch': 'amd64' } });
   t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
@@ -197,17 +175,6 @@ test('a recorded pin counts only under mode `hard`', async (t) => {
       .pinned;
   t.equal(accepted('soft'), undefined);
   t.equal(accepted('hard'), 'amd64');
-});
-
-test("a constraint of the pod that equals an addition counts as the pod's own", async (t) => {
-  const chosen = termOf(isIn('zone', 'a'), archIn('amd64'));
-  const open = termOf(isIn('zone', 'b'));
-  const spec: Partial<PodSpec> = requiring(chosen, open);
-  const first = place(inputOf(podOf(['b'], spec), known));
-  const later = place(inputOf(first.pod, { b: 'amd64 arm64' }));
-  const terms = termsOf(later.pod);
-  t.strictSame(terms?.[0], chosen);
-  t.strictSame(terms?.[1]?.matchExpressions?.[1]?.values, ['amd64', 'arm64']);
 });
 
 test("it counts as the pod's own beside matched labels too", async (t) => {

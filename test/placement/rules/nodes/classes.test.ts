@@ -4,11 +4,10 @@ import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import { labeledLevels } from '../../../../src/nodes/amd64-level.ts';
 import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';
 import { groupByClass, type NodeClasses } from '../../../../src/nodes/node-classes.ts';
-import { patchGatedPod, patchPod } from '../../../../src/placement/patch/patch.ts';
+import { patchPod } from '../../../../src/placement/patch/patch.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import type { PlacementInput } from '../../../../src/placement/decision.ts';
 import {
-  applied,
   archIn,
   defaultPolicy,
   facts,
@@ -223,24 +222,6 @@ test('templates of DaemonSets are restricted, other templates and gated pods are
   const gated = placed('local transfer', 'x86 unknown');
   t.equal(gated.outcome, 'gated 386 amd64');
   t.strictSame(gated.decision.excludedNodes, []);
-});
-
-test('once its images are known, a gated pod is restricted', async (t) => {
-  const cases: readonly (readonly [nodes: string, image: string, lands: string])[] = [
-    ['local transfer', 'x86', 'local'],
-    ['own2 own3', 'only3', 'own3'],
-    // Its terms cannot be copied, so they get no label that only amd64 nodes have.
-    ['own2 own3 arm', 'needs3', 'own3 arm'],
-  ];
-  for (const [nodes, image, lands] of cases) {
-    const gated = placed(nodes, `${image} unknown`);
-    const waiting = { ...gated.pod, metadata: { ...gated.pod.metadata, resourceVersion: '1' } };
-    const facts = (each: string) => gated.input.facts(each === 'unknown' ? 'plain' : each);
-    const input = { ...gated.input, pod: waiting, waiting: true, facts };
-    const later = applied(waiting, patchGatedPod(waiting, decide(input)));
-    const selected = cluster(nodes).nodes.filter((node) => selects(later.spec, node));
-    t.equal(selected.map(({ name }) => name).join(' '), lands, nodes);
-  }
 });
 
 test("a pod's own constraint is restricted to nodes that can run its images", async (t) => {

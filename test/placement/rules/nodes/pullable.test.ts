@@ -8,7 +8,6 @@ import {
   inputOf,
   isIn,
   notIn,
-  onArch,
   place,
   podOf,
   requiring,
@@ -65,34 +64,6 @@ test('nodes that cannot pull are excluded by name, in addition to the architectu
       message: 'app: credential group able can pull it, poor cannot; excluded: p1; p2',
     },
   ]);
-});
-
-test('nodes are excluded for images that constrain nothing, and for pods with their own constraint', async (t) => {
-  t.strictSame(decided(pullability, { known: { app: '' } }).terms, [[hosts('p1', 'p2')]]);
-  const chosen = decided(pullability, { spec: onArch('amd64') });
-  t.equal(chosen.decision.outcome, 'own-constraint');
-  t.strictSame(chosen.terms, [[hosts('p1', 'p2')]]);
-  const pinned = decided(pullability, {
-    policy: { preference: { weights: { amd64: 100 }, origin: 'configuration' }, preferenceMode: 'hard' },
-  });
-  t.strictSame(pinned.pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
-  t.strictSame(pinned.terms, [[hosts('p1', 'p2')]]);
-});
-
-test('without the policy or results of groups, no node is excluded', async (t) => {
-  const plain = decided({}).patch;
-  const cases: [what: string, patch: unknown][] = [
-    [
-      'the policy does not require it',
-      decided(pullability, { policy: { requirePullableNodes: false } }).patch,
-    ],
-    ['all can', decided({ app: { able: [able, poor], unable: none } }).patch],
-    ['only another image is known', decided({ side: { able: [able], unable: [poor] } }).patch],
-  ];
-  for (const [what, patch] of cases) t.strictSame(patch, plain, what);
-  const skipped = decided(pullability, { spec: { nodeName: 'p1' } });
-  t.strictSame(skipped.patch, []);
-  t.strictSame(skipped.decision.excludedNodes, []);
 });
 
 test('the reason is bounded for many images and groups', async (t) => {
