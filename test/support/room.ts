@@ -28,6 +28,9 @@ function follow(test: Test): void {
 }
 follow(t);
 
+/** By default it is named after the arguments, which are too long for a name if they are many files. */
+t.testdirName = `${cwd}../.tap/fixtures/room-${process.pid}`;
+
 const files = process.argv
   .slice(2)
   .flatMap((name) => globSync(name.endsWith('.ts') ? name : `${name}/**/*.test.ts`, { cwd }).sort());
