@@ -5,7 +5,6 @@ import t, { type Test } from 'tap';
 import { liveContent, type LiveContentOptions } from '../../src/files/live.ts';
 import { decodeUtf8, readBounded } from '../../src/files/read.ts';
 import { until } from '../support/until.ts';
-import { swapVolume } from './volume.ts';
 import { manualRefresh } from '../support/manual-refresh.ts';
 import { like } from '../support/like.ts';
 
@@ -107,22 +106,6 @@ t.test('a file that appears, disappears and returns is reported', async (t) => {
   t.strictSame(
     reports.filter((line) => line !== partial),
     [missing, 'one', missing, 'two'],
-  );
-});
-
-t.test('after many fast volume swaps the last content is read', async (t) => {
-  const dir = t.testdir({});
-  swapVolume(dir, { file: '1:1' });
-  const { content, reports } = await live(t, join(dir, 'file'));
-  for (let version = 2; version <= 20; version += 1) {
-    swapVolume(dir, { file: `${String(version).length}:${version}` });
-    if (version % 3 === 0) await pause(3);
-  }
-  await until(() => content.current() === '20', 'the last one');
-  t.strictSame(
-    reports.filter((line) => line.startsWith('!')),
-    [],
-    'no reader ever saw a volume without its file',
   );
 });
 

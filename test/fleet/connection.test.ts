@@ -161,12 +161,6 @@ t.test('a request on a stale connection is sent again on a new one', async (t) =
   t.equal(agent.connections(), 2);
 });
 
-t.test('a request whose new connection is lost is not sent again', async (t) => {
-  const { agent, ask } = await setup(t, { facts: (_, response) => void response.destroy() });
-  await fails(t, ask(), 'unreachable', /was lost/);
-  t.equal(agent.requests.length, 1);
-});
-
 t.test('a renewed certificate serves new connections, and running requests finish', async (t) => {
   const names: unknown[] = [];
   let release: (() => void) | undefined;

@@ -88,7 +88,11 @@ t.test('a realm or redirect may be in the same kind of network as the registry',
     ['10.0.0.2', '127.0.0.1', false],
     ['127.0.0.1', '127.0.0.1', true],
     ['127.0.0.1', '169.254.169.254', false],
+    ['127.0.0.1', '0.0.0.0', false],
+    ['10.0.0.1', '224.0.0.1', false],
+    ['10.0.0.1', '255.255.255.255', false],
     [undefined, '10.0.0.1', false],
+    ['no address', '10.0.0.1', false],
   ] as const;
   for (const [registry, address, allowed] of cases) {
     t.equal(targetReach(registry).refusal(address) === undefined, allowed, `${registry} → ${address}`);

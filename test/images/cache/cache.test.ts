@@ -92,16 +92,6 @@ t.test(
   },
 );
 
-t.test('stale facts of an agent are asked for again, as after a failure', async (t) => {
-  const { cache, clock, lookUp } = bench();
-  const stale = factsOf('nginx:1.25', { stale: true, source: 'memory', confirmedAt: '2026-11-10T12:00:00Z' });
-  t.ok((await lookUp(nginx, stale)).stale);
-  t.ok(cache.peek(nginx)?.stale);
-  await clock.advance(minute);
-  t.equal(cache.peek(nginx), undefined);
-  t.equal(cache.peek(ofAnyAge(nginx))?.digest, digestOf('nginx:1.25'));
-});
-
 t.test('while a registry fails, stale facts of an agent are requested less and less often', async (t) => {
   const { cache, clock, lookUp } = bench();
   const stale = factsOf('nginx:1.25', { stale: true, source: 'memory', confirmedAt: '2026-11-10T12:00:00Z' });
@@ -113,16 +103,6 @@ t.test('while a registry fails, stale facts of an agent are requested less and l
     pauses.push(clock.monotonic() - from);
   }
   t.ok((pauses.at(-1) ?? 0) > 4 * (pauses[0] ?? 0), pauses.join(', '));
-});
-
-t.test('the first failure, too, says when the next lookup is made', async (t) => {
-  const { cache, clock, lookUp } = bench();
-  const { error } = await lookUp(nginx, failureOf('nginx:1.25', 'unavailable'));
-  t.ok(error?.retryAfterMs);
-  await clock.advance((error?.retryAfterMs ?? 0) - 1);
-  t.ok(cache.peek(nginx)?.error);
-  await clock.advance(1);
-  t.equal(cache.peek(nginx), undefined);
 });
 
 t.test('facts of a tag do not answer for the same digest in another repository', async (t) => {

@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process';
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -137,16 +136,6 @@ t.test('pipes and links of a container with the host path are not followed', asy
   await write(path, [a]);
   t.equal(readFileSync(join(dir, 'victim'), 'utf8'), 'intact');
   t.strictSame((await load(path)).learned, [a]);
-});
-
-t.test('a partial file of an earlier crash is replaced', async (t) => {
-  const path = join(t.testdir(), 'facts');
-  const partial = `${path}.${process.pid}.new`;
-  writeFileSync(partial, 'half a file', { mode: 0o666 });
-  chmodSync(partial, 0o666);
-  await write(path, [a]);
-  t.strictSame((await load(path)).learned, [a]);
-  t.equal(statSync(path).mode & 0o777, 0o600);
 });
 
 t.test('the cache gives its file shared facts only; their age is by the wall clock', async (t) => {

@@ -69,23 +69,6 @@ test('an image is listed once, with all of its users and the strictest pull poli
   ]);
 });
 
-test('an image of a volume and of a container is not `volumeOnly`', async (t) => {
-  const spec: PodSpec = {
-    containers: [{ name: 'c', image: 'x:1' }],
-    volumes: [
-      { name: 'v', image: { reference: 'x:1' } },
-      { name: 'w', image: { reference: 'y:1', pullPolicy: 'Never' } },
-    ],
-  };
-  t.strictSame(
-    imagesOf(spec).map(({ volumeOnly, pullPolicy }) => [volumeOnly, pullPolicy]),
-    [
-      [false, 'IfNotPresent'],
-      [true, 'Never'],
-    ],
-  );
-});
-
 test('null lists and containers without an image are left to validation', async (t) => {
   const spec = { initContainers: null, containers: [{ name: 'c', image: '' }, { name: 'd' }], volumes: null };
   t.strictSame(imagesOf(spec as unknown as PodSpec), []);

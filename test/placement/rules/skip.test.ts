@@ -4,7 +4,7 @@ import { decide } from '../../../src/placement/decide.ts';
 import { skipReasons, type PlacementInput, type SkipReason } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { skipReasonOf } from '../../../src/placement/rules/skip.ts';
-import { inputOf, place, podOf } from '../../support/placement-input.ts';
+import { inputOf, podOf } from '../../support/placement-input.ts';
 import { like } from '../../support/like.ts';
 
 const ownedBy = (kind: string): Given => ({
@@ -118,12 +118,4 @@ test('null metadata from a file is skipped correctly', async (t) => {
   };
   t.equal(skipReasonOf(inputOf(pod as unknown as Pod)), undefined);
   t.equal(skipReasonOf(inputOf({ spec: pod.spec })), undefined);
-});
-
-test("a skipped pod loses our gate and keeps other controllers' gates", async (t) => {
-  const gates = [{ name: 'x/y' }, { name: 'arch.example/scheduling-gate' }];
-  const pod = podOf(['a'], { schedulingGates: gates }, { labels: { 'arch.example/placement': 'disabled' } });
-  const { patch, pod: after } = place(inputOf(pod));
-  t.strictSame(patch, [{ op: 'remove', path: '/spec/schedulingGates/1' }]);
-  t.strictSame(after.spec.schedulingGates, [{ name: 'x/y' }]);
 });

@@ -1,4 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { configurationHash, type Configuration } from '../../../src/policy/configuration/configuration.ts';
@@ -98,23 +98,6 @@ t.test('a broken file is logged once, and the last good one stays in force', asy
   t.match(await page(), 'archwright_config_last_reload_successful 1');
 });
 
-t.test('restoring the file after an error is no change', async (t) => {
-  const { live, seen, write, page } = await open(t, 'inlineBudget = "100ms"\n');
-  await write('inlineBudget = \n');
-  await write('inlineBudget = "100ms"\n');
-  t.strictSame(seen, []);
-  t.equal(live.current().inlineBudget, 100);
-  t.match(await page(), 'archwright_config_last_reload_successful 1');
-});
-
-t.test('if the file is removed, its values stay in force', async (t) => {
-  const { live, lines, file } = await open(t, 'inlineBudget = "100ms"\n');
-  rmSync(file);
-  await live.refresh();
-  t.equal(live.current().inlineBudget, 100);
-  like(t, lines, [{ level: 'error', problem: /there is no such file/ }]);
-});
-
 t.test('settings that need a restart are logged', async (t) => {
   const { lines, write } = await open(t, '');
   await write('listen = ":1"\nlogLevel = "debug"\n');
@@ -160,17 +143,4 @@ t.test('works without a file', async (t) => {
   t.teardown(() => live.close());
   t.equal(live.current().listen, ':1');
   await t.rejects(liveConfiguration({ ...options, flags: { listen: '' } }), ConfigurationError);
-});
-
-t.test('a file replaced by renaming is noticed', async (t) => {
-  const file = join(t.testdir({ 'archwright.toml': '' }), 'archwright.toml');
-  const live = await liveConfiguration({ ...quiet(), file, watch: { pollMs: 50, debounceMs: 5 } });
-  t.teardown(() => live.close());
-  const changed = new Promise<Configuration>((resolve) => live.onChange(resolve));
-  // Neither the watch nor its polling keeps the process alive.
-  const alive = setTimeout(() => undefined, 10_000);
-  t.teardown(() => clearTimeout(alive));
-  writeFileSync(`${file}.new`, 'inlineBudget = "7ms"\n');
-  renameSync(`${file}.new`, file);
-  t.equal((await changed).inlineBudget, 7);
 });

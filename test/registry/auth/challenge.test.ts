@@ -5,7 +5,6 @@ import {
   repositoryScope,
   tokenOptions,
   tokenScopes,
-  sameScopes,
 } from '../../../src/registry/auth/challenge.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
 
@@ -129,10 +128,4 @@ t.test('a challenge without a usable realm is refused', async (t) => {
     );
   }
   t.throws(() => optionsOf('Bearer service="s"'), { message: 'the Bearer challenge names no realm' });
-});
-
-t.test('scopes are compared one by one', async (t) => {
-  t.ok(sameScopes(['a', 'b'], ['a', 'b']));
-  t.notOk(sameScopes(['a'], ['a', 'b']));
-  t.notOk(sameScopes(['a', 'b'], ['a', 'c']));
 });

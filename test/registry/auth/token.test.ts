@@ -87,18 +87,6 @@ t.test('an identity token is sent as a refresh token', async (t) => {
   t.equal(old.seen.length, 1, 'after a 405 it is not sent by Basic');
 });
 
-t.test('a refusal has the status but not the body', async (t) => {
-  for (const statuses of [[403], [429], [500], [302], [401, 401], [404, 503]]) {
-    const { seen, send } = server(...statuses);
-    const error: unknown = await fetchToken({ ...tokenRequest, credential: ann }, send, () => 0).catch(
-      (e: unknown) => e,
-    );
-    like(t, error, { name: 'TokenRefused', status: statuses.at(-1), retryAfter: '7' });
-    t.notMatch(String(error), /error page/);
-    t.equal(seen.length, statuses.length);
-  }
-});
-
 const received = Date.parse('2026-11-20T12:00:00Z');
 const at = (seconds: number): string => new Date(received + seconds * 1000).toISOString();
 

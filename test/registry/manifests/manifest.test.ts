@@ -1,15 +1,6 @@
 import t from 'tap';
-import {
-  readManifest,
-  readPlatform,
-  acceptManifests,
-  bareMediaType,
-  documentKind,
-  isImageConfig,
-  digestOf,
-  isDigest,
-} from '../../../src/registry/manifests/manifest.ts';
-import { image, index, mediaTypes, multiArch, schema1 } from '../../support/registry/content.ts';
+import { readManifest, readPlatform, digestOf, isDigest } from '../../../src/registry/manifests/manifest.ts';
+import { mediaTypes } from '../../support/registry/content.ts';
 import { like } from '../../support/like.ts';
 
 const digest = `sha256:${'a'.repeat(64)}`;
@@ -93,23 +84,6 @@ t.test('malformed and contradictory documents are refused', async (t) => {
   }
 });
 
-t.test('documents of real builders are read', async (t) => {
-  const built = multiArch(['linux/amd64', 'linux/arm/v7'], { attestations: true });
-  const document = readManifest(built.bytes, built.mediaType);
-  like(t, document, {
-    kind: 'index',
-    children: [
-      { platform: { os: 'linux', architecture: 'amd64' }, attestation: false },
-      { platform: { architecture: 'arm', variant: 'v7' }, attestation: false },
-      { attestation: true },
-      { attestation: true },
-    ],
-  });
-  like(t, readManifest(image('linux/amd64').bytes, undefined), { imageConfig: true, claimsArtifact: false });
-  like(t, readManifest(schema1('s390x').bytes, mediaTypes.schema1), { architecture: 's390x' });
-  like(t, readManifest(index([], 'oci', { artifactType: 'x/y' }).bytes, undefined), { artifactType: 'x/y' });
-});
-
 t.test('a manifest with artifactType or subject claims to be an artifact', async (t) => {
   const config = { ...entry, mediaType: mediaTypes.ociConfig };
   like(t, read({ config, artifactType: 'x/y' }, mediaTypes.ociManifest), {
@@ -144,33 +118,6 @@ t.test('platforms are read or ignored', async (t) => {
   const wrong = [{}, { os: 'linux' }, { architecture: 7 }, { architecture: 'a'.repeat(300) }];
   for (const value of [undefined, null, [], 'linux/amd64', ...wrong])
     t.equal(readPlatform(value), undefined, JSON.stringify(value));
-});
-
-t.test('media types have kinds', async (t) => {
-  const { ociIndex, dockerList, ociManifest, dockerManifest, schema1: old, ociConfig } = mediaTypes;
-  t.strictSame([ociIndex, dockerList, ociManifest, dockerManifest, old, ociConfig].map(documentKind), [
-    'index',
-    'index',
-    'manifest',
-    'manifest',
-    'schema1',
-    undefined,
-  ]);
-  t.ok(isImageConfig(ociConfig));
-  t.ok(isImageConfig(mediaTypes.dockerConfig));
-  t.notOk(isImageConfig(mediaTypes.helmConfig));
-});
-
-t.test('parameters of media types are removed', async (t) => {
-  t.equal(bareMediaType(undefined), '');
-  t.equal(bareMediaType(' Text/Plain ; charset=utf-8; x=";"'), 'text/plain');
-});
-
-t.test('the Accept header lists all kinds, then */*', async (t) => {
-  const { ociIndex, dockerList, ociManifest, dockerManifest } = mediaTypes;
-  for (const type of [ociIndex, dockerList, ociManifest, dockerManifest])
-    t.ok(acceptManifests.split(', ').includes(type), type);
-  t.match(acceptManifests, /, \*\/\*$/);
 });
 
 t.test('digests of sha256, sha384 and sha512 can be verified', async (t) => {

@@ -217,13 +217,6 @@ test('a label for the CPU level is required if it distinguishes the nodes', asyn
   }
 });
 
-test('templates of DaemonSets are restricted, other templates and gated pods are not', async (t) => {
-  t.strictSame(placed('local transfer', 'x86', { template: 'workload' }).decision.excludedNodes, []);
-  const gated = placed('local transfer', 'x86 unknown');
-  t.equal(gated.outcome, 'gated 386 amd64');
-  t.strictSame(gated.decision.excludedNodes, []);
-});
-
 test("a pod's own constraint is restricted to nodes that can run its images", async (t) => {
   const chosen = placed('local transfer arm', 'x86', {
     spec: { nodeSelector: { 'kubernetes.io/arch': 'amd64' } },

@@ -1,7 +1,6 @@
 import { test } from 'tap';
 import type { PodSpec } from '../../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
-import { expressionGroups } from '../../../../src/placement/patch/additions.ts';
 import { matchedNodeLabels } from '../../../../src/placement/pod/matched-labels.ts';
 import { decide } from '../../../../src/placement/decide.ts';
 import {
@@ -35,20 +34,6 @@ test('matched labels of a pod are required of its node', async (t) => {
   t.strictSame(matchedNodeLabels(policy, undefined), {});
   t.strictSame(matchedNodeLabels(policy, null), {});
   t.strictSame(matchedNodeLabels(defaultPolicy, labels), {});
-});
-
-test('architectures with the same labels share a group', async (t) => {
-  const nodeLabelsByArchitecture = { b: { x: '1', y: '2' }, c: { y: '2', x: '1' }, d: { x: '2' } };
-  const groups = expressionGroups(
-    { required: ['a', 'b', 'c', 'd', 'e'], nodeLabelsByArchitecture, nodeLabels: { z: '0' } },
-    false,
-  );
-  const text = groups.map((group) => group.map(({ key, values }) => `${key}=${values?.join('|')}`).join(' '));
-  t.strictSame(text, [
-    'kubernetes.io/arch=a|e z=0',
-    'kubernetes.io/arch=b|c x=1 y=2 z=0',
-    'kubernetes.io/arch=d x=2 z=0',
-  ]);
 });
 
 interface More {

@@ -32,12 +32,6 @@ const policy: Policy = {
   architectures: { arm64: { taintsToTolerate: [gke], requireNodeLabels: {} } },
 };
 
-test("the pod's own tolerations stay first, and no toleration is added twice", async (t) => {
-  const own: readonly Toleration[] = [{ key: 'gpu', operator: 'Exists' }, equal('arm64')];
-  const { pod } = place(inputOf(podOf(['a'], { tolerations: own }), { a: 'amd64 arm64' }, policy));
-  t.strictSame(pod.spec.tolerations, [...own, equal('amd64'), gke]);
-});
-
 test('two sources of the same toleration add it once', async (t) => {
   const twice: Policy = {
     ...defaultPolicy,

@@ -184,29 +184,6 @@ for (const [name, [given, decided = '', ...warnings]] of Object.entries(cases)) 
   });
 }
 
-test("soft preferences are weighted terms after the pod's own", async (t) => {
-  const { pod } = placed({ ...bySoft, spec: ownPreference('zone') });
-  const term = (weight: number, key: string, value: string): unknown => ({
-    weight,
-    preference: termOf(isIn(key, value)),
-  });
-  t.strictSame(pod.spec.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution, [
-    term(1, 'zone', 'amd64'),
-    term(70, arch, 'arm64'),
-    term(30, arch, 'amd64'),
-  ]);
-  t.equal(pod.spec.nodeSelector, undefined);
-});
-
-test('a hard preference pins by nodeSelector', async (t) => {
-  const policy: Partial<Policy> = { ...hard, tolerations: [{ key: 'arch', operator: 'Equal' }] };
-  const { pod, decision } = placed({ spec: { nodeSelector: { zone: 'a' } }, policy });
-  t.strictSame(pod.spec.nodeSelector, { zone: 'a', [arch]: 'arm64' });
-  t.strictSame(decision.required, ['arm64']);
-  t.equal(pod.spec.affinity, undefined, 'no affinity beside the pin');
-  t.strictSame(pod.spec.tolerations, [{ key: 'arch', operator: 'Equal', value: 'arm64' }]);
-});
-
 test('the annotation of weights is parsed strictly', async (t) => {
   const good = {
     'arm64=80': 'arm64=80',
