@@ -16,8 +16,6 @@ export interface FairLimits {
 /** Too many callers wait already. */
 export class Overloaded extends Error {
   override readonly name = 'Overloaded';
-  readonly code = 'overloaded';
-  readonly temporary = true;
 }
 
 /** Without a stack of its own, which would cost more than the refusal. */

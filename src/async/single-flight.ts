@@ -98,8 +98,6 @@ export class SingleFlight<Result> {
 
 /** The reason of the signal of a run that reached its time limit. */
 export class RunTimeout extends Error {
-  readonly code = 'timeout';
-  readonly temporary = true;
   constructor(limitMs: number) {
     super(`not answered within ${limitMs / 1000} s`);
     this.name = 'RunTimeout';

@@ -88,8 +88,6 @@ export interface CredentialSource {
 /** A source that makes the whole pull fail, as on a node, for example a malformed pull secret. */
 export class CredentialError extends Error {
   override readonly name = 'CredentialError';
-  readonly code = 'malformed';
-  readonly temporary = false;
   /** The file or Secret at fault. */
   readonly where: string;
   constructor(where: string, message: string) {

@@ -21,8 +21,6 @@ import { factsAudience } from './request.ts';
 /** Unknown caller, or no right to the namespace. Without details, because anyone can send a request. */
 export class Refused extends Error {
   override readonly name = 'Refused';
-  readonly code = 'forbidden';
-  readonly temporary = false;
 }
 
 /** `TokenReview` of authentication.k8s.io/v1, not yet validated. */

@@ -52,8 +52,6 @@ export interface ImagesRequest {
 /** The request cannot be used. The message names the field. */
 export class InvalidRequest extends Error {
   override readonly name = 'InvalidRequest';
-  readonly code = 'invalid';
-  readonly temporary = false;
 }
 
 const text = (maxLength: number) => v.pipe(v.string(), v.nonEmpty(), v.maxLength(maxLength));

@@ -14,8 +14,6 @@ export type FileErrorCode =
 
 export class FileError extends Error {
   readonly code: FileErrorCode;
-  /** Whether another attempt may succeed although the file does not change. */
-  readonly temporary: boolean;
   /** The path as requested. */
   readonly where: string;
   /** The message without the path. */
@@ -26,7 +24,6 @@ export class FileError extends Error {
     this.code = code;
     this.where = where;
     this.reason = reason;
-    this.temporary = code === 'unreadable';
   }
 }
 

@@ -77,7 +77,7 @@ const maxErrorBytes = 8 * 1024;
 /**
  * Opens the client's side of mutual TLS; connections are made when they are needed. A changed certificate is
  * used for new connections; those in use end with their response.
- * @throws ServingError `tls-files` if the files cannot be used, unless they may appear later
+ * @throws ServingError if the files cannot be used, unless they may appear later
  */
 export async function openConnection(options: ConnectionOptions) {
   const { dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;

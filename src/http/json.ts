@@ -9,8 +9,6 @@ const maxValues = 20_000;
 
 /** A document that cannot be used. The message holds nothing of the document. */
 export class InvalidDocument extends Error {
-  readonly code = 'invalid-document';
-  readonly temporary = false;
   override readonly name = 'InvalidDocument';
 }
 

@@ -81,8 +81,6 @@ export type RegistryErrorCode = (typeof registryErrorCodes)[number];
 export class RegistryError extends Error {
   override readonly name = 'RegistryError';
   readonly code: RegistryErrorCode;
-  /** Whether a later try can succeed. */
-  readonly temporary: boolean;
   /** Host that caused it, or empty. */
   readonly where: string;
   readonly retryAfterMs?: number;
@@ -93,7 +91,6 @@ export class RegistryError extends Error {
     where: string,
     message: string,
     options: {
-      temporary?: boolean;
       retryAfterMs?: number | undefined;
       isAccepted?: boolean;
       cause?: unknown;
@@ -102,8 +99,6 @@ export class RegistryError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
     this.where = where;
-    this.temporary =
-      options.temporary ?? (code === 'rate-limited' || code === 'unavailable' || code === 'timeout');
     this.isAccepted = options.isAccepted ?? false;
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
   }

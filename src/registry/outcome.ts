@@ -99,10 +99,8 @@ export function registryError(error: unknown, about: Circumstances, now: number)
     return new RegistryError(code, about.host, message, { cause: error, retryAfterMs });
   }
   if (error instanceof InvalidChallenge || error instanceof InvalidTokenResponse) {
-    return new RegistryError('unavailable', about.host, `${prefix}: no token: ${error.message}`, {
-      temporary: error instanceof InvalidTokenResponse,
-      cause: error,
-    });
+    const message = `${prefix}: no token: ${error.message}`;
+    return new RegistryError('unavailable', about.host, message, { cause: error });
   }
   if (error instanceof InvalidDocument) {
     const message = `${about.host}: the document of ${about.repository} cannot be used: ${error.message}`;

@@ -8,14 +8,12 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** @throws ServingError `invalid-address` */
+/** @throws ServingError */
 export function parseListenAddress(text: string): ListenAddress {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s/]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (!match || port > 65_535) {
     throw new ServingError(
-      'invalid-address',
-      text,
       `"${text}" is not an address to listen on; write host:port, such as 0.0.0.0:8443, [::1]:8443 or :8443`,
     );
   }

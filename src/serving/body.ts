@@ -8,13 +8,10 @@ import type { BodyShare } from './body-budget.ts';
 
 export class BodyError extends Error {
   readonly code: 'too-large' | 'aborted' | 'timeout' | 'overloaded';
-  readonly temporary: boolean;
-  readonly where = 'request body';
   constructor(code: BodyError['code'], message: string) {
     super(message);
     this.name = 'BodyError';
     this.code = code;
-    this.temporary = code !== 'too-large';
   }
 }
 

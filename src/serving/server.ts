@@ -105,7 +105,7 @@ export class RunningServer {
     return urlOf(this.#files ? 'https' : 'http', this.#address.host, this.#port);
   }
 
-  /** @throws ServingError `cannot-listen` */
+  /** @throws ServingError */
   async listen(): Promise<void> {
     const { host, port } = this.#address;
     try {
@@ -115,7 +115,7 @@ export class RunningServer {
       await this.#files?.close();
       const { listen } = this.#options;
       const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
-      throw new ServingError('cannot-listen', listen, `cannot listen on ${listen}: ${advice}`, error);
+      throw new ServingError(`cannot listen on ${listen}: ${advice}`, { cause: error });
     }
     // Accepting can fail later, for lack of file descriptors. Without a listener, this would end the process.
     this.#server.on('error', (error) =>

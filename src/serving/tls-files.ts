@@ -50,7 +50,7 @@ export interface TlsFilesOptions {
 /** A chain of ten P-521 or RSA certificates has 20 KiB, a bundle of all public authorities 230 KiB. */
 const maxFileBytes = 512 * 1024;
 
-/** Reads the files and follows them. @throws ServingError `tls-files` for a failure at the start */
+/** Reads the files and follows them. @throws ServingError for a failure at the start */
 export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
   const { dir, log, metrics, use } = options;
   const expiry = metrics?.gauge(servingMetrics.certificateExpiry, { use });
@@ -91,7 +91,7 @@ export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> 
   const first = live.current();
   if (first === undefined) {
     await live.close();
-    throw live.problem() ?? new ServingError('tls-files', dir, `${dir} cannot be read`);
+    throw live.problem() ?? new ServingError(`${dir} cannot be read`);
   }
   take(first);
 
@@ -108,7 +108,7 @@ export function fixedTls({ cert, key }: Pick<TlsMaterial, 'cert' | 'key'>): TlsF
   return { current: () => material, onChange: () => undefined, close: () => Promise.resolve() };
 }
 
-/** Reads and checks the files once. @throws ServingError `tls-files`, with the file and what to do */
+/** Reads and checks the files once. @throws ServingError, with the file and what to do */
 export async function loadTlsMaterial(dir: string, withCa: boolean | string): Promise<TlsMaterial> {
   const [caDir, caName] = typeof withCa === 'string' ? [dirname(withCa), basename(withCa)] : [dir, 'ca.crt'];
   // One after the other, so that the error for several missing files is always the same.
@@ -121,7 +121,7 @@ export async function loadTlsMaterial(dir: string, withCa: boolean | string): Pr
   if (ca !== undefined) check(caDir, caName, 'certificates in PEM', () => new X509Certificate(ca));
   if (!certificate.checkPrivateKey(privateKey)) {
     const message = `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`;
-    throw new ServingError('tls-files', dir, message);
+    throw new ServingError(message);
   }
   return { cert, key: secret(key), ca, expires };
 }
@@ -143,7 +143,7 @@ async function read(dir: string, name: string): Promise<string> {
     return await readText(path, { maxBytes: maxFileBytes });
   } catch (error) {
     const advice = 'mount a Secret of type kubernetes.io/tls there';
-    throw new ServingError('tls-files', path, `TLS needs ${name}: ${messageOf(error)}; ${advice}`, error);
+    throw new ServingError(`TLS needs ${name}: ${messageOf(error)}; ${advice}`, { cause: error });
   }
 }
 
@@ -152,8 +152,7 @@ function check<T>(dir: string, name: string, wanted: string, parse: () => T): T 
     return parse();
   } catch {
     // The parser's message is omitted: it may quote the file, which may be a key.
-    const path = join(dir, name);
-    throw new ServingError('tls-files', path, `${path} is not ${wanted}; replace the file`);
+    throw new ServingError(`${join(dir, name)} is not ${wanted}; replace the file`);
   }
 }
 

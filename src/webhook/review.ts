@@ -11,8 +11,6 @@ export type BadReviewCode = 'not-json' | 'not-a-review' | 'too-large';
 /** Why a body is no review. The message is one line for the client. */
 export class BadReview extends Error {
   readonly code: BadReviewCode;
-  readonly temporary = false;
-  readonly where = 'request body';
   constructor(code: BadReviewCode, message: string) {
     super(message);
     this.name = 'BadReview';

@@ -3,15 +3,7 @@ import type { Pod, PodTemplate } from '../kube/api/objects.ts';
 import { isRecord } from '../names/values.ts';
 
 export class InvalidObject extends Error {
-  readonly code = 'not-understood';
-  readonly temporary = false;
-  /** Path of the field at fault, such as `spec.containers`. */
-  readonly where: string;
-  constructor(where: string, expected: string) {
-    super(`${where} is not ${expected}`);
-    this.name = 'InvalidObject';
-    this.where = where;
-  }
+  override readonly name = 'InvalidObject';
 }
 
 /** Finds what is wrong: the path from the value on, and what was expected there. */
@@ -100,6 +92,6 @@ export function podOf(value: unknown): Pod {
 /** @param where path of the value, for the error @throws InvalidObject */
 export function templateOf(value: unknown, where: string): PodTemplate {
   const wrong = template(value);
-  if (wrong) throw new InvalidObject(`${where}${wrong[0]}`, wrong[1]);
+  if (wrong) throw new InvalidObject(`${where}${wrong[0]} is not ${wrong[1]}`);
   return value as PodTemplate;
 }

@@ -65,12 +65,11 @@ t.test('other kinds of files are refused', async (t) => {
   }
 });
 
-t.test('errors have the path and `temporary`', async (t) => {
+t.test('errors have the path', async (t) => {
   const path = join(dir, 'nothing');
   await t.rejects(readBounded(path, { maxBytes: 1 }), {
     name: 'FileError',
     where: path,
-    temporary: false,
     message: `${path}: there is no such file`,
   });
 });

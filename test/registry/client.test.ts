@@ -139,7 +139,6 @@ t.test('credentials are tried in order, each once, without an anonymous attempt 
   const wrong = lookUp(client, registry, { credentials: [ann, cid] });
   await t.rejects(wrong, {
     code: 'unauthorized',
-    temporary: false,
     where: registry.host,
     message: `${registry.host}: 401 for library/app with the credential docker-config registry.test (/var/lib/kubelet/config.json): ask for a new password`,
   });

@@ -35,9 +35,7 @@ for (const text of [
   test(`refuses "${text}"`, async (t) => {
     t.throws(() => parseListenAddress(text), {
       name: 'ServingError',
-      code: 'invalid-address',
-      temporary: false,
-      where: text,
+      message: /^".*" is not an address to listen on/,
     });
   });
 }

@@ -107,15 +107,6 @@ test('a body that does not arrive times out', async (t) => {
   t.strictSame(outcomes, ['timeout']);
 });
 
-test('errors have `temporary`', async (t) => {
-  t.strictSame(
-    (['too-large', 'aborted', 'timeout', 'overloaded'] as const).map(
-      (code) => new BodyError(code, 'x').temporary,
-    ),
-    [false, true, true, true],
-  );
-});
-
 test('a body that is too slow for its deadline is refused early', async (t) => {
   const { port, outcomes } = await serve(t, { maxBytes: 1_000_000, timeoutMs: 60_000 });
   const socket = await rawConnection(t, port);

@@ -33,13 +33,11 @@ test('listens on a free port', async (t) => {
 test('unusable addresses are an error', async (t) => {
   const first = await start(t);
   await t.rejects(start(t, { listen: `127.0.0.1:${first.port}` }), {
-    code: 'cannot-listen',
-    where: `127.0.0.1:${first.port}`,
+    name: 'ServingError',
     message: /another process listens there/,
   });
-  await t.rejects(start(t, { listen: 'nonsense' }), { code: 'invalid-address' });
+  await t.rejects(start(t, { listen: 'nonsense' }), { message: /not an address to listen on/ });
   await t.rejects(start(t, { listen: '192.0.2.1:0' }), {
-    code: 'cannot-listen',
     message: /does not have this address/,
   });
 });

@@ -34,7 +34,7 @@ test('errors name the file and the remedy', async (t) => {
     const dir = await tlsDirectory(t, pair, ca.cert);
     await rm(join(dir, name));
     if (content !== undefined) await writeFile(join(dir, name), content);
-    const error = { name: 'ServingError', code: 'tls-files', message };
+    const error = { name: 'ServingError', message };
     await t.rejects(loadTlsMaterial(dir, true), error, message.source);
     await t.rejects(openTlsFiles({ dir, use: 'client', ca: true, log: recordingLog().log }), { message });
   }

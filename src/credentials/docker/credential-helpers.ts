@@ -40,8 +40,6 @@ export function isHelperName(name: string): boolean {
 /** A `config.json` that cannot be used; quotes no value. */
 export class HelperConfigError extends Error {
   override readonly name = 'HelperConfigError';
-  readonly code = 'malformed';
-  readonly temporary = false;
 }
 
 /** @throws HelperConfigError */

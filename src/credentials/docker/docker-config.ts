@@ -21,8 +21,6 @@ export interface DockerConfigEntry extends Credential {
 
 /** The fault of a document, for people; quotes no value. */
 export class DockerConfigError extends Error {
-  readonly code = 'malformed';
-  readonly temporary = false;
   override readonly name = 'DockerConfigError';
 }
 

@@ -11,13 +11,8 @@ export function namesField(name: string, field: string): boolean {
 
 export class Base64Error extends Error {
   override readonly name = 'Base64Error';
-  readonly code = 'malformed';
-  readonly temporary = false;
-  /** Index of the character at fault. */
-  readonly offset: number;
   constructor(offset: number) {
     super(`illegal base64 data at input byte ${offset}`);
-    this.offset = offset;
   }
 }
 

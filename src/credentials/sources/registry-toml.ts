@@ -85,8 +85,6 @@ export async function createRegistryTomlSource(
 
 /** The fault of a file, for people; quotes no value. */
 export class RegistryTomlError extends Error {
-  readonly code = 'malformed';
-  readonly temporary = false;
   override readonly name = 'RegistryTomlError';
 }
 

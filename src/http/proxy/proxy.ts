@@ -30,13 +30,6 @@ export const proxyVariables = [
 /** A proxy variable that cannot be used. The message names the variable, never its value. */
 export class ProxyError extends Error {
   override readonly name = 'ProxyError';
-  readonly code = 'malformed';
-  readonly temporary = false;
-  readonly where: string;
-  constructor(where: string, message: string) {
-    super(message);
-    this.where = where;
-  }
 }
 
 /** The proxy for a request, if any. @throws ProxyError if its variable is not an http or https URL */
@@ -82,9 +75,9 @@ function read(environment: Environment, name: string): string {
 
 function parseProxy(name: string, value: string): Proxy {
   const url = URL.parse(/^[a-z0-9+.-]+:\/\//i.test(value) ? value : `http://${value}`);
-  if (!url || url.hostname === '') throw new ProxyError(name, `${name} is not a URL`);
+  if (!url || url.hostname === '') throw new ProxyError(`${name} is not a URL`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw new ProxyError(name, `${name}: proxies of the kind ${url.protocol} are not supported`);
+    throw new ProxyError(`${name}: proxies of the kind ${url.protocol} are not supported`);
   }
   const bare = new URL(`${url.protocol}//${url.host}`);
   if (url.username === '') return { url: bare };
@@ -96,7 +89,7 @@ function decoded(name: string, text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new ProxyError(name, `${name} has a login with an invalid percent escape`);
+    throw new ProxyError(`${name} has a login with an invalid percent escape`);
   }
 }
 

@@ -66,13 +66,9 @@ const facts = v.object({
 /** Why something cannot be image facts. */
 export class InvalidFacts extends Error {
   override readonly name = 'InvalidFacts';
-  readonly code = 'invalid-facts';
-  readonly temporary = false;
-  /** The field at fault; empty: all. */
-  readonly where: string;
+  /** @param where the field at fault; empty: all */
   constructor(where: string, problem: string) {
     super(`image facts: ${where === '' ? 'they' : where} ${problem}`);
-    this.where = where;
   }
 }
 

@@ -125,7 +125,5 @@ export function isDigest(text: string): boolean {
  * event.
  */
 export class InvalidReference extends Error {
-  readonly code = 'invalid-reference';
-  readonly temporary = false;
   override readonly name = 'InvalidReference';
 }

@@ -49,13 +49,8 @@ const podSystems = ['linux', 'windows'] as const;
 /** A pattern that cannot be used; `message` has the reason. */
 export class OverridePatternError extends Error {
   override readonly name = 'OverridePatternError';
-  readonly code = 'invalid-pattern';
-  readonly temporary = false;
-  /** The pattern. */
-  readonly where: string;
-  constructor(where: string, message: string) {
-    super(`image override ${JSON.stringify(where)}: ${message}`);
-    this.where = where;
+  constructor(pattern: string, message: string) {
+    super(`image override ${JSON.stringify(pattern)}: ${message}`);
   }
 }
 

@@ -34,15 +34,10 @@ export function describePath(path: Path): string {
 }
 
 export class ConfigurationError extends Error {
-  readonly code = 'invalid-configuration';
-  readonly temporary = false;
-  /** Place of the first problem. */
-  readonly where: string;
+  override readonly name = 'ConfigurationError';
   readonly problems: readonly Problem[];
   constructor(problems: readonly Problem[]) {
     super(problems.map(describeProblem).join('\n'));
-    this.name = 'ConfigurationError';
-    this.where = problems[0]?.where ?? '';
     this.problems = problems;
   }
 }

@@ -6,8 +6,6 @@ import { TomlDocument } from './toml-document.ts';
 const maxDepth = 16;
 
 export class TomlError extends Error {
-  readonly code = 'syntax';
-  readonly temporary = false;
   readonly where: number;
   constructor(message: string, line: number) {
     super(message);

@@ -75,8 +75,6 @@ function match(pattern: RegExp, text: string, at: number): string {
 
 /** A Bearer challenge that leads to no token. */
 export class InvalidChallenge extends Error {
-  readonly code = 'invalid-challenge';
-  readonly temporary = false;
   override readonly name = 'InvalidChallenge';
 }
 

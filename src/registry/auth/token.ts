@@ -33,8 +33,6 @@ export interface TokenExchange {
 /** A response of a token server other than success. */
 export class TokenRefused extends Error {
   override readonly name = 'TokenRefused';
-  readonly code = 'token-refused';
-  readonly temporary = false;
   readonly status: number;
   /** `Retry-After`, as written. */
   readonly retryAfter?: string;
@@ -147,8 +145,6 @@ export interface BearerToken {
 
 /** A response without a usable token. `message` holds nothing from the server. */
 export class InvalidTokenResponse extends Error {
-  readonly code = 'invalid-token-response';
-  readonly temporary = false;
   override readonly name = 'InvalidTokenResponse';
 }
 

@@ -27,8 +27,6 @@ interface DefaultEndpointsOptions {
 /** A proxy setting that is not valid. */
 export class ProxySettingError extends Error {
   override readonly name = 'ProxySettingError';
-  readonly code = 'malformed';
-  readonly temporary = false;
   /** The namespace at fault. */
   readonly where: string;
   constructor(where: string, problem: string) {

@@ -36,7 +36,7 @@ t.test('a malformed variable is an error that does not quote it', async (t) => {
       proxyFor(https, { HTTPS_PROXY: value });
       t.fail(value);
     } catch (error) {
-      like(t, error, { name: 'ProxyError', code: 'malformed', where: 'HTTPS_PROXY' });
+      like(t, error, { name: 'ProxyError', message: /^HTTPS_PROXY/ });
       t.notMatch(String(error), /password/);
     }
   }

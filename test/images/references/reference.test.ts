@@ -89,11 +89,7 @@ t.test('the kubelet’s refusals are refused with the same message', async (t) =
   `;
   for (const image of malformed.trim().split(/\s+/)) cases.push([image, format]);
   for (const [image, message] of cases) {
-    t.throws(
-      () => parseReference(image),
-      { name: 'InvalidReference', code: 'invalid-reference', message },
-      image,
-    );
+    t.throws(() => parseReference(image), { name: 'InvalidReference', message }, image);
   }
 });
 
@@ -124,7 +120,7 @@ t.test('a bare digest or identifier is a digest without a name', async (t) => {
   t.strictSame(parseAnyReference(digest), { domain: '', path: '', digest });
   t.equal(formatReference(parseAnyReference(hex)), digest);
   t.strictSame(parseAnyReference(hex.slice(1)), { domain: 'docker.io', path: `library/${hex.slice(1)}` });
-  t.throws(() => parseAnyReference('A'), { code: 'invalid-reference' });
+  t.throws(() => parseAnyReference('A'), { name: 'InvalidReference' });
 });
 
 t.test('familiarName shortens names of Docker Hub', async (t) => {
@@ -183,8 +179,8 @@ t.test('short references are parsed once', async (t) => {
   const parse = createReferenceCache(2);
   t.equal(parse('nginx'), parse('nginx'));
   t.equal(parse('nginx').repository, 'docker.io/library/nginx');
-  t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
-  t.throws(() => parse('NGINX'), { code: 'invalid-reference' });
+  t.throws(() => parse('NGINX'), { name: 'InvalidReference' });
+  t.throws(() => parse('NGINX'), { name: 'InvalidReference' });
   const long = `${'a.'.repeat(maxCachedLength)}b/c`;
   t.not(parse(long), parse(long), 'long ones are not cached');
   t.strictSame(parse(long), parse(long));

@@ -106,7 +106,7 @@ t.test('malformed patterns are refused', async (t) => {
   for (const match of cases) {
     t.throws(
       () => compileOverrides([{ match, architectures: [] }], clock),
-      { name: 'OverridePatternError', code: 'invalid-pattern', message: /^image override "/ },
+      { name: 'OverridePatternError', message: /^image override "/ },
       match,
     );
   }

@@ -77,7 +77,7 @@ t.test('malformed proxies are refused', async (t) => {
   for (const proxy of ['', 'https://', 'a b', ...faulty]) {
     t.throws(
       () => createDefaultEndpoints({ proxies: { 'docker.io': proxy } }),
-      { name: 'ProxySettingError', code: 'malformed', message: /docker\.io/ },
+      { name: 'ProxySettingError', message: /docker\.io/ },
       proxy,
     );
   }
