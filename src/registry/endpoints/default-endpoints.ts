@@ -24,18 +24,7 @@ interface DefaultEndpointsOptions {
   readonly insecureRegistries?: readonly string[];
 }
 
-/** A proxy setting that is not valid. */
-export class ProxySettingError extends Error {
-  override readonly name = 'ProxySettingError';
-  /** The namespace at fault. */
-  readonly where: string;
-  constructor(where: string, problem: string) {
-    super(`the proxy of ${where} ${problem}`);
-    this.where = where;
-  }
-}
-
-/** @throws ProxySettingError if a proxy is not a host or http(s) URL */
+/** The settings are valid (`policy/value-kinds/addresses.ts`). */
 export function createDefaultEndpoints(options: DefaultEndpointsOptions = {}): EndpointSource {
   const insecure = new Set(options.insecureRegistries ?? []);
   const settings = Object.entries(options.proxies ?? {});
@@ -77,13 +66,7 @@ const usual = {
 } as const;
 
 function proxyEndpoint(namespace: string, proxy: string): Endpoint {
-  const url = URL.parse(/^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `https://${proxy}`);
-  if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || url.hostname === '') {
-    throw new ProxySettingError(namespace, 'is not a host, nor an http or https URL');
-  }
-  if (url.username !== '' || url.search !== '' || url.hash !== '') {
-    throw new ProxySettingError(namespace, 'may hold scheme, host, port and path only');
-  }
+  const url = new URL(/^https?:\/\//.test(proxy) ? proxy : `https://${proxy}`);
   const path = url.pathname.split('/').filter((part) => part !== '');
   if (path.at(-1) !== 'v2') path.push('v2');
   return {

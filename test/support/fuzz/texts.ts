@@ -22,16 +22,11 @@ import { parseReference } from '../../../src/images/references/reference.ts';
 import { formatDuration, parseDuration } from '../../../src/names/duration.ts';
 import { boundedWarnings, maxWarningBytes, printable } from '../../../src/names/printable.ts';
 import { formatBytes, parseBytes, parseQuantity } from '../../../src/names/quantity.ts';
-import {
-  createDefaultEndpoints,
-  ProxySettingError,
-} from '../../../src/registry/endpoints/default-endpoints.ts';
 import { parseListenAddress, urlOf } from '../../../src/serving/address.ts';
 import { ServingError } from '../../../src/serving/error.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { captureLog } from '../captured.ts';
 import { systemClock } from '../../../src/async/clock.ts';
-import { targetOf } from '../registry/client.ts';
 import { words } from './inputs.ts';
 import { must, unlessRefused, type FuzzTarget } from './target.ts';
 const targets = ['https://registry.corp:5000/v2/', 'http://10.1.2.3/v2/', 'https://[fd00::1]/v2/'];
@@ -147,25 +142,6 @@ export const textTargets: readonly FuzzTarget[] = [
       return shown;
     },
     expected: [ProxyError],
-  },
-  {
-    name: 'settings of registry proxies',
-    share: 20,
-    examples: [
-      'docker.io docker-proxy.corp',
-      'quay.io http://mirror.corp:5000/quay',
-      'localhost:5000 [::1]:80',
-    ],
-    words: words('https:// / ? # @ : v2 [ ] 127.0.0.1', ' '),
-    feed: async (input) => {
-      const [namespace = '', ...rest] = input.toString('utf8').split(' ');
-      const source = createDefaultEndpoints({
-        proxies: { [namespace]: rest.join(' ') },
-        insecureRegistries: [namespace],
-      });
-      return await source.endpoints(targetOf(namespace));
-    },
-    expected: [ProxySettingError],
   },
   {
     name: 'image overrides',
