@@ -4,6 +4,7 @@
  * the repository. Every webhook computes the same owner without talking to the others, and when an agent
  * leaves only what it owned moves.
  */
+import { fnv1a } from '../names/hash.ts';
 import type { AgentAddress } from './discovery.ts';
 
 /** The order of these agents for each repository (`domain/path`). */
@@ -15,33 +16,24 @@ export class Ranking {
     const idOf = ({ node, url }: AgentAddress): string => node ?? url;
     this.#candidates = agents
       .toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1))
-      .map((agent) => ({ agent, hash: hashOf(idOf(agent)) }));
+      .map((agent) => ({ agent, hash: fnv1a(idOf(agent)) }));
   }
 
   /** Agents in the order of lookups: the repository's owner first. */
   order(repository: string): AgentAddress[] {
-    const key = hashOf(repository);
+    const key = fnv1a(repository);
     const byScore = this.#candidates.toSorted((a, b) => mix(key ^ b.hash) - mix(key ^ a.hash));
     return byScore.map(({ agent }) => agent);
   }
 
   /** The first of `order`, without the cost of sorting: the facts of a large cluster are 100,000. */
   owner(repository: string): AgentAddress | undefined {
-    const key = hashOf(repository);
+    const key = fnv1a(repository);
     let [owner] = this.#candidates;
     for (const each of this.#candidates)
       if (owner && mix(key ^ each.hash) > mix(key ^ owner.hash)) owner = each;
     return owner?.agent;
   }
-}
-
-/** FNV-1a, 32 bits, over UTF-16 units. It need not resist attacks: it only chooses an agent. */
-function hashOf(text: string): number {
-  let state = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1) {
-    state = Math.imul(state ^ text.charCodeAt(index), 0x01000193);
-  }
-  return state;
 }
 
 /** The finalizer of MurmurHash3: every bit of the input changes half of the bits of the result. */

@@ -3,6 +3,7 @@
  * second call decides like the first.
  */
 import type { NodeSelectorTerm, PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
+import { hashText } from '../../names/hash.ts';
 import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, Recorded, Split } from '../decision.ts';
@@ -16,7 +17,6 @@ import {
   type Expressions,
 } from '../pod/terms.ts';
 import { sameToleration } from '../pod/expressions.ts';
-import { hashText } from './hash.ts';
 import { namesArchitectures, withNames } from './widened.ts';
 
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {

@@ -7,11 +7,11 @@
  * people read; then the summary beside it is omitted, then the record.
  */
 import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
+import { hashText } from '../../names/hash.ts';
 import { keys } from '../../names/keys.ts';
 import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
 import { publicCode } from '../rules/images/unknown.ts';
-import { imagesKeyOf } from './hash.ts';
 import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
@@ -101,6 +101,11 @@ export function isUpperBound(decision: PlacementDecision, added: Added): boolean
   return (
     recordText({ ...decision, required: before.architectures }, before.added) === recordText(decision, added)
   );
+}
+
+/** Identifies the images of a pod. */
+export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string {
+  return hashText([os, ...images.map(({ image }) => image)]);
 }
 
 export function recordText(

@@ -1,7 +1,7 @@
 import { test } from 'tap';
 import type { Pod, PodSpec } from '../../../src/kube/api/objects.ts';
 import type { Policy } from '../../../src/policy/effective/policy.ts';
-import { imagesKeyOf } from '../../../src/placement/record/hash.ts';
+import { imagesKeyOf } from '../../../src/placement/record/write.ts';
 import { recordedIn } from '../../../src/placement/record/read.ts';
 import {
   archIn,

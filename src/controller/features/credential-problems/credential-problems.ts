@@ -11,7 +11,7 @@ import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { isDaemon, referenceOf } from '../../pods/workload.ts';
-import { hashText } from '../../../placement/record/hash.ts';
+import { hashText } from '../../../names/hash.ts';
 
 const credentialProblemsNow = gauge(
   'archwright_credential_problems',

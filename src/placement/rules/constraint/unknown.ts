@@ -15,7 +15,7 @@
  */
 import type { ImageVerdict } from '../../decision.ts';
 import { permittedBy } from '../../pod/terms.ts';
-import { imagesKeyOf } from '../../record/hash.ts';
+import { imagesKeyOf } from '../../record/write.ts';
 import { intersection } from '../images/common.ts';
 import { describeDetails, describeUnknown, isUnknown, warningsAbout } from '../images/unknown.ts';
 import type { RuleInput } from '../input.ts';
