@@ -27,3 +27,25 @@ export function isNonEmptyLabelValue(text: string): boolean {
 export function isLabelKey(text: string): boolean {
   return keys.every((pattern) => pattern.test(text));
 }
+
+/**
+ * Whether an object meets a requirement of a selector, or a node an expression of node affinity (kubernetes
+ * apimachinery pkg/labels/selector.go `Requirement.Matches`). Allocates nothing, because it runs for each admission.
+ * @param value of the object's label; `undefined`: it has none
+ */
+export function meets(
+  { operator, values = [] }: { readonly operator: string; readonly values?: readonly string[] },
+  value: string | undefined,
+): boolean {
+  if (operator === 'Exists') return value !== undefined;
+  if (operator === 'DoesNotExist') return value === undefined;
+  if (operator === 'NotIn') return value === undefined || !values.includes(value);
+  if (operator === 'In') return value !== undefined && values.includes(value);
+  const [number, bound] = [integerOf(value), integerOf(values[0])];
+  return operator === 'Gt' ? number > bound : operator === 'Lt' && number < bound;
+}
+
+/** Not a number, which no comparison is true for, if the text is none. */
+function integerOf(text = ''): number {
+  return /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
+}

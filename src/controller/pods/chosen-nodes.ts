@@ -2,7 +2,8 @@
 import type { NodeSelectorTerm, Taint, Toleration } from '../../kube/api/objects.ts';
 import { own } from '../../names/values.ts';
 import { covers } from '../../placement/pod/expressions.ts';
-import { isEmptyTerm, meets } from '../../placement/pod/terms.ts';
+import { meets } from '../../names/labels.ts';
+import { isEmptyTerm } from '../../placement/pod/terms.ts';
 import type { CachedNode, NodeChoice } from '../state/cached.ts';
 
 /** Set by the node controller where `spec.unschedulable` is. */

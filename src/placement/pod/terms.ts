@@ -10,6 +10,7 @@
 import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
 import { isArchitectureKey } from '../../names/architecture.ts';
 import { keys } from '../../names/keys.ts';
+import { meets } from '../../names/labels.ts';
 import { own } from '../../names/values.ts';
 import type { OwnFields } from '../decision.ts';
 
@@ -95,27 +96,6 @@ export function permits(term: NodeSelectorTerm, architecture: string): boolean {
 /** Whether a term matches no node with this label. */
 export function excludesLabel({ matchExpressions }: NodeSelectorTerm, label: string, value: string): boolean {
   return (matchExpressions ?? []).some((each) => each.key === label && !meets(each, value));
-}
-
-/**
- * Whether a node meets an expression (kubernetes apimachinery pkg/labels/selector.go `Requirement.Matches`).
- * @param value of the node's label; `undefined`: it has none
- */
-export function meets(
-  { operator, values = [] }: NodeSelectorRequirement,
-  value: string | undefined,
-): boolean {
-  if (operator === 'Exists') return value !== undefined;
-  if (operator === 'DoesNotExist') return value === undefined;
-  if (operator === 'NotIn') return value === undefined || !values.includes(value);
-  if (operator === 'In') return value !== undefined && values.includes(value);
-  const [number, bound] = [integerOf(value), integerOf(values[0])];
-  return operator === 'Gt' ? number > bound : operator === 'Lt' && number < bound;
-}
-
-/** Not a number, which no comparison is true for, if the text is none. */
-function integerOf(text = ''): number {
-  return /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN;
 }
 
 export function permittedBy(terms: Terms | undefined, architecture: string): boolean {

@@ -1,10 +1,10 @@
 /**
  * Label selectors of Kubernetes: apimachinery pkg/apis/meta/v1/helpers.go LabelSelectorAsSelector,
- * pkg/labels/selector.go Requirement.Matches, pkg/apis/meta/v1/validation ValidateLabelSelector. The caller
- * decides about an absent selector: here it selects everything, in some APIs nothing.
+ * pkg/apis/meta/v1/validation ValidateLabelSelector. The caller decides about an absent selector: here it selects
+ * everything, in some APIs nothing.
  */
 import { isRecord, own } from '../../names/values.ts';
-import { isLabelKey, isLabelValue } from '../../names/labels.ts';
+import { isLabelKey, isLabelValue, meets } from '../../names/labels.ts';
 
 const selectorOperators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const;
 type SelectorOperator = (typeof selectorOperators)[number];
@@ -70,12 +70,4 @@ function checkKey(key: string, path: string, problems: string[]): void {
 export function selects(selector: Selector, labels: Labels | null | undefined): boolean {
   for (const requirement of selector) if (!meets(requirement, own(labels, requirement.key))) return false;
   return true;
-}
-
-/** @param value `undefined`: the label is absent */
-function meets({ operator, values }: SelectorRequirement, value: string | undefined): boolean {
-  if (operator === 'Exists') return value !== undefined;
-  if (operator === 'DoesNotExist') return value === undefined;
-  const isListed = value !== undefined && values.includes(value);
-  return operator === 'In' ? isListed : !isListed;
 }
