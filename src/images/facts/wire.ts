@@ -9,7 +9,7 @@ import { readShape } from '../../http/shape.ts';
 import { isArchitecture } from '../../names/architecture.ts';
 import { isNonEmptyLabelValue } from '../../names/labels.ts';
 import { isSpelling, maxSpellingLength } from '../../names/platform.ts';
-import { isDigest } from '../references/grammar.ts';
+import { isDigest } from '../../registry/manifests/manifest.ts';
 import { factsErrorCodes, isOfPod, type ImageFacts } from './facts.ts';
 
 /** Real indexes list fewer than 30 platforms. More only take memory from other images. */

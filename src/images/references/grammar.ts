@@ -108,17 +108,6 @@ export function checkDigest(text: string, known: readonly string[] = [...hexLeng
   if (!lowerHex.test(hex)) throw new InvalidReference('invalid checksum digest format');
 }
 
-/** Whether a text is a complete digest of a known algorithm. */
-export function isDigest(text: string): boolean {
-  try {
-    checkDigest(text);
-    return true;
-  } catch (error) {
-    if (error instanceof InvalidReference) return false;
-    throw error;
-  }
-}
-
 /**
  * An image reference that the kubelet would refuse too (`InvalidImageName`): the pod can never pull it.
  * `message` is the text that distribution/reference gives, so that it can be compared with the kubelet's

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import { asObject, parseJson } from '../../http/json.ts';
-import { isDigest } from '../references/grammar.ts';
+import { isDigest } from '../../registry/manifests/manifest.ts';
 
 export interface DriftedTag {
   /** Normalized, such as `docker.io/library/nginx:1.29`. */

@@ -1,5 +1,6 @@
 import t from 'tap';
-import { parseStrictReference, checkDigest, isDigest } from '../../../src/images/references/grammar.ts';
+import { parseStrictReference, checkDigest } from '../../../src/images/references/grammar.ts';
+import { isDigest } from '../../../src/registry/manifests/manifest.ts';
 
 const hex = 'f'.repeat(64);
 
