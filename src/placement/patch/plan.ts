@@ -23,7 +23,7 @@ import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
 import { itemsBeyond, sameExpression, sameList, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { summaryOf } from '../record/summary.ts';
-import { isUpperBound, recordThatFits, type WrittenRecord } from '../record/write.ts';
+import { isUpperBound, recordThatFits, unwritten, type WrittenRecord } from '../record/write.ts';
 import { additionsOf, addsNothing, extendTerms, nothingAdded, type TermsChange } from './additions.ts';
 import { narrowTerms, type NarrowedTerms, type NodesOf } from './narrow-terms.ts';
 
@@ -46,8 +46,6 @@ export interface GatedPlanOptions {
   /** False if the API server refused the annotation for its size. */
   readonly withRecord?: boolean;
 }
-
-const unwritten: WrittenRecord = { record: undefined, summary: undefined };
 
 export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
   const { gate } = decision;
@@ -87,7 +85,6 @@ export function gatedPlan(
     pinned: wanted.pinned ?? earlier?.pinned,
   };
   const decided = narrowed ? { ...decision, required: narrowed.required } : decision;
-  const summary = withRecord ? summaryOf(decided) : undefined;
   return {
     nodeSelector: pinnedTo(pinned ?? wanted.pinned, pod.spec.nodeSelector ?? {}),
     terms: narrowed
@@ -97,7 +94,7 @@ export function gatedPlan(
     tolerations: { kind: 'append', items: tolerations },
     gate: false,
     // Also without additions: people ask why the pod was placed as it was.
-    ...(withRecord ? recordThatFits(pod, decided, added, summary) : { record: undefined, summary }),
+    ...(withRecord ? recordThatFits(pod, decided, added, summaryOf(decided)) : unwritten),
   };
 }
 

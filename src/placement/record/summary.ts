@@ -8,7 +8,7 @@ import type { Outcome, PlacementDecision } from '../decision.ts';
 import { describeUnknown } from '../rules/images/unknown.ts';
 
 /** Room for the name of an unknown image and the reason. Events have the whole text. */
-const maxSummaryBytes = 256;
+export const maxSummaryBytes = 256;
 
 export function summaryOf(decision: PlacementDecision): string {
   const { outcome, required, widened, preferred } = decision;

@@ -3,8 +3,7 @@
  * so that a later call replaces the additions. `read.ts` reads it.
  *
  * The API server refuses an object with annotations of more than 256 KiB together (apimachinery
- * `ValidateAnnotationsSize`). If a pod has too little room, the record first omits the images, which only
- * people read; then the summary beside it is omitted, then the record.
+ * `ValidateAnnotationsSize`). If a pod has too little room, record and summary are omitted.
  */
 import type { NodeSelectorRequirement, Pod, PodTemplate } from '../../kube/api/objects.ts';
 import { hashText } from '../../names/hash.ts';
@@ -13,6 +12,7 @@ import { maxImageBytes, printable } from '../../names/printable.ts';
 import type { Added, ImageVerdict, PlacementDecision, Widened } from '../decision.ts';
 import { publicCode } from '../rules/images/unknown.ts';
 import { maxReadLength, version, withSeal, type RecordedExpression } from './read.ts';
+import { maxSummaryBytes } from './summary.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 
@@ -22,51 +22,41 @@ const bytesPerUnit = 3;
 /** Characters for images. Additions are always complete; the policy bounds them. */
 const maxImagesLength = 3200;
 
-interface RecordOptions {
-  readonly withImages?: boolean;
-  readonly provisional?: boolean;
-}
-
 /** Text of the annotations; `undefined`: no annotation. */
 export interface WrittenRecord {
   readonly record: string | undefined;
   readonly summary: string | undefined;
 }
 
-/** @param summary of the decision. A record without room leaves none for it either */
+export const unwritten: WrittenRecord = { record: undefined, summary: undefined };
+
+/** @param summary of the decision; absent in templates */
 export function recordThatFits(
   { metadata }: Pick<Pod | PodTemplate, 'metadata'>,
   decision: PlacementDecision,
   added: Added,
   summary: string | undefined,
 ): WrittenRecord {
-  const annotations = metadata?.annotations ?? {};
   const { seal } = decision;
-  const sealed = (text: string): string => (seal ? withSeal(text, seal) : text);
-  const provisional = isUpperBound(decision, added);
-  const whole = sealed(recordText(decision, added, { provisional }));
-  if (fits(annotations, whole, summary)) return { record: whole, summary };
-  const short = sealed(recordText(decision, added, { provisional, withImages: false }));
-  if (fits(annotations, short, summary)) return { record: short, summary };
-  return { record: fits(annotations, short, undefined) ? short : undefined, summary: undefined };
+  const text = recordText(decision, added, isUpperBound(decision, added));
+  const written = { record: seal ? withSeal(text, seal) : text, summary };
+  return fits(metadata?.annotations ?? {}, written) ? written : unwritten;
 }
 
-const longestRecord = ' '.repeat(maxReadLength);
+const longest = { record: ' '.repeat(maxReadLength), summary: ' '.repeat(maxSummaryBytes) };
 
 /** Whether any record that `read.ts` accepts fits. */
 export function hasRoomForRecord({ metadata }: Pick<Pod | PodTemplate, 'metadata'>): boolean {
-  return fits(metadata?.annotations ?? {}, longestRecord, undefined);
+  return fits(metadata?.annotations ?? {}, longest);
 }
 
 function fits(
   annotations: Readonly<Record<string, string>>,
-  record: string,
-  summary: string | undefined,
+  { record = '', summary = '' }: WrittenRecord,
 ): boolean {
-  const ours = [keys.decision, record, ...(summary === undefined ? [] : [keys.summary, summary])];
-  const units = sizeWith(annotations, ours, (text) => text.length);
+  const ours = [keys.decision, record, keys.summary, summary];
   return (
-    units * bytesPerUnit <= maxAnnotationsBytes ||
+    sizeWith(annotations, ours, (text) => text.length) * bytesPerUnit <= maxAnnotationsBytes ||
     sizeWith(annotations, ours, (text) => Buffer.byteLength(text)) <= maxAnnotationsBytes
   );
 }
@@ -98,9 +88,8 @@ export function isUpperBound(decision: PlacementDecision, added: Added): boolean
   if (outcome === 'allowed-unknown') return !isComplete || before.architectures !== undefined;
   if (before === undefined || isComplete) return false;
   if (images.some(({ unknown }) => unknown !== undefined)) return true;
-  return (
-    recordText({ ...decision, required: before.architectures }, before.added) === recordText(decision, added)
-  );
+  const asBefore = { ...decision, required: before.architectures };
+  return recordText(asBefore, before.added, true) === recordText(decision, added, true);
 }
 
 /** Identifies the images of a pod. */
@@ -108,11 +97,7 @@ export function imagesKeyOf(os: string, images: readonly ImageVerdict[]): string
   return hashText([os, ...images.map(({ image }) => image)]);
 }
 
-export function recordText(
-  decision: PlacementDecision,
-  added: Added,
-  { withImages = true, provisional = false }: RecordOptions = {},
-): string {
+function recordText(decision: PlacementDecision, added: Added, provisional: boolean): string {
   // Every change of a template restarts all of its pods, so its record has only what undoes the additions.
   const forPeople = decision.template === undefined;
   const { excludedNodes } = added;
@@ -142,7 +127,7 @@ export function recordText(
       tolerations: filled(added.tolerations),
       pinned: added.pinned,
     },
-    images: forPeople && withImages ? imageDetail(decision.images) : undefined,
+    images: forPeople ? imageDetail(decision.images) : undefined,
   });
 }
 
