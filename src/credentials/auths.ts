@@ -19,7 +19,7 @@ interface WireCredential {
   readonly username: string;
   readonly password: string;
 }
-type WireAuths = Readonly<Record<string, WireCredential | readonly WireCredential[]>>;
+type WireAuths = Readonly<Record<string, readonly WireCredential[]>>;
 
 /** Far more than the credentials that match the images of one pod. */
 const maxCredentials = 1000;
@@ -43,12 +43,7 @@ export function toAuths(matched: readonly MatchedCredential[]): WireAuths {
     }
     auths.set(key, under);
   }
-  return Object.fromEntries(
-    [...auths].map(([key, under]) => {
-      const [first, ...more] = under.values();
-      return [key, first && more.length === 0 ? first : [...under.values()]];
-    }),
-  );
+  return Object.fromEntries([...auths].map(([key, under]) => [key, [...under.values()]]));
 }
 
 /** @param value parsed JSON; undefined: no credentials @throws CredentialError, which quotes nothing */

@@ -22,11 +22,11 @@ function keyring(...entries: Entry[]) {
 const texts = (matched: readonly MatchedCredential[]) =>
   matched.map(({ key, credential }) => `${key} ${credential.username}:${reveal(credential.password)}`);
 
-t.test('one credential is an object, several are a list in order', async (t) => {
+t.test('credentials under one key are a list in order', async (t) => {
   const ring = keyring(['gcr.io', 'b', '2'], ['gcr.io', 'a', '1'], ['gcr.io/x', 'c', '3']);
   const auths = toAuths(ring.lookup('gcr.io/x/y'));
   t.strictSame(JSON.parse(JSON.stringify(auths)), {
-    'gcr.io/x': { username: 'c', password: '3' },
+    'gcr.io/x': [{ username: 'c', password: '3' }],
     'gcr.io': [
       { username: 'b', password: '2' },
       { username: 'a', password: '1' },
@@ -43,7 +43,7 @@ t.test('one credential is an object, several are a list in order', async (t) => 
 t.test('the same credential for two images is sent once', async (t) => {
   const ring = keyring(['gcr.io', 'a', '1'], ['gcr.io', 'a', '1']);
   t.strictSame(toAuths([...ring.lookup('gcr.io/x'), ...ring.lookup('gcr.io/y')]), {
-    'gcr.io': { username: 'a', password: '1' },
+    'gcr.io': [{ username: 'a', password: '1' }],
   });
 });
 

@@ -46,7 +46,7 @@ t.test('pull credentials are sent to the agent, and are neither logged nor retur
     void response.writeHead(400).end(JSON.stringify({ error: { message: JSON.stringify(body) } }));
   const { agents, lines, lookup } = await setup(t, [{ facts: leaky }]);
   const facts = await lookup({ pullCredentials: [matched] });
-  t.strictSame(agents[0]?.requests[0]?.auths, { 'registry.example/team': { username: 'ann', password } });
+  t.strictSame(agents[0]?.requests[0]?.auths, { 'registry.example/team': [{ username: 'ann', password }] });
   t.notMatch(lines(), new RegExp(password));
   t.ok(facts.error);
 });
