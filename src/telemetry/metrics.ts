@@ -113,14 +113,17 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** Counts by the values of the only label of a metric. */
+/** Counts by the values of one label of a metric. @param others values of its other labels */
 export function counts<Value extends string>(
   metrics: Metrics,
   spec: MetricSpec,
   label: string,
   values: readonly Value[],
+  others: LabelValues = {},
 ): (value: Value) => void {
-  const children = new Map(values.map((value) => [value, metrics.counter(spec, { [label]: value })]));
+  const children = new Map(
+    values.map((value) => [value, metrics.counter(spec, { ...others, [label]: value })]),
+  );
   return (value) => children.get(value)?.inc();
 }
 

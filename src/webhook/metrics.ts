@@ -1,6 +1,6 @@
 import { outcomes, skipReasons } from '../placement/decision.ts';
 import { factsErrorCodes } from '../images/facts/facts.ts';
-import { counter, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
+import { counter, counts, histogram, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 
 const admissionKinds = [
   'Pod',
@@ -86,18 +86,17 @@ export type AdmissionCounters = ReturnType<typeof bindCounters>;
 
 /** Declares the metrics of admissions; each is there, at 0, from the start. */
 export function bindCounters(metrics: Metrics) {
-  const bind = (values: readonly string[], spec: MetricSpec, label: string, more = {}) =>
-    new Map(values.map((value) => [value, metrics.counter(spec, { ...more, [label]: value })]));
   const admitted = new Map(
-    admissionKinds.map((kind) => [kind, bind(admissionOutcomes, specs.admissions, 'outcome', { kind })]),
+    admissionKinds.map((kind) => [
+      kind,
+      counts<AdmissionOutcome>(metrics, specs.admissions, 'outcome', admissionOutcomes, { kind }),
+    ]),
   );
-  const skipped = bind(skipReasons, specs.skippedPods, 'reason');
-  const unknown = bind(unknownCodes, specs.unknownImages, 'code');
-  const refused = bind(badRequestReasons, specs.badRequests, 'reason');
   return {
-    admitted: (kind: AdmissionKind, outcome: AdmissionOutcome) => admitted.get(kind)?.get(outcome)?.inc(),
-    skipped: (reason: string) => skipped.get(reason)?.inc(),
-    unknown: (code: string) => unknown.get(code)?.inc(),
+    admitted: (kind: AdmissionKind, outcome: AdmissionOutcome) => admitted.get(kind)?.(outcome),
+    skipped: counts<string>(metrics, specs.skippedPods, 'reason', skipReasons),
+    unknown: counts<string>(metrics, specs.unknownImages, 'code', unknownCodes),
+    refused: counts(metrics, specs.badRequests, 'reason', badRequestReasons),
     seconds: metrics.histogram(specs.admissionSeconds),
     faults: metrics.counter(specs.admissionFaults),
     warnings: metrics.counter(specs.admissionWarnings),
@@ -106,6 +105,5 @@ export function bindCounters(metrics: Metrics) {
     nodesExcluded: metrics.counter(specs.unpullableNodes, { outcome: 'excluded' }),
     nodesKept: metrics.counter(specs.unpullableNodes, { outcome: 'kept' }),
     widened: metrics.counter(specs.widenedPods),
-    refused: (reason: BadRequestReason) => refused.get(reason)?.inc(),
   };
 }
