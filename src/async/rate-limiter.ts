@@ -3,21 +3,7 @@ import { BoundedMap } from './bounded-map.ts';
 import type { Clock } from './clock.ts';
 import { unlessAborted } from './wait.ts';
 
-export interface RateLimiter {
-  /**
-   * Resolves in the order of the calls, when the caller may go on.
-   * @param count default: 1; at most the burst
-   * @throws the signal's reason
-   */
-  take(signal: AbortSignal, count?: number): Promise<void>;
-  /**
-   * Takes tokens and returns 0, or returns the milliseconds until there are enough. Ignores `take`'s queue.
-   * @param count default: 1
-   */
-  tryTake(count?: number): number;
-  /** Stops all callers for a while (`Retry-After`). A longer pause under way stays. */
-  pause(ms: number): void;
-}
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 export interface RateLimit {
   readonly perSecond: number;
@@ -26,7 +12,7 @@ export interface RateLimit {
 }
 
 /** Makes a full bucket. @throws RangeError for a rate that is not positive, or a burst below 1 */
-export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateLimiter {
+export function createRateLimiter({ perSecond, burst, clock }: RateLimit) {
   if (!(perSecond > 0) || !(burst >= 1)) {
     throw new RangeError(
       `a limiter of ${perSecond} per second with a burst of ${burst} lets no request pass`,
@@ -37,6 +23,7 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateL
   let pausedUntil = Number.NEGATIVE_INFINITY;
   let last: Promise<void> = Promise.resolve();
 
+  /** Takes tokens and returns 0, or returns the milliseconds until there are enough. Ignores `take`'s queue. */
   function tryTake(count = 1): number {
     const at = clock.monotonic();
     tokens = Math.min(burst, tokens + ((at - filledAt) / 1000) * perSecond);
@@ -47,6 +34,7 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateL
     return 0;
   }
 
+  /** Resolves in the order of the calls. @param count at most the burst @throws the signal's reason */
   async function take(signal: AbortSignal, count = 1): Promise<void> {
     signal.throwIfAborted();
     const before = last;
@@ -64,7 +52,8 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit): RateL
   return {
     take,
     tryTake,
-    pause: (ms) => {
+    /** Stops all callers for a while (`Retry-After`). A longer pause under way stays. */
+    pause: (ms: number): void => {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);
     },
   };

@@ -2,6 +2,7 @@
  * The cluster state that a decision needs. Two trimmed watches keep labels and architectures in memory.
  * Secrets and service accounts are read by name, only if an image is unknown without them.
  */
+import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import type { Query } from '../kube/api/transport.ts';
 import { isCode } from '../kube/api/errors.ts';
@@ -10,26 +11,12 @@ import { paths } from '../kube/api/paths.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
 import { architectureOf, classify } from '../nodes/classify.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
-import { createNodeClasses, type CurrentNodeClasses } from './node-classes.ts';
-import { createNodeHostnames, pooledNode, type NodeHostnames } from './node-hostnames.ts';
+import { createNodeClasses } from './node-classes.ts';
+import { createNodeHostnames, pooledNode } from './node-hostnames.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 
-export interface Cluster {
-  /** Labels of a namespace; empty if it is unknown. */
-  namespaceLabels(namespace: string): Readonly<Record<string, string>>;
-  nodeArchitecture(node: string): string | undefined;
-  /** Hostnames of the nodes that each agent answers for. */
-  readonly nodeHostnames: NodeHostnames;
-  /** @param reports of the agents, by node */
-  nodeClasses(reports?: () => ReadonlyMap<string, NodeReport>): CurrentNodeClasses;
-  /** A Secret by name, or `undefined` if it does not exist or cannot be read. */
-  secret(namespace: string, name: string, signal: AbortSignal): Promise<Secret | undefined>;
-  /** Names of the pull secrets of a service account, for templates that admission has not completed. */
-  serviceAccountPullSecrets(namespace: string, name: string, signal: AbortSignal): Promise<readonly string[]>;
-  ready(signal: AbortSignal): Promise<void>;
-  close(): void;
-}
+export type Cluster = ReturnType<typeof connectCluster>;
 
 const noLabels: Readonly<Record<string, string>> = {};
 
@@ -38,7 +25,7 @@ export function connectCluster(options: {
   readonly client: KubeClient;
   readonly log: Log;
   readonly metrics?: Metrics;
-}): Cluster {
+}) {
   const { client } = options;
   const namespaces = startReflector({
     ...options,
@@ -56,16 +43,19 @@ export function connectCluster(options: {
   });
   const { secret, serviceAccountPullSecrets } = clusterObjects(options);
   return {
-    namespaceLabels: (namespace) => namespaces.get('', namespace) ?? noLabels,
-    nodeArchitecture: (node) => nodes.get('', node)?.architecture,
+    /** Labels of a namespace; empty if it is unknown. */
+    namespaceLabels: (namespace: string) => namespaces.get('', namespace) ?? noLabels,
+    nodeArchitecture: (node: string) => nodes.get('', node)?.architecture,
+    /** Hostnames of the nodes that each agent answers for. */
     nodeHostnames: createNodeHostnames(nodes),
-    nodeClasses: (reports) => createNodeClasses(nodes, reports),
+    /** @param reports of the agents, by node */
+    nodeClasses: (reports?: () => ReadonlyMap<string, NodeReport>) => createNodeClasses(nodes, reports),
     secret,
     serviceAccountPullSecrets,
-    ready: async (signal) => {
+    ready: async (signal: AbortSignal): Promise<void> => {
       await Promise.all([namespaces.ready(signal), nodes.ready(signal)]);
     },
-    close: () => {
+    close: (): void => {
       namespaces.stop();
       nodes.stop();
       client.close();
@@ -73,21 +63,18 @@ export function connectCluster(options: {
   };
 }
 
-/** All throw KubeError if the cluster gives no answer. */
-export interface ClusterObjects extends Pick<Cluster, 'secret' | 'serviceAccountPullSecrets'> {
-  /** Labels of a namespace; `undefined` if it does not exist or may not be read. */
-  namespaceLabels(name: string, signal: AbortSignal): Promise<Readonly<Record<string, string>> | undefined>;
-  /** Any object or list; `undefined` if it does not exist or may not be read. */
-  read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
-  nodeArchitecture(name: string, signal: AbortSignal): Promise<string | undefined>;
-}
+export type ClusterObjects = ReturnType<typeof clusterObjects>;
 
-/** @param options.onForbidden called with each path that may not be read */
+/**
+ * Reads objects by name, which are `undefined` if they do not exist or may not be read. All throw KubeError if the
+ * cluster gives no answer.
+ * @param options.onForbidden called with each path that may not be read
+ */
 export function clusterObjects(options: {
   readonly client: KubeClient;
   readonly log: Log;
   readonly onForbidden?: (path: string) => void;
-}): ClusterObjects {
+}) {
   const { client, log, onForbidden } = options;
 
   /** A missing or forbidden object is left out, as the kubelet leaves out a missing pull secret. */
@@ -103,17 +90,20 @@ export function clusterObjects(options: {
   }
 
   return {
+    /** Any object or list. */
     read,
-    secret: (namespace, name, signal) => read<Secret>(paths.secrets(namespace, name), signal),
-    serviceAccountPullSecrets: async (namespace, name, signal) => {
+    secret: (namespace: string, name: string, signal: AbortSignal) =>
+      read<Secret>(paths.secrets(namespace, name), signal),
+    /** Names of the pull secrets of a service account, for templates that admission has not completed. */
+    serviceAccountPullSecrets: async (namespace: string, name: string, signal: AbortSignal) => {
       const account = await read<ServiceAccount>(paths.serviceAccounts(namespace, name), signal);
-      return (account?.imagePullSecrets ?? []).flatMap((reference) => reference.name || []);
+      return pullSecretNames(account ?? {});
     },
-    namespaceLabels: async (name, signal) => {
+    namespaceLabels: async (name: string, signal: AbortSignal) => {
       const namespace = await read<KubeObject>(paths.namespaces(name), signal);
       return namespace && (namespace.metadata?.labels ?? {});
     },
-    nodeArchitecture: async (name, signal) => {
+    nodeArchitecture: async (name: string, signal: AbortSignal) => {
       const node = await read<Node>(paths.nodes(name), signal);
       return node && architectureOf(node);
     },

@@ -18,7 +18,13 @@ import { Authenticator } from './auth/authenticator.ts';
 import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
-import { RegistryError, type ManifestLookup, type RegistryClient } from './manifest-lookup.ts';
+import {
+  RegistryError,
+  type ManifestLookup,
+  type ManifestResult,
+  type TagList,
+  type TagLookup,
+} from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
 import { GuardedClient } from './net/guarded-client.ts';
 import { DockerHubLimit } from './net/docker-hub-limit.ts';
@@ -42,8 +48,10 @@ export interface RegistryClientOptions {
   readonly resolve?: Resolve;
 }
 
+export type RegistryClient = ReturnType<typeof createRegistryClient>;
+
 /** Makes a client. It holds connections and tokens until `close`. */
-export function createRegistryClient(options: RegistryClientOptions = {}): RegistryClient {
+export function createRegistryClient(options: RegistryClientOptions = {}) {
   const { clock = systemClock, environment = process.env, limits, resolve, metrics } = options;
   const { hostRoot, caFiles: extraFiles, onProblem } = options;
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
@@ -53,20 +61,24 @@ export function createRegistryClient(options: RegistryClientOptions = {}): Regis
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
   return {
-    lookup: (lookup, signal) => {
+    /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
+    lookup: (lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult> => {
       const documents = new LookupDocuments(documentLimits, lookup.namespace);
       const parts = { authenticator, clock, documents };
       return firstSuccess(lookup, clock, signal, (endpoint, credential, repository) =>
         lookupAtEndpoint({ lookup: { ...lookup, repository }, endpoint, credential }, parts, signal),
       );
     },
-    tags: (lookup, signal) =>
+    /** The tags of a repository, as many as ten pages have. @throws RegistryError */
+    tags: (lookup: TagLookup, signal: AbortSignal): Promise<TagList> =>
       // No digest: only endpoints that may resolve tags get requests.
       firstSuccess({ ...lookup, reference: 'tags' }, clock, signal, (endpoint, credential, repository) =>
         tagsAtEndpoint({ repository, endpoint, credential }, { authenticator, now: clock.now }, signal),
       ),
+    /** What Docker Hub allows, if it said so lately. */
     dockerHubLimit: () => dockerHub.current(),
-    close: () => {
+    /** Closes idle connections and forgets tokens. */
+    close: (): void => {
       authenticator.clear();
       http.close();
     },

@@ -5,7 +5,6 @@
 import type { MatchedCredential } from '../credentials/credential.ts';
 import type { FullPlatform } from '../names/platform.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import type { RequestLimit } from './net/docker-hub-limit.ts';
 
 /** A platform as in the registry's document; not normalized, not trusted. */
 export type WrittenPlatform = Omit<FullPlatform, 'osFeatures' | 'written'>;
@@ -102,15 +101,4 @@ export class RegistryError extends Error {
     this.isAccepted = options.isAccepted ?? false;
     if (options.retryAfterMs !== undefined) this.retryAfterMs = options.retryAfterMs;
   }
-}
-
-export interface RegistryClient {
-  /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
-  lookup(lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult>;
-  /** The tags of a repository, as many as ten pages have. @throws RegistryError */
-  tags(lookup: TagLookup, signal: AbortSignal): Promise<TagList>;
-  /** What Docker Hub allows, if it said so lately. */
-  dockerHubLimit(): RequestLimit | undefined;
-  /** Closes idle connections and forgets tokens. */
-  close(): void;
 }

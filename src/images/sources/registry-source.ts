@@ -11,7 +11,8 @@ import {
 } from '../../credentials/credential.ts';
 import { boundedProblems, describeProblem } from '../../credentials/problems.ts';
 import type { Endpoint, EndpointSource } from '../../registry/endpoints/endpoint.ts';
-import { RegistryError, type ManifestResult, type RegistryClient } from '../../registry/manifest-lookup.ts';
+import type { RegistryClient } from '../../registry/client.ts';
+import { RegistryError, type ManifestResult } from '../../registry/manifest-lookup.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
 import { platformsOf } from '../../names/platform.ts';

@@ -23,24 +23,6 @@ export interface Change<T> {
   readonly previous: T | undefined;
 }
 
-export interface Reflector<T> {
-  get(namespace: string, name: string): T | undefined;
-  /** @param namespace Default: all. */
-  values(namespace?: string): Iterable<T>;
-  /** Resolves after the first complete list; rejects with the signal's reason, or if stopped before. */
-  ready(signal: AbortSignal): Promise<void>;
-  onChange(listener: () => void): void;
-  /** Called for each object that changed, after a list too. */
-  onEach(listener: (change: Change<T>) => void): void;
-  readonly size: number;
-  /** How many objects are too large for `large`. */
-  readonly refused: number;
-  /** Whether the first list is complete, and whether a watch is open now. */
-  health(): { readonly synced: boolean; readonly watching: boolean };
-  /** Ends it; listeners are not called after this. */
-  stop(): void;
-}
-
 export interface ReflectorOptions<T> {
   readonly client: KubeClient;
   readonly path: string;
@@ -87,7 +69,9 @@ export function watchNamed<T>({
   return watch;
 }
 
-class ListReflector<T> implements Reflector<T> {
+export type Reflector<T> = Pick<ListReflector<T>, keyof ListReflector<T>>;
+
+class ListReflector<T> {
   readonly #options: ReflectorOptions<T>;
   readonly #counters: ReturnType<typeof watchMetrics>;
   readonly #stopping = new AbortController();
@@ -135,6 +119,7 @@ class ListReflector<T> implements Reflector<T> {
     return this.#objects.get(namespace, name);
   }
 
+  /** @param namespace Default: all. */
   values(namespace?: string): Iterable<T> {
     return this.#objects.values(namespace);
   }
@@ -143,10 +128,12 @@ class ListReflector<T> implements Reflector<T> {
     return this.#objects.size;
   }
 
+  /** How many objects are too large for `large`. */
   get refused(): number {
     return this.#large.refused;
   }
 
+  /** Resolves after the first complete list; rejects with the signal's reason, or if stopped before. */
   ready(signal: AbortSignal): Promise<void> {
     return unlessAborted(this.#first.promise, signal);
   }
@@ -155,14 +142,17 @@ class ListReflector<T> implements Reflector<T> {
     this.#listeners.push(listener);
   }
 
+  /** Called for each object that changed, after a list too. */
   onEach(listener: (change: Change<T>) => void): void {
     this.#eachListeners.push(listener);
   }
 
-  health(): ReturnType<Reflector<T>['health']> {
+  /** Whether the first list is complete, and whether a watch is open now. */
+  health() {
     return { synced: this.#synced, watching: this.#watching };
   }
 
+  /** Ends it; listeners are not called after this. */
   stop(): void {
     // A list of listeners that is being called ends, too.
     this.#listeners.length = 0;

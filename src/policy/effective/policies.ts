@@ -25,10 +25,7 @@ export interface PolicySubject {
   readonly owners?: readonly OwnerReference[] | undefined;
 }
 
-export interface Policies {
-  /** On the admission path, from memory. */
-  policyOf(subject: PolicySubject): Policy;
-}
+export type Policies = ReturnType<typeof createPolicies>;
 
 export interface PoliciesOptions {
   /** Default: none. */
@@ -58,7 +55,7 @@ interface Generation {
   readonly combinations: Map<string, Map<string, Policy>>;
 }
 
-export function createPolicies(options: PoliciesOptions): Policies {
+export function createPolicies(options: PoliciesOptions) {
   const { configuration, controllerLeads, agentsAnswer = () => true } = options;
   const { resources = collectResources({}) } = options;
   let generation: Generation | undefined;
@@ -96,7 +93,8 @@ export function createPolicies(options: PoliciesOptions): Policies {
   }
 
   return {
-    policyOf: (subject) => {
+    /** On the admission path, from memory. */
+    policyOf: (subject: PolicySubject): Policy => {
       const { namespace, namespaceLabels, labels } = subject;
       const now = current();
       if (isExcluded(now.cluster, namespaceLabels)) return now.excluded;

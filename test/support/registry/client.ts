@@ -1,14 +1,13 @@
 /** Clients and lookups for test registries. */
 import type { Test } from 'tap';
 import type { MatchedCredential } from '../../../src/credentials/credential.ts';
-import { createRegistryClient, type RegistryClientOptions } from '../../../src/registry/client.ts';
+import {
+  createRegistryClient,
+  type RegistryClient,
+  type RegistryClientOptions,
+} from '../../../src/registry/client.ts';
 import type { Endpoint, PullTarget } from '../../../src/registry/endpoints/endpoint.ts';
-import type {
-  Attempt,
-  ManifestLookup,
-  ManifestResult,
-  RegistryClient,
-} from '../../../src/registry/manifest-lookup.ts';
+import type { Attempt, ManifestLookup, ManifestResult } from '../../../src/registry/manifest-lookup.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { startTestRegistry, type TestRegistry, type TestRegistryOptions } from './server.ts';
 import { neverAborted } from '../never-aborted.ts';
