@@ -2,13 +2,7 @@
  * The objects in files: pods and workloads to explain, and objects that count as if they were in the cluster.
  */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
-import type {
-  AdmissionRequest,
-  KubeObject,
-  Pod,
-  Secret,
-  ServiceAccount,
-} from '../../src/kube/api/objects.ts';
+import type { AdmissionRequest, KubeObject, Pod, Secret } from '../../src/kube/api/objects.ts';
 import {
   clusterConfigKind,
   podConfigKind,
@@ -123,6 +117,5 @@ function labelsOf({ metadata }: JsonObject): Readonly<Record<string, string>> {
 
 function pullSecretsOf({ imagePullSecrets }: JsonObject): readonly string[] {
   const references: readonly unknown[] = Array.isArray(imagePullSecrets) ? imagePullSecrets : [];
-  const account: ServiceAccount = { imagePullSecrets: references.filter(isRecord) };
-  return pullSecretNames({}, account);
+  return pullSecretNames({ imagePullSecrets: references.filter(isRecord) });
 }

@@ -115,16 +115,13 @@ export function pullSecretPart({ metadata, type, data }: Secret): PullSecret {
 }
 
 /**
- * The names of a pod's pull secrets: its own, or its service account's if it has none. They are never merged
+ * The names of the pull secrets of a pod. One that names none has those of its service account; they are never merged
  * (kubernetes plugin/pkg/admission/serviceaccount). Empty names are ignored.
  */
-export function pullSecretNames(
-  spec: Pick<PodSpec, 'imagePullSecrets'>,
-  serviceAccount?: ServiceAccount,
-): readonly string[] {
-  const own = spec.imagePullSecrets ?? [];
-  const list = own.length > 0 ? own : (serviceAccount?.imagePullSecrets ?? []);
-  return list.flatMap(({ name }) => (name === undefined || name === '' ? [] : [name]));
+export function pullSecretNames({
+  imagePullSecrets,
+}: Pick<PodSpec | ServiceAccount, 'imagePullSecrets'>): readonly string[] {
+  return (imagePullSecrets ?? []).flatMap(({ name }) => name || []);
 }
 
 const ignored =
