@@ -87,27 +87,18 @@ function wordsOf({ usage }: Subcommand): readonly string[] {
 
 /** For `source <(archwright completion bash)`. */
 export function bashScript(vocabulary: Vocabulary): string {
-  const { names, cases, values } = plainWords(vocabulary);
   return `# bash completion for archwright
+${wordsFunction(vocabulary)}
 _archwright() {
-  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} words
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} subcommand=\${COMP_WORDS[1]}
   # Bash splits --flag=value at the equals sign.
   if [ "$current" = = ]; then
     current=
   elif [ "$previous" = = ]; then
     previous=\${COMP_WORDS[COMP_CWORD-2]}
   fi
-  if [ "$COMP_CWORD" -eq 1 ]; then
-    words='${names}'
-  else
-    case \${COMP_WORDS[1]} in
-${cases}
-    esac
-    case "\${COMP_WORDS[1]} $previous" in
-${values}
-    esac
-  fi
-  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+  [ "$COMP_CWORD" -gt 1 ] || subcommand= previous=
+  mapfile -t COMPREPLY < <(compgen -W "$(_archwright_words "$subcommand" "$previous" | cut -f 1)" -- "$current")
 }
 complete -o default -F _archwright archwright kubectl-archwright
 `;
@@ -115,31 +106,72 @@ complete -o default -F _archwright archwright kubectl-archwright
 
 /** For a file `_archwright` in a directory of `fpath`, or `source <(archwright completion zsh)`. */
 export function zshScript(vocabulary: Vocabulary): string {
-  const cases = vocabulary.map(({ word, words, flags }) => {
-    const plain = words.map((each) => ({ word: each, help: '' }));
-    return `    ${word}) items=(${zshItems([...plain, ...flags])}) ;;`;
-  });
-  const values = valueCases(vocabulary, (all) => `items=(${all.map(zshQuoted).join(' ')})`);
-  const help = { word: '--help', help: 'Prints help.' };
-  const version = { word: '--version', help: 'Prints the version.' };
   return `#compdef archwright kubectl-archwright
 # zsh completion for archwright
+${wordsFunction(vocabulary)}
 _archwright() {
-  local -a items
-  if (( CURRENT == 2 )); then
-    items=(${zshItems([...vocabulary, help, version])})
-  else
-    case $words[2] in
-${cases.join('\n')}
-    esac
-    case "$words[2] $words[CURRENT-1]" in
-${values}
-    esac
-  fi
+  local subcommand=$words[2] previous=$words[CURRENT-1]
+  (( CURRENT > 2 )) || subcommand= previous=
+  local -a items=(\${(f)"$(_archwright_words "$subcommand" "$previous")"})
+  items=(\${items//:/\\\\:})
+  items=(\${items/$'\\t'/:})
   _describe archwright items || _files
 }
 if [ "$funcstack[1]" = _archwright ]; then _archwright "$@"; else compdef _archwright archwright kubectl-archwright; fi
 `;
+}
+
+/**
+ * For a file `kubectl_complete-archwright` on the PATH, which kubectl runs for the words after `kubectl
+ * archwright`. The format is that of kubectl's library: one word per line, then `:0`, which allows files.
+ */
+export function kubectlScript(vocabulary: Vocabulary): string {
+  return `#!/bin/sh
+# kubectl completion for archwright
+${wordsFunction(vocabulary)}
+subcommand= previous= last=
+[ $# -lt 2 ] || subcommand=$1
+for word in "$@"; do previous=$last last=$word; done
+_archwright_words "$subcommand" "$previous" | cut -f 1 | while read -r word; do
+  case $word in "$last"*) printf '%s\\n' "$word" ;; esac
+done
+echo :0
+`;
+}
+
+/**
+ * A function of every shell but fish. It prints the words that can follow a subcommand and the word before,
+ * both empty at the start of the line: one in each line, and its help behind a tab.
+ */
+function wordsFunction(vocabulary: Vocabulary): string {
+  const general = [
+    { word: '--help', help: 'Prints help.' },
+    { word: '--version', help: 'Prints the version.' },
+  ];
+  const cases = vocabulary.flatMap(({ word, flags, words }) => [
+    ...flags
+      .filter(({ values }) => values.length > 0)
+      .map((flag) => {
+        const patterns = flag.words.map((each) => `'${word} ${each}'`).join('|');
+        return `    ${patterns}) ${printed(flag.values.map(withoutHelp))} ;;`;
+      }),
+    `    '${word} '*) ${printed([...words.map(withoutHelp), ...flags])} ;;`,
+  ]);
+  return `_archwright_words() {
+  case "$1 $2" in
+    ' ') ${printed([...vocabulary, ...general])} ;;
+${cases.join('\n')}
+  esac
+}`;
+}
+
+function withoutHelp(word: string): Word {
+  return { word, help: '' };
+}
+
+function printed(words: readonly Word[]): string {
+  const lines = words.map(({ word, help }) => shellQuoted([word, firstSentence(help)].join('\t').trimEnd()));
+  return `printf '%s\\n' ${lines.join(' ')}`;
 }
 
 export function fishScript(vocabulary: Vocabulary): string {
@@ -165,75 +197,13 @@ export function fishScript(vocabulary: Vocabulary): string {
   return `# fish completion for archwright\n${[...first, ...rest].join('\n')}\n`;
 }
 
-/**
- * For a file `kubectl_complete-archwright` on the PATH, which kubectl runs for the words after `kubectl
- * archwright`. The format is that of kubectl's library: one word per line, then `:0`, which allows files.
- */
-export function kubectlScript(vocabulary: Vocabulary): string {
-  const { names, cases, values } = plainWords(vocabulary);
-  return `#!/bin/sh
-# kubectl completion for archwright
-words= last= previous=
-if [ $# -le 1 ]; then
-  words='${names}'
-else
-  case $1 in
-${cases}
-  esac
-fi
-for word in "$@"; do previous=$last last=$word; done
-case "$1 $previous" in
-${values}
-esac
-for word in $words; do
-  case $word in "$last"*) printf '%s\\n' "$word" ;; esac
-done
-echo :0
-`;
-}
-
-/** The first words of a command line, and a shell's cases that set `words` for each subcommand and value. */
-function plainWords(vocabulary: Vocabulary) {
-  const cases = vocabulary.map(({ word, flags, words }) => {
-    const all = [...words, ...flags.map((flag) => flag.word)].join(' ');
-    return `    ${word}) words='${all}' ;;`;
-  });
-  const names = [...vocabulary.map(({ word }) => word), '--help', '--version'].join(' ');
-  return {
-    names,
-    cases: cases.join('\n'),
-    values: valueCases(vocabulary, (all) => `words='${all.join(' ')}'`),
-  };
-}
-
-/** A shell's cases for a subcommand and a flag with known values. @param assign sets them as suggestions */
-function valueCases(vocabulary: Vocabulary, assign: (values: readonly string[]) => string): string {
-  const cases = vocabulary.flatMap(({ word, flags }) =>
-    flags
-      .filter(({ values }) => values.length > 0)
-      .map(({ words, values }) => {
-        const patterns = words.map((flag) => `'${word} ${flag}'`).join('|');
-        return `    ${patterns}) ${assign(values)} ;;`;
-      }),
-  );
-  return cases.join('\n');
-}
-
-function zshItems(words: readonly Word[]): string {
-  const items = words.map(({ word, help }) => {
-    const text = firstSentence(help);
-    return zshQuoted(text === '' ? word : `${word.replaceAll(':', '\\:')}:${text}`);
-  });
-  return items.join(' ');
-}
-
 /** A shell shows one line for each word. */
 function firstSentence(help: string): string {
   const [sentence = ''] = help.replaceAll('`', '').split(/[.:;]\s/, 1);
   return sentence.replace(/\.$/, '').slice(0, 80);
 }
 
-function zshQuoted(text: string): string {
+function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
