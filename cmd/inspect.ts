@@ -1,6 +1,9 @@
 /** `archwright inspect`: what an agent on this machine finds out about images, by the agent's own code. */
-import type { FactsErrorCode, ImageFacts } from '../src/images/facts/facts.ts';
-import { inspectImages } from './inspect/inspect-images.ts';
+import { answerFacts } from '../daemon/api/facts.ts';
+import { systemClock } from '../src/async/clock.ts';
+import { createPullSecretSource } from '../src/credentials/sources/pull-secrets.ts';
+import type { FactsErrorCode, ImageFacts, ImageFactsSource } from '../src/images/facts/facts.ts';
+import type { Attempt } from '../src/registry/manifest-lookup.ts';
 import { describeAttempts, describeResults, describeSources } from './inspect/output.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';
 import { openCliContext, untilStopped } from './program/context.ts';
@@ -8,6 +11,8 @@ import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, objectName, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { jsonText } from './program/table.ts';
+import { openFactsCache } from './wiring/image-facts.ts';
+import { openInspection } from './wiring/inspection.ts';
 
 const flags = {
   output: choice(['table', 'json'], 'Output format; `json` is the format of the agent API.', { short: 'o' }),
@@ -39,30 +44,54 @@ export const subcommand: Subcommand<typeof flags> = {
   run: untilStopped(run),
 };
 
+/** Images inspected at a time: more than a pod has, few enough not to look like an attack. */
+const concurrentImages = 16;
+
 async function run(invocation: Call): Promise<number> {
-  const { positionals, flags, io, stop } = invocation;
+  const { positionals, flags, io } = invocation;
   if (positionals.length === 0) throw new UsageError('name at least one image');
-  const { output, pullSecret: secretFiles, serviceAccount, verbose } = flags;
-  const context = await openCliContext(invocation);
-  const pullSecrets = secretFiles.length === 0 ? undefined : await readPullSecrets(secretFiles, io.stdin);
-  const request = {
-    images: positionals.map((image) => ({ image, maxAgeMs: 0 })),
-    ...(serviceAccount && { serviceAccount }),
-    ...(pullSecrets && { pullSecrets }),
-  };
-  const { results, attempts, sources } = await inspectImages(context, io.env, request, stop);
+  const { output, pullSecret: files, verbose } = flags;
+  const ofPod = files.length === 0 ? undefined : await readPullSecrets(files, io.stdin);
+  const { results, attempts, sources } = await inspect(invocation, ofPod);
   io.out(output === 'json' ? jsonText({ results }) : describeResults(results));
   if (verbose) {
-    const ofPod = pullSecrets && {
-      name: pullSecrets.name,
-      place: secretFiles.join(', '),
-      problems: pullSecrets.problems(),
-    };
-    const text = describeSources(ofPod ? [ofPod, ...sources] : sources) + describeAttempts(results, attempts);
+    const all = [...(ofPod ? [{ source: ofPod, place: files.join(', ') }] : []), ...sources];
+    const text = describeSources(all) + describeAttempts(results, attempts);
     if (output === 'json') io.err(text);
     else io.out(`\n${text}`);
   }
   return codeOf(results);
+}
+
+/** Looks up every image in its registry. Each image has its own time limit; the deadline covers all batches. */
+async function inspect(invocation: Call, pullSecrets = createPullSecretSource([])) {
+  const { positionals, flags, io, stop } = invocation;
+  const context = await openCliContext(invocation);
+  const { dockerConfigs, log, metrics } = context;
+  const configuration = () => context.configuration;
+  await using opened = new AsyncDisposableStack();
+  const inspection = await openInspection({ configuration, dockerConfigs, env: io.env, log, stop });
+  opened.defer(() => inspection.close());
+  /** By image, in the order of completion. */
+  const attempts: Record<string, Attempt[]> = {};
+  const source: ImageFactsSource = {
+    lookup: (request, options) => {
+      const own = (attempts[request.image] ??= []);
+      return inspection.inspector.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
+    },
+  };
+  const cache = await openFactsCache({ configuration, source, log, metrics });
+  opened.defer(() => cache.close());
+  const batches = Math.ceil(positionals.length / concurrentImages);
+  const request = {
+    images: positionals.map((image) => ({ image, maxAgeMs: 0 })),
+    pullSecrets,
+    deadlineMs: (batches + 1) * configuration().inspectTimeout,
+    ...(flags.serviceAccount && { serviceAccount: flags.serviceAccount }),
+  };
+  const { resolvesShortNames, sources } = inspection;
+  const answers = answerFacts(request, stop, { cache, resolvesShortNames, clock: systemClock, log });
+  return { results: await Promise.all(answers), attempts, sources };
 }
 
 /** A registry that does not answer leaves its image open, whatever the others said. */

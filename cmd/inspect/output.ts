@@ -6,7 +6,7 @@ import { printable } from '../../src/names/printable.ts';
 import type { Attempt } from '../../src/registry/manifest-lookup.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { cell, nothing, table } from '../program/table.ts';
-import type { NamedSource } from './inspect-images.ts';
+import type { CredentialSource } from '../../src/credentials/credential.ts';
 
 const maxTextBytes = 1024;
 const maxProblemBytes = 512;
@@ -44,10 +44,15 @@ function resultRow(facts: ImageFacts): readonly string[] {
   ];
 }
 
-export function describeSources(sources: readonly NamedSource[]): string {
-  const lines = sources.flatMap(({ name, place, problems }) => [
-    `  ${name}: ${place}\n`,
-    ...problems.map((problem) => `    ignored: ${printable(describeProblem(problem), maxProblemBytes)}\n`),
+/** @param sources in the order of precedence, each with the places that it reads */
+export function describeSources(
+  sources: readonly { readonly source: CredentialSource; readonly place: string }[],
+): string {
+  const lines = sources.flatMap(({ source, place }) => [
+    `  ${source.name}: ${place}\n`,
+    ...source
+      .problems()
+      .map((problem) => `    ignored: ${printable(describeProblem(problem), maxProblemBytes)}\n`),
   ]);
   return scrub(`Credential sources, in order:\n${lines.join('')}`);
 }
