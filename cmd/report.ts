@@ -16,10 +16,10 @@ import { reportPage } from './report/page/page.ts';
 import { PriceBook } from './report/prices/price-book.ts';
 import { readPrices } from './report/prices/price-file.ts';
 import { placeOf, publishReport } from './report/publish/publish.ts';
-import { asCsv, asJson, asTable, reportOf } from './report/write.ts';
+import { reportOf } from './report/contents.ts';
+import { asCsv, asJson, asTable } from './report/write.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import type { Subcommand } from './program/subcommand.ts';
-import { programVersion } from './program/version.ts';
 
 export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
@@ -81,19 +81,15 @@ async function reportPods(
     ? await findNewerTags(invocation, cluster, { ...judged, architecture })
     : undefined;
   const money = book.money(architecture);
-  const report = reportOf(pods, { architecture, lookups, money, newerTags });
-  const made = new Date();
-  const { version } = programVersion;
-  const page = (): string => reportPage({ report, pods, namespaces, made, version, money, newerTags });
+  const report = reportOf({ pods, architecture, namespaces, lookups, made: new Date(), money, newerTags });
   if (place) {
     if (!isComplete)
       throw new Failure('not published, because it is incomplete; the last one stays', exitCodes.unanswered);
-    const published = { report, pods, made, page: page(), namespaces };
-    return await publishReport(invocation, place, cluster.kubernetes, published);
+    return await publishReport(invocation, place, cluster.kubernetes, report);
   }
-  if (html === '-') io.out(page());
+  if (html === '-') io.out(reportPage(report));
   else if (html !== undefined) {
-    await writeFile(html, page()).catch(unwritable(html));
+    await writeFile(html, reportPage(report)).catch(unwritable(html));
     say(`${html} written`);
   } else if (output === 'json') io.out(asJson(report));
   else io.out(output === 'csv' ? asCsv(report, by) : asTable(report, by));

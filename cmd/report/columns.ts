@@ -2,6 +2,7 @@
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { cell, nothing } from '../program/table.ts';
 import { bytes, rangeText, rounded } from './amounts.ts';
+import type { Report } from './contents.ts';
 import type { Cell, ColumnKind } from './page/data.ts';
 import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 
@@ -23,16 +24,10 @@ export interface Column<Row> {
   readonly csv?: Readonly<Record<string, (row: Row) => unknown>>;
 }
 
-/** Which columns a report has, and in which currency. */
-export interface Extent {
-  readonly architecture: string;
-  /** ISO 4217; absent without prices. */
-  readonly currency: string | undefined;
-  /** Whether newer tags were looked up. */
-  readonly hasNewerTags: boolean;
-}
-
-export function workloadColumns({ architecture, currency }: Extent): readonly Column<WorkloadRow>[] {
+export function workloadColumns({
+  architecture,
+  money,
+}: Pick<Report, 'architecture' | 'money'>): readonly Column<WorkloadRow>[] {
   return [
     { label: 'Namespace', kind: 'text', cell: ({ namespace }) => name(namespace) },
     {
@@ -45,13 +40,16 @@ export function workloadColumns({ architecture, currency }: Extent): readonly Co
     { label: 'Decided', kind: 'text', cell: ({ decided }) => countsText(decided) ?? '' },
     { label: 'Runs on', short: 'on', kind: 'text', cell: ({ on }) => name(countsText(on) ?? '') },
     ...requestColumns,
-    ...(currency === undefined ? [] : [savingColumn(currency)]),
+    ...(money ? [savingColumn(money.list.currency)] : []),
     stateColumn(architecture),
     whyColumn,
   ];
 }
 
-export function imageColumns({ architecture, hasNewerTags }: Extent): readonly Column<ImageRow>[] {
+export function imageColumns({
+  architecture,
+  newerTags,
+}: Pick<Report, 'architecture' | 'newerTags'>): readonly Column<ImageRow>[] {
   return [
     {
       label: 'Image',
@@ -71,7 +69,7 @@ export function imageColumns({ architecture, hasNewerTags }: Extent): readonly C
         verdict === 'unknown' ? '' : name(architectures?.join(' ') ?? 'any'),
       csv: { architectures: ({ architectures }) => architectures?.join(' ') },
     },
-    ...(hasNewerTags ? [newerTagColumn] : []),
+    ...(newerTags ? [newerTagColumn] : []),
     whyColumn,
   ];
 }

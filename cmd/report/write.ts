@@ -1,68 +1,10 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
 import { jsonText, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
-import type { NewerTags } from './newer-tags.ts';
-import type { Money } from './prices/price-book.ts';
-import type { PriceList } from './prices/price-file.ts';
-import type { Savings } from './prices/savings.ts';
 import { bytes, rounded } from './amounts.ts';
-import { csvCells, imageColumns, terminalCells, workloadColumns, type Extent } from './columns.ts';
-import {
-  imageRows,
-  totals,
-  workloadRows,
-  type ImageRow,
-  type JudgedPod,
-  type Total,
-  type WorkloadRow,
-} from './rows.ts';
-
-export interface Report extends Extent {
-  /** Who looked up the images, and with which credentials: `from this machine, with …`. */
-  readonly lookups: string;
-  readonly totals: Readonly<Record<(typeof verdicts)[number] | 'all', Total>>;
-  readonly workloads: readonly WorkloadRow[];
-  readonly images: readonly ImageRow[];
-  /** In a month, if there are prices: of pods without a blocker, and of all. */
-  readonly savings?: Pick<PriceList, 'currency' | 'hoursPerMonth'> & {
-    readonly ready: Savings | undefined;
-    readonly all: Savings | undefined;
-  };
-}
-
-export interface ReportExtras {
-  /** Absent without prices. */
-  readonly money?: Money | undefined;
-  /** Absent: they were not looked up. */
-  readonly newerTags?: NewerTags | undefined;
-}
-
-export function reportOf(
-  pods: readonly JudgedPod[],
-  { architecture, lookups, money, newerTags }: Pick<Report, 'architecture' | 'lookups'> & ReportExtras,
-): Report {
-  return {
-    architecture,
-    lookups,
-    totals: totals(pods, architecture),
-    workloads: workloadRows(pods, (some) => money?.savings.of(some)?.saved),
-    images: imageRows(pods).map((row) => {
-      const newerTag = newerTags?.byImage.get(row.image);
-      return newerTag === undefined ? row : { ...row, newerTag };
-    }),
-    currency: money?.list.currency,
-    hasNewerTags: newerTags !== undefined,
-    ...(money && { savings: savingsOf(pods, money) }),
-  };
-}
-
-function savingsOf(
-  pods: readonly JudgedPod[],
-  { list: { currency, hoursPerMonth }, savings }: Money,
-): Report['savings'] & object {
-  const ready = savings.of(pods.filter(({ blockers }) => blockers.length === 0));
-  return { currency, hoursPerMonth, ready, all: savings.of(pods) };
-}
+import { csvCells, imageColumns, terminalCells, workloadColumns } from './columns.ts';
+import type { Report } from './contents.ts';
+import type { Total } from './rows.ts';
 
 export type By = 'workload' | 'image';
 

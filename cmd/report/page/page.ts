@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
-import type { JudgedPod } from '../rows.ts';
+import { programVersion } from '../../program/version.ts';
+import type { Report } from '../contents.ts';
 import { pageScript, pageStyle } from './assets.ts';
-import type { Report, ReportExtras } from '../write.ts';
 import { firstChanges } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup } from './html.ts';
@@ -17,24 +17,14 @@ import { changesSection, namespacesSection, todaySection } from './sections.ts';
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
 
-export interface PageInput extends ReportExtras {
-  readonly report: Report;
-  readonly pods: readonly JudgedPod[];
-  /** Namespaces that the report is limited to; empty: all. */
-  readonly namespaces: readonly string[];
-  readonly made: Date;
-  readonly version: string;
-}
-
 /** @returns the whole document */
-export function reportPage(input: PageInput): string {
-  const { report, pods, namespaces, made, version, money, newerTags } = input;
-  const { architecture, lookups } = report;
+export function reportPage(report: Report): string {
+  const { pods, architecture, namespaces, lookups, made, money, newerTags } = report;
   const changes = firstChanges(pods);
   const data: PageData = {
     causeLabels: stateLabels,
     ...(money && { currency: money.list.currency }),
-    tables: pageTables(pods, report),
+    tables: pageTables(report),
   };
   const scope = namespaces.length === 0 ? 'all namespaces' : `namespaces ${namespaces.join(', ')}`;
   const madeAt = made.toISOString().slice(0, 16).replace('T', ' ');
@@ -54,13 +44,13 @@ export function reportPage(input: PageInput): string {
 <body>
 <a class="skip" href="#table">Skip to the table</a>
 <header><div><h1>${title}</h1>
-<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${version}. Images: looked up ${printable(lookups, 1024)}.</p></div>
+<p>${madeAt} UTC, ${printable(scope, 1024)}, archwright ${programVersion.version}. Images: looked up ${printable(lookups, 1024)}.</p></div>
 <label class="theme">Theme <select id="theme">
 <option value="">System</option><option value="light">Light</option><option value="dark">Dark</option>
 </select></label></header>
 <main>
 ${todaySection(pods, architecture)}
-${changesSection(changes, pods, input)}
+${changesSection(changes, report)}
 ${newerTags && newerSection(newerTags, pods)}
 ${money && moneySection(money, architecture, pods, changes)}
 ${namespacesSection(pods)}

@@ -2,8 +2,8 @@
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { bytes, percent, rangeText, rounded } from '../amounts.ts';
 import { causes, type Cause, type State } from '../blockers.ts';
+import type { Report } from '../contents.ts';
 import type { JudgedPod } from '../rows.ts';
-import type { ReportExtras } from '../write.ts';
 import { bar, swatch } from './charts.ts';
 import type { Change } from './changes.ts';
 import { markup, type Html } from './html.ts';
@@ -94,8 +94,7 @@ function describeChange(
 
 export function changesSection(
   changes: readonly Change[],
-  pods: readonly JudgedPod[],
-  { newerTags, money }: ReportExtras,
+  { pods, newerTags, money }: Pick<Report, 'pods' | 'newerTags' | 'money'>,
 ): Html | undefined {
   if (changes.length === 0) return undefined;
   const all = shareOf(pods);

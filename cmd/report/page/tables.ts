@@ -3,17 +3,17 @@ import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
 import { mainCause, type State } from '../blockers.ts';
 import { imageColumns, maxNameBytes, workloadColumns, type Column } from '../columns.ts';
+import type { Report } from '../contents.ts';
 import { causesOf, workloadKey, type JudgedPod, type WorkloadRow } from '../rows.ts';
-import type { Report } from '../write.ts';
 import type { PageTable, Row } from './data.ts';
 import { ratio, shareOf } from './shares.ts';
 
-export function pageTables(pods: readonly JudgedPod[], report: Report): readonly PageTable[] {
+export function pageTables(report: Report): readonly PageTable[] {
   const weighed = <Row extends Pick<WorkloadRow, 'requests'>>(rows: readonly Row[]) =>
     rows.map((row) => ({ ...row, weight: row.requests.cpu }));
   return [
     tableOf('workloads', 'Workloads', weighed(report.workloads), workloadColumns(report)),
-    namespaceTable(pods),
+    namespaceTable(report.pods),
     tableOf('images', 'Images', weighed(report.images), imageColumns(report)),
   ];
 }

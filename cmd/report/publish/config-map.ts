@@ -4,7 +4,8 @@ import { gzip } from 'node:zlib';
 import { namedLabels } from '../../../src/controller/write/own-objects.ts';
 import { programVersion } from '../../program/version.ts';
 import { bytes } from '../amounts.ts';
-import { asJson, jsonTotals, type Report } from '../write.ts';
+import type { Report } from '../contents.ts';
+import { asJson, jsonTotals } from '../write.ts';
 import { jsonText } from '../../program/table.ts';
 
 /**
@@ -14,18 +15,12 @@ import { jsonText } from '../../program/table.ts';
 const maxBytes = 1000 * 1024;
 const compress = promisify(gzip);
 
-interface Content {
-  readonly namespace: string;
-  readonly name: string;
-  readonly report: Report;
-  readonly page: string;
-  readonly made: Date;
-  /** The report is limited to these; empty: all. */
-  readonly namespaces: readonly string[];
-}
-
 /** @returns with the names and sizes of files that do not fit */
-export async function configMapOf({ namespace, name, report, page, made, namespaces }: Content) {
+export async function configMapOf(
+  report: Report,
+  page: string,
+  place: { readonly namespace: string; readonly name: string },
+) {
   const files = { 'report.html.gz': page, 'report.json.gz': asJson(report) };
   const binaryData: Record<string, string> = {};
   const leftOut: string[] = [];
@@ -39,7 +34,7 @@ export async function configMapOf({ namespace, name, report, page, made, namespa
     left -= compressed.length;
     binaryData[file] = compressed.toString('base64');
   }
-  const { architecture, lookups, totals } = report;
+  const { architecture, namespaces, lookups, made, totals } = report;
   const summary = {
     made: made.toISOString(),
     version: programVersion.version,
@@ -50,6 +45,6 @@ export async function configMapOf({ namespace, name, report, page, made, namespa
     leftOut,
   };
   const data = { 'summary.json': jsonText(summary) };
-  const metadata = { name, namespace, labels: namedLabels };
+  const metadata = { ...place, labels: namedLabels };
   return { object: { apiVersion: 'v1', kind: 'ConfigMap', metadata, data, binaryData }, leftOut };
 }

@@ -13,6 +13,7 @@ import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
 import { bytes, rounded } from '../amounts.ts';
+import type { Report } from '../contents.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
 import { verdicts } from '../verdict.ts';
 
@@ -33,11 +34,6 @@ interface Options {
   readonly stop: AbortSignal;
 }
 
-interface Content {
-  readonly report: { readonly architecture: string };
-  readonly pods: readonly JudgedPod[];
-}
-
 export class OpenReports {
   readonly #options: Options;
 
@@ -50,7 +46,7 @@ export class OpenReports {
    * @returns false if some could not be written
    * @throws KubeError if the API server does not answer
    */
-  async publish({ pods, report }: Content): Promise<boolean> {
+  async publish({ pods, architecture }: Pick<Report, 'pods' | 'architecture'>): Promise<boolean> {
     const { say, name } = this.#options;
     const present = await this.#present();
     if (present === undefined) return true;
@@ -69,7 +65,7 @@ export class OpenReports {
       maker === 'own' && !namespaces.has(namespace) ? [namespace] : [],
     );
     const written = await this.#each(wanted, ([namespace, some]) =>
-      this.#write(namespace, resultsOf(some, report.architecture)),
+      this.#write(namespace, resultsOf(some, architecture)),
     );
     const deleted = await this.#each(stale, (namespace) => this.#delete(namespace));
     say(`Reports: ${written} written, ${deleted} deleted`);

@@ -8,19 +8,10 @@ import type { CliContext } from '../../program/context.ts';
 import { exitCodes, Failure, UsageError } from '../../program/exit.ts';
 import type { ReportCall } from '../flags.ts';
 import type { Kubernetes } from '../../wiring/kubernetes.ts';
-import type { JudgedPod } from '../rows.ts';
-import type { Report } from '../write.ts';
+import type { Report } from '../contents.ts';
+import { reportPage } from '../page/page.ts';
 import { configMapOf } from './config-map.ts';
 import { OpenReports } from './open-reports.ts';
-
-export interface Published {
-  readonly report: Report;
-  readonly pods: readonly JudgedPod[];
-  readonly page: string;
-  readonly made: Date;
-  /** The report is limited to these; empty: all. */
-  readonly namespaces: readonly string[];
-}
 
 interface Place {
   readonly namespace: string;
@@ -42,19 +33,20 @@ export function placeOf({ configuration }: CliContext): Place {
  */
 export async function publishReport(
   { say, stop }: ReportCall,
-  { namespace, name }: Place,
+  place: Place,
   { client }: Kubernetes,
-  published: Published,
+  report: Report,
 ): Promise<number> {
+  const { namespace, name } = place;
   const path = paths.configMaps(namespace, name);
   const present = await ignoring('not-found', client.get<KubeObject>(path, { signal: stop }));
   if (present && !isOwn(present)) {
     throw new Failure(`ConfigMap ${namespace}/${name} was not made by archwright; delete it`);
   }
-  const { object, leftOut } = await configMapOf({ ...published, namespace, name });
+  const { object, leftOut } = await configMapOf(report, reportPage(report), place);
   await client.patch(path, applied(object), { signal: stop });
   say(`ConfigMap ${namespace}/${name} written`);
   for (const each of leftOut) say(`left out: ${each}`);
-  const isWhole = await new OpenReports({ client, name, say, stop }).publish(published);
+  const isWhole = await new OpenReports({ client, name, say, stop }).publish(report);
   return isWhole ? exitCodes.success : exitCodes.failure;
 }

@@ -6,10 +6,10 @@ import { percent } from '../../../cmd/report/amounts.ts';
 import { judgePod, type Blocker } from '../../../cmd/report/blockers.ts';
 import { firstChanges } from '../../../cmd/report/page/changes.ts';
 import type { PageData } from '../../../cmd/report/page/data.ts';
-import { reportPage, type PageInput } from '../../../cmd/report/page/page.ts';
+import { reportPage } from '../../../cmd/report/page/page.ts';
 import { sharesByState } from '../../../cmd/report/page/shares.ts';
 import type { JudgedPod } from '../../../cmd/report/rows.ts';
-import { reportOf } from '../../../cmd/report/write.ts';
+import { reportOf, type Report } from '../../../cmd/report/contents.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
 import { archIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { judgedPod, largeCluster } from './judged-cluster.ts';
@@ -17,15 +17,10 @@ import { putPod, shop, startCluster } from './cluster.ts';
 import { directory } from '../world.ts';
 import { like } from '../../support/like.ts';
 
-function pageOf(pods: readonly JudgedPod[], more: Partial<PageInput> = {}): string {
-  return reportPage({
-    report: reportOf(pods, { architecture: 'arm64', lookups: 'from <this> machine' }),
-    pods,
-    namespaces: [],
-    made: new Date('2026-11-22T10:00:00Z'),
-    version: '0.1.0',
-    ...more,
-  });
+function pageOf(pods: readonly JudgedPod[], more: Partial<Report> = {}): string {
+  const made = new Date('2026-11-22T10:00:00Z');
+  const lookups = 'from <this> machine';
+  return reportPage(reportOf({ pods, architecture: 'arm64', lookups, namespaces: [], made, ...more }));
 }
 
 /** Its elements with the names of their attributes, by a strict parser: attributes are quoted, text has no bare marks. */

@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
 import { configMapOf } from '../../../cmd/report/publish/config-map.ts';
 import { OpenReports, resultsOf } from '../../../cmd/report/publish/open-reports.ts';
-import { reportOf } from '../../../cmd/report/write.ts';
+import { reportOf } from '../../../cmd/report/contents.ts';
 import { connectedStore } from '../../kube/support.ts';
 import type { KubeStore } from '../../support/kube-store.ts';
 import { judgedPod, largeCluster } from './judged-cluster.ts';
@@ -174,12 +174,13 @@ t.test('an incomplete report is not published', async (t) => {
 
 t.test('5,000 workloads fit; parts that do not fit are omitted and named', async (t) => {
   const pods = largeCluster(5000);
-  const report = reportOf(pods, { architecture: 'arm64', lookups: '' });
-  const content = { namespace: 'archwright', name: 'r', report, made: new Date(0), namespaces: ['shop'] };
-  const { object, leftOut } = await configMapOf({ ...content, page: '<html>' });
+  const how = { architecture: 'arm64', lookups: '', made: new Date(0), namespaces: ['shop'] };
+  const report = reportOf({ pods, ...how });
+  const place = { namespace: 'archwright', name: 'r' };
+  const { object, leftOut } = await configMapOf(report, '<html>', place);
   t.strictSame(leftOut, []);
   t.ok(JSON.stringify(object).length < 400 * 1024);
-  const large = await configMapOf({ ...content, page: randomBytes(1_100_000).toString('latin1') });
+  const large = await configMapOf(report, randomBytes(1_100_000).toString('latin1'), place);
   like(t, large.leftOut, [/^report\.html\.gz, 1\.\dMi: a ConfigMap may have 1Mi$/]);
   t.strictSame(Object.keys(large.object.binaryData), ['report.json.gz']);
   like(t, JSON.parse(large.object.data['summary.json']), { leftOut: large.leftOut, namespaces: ['shop'] });
@@ -211,7 +212,7 @@ t.test('at most 1,000 namespaces have a Report', async (t) => {
   const printed: string[] = [];
   const say = (text: string): unknown => printed.push(text);
   const publisher = new OpenReports({ client, name: 'archwright-report', say, stop: neverAborted });
-  t.equal(await publisher.publish({ pods, report: { architecture: 'arm64' } }), true);
+  t.equal(await publisher.publish({ pods, architecture: 'arm64' }), true);
   t.strictSame(printed, ['left out: Reports of 1 namespace', 'Reports: 1000 written, 0 deleted']);
   t.equal(store.list(`${reports}/reports`).length, 1000);
 });

@@ -1,7 +1,8 @@
 /** Names and messages from outside appear in spreadsheets and on terminals. */
 import t from 'tap';
-import { imageRows, totals, workloadRows, type JudgedPod } from '../../../cmd/report/rows.ts';
-import { asCsv, asJson, asTable, type Report } from '../../../cmd/report/write.ts';
+import type { JudgedPod } from '../../../cmd/report/rows.ts';
+import { reportOf, type Report } from '../../../cmd/report/contents.ts';
+import { asCsv, asJson, asTable } from '../../../cmd/report/write.ts';
 import { like } from '../../support/like.ts';
 
 function judged(image: string, why: string, bytes = 0): JudgedPod {
@@ -23,16 +24,8 @@ function judged(image: string, why: string, bytes = 0): JudgedPod {
   };
 }
 
-function reportOf(...pods: readonly JudgedPod[]): Report {
-  return {
-    architecture: 'arm64',
-    lookups: 'from this machine',
-    currency: undefined,
-    hasNewerTags: false,
-    totals: totals(pods, 'arm64'),
-    workloads: workloadRows(pods),
-    images: imageRows(pods),
-  };
+function reportWith(...pods: readonly JudgedPod[]): Report {
+  return reportOf({ pods, architecture: 'arm64', namespaces: [], lookups: '', made: new Date(0) });
 }
 
 const rowsIn = (csv: string): readonly string[] => csv.split('\r\n').slice(1, -1);
@@ -58,7 +51,7 @@ t.test('a CSV value stays one cell, and is no formula', async (t) => {
     [`;${' '.repeat(200_000)}=1`, `;${' '.repeat(200_000)}'=1`],
   ];
   for (const [text, cell] of cases) {
-    const report = reportOf(judged('app', text));
+    const report = reportWith(judged('app', text));
     const about = text.slice(0, 40);
     t.strictSame(rowsIn(asCsv(report, 'workload')), [`shop,Pod,app,1,,,0.3,0,unknown,${cell}`], about);
     t.strictSame(rowsIn(asCsv(report, 'image')), [`app,1,1,1,0.3,0,unknown,,${cell}`], about);
@@ -77,7 +70,7 @@ t.test('numbers are formatted for people in tables, and for programs in JSON and
     [5000 * 2 ** 50, '5000Pi'],
   ];
   for (const [bytes, text] of cases) {
-    const report = reportOf(judged('app', 'x', bytes));
+    const report = reportWith(judged('app', 'x', bytes));
     const all = asTable(report, 'workload').split('\n')[5];
     like(t, all?.trim().split(/\s+/), ['all', '1', '1', '0', '0.3', text]);
     like(t, JSON.parse(asJson(report)), { totals: { all: { cpu: 0.3, memory: bytes } } });
@@ -85,7 +78,7 @@ t.test('numbers are formatted for people in tables, and for programs in JSON and
 });
 
 t.test('names are bounded and printable on a terminal', async (t) => {
-  const text = asTable(reportOf(judged(`a\u001B[31m\n${'b'.repeat(5000)}`, 'x')), 'image');
+  const text = asTable(reportWith(judged(`a\u001B[31m\n${'b'.repeat(5000)}`, 'x')), 'image');
   t.notOk(text.includes('\u001B'));
   t.ok(text.length < 2000);
 });

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { reportPage, type PageInput } from '../../../cmd/report/page/page.ts';
-import { reportOf } from '../../../cmd/report/write.ts';
+import { reportPage } from '../../../cmd/report/page/page.ts';
+import { reportOf, type Report } from '../../../cmd/report/contents.ts';
 import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod, largeCluster } from '../../cmd/report/judged-cluster.ts';
@@ -21,15 +21,10 @@ let url = '';
 /** A smaller page with everything that is optional: prices and newer tags. */
 let fullUrl = '';
 
-function samplePage(pods: PageInput['pods'], more: Partial<PageInput> = {}): string {
-  return reportPage({
-    report: reportOf(pods, { architecture: 'arm64', lookups: 'from this machine', ...more }),
-    pods,
-    namespaces: [],
-    made: new Date('2026-11-22T10:00:00Z'),
-    version: '0.1.0',
-    ...more,
-  });
+function samplePage(pods: Report['pods'], more: Partial<Report> = {}): string {
+  const made = new Date('2026-11-22T10:00:00Z');
+  const lookups = 'from this machine';
+  return reportPage(reportOf({ pods, architecture: 'arm64', lookups, namespaces: [], made, ...more }));
 }
 
 function fullPage(): string {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Cause } from '../../../cmd/report/blockers.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
-import { reportOf } from '../../../cmd/report/write.ts';
+import { reportOf } from '../../../cmd/report/contents.ts';
 import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod } from '../../cmd/report/judged-cluster.ts';
@@ -79,19 +79,15 @@ const [folder = '.'] = process.argv.slice(2);
 if (chromium === undefined) throw new Error('no Chromium; apt-get install chromium');
 const temporary = mkdtempSync(join(tmpdir(), 'archwright-picture-'));
 const file = join(temporary, 'report.html');
-const page = reportPage({
-  report: reportOf(pods, {
-    architecture: 'arm64',
-    lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
-    ...(money && { money }),
-  }),
+const report = reportOf({
   pods,
+  architecture: 'arm64',
   namespaces: [],
+  lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
   made: new Date('2026-11-22T10:00:00Z'),
-  version: '0.1.0',
-  ...(money && { money }),
+  money,
 });
-writeFileSync(file, page);
+writeFileSync(file, reportPage(report));
 const browser = await Browser.start(chromium);
 const size = { width: 1200, height: 1290, deviceScaleFactor: 0.75, mobile: false };
 await browser.send('Emulation.setDeviceMetricsOverride', size);
