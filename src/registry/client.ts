@@ -17,7 +17,7 @@ import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { lookupAtEndpoint } from './lookup-at-endpoint.ts';
+import { lookupAtEndpoint, type EndpointVisit, type LookupParts } from './lookup-at-endpoint.ts';
 import {
   RegistryError,
   type ManifestLookup,
@@ -60,21 +60,17 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   const client = new GuardedClient(http, clock, dockerHub);
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
+  const partsFor = ({ namespace }: Pick<ManifestLookup, 'namespace'>): LookupParts => {
+    return { authenticator, clock, documents: new LookupDocuments(documentLimits, namespace) };
+  };
   return {
     /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
-    lookup: (lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult> => {
-      const documents = new LookupDocuments(documentLimits, lookup.namespace);
-      const parts = { authenticator, clock, documents };
-      return firstSuccess(lookup, clock, signal, (endpoint, credential, repository) =>
-        lookupAtEndpoint({ lookup: { ...lookup, repository }, endpoint, credential }, parts, signal),
-      );
-    },
+    lookup: (lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult> =>
+      firstSuccess(lookup, partsFor(lookup), signal, lookupAtEndpoint),
     /** The tags of a repository, as many as ten pages have. @throws RegistryError */
     tags: (lookup: TagLookup, signal: AbortSignal): Promise<TagList> =>
       // No digest: only endpoints that may resolve tags get requests.
-      firstSuccess({ ...lookup, reference: 'tags' }, clock, signal, (endpoint, credential, repository) =>
-        tagsAtEndpoint({ repository, endpoint, credential }, { authenticator, now: clock.now }, signal),
-      ),
+      firstSuccess({ ...lookup, reference: 'tags' }, partsFor({}), signal, tagsAtEndpoint),
     /** What Docker Hub allows, if it said so lately. */
     dockerHubLimit: () => dockerHub.current(),
     /** Closes idle connections and forgets tokens. */
@@ -87,13 +83,9 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
 
 async function firstSuccess<Result>(
   lookup: ManifestLookup,
-  clock: Pick<Clock, 'now'>,
+  parts: LookupParts,
   signal: AbortSignal,
-  visit: (
-    endpoint: Endpoint,
-    credential: MatchedCredential | undefined,
-    repository: string,
-  ) => Promise<Result>,
+  visit: (visit: EndpointVisit, parts: LookupParts, signal: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   const endpoints = eligible(lookup.endpoints, lookup.reference);
   const failures = new Map<string, Failure>();
@@ -110,7 +102,11 @@ async function firstSuccess<Result>(
       if (!failure) {
         try {
           if (refusal) throw refusal;
-          return await visit(endpoint, offered, repository);
+          return await visit(
+            { lookup: { ...lookup, repository }, endpoint, credential: offered },
+            parts,
+            signal,
+          );
         } catch (cause) {
           if (signal.aborted) {
             const message = `${endpoint.host}: no response for ${repository} in time`;
@@ -118,7 +114,7 @@ async function firstSuccess<Result>(
           }
           const { missingCredential } = lookup;
           const about = { host: endpoint.host, repository, credential: offered, missingCredential };
-          const error = registryError(cause, about, clock.now());
+          const error = registryError(cause, about, parts.clock.now());
           if (!isUnreachable(error)) answered.add(endpoint.host);
           // A table in hosts.toml often repeats the origin with its CA. Then the origin has answered.
           const isOrigin = endpoint === endpoints.at(-1) && !answered.has(endpoint.host);

@@ -29,10 +29,12 @@ const headUnknown: ReadonlySet<number> = new Set([405, 501]);
 const objectKinds = {
   manifests: { purpose: 'manifest', accept: acceptManifests, maxBytes: maxManifestBytes },
   blobs: { purpose: 'config', accept: '*/*', maxBytes: maxConfigBytes },
+  // 1,000 tags of 128 characters, and the JSON around them.
+  tags: { purpose: 'tags', accept: 'application/json', maxBytes: 256 * 1024 },
 } as const;
 type ObjectKind = keyof typeof objectKinds;
 
-interface EndpointVisit {
+export interface EndpointVisit {
   readonly lookup: ManifestLookup;
   readonly endpoint: Endpoint;
   readonly credential: MatchedCredential | undefined;
@@ -53,7 +55,7 @@ export function lookupAtEndpoint(
   return new EndpointLookup(visit, parts, signal).run();
 }
 
-class EndpointLookup implements ContentReader {
+export class EndpointLookup implements ContentReader {
   readonly where: string;
   readonly #visit: EndpointVisit;
   readonly #parts: LookupParts;
@@ -105,9 +107,9 @@ class EndpointLookup implements ContentReader {
 
   /** @returns undefined if the digest changed or the endpoint does not know HEAD */
   async #mediaTypeIfUnchanged(reference: string, knownDigest: string): Promise<string | undefined> {
-    const head = await this.#send('HEAD', 'manifests', reference);
+    const head = await this.send('HEAD', 'manifests', reference);
     if (headUnknown.has(head.status)) return undefined;
-    if (head.status !== 200) throw this.#refusal(head);
+    if (head.status !== 200) throw this.refusal(head);
     const isUnchanged = head.headers['docker-content-digest']?.[0] === knownDigest;
     return isUnchanged ? (head.headers['content-type']?.[0] ?? '') : undefined;
   }
@@ -134,8 +136,8 @@ class EndpointLookup implements ContentReader {
   ): Promise<Document> {
     const { documents } = this.#parts;
     using place = documents.place(this.where, this.#signal);
-    const response = await this.#send('GET', kind, object, place);
-    if (response.status !== 200) throw this.#refusal(response);
+    const response = await this.send('GET', kind, object, { large: place });
+    if (response.status !== 200) throw this.refusal(response);
     documents.count(this.#visit.endpoint, response.body.length);
     return use(response);
   }
@@ -143,16 +145,21 @@ class EndpointLookup implements ContentReader {
   readonly #beforeParsing = (values: number): void =>
     this.#parts.documents.countValues(this.#visit.endpoint, values);
 
-  async #send(
+  /** Sends a request, and again by http if the endpoint may fall back to it. @param query further parameters */
+  async send(
     method: 'GET' | 'HEAD',
     kind: ObjectKind,
     object: string,
-    large?: LargeBody,
+    {
+      query = {},
+      large,
+    }: { readonly query?: Readonly<Record<string, string>>; readonly large?: LargeBody | undefined } = {},
   ): Promise<AuthenticatedResponse> {
     const { endpoint, credential, lookup } = this.#visit;
     const { repository, trace } = lookup;
     const url = objectUrl(endpoint, repository, kind, object, this.#plain ? 'http:' : undefined);
     if (!url) throw this.#error('not-found', `no such name: ${repository}`);
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value);
     const request = { method, url, ...objectKinds[kind], large, endpoint, repository, credential, trace };
     try {
       const response = await this.#parts.authenticator.send(request, this.#signal);
@@ -161,7 +168,7 @@ class EndpointLookup implements ContentReader {
     } catch (error) {
       if (this.#plain || !mayFallBack(endpoint, url, error)) throw error;
       this.#plain = true;
-      return await this.#send(method, kind, object, large);
+      return await this.send(method, kind, object, { query, large });
     }
   }
 
@@ -182,7 +189,8 @@ class EndpointLookup implements ContentReader {
     if (digestOf(bytes, digest) !== digest) throw this.#mismatch('its digest differs from the requested one');
   }
 
-  #refusal({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
+  /** The error of a status other than 200. */
+  refusal({ status, headers, moved, url, credentialUsed }: AuthenticatedResponse): RegistryError {
     const host = moved ? url.host : this.where;
     if (moved && status === 401) {
       const message = `${this.where}: it redirects to ${host}, which requires credentials and never gets any`;
@@ -212,7 +220,7 @@ class EndpointLookup implements ContentReader {
 export function objectUrl(
   endpoint: Pick<Endpoint, 'base' | 'namespace' | 'namespaceParameter'>,
   repository: string,
-  kind: ObjectKind | 'tags',
+  kind: ObjectKind,
   object: string,
   scheme?: 'http:',
 ): URL | undefined {
@@ -230,7 +238,7 @@ export function objectUrl(
  * nothing during the handshake, or there is no connection and the endpoint names no port. A certificate that
  * fails verification never leads here.
  */
-export function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
+function mayFallBack(endpoint: Endpoint, url: URL, error: unknown): boolean {
   if (!endpoint.httpFallback || url.protocol !== 'https:' || !(error instanceof TransportError)) return false;
   if (error.where !== url.host) return false;
   if (error.failure === 'not-tls' || error.failure === 'tls-timeout') return true;
