@@ -1,5 +1,6 @@
 /** Handlers of www_authenticate.json. */
 import {
+  InvalidChallenge,
   parseChallenges,
   repositoryScope,
   tokenOptions,
@@ -22,11 +23,14 @@ export const registryAuthentication: Handlers = {
   }),
 
   validate_realm: (input) => {
-    const { ok } = validateRealm(text(input, 'realm'), {
-      host: text(input, 'registryHost'),
-      insecure: flag(input, 'insecure'),
-    });
-    return { ok };
+    try {
+      const registry = { host: text(input, 'registryHost'), insecure: flag(input, 'insecure') };
+      validateRealm(text(input, 'realm'), registry);
+      return { ok: true };
+    } catch (error) {
+      if (error instanceof InvalidChallenge) return { ok: false };
+      throw error;
+    }
   },
 
   canonical_address: (input) => ({

@@ -1,11 +1,5 @@
 /** How to authenticate for a repository, by the challenge of an endpoint. */
-import {
-  InvalidChallenge,
-  parseChallenges,
-  repositoryScope,
-  tokenOptions,
-  tokenScopes,
-} from './challenge.ts';
+import { parseChallenges, repositoryScope, tokenOptions, tokenScopes } from './challenge.ts';
 import { validateRealm } from './realm.ts';
 
 export interface ChallengedRequest {
@@ -39,12 +33,10 @@ export function authSchemeOf(
   if (challenge.scheme === 'basic') return { scheme: 'basic' };
   const { realm, service, scopes } = tokenOptions(challenge);
   const insecure = url.protocol === 'http:';
-  const verdict = validateRealm(realm, { host: url.host, insecure, ip: registryIp });
-  if (!verdict.ok) throw new InvalidChallenge(verdict.reason);
   const named = scopes.filter((scope) => scope !== '');
   return {
     scheme: 'bearer',
-    realm: verdict.url,
+    realm: validateRealm(realm, { host: url.host, insecure, ip: registryIp }),
     service,
     scopes: tokenScopes([repositoryScope(repository)], named),
     ...(registryIp !== undefined && { registryIp }),

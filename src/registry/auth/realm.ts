@@ -14,12 +14,8 @@
  *   checked.
  */
 import { joinHostPort, splitHostPort } from '../../names/host-port.ts';
+import { InvalidChallenge } from './challenge.ts';
 import { addressKind, bareHost, isForbiddenAddress } from '../../http/reach/address.ts';
-
-type RealmVerdict =
-  | { readonly ok: true; readonly url: URL }
-  /** `reason` is for people and holds at most the host. */
-  | { readonly ok: false; readonly reason: string };
 
 interface ChallengingRegistry {
   /** `host[:port]` as in the request. */
@@ -39,27 +35,31 @@ const defaultPorts: ReadonlyMap<string, string> = new Map([
 const loopbackNames = /^(?:.*\.)?localhost\.?$/;
 const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
 
-export function validateRealm(realm: string, registry: ChallengingRegistry): RealmVerdict {
-  if (!URL.canParse(realm)) return refuse('the realm is not an absolute URL');
-  const url = new URL(realm);
+/** @returns the URL of the realm @throws InvalidChallenge; its message holds at most the host */
+export function validateRealm(realm: string, registry: ChallengingRegistry): URL {
+  const url = URL.parse(realm);
+  if (!url) throw new InvalidChallenge('the realm is not an absolute URL');
   const scheme = url.protocol.slice(0, -1);
-  if (scheme !== 'https' && scheme !== 'http') return refuse('the realm is neither https nor http');
+  if (scheme !== 'https' && scheme !== 'http')
+    throw new InvalidChallenge('the realm is neither https nor http');
   if (scheme === 'http' && !registry.insecure) {
-    return refuse('the realm is http, but the registry uses https');
+    throw new InvalidChallenge('the realm is http, but the registry uses https');
   }
-  if (url.username !== '' || url.password !== '') return refuse('the realm holds a user name or password');
-  if (isRegistryItself(url, scheme, registry)) return { ok: true, url };
+  if (url.username !== '' || url.password !== '') {
+    throw new InvalidChallenge('the realm holds a user name or password');
+  }
+  if (isRegistryItself(url, scheme, registry)) return url;
 
   const host = bareHost(url);
   const kind = addressKind(host);
   if (kind !== undefined && isForbiddenAddress(host, registry.ip)) {
-    return refuse(`the realm's host ${host} is a ${kind} address and not the registry itself`);
+    throw new InvalidChallenge(`the realm's host ${host} is a ${kind} address and not the registry itself`);
   }
   const registryIsHere = registry.ip !== undefined && addressKind(registry.ip) === 'loopback';
   if (metadataNames.test(host) || (loopbackNames.test(host) && !registryIsHere)) {
-    return refuse(`the realm's host ${host} names this machine or a metadata service`);
+    throw new InvalidChallenge(`the realm's host ${host} names this machine or a metadata service`);
   }
-  return { ok: true, url };
+  return url;
 }
 
 /**
@@ -81,8 +81,4 @@ export function canonicalAddress(address: string, scheme: string): string {
 function isRegistryItself(url: URL, scheme: string, registry: ChallengingRegistry): boolean {
   const registryScheme = registry.insecure ? 'http' : 'https';
   return canonicalAddress(url.host, scheme) === canonicalAddress(registry.host.toLowerCase(), registryScheme);
-}
-
-function refuse(reason: string): RealmVerdict {
-  return { ok: false, reason };
 }

@@ -108,16 +108,9 @@ function refused({ status, headers }: Response): TokenRefused {
   return new TokenRefused(status, headers['retry-after']?.[0]);
 }
 
-/** Token responses have fewer than ten members. */
-const maxTokenValues = 1000;
-
-function refuseManyValues(values: number): void {
-  if (values > maxTokenValues) throw new InvalidDocument(`it has more than ${maxTokenValues} values`);
-}
-
 function read(response: Response, now: () => number): BearerToken {
   try {
-    return readTokenResponse(parseObject(response.body, refuseManyValues), now());
+    return readTokenResponse(parseObject(response.body), now());
   } catch (error) {
     throw error instanceof InvalidDocument ? new InvalidTokenResponse(error.message) : error;
   }

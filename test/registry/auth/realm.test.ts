@@ -1,6 +1,5 @@
 import t from 'tap';
 import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
-import { like } from '../../support/like.ts';
 
 t.test('a realm may name any host, but not a local, private or metadata address', async (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
@@ -44,11 +43,16 @@ t.test('a realm may name any host, but not a local, private or metadata address'
     ['http://localhost:5000/auth', 'localhost:5000', false, /is http/],
   ];
   for (const [realm, host, insecure, reason] of cases) {
-    const verdict = validateRealm(realm, { host, insecure });
-    if (reason === undefined) like(t, verdict, { ok: true, url: { href: new URL(realm).href } }, realm);
-    else like(t, verdict, { ok: false, reason }, `${realm} from ${host}`);
-    t.notMatch(verdict.ok ? '' : verdict.reason, 'secret');
+    const validate = () => validateRealm(realm, { host, insecure }).href;
+    if (reason === undefined) t.equal(validate(), new URL(realm).href, realm);
+    else t.throws(validate, { name: 'InvalidChallenge', message: reason }, `${realm} from ${host}`);
   }
+});
+
+t.test('the reason of a refusal has no login', async (t) => {
+  const validate = () =>
+    validateRealm('https://user:secret@auth.example.com/', { host: 'r.example.com', insecure: false });
+  t.throws(validate, { message: /^the realm holds a user name or password$/ });
 });
 
 t.test('a realm may be in the same kind of network as the registry', async (t) => {
@@ -71,9 +75,9 @@ t.test('a realm may be in the same kind of network as the registry', async (t) =
     ['http://127.0.0.1:5001/token', '127.0.0.1', /is http/],
   ];
   for (const [realm, ip, reason] of cases) {
-    const verdict = validateRealm(realm, { host: 'registry.example.com', insecure: false, ip });
-    if (reason === undefined) t.ok(verdict.ok, `${realm} from ${ip}`);
-    else like(t, verdict, { ok: false, reason }, `${realm} from ${ip}`);
+    const validate = () => validateRealm(realm, { host: 'registry.example.com', insecure: false, ip });
+    if (reason === undefined) t.doesNotThrow(validate, `${realm} from ${ip}`);
+    else t.throws(validate, { message: reason }, `${realm} from ${ip}`);
   }
 });
 
