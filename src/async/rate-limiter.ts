@@ -11,13 +11,8 @@ export interface RateLimit {
   readonly clock: Clock;
 }
 
-/** Makes a full bucket. @throws RangeError for a rate that is not positive, or a burst below 1 */
+/** Makes a full bucket. */
 export function createRateLimiter({ perSecond, burst, clock }: RateLimit) {
-  if (!(perSecond > 0) || !(burst >= 1)) {
-    throw new RangeError(
-      `a limiter of ${perSecond} per second with a burst of ${burst} lets no request pass`,
-    );
-  }
   let tokens = burst;
   let filledAt = clock.monotonic();
   let pausedUntil = Number.NEGATIVE_INFINITY;

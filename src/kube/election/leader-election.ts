@@ -9,6 +9,7 @@ import { LeaseLock } from './lease-lock.ts';
 import { Term } from './term.ts';
 import { messageOf } from '../../names/printable.ts';
 
+/** Each is longer than the next: otherwise a leader would go on while another one takes over. */
 export interface LeaseTimes {
   /** client-go's defaults: 15 s, 10 s, 2 s. */
   readonly leaseDurationMs: number;
@@ -41,16 +42,9 @@ const releaseMs = 3_000;
 /**
  * Takes part in the election until `stop` aborts: leads whenever it can, and after a loss is a candidate
  * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
- * @throws RangeError for times that do not shrink: a leader would go on while another one takes over
  */
-export async function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
-  const { leaseDurationMs, renewDeadlineMs, retryPeriodMs } = options.times;
-  const isShrinking =
-    leaseDurationMs > renewDeadlineMs && renewDeadlineMs > retryPeriodMs * jitterFactor && retryPeriodMs > 0;
-  if (!isShrinking) {
-    throw new RangeError('lease times must shrink: duration > renew deadline > 1.2 × retry period > 0');
-  }
-  await new LeaderElection(options).run();
+export function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
+  return new LeaderElection(options).run();
 }
 
 class LeaderElection {
