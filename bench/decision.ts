@@ -13,7 +13,7 @@ const budgetMicros = 30;
 
 const policy: Policy = {
   schedulableArchitectures: ['amd64', 'arm64', 's390x'],
-  preference: { weights: { arm64: 80, amd64: 20 }, origin: 'configuration' },
+  preferences: [{ weights: { arm64: 80, amd64: 20 }, origin: 'configuration' }],
   preferenceMode: 'soft',
   fallbackArchitecture: 'amd64',
   onUnknownImage: 'gate',

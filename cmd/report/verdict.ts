@@ -39,7 +39,7 @@ export interface JudgedImage {
 /** Under it a pod can have been pinned by its nodeSelector too. */
 const believing: Policy = {
   schedulableArchitectures: [],
-  preference: undefined,
+  preferences: [],
   preferenceMode: 'hard',
   fallbackArchitecture: undefined,
   onUnknownImage: 'allow',

@@ -163,12 +163,12 @@ export function pods(annotation: fc.Arbitrary<string | undefined>): fc.Arbitrary
 export const policies: fc.Arbitrary<Policy> = fc
   .record({
     schedulableArchitectures: fc.constantFrom([], ['amd64', 'arm64']),
-    preference: fc.option(
+    preferences: fc.array(
       fc.record({
         weights: fc.constantFrom({ arm64: 70, amd64: 30 }, { s390x: 1 }, { constructor: 100 }),
         origin: fc.constant('configuration'),
       }),
-      { nil: undefined },
+      { maxLength: 2 },
     ),
     preferenceMode: fc.constantFrom('soft' as const, 'hard' as const),
     allowed: fc.constantFrom(undefined, undefined, ['amd64', 'arm64'], ['s390x']),

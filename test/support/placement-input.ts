@@ -12,7 +12,7 @@ export { facts };
 
 export const defaultPolicy: Policy = {
   schedulableArchitectures: [],
-  preference: undefined,
+  preferences: [],
   preferenceMode: 'soft',
   fallbackArchitecture: undefined,
   onUnknownImage: 'gate',

@@ -35,7 +35,6 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
   const { namespace, excludedNamespaces, schedulableArchitectures } = configuration;
   const pods = (layers.pods ?? []).map((each) => withinSchedulable(each, schedulableArchitectures));
   const cluster = layers.cluster && withinSchedulable(layers.cluster, schedulableArchitectures);
-  const [preference, ...otherPreferences] = preferences(configuration, pods, cluster);
   const firstOf = <Key extends keyof PodPlacement>(key: Key) =>
     pods.find((each) => each[key] !== undefined)?.[key];
   const allowed = pods.find((each) => each.architectures !== undefined);
@@ -47,9 +46,8 @@ export function policyFor(configuration: Configuration, layers: PolicyLayers = {
     ...(allowed?.architectures && {
       allowed: { architectures: allowed.architectures, origin: originOf(allowed) },
     }),
-    preference,
+    preferences: preferences(configuration, pods, cluster),
     preferenceMode: configuration.preferenceMode,
-    ...(otherPreferences.length > 0 && { otherPreferences }),
     ...(configuration['compat.labels'] && { preferredLabels: labelsOfOthers }),
     fallbackArchitecture,
     onUnknownImage: resolved(unknown, layers.mayGate === true, fallbackArchitecture),

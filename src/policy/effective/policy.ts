@@ -55,12 +55,10 @@ export interface Policy {
   readonly allowed?: { readonly architectures: readonly string[]; readonly origin: string };
   /** The `ArchitectureRollout` that the pod is in, if it affects new pods. */
   readonly rollout?: RolloutPolicy;
-  /** The first preference, if any. A pod's own label has precedence. */
-  readonly preference: Preference | undefined;
+  /** The first that the images can meet applies. A pod's own label has precedence. */
+  readonly preferences: readonly Preference[];
   /** Mode of every preference, also of the pod's own. */
   readonly preferenceMode: PreferenceMode;
-  /** Further preferences, if the images cannot meet the first one. */
-  readonly otherPreferences?: readonly Preference[];
   /** Pod labels of other programs for a preferred architecture. */
   readonly preferredLabels?: readonly string[];
   readonly fallbackArchitecture: string | undefined;

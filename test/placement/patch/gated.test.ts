@@ -122,12 +122,12 @@ void t.test('terms that cannot be multiplied get one group of architectures', as
     return `${added.map((each) => each?.values?.join('|')).join(', ')}: ${recorded?.join(' ')}`;
   };
   t.equal(chosen({}), 'amd64, arm64: amd64 arm64', 'the first; a term that allows only one gets that one');
-  const preference = { weights: { s390x: 1 }, origin: 'configuration' };
-  t.equal(chosen({ preference }), 's390x, arm64: arm64 s390x', 'the preferred one');
+  const preferences = [{ weights: { s390x: 1 }, origin: 'configuration' }];
+  t.equal(chosen({ preferences }), 's390x, arm64: arm64 s390x', 'the preferred one');
   const nodesOf = (name: string): number => ({ amd64: 1, arm64: 5, s390x: 2 })[name] ?? 0;
   t.equal(chosen({}, { nodesOf }), 'arm64, arm64: arm64', 'the one with the most nodes');
   t.equal(
-    chosen({ preference }, { nodesOf }),
+    chosen({ preferences }, { nodesOf }),
     's390x, arm64: arm64 s390x',
     'the preferred one, even with fewer nodes',
   );

@@ -12,12 +12,12 @@ const term = termOf(arch);
 const weighted = { weight: 5, preference: term };
 const toleration = { key: 'arch', operator: 'Equal', value: 'amd64' };
 const soft: Partial<Policy> = {
-  preference: { weights: { amd64: 5 }, origin: 'configuration' },
+  preferences: [{ weights: { amd64: 5 }, origin: 'configuration' }],
   preferenceMode: 'soft',
   tolerations: [{ key: 'arch', operator: 'Equal' }],
 };
 const hard: Partial<Policy> = {
-  preference: { weights: { amd64: 5 }, origin: 'configuration' },
+  preferences: [{ weights: { amd64: 5 }, origin: 'configuration' }],
   preferenceMode: 'hard',
 };
 
@@ -133,7 +133,7 @@ test('an admission patch has no `test`, and removes only our gate, annotations a
   const gates = [{ name: 'arch.example/scheduling-gate' }];
   const first = place(inputOf(podOf(['b'], { schedulingGates: gates }), { b: 'amd64' }, hard));
   const unmet: Partial<Policy> = {
-    preference: { weights: { s390x: 100 }, origin: 'test' },
+    preferences: [{ weights: { s390x: 100 }, origin: 'test' }],
     preferenceMode: 'hard',
     schedulableArchitectures: ['amd64'],
   };

@@ -171,8 +171,8 @@ test('a recorded pin counts only under mode `hard`', async (t) => {
   t.strictSame(place(inputOf(pod, known)).pod.spec.nodeSelector, { 'kubernetes.io/arch': 'amd64' });
   const weights = { amd64: 100 };
   const accepted = (mode: 'soft' | 'hard'): string | undefined =>
-    recordedIn(inputOf(pod, known, { preference: { weights, origin: 'test' }, preferenceMode: mode }))?.added
-      .pinned;
+    recordedIn(inputOf(pod, known, { preferences: [{ weights, origin: 'test' }], preferenceMode: mode }))
+      ?.added.pinned;
   t.equal(accepted('soft'), undefined);
   t.equal(accepted('hard'), 'amd64');
 });

@@ -8,7 +8,7 @@ import { applied, failed, inputOf, place, podOf, type Known } from '../../suppor
 const summaryIn = ({ metadata }: Pod): string | undefined => metadata?.annotations?.[keys.summary];
 
 const prefersArm: Partial<Policy> = {
-  preference: { weights: { arm64: 100, amd64: 1 }, origin: 'the configuration' },
+  preferences: [{ weights: { arm64: 100, amd64: 1 }, origin: 'the configuration' }],
 };
 
 const rows: readonly (readonly [known: Known, policy: Partial<Policy>, summary: string | undefined])[] = [

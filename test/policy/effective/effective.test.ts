@@ -26,7 +26,7 @@ const architectureTaint = { key: 'kubernetes.io/arch', operator: 'Equal', effect
 t.test('without settings the defaults apply', async (t) => {
   t.strictSame(policy({}), {
     schedulableArchitectures: [],
-    preference: undefined,
+    preferences: [],
     preferenceMode: 'soft',
     fallbackArchitecture: undefined,
     onUnknownImage: 'allow',
@@ -42,11 +42,9 @@ t.test('without settings the defaults apply', async (t) => {
 
 t.test('preferredArchitecture is a weight of 100; preferredWeights are kept', async (t) => {
   const origin = 'configuration';
-  t.strictSame(policy({ preferredArchitecture: 'arm64' }).preference, { weights: { arm64: 100 }, origin });
-  t.strictSame(policy({ preferredWeights: { arm64: 80, amd64: 20 } }).preference, {
-    weights: { arm64: 80, amd64: 20 },
-    origin,
-  });
+  t.strictSame(policy({ preferredArchitecture: 'arm64' }).preferences, [{ weights: { arm64: 100 }, origin }]);
+  const weights = { arm64: 80, amd64: 20 };
+  t.strictSame(policy({ preferredWeights: weights }).preferences, [{ weights, origin }]);
 });
 
 t.test(
@@ -104,8 +102,8 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     weights: { riscv64: 1 },
   };
   like(t, policyFor(configuration, { cluster, pods: [first, second] }), {
-    preference: { weights: { arm64: 80, arm: 20 }, origin: 'PodPlacementConfig shop/first' },
-    otherPreferences: [
+    preferences: [
+      { weights: { arm64: 80, arm: 20 }, origin: 'PodPlacementConfig shop/first' },
       { weights: { riscv64: 1 }, origin: 'PodPlacementConfig shop/second' },
       { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
       { weights: { amd64: 100 }, origin: 'configuration' },
@@ -115,8 +113,10 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     onNoCommonArchitecture: 'pend',
   });
   like(t, policyFor(configuration, { cluster }), {
-    preference: { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
-    otherPreferences: [{ weights: { amd64: 100 }, origin: 'configuration' }],
+    preferences: [
+      { weights: { s390x: 100 }, origin: 'ClusterPodPlacementConfig cluster' },
+      { weights: { amd64: 100 }, origin: 'configuration' },
+    ],
     preferenceMode: 'hard',
     fallbackArchitecture: 's390x',
     onNoCommonArchitecture: 'allow',
@@ -158,8 +158,7 @@ t.test('unschedulable architectures are removed, and the next source applies', a
   ];
   const cluster = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 'ppc64le' };
   const policy = policyFor(configuration, { pods, cluster });
-  t.strictSame(policy.preference, { weights: { arm64: 10 }, origin: 'PodPlacementConfig shop/web' });
-  t.equal(policy.otherPreferences, undefined);
+  t.strictSame(policy.preferences, [{ weights: { arm64: 10 }, origin: 'PodPlacementConfig shop/web' }]);
   t.equal(policy.fallbackArchitecture, 'arm64');
   t.equal(policyFor(configuration, { cluster }).fallbackArchitecture, undefined);
 });

@@ -63,7 +63,7 @@ t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', 
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', preferredArchitecture: 'arm64' }));
   like(t, of(), {
     fallbackArchitecture: 'arm64',
-    preference: { origin: 'ClusterPodPlacementConfig cluster' },
+    preferences: [{ origin: 'ClusterPodPlacementConfig cluster' }],
   });
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'amd64' }, 'default'));
   t.equal(of().fallbackArchitecture, 'arm64', 'another name is ignored');
@@ -72,7 +72,7 @@ t.test('the ClusterPodPlacementConfig named cluster applies while it is valid', 
   clusterConfigs.put(clusterConfig({ fallbackArchitecture: 'arm64', logVerbosity: 'Loud' }));
   t.equal(of().fallbackArchitecture, undefined, 'an invalid object is ignored as a whole');
   clusterConfigs.remove('cluster');
-  t.equal(of().preference, undefined);
+  t.strictSame(of().preferences, []);
 });
 
 t.test('namespaces that the selector does not match are excluded', async (t) => {

@@ -41,8 +41,7 @@ export function preferencesOf(
     const origin = `annotation ${keys.preferredWeights}`;
     preferences.push({ rule: 'preferred-weights', origin, inPod: true, weights: parseWeights(annotation) });
   }
-  if (policy.preference) preferences.push(ofPolicy(policy.preference));
-  if (policy.otherPreferences) preferences.push(...policy.otherPreferences.map(ofPolicy));
+  for (const preference of policy.preferences) preferences.push(ofPolicy(preference));
   return preferences;
 }
 

@@ -23,7 +23,7 @@ const policy: Partial<Policy> = {
   tolerations: [{ key: 'arch', operator: 'Equal' }],
   matchNodeLabels: ['rack'],
   architectures: { arm64: withLabels({ pool: 'arm' }) },
-  preference: { weights: { arm64: 100 }, origin: 'configuration' },
+  preferences: [{ weights: { arm64: 100 }, origin: 'configuration' }],
   preferenceMode: 'hard',
 };
 const rack = isIn('rack', 'r1');

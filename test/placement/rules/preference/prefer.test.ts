@@ -15,7 +15,7 @@ import { like } from '../../../support/like.ts';
 
 const arch = 'kubernetes.io/arch';
 const soft: Preference = { weights: { arm64: 70, amd64: 30 }, origin: 'configuration' };
-const hard = { preference: soft, preferenceMode: 'hard' as const };
+const hard = { preferences: [soft], preferenceMode: 'hard' as const };
 const both: Known = { a: 'amd64 arm64' };
 
 interface Given {
@@ -31,7 +31,7 @@ const asks = (value: string): Given => labeled({ 'arch.example/preferred': value
 const weighs = (value: string): Given => ({
   metadata: { annotations: { 'arch.example/preferred-weights': value } },
 });
-const bySoft: Given = { policy: { preference: soft } };
+const bySoft: Given = { policy: { preferences: [soft] } };
 const byHard: Given = { policy: hard };
 const honoring = (...preferredLabels: string[]): Given => ({ policy: { preferredLabels } });
 const other = 'other.example/preferred';
@@ -84,7 +84,7 @@ const cases: Readonly<Record<string, Case>> = {
     /preferred-weights: s390x is ignored/u,
   ],
   'a policy that cannot be met is ignored silently': [
-    { known: { a: 'amd64' }, policy: { preference: { ...soft, weights: { arm64: 1 } } } },
+    { known: { a: 'amd64' }, policy: { preferences: [{ ...soft, weights: { arm64: 1 } }] } },
     leftOut,
   ],
   'a label that is not an architecture': [
@@ -104,7 +104,7 @@ const cases: Readonly<Record<string, Case>> = {
   ],
   'hard: only the heaviest': [byHard, 'preferred-policy preference-hard arm64=70'],
   'an out-of-range weight of a policy': [
-    { policy: { preference: { ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } } } },
+    { policy: { preferences: [{ ...soft, weights: { arm64: 0, amd64: 100.5, 'a,b': 5 } }] } },
   ],
   'behind a gate, no preference and no warning while an image is unknown': [
     { ...asks('arm64'), ...unknown },
