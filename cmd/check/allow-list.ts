@@ -7,62 +7,56 @@
  *   reason = "moves in March"
  *   expires = "2027-03-31"                  # the last day, in UTC
  */
-import { unknownArchitecture } from '../../src/names/architecture.ts';
+import * as v from 'valibot';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { imagePattern, OverridePatternError } from '../../src/images/sources/overrides.ts';
-import { readTomlTables, type TomlTable, type WrongTable } from '../program/toml-file.ts';
+import { architecture, readTomlFile } from '../program/toml-file.ts';
 
 export interface AllowEntry {
   readonly image: string;
   readonly matches: (reference: Reference) => boolean;
-  /** `undefined`: all. */
-  readonly architectures: readonly string[] | undefined;
-  readonly reason: string | undefined;
+  /** Absent: all. */
+  readonly architectures?: readonly string[];
+  readonly reason?: string;
   /** Such as `2027-03-31`. */
-  readonly expires: string | undefined;
+  readonly expires?: string;
   readonly line: number;
 }
 
-const maxReasonLength = 500;
-const form = {
-  list: 'allow',
-  maxTables: 2000,
-  fields: ['image', 'architectures', 'reason', 'expires'],
-} as const;
+const entry = v.strictObject({
+  image: v.pipe(
+    v.string(),
+    v.rawTransform(({ dataset: { value: image }, addIssue, NEVER }) => {
+      try {
+        return { image, matches: imagePattern(image) };
+      } catch (error) {
+        if (!(error instanceof OverridePatternError)) throw error;
+        addIssue({ message: error.message });
+        return NEVER;
+      }
+    }),
+  ),
+  architectures: v.exactOptional(v.array(architecture)),
+  reason: v.exactOptional(v.pipe(v.string(), v.maxLength(500))),
+  expires: v.exactOptional(
+    v.pipe(v.unknown(), v.transform(dayOf), v.string('must be a day such as "2027-03-31"')),
+  ),
+});
+const form = v.strictObject({
+  allow: v.exactOptional(
+    v.pipe(v.array(entry, 'must be a list of tables: write [[allow]]'), v.maxLength(2000)),
+    [],
+  ),
+});
 
 /** @throws UsageError with file and line */
 export function parseAllowList(text: string, file: string): readonly AllowEntry[] {
-  return readTomlTables(text, file, form, entryOf).tables;
-}
-
-function entryOf(table: TomlTable, wrong: WrongTable, line: number): AllowEntry {
-  const { image, architectures, reason, expires } = table;
-  if (typeof image !== 'string') throw wrong('image must be a string');
-  const isList = Array.isArray(architectures) && architectures.every((each) => typeof each === 'string');
-  if (architectures !== undefined && !isList) throw wrong('architectures must be a list of strings');
-  const [mistake] = (architectures ?? []).flatMap((name) => unknownArchitecture(name) ?? []);
-  if (mistake !== undefined) throw wrong(mistake);
-  if (reason !== undefined && (typeof reason !== 'string' || reason.length > maxReasonLength))
-    throw wrong(`reason must be a string of at most ${maxReasonLength} characters`);
-  const day = dayOf(expires);
-  if (expires !== undefined && day === undefined) throw wrong('expires must be a day such as "2027-03-31"');
-  return {
-    image,
-    matches: patternOf(image, wrong),
-    architectures,
-    reason,
-    expires: day,
-    line,
-  };
-}
-
-function patternOf(image: string, wrong: WrongTable): AllowEntry['matches'] {
-  try {
-    return imagePattern(image);
-  } catch (error) {
-    if (error instanceof OverridePatternError) throw wrong(error.message);
-    throw error;
-  }
+  const { value, lineOf } = readTomlFile(text, file, form);
+  return value.allow.map(({ image, ...rest }, index) => ({
+    ...image,
+    ...rest,
+    line: lineOf('allow', index),
+  }));
 }
 
 /** TOML has dates of its own. */

@@ -13,11 +13,11 @@
  *   vcpu = 2
  *   memory = "8Gi"
  */
+import * as v from 'valibot';
 import { decodeUtf8, FileError, readBounded } from '../../../src/files/read.ts';
-import { unknownArchitecture } from '../../../src/names/architecture.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';
 import { UsageError } from '../../program/exit.ts';
-import { readTomlTables, type TomlTable, type WrongTable } from '../../program/toml-file.ts';
+import { architecture, readTomlFile } from '../../program/toml-file.ts';
 
 export type CapacityType = 'on-demand' | 'spot';
 
@@ -46,18 +46,62 @@ export interface PriceList {
 /** Without a file. 365 × 24 / 12 hours. */
 export const noPriceList: PriceList = { currency: 'USD', hoursPerMonth: 730, entries: [] };
 
-const form = {
-  settings: ['currency', 'hours-per-month'],
-  list: 'node',
-  // A large cloud has about 1,000 instance types and 40 regions; a file lists those in use.
-  maxTables: 5000,
-  fields: ['instance-type', 'region', 'on-demand', 'spot', 'architecture', 'vcpu', 'memory'],
-};
-const maxTextLength = 128;
 /** Above any price and size of a node, far below where sums lose cents. */
 const maxNumber = 1e6;
-/** Below any node. Prices are divided by both, and a quotient must stay a number. */
-const leastSize = { vcpu: 0.01, memory: 2 ** 20 };
+
+function number(problem: string, { least = Number.MIN_VALUE, most = maxNumber } = {}) {
+  return v.custom<number>((value) => typeof value === 'number' && value >= least && value <= most, problem);
+}
+
+const name = v.pipe(v.string(), v.nonEmpty(), v.maxLength(128));
+const code = 'must be a code such as "USD"';
+const quantity = 'must be a quantity such as "8Gi"';
+const price = number('must be a price for an hour, such as 0.12');
+
+const node = v.pipe(
+  v.strictObject({
+    'instance-type': name,
+    region: v.exactOptional(name),
+    'on-demand': v.exactOptional(price),
+    spot: v.exactOptional(price),
+    architecture: v.exactOptional(architecture),
+    // Below any node. Prices are divided by both, and a quotient must stay a number.
+    vcpu: v.exactOptional(number('must be a number from 0.01', { least: 0.01 })),
+    memory: v.exactOptional(
+      v.pipe(
+        v.string(),
+        v.transform((text: string) => parseQuantity(text)),
+        v.number(quantity),
+        v.minValue(2 ** 20, quantity),
+      ),
+    ),
+  }),
+  v.check((entry) => 'on-demand' in entry || 'spot' in entry, 'needs on-demand or spot'),
+  v.check(
+    ({ architecture, vcpu, memory }) =>
+      new Set([architecture, vcpu, memory].map((each) => each === undefined)).size === 1,
+    'needs architecture, vcpu and memory together',
+  ),
+  v.transform(
+    ({ 'instance-type': instanceType, region, architecture, vcpu, memory, ...prices }): PriceEntry => {
+      const hasSize = architecture !== undefined && vcpu !== undefined && memory !== undefined;
+      return { instanceType, region, prices, size: hasSize ? { architecture, vcpu, memory } : undefined };
+    },
+  ),
+);
+
+const form = v.strictObject({
+  currency: v.exactOptional(v.pipe(v.string(code), v.regex(/^[A-Z]{3}$/, code)), noPriceList.currency),
+  'hours-per-month': v.exactOptional(
+    number('must be a number up to 744', { most: 744 }),
+    noPriceList.hoursPerMonth,
+  ),
+  // A large cloud has about 1,000 instance types and 40 regions; a file lists those in use.
+  node: v.exactOptional(
+    v.pipe(v.array(node, 'must be a list of tables: write [[node]]'), v.maxLength(5000)),
+    [],
+  ),
+});
 
 /** 5,000 entries of the size of the example. */
 const maxBytes = 1024 * 1024;
@@ -75,14 +119,8 @@ export async function readPrices(path: string | undefined): Promise<PriceList> {
 
 /** @throws UsageError with file and line */
 export function parsePrices(text: string, file: string): PriceList {
-  const { document, tables } = readTomlTables(text, file, form, entryOf);
-  const { currency = noPriceList.currency, 'hours-per-month': hoursPerMonth = noPriceList.hoursPerMonth } =
-    document;
-  if (typeof currency !== 'string' || !/^[A-Z]{3}$/.test(currency))
-    throw new UsageError(`${file}: currency must be a code such as "USD"`);
-  if (!isPositive(hoursPerMonth) || hoursPerMonth > 744)
-    throw new UsageError(`${file}: hours-per-month must be a number up to 744`);
-  return { currency, hoursPerMonth, entries: withoutRepetition(tables, file) };
+  const { currency, 'hours-per-month': hoursPerMonth, node } = readTomlFile(text, file, form).value;
+  return { currency, hoursPerMonth, entries: withoutRepetition(node, file) };
 }
 
 function withoutRepetition(entries: readonly PriceEntry[], file: string): readonly PriceEntry[] {
@@ -94,45 +132,4 @@ function withoutRepetition(entries: readonly PriceEntry[], file: string): readon
     seen.add(key);
   }
   return entries;
-}
-
-function entryOf(entry: TomlTable, wrong: WrongTable): PriceEntry {
-  const { 'instance-type': instanceType, region, 'on-demand': onDemand, spot } = entry;
-  if (!isName(instanceType)) throw wrong('instance-type must be a string');
-  if (region !== undefined && !isName(region)) throw wrong('region must be a string');
-  if (onDemand === undefined && spot === undefined) throw wrong('on-demand or spot must be set');
-  for (const [name, price] of Object.entries({ 'on-demand': onDemand, spot }))
-    if (price !== undefined && !isPositive(price))
-      throw wrong(`${name} must be a price for an hour, such as 0.12`);
-  return {
-    instanceType,
-    region,
-    prices: {
-      ...(isPositive(onDemand) && { 'on-demand': onDemand }),
-      ...(isPositive(spot) && { spot }),
-    },
-    size: sizeOf(entry, wrong),
-  };
-}
-
-function sizeOf({ architecture, vcpu, memory }: TomlTable, wrong: WrongTable): NodeSize | undefined {
-  if (architecture === undefined && vcpu === undefined && memory === undefined) return undefined;
-  if (!isName(architecture))
-    throw wrong('architecture, vcpu and memory belong together: architecture must be a string');
-  const mistake = unknownArchitecture(architecture);
-  if (mistake !== undefined) throw wrong(mistake);
-  if (!isPositive(vcpu) || vcpu < leastSize.vcpu)
-    throw wrong('architecture, vcpu and memory belong together: vcpu must be a number from 0.01');
-  const bytes = typeof memory === 'string' ? parseQuantity(memory) : undefined;
-  if (bytes === undefined || bytes < leastSize.memory)
-    throw wrong('architecture, vcpu and memory belong together: memory must be a quantity such as "8Gi"');
-  return { architecture, vcpu, memory: bytes };
-}
-
-function isName(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= maxTextLength;
-}
-
-function isPositive(value: unknown): value is number {
-  return typeof value === 'number' && value > 0 && value <= maxNumber;
 }

@@ -337,9 +337,9 @@ expires = "2020-02-29"
 
   const wrong: [text: string, message: RegExp][] = [
     ['allow = 3', /allow\.toml: allow must be a list/],
-    ['[[allows]]\nimage = "a"', /unknown key "allows"/],
-    ['[[allow]]\n[[allow]]\nimage = 3', /allow\.toml:1: image must be a string/],
-    ['[[allow]]\nimage = "a"\nuntil = "x"', /allow\.toml:1: unknown key "until"/],
+    ['[[allows]]\nimage = "a"', /allow\.toml: allows is not a known field/],
+    ['[[allow]]\n[[allow]]\nimage = 3', /allow\.toml:1: image is missing/],
+    ['[[allow]]\nimage = "a"\nuntil = "x"', /allow\.toml:1: until is not a known field/],
     ['[[allow]]\nimage = "a"\nexpires = "2026-02-30"', /allow\.toml:1: expires must be a day/],
     ['[[allow]]\nimage = "a"\nexpires = "soon"', /expires must be a day/],
     ['[[allow]]\nimage = "a"\narchitectures = "arm64"', /architectures must be a list/],
