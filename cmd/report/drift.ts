@@ -12,16 +12,15 @@ export type DriftOf = (image: string) => DriftedTag | undefined;
 /**
  * Reads the controller's notes, once.
  * @param configuration without a `namespace`, all namespaces are searched
- * @returns `undefined` without the permission
+ * @returns knows no tag without the permission
  */
 export async function readDrift(
   { namespace, name }: Pick<Configuration, 'namespace' | 'name'>,
   cluster: Pick<ClusterObjects, 'read'>,
   signal: AbortSignal,
-): Promise<DriftOf | undefined> {
+): Promise<DriftOf> {
   const found = await readConfigMaps({ namespace, name: ownNames({ name }).drift }, cluster, signal);
-  if (found === undefined) return undefined;
-  const byImage = new Map(found.flatMap(parseDrifted).map((tag) => [tag.image, tag]));
+  const byImage = new Map((found ?? []).flatMap(parseDrifted).map((tag) => [tag.image, tag]));
   const parse = createReferenceCache();
   return (image) => {
     if (byImage.size === 0) return undefined;

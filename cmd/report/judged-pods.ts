@@ -63,7 +63,7 @@ export async function judgedPods(
     limitMs: clusterLimitMs,
   });
   const source = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
-  const driftOf = (await readDrift(cluster.context.configuration, podContext, stop)) ?? (() => undefined);
+  const driftOf = await readDrift(cluster.context.configuration, podContext, stop);
   const pods = await judgeAll(read, { architecture, source, driftOf, progress });
   const { lookups, pullSecrets } = source;
   return { pods, lookups, isComplete, pullSecrets };

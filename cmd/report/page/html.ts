@@ -1,4 +1,7 @@
-/** HTML from trusted templates and untrusted values: every value is escaped unless it is HTML itself. */
+/**
+ * HTML from trusted templates and untrusted values: every value is escaped unless it is HTML itself. Then the
+ * parts that sections of the page share: tables, and bars as SVG.
+ */
 
 export class Html {
   readonly text: string;
@@ -27,4 +30,73 @@ function written(value: Value): string {
  */
 export function embeddedJson(value: unknown): Html {
   return new Html(JSON.stringify(value).replaceAll('<', '\\u003c'));
+}
+
+export function section(id: string, title: string, ...content: readonly Value[]): Html {
+  return markup`<section aria-labelledby="${id}"><h2 id="${id}">${title}</h2>${content}</section>`;
+}
+
+/** A number is aligned to the right; it can head several columns. */
+export type Head = string | { readonly number: string; readonly columns?: number };
+
+/** A table, which scrolls by itself if it is wide, with the keyboard too. @param headingId of the heading that names it */
+export function table(headingId: string, heads: readonly Head[], rows: readonly Html[]): Html {
+  return markup`<div class="scroll" role="region" aria-labelledby="${headingId}" tabindex="0"><table>
+<thead><tr>${heads.map(headCell)}</tr></thead>
+<tbody>${rows}</tbody>
+</table></div>`;
+}
+
+function headCell(head: Head): Html {
+  if (typeof head === 'string') return markup`<th scope="col">${head}</th>`;
+  const { number, columns } = head;
+  if (columns === undefined) return markup`<th scope="col" class="n">${number}</th>`;
+  return markup`<th scope="colgroup" colspan="${columns}" class="n">${number}</th>`;
+}
+
+export function numberCells(...texts: readonly (string | number)[]): readonly Html[] {
+  return texts.map((text) => markup`<td class="n">${text}</td>`);
+}
+
+export interface Segment {
+  /** Class of its color in the style sheet. */
+  readonly color: string;
+  /** Part of the whole bar, between 0 and 1. */
+  readonly part: number;
+}
+
+const width = 1000;
+const gap = 3;
+
+/** One bar of segments in a row, as wide as its place. It repeats numbers beside it, so screen readers skip it. */
+export function bar(segments: readonly Segment[]): Html {
+  let x = 0;
+  const shown = segments.filter(({ part }) => part > 0);
+  const drawn = shown.map(({ color, part }) => {
+    const start = x;
+    x += part * width;
+    // A gap between neighbors, so that they differ without their colors; the smallest part stays visible.
+    const length = Math.max(part * width - gap, 2);
+    return markup`<rect class="fill-${color}" x="${rounded(start)}" width="${rounded(length)}" height="16" />`;
+  });
+  return markup`<svg
+    class="bar"
+    viewBox="0 0 ${width} 16"
+    preserveAspectRatio="none"
+    aria-hidden="true"
+    focusable="false"
+  >
+    ${drawn}
+  </svg>`;
+}
+
+/** The color of a state, as a square. */
+export function swatch(color: string): Html {
+  return markup`<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true" focusable="false">
+    <rect class="fill-${color}" width="10" height="10" />
+  </svg>`;
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10) / 10;
 }

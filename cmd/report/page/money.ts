@@ -7,8 +7,7 @@ import type { PriceList } from '../prices/price-file.ts';
 import { unpriced, type Savings, type SavingsOf } from '../prices/savings.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
-import { markup, type Html } from './html.ts';
-import { numberCells, section, table, type Head } from './layout.ts';
+import { markup, numberCells, section, table, type Head, type Html } from './html.ts';
 
 export function moneySection(
   { list, kinds, savings }: Money,

@@ -9,11 +9,9 @@ import type { Report } from '../contents.ts';
 import { pageScript, pageStyle } from './assets.ts';
 import { firstChanges } from './changes.ts';
 import type { PageData } from './data.ts';
-import { embeddedJson, Html, markup } from './html.ts';
+import { embeddedJson, Html, markup, section } from './html.ts';
 import { moneySection } from './money.ts';
-import { newerSection } from './newer.ts';
-import { section } from './layout.ts';
-import { changesSection, namespacesSection, todaySection } from './sections.ts';
+import { changesSection, namespacesSection, newerSection, todaySection } from './sections.ts';
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
 

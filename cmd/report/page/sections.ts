@@ -3,11 +3,10 @@ import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { bytes, percent, rangeText, rounded } from '../amounts.ts';
 import { causes, type Cause, type State } from '../blockers.ts';
 import type { Report } from '../contents.ts';
-import type { JudgedPod } from '../rows.ts';
-import { bar, swatch } from './charts.ts';
+import type { NewerTags } from '../newer-tags.ts';
+import { imageRows, type JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
-import { markup, type Html } from './html.ts';
-import { numberCells, section, table, type Head } from './layout.ts';
+import { bar, markup, numberCells, section, swatch, table, type Head, type Html } from './html.ts';
 import { ratio, shareOf, sharesByState, stateLabels, states, type Measure, type Share } from './shares.ts';
 
 const measures: Readonly<Record<Measure, string>> = {
@@ -17,7 +16,7 @@ const measures: Readonly<Record<Measure, string>> = {
 };
 const measureNames = Object.keys(measures) as readonly Measure[];
 
-export const meanings: Readonly<Record<State, string>> = {
+const meanings: Readonly<Record<State, string>> = {
   ready: 'All images have the architecture, and the pod chooses no other.',
   image: 'An image lacks the architecture. Build it for the architecture, or take another image or tag.',
   broken: 'The image has the architecture, but its binaries did not start there (exec format error).',
@@ -70,7 +69,7 @@ function amountCells(share: Share, all: Share, measure: Measure): readonly Html[
   return numberCells(amount(share, measure), part);
 }
 
-export function amount(share: Share, measure: Measure): string {
+function amount(share: Share, measure: Measure): string {
   if (measure === 'memory') return bytes(share.memory);
   return (measure === 'cpu' ? rounded(share.cpu) : share.pods).toLocaleString('en');
 }
@@ -134,6 +133,35 @@ export function changesSection(
     markup`<p>First the changes that bring the most. A pod counts when its last blocker is gone, so some steps bring
 nothing before the next one.${unknown}</p>`,
     table('first', heads, rows),
+  );
+}
+
+/** More of a message says nothing more about its cause. */
+const maxProblemBytes = 512;
+
+/** Images that are one step away: a newer tag has the architecture. */
+export function newerSection({ byImage, problems }: NewerTags, pods: readonly JudgedPod[]): Html {
+  const rows = imageRows(pods).flatMap((row) => {
+    const newer = byImage.get(row.image);
+    if (newer === undefined) return [];
+    const share = { pods: row.pods, ...row.requests };
+    return [
+      markup`<tr>
+        <th scope="row" class="name">${printable(row.image, maxImageBytes)}</th>
+        <td class="name">${printable(newer, maxImageBytes)}</td>
+        ${numberCells(amount(share, 'pods'), amount(share, 'cpu'))}
+      </tr>`,
+    ];
+  });
+  const heads = ['Image', 'Newer tag that has it', { number: 'Pods' }, { number: 'CPU' }];
+  const items = problems.map((problem) => markup`<li>${printable(problem, maxProblemBytes)}</li>`);
+  return section(
+    'newer',
+    'One step away: newer tags',
+    rows.length === 0
+      ? markup`<p>No newer tag of the images that were looked up has it.</p>`
+      : table('newer', heads, rows),
+    items.length === 0 ? undefined : markup`<p>Some tags were not looked up:</p><ul>${items}</ul>`,
   );
 }
 
