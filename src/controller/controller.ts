@@ -15,7 +15,7 @@ import { sealerFor, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { RequestOf } from '../images/image-request.ts';
 import type { KubeClient } from '../kube/api/client.ts';
-import { createEventRecorder } from '../kube/events/events.ts';
+import { EventRecorder } from '../kube/events/events.ts';
 import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
 import type { LeaseTimes } from '../kube/election/leader-election.ts';
 import { ownNames } from '../names/own-names.ts';
@@ -161,7 +161,7 @@ async function lead(
   const shown = passingMetrics(metrics);
   const caches = startCaches({ client, log, metrics, clock });
   // Events have their own limit. A replica that ends writes its last events; a deposed one writes none.
-  const events = createEventRecorder({
+  const events = new EventRecorder({
     client: fencedClient({ client, holds: isOurs }),
     clock,
     log,

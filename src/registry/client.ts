@@ -17,7 +17,7 @@ import { createTrust } from '../http/tls/trust.ts';
 import { Authenticator } from './auth/authenticator.ts';
 import { createDocumentLimits, LookupDocuments } from './document-limits.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
-import { lookupAtEndpoint, type EndpointVisit, type LookupParts } from './lookup-at-endpoint.ts';
+import { EndpointLookup, type EndpointVisit, type LookupParts } from './lookup-at-endpoint.ts';
 import {
   RegistryError,
   type ManifestLookup,
@@ -66,7 +66,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   return {
     /** When `signal` aborts, the sockets of this lookup are closed. @throws RegistryError, then `timeout` */
     lookup: (lookup: ManifestLookup, signal: AbortSignal): Promise<ManifestResult> =>
-      firstSuccess(lookup, partsFor(lookup), signal, lookupAtEndpoint),
+      firstSuccess(lookup, partsFor(lookup), signal, (...at) => new EndpointLookup(...at).run()),
     /** The tags of a repository, as many as ten pages have. @throws RegistryError */
     tags: (lookup: TagLookup, signal: AbortSignal): Promise<TagList> =>
       // No digest: only endpoints that may resolve tags get requests.

@@ -46,15 +46,6 @@ export interface LookupParts {
   readonly documents: LookupDocuments;
 }
 
-/** @throws RegistryError for the response; TransportError and others for failures on the way */
-export function lookupAtEndpoint(
-  visit: EndpointVisit,
-  parts: LookupParts,
-  signal: AbortSignal,
-): Promise<ManifestResult> {
-  return new EndpointLookup(visit, parts, signal).run();
-}
-
 export class EndpointLookup implements ContentReader {
   readonly where: string;
   readonly #visit: EndpointVisit;
@@ -75,6 +66,7 @@ export class EndpointLookup implements ContentReader {
     this.#about = { host: endpoint.host, repository, credential, missingCredential };
   }
 
+  /** @throws RegistryError for the response; TransportError and others for failures on the way */
   async run(): Promise<ManifestResult> {
     const { reference, knownDigest } = this.#visit.lookup;
     if (knownDigest !== undefined) {

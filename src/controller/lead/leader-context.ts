@@ -28,7 +28,7 @@ export interface LeaderContext {
   readonly signal: AbortSignal;
   /** Writes are limited, and refused once `signal` has aborted. */
   readonly client: KubeClient;
-  readonly events: EventRecorder;
+  readonly events: Pick<EventRecorder, 'record' | 'flush'>;
   readonly caches: Caches;
   /** Of the webhooks file; `undefined`: none is named. */
   readonly webhooks: LiveWebhooks | undefined;

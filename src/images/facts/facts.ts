@@ -28,9 +28,6 @@ export interface FactsError {
 /** The hint without any known agent. */
 export const noAgentsHint = 'no agents are known; see archwright status';
 
-/** Where facts come from: a registry just now, memory, or `[[imageOverrides]]`. */
-export type FactsSource = 'registry' | 'memory' | 'override';
-
 export interface ImageFacts {
   /** The image as requested. */
   readonly image: string;
@@ -38,7 +35,8 @@ export interface ImageFacts {
   readonly mediaType?: string;
   /** In the index's order, normalized, without attestations and duplicates. Empty for artifacts, errors. */
   readonly platforms: readonly FullPlatform[];
-  readonly source: FactsSource;
+  /** A registry just now, memory, or `[[imageOverrides]]`. */
+  readonly source: 'registry' | 'memory' | 'override';
   /** `anonymous` also without a request. `service-account`: holds only for pods of that account. */
   readonly credentialSource: CredentialSourceName;
   /** Host of the endpoint that answered; empty where none did. */

@@ -28,8 +28,6 @@ import {
 } from './event.ts';
 import { messageOf } from '../../names/printable.ts';
 
-export type EventRecorder = Pick<Recorder, 'record' | 'flush'>;
-
 export interface EventRecorderOptions {
   readonly client: KubeClient;
   /** The replica. Default: the host name, which is the pod's name. */
@@ -48,12 +46,8 @@ const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
 
-/** Makes a recorder. It sends nothing before the first event. */
-export function createEventRecorder(options: EventRecorderOptions): EventRecorder {
-  return new Recorder(options);
-}
-
-class Recorder {
+/** Sends nothing before the first event. */
+export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #source: EventSource;
   readonly #limiter: RateLimiter;

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { createEventRecorder } from '../../../src/kube/events/events.ts';
+import { EventRecorder } from '../../../src/kube/events/events.ts';
 import type { ObjectReference } from '../../../src/kube/events/event.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
@@ -27,7 +27,7 @@ async function start(t: Test) {
   const { store, client } = await connectedStore(t, { now, clock: time });
   const metrics = createMetrics();
   const log = silentLog;
-  const recorder = createEventRecorder({ client, instance: 'controller-0', clock: time, log, metrics });
+  const recorder = new EventRecorder({ client, instance: 'controller-0', clock: time, log, metrics });
   t.teardown(() => recorder.flush(AbortSignal.abort(new Error('end of the test'))));
   await client.get('/api/v1/nodes', { signal: neverAborted });
   return {
