@@ -14,7 +14,8 @@ import {
   type HelperConfig,
 } from '../../src/credentials/docker/credential-helpers.ts';
 import type { Credential, MatchedCredential, SourceProblem } from '../../src/credentials/credential.ts';
-import { combineFingerprints, credentialId } from '../../src/credentials/identity.ts';
+import { credentialId } from '../../src/credentials/identity.ts';
+import { hashOf } from '../../src/names/hash.ts';
 import { createKeyring, holdEntries, type Keyring } from '../../src/credentials/keyring/keyring.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { FileError, readBounded } from '../../src/files/read.ts';
@@ -85,7 +86,7 @@ class CredentialHelpers implements LiveCredentialSource {
   }
 
   fingerprint(): string {
-    return combineFingerprints([name]);
+    return hashOf([name]);
   }
 
   async describe(): Promise<[]> {

@@ -33,7 +33,7 @@ import { createRegistryClient } from '../../src/registry/client.ts';
 import { resolvesShortNames } from '../../src/nodes/node-report.ts';
 import { createDefaultEndpoints, withNodeEndpoints } from '../../src/registry/endpoints/default-endpoints.ts';
 import type { EndpointSource } from '../../src/registry/endpoints/endpoint.ts';
-import { combineFingerprints } from '../../src/credentials/identity.ts';
+import { hashOf } from '../../src/names/hash.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { openCredentialHelpers } from './credential-helpers.ts';
@@ -114,7 +114,7 @@ export async function openInspection(options: InspectionOptions) {
     /** A hash over credential and endpoint sources: equal for equal content, reveals no secret. */
     fingerprint: () => {
       const parts = [credentials.fingerprint(), endpoints.fingerprint(), proxies?.fingerprint()];
-      return combineFingerprints(parts.filter((part) => part !== undefined));
+      return hashOf(parts.filter((part) => part !== undefined));
     },
     proxies,
     close: async () => {

@@ -31,7 +31,7 @@ import type {
   ServiceAccountName,
   SourceProblem,
 } from '../../src/credentials/credential.ts';
-import { combineFingerprints } from '../../src/credentials/identity.ts';
+import { hashOf } from '../../src/names/hash.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
@@ -155,7 +155,7 @@ class CredentialProviderSource implements LiveCredentialSource {
   }
 
   fingerprint(): string {
-    return this.#live?.current()?.fingerprint ?? combineFingerprints([this.name]);
+    return this.#live?.current()?.fingerprint ?? hashOf([this.name]);
   }
 
   async refresh(): Promise<void> {

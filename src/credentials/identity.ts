@@ -2,8 +2,9 @@
  * Names for secrets that reveal nothing: identities of credentials inside this process, for cache keys, and
  * fingerprints of sources that are equal on every node with the same content.
  */
-import { createHash, createHmac, randomBytes, scrypt } from 'node:crypto';
+import { createHmac, randomBytes, scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
+import { hashOf } from '../names/hash.ts';
 import { reveal } from '../telemetry/secret.ts';
 import type { Credential, CredentialSourceName, HeldCredential } from './credential.ts';
 
@@ -40,14 +41,9 @@ export function contentOf(held: readonly HeldCredential[]): string {
  * random salt is not possible, because nodes must agree without communication.
  */
 export async function textFingerprint(source: CredentialSourceName, text: string): Promise<string> {
-  if (text === '') return combineFingerprints([source]);
+  if (text === '') return hashOf([source]);
   const digest = await derive(text, `archwright ${source}`, 32, scryptCost);
   return digest.toString('base64url');
-}
-
-/** One fingerprint for several, in order. */
-export function combineFingerprints(parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }
 
 function plain(held: readonly HeldCredential[]): readonly (readonly string[])[] {

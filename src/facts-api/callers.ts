@@ -8,13 +8,13 @@
  * - In another namespace, the service account needs the right to create `imagefacts.arch.example` there
  *   (SubjectAccessReview). No API serves that resource. The caller gets the messages of failed lookups too.
  */
-import { createHash } from 'node:crypto';
 import { FairSemaphore } from '../async/fair-semaphore.ts';
 import { LoadingCache } from '../async/loading-cache.ts';
 import type { Clock } from '../async/clock.ts';
 import { unlessAborted } from '../async/wait.ts';
 import type { KubeClient } from '../kube/api/client.ts';
 import { paths } from '../kube/api/paths.ts';
+import { hashOf } from '../names/hash.ts';
 import { reveal, type Secret } from '../telemetry/secret.ts';
 import { factsAudience } from './request.ts';
 
@@ -87,7 +87,7 @@ export class Callers {
     signal: AbortSignal,
   ): Promise<Caller> {
     if (token === undefined) throw new Refused('the token is not for archwright');
-    const key = createHash('sha256').update(reveal(token)).digest('base64');
+    const key = hashOf(reveal(token));
     const user = await unlessAborted(
       this.#users.get(key, () => this.#kept(peer, (limit) => this.#userOf(token, limit))),
       signal,

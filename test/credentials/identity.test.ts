@@ -1,13 +1,7 @@
 import type { HeldCredential } from '../../src/credentials/credential.ts';
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
-import {
-  combineFingerprints,
-  contentId,
-  contentOf,
-  textFingerprint,
-  credentialId,
-} from '../../src/credentials/identity.ts';
+import { contentId, contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 
 function held(key: string, username: string, password: string, origin = 'here'): HeldCredential {
@@ -75,10 +69,4 @@ t.test('another process has the same fingerprints and other identities', async (
   const [id, fingerprint] = out.trim().split(' ');
   t.not(id, contentId(base));
   t.equal(fingerprint, await textFingerprint('docker-config', contentOf(base)));
-});
-
-t.test('fingerprints combine by their order', async (t) => {
-  t.equal(combineFingerprints(['a', 'b']), combineFingerprints(['a', 'b']));
-  t.not(combineFingerprints(['a', 'b']), combineFingerprints(['b', 'a']));
-  t.not(combineFingerprints(['ab']), combineFingerprints(['a', 'b']));
 });

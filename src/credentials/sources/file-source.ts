@@ -2,9 +2,9 @@
  * Common to all sources that are files: the files are read again when their directories change, their problems
  * are logged once, and the slow fingerprint is computed only if the content changed.
  */
-import { createHash } from 'node:crypto';
 import { liveContent, type LiveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';
+import { hashOf } from '../../names/hash.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { leftOut, type SourcePart } from '../../files/source-part.ts';
@@ -15,7 +15,7 @@ import type {
   Problem,
   SourceProblem,
 } from '../credential.ts';
-import { combineFingerprints, contentOf, textFingerprint } from '../identity.ts';
+import { contentOf, textFingerprint } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
 import { newProblems } from '../problems.ts';
 import { bindSourceMetrics, type LiveSourceName, type SourceMeter } from './metrics.ts';
@@ -85,8 +85,8 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     this.#options = options;
     this.#log = log?.child({ source: name });
     this.#meter = bindSourceMetrics(metrics, name);
-    const fingerprint = combineFingerprints([name]);
-    this.#state = { found, problems: [], id: hash(''), fingerprint };
+    const fingerprint = hashOf([name]);
+    this.#state = { found, problems: [], id: hashOf(''), fingerprint };
   }
 
   abstract lookup(repository: string): Promise<readonly MatchedCredential[]>;
@@ -148,16 +148,12 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     const problems = reading.problems.map((each): SourceProblem => ({ source: this.name, ...each }));
     for (const { origin, message } of newProblems(problems, this.#state.problems))
       this.#log?.warn({ origin, problem: message }, this.#options.problemText);
-    const id = hash(content);
+    const id = hashOf(content);
     const fingerprint =
       id === this.#state.id ? this.#state.fingerprint : await textFingerprint(this.name, content);
     this.#state = { ...reading, problems, id, fingerprint };
     return this.#state;
   }
-}
-
-function hash(content: string): string {
-  return createHash('sha256').update(content).digest('base64url');
 }
 
 type FileContent = Pick<Findings, 'parts'> & { readonly keyring: Keyring };

@@ -4,7 +4,7 @@
  * `UnionDockerKeyring`).
  */
 import type { CredentialSource } from '../credential.ts';
-import { combineFingerprints } from '../identity.ts';
+import { hashOf } from '../../names/hash.ts';
 import { matches, parsePattern } from '../keyring/key.ts';
 
 /** @param sources in order of use */
@@ -19,7 +19,7 @@ export function combineSources(
     dependsOnServiceAccount: (repository) =>
       sources.some((source) => source.dependsOnServiceAccount?.(repository) === true),
     problems: () => sources.flatMap((source) => source.problems()),
-    fingerprint: () => combineFingerprints(sources.flatMap((source) => [source.name, source.fingerprint()])),
+    fingerprint: () => hashOf(sources.flatMap((source) => [source.name, source.fingerprint()])),
   };
 }
 

@@ -4,11 +4,11 @@
  * instead of adding to them as in Go, so all are combined here. Links in the node's files lead to other files
  * of the node: distributions link their bundles by absolute paths.
  */
-import { createHash } from 'node:crypto';
 import { rootCertificates } from 'node:tls';
 import type { SourcePart } from '../../files/source-part.ts';
 import { FileError, readBounded } from '../../files/read.ts';
 import type { Clock } from '../../async/clock.ts';
+import { hashOf } from '../../names/hash.ts';
 import type { Environment } from '../proxy/proxy.ts';
 import type { Secret } from '../../telemetry/secret.ts';
 
@@ -62,7 +62,7 @@ export function createTrust(options: TrustOptions) {
     }
     const found = bundles.flatMap(({ certificates }) => certificates);
     const list = [...new Set([...rootCertificates.map((pem) => pem.trim()), ...found])];
-    return { certificates: list, id: createHash('sha256').update(list.join('\n')).digest('hex') };
+    return { certificates: list, id: hashOf(list) };
   }
 
   return {
