@@ -1,7 +1,7 @@
 /** archwright in a person's cluster: its place and configuration, from the ConfigMap of the chart. */
 import { namespacesOfLease } from '../../src/clean/lease.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
-import { ignoring, isCode, type KubeError } from '../../src/kube/api/errors.ts';
+import { ignoring, isCode } from '../../src/kube/api/errors.ts';
 import type { ConfigMap } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { paths } from '../../src/kube/api/paths.ts';
@@ -17,6 +17,8 @@ export interface Release {
   /** `archwright.toml` */
   readonly configuration: string;
 }
+
+type Place = Pick<Release, 'namespace' | 'name'>;
 
 /** Selects all objects of the chart: `archwright.labels` in _names.tpl. */
 export const partOfArchwright = 'app.kubernetes.io/part-of=archwright';
@@ -59,36 +61,30 @@ export async function findRelease({
   } catch (error) {
     if (isCode(error, 'not-found')) return undefined;
     if (!isCode(error, 'forbidden')) throw error;
-    return await usualRelease(client, namespace ?? usualName, signal, error);
+    const place = { namespace: namespace ?? usualName, name: usualName };
+    const usual = await releaseAt(client, place, signal, ['not-found', 'forbidden']);
+    if (usual === undefined) throw error;
+    return usual;
   }
 }
 
 /** @throws KubeError; UsageError if the chart has no such ConfigMap */
-export async function namedRelease(
-  client: KubeClient,
-  { namespace, name }: Pick<Release, 'namespace' | 'name'>,
-  stop: AbortSignal,
-): Promise<Release> {
+export async function namedRelease(client: KubeClient, place: Place, stop: AbortSignal): Promise<Release> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(limitMs)]);
-  const path = paths.configMaps(namespace, name);
-  const release = releaseIn((await ignoring('not-found', client.get<ConfigMap>(path, { signal }))) ?? {});
-  if (!release)
-    throw new UsageError(`--release: there is no ConfigMap ${namespace}/${name} of archwright's chart`);
-  return release;
+  const release = await releaseAt(client, place, signal, 'not-found');
+  if (release) return release;
+  const { namespace, name } = place;
+  throw new UsageError(`--release: there is no ConfigMap ${namespace}/${name} of archwright's chart`);
 }
 
-async function usualRelease(
+async function releaseAt(
   client: KubeClient,
-  namespace: string,
+  { namespace, name }: Place,
   signal: AbortSignal,
-  forbidden: KubeError,
+  ignored: Parameters<typeof ignoring>[0],
 ): Promise<Release | undefined> {
-  try {
-    return releaseIn(await client.get<ConfigMap>(paths.configMaps(namespace, usualName), { signal }));
-  } catch (error) {
-    if (isCode(error, 'not-found', 'forbidden')) throw forbidden;
-    throw error;
-  }
+  const reading = client.get<ConfigMap>(paths.configMaps(namespace, name), { signal });
+  return releaseIn((await ignoring(ignored, reading)) ?? {});
 }
 
 function releaseIn({ metadata, data }: ConfigMap): Release | undefined {
