@@ -71,8 +71,12 @@ export function createPullableNodes(options: {
     return { able, unable };
   }
 
-  function nodeGroup({ name, nodes, architectures }: CredentialGroup): NodeGroup {
-    return { name, architectures, hostnames: [...new Set(nodes.flatMap((node) => nodeHostnames(node)))] };
+  function nodeGroup({ fingerprint, nodes, architectures }: CredentialGroup): NodeGroup {
+    return {
+      fingerprint,
+      architectures,
+      hostnames: [...new Set(nodes.flatMap((node) => nodeHostnames(node)))],
+    };
   }
 
   return pullableNodes;

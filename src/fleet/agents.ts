@@ -33,8 +33,6 @@ interface Agent {
 
 export interface CredentialGroup {
   readonly fingerprint: string;
-  /** Short form of the fingerprint, for people. */
-  readonly name: string;
   /** Nodes with known names, sorted. */
   readonly nodes: readonly string[];
   readonly architectures: readonly string[];
@@ -50,8 +48,6 @@ export interface AgentsOptions {
 }
 
 const unknownGroup = 'unknown';
-/** Enough of a fingerprint to tell groups apart, and to find one in the agents' answers. */
-const nameLength = 12;
 
 /** Agents restart within seconds, first ones start within twenty. Unplaced pods are worse than a wait. */
 const patienceMs = 30_000;
@@ -204,7 +200,6 @@ function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, A
   const groups: readonly CredentialGroup[] = [...Map.groupBy(agents, ({ fingerprint }) => fingerprint)].map(
     ([fingerprint, own]) => ({
       fingerprint,
-      name: fingerprint.slice(0, nameLength),
       nodes: distinct(own.map(({ node }) => node)),
       architectures: distinct(own.map(({ architecture }) => architecture)),
     }),

@@ -18,7 +18,7 @@ import type { NewPods, Policy, PreferenceMode } from '../policy/effective/policy
 
 /** Nodes with the same credential sources: all of them can pull an image, or none. */
 export interface NodeGroup {
-  readonly name: string;
+  readonly fingerprint: string;
   /** Known values of the nodes' label `kubernetes.io/hostname`. */
   readonly hostnames: readonly string[];
   readonly architectures: readonly string[];

@@ -35,7 +35,6 @@ async function excludedBy({ poor = 'never', secret, facts = factsOf(image) }: Gi
   const requests: string[] = [];
   const group = (name: string) => ({
     fingerprint: name,
-    name,
     nodes: [`node-${name}`],
     architectures: ['amd64'],
   });

@@ -40,7 +40,11 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
     /** Each group's nodes and architectures; all agents have every image. */
     members: async () => {
       const { able } = await fleet.pullable(request, neverAborted);
-      const groups = able.map(({ name, nodes, architectures }) => ({ name, nodes, architectures }));
+      const groups = able.map(({ fingerprint: name, nodes, architectures }) => ({
+        name,
+        nodes,
+        architectures,
+      }));
       return groups.sort((a, b) => (a.name < b.name ? -1 : 1));
     },
   };

@@ -13,13 +13,13 @@ const minute = 60_000;
 const pullable = (fleet: Fleet, of = request) => fleet.pullable(of, neverAborted);
 
 const short = ({ able, unable }: PullableGroups): unknown => ({
-  able: able.map(({ name }) => name),
-  unable: unable.map(({ name }) => name),
+  able: able.map(({ fingerprint }) => fingerprint),
+  unable: unable.map(({ fingerprint }) => fingerprint),
 });
 
 const withNames = ({ able, unable }: PullableGroups) => ({
-  able: able.map(({ name, nodes, architectures }) => ({ name, nodes, architectures })),
-  unable: unable.map(({ name, nodes, architectures }) => ({ name, nodes, architectures })),
+  able: able.map(({ fingerprint, nodes, architectures }) => ({ fingerprint, nodes, architectures })),
+  unable: unable.map(({ fingerprint, nodes, architectures }) => ({ fingerprint, nodes, architectures })),
 });
 
 t.test('one agent of each group is asked', async (t) => {
@@ -33,10 +33,10 @@ t.test('one agent of each group is asked', async (t) => {
   const impatient = fleet.pullable(request, AbortSignal.abort());
   t.strictSame(await impatient, { able: [], unable: [] });
   const known = {
-    able: [{ name: 'fingerprint-', nodes: ['n1'], architectures: ['amd64'] }],
+    able: [{ fingerprint: 'fingerprint-of-one', nodes: ['n1'], architectures: ['amd64'] }],
     unable: [
-      { name: 'two', nodes: ['n2', 'n3'], architectures: ['amd64', 'arm64'] },
-      { name: 'three', nodes: [], architectures: [] },
+      { fingerprint: 'two', nodes: ['n2', 'n3'], architectures: ['amd64', 'arm64'] },
+      { fingerprint: 'three', nodes: [], architectures: [] },
     ],
   };
   t.strictSame(withNames(await pullable(fleet)), known);
@@ -90,7 +90,7 @@ t.test('an unreachable group is unknown, and surveyed again after a minute', asy
   await pullable(fleet);
   t.strictSame(requestCounts(), [1, 1, 1], 'the next agent of the group gets the request');
   t.strictSame(withNames(await pullable(fleet)), {
-    able: [{ name: 'one', nodes: [], architectures: [] }],
+    able: [{ fingerprint: 'one', nodes: [], architectures: [] }],
     unable: [],
   });
   await clock.advance(minute);

@@ -87,7 +87,7 @@ function groupsThat(says: Readonly<Record<string, boolean>>, can: boolean): read
   return credentialGroups
     .filter(({ name }) => says[name] === can)
     .map(({ name, members }) => ({
-      name,
+      fingerprint: name,
       hostnames: members.map((node) => node.name),
       architectures: [...new Set(members.map(({ architecture }) => architecture))],
     }));

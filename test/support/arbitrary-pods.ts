@@ -196,8 +196,8 @@ export const policies: fc.Arbitrary<Policy> = fc
 /** Credential groups: the nodes of each zone and taint, one without known architectures. */
 const groups: readonly NodeGroup[] = Object.entries(
   Object.groupBy(nodes, ({ labels, taints }) => `${labels['zone']}-${taints.length}`),
-).map(([name, own = []], index) => ({
-  name,
+).map(([fingerprint, own = []], index) => ({
+  fingerprint,
   hostnames: own.map((node) => node.name),
   architectures: index === 0 ? [] : own.map(({ labels }) => labels['kubernetes.io/arch'] ?? ''),
 }));

@@ -17,6 +17,8 @@ import { reason, type Draft } from '../rules.ts';
 import { areTooMany, maxNamesBytes, withoutExclusion, type Exclusion } from './exclusion.ts';
 
 const maxGroupsBytes = 160;
+/** Enough for people to find a fingerprint in the agents' answers. An agent may imitate this much of another's. */
+const shownLength = 12;
 
 interface Restricted extends Pullability {
   readonly image: string;
@@ -47,7 +49,8 @@ export function excludedNodesOf(
   const unable = groupsIn(pullable.map((image) => image.unable));
   const architectures = tolerated ?? required;
   const remaining = groupsIn(pullable.map((image) => image.able)).filter(
-    (group) => unable.every(({ name }) => name !== group.name) && canRun(group, architectures),
+    (group) =>
+      unable.every(({ fingerprint }) => fingerprint !== group.fingerprint) && canRun(group, architectures),
   );
   if (remaining.length === 0) {
     const why = 'no nodes are known that can pull and run all images';
@@ -64,7 +67,7 @@ export function excludedNodesOf(
 }
 
 function groupsIn(lists: readonly (readonly NodeGroup[])[]): readonly NodeGroup[] {
-  return [...new Map(lists.flat().map((group) => [group.name, group])).values()];
+  return [...new Map(lists.flat().map((group) => [group.fingerprint, group])).values()];
 }
 
 function canRun({ architectures }: NodeGroup, wanted: readonly string[] | undefined): boolean {
@@ -88,5 +91,9 @@ function describe({ image, able, unable }: Restricted): string {
 }
 
 function namesOf(groups: readonly NodeGroup[]): string {
-  return listed(groups, ({ name }) => printable(name, 20), maxGroupsBytes).replaceAll('; ', ', ');
+  return listed(
+    groups,
+    ({ fingerprint }) => printable(fingerprint.slice(0, shownLength), shownLength),
+    maxGroupsBytes,
+  ).replaceAll('; ', ', ');
 }

@@ -8,7 +8,7 @@ import { isIn, notIn, termOf } from '../../../support/placement-input.ts';
 import { archIn, gated, startGates, termsOf } from './support.ts';
 
 function group(name: string): CredentialGroup {
-  return { fingerprint: name, name, nodes: [`${name}-0`], architectures: ['arm64'] };
+  return { fingerprint: name, nodes: [`${name}-0`], architectures: ['arm64'] };
 }
 
 t.test('nodes that cannot pull are excluded only if the policy requires it', async (t) => {

@@ -21,7 +21,7 @@ const both: Known = { app: 'amd64 arm64', side: 'amd64 arm64', arm: 'arm64' };
 
 /** A group with nodes, and its architectures. */
 function group(name: string, hostnames: string, ...architectures: readonly string[]): NodeGroup {
-  return { name, hostnames: hostnames.split(' ').filter(Boolean), architectures };
+  return { fingerprint: name, hostnames: hostnames.split(' ').filter(Boolean), architectures };
 }
 const able = group('able', 'a1 a2', 'amd64');
 const poor = group('poor', 'p2 p1', 'amd64', 'arm64');
@@ -64,6 +64,12 @@ test('nodes that cannot pull are excluded by name, in addition to the architectu
       message: 'app: credential group able can pull it, poor cannot; excluded: p1; p2',
     },
   ]);
+});
+
+test('attack: a node imitates the beginning of the fingerprint of others, and says that it cannot pull', async (t) => {
+  const [honest, liar] = [group('fingerprint-of-one', 'a1', 'amd64'), group('fingerprint-of-a-liar', 'x1')];
+  const { decision } = decided({ app: { able: [honest], unable: [poor, liar] } });
+  t.strictSame(decision.excludedNodes, ['p1', 'p2', 'x1']);
 });
 
 test('the reason is bounded for many images and groups', async (t) => {
