@@ -28,9 +28,9 @@ function plain(rendered: string): string {
     .trimEnd();
 }
 
-/** The objects of the hook that runs before an uninstall, as they are for kubectl. */
+/** The objects of `archwright clean`, a hook of Helm, as they are for kubectl. */
 function hooks(rendered: string): string {
-  const documents = rendered.split(/^---\n/m).filter((text) => text.includes('helm.sh/hook: pre-delete'));
+  const documents = rendered.split(/^---\n/m).filter((text) => text.includes('component: clean\n'));
   return documents
     .map((text) => plain(text.replaceAll(/^ *annotations:\n(?: *helm\.sh\/hook.*\n)+/gm, '')))
     .join('\n---\n');

@@ -56,7 +56,17 @@ function podsOf(values: object): ReadonlyMap<string, PodSpec> {
 }
 
 const everyPod = [
-  ...(['agent', 'clean', 'controller', 'image-pull', 'report', 'startup-check', 'test', 'webhook'] as const),
+  ...([
+    'agent',
+    'clean',
+    'controller',
+    'image-pull',
+    'report',
+    'startup-check',
+    'test',
+    'use-no-hooks',
+  ] as const),
+  'webhook',
 ].map((part) => `archwright-${part}`);
 
 const requiredOf = (pod: PodSpec | undefined): readonly NodeSelectorTerm[] =>
@@ -141,19 +151,24 @@ t.test('values for all pods apply to hooks too', async (t) => {
 });
 
 t.test(
-  'before an install, a pod pulls the image for less than a minute, and needs nothing of the chart',
+  'before an install and an uninstall, a pod pulls the image for less than a minute, without the priority class of the chart',
   async (t) => {
-    const pullOf = (values: object): PodSpec | undefined => podsOf(values).get('archwright-image-pull');
-    t.match(pullOf({}), {
-      activeDeadlineSeconds: 50,
-      automountServiceAccountToken: false,
-      volumes: undefined,
-    });
-    t.equal(pullOf({})?.priorityClassName, undefined, 'the class of the chart is not installed yet');
-    t.equal(pullOf({ jobs: { priorityClassName: 'own' } })?.priorityClassName, 'own');
-    t.match(pullOf({ startupCheck: { imagePullSeconds: 120 } }), { activeDeadlineSeconds: 120 });
-    t.equal(pullOf({ startupCheck: { imagePullSeconds: 0 } }), undefined);
-    t.equal(pullOf({ startupCheck: { enabled: false } }), undefined);
+    const jobs = ['image-pull', 'use-no-hooks'].map((part) => `archwright-${part}`);
+    const podOf = (name: string, values: object = {}): PodSpec | undefined => podsOf(values).get(name);
+    for (const name of jobs) {
+      t.match(podOf(name), { activeDeadlineSeconds: 50, automountServiceAccountToken: false }, name);
+      t.equal(podOf(name)?.priorityClassName, undefined, 'the class of the chart may not be installed');
+      t.equal(podOf(name, { jobs: { priorityClassName: 'own' } })?.priorityClassName, 'own', name);
+      t.match(podOf(name, { startupCheck: { imagePullSeconds: 120 } }), { activeDeadlineSeconds: 120 }, name);
+    }
+    const [before = '', after = ''] = jobs;
+    t.equal(podOf(before)?.volumes, undefined, 'the ConfigMap is not installed yet');
+    t.match(podOf(after)?.volumes, [{ configMap: { name: 'archwright' } }], 'clean needs it too');
+    for (const startupCheck of [{ imagePullSeconds: 0 }, { enabled: false }]) {
+      t.equal(podOf(before, { startupCheck }), undefined);
+      t.match(podOf(after, { startupCheck }), { activeDeadlineSeconds: 50 });
+    }
+    t.equal(podOf(after, { clean: { enabled: false } }), undefined);
   },
 );
 

@@ -128,6 +128,7 @@ export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void>
     'startup-check',
     'test',
     'image-pull',
+    'use-no-hooks',
     'agent',
     'report',
   ]) {

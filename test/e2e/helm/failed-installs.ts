@@ -1,4 +1,4 @@
-/** Installations that cannot work end within a minute and say why. Then `helm uninstall` leaves nothing behind. */
+/** Installations that cannot work end within a minute and say why. What `helm uninstall` says leaves nothing behind. */
 import assert from 'node:assert/strict';
 import { chart } from '../chart/helm.ts';
 import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
@@ -20,8 +20,11 @@ export async function wrongImage(world: World, helm: Helm, imagePullSeconds = 5)
   });
   const cause = /job[/ ]\S*archwright-image-pull (?:failed|not ready\. status: Failed)/i;
   await step(of('helm install'), () => expectFailure(helm, cause, 'install', 'archwright', chart, values));
-  // Its hook needs the image.
-  await step(of('helm uninstall'), () => helm.run('uninstall', 'archwright', '--no-hooks'));
+  const advice = /job[/ ]\S*archwright-use-no-hooks (?:failed|not ready\. status: Failed)/i;
+  await step(of('helm uninstall says what to do'), () =>
+    expectFailure(helm, advice, 'uninstall', 'archwright'),
+  );
+  await step(of('helm uninstall --no-hooks'), () => helm.run('uninstall', 'archwright', '--no-hooks'));
   // Not even the definitions of custom resources, which an uninstall keeps, were created.
   await step(of('nothing was changed'), async () =>
     assert.deepEqual(await differencesFrom(world.cluster, before), []),
