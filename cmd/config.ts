@@ -2,6 +2,7 @@
 import {
   loadConfiguration,
   type Configuration,
+  type LoadedConfiguration,
   type Origins,
 } from '../src/policy/configuration/configuration.ts';
 import { inconsistencies } from '../src/policy/configuration/consistency.ts';
@@ -24,6 +25,7 @@ const flags = {
 };
 
 type Call = Invocation<typeof flags>;
+type ValidConfiguration = Extract<LoadedConfiguration, { problems: readonly [] }>;
 
 export const subcommand: Subcommand<typeof flags> = {
   usage: 'check [FLAGS] [FILE] | print [FLAGS] [FILE]',
@@ -59,8 +61,10 @@ async function check({ io }: Invocation, sources: Invocation['sources']): Promis
   const loaded = await loadConfiguration(sources);
   for (const problem of loaded.problems) io.err(`${describeProblem(problem)}\n`);
   if (!loaded.configuration) return exitCodes.failure;
-  for (const mistake of [...unknownArchitectures(loaded.configuration), ...refusals(loaded.configuration)])
-    io.err(`warning: ${mistake}\n`);
+  const refused = refusals(loaded);
+  for (const problem of refused) io.err(`${problem}\n`);
+  if (refused.length > 0) return exitCodes.failure;
+  for (const mistake of unknownArchitectures(loaded.configuration)) io.err(`warning: ${mistake}\n`);
   const set = Object.values(loaded.origins).filter(({ kind }) => kind !== 'default').length;
   io.out(
     `${sources.file ?? 'configuration'}: valid, ${set} of ${Object.keys(settings).length} settings set\n`,
@@ -88,16 +92,16 @@ function unknownArchitectures(configuration: Configuration): readonly string[] {
 
 const services = ['webhook', 'agent', 'controller'] as const;
 
-/** Problems that keep only some services from starting. Their flags and variables may differ from those here. */
-function refusals(configuration: Configuration): readonly string[] {
+/** Problems that keep only some services from starting. */
+function refusals({ configuration, origins }: ValidConfiguration): readonly string[] {
   const found = services.flatMap((service) =>
     inconsistencies(configuration, service).map(({ key, message }) => ({
       service,
-      text: `${key} ${message}`,
+      text: describeProblem({ ...origins[key], key, message }),
     })),
   );
   return [...Map.groupBy(found, ({ text }) => text)].map(
-    ([text, all]) => `${all.map(({ service }) => service).join(' and ')} would not start: ${text}`,
+    ([text, all]) => `${text}; ${all.map(({ service }) => service).join(' and ')} would not start`,
   );
 }
 

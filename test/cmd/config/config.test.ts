@@ -40,15 +40,24 @@ t.test('`config check` counts settings, and lists every problem', async (t) => {
   like(t, await run(['config', 'check', dir]), { code: 1, err: /is not a regular file/ });
   like(t, await run(['config', 'check', join(dir, 'no.toml')]), { code: 1, err: /there is no such file/ });
   like(t, await run(['config', 'check']), { code: 0, err: '', out: /^configuration: valid, 0 of/ });
-  const forParts = ['--agents=https://a', '--kubelet-config-config=a'];
-  like(t, await run(['config', 'check', ...forParts, '--kubelet-config-bin-dir=/b']), {
-    code: 0,
-    err: new RegExp(
-      [
-        '^warning: webhook and controller would not start: agents need mutual TLS, .*',
-        'warning: agent would not start: kubeletConfig.config must be an absolute path, .*\n$',
-      ].join('\n'),
-    ),
+});
+
+t.test('a file with which a service would not start is not valid', async (t) => {
+  const file = join(
+    t.testdir({ 'agent.toml': '[kubeletConfig]\nconfig = "a"\nbinDir = "/b"\n' }),
+    'agent.toml',
+  );
+  like(t, await run(['config', 'check', file]), {
+    code: 1,
+    out: '',
+    err: /^\S+agent\.toml:2: kubeletConfig\.config must be an absolute path, .*; agent would not start\n$/,
+  });
+  like(t, await run(['config', 'check', file, '--kubelet-config-config=/a']), { code: 0, err: '' });
+  const tls = 'agents need mutual TLS, so agentTlsDir must be set; webhook and controller would not start\n';
+  like(t, await run(['config', 'check', '--agents=https://a']), {
+    code: 1,
+    out: '',
+    err: `--agents: ${tls}`,
   });
 });
 
