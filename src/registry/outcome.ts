@@ -26,7 +26,9 @@ export function credentialLabel(credential: MatchedCredential | undefined): stri
   return credential ? `${credential.source} ${credential.key} (${credential.origin})` : 'anonymous';
 }
 
-const forNodes = 'give the pod a pull secret, or the node a credential';
+/** A plugin is unknown without the setting, although the kubelet uses it. */
+export const forNodes =
+  'give the pod a pull secret, the node a credential, or archwright the credential plugins of the node (kubeletConfig)';
 
 const advice: ReadonlyMap<RegistryErrorCode, string> = new Map([
   ['not-found', 'check the name and the tag'],

@@ -164,7 +164,9 @@ test('a malformed Secret makes its image unauthorized, because the kubelet would
   const admitted = await admitPod(['private.example/app:1'], { imagePullSecrets: pullSecrets });
   t.ok(admitted.allowed);
   t.ok(admitted.gated);
-  like(t, admitted.warnings, [/unauthorized: .*a pull secret of the pod, or a credential of the nodes/]);
+  like(t, admitted.warnings, [
+    /unauthorized: .*a pull secret of the pod, or a credential or plugin of the nodes/,
+  ]);
   t.equal(source.lookups.length, 0);
   t.notMatch(JSON.stringify([admitted.raw, lines]), 'let-me-in');
 });

@@ -13,6 +13,7 @@ import { boundedProblems, describeProblem } from '../../credentials/problems.ts'
 import type { Endpoint, EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import type { RegistryClient } from '../../registry/client.ts';
 import { RegistryError, type ManifestResult } from '../../registry/manifest-lookup.ts';
+import { forNodes } from '../../registry/outcome.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
 import { platformsOf } from '../../names/platform.ts';
@@ -145,7 +146,7 @@ export async function accessTo(
   });
   if (allowed.length === 0) {
     const repositories = new Set(bases.map(nameAt).map((name) => `${name.domain}/${name.path}`));
-    const advice = pluginAdvice(problems) ?? 'give the pod a pull secret, or the node a credential for it';
+    const advice = pluginAdvice(problems) ?? forNodes;
     const message = `no credential matches ${[...repositories].join(', ')}, and privateRegistries forbids requests without one; ${advice}`;
     throw new RegistryError('unauthorized', domain, message);
   }

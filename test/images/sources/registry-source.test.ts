@@ -276,7 +276,7 @@ t.test('a refusal names the plugin that gave no credential, instead of pull secr
     });
     const other = (await node.inspect('corp.example/team/other:v1')).error;
     t.equal(other?.cause, undefined, 'no plugin is for it');
-    t.match(other?.message, /give the pod a pull secret/);
+    t.match(other?.message, /give the pod a pull secret, .* \(kubeletConfig\)$/);
   }
 });
 

@@ -18,7 +18,7 @@ const publicTexts: ReadonlyMap<string, string> = new Map([
   ['not-found', 'the registry has no such image; check the name and the tag'],
   [
     'unauthorized',
-    'the registry requires a valid credential: a pull secret of the pod, or a credential of the nodes',
+    'the registry requires a valid credential: a pull secret of the pod, or a credential or plugin of the nodes',
   ],
   [
     'forbidden',
