@@ -23,8 +23,11 @@ const pauseMs = 3000;
 /** Other network policies may block the metrics of replicas. That is no fault of the installation. */
 const patienceMs = 60_000;
 
-/** A registry may answer again, and a missing account may appear. */
-const hopelessMs = 20_000;
+/** A registry may answer again: the kubelet pulls again after 10 s. */
+const failedPullMs = 20_000;
+/** A missing account may appear. */
+const hopelessMs = 8000;
+const failedPull = /\bImagePullBackOff\b/;
 /** No wait mends these, as the kubelet and the workload controllers name them. */
 const hopeless =
   /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|its configuration is wrong/;
@@ -47,10 +50,10 @@ export async function settled(options: SettledOptions): Promise<Outcome> {
   let hopelessSince: number | undefined;
   for (;;) {
     const { problems, notes } = await look(options);
-    hopelessSince = problems.some((each) => hopeless.test(each))
-      ? (hopelessSince ?? clock.monotonic())
-      : undefined;
-    if (hopelessSince !== undefined && clock.monotonic() - hopelessSince >= hopelessMs)
+    const causes = problems.filter((each) => hopeless.test(each));
+    hopelessSince = causes.length > 0 ? (hopelessSince ?? clock.monotonic()) : undefined;
+    const patientMs = causes.every((each) => failedPull.test(each)) ? failedPullMs : hopelessMs;
+    if (hopelessSince !== undefined && clock.monotonic() - hopelessSince >= patientMs)
       return { problems, notes };
     const isPatient = clock.monotonic() - started < patienceMs;
     const isDone = problems.length === 0 && (notes.length === 0 || !isPatient);

@@ -179,12 +179,12 @@ t.test('it ends early if agents or webhooks cannot start, but not at the first f
   stuck('archwright-agent-x', 'agent', 'CreateContainerError');
   put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 1, numberReady: 0 });
   const agents = await wait(240_000, async (pauses) => {
-    if (pauses === 5) stuck('archwright-agent-x', 'agent', 'ContainerCreating');
-    if (pauses === 6) stuck('archwright-agent-x', 'agent', 'CreateContainerError');
+    if (pauses === 2) stuck('archwright-agent-x', 'agent', 'ContainerCreating');
+    if (pauses === 3) stuck('archwright-agent-x', 'agent', 'CreateContainerError');
     await refresh();
   });
   t.match(agents.problems.at(-1), /archwright-agent-x: CreateContainerError/);
-  t.equal(agents.pauses, 13);
+  t.equal(agents.pauses, 6, 'after 9 s in a row');
 });
 
 t.test('agents count when the controller that leads has found them, too', async (t) => {
