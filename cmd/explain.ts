@@ -162,11 +162,15 @@ async function openExplainer(
   };
 }
 
-/** Whether an image is unknown for a reason that is not shown. The text that is public has no endpoint. */
+/**
+ * Whether an image is unknown for a reason that is not shown. The text that is public has no endpoint. For what
+ * the configuration refuses, no registry was asked.
+ */
 function lacksDetail({ outcome }: Explanation): boolean {
   if ('error' in outcome) return false;
   return outcome.decision.images.some(
-    ({ facts }) => facts?.error && facts.error.hint === undefined && facts.endpoint === '',
+    ({ facts }) =>
+      facts?.error && facts.error.hint === undefined && facts.endpoint === '' && facts.source !== 'override',
   );
 }
 

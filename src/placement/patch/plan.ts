@@ -48,10 +48,13 @@ export interface GatedPlanOptions {
 }
 
 export function admissionPlan(pod: Pod | PodTemplate, decision: PlacementDecision, fields: OwnFields): Plan {
-  const { gate } = decision;
+  const { gate, outcome } = decision;
+  const isPod = decision.template === undefined;
   const wanted = additionsOf(decision, fields);
-  const needsRecord = gate || !addsNothing(wanted) || isUpperBound(decision, wanted);
-  const summary = needsRecord && decision.template === undefined ? summaryOf(decision) : undefined;
+  // People ask why a pod with an unknown image was not placed.
+  const isAllowed = isPod && outcome === 'allowed-unknown';
+  const needsRecord = gate || isAllowed || !addsNothing(wanted) || isUpperBound(decision, wanted);
+  const summary = needsRecord && isPod ? summaryOf(decision) : undefined;
   const written = needsRecord ? recordThatFits(pod, decision, wanted, summary) : unwritten;
   const { record } = written;
   // Without a record, additions to a gated pod would count as its own once its images are known.

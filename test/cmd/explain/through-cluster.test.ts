@@ -283,6 +283,14 @@ t.test('who may read the Secrets of a namespace sees what the registry answered'
   t.ok(lost.out.endsWith(`\nWhat the registry answered: ${command}`), lost.out);
 });
 
+t.test('for an image that the configuration refuses, no registry has answered', async (t) => {
+  const { store, private_, ask } = await shop(t, '', { more: ['--denied-registries=denied.example'] });
+  putPod(store, 'web', private_.host, { containers: [{ name: 'x', image: 'denied.example/x:1' }] });
+  const { out } = await ask('explain', 'pod', 'web');
+  t.match(out, /denied\.example\/x:1: forbidden: not inspected: /);
+  t.notMatch(out, /What the registry answered/);
+});
+
 t.test('Secrets in files stay on this machine', async (t) => {
   const { store, private_, ask } = await shop(t);
   const config = dockerConfig(private_.host, 'ann', 'password-of-ann');

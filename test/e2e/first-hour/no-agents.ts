@@ -46,7 +46,7 @@ export async function noAgents(world: World, readme: Readme): Promise<void> {
       await createUngated(world, 'alone');
       await runningPod(cluster, 'alone');
       const lacks = [/the registry cannot be reached/, /created again +gated/];
-      const has = [/no record of a decision/, /created again +allowed-unknown/, unknown];
+      const has = [/decided before: allowed-unknown/, /created again +allowed-unknown/, unknown];
       await expectExplain(readme, ['default', 'pod/alone'], { code: 3, has, lacks });
       await expectReport(readme, { code: 1, has: [/Pod\/alone +1 .* unknown +.*no agents are known/] });
       await deletePods(cluster, ['alone']);
