@@ -75,7 +75,7 @@ export function judge(
       const found = verdicts.get(place.image);
       const byImage = neverPulled.has(place.image)
         ? ({ verdict: 'never-pulled', why: 'it is never pulled, so its architectures are unknown' } as const)
-        : judgeImage(found, architecture, now);
+        : judgeImage(found, os, architecture, now);
       const judged = allowed(pinned(byImage, chosen, architecture), place.image, architecture, allowList);
       return {
         ...owner,
@@ -88,7 +88,7 @@ export function judge(
   );
 }
 
-function judgeImage(found: ImageVerdict | undefined, architecture: string, now: number): Judged {
+function judgeImage(found: ImageVerdict | undefined, os: string, architecture: string, now: number): Judged {
   const facts = found?.facts;
   if (found === undefined || facts === undefined) return { verdict: 'unreachable', why: 'no answer in time' };
   const { error, stale, requiredLevel } = facts;
@@ -98,7 +98,7 @@ function judgeImage(found: ImageVerdict | undefined, architecture: string, now: 
   }
   const notes = stale ? ['from the cache, because the registry does not answer'] : [];
   if (found.architectures !== undefined && !found.architectures.includes(architecture)) {
-    const text = describeImages([found]).slice(printable(found.image, maxImageBytes).length + 1);
+    const text = describeImages([found], os).slice(printable(found.image, maxImageBytes).length + 1);
     return { verdict: 'missing', why: [text, ...notes].join('; ') };
   }
   const depends = found.fit?.dependsOn.get(architecture);

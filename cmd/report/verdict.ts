@@ -58,11 +58,16 @@ export function judgeImages(
   factsOf: (image: string) => ImageFacts | undefined,
 ): readonly JudgedImage[] {
   return verdictsOf(wanted.uses, os, factsOf, noNodes).map((each, index) =>
-    judgedImage(each, wanted.uses[index], architecture),
+    judgedImage(each, wanted.uses[index], os, architecture),
   );
 }
 
-function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architecture: string): JudgedImage {
+function judgedImage(
+  found: ImageVerdict,
+  use: ImageUse | undefined,
+  os: string,
+  architecture: string,
+): JudgedImage {
   const { image, architectures, unknown, facts } = found;
   const name = printable(image, maxImageBytes);
   if (use?.pullPolicy === 'Never')
@@ -80,7 +85,7 @@ function judgedImage(found: ImageVerdict, use: ImageUse | undefined, architectur
   }
   const broken = facts?.brokenOn?.includes(architecture) === true;
   const more = broken ? `; its binaries for ${architecture} are not (exec format error)` : '';
-  return { image, verdict: 'no', architectures, why: `${describeImages([found])}${more}` };
+  return { image, verdict: 'no', architectures, why: `${describeImages([found], os)}${more}` };
 }
 
 /** Says that a tag gained the architecture: pods that run have it after their next rollout. */

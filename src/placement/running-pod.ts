@@ -8,6 +8,7 @@ import { imagesOfContainers, type ImageUse } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import type { PlacementInput } from './decision.ts';
 import type { NodeClasses } from '../nodes/node-classes.ts';
+import { describeArchitectures } from './rules/constraint/no-common.ts';
 import { verdictsOf } from './rules/images/verdicts.ts';
 import { namedNodeArchitecture } from './rules/skip.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
@@ -36,10 +37,10 @@ export function runningPodWarnings(input: RunningPodInput): readonly string[] {
   const verdicts = verdictsOf(newImagesOf(pod, input.oldPod), os, input.facts, input.nodes);
   const warnings = verdicts
     .filter(({ architectures }) => architectures !== undefined && !architectures.includes(nodeArchitecture))
-    .map(({ image, architectures }) => {
-      const list = printable(architectures?.join(', ') || 'no platform for this OS', 60);
+    .map((verdict) => {
+      const list = printable(describeArchitectures(verdict, os), 60);
       const node = printable(nodeArchitecture, 63);
-      return `archwright: image ${printable(image, maxImageBytes)} cannot run here: it has ${list}, the node is ${node}`;
+      return `archwright: image ${printable(verdict.image, maxImageBytes)} cannot run here: it has ${list}, the node is ${node}`;
     });
   return boundedWarnings(warnings);
 }

@@ -15,6 +15,7 @@ interface PodSpec {
   };
   readonly tolerations: readonly { readonly key?: string }[];
   readonly imagePullSecrets?: readonly object[];
+  readonly volumes?: readonly object[];
   readonly securityContext: object;
   readonly containers: readonly {
     readonly image: string;

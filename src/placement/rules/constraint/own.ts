@@ -9,7 +9,7 @@ import { isArchitecture, maxArchitectures } from '../../../names/architecture.ts
 import { keys } from '../../../names/keys.ts';
 import { printable } from '../../../names/printable.ts';
 import { byName, own } from '../../../names/values.ts';
-import type { ImageVerdict, OwnFields } from '../../decision.ts';
+import type { OwnFields } from '../../decision.ts';
 import { describeLabels } from '../../pod/matched-labels.ts';
 import {
   constrainsItself,
@@ -62,6 +62,7 @@ export function keepOwnConstraint({
   fields,
   fit,
   images,
+  os,
   matchedArchitectures,
 }: RuleInput): Draft | undefined {
   const constraint = ownConstraintOf(fields);
@@ -76,7 +77,7 @@ export function keepOwnConstraint({
       : `the architecture (${printable(architectures.join(', '), 200) || 'none'})`;
   const text = `the pod constrains ${kept} itself and keeps that`;
   const warnings = [
-    ...contradiction(architectures, possible, images),
+    ...contradiction(architectures, possible, describeImages(images, os)),
     ...contradictoryLabels(architectures, matchedArchitectures),
   ];
   return draft('own-constraint', undefined, 'own-constraint', text, {
@@ -88,11 +89,10 @@ export function keepOwnConstraint({
 function contradiction(
   architectures: readonly string[] | undefined,
   possible: readonly string[] | undefined,
-  images: readonly ImageVerdict[],
+  details: string,
 ): readonly string[] {
   if (possible === undefined) return [];
-  if (possible.length === 0)
-    return [`archwright: no architecture can run all images: ${describeImages(images)}`];
+  if (possible.length === 0) return [`archwright: no architecture can run all images: ${details}`];
   const missing = architectures?.filter((name) => !possible.includes(name)) ?? [];
   if (missing.length === 0) return [];
   const which = printable(missing.join(', '), 80);

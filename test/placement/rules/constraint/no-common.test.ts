@@ -11,10 +11,18 @@ test('deny names each image and its architectures', async (t) => {
   t.strictSame(decision.required, []);
   t.equal(
     decision.message,
-    'no architecture can run all images: a has amd64; b has arm64; c has no platform for this OS',
+    'no architecture can run all images: a has amd64; b has arm64; c has no platform for linux, only windows/amd64',
   );
   t.strictSame(decision.warnings, [], 'the refusal has the message');
   t.strictSame(patch, []);
+});
+
+test('the message names the system of a pod for Windows', async (t) => {
+  const pod = podOf(['a'], { nodeSelector: { 'kubernetes.io/os': 'windows' } });
+  t.equal(
+    decide(inputOf(pod, known)).message,
+    'no architecture can run all images on windows: a has no platform for windows, only linux/amd64',
+  );
 });
 
 test('the message names the schedulable architectures if they are a limit', async (t) => {

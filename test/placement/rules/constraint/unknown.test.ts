@@ -1,6 +1,7 @@
 import { test } from 'tap';
 import type { Policy } from '../../../../src/policy/effective/policy.ts';
 import { decide } from '../../../../src/placement/decide.ts';
+import { decidedOutcome } from '../../../../src/placement/record/read.ts';
 import {
   type Known,
   failed,
@@ -76,6 +77,7 @@ for (const [name, [images, policy, decided, warned]] of Object.entries(cases)) {
     t.equal(outcomeOf(decision), decided);
     t.equal(decision.gate, decision.outcome === 'gated');
     t.strictSame(pod.spec.schedulingGates, decision.outcome === 'gated' ? [gate] : undefined);
+    if (decision.outcome === 'allowed-unknown') t.equal(decidedOutcome(pod), 'allowed-unknown');
     if (warned) like(t, decision.warnings, [warned]);
     else t.strictSame(decision.warnings, []);
     t.strictSame(place({ ...input, pod }).patch, []);
@@ -86,7 +88,7 @@ test('`deny` names each unknown image and the reason', async (t) => {
   const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
   t.equal(
     message,
-    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential of the nodes',
+    'images could not be inspected: x: not inspected yet; broken: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential or plugin of the nodes',
   );
 });
 
