@@ -153,6 +153,6 @@ export async function checkPodSecurity(t: Test, cluster: Cluster): Promise<void>
     else await t.resolves(dryRun(cluster, pod), name);
     seen++;
   }
-  t.equal(seen, 8, 'webhook, controller, agent, report, three Jobs and the pod of helm test');
+  t.equal(seen, 9, 'webhook, controller, agent, report, four Jobs and the pod of helm test');
   await cluster.delete(priorityClass);
 }
