@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Pod } from '../../../src/kube/api/objects.ts';
-import { keys } from '../../../src/names/keys.ts';
+import { uncheckedRecord } from '../../../src/placement/record/read.ts';
 import { type Cluster } from '../cluster/harness.ts';
 import { isGated, podPath, runningPod as runs, type PodNow } from '../cluster/control-plane/pods.ts';
 import { nodeName } from './node.ts';
@@ -41,8 +41,11 @@ export function podOf({ name, images, preferred, pullSecret, pullPolicy, node }:
   };
 }
 
-export const isPlaced = (pod: Pod | undefined): boolean =>
-  pod?.metadata?.annotations?.[keys.decision] !== undefined;
+/** Decided, with known images or behind the gate: not while no agent is known. */
+export function isPlaced(pod: Pod | undefined): boolean {
+  const outcome = pod && uncheckedRecord(pod).outcome;
+  return outcome !== undefined && outcome !== 'allowed-unknown';
+}
 
 export const runningPod = (cluster: Cluster, name: string): Promise<PodNow> =>
   runs(cluster, name, 'default', patienceMs);
