@@ -10,6 +10,8 @@ export function ownNames({ name }: { readonly name: string }) {
     /** The CA and its key, only for the controller. */
     caSecret: `${name}-ca`,
     webhookTlsSecret: `${name}-webhook-tls`,
+    /** Another name than the built-in one: the service CA of OpenShift replaces no Secret of others. */
+    serviceCaSecret: `${name}-webhook-serving-cert`,
     agentTlsSecret: `${name}-agent-tls`,
     /** Client certificates for agents. */
     webhookClientTlsSecret: `${name}-webhook-client-tls`,

@@ -112,3 +112,27 @@ t.test('changes that the SCC does not allow are refused', async (t) => {
   ];
   for (const [change, faults] of cases) t.strictSame(agentOf(change), faults, JSON.stringify(change));
 });
+
+t.test(
+  'the service CA writes a Secret of its own: OpenShift replaces none of built-in certificates',
+  async (t) => {
+    const nameOf = (certificates: string): unknown[] => {
+      const { objects } = rendered({ certificates });
+      const service = objects.find(
+        ({ kind, metadata }) => kind === 'Service' && /webhook$/.test(metadata?.name ?? ''),
+      );
+      const role = objects.filter(
+        ({ kind, metadata }) => kind === 'Role' && metadata?.name === 'archwright-controller',
+      );
+      const asked = service?.metadata?.annotations?.['service.beta.openshift.io/serving-cert-secret-name'];
+      const pod = objects.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata?.name === 'archwright-webhook',
+      );
+      const mounted = JSON.stringify(pod).match(/"secretName":"([^"]+)"/g);
+      return [asked, mounted, JSON.stringify(role).includes('"archwright-webhook-tls"')];
+    };
+    const own = 'archwright-webhook-serving-cert';
+    t.strictSame(nameOf('serviceCa'), [own, [`"secretName":"${own}"`], false]);
+    t.strictSame(nameOf('builtin'), [undefined, null, true]);
+  },
+);

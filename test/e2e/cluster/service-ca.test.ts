@@ -23,7 +23,7 @@ import { freePort, ownAddress } from './control-plane/ports.ts';
 import { startCluster, type Cluster } from './harness.ts';
 
 const webhookName = 'archwright-webhook';
-const secretName = 'archwright-webhook-tls';
+const secretName = 'archwright-webhook-serving-cert';
 const prefix = 'service.beta.openshift.io';
 const servicePath = paths.services(ownNamespace, webhookName);
 const secretPath = paths.secrets(ownNamespace, secretName);

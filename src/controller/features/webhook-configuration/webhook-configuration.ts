@@ -40,18 +40,19 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
     const { client, namespace, clock, log, configuration, webhooks } = leader;
     if (webhooks === undefined) throw new TypeError('no webhooks file is named');
     const { webhookConfiguration: name = '', webhookPathSecret } = configuration();
-    const { webhookTlsSecret } = ownNames(configuration());
+    const { webhookTlsSecret, serviceCaSecret } = ownNames(configuration());
+    const tlsSecret = configuration().certificates === 'serviceCa' ? serviceCaSecret : webhookTlsSecret;
     const pauseAfterWrite = createWritePause(clock);
     const onChange = (): void => enqueue(key);
     webhooks.onChange(onChange);
     const common = { client, log, clock, onChange };
     const endpoints = new Endpoints(common);
-    const secretPath = paths.secrets(namespace, webhookTlsSecret);
+    const secretPath = paths.secrets(namespace, tlsSecret);
     const pathSecret =
       webhookPathSecret === undefined ? undefined : new PathSecret(leader, webhookPathSecret, pathRotationMs);
     const parts = { name, secretPath, webhooks, endpoints, pathSecret };
     const work = new WebhookConfigurationReconciler(leader, parts);
-    const secrets = [webhookTlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
+    const secrets = [tlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];
     const trim = (): true => true;
     const watches = [
       watchNamed({ ...common, trim, path: paths.mutatingWebhookConfigurations(), name }),

@@ -119,11 +119,17 @@ t.test('the first caBundle for the service CA comes from the chain of the webhoo
   const { world, a, hook } = await withHook(t);
   endpoints(world, [hook]);
   const leaf = await issueLeaf(a, subject, validity);
-  world.put('webhook', { 'tls.crt': leaf.certificate.pem });
+  const put = (pem: string): void =>
+    world.store.put('/api/v1/namespaces/archwright/secrets/archwright-webhook-serving-cert', {
+      data: { 'tls.crt': btoa(pem) },
+    });
+  // What is left of built-in certificates.
+  world.put('webhook', { 'tls.crt': leaf.certificate.pem, 'ca.crt': a.certificate.pem });
+  put(leaf.certificate.pem);
   const { state } = await start(t, world, fileText(), { certificates: 'serviceCa' });
   await state('no-authority');
   t.equal(get(world)?.webhooks, undefined);
-  world.put('webhook', { 'tls.crt': leaf.certificate.pem + a.certificate.pem });
+  put(leaf.certificate.pem + a.certificate.pem);
   await state('in-force');
   t.strictSame(bundleIds(world), [a.certificate.id]);
 });
