@@ -5,7 +5,7 @@ import { ifError } from '../src/async/if-error.ts';
 import { FileError, listDirectory, readText, resolveInRoot, statPath } from '../src/files/read.ts';
 import { defaultConfigPathCandidates } from './containerd/config/find-version.ts';
 import { runningProcess } from './kubelet/run/environment.ts';
-import type { RuntimeName } from './runtime.ts';
+import type { RuntimeName } from '../src/nodes/node-report.ts';
 import { containerdServices } from './systemd/runtime-proxies.ts';
 import { readServiceEnvironment } from './systemd/service-environment.ts';
 

@@ -8,9 +8,6 @@ import type { NodeReport } from '../src/nodes/node-report.ts';
 import type { EndpointSource } from '../src/registry/endpoints/endpoint.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
 
-export const runtimeNames = ['containerd', 'cri-o'] as const;
-export type RuntimeName = (typeof runtimeNames)[number];
-
 /**
  * A runtime is a credential source for descriptions and fingerprints only. Lookups of it are empty: its
  * credentials belong to hosts, so each endpoint has its own (`Endpoint.ownCredential`).

@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import type { FoundRuntime } from '../../daemon/find-runtime.ts';
-import type { RuntimeName } from '../../daemon/runtime.ts';
+import type { RuntimeName } from '../../src/nodes/node-report.ts';
 import { fileError } from '../../src/files/read.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Environment } from '../../src/http/proxy/proxy.ts';

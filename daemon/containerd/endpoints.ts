@@ -119,10 +119,10 @@ export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
 
   report(): Pick<NodeReport, 'runtime' | 'pullMode'> {
     const { configFile, version, rules, localPull, servesKubelet } = this.found.node;
-    if (version === undefined || !servesKubelet) return {};
-    const runtime = runtimeOf('containerd', version.replace(/^v/u, ''));
+    if (!servesKubelet) return {};
+    const runtime = runtimeOf('containerd', version?.replace(/^v/u, '') ?? 'unknown');
     // A file in an unusual place may force local pulls.
-    const isKnown = configFile !== undefined || !rules.transferService;
+    const isKnown = version !== undefined && (configFile !== undefined || !rules.transferService);
     return { ...(runtime && { runtime }), ...(isKnown && { pullMode: localPull ? 'local' : 'transfer' }) };
   }
 

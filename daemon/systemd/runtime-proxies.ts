@@ -10,7 +10,7 @@ import type { WatchOptions } from '../../src/files/watch.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
 import { environmentObject, processVariables } from '../kubelet/run/environment.ts';
-import type { RuntimeName } from '../runtime.ts';
+import type { RuntimeName } from '../../src/nodes/node-report.ts';
 import { readServiceEnvironment } from './service-environment.ts';
 
 export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {

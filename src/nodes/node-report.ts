@@ -8,6 +8,10 @@ export type NodeReport = Pick<
   'runtime' | 'pullMode' | 'armVariant' | 'amd64Level' | 'aarch32' | 'pageSize'
 >;
 
+/** Runtimes whose configuration agents read. */
+export const runtimeNames = ['containerd', 'cri-o'] as const;
+export type RuntimeName = (typeof runtimeNames)[number];
+
 const runtimeName = /^[a-z0-9][a-z0-9.-]{0,30}$/u;
 const runtimeVersion = /^[A-Za-z0-9][A-Za-z0-9._+~-]{0,62}$/u;
 const armVariant = /^v[5-9](?:\.\d)?$/u;

@@ -55,7 +55,7 @@ t.test('runtime and pull mode are reported', async (t) => {
     ['2.0.5', undefined, { runtime: runtime('2.0.5'), pullMode: 'local' }],
     ['1.6.20~ds1', other, { runtime: runtime('1.6.20~ds1'), pullMode: 'local' }],
     ['2.4.2', disabled, {}],
-    [undefined, other, {}],
+    [undefined, other, { runtime: runtime('unknown') }],
   ];
   for (const [version, text, found] of cases) {
     const { containerd } = await nodeWith(t, text === undefined ? {} : { [config]: text }, { version });

@@ -1,7 +1,7 @@
 /** Agents use the proxy of the node's container runtime. */
 import t, { type Test } from 'tap';
 import { openRuntimeProxies } from '../../../daemon/systemd/runtime-proxies.ts';
-import type { RuntimeName } from '../../../daemon/runtime.ts';
+import type { RuntimeName } from '../../../src/nodes/node-report.ts';
 import { run } from '../../cmd/run.ts';
 import { files, registry } from '../../cmd/world.ts';
 import { multiArch } from '../../support/registry/content.ts';

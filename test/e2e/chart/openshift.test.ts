@@ -119,7 +119,7 @@ t.test(
     const nameOf = (certificates: string): unknown[] => {
       const { objects } = rendered({ certificates });
       const service = objects.find(
-        ({ kind, metadata }) => kind === 'Service' && /webhook$/.test(metadata?.name ?? ''),
+        ({ kind, metadata }) => kind === 'Service' && metadata?.name?.endsWith('webhook'),
       );
       const role = objects.filter(
         ({ kind, metadata }) => kind === 'Role' && metadata?.name === 'archwright-controller',

@@ -12,6 +12,7 @@ import type { LeaderContext } from '../../lead/leader-context.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { isDaemon, referenceOf } from '../../pods/workload.ts';
 import { hashText } from '../../../names/hash.ts';
+import { runtimeNames } from '../../../nodes/node-report.ts';
 
 const credentialProblemsNow = gauge(
   'archwright_credential_problems',
@@ -79,8 +80,8 @@ class CredentialProblems {
   }
 
   reconcile(): void {
-    const { namespace, events, fleet } = this.#leader;
-    const reports = new Map([...this.#reports(fleet?.credentialProblems())].slice(0, maxReported));
+    const { namespace, events } = this.#leader;
+    const reports = new Map([...this.#reports()].slice(0, maxReported));
     for (const { daemonSet, problem, nodes } of this.#reporter.dueOf(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
       const message = `${names}${notUsed}${describeProblem(problem)}`;
@@ -93,11 +94,11 @@ class CredentialProblems {
     });
   }
 
-  #reports(byNode: ReadonlyMap<string, readonly SourceProblem[]> = new Map()): ReadonlyMap<string, Report> {
+  #reports(): ReadonlyMap<string, Report> {
+    const byNode = this.#leader.fleet?.credentialProblems();
     const reports = new Map<string, Report>();
-    if (byNode.size === 0) return reports;
     for (const { node, owner } of this.#agents()) {
-      for (const problem of byNode.get(node) ?? []) {
+      for (const problem of [...this.#otherRuntime(node), ...(byNode?.get(node) ?? [])]) {
         const id = JSON.stringify([owner.uid, problem]);
         const report = reports.get(id) ?? { daemonSet: owner, problem, nodes: [] };
         report.nodes.push(node);
@@ -105,6 +106,17 @@ class CredentialProblems {
       }
     }
     return reports;
+  }
+
+  /** An agent that reads the files of a runtime that the kubelet does not use. */
+  #otherRuntime(node: string): readonly SourceProblem[] {
+    const { caches, fleet } = this.#leader;
+    const [used, read] = [caches.nodes.get('', node)?.classified?.class, fleet?.nodeReports().get(node)].map(
+      (each) => runtimeNames.find((name) => name === each?.runtime?.name),
+    );
+    if (used === undefined || read === undefined || used === read) return [];
+    const message = `the kubelet uses ${used}, and the agent reads the configuration of ${read}: set runtime = "${used}" for these nodes`;
+    return [{ source: read, origin: 'container runtime', message }];
   }
 
   /** The agents' pods. Others in the namespace have other service accounts. */

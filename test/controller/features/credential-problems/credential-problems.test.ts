@@ -3,6 +3,7 @@ import t, { type Test } from 'tap';
 import { credentialProblems } from '../../../../src/controller/features/credential-problems/credential-problems.ts';
 import type { SourceProblem } from '../../../../src/credentials/credential.ts';
 import { type Fleet } from '../../../../src/fleet/fleet.ts';
+import type { NodeReport } from '../../../../src/nodes/node-report.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { controllerRef } from '../../objects.ts';
 import { lead, startLeader, type TestLeader } from '../../leader.ts';
@@ -31,7 +32,12 @@ const problem = (origin: string): SourceProblem => ({
 async function scripted(t: Test, grouped = Promise.resolve()) {
   const clock = createFakeClock();
   const byNode = new Map<string, readonly SourceProblem[]>();
-  const fleet = { credentialProblems: () => byNode, grouped: () => grouped } as unknown as Fleet;
+  const reports = new Map<string, NodeReport>();
+  const fleet = {
+    credentialProblems: () => byNode,
+    nodeReports: () => reports,
+    grouped: () => grouped,
+  } as unknown as Fleet;
   const test = await startLeader(t, { fleet, clock });
   const start = async (): Promise<void> => {
     await test.settled();
@@ -44,7 +50,7 @@ async function scripted(t: Test, grouped = Promise.resolve()) {
   };
   /** Agents report about once a minute; it looks more often. */
   const look = (): Promise<void> => clock.advance(15_000);
-  return { ...test, test, clock, byNode, start, look };
+  return { ...test, test, clock, byNode, reports, start, look };
 }
 
 t.test('nodes of a DaemonSet with the same problem share an event, repeated every half hour', async (t) => {
@@ -76,6 +82,29 @@ t.test('nodes of a DaemonSet with the same problem share an event, repeated ever
   byNode.set('n1', [problem('/a')]);
   await look();
   t.equal(newEvents().length, 1, 'at once if the problem returns');
+});
+
+t.test('agents that read the files of another runtime than the kubelet uses', async (t) => {
+  const { test, reports, events, start } = await scripted(t);
+  const cases = [
+    ['n1', 'cri-o://1.34.1', 'containerd'],
+    ['n2', 'cri-o://1.34.1', 'cri-o'],
+    ['n3', 'docker://28.0.1', 'containerd'],
+    ['n4', 'containerd://2.1.4', undefined],
+  ] as const;
+  for (const [node, containerRuntimeVersion, name] of cases) {
+    const nodeInfo = { architecture: 'amd64', operatingSystem: 'linux', containerRuntimeVersion };
+    test.store.put(`/api/v1/nodes/${node}`, { metadata: { name: node }, status: { nodeInfo } });
+    if (name !== undefined) reports.set(node, { runtime: { name, version: 'unknown' } });
+    putPod(test, node);
+  }
+  await start();
+  t.strictSame(
+    events.map(({ message }) => message),
+    [
+      'n1: credentials are not used: container runtime: the kubelet uses cri-o, and the agent reads the configuration of containerd: set runtime = "cri-o" for these nodes',
+    ],
+  );
 });
 
 t.test('before the agents have answered, nothing is said about problems', async (t) => {

@@ -119,7 +119,7 @@ t.test('the first caBundle for the service CA comes from the chain of the webhoo
   const { world, a, hook } = await withHook(t);
   endpoints(world, [hook]);
   const leaf = await issueLeaf(a, subject, validity);
-  const put = (pem: string): void =>
+  const put = (pem: string) =>
     world.store.put('/api/v1/namespaces/archwright/secrets/archwright-webhook-serving-cert', {
       data: { 'tls.crt': btoa(pem) },
     });
