@@ -2,6 +2,7 @@
  * TOML as container runtimes read it (Go): integers differ from floats, and names of struct fields match in any
  * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
+import { Base64Error } from '../src/credentials/docker/go-encoding.ts';
 import { DockerConfigError } from '../src/credentials/docker/docker-config.ts';
 import { TomlDocument } from '../src/policy/configuration/toml-document.ts';
 import { isTable } from '../src/policy/value-kinds/plain.ts';
@@ -44,8 +45,8 @@ export function invalid(message: string, upstream?: string): InvalidConfig {
 /** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */
 export function configFileError(path: string, error: unknown): unknown {
   if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
-  const isInvalid = error instanceof InvalidConfig || error instanceof DockerConfigError;
-  return isInvalid ? new ConfigFileError(path, error.message, error) : error;
+  const isInvalid = [InvalidConfig, DockerConfigError, Base64Error].some((type) => error instanceof type);
+  return isInvalid && error instanceof Error ? new ConfigFileError(path, error.message, error) : error;
 }
 
 /** Reads a file, or a directory. @throws ConfigFileError */

@@ -4,10 +4,9 @@
  */
 import { join } from 'node:path';
 import { FileError, listDirectory } from '../../src/files/read.ts';
-import { reveal } from '../../src/telemetry/secret.ts';
+import { plainJson } from '../../src/telemetry/secret.ts';
 import { readTls } from './endpoint.ts';
 import type { HostFilesReader } from './hosts/host-directory.ts';
-import type { Header, HostConfig } from './hosts/hosts-file.ts';
 import { ConfigFileError } from '../toml.ts';
 import type { NodeConfig } from './node.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
@@ -36,7 +35,7 @@ export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, ho
         const { hosts, problem } = await readHosts(dir, node.rules);
         if (problem) problems.push(problem);
         dirs.push(dir);
-        found.push([dir, await Promise.all(hosts.map((host) => plainHost(host, hostRoot)))]);
+        found.push([dir, hosts, await Promise.all(hosts.map((host) => readTls(host, hostRoot)))]);
         usable.push({ dir, hosts: hosts.length });
       } catch (error) {
         if (!(error instanceof ConfigFileError)) throw error;
@@ -47,7 +46,8 @@ export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, ho
     }
   }
   problems.push(...(await ignoredRoots(node, hostRoot)));
-  return { content: JSON.stringify([plainNode(node), found]), problems, dirs, usable };
+  const { rules, registry, roots, localPull } = node;
+  return { content: plainJson([rules, registry, roots, localPull, found]), problems, dirs, usable };
 }
 
 /** The transfer service does not split `config_path`, so it ignores listed directories that have settings. */
@@ -72,31 +72,6 @@ async function namesIn(dir: string, root: string, problems: Problem[]): Promise<
     if (error.code !== 'missing') problems.push({ origin: dir, message: error.message });
     return [];
   }
-}
-
-async function plainHost({ headers, ...host }: HostConfig, hostRoot: string): Promise<unknown> {
-  const { ca, client, skipVerify } = await readTls(host, hostRoot);
-  const pairs = client.map(({ certificate, key }) => [certificate, reveal(key)]);
-  return [host, plainHeaders(headers), [ca, pairs, skipVerify]];
-}
-
-function plainHeaders(headers: readonly Header[]): unknown {
-  return headers.map(({ name, value }) => [name, reveal(value)]);
-}
-
-function plainNode({ rules, registry, roots, localPull }: NodeConfig): unknown {
-  const { configPath, mirrors, configs, headers } = registry;
-  return [
-    { rules, roots, localPull, configPath },
-    [...mirrors],
-    [...configs].map(([host, { auth, tls }]) => [
-      host,
-      tls,
-      auth?.username,
-      ...[auth?.password, auth?.auth, auth?.identityToken].map((hidden) => hidden && reveal(hidden)),
-    ]),
-    plainHeaders(headers),
-  ];
 }
 
 const atStart = 'containerd reads it only when it starts; archwright uses a change at once';

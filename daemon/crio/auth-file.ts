@@ -6,12 +6,12 @@
 import type { Credential } from '../../src/credentials/credential.ts';
 import {
   type DockerConfigFormat,
-  DockerConfigError,
   jsonText,
   objectMembers,
+  stringFields,
   stringOr,
 } from '../../src/credentials/docker/docker-config.ts';
-import { Base64Error, decodeBase64, namesField } from '../../src/credentials/docker/go-encoding.ts';
+import { decodeLogin, namesField } from '../../src/credentials/docker/go-encoding.ts';
 import { secret, reveal, type Secret } from '../../src/telemetry/secret.ts';
 
 interface AuthEntry {
@@ -50,12 +50,8 @@ export function parseAuthFile(content: Uint8Array, format: DockerConfigFormat): 
 
 function addEntries(text: string, entries: Map<string, AuthEntry>): void {
   for (const [key, value] of objectMembers(text, 'auths')) {
-    const fields = { auth: '', identitytoken: '' };
-    for (const [member, written] of objectMembers(value, 'an entry')) {
-      for (const field of ['auth', 'identitytoken'] as const)
-        if (namesField(member, field)) fields[field] = stringOr(written, fields[field], `an entry: ${field}`);
-    }
-    entries.set(key, { auth: secret(fields.auth), identityToken: secret(fields.identitytoken) });
+    const { auth, identitytoken } = stringFields(value, 'an entry', ['auth', 'identitytoken']);
+    entries.set(key, { auth: secret(auth), identityToken: secret(identitytoken) });
   }
 }
 
@@ -63,7 +59,7 @@ function addEntries(text: string, entries: Map<string, AuthEntry>): void {
  * The credential for a repository, of the longest key that ends at a slash of it, else of a key that is the host
  * as a URL, such as `https://index.docker.io/v1/`. An entry without a credential decides too.
  * @param repository `host[:port]/path`
- * @throws DockerConfigError if `auth` is not padded base64
+ * @throws Base64Error
  */
 export function credentialIn(
   { entries, format }: AuthFile,
@@ -99,30 +95,11 @@ function withoutHubNames(host: string): string {
   return host === 'docker.io' || host === 'registry-1.docker.io' ? 'index.docker.io' : host;
 }
 
-/** An identity token counts only beside an `auth`. */
+/** An identity token counts only beside an `auth`. @throws Base64Error */
 function credentialOf({ auth, identityToken }: AuthEntry): Credential | undefined {
-  const text = decodeAuth(reveal(auth));
-  const colon = text.indexOf(':');
-  if (colon < 0) return undefined;
+  const login = decodeLogin(reveal(auth));
+  if (!login) return undefined;
   if (reveal(identityToken) !== '') return { username: '', password: identityToken, isIdentityToken: true };
-  const username = text.slice(0, colon);
-  const password = trimNuls(text.slice(colon + 1));
+  const { username, password } = login;
   return username === '' && password === '' ? undefined : { username, password: secret(password) };
-}
-
-function decodeAuth(auth: string): string {
-  try {
-    return decodeBase64(auth, 'padded').toString('utf8');
-  } catch (error) {
-    if (error instanceof Base64Error) throw new DockerConfigError(`auth: ${error.message}`);
-    throw error;
-  }
-}
-
-function trimNuls(text: string): string {
-  let start = 0;
-  let end = text.length;
-  while (text[start] === '\0') start += 1;
-  while (end > start && text[end - 1] === '\0') end -= 1;
-  return text.slice(start, end);
 }

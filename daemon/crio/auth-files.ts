@@ -28,7 +28,7 @@ export interface AuthFilesOptions {
 }
 
 /** The word for the auth files in a list of helpers. */
-const filesHelper = 'containers-auth.json';
+export const filesHelper = 'containers-auth.json';
 
 /** As for the kubelet's docker config. */
 export const maxAuthFileBytes = 4 * 1024 * 1024;

@@ -85,7 +85,6 @@ function merge(into: RegistriesConf, from: RegistriesConf): RegistriesConf {
     aliases: new Map([...into.aliases, ...from.aliases]),
     brokenAliases: from.brokenAliases ?? into.brokenAliases,
     credentialHelpers: from.credentialHelpers ?? into.credentialHelpers,
-    shortNameMode: from.shortNameMode ?? into.shortNameMode,
     files: [...into.files, ...from.files],
   };
 }

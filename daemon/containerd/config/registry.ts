@@ -2,7 +2,7 @@
  * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, credentials, and
  * how images are pulled (containerd `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
  */
-import { Base64Error, decodeBase64 } from '../../../src/credentials/docker/go-encoding.ts';
+import { Base64Error, decodeLogin } from '../../../src/credentials/docker/go-encoding.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go.ts';
@@ -159,12 +159,9 @@ export function parseAuth(auth: Auth): Credential | undefined {
 
 function decode(encoded: string): Credential {
   try {
-    const decoded = decodeBase64(encoded, 'padded').toString('utf8');
-    const colon = decoded.indexOf(':');
-    if (colon < 0) throw invalid('auth must be the base64 of username:password');
-    // containerd decodes into a buffer that may be longer than the text, and trims the NUL bytes.
-    const password = decoded.slice(colon + 1).replace(/^\0+|\0+$/g, '');
-    return { username: decoded.slice(0, colon), password: secret(password) };
+    const login = decodeLogin(encoded);
+    if (!login) throw invalid('auth must be the base64 of username:password');
+    return { username: login.username, password: secret(login.password) };
   } catch (error) {
     if (error instanceof Base64Error) throw invalid('auth is not base64 with padding');
     throw error;

@@ -57,13 +57,8 @@ export function jsonText(content: Uint8Array): string {
 
 /** @param text valid JSON @param name of the entry, for the error @throws DockerConfigError */
 export function parseDockerConfigEntry(text: string, name: string, owner?: SecretOwner): DockerConfigEntry {
-  const fields = { username: '', password: '', email: '', auth: '' };
-  for (const [member, value] of objectMembers(text, name)) {
-    for (const field of ['username', 'password', 'email', 'auth'] as const) {
-      if (namesField(member, field)) fields[field] = stringOr(value, fields[field], `${name}: ${field}`);
-    }
-  }
-  const { username, password, email, auth } = fields;
+  const names = ['username', 'password', 'email', 'auth'] as const;
+  const { username, password, email, auth } = stringFields(text, name, names);
   if (auth === '') return { username, password: secret(password, owner), email };
   try {
     return { ...decodeAuthField(auth, owner), email };
@@ -132,6 +127,20 @@ function membersOf(text: string): ReturnType<typeof members> {
     if (error instanceof RangeError) throw new DockerConfigError('is nested too deeply');
     throw error;
   }
+}
+
+/** String fields of a Go struct; empty: it is not there. @throws DockerConfigError */
+export function stringFields<const Field extends string>(
+  text: string,
+  name: string,
+  fields: readonly Field[],
+): Readonly<Record<Field, string>> {
+  const found = Object.fromEntries(fields.map((field) => [field, ''])) as Record<Field, string>;
+  for (const [member, value] of objectMembers(text, name)) {
+    for (const field of fields)
+      if (namesField(member, field)) found[field] = stringOr(value, found[field], `${name}: ${field}`);
+  }
+  return found;
 }
 
 /** A string, or the previous value for null. @throws DockerConfigError */

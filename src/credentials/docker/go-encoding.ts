@@ -29,6 +29,21 @@ export function decodeBase64(text: string, padding: 'padded' | 'unpadded'): Buff
   return Buffer.from(text, 'base64');
 }
 
+/**
+ * `auth` as container runtimes read it: padded base64 of `username:password`. NUL bytes around the password are
+ * trimmed.
+ * @returns undefined without a colon
+ * @throws Base64Error
+ */
+export function decodeLogin(
+  auth: string,
+): { readonly username: string; readonly password: string } | undefined {
+  const text = decodeBase64(auth, 'padded').toString('utf8');
+  const colon = text.indexOf(':');
+  if (colon < 0) return undefined;
+  return { username: text.slice(0, colon), password: text.slice(colon + 1).replace(/^\0+|(?<!\0)\0+$/g, '') };
+}
+
 /** Position of the error that Go would report (encoding/base64 `decodeQuantum`), if any. */
 function faultOf(text: string, padded: boolean): number | undefined {
   /** Letters in the current group of four. */

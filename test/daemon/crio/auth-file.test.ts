@@ -1,6 +1,7 @@
 import t from 'tap';
 import { credentialIn, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
 import { DockerConfigError, type DockerConfigFormat } from '../../../src/credentials/docker/docker-config.ts';
+import { Base64Error } from '../../../src/credentials/docker/go-encoding.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -71,7 +72,7 @@ t.test('the credential of an entry', async (t) => {
     { identitytoken: 'token' },
   ];
   for (const entry of none) t.equal(credential(entry), undefined, JSON.stringify(entry));
-  t.throws(() => credential({ auth: base64('foo:bar').replaceAll('=', '') }), DockerConfigError, 'unpadded');
+  t.throws(() => credential({ auth: base64('foo:bar').replaceAll('=', '') }), Base64Error, 'unpadded');
 });
 
 t.test('documents as Go reads them', async (t) => {

@@ -56,7 +56,6 @@ t.test('documents that fail every pull', async (t) => {
     '{"default":[{"type":"maybe"}]}',
     '{"default":[{"type":"reject","x":1}]}',
     '{"default":[{"type":"reject"}],"more":1}',
-    '{"default":[{"type":"reject"}],"default":[{"type":"reject"}]}',
     '{"default":[{"type":"reject"}],"transports":{"atomic":{"x":[]}}}',
     '{"default":[{"type":"reject"}],"transports":null}',
   ];

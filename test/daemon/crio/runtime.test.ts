@@ -180,13 +180,13 @@ t.test('a change counts at once; a broken file leaves the last good one in force
     {
       source: 'cri-o',
       origin: '/etc/containers/registries.conf.d/x.conf',
-      message:
-        /location must be a string; CRI-O would not take it over; the last good content stays in force/,
+      message: /location must be a string; CRI-O would not start with it; the last good files stay in force/,
     },
   ]);
   t.equal(crio.fingerprint(), prints[1]);
   await write({ '/etc/crio/crio.conf': 'nothing' });
-  t.equal(crio.problems().length, 2);
+  like(t, crio.problems(), [{ origin: '/etc/crio/crio.conf' }]);
+  t.equal((await shown('docker.io/nginx')).length, 2);
   rmSync(join(root, '/etc/crio/crio.conf'));
   rmSync(join(root, '/etc/containers/registries.conf.d/x.conf'));
   await write({ '/root/.docker/config.json': JSON.stringify({ auths: login('a.test', 'a') }) });
@@ -198,17 +198,15 @@ t.test('a change counts at once; a broken file leaves the last good one in force
 });
 
 t.test('a file that is broken at the start: nothing is known of the node until it is mended', async (t) => {
-  for (const [file, consequence] of [
-    ['/etc/crio/crio.conf', 'would not start with it'],
-    [registriesConf, 'would not take it over'],
-  ] as const) {
+  for (const file of ['/etc/crio/crio.conf', registriesConf]) {
     const { crio, endpointsOf, write } = await nodeWith(t, { [file]: 'nothing' });
     await t.rejects(endpointsOf('docker.io/nginx'), {
       code: 'unavailable',
       message: /CRI-O is unknown: .*conf: line 1 is not valid TOML/,
     });
-    const message = `${consequence}; nothing of it is used, and what CRI-O runs with is unknown until it is mended`;
-    t.equal(crio.problems()[0]?.message.endsWith(message), true);
+    like(t, crio.problems(), [
+      { origin: file, message: /nothing is used, and what CRI-O runs with is unknown/ },
+    ]);
     await write({ [file]: '' });
     t.equal((await endpointsOf('docker.io/nginx')).length, 1);
     await write({ [file]: 'nothing' });
@@ -234,6 +232,29 @@ t.test('a policy that is too large for lookups is reported', async (t) => {
     [file]: `{"default": [{"type": "insecureAcceptAnything"}]}${' '.repeat(1_048_576)}`,
   });
   like(t, crio.problems(), [{ origin: file, message: /^is larger than .*; pulls that need it fail/ }]);
+});
+
+t.test('auth files count only if the helpers of registries.conf include them', async (t) => {
+  const files = { '/root/.docker/config.json': '{' };
+  for (const [helpers, isRead] of [
+    ['[]', true],
+    ['["x", "containers-auth.json"]', true],
+    ['["x"]', false],
+  ] as const) {
+    const conf = { [registriesConf]: `credential-helpers = ${helpers}\n` };
+    const { crio } = await nodeWith(t, { ...files, ...conf });
+    t.equal(crio.problems().length, isRead ? 1 : 0, helpers);
+  }
+});
+
+t.test('why the version is unknown is said where people look, and is no problem of the source', async (t) => {
+  const { crio } = await nodeWith(t, { '/usr/bin/crio': 'no program' }, { version: undefined });
+  t.strictSame(crio.problems(), []);
+  const parts = await crio.describe();
+  t.match(
+    parts.find(({ where }) => where === 'cri-o')?.what,
+    /unknown: \/usr\/bin\/crio: .*; without short_name_mode/,
+  );
 });
 
 t.test('the parts for agent --check', async (t) => {

@@ -189,7 +189,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       const conf = parseRegistriesConf(tomlText(input), '/a.conf');
       for (const name of [
         'a.corp.test:5000/team/x:1',
-        ...resolveShortName('app', ':1', conf, 'permissive').references,
+        ...resolveShortName('app', ':1', conf, 'disabled').references,
       ])
         for (const source of pullSources(name, conf)) parseCanonical(`${source.domain}/${source.path}`);
       return conf.registries.length;
