@@ -39,8 +39,8 @@ export const subcommand: Subcommand<typeof ownFlags> = {
   run: (invocation) => runWith(invocation),
 };
 
-/** Only tests change these: a stop between two steps of an operation, times and rates. */
-export type Hooks = Partial<Pick<ControllerOptions, 'step' | 'features' | 'leaseTimes' | 'writes'>>;
+/** Only tests change these: features, times and rates. */
+export type Hooks = Partial<Pick<ControllerOptions, 'features' | 'leaseTimes' | 'writes'>>;
 
 export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Hooks = {}): Promise<number> {
   const { configuration: live, log, metrics } = await startup(invocation);

@@ -67,7 +67,6 @@ export interface ControllerOptions {
   readonly leaseTimes?: LeaseTimes;
   /** Limit of writes. Default: `leaderWrites`. */
   readonly writes?: { readonly perSecond: number; readonly burst: number };
-  readonly step?: LeaderContext['step'];
 }
 
 const usualLeaseTimes: LeaseTimes = {
@@ -205,7 +204,6 @@ function leaderContextOf(
 ): LeaderContext {
   const { client, namespace, agentServiceAccount, configuration, fleet, cache, requestOf, clock, log } =
     options;
-  const { step = () => undefined } = options;
   const { signal, caches, metrics } = term;
   const { clusterConfigs, podConfigs, rollouts } = caches;
   const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics });
@@ -238,7 +236,6 @@ function leaderContextOf(
     clock,
     serverNow: () => client.serverNow(),
     log,
-    step,
   };
 }
 

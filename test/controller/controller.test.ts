@@ -33,7 +33,6 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
   const stop = new AbortController();
   const metrics = createMetrics();
   const { log, lines: logged } = captureLog();
-  const steps: string[] = [];
   let now = 0;
   let endsSlowly = false;
   const calls = new Set<string>();
@@ -63,7 +62,6 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
       log,
       metrics,
       stop: stop.signal,
-      step: (name) => void steps.push(name),
       clock: {
         ...noTimers,
         now: () => now,
@@ -87,7 +85,6 @@ async function controller(t: Test, bodies: Readonly<Record<string, Body>>) {
     run,
     stop,
     logged,
-    steps,
     calls,
     metric: async (line: string) => (await metrics.render()).split('\n').includes(line),
     letEndSlowly: () => (endsSlowly = true),
@@ -105,14 +102,13 @@ const until = (signal: AbortSignal): Promise<void> =>
 t.test('a leader runs its features, then ends and releases the Lease', async (t) => {
   let leader: LeaderContext | undefined;
   let atEnd: unknown;
-  const { store, run, stop, holder, metric, steps, calls } = await controller(t, {
+  const { store, run, stop, holder, metric, calls } = await controller(t, {
     one: async (given) => {
       leader = given;
       await given.caches.ready(given.signal);
       const body = { metadata: { labels: { seen: 'yes' } } };
       await given.client.patch(`${podsPath}/a`, { type: 'merge', body }, { signal: given.signal });
       recordSeen(given);
-      await given.step('one/seen');
       t.ok(await metric('archwright_controller_leading 1'));
       stop.abort('SIGTERM');
       await until(given.signal);
@@ -126,7 +122,6 @@ t.test('a leader runs its features, then ends and releases the Lease', async (t)
   t.equal(store.list(eventsPath).length, 1, 'recorded events are written before the end');
   t.equal(atEnd, 'pod-a_1', 'the Lease is held while features end');
   t.equal(holder(), '', 'then it is released');
-  t.strictSame(steps, ['one/seen']);
   const renewals = [...calls].filter((each) => each.startsWith('leaseClient') || each.includes('/leases/'));
   t.strictSame(renewals, [`leaseClient ${leasePath}`], 'renewals have a client of their own');
   t.ok(await metric('archwright_controller_leading 0'));

@@ -25,6 +25,7 @@ import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { captureLog, seriesOf } from '../support/captured.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { startKubeStore, type KubeStore } from '../support/kube-store.ts';
+import { steppingClient, type Step } from '../support/steps.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
 export type TestLeader = Awaited<ReturnType<typeof startLeader>>;
@@ -42,7 +43,7 @@ export interface TestLeaderOptions {
   readonly pullSecrets?: LeaderContext['pullSecrets'];
   /** Default: from `facts`. */
   readonly factsOfPod?: FactsOfPod;
-  readonly step?: LeaderContext['step'];
+  readonly step?: Step;
   readonly now?: () => number;
   /** Default: the system's. */
   readonly clock?: Clock;
@@ -56,11 +57,15 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
   if (!options.over) t.teardown(() => store.close());
   const { log, lines } = captureLog('debug');
   const metrics = createMetrics();
-  const client = createKubeClient({ access: store.access, userAgent: 'test' });
+  const kube = createKubeClient({ access: store.access, userAgent: 'test' });
+  const steps: string[] = [];
+  const client = steppingClient(kube, async (name) => {
+    steps.push(name);
+    await options.step?.(name);
+  });
   const caches = startCaches({ client, log, metrics, clock: systemClock });
   const ending = new AbortController();
   const events: (EventText & { about: ObjectReference })[] = [];
-  const steps: string[] = [];
   let configuration: Configuration = {
     ...defaultConfiguration(),
     namespace: 'archwright',
@@ -83,7 +88,7 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
     caches.stop();
     await webhooks?.close();
     await cache.close();
-    client.close();
+    kube.close();
   });
   await caches.ready(neverAborted);
   const leader: LeaderContext = {
@@ -114,10 +119,6 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
     serverNow: now,
     log,
     metrics,
-    step: async (name) => {
-      steps.push(name);
-      await options.step?.(name);
-    },
   };
   return {
     leader,

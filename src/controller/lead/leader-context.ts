@@ -57,6 +57,4 @@ export interface LeaderContext {
   readonly serverNow: () => number;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Called between the steps of an operation, such as `taints/cleared`. Tests stop the process there. */
-  readonly step: (name: string) => Promise<void> | void;
 }

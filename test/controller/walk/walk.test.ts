@@ -2,6 +2,7 @@
  * Every feature of the leader, in one cluster: whatever fails, and whoever is killed, the cluster comes to the
  * same end. `WALK_SEED` and `WALKS` choose the walks.
  */
+import { steppingFeature } from '../../support/steps.ts';
 import { isDeepStrictEqual } from 'node:util';
 import t, { type Test } from 'tap';
 import { createRateLimiter } from '../../../src/async/rate-limiter.ts';
@@ -108,7 +109,11 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
     agentServiceAccount: 'archwright-agent',
     identity,
     configuration: () => configuration,
-    features,
+    features: features.map((feature) =>
+      steppingFeature(feature, (name) => {
+        if (name.includes(': after ') && step()) kill();
+      }),
+    ),
     fleet,
     cache,
     requestOf: createRequestOf(defaultCacheTimes, false),
@@ -116,9 +121,6 @@ function startReplica(t: Test, cluster: WalkCluster, identity: string, step: () 
     log: captureLog().log,
     metrics,
     stop: stop.signal,
-    step: () => {
-      if (step()) kill();
-    },
   });
   t.teardown(async () => {
     stop.abort();

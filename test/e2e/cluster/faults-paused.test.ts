@@ -30,7 +30,7 @@ void t.test('a leader that was paused writes nothing when it continues, even if 
   const pauseFile = (name: string): string => join(directory, `pause-${name}`);
   for (const name of ['one', 'other']) {
     // It pauses itself after a write, while many others are decided and wait for their turn.
-    const env = { PAUSE_AT: 'gates/opened', PAUSE_FILE: pauseFile(name) };
+    const env = { PAUSE_AT: 'gates: after patch', PAUSE_FILE: pauseFile(name) };
     controllers.set(name, await faultTest.controller({ name, env, tuning }));
   }
   for (let round = 0; round < rounds; round += 1) {

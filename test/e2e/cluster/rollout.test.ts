@@ -98,8 +98,7 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
       ...more,
     });
   /** Starts a controller that dies at this step, and waits until it has. @param lead runs while it leads */
-  const killAt = async (t: Test, step: string, lead: () => Promise<void>): Promise<void> => {
-    const name = `dies-at-${step.replace('/', '-')}`;
+  const killAt = async (t: Test, name: string, step: string, lead: () => Promise<void>): Promise<void> => {
     const { process } = await start(name, { env: { KILL_AT: step }, mayEnd: true });
     await leaderOf(cluster.client, (now) => now === name);
     await lead();
@@ -158,7 +157,7 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
     within(t, await errorAt('web', 40, 25), 40, 'scaled from 20 to 40');
 
     await controller.process.stop();
-    await killAt(t, 'rollouts/status-written', async () => {
+    await killAt(t, 'dies-after-status', 'rollouts: after patch .*/status$', async () => {
       const annotations = { restarted: 'once' };
       await cluster.merge('/apis/apps/v1/namespaces/default/deployments/web', {
         spec: { template: { metadata: { annotations } } },
@@ -207,7 +206,7 @@ void t.test('rollouts keep their share, roll back, and survive dying leaders', a
 
   await t.test('an exec format error rolls back at the first pod, even if the leader dies', async (t) => {
     await controller.process.stop();
-    await killAt(t, 'rollouts/before-eviction', async () => {
+    await killAt(t, 'dies-before-eviction', 'rollouts: before eviction', async () => {
       await rollOut(cluster, 'broken', { steps: ['50%'] });
       await phase('broken', 'Progressing');
       await cluster.merge('/apis/apps/v1/namespaces/default/deployments/broken', {

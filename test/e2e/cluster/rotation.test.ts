@@ -99,7 +99,6 @@ async function lead(
       log,
       webhooks,
       metrics: createMetrics(),
-      step: () => undefined,
     } as Partial<LeaderContext> as LeaderContext;
     await Promise.all([
       runFeature(certificatesWith(times), leading),

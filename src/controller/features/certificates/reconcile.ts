@@ -143,7 +143,7 @@ export class CertificateReconciler {
   }
 
   async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
-    const { log, step } = this.#leader;
+    const { log } = this.#leader;
     const caSecret = this.#caSecret;
     const next: Authorities =
       change.kind === 'issue'
@@ -152,7 +152,6 @@ export class CertificateReconciler {
     let secret = ca;
     if (secret === undefined) {
       secret = await this.#secrets.prepare(caSecret);
-      await step('certificates/prepared');
       // Another writer was faster: its content counts.
       if (Object.keys(secret.texts).length > 0) return;
     }
@@ -166,7 +165,6 @@ export class CertificateReconciler {
       ...(change.kind === 'issue' && { reason: change.reason }),
     };
     log.info(fields, 'the certificate authorities changed');
-    await step(`certificates/authority-${change.kind}`);
   }
 
   /** One Secret that cannot be written does not stop the others. */
@@ -190,7 +188,7 @@ export class CertificateReconciler {
   }
 
   async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
-    const { log, step } = this.#leader;
+    const { log } = this.#leader;
     const { name, secretName, subject, resourceVersion } = leaf;
     const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
     if (work.kind === 'bundle') {
@@ -207,7 +205,6 @@ export class CertificateReconciler {
       const expires = new Date(certificate.to).toISOString();
       log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
     }
-    await step(`certificates/${work.kind}-${name}`);
   }
 }
 

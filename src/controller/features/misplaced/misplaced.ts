@@ -151,7 +151,7 @@ export class MisplacedReconciler {
 
   /** Waits for the rate limit, then confirms the facts and reads the pod again. */
   async #evictInTurn(misplaced: MisplacedPod, { workload, cause }: EvictVerdict): Promise<void> {
-    const { signal, clock, evictor, log, step, serverNow } = this.#leader;
+    const { signal, clock, evictor, log, serverNow } = this.#leader;
     const { pod } = misplaced;
     let laterMs: number | undefined = cacheLagMs;
     let at = 0;
@@ -176,7 +176,6 @@ export class MisplacedReconciler {
     if (outcome === 'evicted') {
       this.#evictions.add(pod, cause, at);
       this.#events.record('evicted', misplaced, workload.top);
-      await step('misplaced/evicted');
     } else if ('why' in eviction && outcome === 'held')
       this.#events.record('held', misplaced, workload.top, eviction.why);
     else if ('why' in eviction)

@@ -102,11 +102,9 @@ class ResourceReconciler {
     readonly path: string;
     readonly findings: readonly Finding[];
   }): Promise<void> {
-    const { serverNow, step } = this.#leader;
     const { object, findings } = target;
-    const status = statusFor(findings, object.metadata?.generation, object.status, serverNow());
+    const status = statusFor(findings, object.metadata?.generation, object.status, this.#leader.serverNow());
     if (status === undefined) return;
     await applyStatus(this.#leader, target, status);
-    await step('resources/status-written');
   }
 }

@@ -47,13 +47,12 @@ function roomIn({ pods, going }: RolledWorkload, percent: number): number {
 /** Evicts a pod, if it is the same pod and as ready as in the cache. */
 export async function move(leader: LeaderContext, pod: RolledPod): Promise<Eviction> {
   const { namespace, name, uid } = pod;
-  const { client, signal, evictor, log, step } = leader;
+  const { client, signal, evictor, log } = leader;
   const eviction = await evictor.evict(namespace, async () => {
     const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
     const { metadata, status } = (await ignoring('not-found', read)) ?? {};
     if (metadata?.uid !== uid || metadata.deletionTimestamp !== undefined || isReady(status) !== pod.ready)
       return undefined;
-    await step('rollouts/before-eviction');
     return { metadata };
   });
   if ('why' in eviction) log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');

@@ -173,7 +173,6 @@ export class RolloutReconciler {
     const path = rolloutsPath(object.metadata?.namespace, object.metadata?.name);
     // From a late cache, a rollback would be undone.
     await applyStatus(this.#leader, { kind: rolloutKind, path, object }, status, { follows: true });
-    await this.#leader.step('rollouts/status-written');
   }
 
   /** Prepares scale-downs. */

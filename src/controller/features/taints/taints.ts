@@ -97,7 +97,7 @@ export class TaintReconciler {
     const waiting = plan.architectures.reduce((sum, each) => sum + each.waiting.length, 0);
     this.#gauges.waiting.set(waiting);
     this.#gauges.tainted.set(plan.architectures.reduce((sum, each) => sum + each.nodes.size, 0) - waiting);
-    await this.#removed(await this.#changeNodes(plan.clear, settings));
+    this.#logRemoved(await this.#changeNodes(plan.clear, settings));
     for (const each of plan.architectures) if (each.established) await this.#taint(each, settings);
   }
 
@@ -145,24 +145,18 @@ export class TaintReconciler {
   }
 
   async #taint({ architecture, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
-    const { log, step } = this.#leader;
     const nodes = await this.#changeNodes(waiting, settings);
-    if (nodes === 0) return;
-    log.info({ architecture, nodes }, 'taints were added to nodes');
-    await step('taints/nodes-done');
+    if (nodes > 0) this.#leader.log.info({ architecture, nodes }, 'taints were added to nodes');
   }
 
   /** New pods tolerate only the current key. While its taint is blocked, an older one would exclude them. */
   async #removeOutdated({ taint, waiting }: ArchitecturePlan, settings: TaintSettings): Promise<void> {
     const outdated = waiting.filter(({ ownTaintKey }) => (ownTaintKey ?? taint.key) !== taint.key);
-    await this.#removed(await this.#changeNodes(outdated, settings, () => undefined));
+    this.#logRemoved(await this.#changeNodes(outdated, settings, () => undefined));
   }
 
-  async #removed(nodes: number): Promise<void> {
-    const { log, step } = this.#leader;
-    if (nodes === 0) return;
-    log.info({ nodes }, 'taints were removed from nodes');
-    await step('taints/cleared');
+  #logRemoved(nodes: number): void {
+    if (nodes > 0) this.#leader.log.info({ nodes }, 'taints were removed from nodes');
   }
 
   /**
@@ -175,24 +169,18 @@ export class TaintReconciler {
     wanted = (node: Node): Taint | undefined =>
       wantedTaint({ architecture: architectureOf(node), taints: node.spec?.taints ?? [] }, settings),
   ): Promise<number> {
-    const { client, signal, step } = this.#leader;
+    const { client, signal } = this.#leader;
     const keys = await this.#keysOf(settings);
-    const change = async ({ name }: CachedNode): Promise<boolean> => {
-      const isChanged = await changeObject<Node>(
-        client,
-        paths.nodes(name),
-        (node) => taintPatch(node, wanted(node), keys),
-        { signal },
-      );
-      if (isChanged) await step('taints/node');
-      return isChanged;
-    };
+    const change = ({ name }: CachedNode): Promise<boolean> =>
+      changeObject<Node>(client, paths.nodes(name), (node) => taintPatch(node, wanted(node), keys), {
+        signal,
+      });
     return await changeEach(nodes, change, signal);
   }
 
   async #tolerateAll(plan: ArchitecturePlan): Promise<readonly RefusedPod[]> {
     const { architecture, taint } = plan;
-    const { client, signal, log, step } = this.#leader;
+    const { client, signal, log } = this.#leader;
     const established = plan.established || plan.waiting.length === 0;
     // The cache may not show these changes yet.
     const done = new Set<string>();
@@ -208,11 +196,10 @@ export class TaintReconciler {
         client,
         signal,
         maxRefused: Math.max(1, maxRefused - (missing.length - due.length)),
-        done: async (pod) => {
+        done: (pod) => {
           done.add(pod.uid);
           left -= 1;
           this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
-          await step('taints/pod');
         },
       });
       const still = missing.flatMap((pod): RefusedPod[] => {
@@ -221,7 +208,6 @@ export class TaintReconciler {
       });
       if (still.length > 0) return still;
     }
-    if (done.size > 0) await step('taints/pods-done');
     return [];
   }
 

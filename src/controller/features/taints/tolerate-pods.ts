@@ -21,7 +21,7 @@ import { addition } from './own-taint.ts';
 export interface TolerateOptions extends Pick<LeaderContext, 'client' | 'signal'> {
   /** After this many refusals no pod is begun: more have the same cause (missing right, cluster policy). */
   readonly maxRefused: number;
-  readonly done: (pod: RunningPod) => Promise<void> | void;
+  readonly done: (pod: RunningPod) => void;
 }
 
 /** Few, so that gates, which share the limiter, come first. */
@@ -44,7 +44,7 @@ export async function toleratePods(
     if (refused >= options.maxRefused) return;
     try {
       await tolerate(pod, taint, options);
-      await options.done(pod);
+      options.done(pod);
     } catch (error) {
       if (!(error instanceof KubeError) || error.temporary || error.code === 'not-leading') throw error;
       refused += 1;

@@ -11,7 +11,7 @@ import type { WebhookConfiguration } from '../../state/ca-bundle.ts';
 import type { Webhook } from '../../state/webhooks-file.ts';
 
 export class Writer {
-  readonly #leader: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>;
+  readonly #leader: Pick<LeaderContext, 'client' | 'signal' | 'log'>;
   readonly #name: string;
   /**
    * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration
@@ -19,14 +19,14 @@ export class Writer {
    */
   #settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
 
-  constructor(leader: Pick<LeaderContext, 'client' | 'signal' | 'log' | 'step'>, name: string) {
+  constructor(leader: Pick<LeaderContext, 'client' | 'signal' | 'log'>, name: string) {
     this.#leader = leader;
     this.#name = name;
   }
 
   /** Replaces the webhooks of the object. @returns whether they had to be written */
   async write({ metadata, webhooks: actual = [] }: WebhookConfiguration, webhooks: readonly Webhook[]) {
-    const { client, signal, log, step } = this.#leader;
+    const { client, signal, log } = this.#leader;
     const name = this.#name;
     const path = paths.mutatingWebhookConfigurations(name);
     if (isSame(actual, webhooks)) return false;
@@ -40,7 +40,6 @@ export class Writer {
       webhooks,
     };
     let now = await client.patch<WebhookConfiguration>(path, applied(body), { signal });
-    await step('webhook-configuration/applied');
     if (!isSame(now.webhooks ?? [], webhooks)) {
       const replace = guardedPatch(now, [{ op: 'add', path: '/webhooks', value: webhooks }]);
       now = await client.patch(path, replace, { signal, query: { fieldManager } });
@@ -53,7 +52,6 @@ export class Writer {
         'the API server, or an admission webhook, changes the webhook configuration as it is written',
       );
     }
-    await step('webhook-configuration/written');
     return true;
   }
 }

@@ -85,7 +85,8 @@ async function lead(
   let steps = 0;
   const start = (): ReturnType<World['leader']> =>
     world.leader({
-      step: () => {
+      step: (name) => {
+        if (!name.startsWith('after')) return;
         options.look();
         const step = steps++;
         if (options.kill?.(step) === true) throw new Killed('killed');

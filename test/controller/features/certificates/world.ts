@@ -1,4 +1,5 @@
 /** A cluster with Secrets, a leader that a test can stop at any step, and clocks that it sets. */
+import { steppingClient, type Step } from '../../../support/steps.ts';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Test } from 'tap';
@@ -58,7 +59,7 @@ type Name = LeafName | 'ca';
 type Texts = Readonly<Record<string, string>>;
 
 export interface LeaderOptions {
-  readonly step?: (name: string) => void | Promise<void>;
+  readonly step?: Step;
   readonly signal?: AbortSignal;
   readonly webhookConfiguration?: string;
   readonly certificates?: Configuration['certificates'];
@@ -84,7 +85,7 @@ export async function createWorld(t: Test) {
     return {
       namespace,
       signal: options.signal ?? neverAborted,
-      client,
+      client: options.step ? steppingClient(client, options.step) : client,
       configuration: () => configuration,
       webhooks: 'webhooks' in options ? options.webhooks : inFile,
       clock: {
@@ -97,7 +98,6 @@ export async function createWorld(t: Test) {
       serverNow: () => wall,
       log,
       metrics: createMetrics(),
-      step: options.step ?? (() => undefined),
       // Not used by certificates.
     } as Partial<LeaderContext> as LeaderContext;
   }

@@ -23,7 +23,7 @@ t.test('a pod that changed meanwhile is decided again', async (t) => {
   const gates = await startGates(t, [gated('web', ['arm'])], {
     known,
     step: (name) => {
-      if (name === 'gates/decided' && gates.steps.length === 1) gates.store.put(path('web'), edited);
+      if (name.startsWith('before patch') && gates.steps.length === 1) gates.store.put(path('web'), edited);
     },
   });
   await gates.opened(1);
@@ -47,7 +47,7 @@ t.test('a pod that disappeared, was replaced, or lost our gate between decision 
     const gates = await startGates(t, [gated('web', ['arm'])], {
       known,
       step: (step) => {
-        if (step === 'gates/decided') change(gates.store);
+        if (step.startsWith('before patch')) change(gates.store);
       },
     });
     await gates.store.until(() => gates.store.received(patches).length === 1);

@@ -2,6 +2,7 @@
  * The gates feature over an API server with a store, and a real cache of facts. A test answers lookups and
  * advances the clock.
  */
+import type { Step } from '../../../support/steps.ts';
 import type { Test } from 'tap';
 import { gates } from '../../../../src/controller/features/gates/gates.ts';
 import { createFactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
@@ -26,7 +27,7 @@ export interface GatesSetupOptions {
   readonly configuration?: Partial<Configuration>;
   /** Cached at the start, as far as they are no failures. */
   readonly known?: Known;
-  readonly step?: LeaderContext['step'];
+  readonly step?: Step;
   readonly store?: KubeStore;
   readonly time?: FakeClock;
   readonly change?: (leader: LeaderContext) => LeaderContext;
@@ -144,7 +145,8 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
     isGated: (name: string): boolean =>
       podNow(name).spec.schedulingGates?.some(({ name: each }) => each === gate.name) ?? false,
     opened: async (count: number): Promise<void> => {
-      const passed = (): number => test.steps.filter((step) => step === 'gates/opened').length;
+      const passed = (): number =>
+        test.steps.filter((step) => /^after patch .*schedulingGates/u.test(step)).length;
       await store.until(() => passed() >= count, `${count} opened gates`);
       await answersOfServer();
     },

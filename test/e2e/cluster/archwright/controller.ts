@@ -3,14 +3,15 @@
  * or pauses itself at one of them.
  *
  *   TUNING       JSON (`Tuning`)
- *   KILL_AT      name of a step
- *   PAUSE_AT     name of a step, at which it pauses if PAUSE_FILE exists
+ *   KILL_AT      pattern of a step (`test/support/steps.ts`)
+ *   PAUSE_AT     the same, at which it pauses if PAUSE_FILE exists
  *   PAUSE_FILE   it removes this file first
  */
 import { existsSync, rmSync } from 'node:fs';
 import { main } from '../../../../cmd/program/main.ts';
 import { onStopSignal } from '../../../../cmd/program/signals.ts';
 import { runWith, subcommand, type Hooks } from '../../../../cmd/controller.ts';
+import { steppingFeature } from '../../../support/steps.ts';
 import { features } from '../../../../src/controller/features.ts';
 import { certificatesWith } from '../../../../src/controller/features/certificates/certificates.ts';
 import { timesOf } from '../../../../src/certificates/clock-agreement.ts';
@@ -30,19 +31,24 @@ const tuned = [
   ...(pathRotationMs === undefined ? [] : [webhookConfigurationWith(pathRotationMs)]),
 ];
 const hooks: Hooks = {
-  step,
   ...(leaseTimes && { leaseTimes }),
   ...(writes && { writes }),
-  features: features.map((feature) => tuned.find(({ name }) => name === feature.name) ?? feature),
+  features: features
+    .map((feature) => tuned.find(({ name }) => name === feature.name) ?? feature)
+    .map((feature) => steppingFeature(feature, step)),
 };
 
 const killAt = process.env['KILL_AT'];
 const pauseAt = process.env['PAUSE_AT'];
 const pauseFile = process.env['PAUSE_FILE'];
 
+function isAt(name: string, pattern: string | undefined): boolean {
+  return pattern !== undefined && new RegExp(pattern, 'u').test(name);
+}
+
 function step(name: string): void {
-  if (name === killAt) process.kill(process.pid, 'SIGKILL');
-  if (name === pauseAt && pauseFile !== undefined && existsSync(pauseFile)) {
+  if (isAt(name, killAt)) process.kill(process.pid, 'SIGKILL');
+  if (isAt(name, pauseAt) && pauseFile !== undefined && existsSync(pauseFile)) {
     rmSync(pauseFile);
     process.kill(process.pid, 'SIGSTOP');
   }
