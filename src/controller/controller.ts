@@ -40,7 +40,6 @@ import type { Feature } from './lead/feature.ts';
 import type { LeaderContext } from './lead/leader-context.ts';
 import { runFeature } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
-import { permitsVolumes } from './features/rollouts/volumes.ts';
 
 export interface ControllerOptions {
   readonly client: KubeClient;
@@ -209,12 +208,6 @@ function leaderContextOf(
   const resources = collectResources({ clusterConfigs, podConfigs, rollouts, metrics });
   const current = overlaid(configuration, resources);
   const fenced = fencedClient({ client, leading: signal, holds, limiter });
-  const rolloutShares = new RolloutShares({
-    caches,
-    clock,
-    permitsVolumes: (pod, architecture) =>
-      permitsVolumes(pod, architecture, { client: fenced, caches, signal }),
-  });
   const nodeClasses = createNodeClasses(caches.nodes, fleet && (() => fleet.nodeReports()));
   fleet?.useNodes(nodeClasses);
   return {
@@ -222,7 +215,7 @@ function leaderContextOf(
     namespace,
     agentServiceAccount,
     client: fenced,
-    rollouts: rolloutShares,
+    rollouts: new RolloutShares({ client: fenced, caches, signal, clock }),
     evictor: new Evictor({ client: fenced, signal, clock, configuration: current }),
     fleet,
     cache,

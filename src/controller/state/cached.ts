@@ -89,19 +89,10 @@ export function trimNamespace({ metadata = {} }: KubeObject) {
 
 /** A custom resource. */
 export function trimConfig(object: KubeObject & { readonly spec?: unknown; readonly status?: unknown }) {
-  const { name, namespace, uid, generation, ...metadata } = object.metadata ?? {};
-  const { resourceVersion, creationTimestamp, deletionTimestamp, finalizers } = metadata;
+  const { name, namespace, uid, generation, resourceVersion, ...times } = object.metadata ?? {};
+  const { creationTimestamp, deletionTimestamp } = times;
   return {
-    metadata: {
-      name,
-      namespace,
-      uid,
-      generation,
-      resourceVersion,
-      creationTimestamp,
-      deletionTimestamp,
-      finalizers,
-    },
+    metadata: { name, namespace, uid, generation, resourceVersion, creationTimestamp, deletionTimestamp },
     spec: object.spec,
     status: object.status,
   } as KubeObject;

@@ -5,22 +5,17 @@
  * It counts pods of one ReplicaSet or StatefulSet: old pods of a rolling update do not count for new ones.
  */
 import { BoundedMap } from '../../../async/bounded-map.ts';
-import type { Clock } from '../../../async/clock.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import type { ChosenSide } from '../../../placement/decision.ts';
 import type { RolloutPolicy } from '../../../policy/effective/policy.ts';
 import { readRollout, wantedPods } from '../../../policy/resources/rollout.ts';
-import type { Caches } from '../../state/caches.ts';
+import type { LeaderContext } from '../../lead/leader-context.ts';
 import { controllerOf } from '../../pods/workload.ts';
 import { podsIn } from './pods.ts';
 import { readProgress } from './status.ts';
+import { permitsVolumes } from './volumes.ts';
 
-export interface SharesOptions {
-  readonly caches: Caches;
-  readonly clock: Clock;
-  /** Whether the volumes of a pod can be used on an architecture. */
-  readonly permitsVolumes: (pod: Pod, architecture: string) => Promise<boolean>;
-}
+type SharesOptions = Pick<LeaderContext, 'caches' | 'clock' | 'client' | 'signal'>;
 
 /** Thousands of pods of one burst must not count all pods of the cluster thousands of times. */
 const countedMs = 200;
@@ -78,7 +73,7 @@ export class RolloutShares {
     const step = rollout?.steps[progress?.step ?? 0];
     if (owner === undefined || step === undefined) return 'Other';
     // Nothing is awaited between the count and the choice.
-    const isPossible = await this.#options.permitsVolumes(pod, architecture);
+    const isPossible = await permitsVolumes(pod, architecture, this.#options);
     const known = this.#chosen.get(uid);
     if (known) return known.isTarget ? 'Target' : 'Other';
     const { total, targets } = this.#countOf(namespace, owner.uid, architecture);

@@ -92,7 +92,7 @@ export class ModelCluster {
         flush: () => Promise.resolve(),
       },
     };
-    this.#shares = new RolloutShares({ caches: all, clock, permitsVolumes: () => Promise.resolve(true) });
+    this.#shares = new RolloutShares(this.#leader);
     this.#reconciler = new RolloutReconciler(this.#leader, new PodCounts(this.#leader));
     this.#rollout = { metadata: { namespace: 'shop', name: 'web', uid: 'r', generation: 1 }, spec };
     this.#putRollout();

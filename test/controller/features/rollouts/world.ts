@@ -4,7 +4,6 @@ import { RolloutReconciler } from '../../../../src/controller/features/rollouts/
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
 import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
-import { permitsVolumes } from '../../../../src/controller/features/rollouts/volumes.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
@@ -85,11 +84,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     const { spec: wanted } = rollout({ architecture: 'arm64', pause: '1m', ...spec });
     store.put(rolloutPath, { metadata: { generation: 1 }, spec: wanted });
   }
-  const shares = new RolloutShares({
-    caches,
-    clock,
-    permitsVolumes: (pod, architecture) => permitsVolumes(pod, architecture, { client, caches, signal }),
-  });
+  const shares = new RolloutShares({ client, caches, signal, clock });
   const reconciler = new RolloutReconciler(leader, new PodCounts(leader, 0));
   const settled = async (): Promise<void> => {
     await test.settled();
