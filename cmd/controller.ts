@@ -89,7 +89,10 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
   });
   opened.defer(() => health.drain(0));
   const identity = `${io.env['HOSTNAME'] ?? hostname()}_${randomBytes(4).toString('hex')}`;
-  log.info({ health: health.url, cluster: access.description, namespace, identity }, 'the controller runs');
+  log.info(
+    { health: health.url, cluster: access.description, namespace, identity },
+    'the controller is running',
+  );
   await runController({
     client,
     leaseClient,

@@ -82,7 +82,7 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   // The kubelet probes health while the webhook waits for its certificate, which metrics with TLS use too.
   const checks: Record<string, Check> = {
     ...secrets?.checks,
-    'warm-up': () => 'the webhook does not listen yet',
+    'warm-up': () => 'the webhook is not listening yet',
   };
   const metricsTlsDir = flags.metricsTls ? configuration.tlsDir : undefined;
   if (metricsTlsDir !== undefined) await secrets?.ready(stop);

@@ -168,8 +168,8 @@ function warningsOf({ images, warnings }: PlacementDecision): readonly string[] 
 function brokenLine({ image, architecture, level, until }: BrokenImage): string {
   const end = new Date(until).toISOString();
   if (level !== undefined)
-    return `${cell(image)} is noted as needing x86-64-v${level} until ${end}: pods of this namespace ended on a CPU below it`;
-  return `${cell(image)} is noted as broken on ${architecture} until ${end}: pods of this namespace ended with an exec format error`;
+    return `${cell(image)} is recorded as needing x86-64-v${level} until ${end}: pods of this namespace ended on a CPU below it`;
+  return `${cell(image)} is recorded as broken on ${architecture} until ${end}: pods of this namespace ended with an exec format error`;
 }
 
 function json(title: string, value: unknown): string {

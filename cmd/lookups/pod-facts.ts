@@ -161,7 +161,7 @@ async function factsOfOwn(
 /** Names the files that exist. */
 function ownCredentials(places: readonly string[]): string {
   const existing = places.flatMap((place) => place.split(', ')).filter((path) => existsSync(path));
-  if (existing.length === 0) return 'with no credentials but the pull secrets of the pods';
+  if (existing.length === 0) return 'with no credentials other than the pods’ pull secrets';
   return `with the credentials of ${[...new Set(existing)].join(', ')} and the pull secrets of the pods`;
 }
 

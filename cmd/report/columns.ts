@@ -106,7 +106,7 @@ function stateColumn(architecture: string): Column<Pick<WorkloadRow, 'causes' | 
 
 function savingColumn(currency: string): Column<WorkloadRow> {
   return {
-    label: 'Saving a month',
+    label: 'Saving per month',
     short: 'saving',
     kind: 'range',
     cell: ({ saved }) => saved ?? null,

@@ -31,7 +31,7 @@ export function findingsOf(
   const { replicas, deployments, daemonSets } = installation;
   if (mayList && replicas.length + deployments.length + daemonSets.length === 0)
     return [
-      `no archwright runs in the namespace ${namespace}; is it installed? --namespace sets another one`,
+      `archwright does not run in the namespace ${namespace}; is it installed? --namespace sets another one`,
     ];
   const soon = certificates.filter(({ expires }) => Date.parse(expires) - now < expiresSoonMs);
   const late = gated.byReason.filter(({ age }) => age === 'older');

@@ -127,7 +127,7 @@ export class ClusterFacts {
       };
       const path = `${paths.serviceAccounts(account.namespace, account.name)}/token`;
       const { status } = await client.create<{ status?: { token?: string } }>(path, request, { signal });
-      if (!status?.token) throw new TypeError('the API server created no token');
+      if (!status?.token) throw new TypeError('the API server issued no token');
       return {
         value: secret(status.token),
         expiresAt: systemClock.monotonic() + tokenSeconds * 1000 - marginMs,
@@ -149,7 +149,7 @@ export class ClusterFacts {
 
 function hintFor(error: unknown): string {
   if (isCode(error, 'unavailable', 'timeout'))
-    return '; does the controller run, and can the API server reach it? --local looks up images from this machine';
+    return '; is the controller running, and can the API server reach it? --local looks up images from this machine';
   if (!isCode(error, 'forbidden', 'not-found')) return '';
   return (
     '; this needs the right to create serviceaccounts/token in that namespace, and services/proxy in the namespace of archwright ' +

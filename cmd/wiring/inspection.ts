@@ -58,7 +58,7 @@ export interface InspectionOptions {
   readonly stop?: AbortSignal | undefined;
 }
 
-const forPeople = 'log in by docker login, set --docker-config-file, or give the pod a pull secret';
+const forPeople = 'log in with docker login, set --docker-config-file, or give the pod a pull secret';
 
 export interface OpenSource {
   readonly source: LiveCredentialSource;

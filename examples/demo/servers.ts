@@ -114,7 +114,7 @@ async function startWebhook(
       kubeconfig: kubeconfig,
     }),
   ]);
-  const { url } = await child.logged('the webhook listens');
+  const { url } = await child.logged('the webhook is listening');
   const { health } = await child.logged('the webhook serves health and metrics');
   await untilReady(child, String(health));
   return { process: child, url: String(url) };

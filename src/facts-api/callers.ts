@@ -126,7 +126,7 @@ export class Callers {
     if (authenticated !== true || !audiences.includes(factsAudience))
       throw new Refused('the token is not valid');
     if (!serviceAccountUser.test(user.username ?? ''))
-      throw new Refused('the token is of no service account');
+      throw new Refused('the token does not belong to a service account');
     return user;
   }
 

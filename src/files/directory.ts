@@ -34,7 +34,7 @@ export async function readDirectory(
     const files = await readFiles(dir, options);
     if ((await volumeVersion(dir, options.root)) === before) return files;
   }
-  throw new FileError('unreadable', dir, 'is replaced again and again while it is read');
+  throw new FileError('unreadable', dir, 'keeps being replaced while it is read');
 }
 
 async function readFiles(

@@ -197,7 +197,7 @@ function fail(cause: unknown): never {
   const make = (code: AgentErrorCode, message: string) => new AgentError(code, message, { cause });
   if (failure === 'too-large' || failure === 'encoded') throw make('bad-answer', cause.message);
   if (failure === 'aborted') throw make('timeout', `no answer from ${where} in time`);
-  if (phase === 'body') throw make('unreachable', 'the connection was lost within the response');
+  if (phase === 'body') throw make('unreachable', 'the connection was lost during the response');
   const what =
     phase === 'connect' || failure === 'header-timeout'
       ? `${where} cannot be reached`

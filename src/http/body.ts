@@ -64,7 +64,7 @@ export async function* readLines(
     if (length > limits.maxLineBytes) throw tooLarge(response, limits.maxLineBytes, 'a line of the response');
     parts.push(chunk.subarray(start));
   }
-  if (length > 0) throw bodyError('closed', response, 'the response ended inside a line');
+  if (length > 0) throw bodyError('closed', response, 'the response ended in the middle of a line');
 }
 
 async function* bounded(response: OpenResponse, maxBytes: number): AsyncIterable<Buffer> {

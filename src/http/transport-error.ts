@@ -67,7 +67,10 @@ const clientCertificateAlerts =
   /ALERT_(?:BAD_CERTIFICATE|CERTIFICATE_[A-Z]+|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE|ACCESS_DENIED)$/;
 
 const noAddress = ['resolve', 'the host name has no address'] as const;
-const invalidCharacters = ['invalid', 'a header or path holds characters that HTTP does not allow'] as const;
+const invalidCharacters = [
+  'invalid',
+  'a header or path contains characters that HTTP does not allow',
+] as const;
 
 /** Errors of Node that need no look at their text, by code. */
 const failuresByCode: Readonly<Record<string, readonly [TransportFailure, string]>> = {

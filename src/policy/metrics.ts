@@ -4,7 +4,7 @@ import { rolloutKind } from './resources/rollout.ts';
 
 export const reloads = counter(
   'archwright_config_reloads_total',
-  'Changes of the configuration file. After a failed one the last good one stays.',
+  'Changes of the configuration file. If one fails, the last good one stays in force.',
   { outcome: ['loaded', 'failed'] },
 );
 

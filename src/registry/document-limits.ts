@@ -60,7 +60,7 @@ export class LookupDocuments {
     let leave: Leave | undefined;
     const admit = async (): Promise<void> => {
       leave ??= await this.#limits.large.enter(this.#namespace, signal).catch((error: unknown) => {
-        throw new TransportError('aborted', where, 'given up while waiting for other large documents', error);
+        throw new TransportError('aborted', where, 'gave up waiting for other large documents', error);
       });
     };
     return { afterBytes: largeAfterBytes, admit, [Symbol.dispose]: () => leave?.() };
@@ -70,7 +70,7 @@ export class LookupDocuments {
   count(registry: Registry, bytes: number): void {
     this.#bytes += bytes;
     if (this.#bytes <= maxLookupBytes) return this.#spend(registry, bytes);
-    const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes together`;
+    const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
     throw new RegistryError('too-large', registry.host, message);
   }
 

@@ -20,7 +20,7 @@ export const servingMetrics = {
   ),
   certificateReloads: counter(
     'archwright_tls_reloads_total',
-    'Reloads of changed TLS files. After a failure the last good ones stay.',
+    'Reloads of changed TLS files. If one fails, the last good ones stay in force.',
     { use: certificateUses, outcome: ['loaded', 'failed'] },
   ),
 } satisfies Record<string, MetricSpec>;

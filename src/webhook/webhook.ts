@@ -119,7 +119,7 @@ export async function startWebhook(options: WebhookOptions) {
     clock,
     ...(options.limits && { limits: options.limits }),
   });
-  log.info({ url: server.url }, 'the webhook listens');
+  log.info({ url: server.url }, 'the webhook is listening');
 
   /** Everything that a decision depends on, within one time limit. */
   async function becomeReady(): Promise<void> {

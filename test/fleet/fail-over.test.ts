@@ -27,7 +27,7 @@ t.test('if all agents are silent, the lookup fails at once with retryAfterMs', a
   const { error } = await lookup();
   t.strictSame(requestCounts(), [1, 1]);
   t.equal(error?.code, 'unavailable');
-  t.match(error?.message, /the connection was lost within the response/);
+  t.match(error?.message, /the connection was lost during the response/);
   t.equal(error?.retryAfterMs, 5000);
 });
 

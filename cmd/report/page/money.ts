@@ -27,7 +27,7 @@ export function moneySection(
   const heads = ['Pods', ...['Number', 'They cost now', `On ${architecture}`, 'Saving'].map(number)];
   return section(
     'money',
-    'What moving them saves in a month',
+    'What moving them saves per month',
     table('money', heads, lines),
     markup`<h3>Assumptions</h3>
     <ul>
@@ -97,8 +97,8 @@ function priceTable(kinds: readonly PricedKind[], { currency, hoursPerMonth }: P
     'Region',
     'Capacity',
     ...['Nodes', 'Cores', 'Memory', 'An hour'].map(number),
-    number('A core a month, if all is for CPU'),
-    number('A GiB a month, if all is for memory'),
+    number('One core per month, if CPU is all you pay for'),
+    number('One GiB per month, if memory is all you pay for'),
     'From',
   ];
   return table('prices', heads, rows);

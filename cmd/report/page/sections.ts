@@ -124,7 +124,7 @@ export function changesSection(
     { number: 'Pods that can run then' },
     { number: 'CPU' },
     { number: 'Memory' },
-    ...(money ? [{ number: 'Saving a month' }] : []),
+    ...(money ? [{ number: 'Saving per month' }] : []),
     'CPU that can run after it',
   ];
   return section(

@@ -56,7 +56,7 @@ function number(problem: string, { least = Number.MIN_VALUE, most = maxNumber } 
 const name = v.pipe(v.string(), v.nonEmpty(), v.maxLength(128));
 const code = 'must be a code such as "USD"';
 const quantity = 'must be a quantity such as "8Gi"';
-const price = number('must be a price for an hour, such as 0.12');
+const price = number('must be a price per hour, such as 0.12');
 
 const node = v.pipe(
   v.strictObject({

@@ -252,7 +252,7 @@ export const alerts: readonly Alert[] = [
     meaning: 'Running pods are not affected. New pods are placed on other nodes, or stay pending.',
     steps: [
       '`kubectl get events -A --field-selector=reason=ImageLostArchitecture` names workloads, and the ConfigMap `archwright-drift` images ([drift](../drift.md)).',
-      'Push the tag again with all platforms, or use the digest that runs.',
+      'Push the tag again with all platforms, or pin the digest that still runs.',
     ],
   },
   {

@@ -45,7 +45,7 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
     else {
       log.warn(
         { lease: options.name },
-        'archwright was removed from this cluster by archwright clean; this replica does nothing until it is started again',
+        'archwright was removed from this cluster by archwright clean; this replica does nothing until it is restarted',
       );
       return 'cleaned';
     }

@@ -43,7 +43,7 @@ export async function runFeature(
       counters.failed();
       inRow = clock.monotonic() - startedAt >= soundMs ? 1 : inRow + 1;
       const pauseMs = backOffMs(backOff, inRow, clock.random);
-      log.error({ err: error, pauseMs }, 'a part of the controller failed and will be started again');
+      log.error({ err: error, pauseMs }, 'a part of the controller failed and will be restarted');
       run.abort(new Error('this run of the feature failed'));
       metrics.end();
       await clock.sleep(pauseMs, signal).catch(() => undefined);

@@ -13,7 +13,7 @@ export type LiveSourceName = (typeof liveSourceNames)[number];
 
 const failedReadings = counter(
   'archwright_source_failed_readings_total',
-  'Readings of a source with unusable content.',
+  'Reads of a source with unusable content.',
   { source: liveSourceNames },
 );
 

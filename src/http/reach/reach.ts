@@ -44,7 +44,7 @@ export function endpointReach(endpoint: { readonly base: string; readonly origin
     refusal: (address) => {
       const kind = addressKind(address);
       if (!kind || !mayBeRegistries.has(kind)) return `${kind ?? 'unknown'} addresses are never registries`;
-      return kind === 'loopback' && !loopback ? 'the name leads to this machine' : undefined;
+      return kind === 'loopback' && !loopback ? 'the name resolves to this machine' : undefined;
     },
     portRefusal: (port) => (configured ? undefined : refusePort(port)),
   };

@@ -127,7 +127,7 @@ async function readBundle(file: string, root?: string): Promise<Bundle> {
     const bytes = await readBounded(file, { maxBytes: maxBundleBytes, root });
     // PEM is ASCII; the text between certificates may be in any encoding.
     const certificates = certificatesIn(bytes.toString('latin1'));
-    if (certificates.length === 0) throw new FileError('not-text', file, 'it holds no PEM certificate');
+    if (certificates.length === 0) throw new FileError('not-text', file, 'it contains no PEM certificate');
     return { file, certificates };
   } catch (error) {
     if (error instanceof FileError) return { file, certificates: [], problem: error.message };

@@ -53,7 +53,7 @@ const defaults = {
 };
 
 const others = 'other images of this namespace or registry';
-const olderFacts = { code: 'unavailable', message: 'the registry fails; older facts were given' } as const;
+const olderFacts = { code: 'unavailable', message: 'the registry fails; older facts are used' } as const;
 
 export class FactsCache {
   readonly #options: FactsCacheOptions & typeof defaults;

@@ -151,7 +151,7 @@ export function createKubeClient(options: KubeClientOptions): KubeClient {
     const response = await limited(timeoutMs, signal, (within) => open(call, within));
     try {
       if (response.status !== 200) {
-        const slow = new TransportError('total-timeout', host, `no complete response in ${timeoutMs} ms`);
+        const slow = new TransportError('total-timeout', host, `no complete response within ${timeoutMs} ms`);
         const timer = setTimeout(() => response.close(slow), timeoutMs);
         throw await statusError(response, where).finally(() => clearTimeout(timer));
       }

@@ -48,7 +48,7 @@ export function fencedClient(options: FencedOptions): KubeClient {
       await limiter?.take(signal);
     } catch (cause) {
       refuse(where, 'not sent');
-      throw new KubeError('timeout', where, `${where}: given up while waiting for its turn`, { cause });
+      throw new KubeError('timeout', where, `${where}: gave up waiting for its turn`, { cause });
     }
     refuse(where, 'not sent');
     try {

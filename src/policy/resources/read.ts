@@ -76,7 +76,7 @@ function architectures(spec: Fields): { readonly architectures?: readonly string
   const names = value.filter((name: unknown, index): name is string =>
     spec.isArchitecture(name, `architectures[${index}]`),
   );
-  if (new Set(names).size < names.length) spec.problem('architectures', 'names one a second time');
+  if (new Set(names).size < names.length) spec.problem('architectures', 'names one twice');
   return { architectures: names.toSorted() };
 }
 
@@ -95,7 +95,7 @@ function scoring(plugins: Fields): Readonly<Record<string, number>> | undefined 
     if (!plugin.isArchitecture(name, `${place}.architecture`)) continue;
     if (!isIntegerWithin(weight, 1, maxWeight))
       plugin.problem(`${place}.weight`, `must be a whole number from 1 to ${maxWeight}`);
-    else if (weights.has(name)) plugin.problem(place, `names ${name} a second time`);
+    else if (weights.has(name)) plugin.problem(place, `names ${name} twice`);
     else weights.set(name, weight);
   }
   return isOn ? Object.fromEntries(weights) : undefined;

@@ -101,7 +101,7 @@ const toleration = record({
       return refuse(report, 'must have no value if the operator is Exists', ['value']);
     }
     if (given.tolerationSeconds !== undefined && given.effect !== 'NoExecute') {
-      return refuse(report, 'has a meaning only with the effect NoExecute', ['tolerationSeconds']);
+      return refuse(report, 'applies only to the effect NoExecute', ['tolerationSeconds']);
     }
     return { operator: 'Equal', ...given };
   },

@@ -263,7 +263,7 @@ t.test("the machine's credentials are used, and never printed or stored", async 
   const without = await checker(t);
   const refused = await without.json(pod(`${server.host}/team/app:v1`));
   like(t, refused.results, [
-    { why: /without a credential: log in by docker login, set --docker-config-file/ },
+    { why: /without a credential: log in with docker login, set --docker-config-file/ },
   ]);
   const { check, cache } = await checker(t, { DOCKER_CONFIG: home });
   const { code, out, err } = await check(pod(`${server.host}/team/app:v1`));

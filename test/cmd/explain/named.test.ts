@@ -109,7 +109,7 @@ t.test('a note about a broken image is shown', async (t) => {
     const { explained } = await explainIn(t, kube, [`${kind}/web`]);
     like(t, explained, { broken: [{ architecture, until }] }, about);
     const { out } = await explainIn(t, kube, [`${kind}/web`, '-o', 'table']);
-    t.match(out, new RegExp(`is noted as broken on ${architecture} until `), about);
+    t.match(out, new RegExp(`is recorded as broken on ${architecture} until `), about);
     const inBank = { ...object, metadata: { ...metadata, namespace: 'bank' } };
     kube.script(`${root}/namespaces/bank/${kind}/web`, json(inBank));
     const other = await explainIn(t, kube, [`${kind}/web`, '-n', 'bank']);

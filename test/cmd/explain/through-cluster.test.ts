@@ -107,7 +107,7 @@ t.test("on a laptop, images are looked up through the controller, with the clust
   t.match(table.out, `\nImages: looked up ${through}.\n`);
 
   const local = await ask('explain', '-o', 'json', '--local', 'pod/web');
-  t.match(local.lookups, /^from this machine, with no credentials but the pull secrets of the pods$/);
+  t.match(local.lookups, /^from this machine, with no credentials other than the pods’ pull secrets$/);
   const sameSettings = { outcome: 'placed', preferred: [{ architecture: 'arm64' }] };
   like(t, local.results, [sameSettings]);
 });

@@ -43,7 +43,7 @@ t.test('errors say what to do', async (t) => {
   const [, ...errors] = lines.slice(5);
   t.match(
     errors[0],
-    /unauthorized: .*without a credential: log in by docker login, set --docker-config-file/,
+    /unauthorized: .*without a credential: log in with docker login, set --docker-config-file/,
   );
   t.match(errors[1], /not-found: .*check the name and the tag/);
   t.match(errors[2], /not-an-image: .*artifact without platforms/);

@@ -247,7 +247,7 @@ t.test('the formats of tables and CSV', async (t) => {
       'shop       Pod/web   1     -        amd64  0.5  1Gi     yes    -',
       'shop       Pod/old   1     -        arm64  0.5  1Gi     no     R/old:1 has amd64',
       '',
-      'Images: looked up from this machine, with no credentials but the pull secrets of the pods.',
+      'Images: looked up from this machine, with no credentials other than the pods’ pull secrets.',
       '',
     ].join('\n'),
   );

@@ -393,11 +393,11 @@ t.test('exit codes of wrong usage, a missing installation and an unreachable clu
   like(t, await status('now'), { code: 2, err: /takes no arguments, but got now/ });
   like(t, await status('-o', 'yaml'), { code: 2, err: /--output must be/ });
   like(t, (await status('-n', 'archwright')).code, 0);
-  like(t, await status('-n', 'shop'), { out: /no archwright runs in the namespace shop/ });
+  like(t, await status('-n', 'shop'), { out: /archwright does not run in the namespace shop/ });
   const elsewhere = await status('--namespace', 'shop');
   like(t, elsewhere, {
     code: 1,
-    out: /no archwright runs in the namespace shop; is it installed\? --namespace/,
+    out: /archwright does not run in the namespace shop; is it installed\? --namespace/,
   });
   store.fault(/./, { status: 503, message: 'etcd is away' });
   like(t, await status(), { code: 3, out: '', err: /archwright status: .*etcd is away/ });

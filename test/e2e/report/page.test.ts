@@ -325,7 +325,7 @@ t.test(
   { skip },
   async (t) => {
     await fresh(fullUrl);
-    t.match(await browser.evaluate(`document.body.innerText`), /What moving them saves in a month/);
+    t.match(await browser.evaluate(`document.body.innerText`), /What moving them saves per month/);
     t.match(await browser.evaluate(`document.body.innerText`), /One step away: newer tags/);
     for (const value of ['light', 'dark']) {
       await browser.preferColorScheme(value);

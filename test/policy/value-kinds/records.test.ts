@@ -79,7 +79,7 @@ t.test('rules for architectures are read or refused with a message', async (t) =
     ],
     [
       taint('key = "a", effect = "NoSchedule", tolerationSeconds = 30'),
-      at('.tolerationSeconds', 'has a meaning only with the effect NoExecute'),
+      at('.tolerationSeconds', 'applies only to the effect NoExecute'),
     ],
     [taint('key = "a", value = "b c"'), at('.value', '"b c" is not a valid label value')],
   ];

@@ -166,7 +166,8 @@ class AgentCertificates {
     const names = [agentNameOn(node), agentServerName];
     const subject = { commonName: agentServerName, names, usage: 'server' } as const;
     const pem = await issueFor(publicKey, signer, subject, life);
-    if (!request.isApproved) await this.#answer(name, 'Approved', 'OwnNode', `the token is of node ${node}`);
+    if (!request.isApproved)
+      await this.#answer(name, 'Approved', 'OwnNode', `the token belongs to node ${node}`);
     // With the CAs: the first agents of a cluster start before the Secret that has them.
     const chain = `${pem.trim()}\n${writeCertificates(trusted(authorities))}`;
     const body = { status: { certificate: Buffer.from(chain).toString('base64') } };

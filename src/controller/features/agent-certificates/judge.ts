@@ -36,7 +36,7 @@ export function judge(
     return refuse(`the subject must be CN=${agentServerName}`);
   const [name, ...names] = requested.names;
   if (requested.hasMore || names.length > 0 || name !== agentNameOn(node))
-    return refuse(`the token is of node ${node}: only the name ${agentNameOn(node)}`);
+    return refuse(`the token belongs to node ${node}: only the name ${agentNameOn(node)}`);
   const pod = podOf(podName);
   if (pod?.uid === podUid && pod.node === node && !pod.deleting) return { kind: 'approve', node };
   if (now - request.createdAt < cacheMs) return { kind: 'wait' };

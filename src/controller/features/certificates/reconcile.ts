@@ -77,7 +77,7 @@ export class CertificateReconciler {
       }
       wrote = true;
     }
-    const message = 'another writer changes the Secrets of certificates again and again: stop it';
+    const message = 'another writer keeps changing the certificate Secrets; stop it';
     throw new KubeError('conflict', this.#caSecret, message);
   }
 

@@ -47,7 +47,7 @@ function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {
   const was = pulled[0] === undefined ? '' : `; pods run ${pulled[0]}`;
   return (
     `Image ${printable(image, maxImageBytes)} ${printable(describeDrift(drifted), 300)}: its tag was pushed again and names ` +
-    `${digest} now${was}. Running pods go on; new ones are not placed on nodes that the image lost. Push the tag with all ` +
-    'platforms, or use the digest that runs.'
+    `${digest} now${was}. Running pods keep running; new ones avoid the nodes whose platform the image lost. Push the tag with all ` +
+    'platforms, or pin the digest that still runs.'
   );
 }

@@ -53,7 +53,7 @@ export function describeBlame({ pod, suspect, architecture, blame }: BlameReport
   }
   const what = `a binary of ${image} is not for ${architecture}, the architecture of ${node}`;
   if (blame.kind === 'unknown')
-    return `${start}${what}. Its manifest is not known now, so nothing is noted; archwright explain shows why.`;
+    return `${start}${what}. Its manifest is not known now, so nothing is recorded; archwright explain shows why.`;
   return (
     `${start}${what}, although its manifest names it. New pods of this namespace avoid ${architecture} if the ` +
     'image has another architecture.'

@@ -28,7 +28,7 @@ export interface HealthInput {
   readonly now: number;
   /** Restarts of a pod since this attempt began. */
   readonly restartsOf: (pod: RolledPod) => number;
-  /** An image that is noted as broken on the architecture; `undefined`: none. */
+  /** An image that is recorded as broken on the architecture; `undefined`: none. */
   readonly broken: string | undefined;
 }
 
@@ -83,7 +83,7 @@ function judgeOf(
     // Until it has a node, its program takes no time.
     const limitMs = pod.running ? Math.min(readyWithinMs, slowMs) : readyWithinMs;
     if (!pod.ready && now - pod.readySince > limitMs)
-      return `${name} is not ready for ${formatDuration(now - pod.readySince)}`;
+      return `${name} has not been ready for ${formatDuration(now - pod.readySince)}`;
     const tookMs = timeToReady(pod);
     if (pod.ready && pod.createdAt >= since && tookMs > slowMs)
       return `${name} took ${formatDuration(tookMs)} to become ready, the others ${formatDuration(usual ?? 0)}`;

@@ -35,7 +35,7 @@ export class PodMover {
     return (
       fullBecause(each.workload, this.#leader.configuration().misplacedPodsShare) ??
       this.#delays.peek(keyOf(each)) ??
-      'they are being evicted within evictionsPerMinute'
+      'they are being evicted at the rate of evictionsPerMinute'
     );
   }
 
@@ -79,7 +79,10 @@ export class PodMover {
     const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
     for (const pod of podsToRebalance({ ...workload, pods }, possible, wanted, percent)) {
       if (this.#movesOf(key).count >= pods.length * movesOfPod.most) {
-        this.#delays.set(key, 'its pods were moved often in this hour, and new ones came back');
+        this.#delays.set(
+          key,
+          'its pods were moved too often in the last hour, and their successors came back',
+        );
         break;
       }
       const eviction = await this.#moveOne(pod, key);

@@ -69,7 +69,7 @@ function messageOf(blocker: Blocker): string {
     const why = `this pod could not be given the toleration: ${printable(blocker.why, 300)}`;
     if (!blocker.established) return `${blocked}: ${why}. ${advice}`;
     return (
-      `The nodes of ${value} have their taint ${key}=${value}:${effect}, but ${why}. It goes on running, but autoscalers and ` +
+      `The nodes of ${value} have their taint ${key}=${value}:${effect}, but ${why}. It keeps running, but autoscalers and ` +
       `deschedulers may find it in the wrong place. ${advice}`
     );
   }

@@ -184,7 +184,7 @@ t.test('the status says why running pods are not moved', async (t) => {
   store.fault(evictions, { status: 429, message: 'the budget web needs 4 pods', times: 1 });
   t.match(await why(), /^0 of 2 pods moved; .*the budget web needs 4 pods/);
   await world.clock.advance(60_000);
-  t.equal(await why(), '0 of 2 pods moved; they are being evicted within evictionsPerMinute');
+  t.equal(await why(), '0 of 2 pods moved; they are being evicted at the rate of evictionsPerMinute');
   world.pod('amd-0', { side: 'Other', ready: false });
   t.match(await why(), /misplacedPodsShare allows no eviction: 1 of its pods are not ready/);
   for (const name of ['arm-0', 'arm-1']) world.pod(name, onArm);
