@@ -77,7 +77,9 @@ t.test('in a pool with agents of two groups, a node without an agent stays eligi
   };
   const found = await pullableNodes(request, new Map([[image, factsOf(image)]]));
   t.strictSame(found.get(image), {
-    able: [{ name: 'able', architectures: ['amd64'], hostnames: ['host-a1', 'host-a3'] }],
-    unable: [{ name: 'unable', architectures: ['amd64'], hostnames: ['host-a2', 'host-b1', 'host-b2'] }],
+    able: [{ fingerprint: 'able', architectures: ['amd64'], hostnames: ['host-a1', 'host-a3'] }],
+    unable: [
+      { fingerprint: 'unable', architectures: ['amd64'], hostnames: ['host-a2', 'host-b1', 'host-b2'] },
+    ],
   });
 });

@@ -25,6 +25,6 @@ t.test('it leads, and ends on a stop signal', async (t) => {
   const { code, err } = await running;
   t.equal(code, 0);
   like(t, store.get(lease), { spec: { holderIdentity: '' } });
-  t.match(err, /the controller runs/);
+  t.match(err, /the controller is running/);
   await store.until(() => store.watches() === 0, 'the watches to end');
 });

@@ -246,7 +246,7 @@ t.test('malformed, oversized and truncated responses are refused', async (t) => 
         response.write('{"results":', () => response.destroy());
       },
       'unreachable',
-      /within the response/,
+      /during the response/,
     ],
   ];
   const { agent, ask } = await setup(t);

@@ -50,7 +50,7 @@ t.test('the timeout of a lookup names them too', async (t) => {
   t.equal(error?.code, 'timeout');
   t.match(
     error?.message,
-    /^no agent answered in time: .*lost within the response; 127\.0\.0\.1:\d+: no answer/,
+    /^no agent answered in time: .*lost during the response; 127\.0\.0\.1:\d+: no answer/,
   );
 });
 

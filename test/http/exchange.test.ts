@@ -117,7 +117,7 @@ t.test('a body can be read completely, up to a limit, or by line', async (t) => 
   });
   const lines: string[] = [];
   const cut = collect(await open(), { maxLineBytes: 5 }, lines);
-  like(t, await failure(cut), { failure: 'closed', message: /ended inside a line/ });
+  like(t, await failure(cut), { failure: 'closed', message: /ended in the middle of a line/ });
   t.strictSame(lines, ['one', 'two é']);
   t.ok(connections() > 1, 'a partly read body closes its connection');
 });

@@ -82,7 +82,7 @@ t.test('the documents of one lookup are limited to 8 MiB', async (t) => {
     platform: platformOf('linux/amd64'),
   }));
   const { client, registry } = await setUp(t, index(nested));
-  await t.rejects(lookUp(client, registry), { code: 'too-large', message: /8388608 bytes together/ });
+  await t.rejects(lookUp(client, registry), { code: 'too-large', message: /8388608 bytes in total/ });
   t.ok((registry.counts()['GET manifests'] ?? 0) <= 10);
 });
 

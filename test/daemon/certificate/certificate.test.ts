@@ -143,7 +143,7 @@ t.test('an agent with the token of another node gets none', async (t) => {
   token.now = { node: 'n2' };
   const agent = start('n1');
   await until(() =>
-    log().includes('was refused: the token is of node n2: only the name n2.archwright-agent'),
+    log().includes('was refused: the token belongs to node n2: only the name n2.archwright-agent'),
   );
   await t.rejects(agent.ready(AbortSignal.timeout(1)));
 });

@@ -147,7 +147,7 @@ t.test('each agent has a certificate for its own node', async (t) => {
     };
     await t.rejects(patch(`${path}/approval`, approved), { code: 'forbidden' }, 'approve its own request');
     const found = await waitFor<SigningRequest>(cluster.client, path, (object) => isAnswered(object));
-    const message = `the token is of node ${here}: only the name ${agentNameOn(here)}`;
+    const message = `the token belongs to node ${here}: only the name ${agentNameOn(here)}`;
     t.match(found?.status, { conditions: [{ type: 'Denied', message }] });
     t.equal(found?.status?.certificate, undefined);
     const kubelet = { signerName: 'kubernetes.io/kube-apiserver-client-kubelet', usages: ['client auth'] };

@@ -34,6 +34,7 @@ import {
   parseHelperAnswer,
   parseHelperConfig,
 } from '../../../src/credentials/docker/credential-helpers.ts';
+import { Base64Error } from '../../../src/credentials/docker/go-encoding.ts';
 import { createKeyring, holdEntries } from '../../../src/credentials/keyring/keyring.ts';
 import {
   parseRegistryToml,
@@ -79,7 +80,7 @@ function authFileIn(format: DockerConfigFormat, examples: readonly string[]): Fu
         credentialIn(file, repository);
       }
     },
-    expected: [DockerConfigError],
+    expected: [Base64Error, DockerConfigError],
   };
 }
 

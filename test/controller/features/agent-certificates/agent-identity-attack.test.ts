@@ -63,13 +63,13 @@ t.test('requests for anything else are denied', async (t) => {
   const p384 = { ...p256, namedCurve: 'P-384' };
   const authority = [new x509.BasicConstraintsExtension(true)];
   const cases: [what: string, request: string, why: RegExp, more?: object, token?: Token][] = [
-    ['the name of another node', world.requestFor('n2'), /the token is of node n1/],
-    ['the name shared by all agents', await naming('archwright-agent'), /of node n1/],
-    ['two names', await naming('n1.archwright-agent', 'n2.archwright-agent'), /of node n1/],
-    ['a wildcard', await naming('*.archwright-agent'), /of node n1/],
-    ['an address beside its name', await requestWith({ names: [name, address] }), /of node n1/],
+    ['the name of another node', world.requestFor('n2'), /the token belongs to node n1/],
+    ['the name shared by all agents', await naming('archwright-agent'), /node n1/],
+    ['two names', await naming('n1.archwright-agent', 'n2.archwright-agent'), /node n1/],
+    ['a wildcard', await naming('*.archwright-agent'), /node n1/],
+    ['an address beside its name', await requestWith({ names: [name, address] }), /node n1/],
     ['the role of the webhook', await requestWith({ subject: 'CN=archwright-webhook' }), /subject must be/],
-    ['an authority', await requestWith({ extensions: authority }), /of node n1/],
+    ['an authority', await requestWith({ extensions: authority }), /node n1/],
     ['a client certificate', own, /only these usages/, { usages }],
     ['more usages', own, /only these usages/, { usages: [...usages, 'server auth'] }],
     ['a key on another curve', await requestWith({ algorithm: p384 }), /P-256/],

@@ -328,7 +328,7 @@ t.test('an unknown manifest leads to an event, without a note', async (t) => {
     const { message, store } = await eventsOf(t, { factsOfPod: factsBy(factsOf) });
     t.match(
       message,
-      /a binary of shop\/web:1 is not for arm64.*Its manifest is not known now, so nothing is noted/,
+      /a binary of shop\/web:1 is not for arm64.*Its manifest is not known now, so nothing is recorded/,
     );
     t.equal(store.get(notesPath), undefined);
   }

@@ -99,12 +99,12 @@ const rows: Readonly<
     [target(3, crashing), target(97, fine), other(1, fine)],
   ],
   'fewer restarts than set': [60, [target(1, { ...fine, restarts: 1 }), other(1, fine)]],
-  'not ready in time': [302, [target(3, {})], /there are no others: p-0-0 is not ready for 5m1s/],
+  'not ready in time': [302, [target(3, {})], /there are no others: p-0-0 has not been ready for 5m1s/],
   'not ready yet': [300, [target(3, {})]],
   'not ready for longer than the others took': [
     32,
     [target(3, {}), other(3, fine)],
-    /p-0-0 is not ready for 31s/,
+    /p-0-0 has not been ready for 31s/,
   ],
   'slower than the others': [
     100,
@@ -119,7 +119,7 @@ const rows: Readonly<
   'no node for too long': [
     302,
     [target(1, { waited: Infinity }), other(1, fine)],
-    /p-0-0 is not ready for 5m1s/,
+    /p-0-0 has not been ready for 5m1s/,
   ],
   'a new version that crashes everywhere': [
     60,
@@ -142,7 +142,7 @@ const rows: Readonly<
   'pods from before the attempt count too': [
     60,
     [target(2, { created: -900 }), other(8, fine)],
-    /^web: 2 of 2 pods on arm64 are unhealthy, of the others 0 of 8: p-0-0 is not ready for 16m$/,
+    /^web: 2 of 2 pods on arm64 are unhealthy, of the others 0 of 8: p-0-0 has not been ready for 16m$/,
   ],
   'an exec format error of one of many': [
     60,
