@@ -42,6 +42,12 @@ const replacement = '[secret]';
 /** Forms by their first characters, with the number of secrets that have each form. */
 const byStart = new Map<string, Map<string, number>>();
 
+/**
+ * Secrets of letters only, with the number of their owners. They are removed as whole words: `regist` cut out of
+ * `registry` would tell that it is a password.
+ */
+const words = new Map<string, number>();
+
 /** The secrets of one owner. The least recently registered leave first. */
 class Remembered {
   readonly #limits: Limits;
@@ -68,12 +74,12 @@ class Remembered {
     if (found.length === 0) return;
     this.#forms.set(secret, found);
     this.#characters += lengthOf(found);
-    for (const form of found) count(form, 1);
+    for (const form of found) count(secret, form, 1);
     for (const [oldest, itsForms] of this.#forms) {
       if (this.#isWithinLimits()) return;
       this.#forms.delete(oldest);
       this.#characters -= lengthOf(itsForms);
-      for (const form of itsForms) count(form, -1);
+      for (const form of itsForms) count(oldest, form, -1);
     }
   }
 
@@ -98,6 +104,16 @@ const maxComparisons = 8192;
  */
 export function scrub(text: string): string {
   if (remembered.ours.size + remembered.others.size === 0) return text;
+  const clean = withoutForms(text);
+  return words.size === 0
+    ? clean
+    : clean.replace(escapeOrWord, (found) => (words.has(found) ? replacement : found));
+}
+
+/** An escape of JSON or of a URL ends in letters that do not belong to the word behind it. */
+const escapeOrWord = /\\u[0-9a-f]{4}|\\.|%[0-9a-f]{2}|[a-z]+/gi;
+
+function withoutForms(text: string): string {
   let clean = '';
   let copied = 0;
   /** End of the current secret. Another may begin inside it and end later. */
@@ -126,14 +142,19 @@ function longestAt(group: ReadonlyMap<string, number>, text: string, at: number)
   return longest;
 }
 
-function count(form: string, change: 1 | -1): void {
+function count(secret: string, form: string, change: 1 | -1): void {
+  if (form === secret && /^[a-z]+$/i.test(form)) return bump(words, form, change);
   const start = form.slice(0, minLength);
   const group = byStart.get(start) ?? new Map<string, number>();
-  const holders = (group.get(form) ?? 0) + change;
-  if (holders > 0) group.set(form, holders);
-  else group.delete(form);
+  bump(group, form, change);
   if (group.size > 0) byStart.set(start, group);
   else byStart.delete(start);
+}
+
+function bump(counts: Map<string, number>, key: string, change: 1 | -1): void {
+  const sum = (counts.get(key) ?? 0) + change;
+  if (sum > 0) counts.set(key, sum);
+  else counts.delete(key);
 }
 
 function lengthOf(texts: readonly string[]): number {
