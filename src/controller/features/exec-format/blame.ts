@@ -48,7 +48,7 @@ export function describeBlame({ pod, suspect, architecture, blame }: BlameReport
   const start = `Container ${suspect.container}: `;
   const node = `node ${pod.node}`;
   if (blame.kind === 'node') {
-    const has = printable(blame.architectures.join(', '), 100) || 'no platform for its OS';
+    const has = printable(blame.architectures.join(', '), 100) || `no platform for ${pod.os}`;
     return `${start}${image} has ${has}, so it cannot run on ${node} (${architecture}). ${remedyOf(pod, architecture)}`;
   }
   const what = `a binary of ${image} is not for ${architecture}, the architecture of ${node}`;

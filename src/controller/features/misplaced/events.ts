@@ -48,7 +48,7 @@ const reasons: Readonly<Partial<Record<Report, string>>> = {
 };
 
 function messageOf(report: Report, { pod, architecture, images }: MisplacedPod, why = ''): string {
-  const which = listed(images, describe, 500);
+  const which = listed(images, (image) => describe(image, pod.os), 500);
   const architectures = [...new Set(images.flatMap((each) => each.architectures))].join(', ');
   const ends: Readonly<Record<Report, string>> = {
     evicted: 'It is evicted, and its successor is placed on a node that can run it.',
@@ -71,6 +71,6 @@ function messageOf(report: Report, { pod, architecture, images }: MisplacedPod, 
   return `Pod ${pod.name} is not ready on node ${pod.node} (${architecture}): ${which}. ${ends[report]}`;
 }
 
-function describe({ image, architectures }: ImageWithoutArchitecture): string {
-  return `${printable(image, maxImageBytes)} has ${printable(architectures.join(', ') || 'no platform for its OS', 100)}`;
+function describe({ image, architectures }: ImageWithoutArchitecture, os: string): string {
+  return `${printable(image, maxImageBytes)} has ${printable(architectures.join(', ') || `no platform for ${os}`, 100)}`;
 }

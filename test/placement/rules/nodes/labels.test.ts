@@ -96,6 +96,7 @@ const expressions = (key: string, operator: string, ...values: string[]) =>
 for (const [name, spec, isLeftOut] of [
   ['nodes without the label', expressions('rack', 'DoesNotExist'), true],
   ['nodes with the label', expressions('rack', 'Exists'), false],
+  ['another value in the nodeSelector', { nodeSelector: { rack: 'r2' } }, true],
   ['a number below', expressions('rack', 'Lt', '5'), true],
   [
     'another value in one of two terms',
