@@ -312,6 +312,10 @@ t.test('an image without the architecture of the node is not noted as broken', a
   const other = await eventsOf(t, { factsOfPod });
   t.match(other.message, /has amd64, s390x, so it cannot run on node n1 \(arm64\)\. Create the pod again/);
   t.equal(other.store.get(notesPath), undefined);
+  const windows = await eventsOf(t, {
+    factsOfPod: factsBy((image) => facts('windows/amd64', { image, digest })),
+  });
+  t.match(windows.message, /shop\/web:1 has no platform for linux, so it cannot run on node n1/);
 });
 
 t.test('the pulled image counts, not the current image of the tag', async (t) => {
