@@ -38,7 +38,7 @@ function rendered(more: object = {}, helm: HelmName = 'helm4') {
 for (const helm of helms) {
   t.test(`${helm}: each pod is admitted by the SCC that it names`, async (t) => {
     const { pods, own } = rendered({}, helm);
-    t.equal(pods.length, 8);
+    t.equal(pods.length, 9);
     const sccs = new Map([restrictedV2, ...own].map((scc) => [scc.metadata?.name, scc]));
     for (const { name, scc, spec } of pods) {
       const found = sccs.get(scc);

@@ -14,7 +14,7 @@ import { neverAborted } from '../../support/never-aborted.ts';
 interface PodSpec {
   readonly containers: readonly {
     readonly args: readonly string[];
-    readonly env: readonly { readonly name: string; readonly value?: string }[];
+    readonly env?: readonly { readonly name: string; readonly value?: string }[];
   }[];
   readonly volumes?: readonly { readonly configMap?: { readonly name: string } }[];
 }
@@ -43,7 +43,7 @@ export function programsIn(manifest: string): readonly Program[] {
     // Containers of `extraContainers` have no arguments, and the one that pulls the image only prints its version.
     return pod.containers
       .filter(({ args }) => args !== undefined && args[0] !== '--version')
-      .map(({ args, env }) => ({
+      .map(({ args, env = [] }) => ({
         name: `${metadata?.name} ${args[0]}`,
         args,
         // The downward API gives a node name and the pod's address.
