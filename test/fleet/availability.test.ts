@@ -71,3 +71,19 @@ t.test('if no known agent responds, the fleet is unavailable after 30 s', async 
   t.notOk(fleet.isAvailable());
   like(t, logged(), [gone]);
 });
+
+t.test('an outage of less than 30 s is not reported', async (t) => {
+  const { pki, clock, discovery, fleet, logged } = await setup(t);
+  const agent = await startScripted(t, pki);
+  discovery.set([agent]);
+  await fleet.grouped(neverAborted);
+  for (let round = 0; round < 3; round += 1) {
+    discovery.set([]);
+    await fleet.grouped(neverAborted);
+    await clock.advance(29_000);
+    discovery.set([agent]);
+    await fleet.grouped(neverAborted);
+    t.ok(fleet.isAvailable());
+  }
+  t.strictSame(logged(), []);
+});

@@ -16,6 +16,7 @@ import {
   openSource,
   sh,
   tokenAttributes,
+  waitingFor,
   writePlugin,
 } from './support.ts';
 import { until } from '../../support/until.ts';
@@ -145,6 +146,19 @@ t.test('a lookup says why the plugins for its image have no usable credential', 
   t.strictSame(await reasons('other.example/app'), [], 'no plugin is for it');
   const unread = await openSource(t, { config: '/missing.yaml', binDir: '/bin' });
   like(t, await unread.reasons(app), [/^\/missing\.yaml: unable to access path/]);
+});
+
+t.test('an aborted caller does not stop a run for other callers', async (t) => {
+  const gate = join(t.testdir(), 'go');
+  const body = answering(creds('registry.example', 'p'), marking(`${gate}.started`) + waitingFor(gate));
+  const { found } = await openNode(t, [{ name: 'p' }], { p: body });
+  await t.rejects(found(app, AbortSignal.timeout(200)), { name: 'TimeoutError' });
+  const second = found(app);
+  writeFileSync(gate, '');
+  t.strictSame(await second, [credential('p')]);
+  rmSync(`${gate}.started`);
+  t.strictSame(await found(app), [credential('p')]);
+  t.notOk(existsSync(`${gate}.started`), 'cached');
 });
 
 t.test('closing kills running plugins', async (t) => {
@@ -278,6 +292,19 @@ t.test('a failed plugin does not affect the others', async (t) => {
   t.equal(lines.length, 1, 'it is backed off after a failure');
   like(t, JSON.parse(lines[0] ?? ''), { plugin: 'bad', image: app, problem: message });
   t.notMatch(lines.join(''), /hunter2/);
+});
+
+t.test('malformed output is neither used nor quoted', async (t) => {
+  const escape = `{"apiVersion":"\\u001b[2Jpass-word"}`;
+  for (const output of ['{"kind":', String.raw`\033[31mpass-word`, '', '[]', 'null', escape]) {
+    const { found, problems, lines } = await openNode(t, [{ name: 'p' }], {
+      p: sh(`printf '%b' '${output}'`),
+    });
+    t.strictSame(await found(app), [], output);
+    t.equal(problems().length, 1);
+    // oxlint-disable-next-line no-control-regex
+    t.notMatch([...problems(), ...lines.map((line) => line.trimEnd())].join(''), /[\u0000-\u001f]|\\u001b/);
+  }
 });
 
 t.test('a plugin does not get the agent’s environment', async (t) => {

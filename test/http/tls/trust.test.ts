@@ -1,4 +1,4 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
@@ -75,6 +75,22 @@ t.test('an unusable configured file is reported once, and the others are used', 
   await trust.roots();
   t.equal(problems.length, 4);
   like(t, problems, [/no PEM certificate/, /larger than/, /there is no such file/, /not a regular file/]);
+});
+
+t.test('symbolic links are resolved inside the host root', async (t) => {
+  const [one, other] = [await createCa('one'), await createCa('other')];
+  const outside = t.testdir({ 'other.pem': other.cert, root: {} });
+  const node = join(outside, 'root');
+  await mkdir(join(node, 'etc/ssl/certs'), { recursive: true });
+  await mkdir(join(node, 'etc/pki/ca-trust'), { recursive: true });
+  await writeFile(join(node, 'etc/pki/ca-trust/bundle.pem'), Buffer.from(`# caf\xe9\n${one.cert}`, 'latin1'));
+  await symlink('/etc/pki/ca-trust/bundle.pem', join(node, 'etc/ssl/certs/ca-certificates.crt'));
+  await symlink('../other.pem', join(node, 'climbing.pem'));
+  const { trust, problems } = trustOf({ environment: { SSL_CERT_FILE: '/climbing.pem' }, hostRoot: node });
+  const { certificates } = await trust.roots();
+  t.ok(certificates.includes(one.cert.trim()), 'an absolute link, as distributions have');
+  t.notOk(certificates.includes(other.cert.trim()));
+  like(t, problems, [/climbing\.pem: leads out of/]);
 });
 
 t.test('the trusted files are described', async (t) => {

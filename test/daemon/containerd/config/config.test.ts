@@ -1,3 +1,5 @@
+import { symlinkSync } from 'node:fs';
+import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { imagesTable, isCriDisabled, loadConfig } from '../../../../daemon/containerd/config/config.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
@@ -170,6 +172,17 @@ t.test('a chain of imports is limited', async (t) => {
     load(t, { ...files, '/etc/config.toml': 'imports = ["0.toml"]' }),
     /imports more than 200 files/,
   );
+});
+
+t.test('symbolic links of imports stay in the host root', async (t) => {
+  const root = t.testdir();
+  writeFiles(root, {
+    '/etc/config.toml': 'imports = ["link.toml", "up.toml"]',
+    '/real/a.toml': 'root = "/real"',
+  });
+  symlinkSync('/real/a.toml', join(root, 'etc/link.toml'));
+  symlinkSync('../../../../../../../../../../etc/passwd', join(root, 'etc/up.toml'));
+  await t.rejects(loadConfig('/etc/config.toml', rulesFor(), root), /up\.toml: leads out of/);
 });
 
 t.test('a disabled CRI plugin is detected', async (t) => {

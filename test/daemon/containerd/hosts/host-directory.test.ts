@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import {
@@ -43,6 +43,16 @@ t.test('a name that is not a domain uses no directory, not even _default', async
   for (const namespace of odd) t.strictSame(directoryNames(namespace), [], namespace);
   const root = t.testdir({ _default: {}, 'hosts.toml': '' });
   for (const namespace of odd) t.equal(await findHostDirectory([root], namespace), undefined, namespace);
+});
+
+t.test('an absolute symbolic link is resolved inside the host root', async (t) => {
+  const root = t.testdir({ certs: {}, secret: { 'hosts.toml': '' } });
+  symlinkSync('/secret', join(root, 'certs/a.example'));
+  symlinkSync('/etc', join(root, 'certs/b.example'));
+  symlinkSync('../../../../../../../../../etc', join(root, 'certs/c.example'));
+  t.equal(await findHostDirectory(['/certs'], 'a.example', root), '/certs/a.example');
+  t.equal(await findHostDirectory(['/certs'], 'b.example', root), undefined, 'the host root has no /etc');
+  await t.rejects(findHostDirectory(['/certs'], 'c.example', root), { code: 'escapes-root' });
 });
 
 t.test('a file in place of a directory, or a special file, fails the pull', async (t) => {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { readConfig } from '../../../../daemon/kubelet/config/read-config.ts';
@@ -21,6 +21,18 @@ t.test('reads one file, or the files of a directory in the order of their names'
   });
   t.strictSame(await names(join(dir, 'any')), ['any']);
   t.strictSame(await names(join(dir, 'conf')), ['B', 'a2', 'a1', 'b']);
+});
+
+t.test('links are resolved inside the host root', async (t) => {
+  const root = t.testdir({ etc: { 'real.yaml': configText({ name: 'p' }) }, conf: {} });
+  symlinkSync('/etc/real.yaml', join(root, 'conf/a.yaml'));
+  t.strictSame(await names('/conf', root), ['p']);
+  symlinkSync('../../etc/passwd', join(root, 'conf/b.yaml'));
+  await t.rejects(readConfig('/conf', root), {
+    name: 'ProviderConfigError',
+    message: /^unable to read file .*b\.yaml: leads out of/,
+  });
+  await t.rejects(readConfig('/../etc/passwd', root), { message: /unable to access path .*leads out of/ });
 });
 
 t.test('one invalid file makes the whole configuration invalid', async (t) => {
@@ -47,6 +59,13 @@ t.test('one invalid file makes the whole configuration invalid', async (t) => {
   for (const [path, message] of cases) {
     await t.rejects(readConfig(path), { name: 'ProviderConfigError', message }, path);
   }
+});
+
+t.test('a missing path is reported, with its path on the node', async (t) => {
+  await t.rejects(readConfig('/etc/plugins.yaml', t.testdir({})), {
+    code: 'missing',
+    message: 'unable to access path "/etc/plugins.yaml": there is no such file',
+  });
 });
 
 t.test('the hash depends on bytes, lengths and order of all files', async (t) => {

@@ -86,6 +86,15 @@ t.test('a login without user name or password is a problem until the next good o
   }
 });
 
+t.test('a plugin runs only for matching images', async (t) => {
+  const { made, requested } = provider({});
+  for (const image of ['s.example/a', 'r.example:443/a', 'x.r.example/a', '%broken%/a']) {
+    t.equal(made.matches(image), false);
+    t.strictSame((await made.provide(image)).auth, new Map());
+  }
+  t.strictSame(requested, []);
+});
+
 t.test('a failure backs off its image, is reported once, and is cleared by a success', async (t) => {
   let works = false;
   let runs = 0;

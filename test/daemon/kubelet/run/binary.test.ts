@@ -52,6 +52,15 @@ t.test('missing and non-executable programs are refused', async (t) => {
   for (const [name, error] of cases) await t.rejects(check(name), error);
 });
 
+t.test('symbolic links out of the host root are refused', async (t) => {
+  const { bin, check } = node(t);
+  symlinkSync('../../../../bin/sh', join(bin, 'out'));
+  await t.rejects(check('out'), { code: 'unsafe', message: /leads out of/ });
+  symlinkSync('/bin/sh', join(bin, 'absolute'));
+  // The link leads to the node’s /bin/sh, which does not exist here.
+  await t.rejects(check('absolute'), { code: 'missing' });
+});
+
 t.test('programs that other users can write are refused', async (t) => {
   const { hostRoot, bin, check } = node(t);
   writePlugin(join(hostRoot, 'opt/real/tool'), '');

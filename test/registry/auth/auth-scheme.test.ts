@@ -1,0 +1,32 @@
+import t from 'tap';
+import { authSchemeOf, type ChallengedRequest } from '../../../src/registry/auth/auth-scheme.ts';
+import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
+import { like } from '../../support/like.ts';
+
+const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
+const request = (repository: string): ChallengedRequest => ({
+  url: new URL(`${endpoint.base}/${repository}/manifests/v1`),
+  repository,
+});
+const bearer = (scope: string) => `Bearer realm="https://auth.corp/token",service="s"${scope}`;
+
+t.test('the best supported challenge is chosen', async (t) => {
+  const schemeOf = (...lines: string[]) => authSchemeOf(request('app'), lines, '203.0.113.7');
+  t.equal(schemeOf(), undefined);
+  t.equal(schemeOf('Digest realm="x"', 'Negotiate'), undefined);
+  t.strictSame(schemeOf('Basic realm="x"', 'Digest realm="x"'), { scheme: 'basic' });
+  t.strictSame(schemeOf('Basic realm="x"', bearer('')), {
+    scheme: 'bearer',
+    realm: new URL('https://auth.corp/token'),
+    service: 's',
+    scopes: ['repository:app:pull'],
+    registryIp: '203.0.113.7',
+  });
+  like(t, schemeOf(bearer(',scope="repository:app:pull repository:z:pull"')), {
+    scopes: ['repository:app:pull', 'repository:z:pull'],
+  });
+  like(t, schemeOf(bearer(',scope=""')), { scopes: ['repository:app:pull'] });
+  t.throws(() => schemeOf('Bearer service="s"'), { name: 'InvalidChallenge' });
+  t.throws(() => schemeOf('Bearer realm="https://10.0.0.1/token"'), { name: 'InvalidChallenge' });
+  t.notOk('registryIp' in (authSchemeOf(request('app'), [bearer('')], undefined) ?? {}));
+});
