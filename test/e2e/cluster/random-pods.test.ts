@@ -67,10 +67,10 @@ void t.test('random pods run only on nodes that the model allows', async (t) => 
     const sets = some.map((one) => daemonSetToSend(one, references));
     const refused = await createAll(cluster, namespace, sets, daemonSets(namespace));
     await untilRolledOut(cluster, namespace, sets.length - refused.size);
+    // The watch of pods may be behind the watch that saw the DaemonSets ready.
+    const now = await cluster.list<PodNow>(`/api/v1/namespaces/${namespace}/pods`);
     const problems = some.flatMap((one) => {
-      const found = podsOf(pods.objects.values(), one.name)
-        .filter(({ metadata }) => metadata?.namespace === namespace)
-        .flatMap(({ spec }) => spec.nodeName ?? []);
+      const found = podsOf(now, one.name).flatMap(({ spec }) => spec.nodeName ?? []);
       const problem = daemonProblem(expectedOfDaemon(one, policy), found, refused.get(one.name));
       return problem === undefined ? [] : [`${one.name} ${problem}: ${JSON.stringify(one.pod)}`];
     });
