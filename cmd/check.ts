@@ -82,7 +82,7 @@ async function readPods(
   const found: CheckedPod[] = [];
   let objects = 0;
   for await (const input of readInputs(positionals, io.stdin, note)) {
-    // In directories, other files are usual, and need not be valid YAML.
+    // Directories also hold other files, which need not be valid YAML.
     if (input.isFromDirectory && !input.text.includes('apiVersion')) continue;
     for (const document of parseDocuments(input)) {
       const inDocument = podsIn(document, input.file);

@@ -99,7 +99,7 @@ async function run(invocation: Call): Promise<number> {
   return explanations.every(isLookedUp) ? exitCodes.success : exitCodes.unanswered;
 }
 
-/** In a pod there is no context of a person: the pod's own namespace would be meant by mistake. */
+/** A pod has no context that a person chose: the default would be the pod's own namespace. */
 function namespaceOf({ flags }: Call, kubernetes: Kubernetes | undefined, isNamed: boolean): string {
   const given = flags.namespace;
   if (given === undefined && isNamed && kubernetes?.podNamespace !== undefined)

@@ -94,7 +94,7 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
   return { results: await Promise.all(answers), attempts, sources };
 }
 
-/** A registry that does not answer leaves its image open, whatever the others said. */
+/** If one registry does not answer, the result is incomplete, whatever the others say. */
 function codeOf(results: readonly ImageFacts[]): number {
   const errors = results.flatMap(({ error }) => error ?? []);
   if (errors.some(({ code }) => unansweredCodes.has(code))) return exitCodes.unanswered;

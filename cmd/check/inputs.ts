@@ -11,7 +11,7 @@ export interface Input extends NamedText {
   readonly isFromDirectory: boolean;
 }
 
-/** More than a repository of manifests has; a directory such as `/` has more. */
+/** No repository of manifests has so many files; a directory such as `/` does. */
 const maxFiles = 10_000;
 const maxDepth = 32;
 const manifest = /\.(?:ya?ml|json)$/;

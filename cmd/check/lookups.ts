@@ -60,7 +60,7 @@ export async function lookUpImages(
 
 class Registries {
   readonly #options: LookupOptions;
-  /** Registries that limit requests: they get no more of them in this run. */
+  /** Registries that limit requests: this run sends them no more. */
   readonly #limited = new Map<string, FactsError>();
 
   constructor(options: LookupOptions) {

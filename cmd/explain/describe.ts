@@ -119,7 +119,7 @@ function describeKept(term: NodeSelectorTerm): string {
   return named || 'no architecture';
 }
 
-/** What the pod named. */
+/** The architectures that the pod named, as it wrote them. */
 function describeWidened({ nodeSelector, expressions }: Widened): string {
   const labels = Object.entries(nodeSelector).map(([key, value]) => `nodeSelector ${key}=${value}`);
   const terms = expressions.map(({ key, values = [] }) => `required ${key} in ${values.join(', ')}`);

@@ -105,7 +105,7 @@ export function daemonSetProblems(
     return [`${label}: no node is selected; see agentNodes, agent.nodeSelector and agent.affinity`];
   if (ready >= desired) return [];
   const own = replicas.filter(({ part, pool }) => part === 'agent' && pool === poolOf(daemonSet));
-  // An event about pods that exist by now is old.
+  // An event about pods that exist now is out of date.
   const refused =
     own.length < desired &&
     warnings.find((event) => isAbout(event, daemonSet) && event.reason !== 'CredentialProblem');

@@ -28,7 +28,7 @@ const failedPullMs = 20_000;
 /** A missing account may appear. */
 const hopelessMs = 8000;
 const failedPull = /\bImagePullBackOff\b/;
-/** No wait mends these, as the kubelet and the workload controllers name them. */
+/** Reasons of the kubelet and the workload controllers that do not pass by themselves. */
 const hopeless =
   /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|its configuration is wrong/;
 
@@ -40,7 +40,7 @@ interface Outcome {
 }
 
 /**
- * @returns the outcome as soon as nothing is wrong, something cannot get right by itself, or the time is up
+ * @returns the outcome as soon as nothing is wrong, a problem cannot pass by itself, or the time is up
  * @throws KubeError
  */
 export async function settled(options: SettledOptions): Promise<Outcome> {

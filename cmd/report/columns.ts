@@ -6,7 +6,7 @@ import type { Report } from './contents.ts';
 import type { Cell, ColumnKind } from './page/data.ts';
 import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 
-/** More of a message says nothing more about its cause. */
+/** The rest of a longer message adds nothing about its cause. */
 const maxWhyBytes = 512;
 /** Names in the cluster have 253 bytes at most; an image has 128 of tag and 71 of digest beside its name. */
 export const maxNameBytes = 512;

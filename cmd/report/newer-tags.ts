@@ -24,7 +24,7 @@ import { newerTags } from './tag-order.ts';
 const maxImages = 50;
 const concurrentImages = 4;
 const imageLimitMs = 20_000;
-/** Credentials that pull an image may not list its tags. More that are refused are no accident. */
+/** Credentials may pull an image, but not list its tags. After so many refusals, more would follow. */
 const maxRefused = 3;
 const refusals: ReadonlySet<string> = new Set(['unauthorized', 'forbidden', 'not-found']);
 
@@ -86,7 +86,7 @@ function candidates(pods: readonly JudgedPod[]) {
       for (const name of namespaces) turns.set(name, (turns.get(name) ?? 0) + 1);
       return [{ image, users, turn }];
     })
-    // Namespaces take turns: requests are anybody's word.
+    // Namespaces take turns: pods can request any amount.
     .toSorted((a, b) => a.turn - b.turn)
     .slice(0, maxImages);
   return { images, isComplete: images.length === lacking.size };

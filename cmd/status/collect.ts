@@ -81,7 +81,7 @@ export async function collectStatus(reader: InstallationReader) {
       nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
       heldBackBy: leader?.counts('archwright_taint_blockers', 'reason'),
     },
-    /** As the leader counts them; it counts none if nobody looks for them. */
+    /** As the leader counts them; none if the feature is off. */
     misplacedPods:
       loaded?.configuration?.misplacedPods === 'off' ? undefined : leader?.value('archwright_misplaced_pods'),
     brokenImages: broken

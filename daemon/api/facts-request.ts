@@ -18,7 +18,7 @@ import { ApiError } from './api-error.ts';
 
 /** A pod has some dozens of images at most. */
 export const maxImages = 1000;
-/** The limit of image facts. */
+/** As in image facts (`images/facts/wire.ts`). */
 const maxImageLength = 1024;
 /** No registry answers faster than the minimum. The API server limits a webhook to 30 s. */
 export const deadlineLimits = { leastMs: 10, mostMs: 30_000 };

@@ -1,6 +1,6 @@
 /**
  * Whether policy.json lets CRI-O pull an image at all (go.podman.io/image signature/policy_config.go,
- * docker/policyconfiguration/naming.go). Signatures are not checked: what needs one may be pulled.
+ * docker/policyconfiguration/naming.go). Signatures are not checked: an image that needs one counts as pullable.
  */
 import { posix } from 'node:path';
 import {

@@ -128,7 +128,7 @@ async function readNode(version: string | undefined, root: string): Promise<Crio
 
 function problemOf({ where, reason }: ConfigFileError, unknown: ConfigFileError | undefined) {
   const used = unknown
-    ? 'nothing is used, and what CRI-O runs with is unknown until it is mended'
+    ? 'nothing is used, and what CRI-O runs with is unknown until it is fixed'
     : 'the last good files stay in force';
   return { origin: where, message: `${reason}; CRI-O would not start with it; ${used}` };
 }

@@ -90,7 +90,7 @@ async function checkProcesses(proc: string): Promise<void> {
     throw new NestedNode('the node has its own PID namespace, so processes in traces are unknown');
 }
 
-/** Makes an instance that records these events; when its buffer is full, the oldest go. */
+/** Makes an instance that records these events; when its buffer is full, the oldest are overwritten. */
 async function record(path: string, { events, filter, bufferKb }: typeof forks): Promise<void> {
   // What a crash left.
   await rmdir(path).catch(() => undefined);

@@ -47,7 +47,7 @@ export function createRateLimiter({ perSecond, burst, clock }: RateLimit) {
   return {
     take,
     tryTake,
-    /** Stops all callers for a while (`Retry-After`). A longer pause under way stays. */
+    /** Stops all callers for a while (`Retry-After`). A longer pause in progress stays. */
     pause: (ms: number): void => {
       pausedUntil = Math.max(pausedUntil, clock.monotonic() + ms);
     },

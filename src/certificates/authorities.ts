@@ -47,7 +47,7 @@ export function readAuthorities(texts: SecretTexts): Authorities | Remains {
     return { newest, previous, previousSigner, empty: Object.keys(texts).length === 0 };
   }
   const previous = distinct(before).filter(({ id, x509 }) => x509.ca && id !== newest.certificate.id);
-  // Announcing if in doubt: that only takes longer.
+  // If in doubt, announcing: it only takes longer.
   const phase = previous.length === 0 || texts['phase'] === 'signing' ? 'signing' : 'announcing';
   return { newest, previous, previousSigner, phase };
 }

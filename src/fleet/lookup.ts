@@ -55,7 +55,7 @@ const answerMarginMs = 100;
 const maxPerGroup = 2;
 /** Bounds what one pod can cause, however many credential groups a cluster has. */
 const maxRequests = 8;
-/** A registry that answers two agents too late is slow for all. They look on, and remember its answer. */
+/** A registry that is too slow for two agents is slow for all. These keep waiting for its answer. */
 const maxTimeouts = 2;
 /** No further request without time for an answer, which takes a few round trips to a registry. */
 const leastMs = 300;

@@ -25,7 +25,7 @@ import {
 /** Node's default, written down because a larger one would serve only hostile servers. */
 const maxHeaderBytes = 16 * 1024;
 
-/** A server may close an idle connection as it is used again. Three races in a row are a fault. */
+/** A server may close an idle connection as it is used again. Three such races in a row are a fault. */
 const maxRepeats = 2;
 
 /** Milliseconds. A phase without a limit ends with the signal or with `totalMs`. */

@@ -21,7 +21,7 @@ export interface Change {
   readonly blocked: number;
 }
 
-/** A list of ten is read; the table has the rest. */
+/** People read ten entries; the table has the rest. */
 const maxChanges = 10;
 
 /** Pods that need more are rare; the sets within theirs are not looked at. */

@@ -136,7 +136,7 @@ nothing before the next one.${unknown}</p>`,
   );
 }
 
-/** More of a message says nothing more about its cause. */
+/** The rest of a longer message adds nothing about its cause. */
 const maxProblemBytes = 512;
 
 /** Images that are one step away: a newer tag has the architecture. */
@@ -165,7 +165,7 @@ export function newerSection({ byImage, problems }: NewerTags, pods: readonly Ju
   );
 }
 
-/** Ten bars are read; the table has the rest. */
+/** People read ten bars; the table has the rest. */
 const maxNamespaces = 10;
 
 export function namespacesSection(pods: readonly JudgedPod[]): Html | undefined {

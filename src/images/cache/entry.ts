@@ -21,7 +21,7 @@ export type Details = Pick<ImageFacts, 'platforms' | 'mediaType' | 'credentialSo
 export interface Known {
   readonly digest: string;
   readonly details: Details;
-  /** When a registry confirmed them, monotonic; negative for facts from before the process started. */
+  /** When a registry confirmed them (monotonic); negative if before the process started. */
   readonly at: number;
   /** The same as a date. */
   readonly confirmedAt: string;

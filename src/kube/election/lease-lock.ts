@@ -90,7 +90,7 @@ export class LeaseLock {
       const renewing = this.#write(this.#wanted(seen.record), seen.resourceVersion, signal).then(() => true);
       if (await ignoring(['conflict', 'not-found'], renewing)) return true;
     }
-    // A conflict is an answer: not now.
+    // A conflict means: another replica was faster.
     return (await ignoring('conflict', this.#takeFromRead(signal))) ?? false;
   }
 

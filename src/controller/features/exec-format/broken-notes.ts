@@ -19,7 +19,7 @@ export type NoteOutcome = 'new' | 'known';
 
 export type BrokenObservation = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
 
-/** A namespace with more broken images at a time has another problem. */
+/** A namespace with more broken images at once has another problem. */
 const maxNotesOfNamespace = 50;
 
 /** A note that is refreshed at each crash would cost a write for each crash. */

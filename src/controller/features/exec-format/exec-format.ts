@@ -62,7 +62,7 @@ const checkAgainMs = 10 * 60_000;
 const tagMs = 10 * 60_000;
 const maxRemembered = 5000;
 const pruneIntervalMs = 60 * 60_000;
-/** Pods and nodes come by different watches, in any order. The pods of a node that is gone go soon. */
+/** Pods and nodes come by different watches, in any order. The pods of a deleted node are deleted soon. */
 const nodeWaitMs = 500;
 
 /** Not a pod: its key has no slash. */

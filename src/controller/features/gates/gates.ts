@@ -5,7 +5,7 @@
  * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
  * 2. Otherwise a worker waits for the facts of its images until the next attempt. Pods with the same images share
  *    the lookup (`images/cache`). A thousand pods may wait at the same time, from any namespace.
- * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Unknown: it waits on.
+ * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Unknown: it keeps waiting.
  * 4. After `maxGateDuration` the fallback applies and the gate is removed, with an event. If a defect or a
  *    refusal prevents that, only the gate is removed.
  *

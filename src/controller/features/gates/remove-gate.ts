@@ -24,7 +24,7 @@ export type Removal =
 /** The error if annotations exceed 256 KiB together (apimachinery `ValidateAnnotationsSize`). */
 const noRoomForRecord = 'metadata.annotations: Too long';
 
-/** Other writers change a gated pod once or twice, not in a circle. */
+/** Other writers change a gated pod once or twice, not again and again. */
 const maxTries = 4;
 
 export class GateRemover {

@@ -32,7 +32,7 @@ const factsWorkers = 8;
 const most = { checksMs: 30_000, handlingMs: 60_000 };
 /** No namespace has such a name. */
 const paceOwner = 'misplaced pods';
-/** As often as rollouts: who does not ask for a while gives up its share. */
+/** As often as rollouts: an owner that does not ask for a while gives up its share. */
 const askAgainMs = 5_000;
 /** An API server that refuses so many evictions in a row refuses all. */
 const maxFailed = 5;

@@ -27,7 +27,7 @@ export interface Movable {
 }
 
 /**
- * Longest wait for images. What is not known by then is looked up further, and seen at the next look. A
+ * Longest wait for images. Lookups that take longer go on, and their results count at the next look. A
  * namespace can have 100 rollouts, which must not keep those of others waiting, nor its own rollbacks.
  */
 const factsBudgetMs = 1000;

@@ -60,7 +60,7 @@ export function taintPatch(
   const isWrong = (taint: Taint): boolean =>
     taint.key === wanted?.key ? !sameTaint(taint, wanted) : ours.includes(taint);
   const wrong = taints.flatMap((taint, index) => (isWrong(taint) ? [index] : []));
-  // The right taint from someone else is not ours to remove later.
+  // A correct taint that someone else set is not ours to remove later.
   const isOurs = !isThere || recorded === wanted.key;
   const operations: object[] = [
     // From the end, so that the positions of the others stay.

@@ -19,7 +19,7 @@ import { tolerates } from '../../pods/chosen-nodes.ts';
 import { addition } from './own-taint.ts';
 
 export interface TolerateOptions extends Pick<LeaderContext, 'client' | 'signal'> {
-  /** After this many refusals no pod is begun: more have the same cause (missing right, cluster policy). */
+  /** After so many refusals no further pod is tried: they have one cause (missing right, cluster policy). */
   readonly maxRefused: number;
   readonly done: (pod: RunningPod) => void;
 }
