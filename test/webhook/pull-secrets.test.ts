@@ -165,7 +165,7 @@ test('a malformed Secret makes its image unauthorized, because the kubelet would
   t.ok(admitted.allowed);
   t.ok(admitted.gated);
   like(t, admitted.warnings, [
-    /unauthorized: .*a pull secret of the pod, or a credential or plugin of the nodes/,
+    /unauthorized: .*a pull secret, or a credential or plugin of the nodes \(kubeletConfig\)/,
   ]);
   t.equal(source.lookups.length, 0);
   t.notMatch(JSON.stringify([admitted.raw, lines]), 'let-me-in');

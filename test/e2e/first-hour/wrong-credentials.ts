@@ -60,7 +60,7 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
       ['shop', 'StatefulSet', 'web'],
       new RegExp(hint.source.replace('^Gated: ', '^Gated: Pod web-0: ')),
     );
-    const refused = /^Gated: .*: unauthorized: the registry requires a valid credential/;
+    const refused = /^Gated: .*: unauthorized: the registry requires a valid credential.*kubeletConfig/;
     for (const name of ['by-plugin', 'by-team'])
       await expectEvents(cluster, ['default', 'Pod', name], refused);
   });

@@ -27,7 +27,7 @@ const rows: readonly (readonly [known: Known, policy: Partial<Policy>, summary: 
   [
     { app: 'arm64', log: failed('unauthorized', 'dial 10.0.0.7:443: secret') },
     {},
-    'gated, requires arm64: log: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential or plugin of the nodes',
+    'gated, requires arm64: log: unauthorized: the registry requires a valid credential: a pull secret, or a credential or plugin of the nodes (kubeletConfig)',
   ],
   [
     { app: failed('not-found') },

@@ -12,13 +12,13 @@ export function describeUnknown(images: readonly ImageVerdict[]): string {
 
 /**
  * For people who create pods. The message of a failed lookup is only for the log and `explain`, because it
- * can reveal open ports, files of a node, proxies and agents.
+ * can reveal open ports, files of a node, proxies and agents. The name of a setting reveals nothing.
  */
 const publicTexts: ReadonlyMap<string, string> = new Map([
   ['not-found', 'the registry has no such image; check the name and the tag'],
   [
     'unauthorized',
-    'the registry requires a valid credential: a pull secret of the pod, or a credential or plugin of the nodes',
+    'the registry requires a valid credential: a pull secret, or a credential or plugin of the nodes (kubeletConfig)',
   ],
   [
     'forbidden',
@@ -32,7 +32,7 @@ const publicTexts: ReadonlyMap<string, string> = new Map([
 
 /** The pull secrets may be right. */
 const pluginText =
-  'the registry requires a valid credential, and a credential plugin of the nodes gave none; archwright explain names the cause';
+  'the registry requires a valid credential, and a credential plugin of the nodes (kubeletConfig) gave none; archwright explain names the cause';
 
 /** Of these the registry answered, so their messages reveal no port. They can name files of a node. */
 const answered: ReadonlySet<string> = new Set(['unauthorized', 'not-found', 'rate-limited']);

@@ -27,7 +27,7 @@ t.test('events on the pod and on its Deployment name the image, the reason and t
   await store.until(() => gates.events.length === 2, 'both events');
   const message =
     'Scheduling gated until 2026-11-01T00:05:00Z at the latest: image platforms unknown: ' +
-    'private: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential or plugin of the nodes';
+    'private: unauthorized: the registry requires a valid credential: a pull secret, or a credential or plugin of the nodes (kubeletConfig)';
   like(t, gates.events, [
     {
       type: 'Warning',

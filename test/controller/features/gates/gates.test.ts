@@ -61,7 +61,7 @@ t.test('an unknown image: the fallback and an event after maxGateDuration', asyn
       type: 'Warning',
       reason: 'ImageUnknown',
       message:
-        /^Image platforms still unknown after 300 s; falling back to amd64: broken: unauthorized: the registry requires a valid credential: a pull secret of the pod, or a credential or plugin of the nodes$/u,
+        /^Image platforms still unknown after 300 s; falling back to amd64: broken: unauthorized: the registry requires a valid credential: a pull secret, or a credential or plugin of the nodes \(kubeletConfig\)$/u,
       about: { kind: 'Pod', namespace: 'shop', name: 'web', uid: 'uid-web' },
     },
   ]);
