@@ -74,7 +74,8 @@ export async function wrongCredentials(world: World, readme: Readme): Promise<vo
   await step(of('events of the DaemonSet and status name the files that are not used'), async () => {
     await expectEvents(cluster, [namespace, 'DaemonSet', 'archwright-agent'], ...problems);
     const gated = [/default\/by-plugin since/, /default\/by-team since/, /shop\/web-0 since/];
-    const has = [/^credentials +2 problems/m, /^gated pods +3 unauthorized/m, ...gated, ...problems];
+    const limit = /^docker hub +76 of 100 requests left$/m;
+    const has = [/^credentials +2 problems/m, /^gated pods +3 unauthorized/m, ...gated, ...problems, limit];
     await expectStatus(readme, { code: 1, has });
   });
   await step(of('explain and report name the reason'), async () => {

@@ -22,6 +22,9 @@ import type { Programs } from '../box/programs.ts';
 const names = ['public', 'plugin', 'team', 'secret'] as const;
 export type RegistryName = (typeof names)[number];
 
+/** Docker Hub's, which `public.example` mirrors in the first hour. */
+const dockerHubLimit = { 'ratelimit-limit': ['100;w=21600'], 'ratelimit-remaining': ['76;w=21600'] };
+
 export type Registries = Awaited<ReturnType<typeof startRegistries>>;
 
 export async function startRegistries(programs: Programs, plugin: PluginFlags) {
@@ -37,6 +40,7 @@ export async function startRegistries(programs: Programs, plugin: PluginFlags) {
       // Its readiness is polled by address.
       tls: await ca.issue({ cn: name, dns: [`${name}.example`], ip: ['127.0.0.1'] }),
       ca: ca.cert,
+      ...(name === 'public' && { headers: dockerHubLimit }),
       auth:
         name === 'public' ? { kind: 'none' } : { kind: 'htpasswd', line: htpasswd(name, passwords[name]) },
     });

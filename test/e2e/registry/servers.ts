@@ -24,6 +24,8 @@ interface RegistryOptions {
   readonly tls: PemPair;
   readonly ca: string;
   readonly auth: Auth;
+  /** Of every response. */
+  readonly headers?: Readonly<Record<string, readonly string[]>>;
   /** Called with the line of each request in the access log. */
   readonly onRequest?: (line: string) => void;
   readonly upstream?: { readonly remoteurl: string; readonly username: string; readonly password: string };
@@ -56,6 +58,7 @@ export async function startRegistry(options: RegistryOptions) {
     http: {
       addr: `127.0.0.1:${port}`,
       secret: 'only-for-this-test',
+      ...(options.headers && { headers: options.headers }),
       tls: {
         certificate: file('tls.crt', options.tls.cert),
         key: file('tls.key', options.tls.key),
