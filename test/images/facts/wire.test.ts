@@ -4,6 +4,8 @@ import { InvalidFacts, readFacts } from '../../../src/images/facts/wire.ts';
 import { digestOf, factsOf, failureOf } from '../../support/facts.ts';
 
 const good = factsOf('docker.io/library/nginx:1.25');
+const refused = failureOf('nginx', 'unauthorized');
+const byPlugin = { ...refused, error: { ...refused.error, cause: 'plugin' } };
 const platform = { os: 'linux', architecture: 'arm', variant: 'v7' };
 
 t.test('valid facts are read unchanged', async (t) => {
@@ -15,6 +17,7 @@ t.test('valid facts are read unchanged', async (t) => {
     { ...good, digest: `sha512:${'a'.repeat(128)}`, confirmedAt: '2026-11-21T13:00:00+01:00' },
     { ...good, platforms: [], error: { code: 'not-an-image', message: 'a chart' } },
     failureOf('nginx', 'rate-limited', 1500),
+    byPlugin,
     { ...failureOf('nginx', 'invalid-reference'), endpoint: '' },
     { ...good, platforms: Array.from({ length: 64 }, () => platform) },
     { ...good, platforms: [{ os: 'windows', architecture: 'amd64', osVersion: '10.0.20348.2' }] },
@@ -28,6 +31,7 @@ t.test('valid facts are read unchanged', async (t) => {
 t.test('fields of newer versions are dropped', async (t) => {
   const newer = { ...good, score: 7, platforms: [{ ...platform, level: 3 }] };
   t.strictSame(readFacts(newer), { ...good, platforms: [platform] });
+  t.strictSame(readFacts({ ...refused, error: { ...refused.error, cause: 'the moon' } }), refused);
 });
 
 t.test('malformed facts are refused with the name of the field', async (t) => {
