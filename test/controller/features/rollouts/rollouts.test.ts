@@ -173,6 +173,20 @@ t.test(
   },
 );
 
+t.test('pods that were there before the rollout count too', async (t) => {
+  const world = await startWorld(t, { steps: ['10%', '50%'] });
+  pods(world, 18, 0);
+  for (const name of ['before-0', 'before-1']) world.pod(name, { node: 'arm-1', ready: false, age: 60 });
+  await world.reconcile();
+  await world.clock.advance(60_000);
+  const blocked = /^0 of 2 moved pods are ready, but this step needs \d: before-0 is not ready$/;
+  like(t, await world.reconcile(), {
+    phase: 'Progressing',
+    step: 0,
+    workloads: [{ pods: 20, moved: 2, ready: 0, wanted: 2, blocked }],
+  });
+});
+
 t.test('the status says why running pods are not moved', async (t) => {
   const world = await startWorld(t, { steps: ['50%'], rebalance: true });
   const { store } = world;

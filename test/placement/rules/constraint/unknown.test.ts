@@ -84,6 +84,16 @@ for (const [name, [images, policy, decided, warned]] of Object.entries(cases)) {
   });
 }
 
+test('whoever applies a template of an image that does not exist gets a warning', (t) => {
+  const facts = { x: failed('not-found', '404') };
+  for (const template of ['workload', 'DaemonSet'] as const) {
+    const { warnings, message } = decide(inputOf(podOf(['x']), facts, {}, { template }));
+    like(t, warnings, [/image x: not-found: the registry has no such image/]);
+    t.equal(message, undefined, 'it is admitted');
+  }
+  t.end();
+});
+
 test('`deny` names each unknown image and the reason', async (t) => {
   const { message } = decide(inputOf(podOf(['x', 'a', 'broken']), known, { onUnknownImage: 'deny' }));
   t.equal(
