@@ -26,7 +26,7 @@ export interface ApiOptions extends FactsOptions {
 export type ApiLimits = Readonly<typeof defaultApiLimits>;
 
 export const defaultApiLimits = {
-  /** Concurrent `POST /v1/facts`; others get `overloaded`: 16 webhooks with 32 connections each. */
+  /** Concurrent `POST /v1/facts`; others get `overloaded`: 12 webhooks with 40 connections each. */
   openRequests: 512,
   /** Concurrent `GET /v1/facts`. Webhooks read the facts once, when they start, a few in a rollout. */
   factsStreams: 4,

@@ -66,7 +66,7 @@ const defaultSilenceMs = 3000;
 /** Shorter than the agent's 120 s for idle connections, so the agent never closes one first. */
 const idleMs = 60_000;
 /** One connection per request in progress; a new one costs a handshake. Further requests wait. */
-const maxSockets = 32;
+const maxSockets = 40;
 /** After a burst the next one should find its connections; idle ones end after `idleMs`. */
 const maxFreeSockets = 16;
 /** Facts have a few hundred bytes; this is room for an index with every platform there is. */

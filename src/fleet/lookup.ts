@@ -45,10 +45,10 @@ export interface LookupContext {
 }
 
 /**
- * Fewer requests than connections to one agent (32), so that `/v1/info` and probes need not wait. As many may
+ * Fewer requests than connections to one agent (40), so that `/v1/info` and probes need not wait. As many may
  * wait as the cache has lookups.
  */
-export const limitsPerAgent = { places: 28, maxWaiting: 2048 };
+export const limitsPerAgent = { places: 36, maxWaiting: 2048 };
 /** The agent answers this much before time is up, so that its answer still arrives. */
 const answerMarginMs = 100;
 /** If the owner and the next agent fail, a third is unlikely to help within the time. */
