@@ -30,7 +30,7 @@ const hopelessMs = 8000;
 const failedPull = /\bImagePullBackOff\b/;
 /** Reasons of the kubelet and the workload controllers that do not pass by themselves. */
 const hopeless =
-  /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|its configuration is wrong/;
+  /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|hostPath type check failed|its configuration is wrong/;
 
 interface Outcome {
   /** What is wrong. */

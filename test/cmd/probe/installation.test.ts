@@ -185,6 +185,16 @@ t.test('it ends early if agents or webhooks cannot start, but not at the first f
   });
   t.match(agents.problems.at(-1), /archwright-agent-x: CreateContainerError/);
   t.equal(agents.pauses, 6, 'after 9 s in a row');
+
+  stuck('archwright-agent-x', 'agent', 'ContainerCreating');
+  const involvedObject = { kind: 'Pod', name: 'archwright-agent-x', namespace: 'archwright' };
+  const message =
+    'MountVolume.SetUp failed for volume "host-0" : hostPath type check failed: /a is not a directory';
+  const event = { type: 'Warning', reason: 'FailedMount', message, involvedObject };
+  store.put(`${core}/events/mount`, { ...event, lastTimestamp: new Date().toISOString() });
+  const missing = await wait(240_000);
+  t.match(missing.problems.at(-1), /agent-x: ContainerCreating: .*\/a is not a directory/);
+  t.equal(missing.pauses, 3, 'a missing directory of the node');
 });
 
 t.test('agents count when the controller that leads has found them, too', async (t) => {
