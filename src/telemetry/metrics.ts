@@ -127,6 +127,21 @@ export function counts<Value extends string>(
   return (value) => children.get(value)?.inc();
 }
 
+/**
+ * Counts items in all series of a gauge.
+ * @returns shows the items that there are now; `labelsOf`: an item counts once in each of its series
+ */
+export function itemCounts(metrics: Pick<Metrics, 'gauge'>, spec: MetricSpec) {
+  const keyOf = (labels: LabelValues): string => Object.values(bounded(spec, labels)).join(' ');
+  const series = combinations(spec).map((labels) => [keyOf(labels), metrics.gauge(spec, labels)] as const);
+  return <T>(items: Iterable<T>, labelsOf: (item: T) => readonly LabelValues[]): void => {
+    const numbers = new Map<string, number>();
+    for (const item of items)
+      for (const key of new Set(labelsOf(item).map(keyOf))) numbers.set(key, (numbers.get(key) ?? 0) + 1);
+    for (const [key, child] of series) child.set(numbers.get(key) ?? 0);
+  };
+}
+
 function make(spec: MetricSpec, registry: prom.Registry): Made {
   const base = {
     name: spec.name,

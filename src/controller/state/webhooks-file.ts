@@ -46,11 +46,8 @@ export interface LiveWebhooks extends Pick<LiveContent<readonly Webhook[]>, 'cur
   onChange(listener: () => void): void;
 }
 
-/**
- * Reads the file, and again after each change. @param pollMs how often, whatever its directory reports
- * @returns its webhooks: the last good ones; `undefined` before
- */
-export async function liveWebhooks(path: string, log: Log, pollMs?: number): Promise<LiveWebhooks> {
+/** Reads the file, and again after each change. @returns its webhooks: the last good ones; `undefined` before */
+export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks> {
   const listeners: (() => void)[] = [];
   const live = await liveContent({
     dirs: [dirname(path)],
@@ -61,7 +58,6 @@ export async function liveWebhooks(path: string, log: Log, pollMs?: number): Pro
     },
     onProblem: ({ message }) =>
       log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
-    pollMs,
     log,
   });
   return {

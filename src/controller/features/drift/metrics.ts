@@ -1,5 +1,5 @@
 import { registryErrorCodes } from '../../../registry/manifest-lookup.ts';
-import { counter, gauge, type Gauge, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
+import { counter, gauge, itemCounts, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
 
@@ -25,18 +25,11 @@ export const driftMetrics: readonly MetricSpec[] = [driftedTags, checkedTags, ch
 
 export class DriftMeters {
   readonly #metrics: Metrics;
-  readonly #drifted: readonly {
-    readonly change: string;
-    readonly architecture: string;
-    readonly gauge: Gauge;
-  }[];
+  readonly #showDrifted: ReturnType<typeof itemCounts>;
 
   constructor(metrics: Metrics) {
     this.#metrics = metrics;
-    const series = changes.flatMap((change) =>
-      countedArchitectures.map((architecture) => ({ change, architecture })),
-    );
-    this.#drifted = series.map((each) => ({ ...each, gauge: metrics.gauge(driftedTags, each) }));
+    this.#showDrifted = itemCounts(metrics, driftedTags);
   }
 
   checked(result: string): void {
@@ -45,18 +38,12 @@ export class DriftMeters {
 
   /** A tag counts once for each architecture that it lost or gained. */
   show(drifted: readonly DriftedTag[], tags: { readonly checked: number; readonly leftOut: number }): void {
-    const lost = drifted.flatMap(({ lost: platforms }) => architecturesIn(platforms, 'lost'));
-    const gained = drifted.flatMap(({ gained: platforms }) => architecturesIn(platforms, 'gained'));
-    const counts = Map.groupBy([...lost, ...gained], (key) => key);
-    for (const { change, architecture, gauge: shown } of this.#drifted)
-      shown.set(counts.get(`${change} ${architecture}`)?.length ?? 0);
+    this.#showDrifted(drifted, (tag) =>
+      changes.flatMap((change) =>
+        tag[change].map((platform) => ({ change, architecture: platform.split('/')[1] ?? '' })),
+      ),
+    );
     this.#metrics.gauge(checkedTags, { checked: 'yes' }).set(tags.checked);
     this.#metrics.gauge(checkedTags, { checked: 'no' }).set(tags.leftOut);
   }
-}
-
-function architecturesIn(platforms: readonly string[], change: (typeof changes)[number]): readonly string[] {
-  const listed: readonly string[] = countedArchitectures;
-  const found = platforms.map((platform) => platform.split('/')[1] ?? '');
-  return [...new Set(found.map((name) => `${change} ${listed.includes(name) ? name : 'other'}`))];
 }

@@ -87,7 +87,7 @@ class Gates implements Work {
     this.#enqueue = enqueue;
     this.#pods = new WaitingPods(leader);
     this.#events = new GateEvents(leader);
-    this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.groups());
+    this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.all());
     this.#incomplete = new IncompletePods(leader);
     this.#sourcesOf = createWaitingSources(leader);
     this.#remover = new GateRemover(leader, () => this.#meters.failed('conflict'));

@@ -1,6 +1,13 @@
 import { factsErrorCodes } from '../../../images/facts/facts.ts';
 import { outcomes } from '../../../placement/decision.ts';
-import { counter, gauge, histogram, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
+import {
+  counter,
+  gauge,
+  histogram,
+  itemCounts,
+  type Metrics,
+  type MetricSpec,
+} from '../../../telemetry/metrics.ts';
 
 /**
  * `new`: no lookup yet. `lookup`: no answer yet. `refused`: decided, but the API server refuses the change.
@@ -46,19 +53,14 @@ export const gateMetrics: readonly MetricSpec[] = [gatedPods, gateDecisions, gat
 
 export type GateMeters = ReturnType<typeof bindGateMetrics>;
 
-/** @param waiting the pods that wait, by `age reason` */
-export function bindGateMetrics(metrics: Metrics, waiting: () => ReadonlyMap<string, readonly unknown[]>) {
+/** @param waiting the labels of each pod in `gatedPods` */
+export function bindGateMetrics(
+  metrics: Metrics,
+  waiting: () => Iterable<{ readonly age: AgeBucket; readonly reason: WaitingReason }>,
+) {
   const seconds = metrics.histogram(gatedSeconds);
-  const gauges = Object.keys(ageBuckets).flatMap((age) =>
-    waitingReasons.map((reason) => ({
-      key: `${age} ${reason}`,
-      gauge: metrics.gauge(gatedPods, { age, reason }),
-    })),
-  );
-  metrics.beforeScrape(() => {
-    const groups = waiting();
-    for (const { key, gauge } of gauges) gauge.set(groups.get(key)?.length ?? 0);
-  });
+  const show = itemCounts(metrics, gatedPods);
+  metrics.beforeScrape(() => show(waiting(), (labels) => [labels]));
   return {
     removed: (outcome: (typeof gateOutcomes)[number], waitedMs: number): void => {
       metrics.counter(gateDecisions, { outcome }).inc();

@@ -56,8 +56,11 @@ export class WaitingPods {
     this.#pods.delete(key);
   }
 
-  groups(): ReadonlyMap<string, readonly WaitingPod[]> {
-    return Map.groupBy(this.#pods.values(), ({ ageMs, reason }) => `${bucketOf(ageMs)} ${reason}`);
+  /** Age and reason of each pod that waits. */
+  all() {
+    return [...this.#pods.values()].flatMap(({ ageMs, reason }) =>
+      reason === undefined ? [] : [{ age: bucketOf(ageMs), reason }],
+    );
   }
 }
 

@@ -11,7 +11,7 @@ import { paths } from '../../../kube/api/paths.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
 import { maxImageBytes, printable } from '../../../names/printable.ts';
 import { tracingStates, type ExecError } from '../../../nodes/exec-report.ts';
-import { counter, gauge } from '../../../telemetry/metrics.ts';
+import { counter, gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
@@ -60,19 +60,19 @@ class ProgramErrors {
   readonly #leader: LeaderContext;
   readonly #reporter: Reporter;
   readonly #limiters: RateLimiters;
+  readonly #showNodes: ReturnType<typeof itemCounts>;
   readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
 
   constructor(leader: LeaderContext) {
     this.#leader = leader;
     this.#reporter = new Reporter(leader);
+    this.#showNodes = itemCounts(leader.metrics, tracingNodes);
     this.#limiters = new RateLimiters({ ...reportsOfNamespace, clock: leader.clock }, maxNamespaces);
   }
 
   async reconcile(): Promise<undefined> {
     const { metrics, fleet } = this.#leader;
-    const states = [...(fleet?.execErrors().values() ?? [])].map(({ state }) => state);
-    for (const state of tracingStates)
-      metrics.gauge(tracingNodes, { state }).set(states.filter((each) => each === state).length);
+    this.#showNodes(fleet?.execErrors().values() ?? [], ({ state }) => [{ state }]);
     const found = this.#found();
     metrics.gauge(containersNow).set(new Set(found.map(({ error }) => error.container)).size);
     for (const { pod, error } of found) await this.#report(pod, error);

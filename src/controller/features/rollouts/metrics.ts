@@ -1,4 +1,4 @@
-import { counter, gauge, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
+import { counter, gauge, itemCounts, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
 import { phases, type Phase } from './progress.ts';
 
 const rollouts = gauge('archwright_rollouts', 'ArchitectureRollouts, by phase.', { phase: phases });
@@ -26,11 +26,8 @@ export type RolloutMeters = ReturnType<typeof bindRolloutMetrics>;
 
 /** @param phasesNow of all rollouts */
 export function bindRolloutMetrics(metrics: Metrics, phasesNow: () => readonly Phase[]) {
-  const gauges = phases.map((phase) => [phase, metrics.gauge(rollouts, { phase })] as const);
-  metrics.beforeScrape(() => {
-    const now = phasesNow();
-    for (const [phase, each] of gauges) each.set(now.filter((one) => one === phase).length);
-  });
+  const show = itemCounts(metrics, rollouts);
+  metrics.beforeScrape(() => show(phasesNow(), (phase) => [{ phase }]));
   return {
     rolledBack: (reason: (typeof rollbackReasons)[number]) => metrics.counter(rollbacks, { reason }).inc(),
     moved: (outcome: MoveOutcome) => metrics.counter(moves, { outcome }).inc(),

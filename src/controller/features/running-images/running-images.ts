@@ -7,7 +7,7 @@ import type { ImageFacts } from '../../../images/facts/facts.ts';
 import { ofAnyAge } from '../../../images/image-request.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
-import { gauge, type Gauge, type Metrics } from '../../../telemetry/metrics.ts';
+import { gauge, itemCounts, type Gauge } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { messageOf } from '../../../names/printable.ts';
@@ -35,8 +35,6 @@ const resyncMs = 60_000;
 const roundsPerLook = 10;
 const lookMs = 30_000;
 
-type Platform = ImageFacts['platforms'][number];
-
 export const runningImagesFeature: Feature = {
   name: 'running-images',
   metrics: [runningImages, runningImagesUnknown, runningPods],
@@ -52,22 +50,17 @@ export const runningImagesFeature: Feature = {
 class RunningImages {
   readonly #leader: LeaderContext;
   readonly #parse = createReferenceCache();
-  readonly #images: ReadonlyMap<string, Gauge>;
+  readonly #showImages: ReturnType<typeof itemCounts>;
   readonly #unknown: Gauge;
-  readonly #pods: ReadonlyMap<string, Gauge>;
+  readonly #showPods: ReturnType<typeof itemCounts>;
   #round = 0;
 
   constructor(leader: LeaderContext) {
     const { metrics } = leader;
     this.#leader = leader;
-    this.#images = imageGauges(metrics);
+    this.#showImages = itemCounts(metrics, runningImages);
     this.#unknown = metrics.gauge(runningImagesUnknown);
-    this.#pods = new Map(
-      countedArchitectures.map((architecture) => [
-        architecture,
-        metrics.gauge(runningPods, { architecture }),
-      ]),
-    );
+    this.#showPods = itemCounts(metrics, runningPods);
   }
 
   async reconcile(): Promise<void> {
@@ -81,19 +74,12 @@ class RunningImages {
   #show(): void {
     const { runningPods: all, nodes } = this.#leader.caches;
     const running = [...all.values()].filter(({ phase }) => phase === 'Running');
-    const architectureOf = (node: string): string => nodes.get('', node)?.architecture ?? 'other';
-    showCounts(
-      this.#pods,
-      Map.groupBy(running, ({ node }) => listed(architectureOf(node), countedArchitectures)),
-    );
+    this.#showPods(running, ({ node }) => [{ architecture: nodes.get('', node)?.architecture ?? '' }]);
     const images = new Set(running.flatMap((pod) => pod.images.map(({ image }) => image)));
     const facts = [...images].map((image) => this.#factsOf(image));
     const known = facts.filter((each) => each !== undefined);
-    // An image counts once for a platform.
-    const platforms = known.flatMap((each) => [...new Set(each.platforms.map(keyOf))]);
-    showCounts(
-      this.#images,
-      Map.groupBy(platforms, (key) => key),
+    this.#showImages(known, ({ platforms }) =>
+      platforms.map(({ os, architecture, variant }) => ({ os, architecture, variant: variant || 'none' })),
     );
     this.#unknown.set(facts.length - known.length);
   }
@@ -117,28 +103,4 @@ class RunningImages {
       log.debug({ error: messageOf(error) }, 'the agents did not list their image facts');
     }
   }
-}
-
-function imageGauges(metrics: Metrics): ReadonlyMap<string, Gauge> {
-  const platforms = systems.flatMap((os) =>
-    countedArchitectures.flatMap((architecture) =>
-      variants.map((variant) => ({ os, architecture, variant })),
-    ),
-  );
-  return new Map(platforms.map((each) => [keyOf(each), metrics.gauge(runningImages, each)]));
-}
-
-function keyOf({ os, architecture, variant }: Platform): string {
-  return `${listed(os, systems)}/${listed(architecture, countedArchitectures)}/${listed(variant || 'none', variants)}`;
-}
-
-function listed(value: string, values: readonly string[]): string {
-  return values.includes(value) ? value : 'other';
-}
-
-function showCounts(
-  gauges: ReadonlyMap<string, Gauge>,
-  groups: ReadonlyMap<string, readonly unknown[]>,
-): void {
-  for (const [key, each] of gauges) each.set(groups.get(key)?.length ?? 0);
 }

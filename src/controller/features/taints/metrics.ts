@@ -1,4 +1,4 @@
-import { gauge, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
+import { gauge, itemCounts, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
 
 const taintNodes = gauge('archwright_taint_nodes', 'Nodes of the architectures in taintArchitectures.', {
   state: ['tainted', 'waiting'],
@@ -9,12 +9,10 @@ const taintPodsWaiting = gauge(
   'Running pods on nodes of taintArchitectures without the toleration.',
 );
 
-const blockerReasons = ['pods', 'daemonsets', 'no-other-node'] as const;
-
 const taintBlockers = gauge(
   'archwright_taint_blockers',
   'Objects that hold taints back: pods that refuse the toleration, DaemonSets without it, pods that fit no other node.',
-  { reason: blockerReasons },
+  { reason: ['pods', 'daemonsets', 'no-other-node'] },
 );
 
 export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintBlockers];
@@ -26,6 +24,6 @@ export function taintGauges(metrics: Metrics) {
     tainted: metrics.gauge(taintNodes, { state: 'tainted' }),
     waiting: metrics.gauge(taintNodes, { state: 'waiting' }),
     podsWaiting: metrics.gauge(taintPodsWaiting),
-    blockers: new Map(blockerReasons.map((reason) => [reason, metrics.gauge(taintBlockers, { reason })])),
+    showBlockers: itemCounts(metrics, taintBlockers),
   };
 }

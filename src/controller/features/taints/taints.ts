@@ -124,8 +124,7 @@ export class TaintReconciler {
     this.#refusals.keep(refused);
     // A refused pod is reported even if the nodes have their taint already.
     this.#events.record([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
-    for (const [reason, gauge] of this.#gauges.blockers)
-      gauge.set(blockers.filter((each) => each.reason === reason).length);
+    this.#gauges.showBlockers(blockers, ({ reason }) => [{ reason }]);
   }
 
   /** Read once for each change of the settings: only the leader writes them. */

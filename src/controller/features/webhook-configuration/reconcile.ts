@@ -10,7 +10,7 @@ import { withToken, type PathSecret } from './path-secret.ts';
 import { createProbe } from './probes.ts';
 import type { LiveWebhooks } from '../../state/webhooks-file.ts';
 import { Writer } from './write.ts';
-import { gauge } from '../../../telemetry/metrics.ts';
+import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import { messageOf } from '../../../names/printable.ts';
 
 /** Each state, and its line in the log. */
@@ -23,20 +23,19 @@ const sentences = {
   failed: 'the webhook configuration cannot be updated; trying again',
 } as const;
 type ConfigurationState = keyof typeof sentences;
-const states = Object.keys(sentences) as readonly ConfigurationState[];
 
 export const webhookConfigurationState = gauge(
   'archwright_webhook_configuration',
   'Set to 1 for the current state, by the leader.',
-  { state: states },
+  { state: Object.keys(sentences) },
 );
 
 /** @returns shows a state; the log has one line for each change */
 function showState({ metrics, log }: Pick<LeaderContext, 'metrics' | 'log'>, name: string) {
-  const gauges = states.map((state) => [state, metrics.gauge(webhookConfigurationState, { state })] as const);
+  const show = itemCounts(metrics, webhookConfigurationState);
   let lastLine = '';
   return (state: ConfigurationState, details: object = {}): void => {
-    for (const [each, gauge] of gauges) gauge.set(each === state ? 1 : 0);
+    show([state], () => [{ state }]);
     const line = JSON.stringify([state, details]);
     if (line === lastLine) return;
     lastLine = line;
