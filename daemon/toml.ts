@@ -14,7 +14,6 @@ export class InvalidConfig extends Error {
   override readonly name = 'InvalidConfig';
   /** Not TOML; a type other than in the runtime's struct; or contradictory or meaningless. */
   readonly code: 'syntax' | 'type' | 'invalid';
-  readonly temporary = false;
   /** The runtime's message, if it quotes a possible secret: a header's value or a URL's user info. */
   readonly upstream: Secret | undefined;
   constructor(code: InvalidConfig['code'], message: string, upstream = message) {
@@ -27,8 +26,6 @@ export class InvalidConfig extends Error {
 /** A file that makes the runtime's start or its pulls fail. */
 export class ConfigFileError extends Error {
   override readonly name = 'ConfigFileError';
-  readonly code = 'config-file';
-  readonly temporary = true;
   readonly where: string;
   readonly reason: string;
   constructor(where: string, reason: string, cause?: unknown) {

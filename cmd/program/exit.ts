@@ -8,8 +8,6 @@ export const exitCodes = { success: 0, failure: 1, usage: 2, unanswered: 3 } as 
 
 /** Wrong usage. The message says what to change. */
 export class UsageError extends Error {
-  readonly code = 'usage';
-  readonly temporary = false;
   override readonly name = 'UsageError';
 }
 

@@ -23,16 +23,11 @@ export class ApiError extends Error {
   readonly code: ApiErrorCode;
   readonly status: number;
   readonly outcome: RequestOutcome;
-  readonly temporary: boolean;
-  /** The invalid part of the request, such as `images.3.pullPolicy`; empty for the whole request. */
-  readonly where: string;
-  constructor(code: ApiErrorCode, message: string, where = '') {
+  constructor(code: ApiErrorCode, message: string) {
     super(message);
     this.code = code;
     this.status = codes[code].status;
     this.outcome = codes[code].outcome;
-    this.temporary = code === 'timeout' || code === 'overloaded' || code === 'internal';
-    this.where = where;
   }
 }
 

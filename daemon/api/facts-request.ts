@@ -66,7 +66,7 @@ export function parseFactsRequest(bytes: Buffer): FactsRequest {
   const { auths, deadlineMs, ...request } = readShape(
     body,
     json,
-    (where, problem) => new ApiError('bad-request', `${where === '' ? 'the body' : where} ${problem}`, where),
+    (where, problem) => new ApiError('bad-request', `${where === '' ? 'the body' : where} ${problem}`),
   );
   return {
     ...request,
@@ -79,7 +79,7 @@ function readAuths(auths: unknown): CredentialSource {
   try {
     return parseAuths(auths);
   } catch (error) {
-    if (error instanceof CredentialError) throw new ApiError('bad-request', error.message, 'auths');
+    if (error instanceof CredentialError) throw new ApiError('bad-request', error.message);
     throw error;
   }
 }

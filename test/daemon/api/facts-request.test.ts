@@ -86,16 +86,13 @@ t.test('invalid requests are refused with the field', (t) => {
     [{ ...good, auths: { 'not a registry!/': { username: 'ann', password: 'hunter22' } } }, /auths/],
   ];
   for (const [value, message] of cases) {
-    const wanted = { code: 'bad-request', status: 400, temporary: false, message };
+    const wanted = { code: 'bad-request', status: 400, message };
     t.throws(() => parse(value), wanted, JSON.stringify(value)?.slice(0, 80));
     t.throws(() => parse(value), { message: /^(?!.*hunter22)/ });
   }
   const wrongAge = { ...good, images: [{ image: 'x', maxAgeMs: 'old' }] };
-  t.throws(() => parse(wrongAge), {
-    where: 'images.0.maxAgeMs',
-    message: 'images.0.maxAgeMs must be a number',
-  });
-  t.throws(() => parse(null), { where: '', message: /object/ });
+  t.throws(() => parse(wrongAge), { message: 'images.0.maxAgeMs must be a number' });
+  t.throws(() => parse(null), { message: /^the body .*object/ });
   t.end();
 });
 
@@ -106,7 +103,7 @@ t.test('invalid JSON is refused', (t) => {
   }
   const refused: [string, object][] = [
     ['['.repeat(1_000_000) + ']'.repeat(1_000_000), {}],
-    ['{"images":[],"deadlineMs":1e999}', { where: 'deadlineMs' }],
+    ['{"images":[],"deadlineMs":1e999}', { message: /^deadlineMs / }],
     ['{"images":[],"deadlineMs":1,"__proto__":{"images":[]}}', {}],
   ];
   for (const [body, more] of refused) {
