@@ -9,7 +9,7 @@ import {
   type ConfigurationSources,
 } from '../../src/policy/configuration/configuration.ts';
 import { liveConfiguration } from '../../src/policy/configuration/live.ts';
-import { ConfigurationError } from '../../src/policy/configuration/problem.ts';
+import { ConfigurationError, describeProblem } from '../../src/policy/configuration/problem.ts';
 import { createLog, type Log, type LogLevel } from '../../src/telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts';
 import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
@@ -54,12 +54,13 @@ export interface CliContext {
  * @throws ConfigurationError
  */
 export async function openCliContext(
-  { sources, io }: Invocation,
+  { sources, io, say }: Invocation,
   cluster?: ConfigurationSources['cluster'],
 ): Promise<CliContext> {
   const loaded = await loadConfiguration({ ...sources, cluster });
   if (!loaded.configuration) throw new ConfigurationError(loaded.problems);
-  const { configuration, origins } = loaded;
+  const { configuration, origins, ignored } = loaded;
+  for (const problem of ignored) say(`ignored: ${describeProblem(problem)}`, 'warning');
   return {
     configuration,
     dockerConfigs: origins.hostRoot.kind === 'default' ? 'user' : 'node',

@@ -37,6 +37,14 @@ t.test('a dry run reports the objects in the namespace of the Lease', async (t) 
   t.equal(report.steps.find(({ step }) => step === 'own objects')?.done, 0, 'only named objects count');
 });
 
+t.test('problems of settings that it does not use are only warnings', async (t) => {
+  const { clean } = await cluster(t);
+  const dir = t.testdir({ 'archwright.toml': 'later = 1\n' });
+  const { code, err } = await clean(['--config', `${dir}/archwright.toml`, '--namespace', 'archwright']);
+  t.equal(code, 0);
+  t.match(err, /warning: ignored: \S*archwright\.toml:1: later is not a known setting/);
+});
+
 t.test('a release with other names is found by its label', async (t) => {
   const { store, clean } = await cluster(t);
   const release = (namespace: string, name: string) =>

@@ -1,14 +1,15 @@
 /**
  * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each
  * overrides the one before. All problems are found at once, with their positions. With any problem there is
- * no configuration.
+ * no configuration, but for `clean`: a removal goes on without settings that it does not use.
  */
 import { createHash } from 'node:crypto';
 import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';
 import { inconsistencies } from './consistency.ts';
 import { environmentLayer, fileLayer, flagLayer, unreadableLayer, type Layer } from './layer.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
-import type { Part } from '../settings/setting.ts';
+import { own } from '../../names/values.ts';
+import type { Part, Setting } from '../settings/setting.ts';
 import { settings, type Configuration } from '../settings/all.ts';
 import { certificateSettings, controllerSettings } from '../settings/controller.ts';
 import { placementSettings } from '../settings/placement.ts';
@@ -39,6 +40,8 @@ export type LoadedConfiguration =
       /** Hash of the file (`configurationHash`); `undefined` without a file. */
       readonly hash: string | undefined;
       readonly problems: readonly [];
+      /** Problems of settings that `clean` does not use. */
+      readonly ignored: readonly Problem[];
     }
   | { readonly configuration?: undefined; readonly problems: readonly Problem[] };
 
@@ -63,9 +66,16 @@ export async function loadConfiguration(sources: ConfigurationSources): Promise<
       key: describePath([...key.split('.'), ...path]),
       message,
     }));
-  const problems = [...layer.problems, ...contradictions];
+  const found = [...layer.problems, ...contradictions];
+  const problems = sources.part === 'clean' ? found.filter(concernsClean) : found;
   if (problems.length > 0) return { problems };
-  return { configuration, origins: origins as Origins, hash, problems: [] };
+  const ignored = sources.part === 'clean' ? found : [];
+  return { configuration, origins: origins as Origins, hash, problems: [], ignored };
+}
+
+/** Unknown settings do not: another version may know them. Those of `clean` are no lists and tables. */
+function concernsClean({ key }: Problem): boolean {
+  return key === '' || (own<Setting<unknown>>(settings, key)?.parts.includes('clean') ?? false);
 }
 
 export function defaultConfiguration(): Configuration {

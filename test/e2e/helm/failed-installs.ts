@@ -1,9 +1,10 @@
 /** Installations that cannot work end within a minute and say why. What `helm uninstall` says leaves nothing behind. */
 import assert from 'node:assert/strict';
+import type { ConfigMap } from '../../../src/kube/api/objects.ts';
 import { chart } from '../chart/helm.ts';
 import { differencesFrom, steadyListing } from '../cluster/control-plane/listing.ts';
 import { expectSameAsBefore } from './leaving.ts';
-import type { Helm, Outcome } from './release.ts';
+import { namespace, type Helm, type Outcome } from './release.ts';
 import { step } from './report.ts';
 import { onRealNode, releaseValues, type World } from './world.ts';
 
@@ -46,7 +47,13 @@ export async function refusedAgents(world: World, helm: Helm): Promise<void> {
       values,
     ),
   );
-  await step(of('helm uninstall'), () => helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m'));
+  await step(of('helm uninstall, with a setting of another version'), async () => {
+    const path = `/api/v1/namespaces/${namespace}/configmaps/archwright`;
+    const { data } = await world.cluster.get<ConfigMap>(path);
+    const text = `later = true\n${data?.['archwright.toml']}`;
+    await world.cluster.merge(path, { data: { 'archwright.toml': text } });
+    await helm.run('uninstall', 'archwright', '--wait', '--timeout', '2m');
+  });
   await expectSameAsBefore(world, helm, before);
 }
 

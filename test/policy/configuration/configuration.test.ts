@@ -42,6 +42,25 @@ t.test('without settings the defaults apply', async (t) => {
   });
 });
 
+t.test('a removal goes on without settings that it does not use', async (t) => {
+  const load = async (text: string, part: 'clean' | 'controller') => {
+    const dir = t.testdir({ 'archwright.toml': text });
+    const loaded = await loadConfiguration({ file: join(dir, 'archwright.toml'), env: {}, flags: {}, part });
+    const { configuration, problems } = loaded;
+    const ignored = configuration ? loaded.ignored.map(({ key }) => key) : undefined;
+    return { taintKey: configuration?.taintKey, ignored, problems: problems.map(({ key }) => key) };
+  };
+  const broken = 'taintKey = "own"\nlater = 1\ninlineBudget = "soon"\nproxies = ["a=b", "a=c"]\n';
+  const keys = ['later', 'inlineBudget', 'proxies[1]'];
+  t.strictSame(await load(broken, 'clean'), { taintKey: 'own', ignored: keys, problems: [] });
+  t.strictSame((await load(broken, 'controller')).problems, keys);
+  for (const [text, key] of [
+    ['taintKey = 1', 'taintKey'],
+    ['taintKey =', ''],
+  ] as const)
+    t.strictSame((await load(text, 'clean')).problems, [key]);
+});
+
 t.test('flags override the environment, the environment overrides the file', async (t) => {
   const dir = t.testdir({
     'archwright.toml':
