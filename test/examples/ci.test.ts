@@ -86,7 +86,6 @@ ${archwright}
 for (const [tag, expected] of [
   ['both', 0],
   ['old', 1],
-  ['gone', 1],
 ] as const) {
   t.test(`the GitHub workflow with an image ${tag}`, async (t) => {
     const { env, jobs, permissions } = read('github-check.yaml') as GitHubWorkflow;

@@ -36,24 +36,40 @@ const certsD = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".registry]\ncon
 
 const target = { domain: 'registry.test', repository: 'registry.test/team/app', tag: 'v1' };
 
-/** Links by their path in the host root, with their target. */
+/** Links by their path in the host root, with their target. None hides what another one would show. */
 const attacks: readonly (readonly [
   name: string,
   links: Readonly<Record<string, string>>,
   files?: Readonly<Record<string, string>>,
 ])[] = [
-  ['a docker config', { 'var/lib/kubelet/config.json': 'config.json' }],
-  ['the directory of a docker config', { 'root/.docker': '.' }],
-  ['the configuration of plugins', { 'plugins.json': 'plugins.json' }],
-  ['the programs of plugins', { bin: 'bin' }, { 'plugins.json': pluginConfig(['registry.test']) }],
-  ['a program', { 'bin/plugin': 'bin/plugin' }, { 'plugins.json': pluginConfig(['registry.test']) }],
-  ['the configuration of containerd', { 'etc/containerd/config.toml': 'config.toml' }],
   [
-    'an import of this configuration',
-    { 'etc/containerd/more.toml': 'config.toml' },
-    { 'etc/containerd/config.toml': 'version = 2\nimports = ["more.toml"]\n' },
+    'each main file',
+    {
+      'var/lib/kubelet/config.json': 'config.json',
+      'plugins.json': 'plugins.json',
+      'etc/containerd/config.toml': 'config.toml',
+      'etc/containers/registries.conf': 'registries.conf',
+      'etc/ssl/certs/ca-certificates.crt': 'ca.pem',
+    },
   ],
-  ['a directory of hosts', { 'certs.d': 'certs.d' }, { 'etc/containerd/config.toml': certsD }],
+  [
+    'an import, a drop-in, and directories of logins and programs',
+    {
+      'root/.docker': '.',
+      bin: 'bin',
+      'etc/containerd/more.toml': 'config.toml',
+      'etc/containers/registries.conf.d/x.conf': 'registries.conf',
+    },
+    {
+      'plugins.json': pluginConfig(['registry.test']),
+      'etc/containerd/config.toml': 'version = 2\nimports = ["more.toml"]\n',
+    },
+  ],
+  [
+    'a program, a directory of hosts, and an auth file of CRI-O',
+    { 'bin/plugin': 'bin/plugin', 'certs.d': 'certs.d', 'run/containers/0/auth.json': 'config.json' },
+    { 'plugins.json': pluginConfig(['registry.test']), 'etc/containerd/config.toml': certsD },
+  ],
   [
     'a directory of one host',
     { 'certs.d/registry.test': 'certs.d/registry.test' },
@@ -64,10 +80,6 @@ const attacks: readonly (readonly [
     { 'certs.d/registry.test/hosts.toml': 'hosts.toml' },
     { 'etc/containerd/config.toml': certsD },
   ],
-  ['registries.conf', { 'etc/containers/registries.conf': 'registries.conf' }],
-  ['a drop-in of it', { 'etc/containers/registries.conf.d/x.conf': 'registries.conf' }],
-  ['an auth file of CRI-O', { 'run/containers/0/auth.json': 'config.json' }],
-  ['the bundle of certificates', { 'etc/ssl/certs/ca-certificates.crt': 'ca.pem' }],
 ];
 
 for (const [name, links, files = {}] of attacks) {

@@ -18,29 +18,27 @@ const smuggled = [
 
 t.test('control characters in user names and passwords do not reach headers or a terminal', async (t) => {
   for (const [index, text] of smuggled.entries()) {
-    for (const part of ['username', 'password'] as const) {
-      const user = { username: 'ann', password: 'password', [part]: text };
-      const users = { [user.username]: user.password };
-      const ca = await createCa();
-      const registry = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
-      registry.push('team/app', 'v1', multiArch(['linux/amd64']));
-      const root = directory(t);
-      write(root, { 'plugins.json': pluginConfig([registry.host]), 'ca.pem': ca.cert });
-      const plugins = directory(t);
-      writePlugin(plugins, { [registry.host]: user, [`\u001b[31m${registry.host}`]: user });
-      const { code, out, err } = await run([
-        'inspect',
-        '--verbose',
-        `--kubelet-config-config=${join(root, 'plugins.json')}`,
-        `--kubelet-config-bin-dir=${plugins}`,
-        `--ca-files=${join(root, 'ca.pem')}`,
-        `${registry.host}/team/app:v1`,
-      ]);
-      // In Basic authentication, a user name ends at its first colon.
-      t.equal(code, user.username.includes(':') ? 1 : 0, `${index} ${part}: ${out}${err}`);
-      t.notOk(registry.requests.some(({ headers, path }) => 'x-evil' in headers || path === '/evil'));
-      // oxlint-disable-next-line no-control-regex
-      t.notMatch(out + err, /[\u0000-\u0009\u000b-\u001f\u2028\u202e]|X-Evil/);
-    }
+    const user = { username: text, password: text };
+    const users = { [text]: text };
+    const ca = await createCa();
+    const registry = await startRegistry(t, { tls: ca, auth: { kind: 'basic', users } });
+    registry.push('team/app', 'v1', multiArch(['linux/amd64']));
+    const root = directory(t);
+    write(root, { 'plugins.json': pluginConfig([registry.host]), 'ca.pem': ca.cert });
+    const plugins = directory(t);
+    writePlugin(plugins, { [registry.host]: user, [`\u001b[31m${registry.host}`]: user });
+    const { code, out, err } = await run([
+      'inspect',
+      '--verbose',
+      `--kubelet-config-config=${join(root, 'plugins.json')}`,
+      `--kubelet-config-bin-dir=${plugins}`,
+      `--ca-files=${join(root, 'ca.pem')}`,
+      `${registry.host}/team/app:v1`,
+    ]);
+    // In Basic authentication, a user name ends at its first colon.
+    t.equal(code, user.username.includes(':') ? 1 : 0, `${index}: ${out}${err}`);
+    t.notOk(registry.requests.some(({ headers, path }) => 'x-evil' in headers || path === '/evil'));
+    // oxlint-disable-next-line no-control-regex
+    t.notMatch(out + err, /[\u0000-\u0009\u000b-\u001f\u2028\u202e]|X-Evil/);
   }
 });

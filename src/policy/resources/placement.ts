@@ -72,14 +72,12 @@ export function byPrecedence(a: PodPlacement, b: PodPlacement): number {
  * The preferences without unschedulable architectures, because pods would stay pending. The allowed
  * `architectures` stay, because an empty list would allow every architecture. The status reports both.
  * @param schedulable architectures that nodes can have; empty: any
- * @returns the same object if nothing is removed
  */
 export function withinSchedulable<T extends ArchitecturePreferences>(
   preferences: T,
   schedulable: readonly string[],
 ): T {
   const out = unschedulableArchitectures(preferences, schedulable);
-  if (out.length === 0) return preferences;
   const { fallbackArchitecture: fallback, weights = {} } = preferences;
   const kept = Object.entries(weights).filter(([name]) => !out.includes(name));
   return {

@@ -67,13 +67,6 @@ t.test('the error for a long name is truncated', async (t) => {
   t.ok((results[0]?.error?.message.length ?? 0) <= 1000);
 });
 
-t.test('a request may have 1,000 images', async (t) => {
-  const { post } = await startTestAgent(t);
-  const { results } = (await post(bodyOf(...numbered(1000)))).json as FactsResponse;
-  t.equal(results.length, 1000);
-  t.notOk(results.some((facts) => facts.error));
-});
-
 t.test('at the deadline only images without an answer are timeouts', async (t) => {
   const { post } = await startTestAgent(t, {
     inspector: {

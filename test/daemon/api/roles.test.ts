@@ -1,9 +1,6 @@
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { Agent } from 'node:https';
 import { Socket } from 'node:net';
-import { connect } from 'node:tls';
-import { request } from 'node:http';
-import { once } from 'node:events';
 import t from 'tap';
 import { roleProblem } from '../../../daemon/api/roles.ts';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -91,30 +88,6 @@ t.test('a certificate that expires on an open connection is refused', async (t) 
     await t.rejects(connection.json(agent.url, '/v1/info', call), refused);
   }
   t.match(lines(), /expired or not valid yet/);
-});
-
-t.test('plain HTTP is refused', async (t) => {
-  const { agent } = await startTestAgent(t);
-  const sent = request(agent.url.replace('https', 'http') + '/v1/info');
-  sent.end();
-  const [error] = (await once(sent, 'error')) as [NodeJS.ErrnoException];
-  t.match(error.code, /ECONNRESET|HPE_|EPIPE/);
-});
-
-t.test('without a certificate a connection gets no byte of a response', async (t) => {
-  const { agent, pki } = await startTestAgent(t);
-  const socket = connect({
-    port: Number(new URL(agent.url).port),
-    host: '127.0.0.1',
-    servername: 'archwright-agent',
-    ca: pki.ca.cert,
-  });
-  let received = 0;
-  socket.on('data', (chunk: Buffer) => (received += chunk.length));
-  socket.on('error', () => {});
-  socket.write('GET /v1/info HTTP/1.1\r\nhost: x\r\n\r\n');
-  await new Promise((resolve) => socket.once('close', resolve));
-  t.equal(received, 0);
 });
 
 t.test('sockets without a usable certificate have no role', async (t) => {

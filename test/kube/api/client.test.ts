@@ -12,16 +12,6 @@ async function start(t: Test, timeoutMs = 5_000) {
   return { server, client: connect(t, { access: server.access, timeoutMs }) };
 }
 
-void t.test('requests send the token, and share one connection', async (t) => {
-  const { server, client } = await start(t);
-  const object = { metadata: { name: 'a', futureField: { kept: true } } };
-  server.script('/api/v1/namespaces/a', json(object));
-  for (let i = 0; i < 20; i++)
-    t.strictSame(await client.get('/api/v1/namespaces/a', { signal: neverAborted }), object);
-  t.equal(server.connections(), 1);
-  t.equal(server.requests[0]?.authorization, 'Bearer of-the-test');
-});
-
 void t.test('each HTTP status has an error code', async (t) => {
   const { server, client } = await start(t);
   const cases: [number, string, boolean][] = [

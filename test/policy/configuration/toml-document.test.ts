@@ -1,6 +1,5 @@
-import * as fc from 'fast-check';
 import t from 'tap';
-import { formatKey, parseTomlDocument } from '../../../src/policy/configuration/toml.ts';
+import { parseTomlDocument } from '../../../src/policy/configuration/toml.ts';
 
 const document = `# a comment with [brackets] and "quotes
 plain = 1   # 2
@@ -86,36 +85,6 @@ t.test('CRLF and a byte order mark do not shift lines', async (t) => {
   t.equal(parsed.lineOf(['a']), 1);
   t.equal(parsed.lineOf(['b', 1]), 4);
   t.equal(parsed.lineOf(['c', 'd']), 6);
-});
-
-t.test('property: every key is found on its line', async () => {
-  const value = fc.constantFrom(
-    '1',
-    '"a # ]"',
-    "'}'",
-    '[1, "," ]',
-    '{ a = "[", b = [] }',
-    '"""x\ny = 1\n"""',
-    "''''a'''",
-    'true',
-  );
-  const key = fc.string({ minLength: 1, maxLength: 6 });
-  fc.assert(
-    fc.property(
-      fc.uniqueArray(fc.tuple(key, value), { maxLength: 8, selector: ([name]) => name }),
-      (pairs) => {
-        let text = '';
-        const expected = new Map<string, number>();
-        for (const [name, written] of pairs) {
-          expected.set(name, text.split('\n').length);
-          text += `${formatKey(name)} = ${written} # end\n`;
-        }
-        const parsed = parseTomlDocument(text);
-        return [...expected].every(([name, at]) => parsed.lineOf([name]) === at);
-      },
-    ),
-    { numRuns: 300 },
-  );
 });
 
 const headerCases: [name: string, text: string, headers: string[][]][] = [

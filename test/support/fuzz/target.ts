@@ -18,7 +18,7 @@ export interface FuzzTarget {
   readonly feed: (input: Buffer) => unknown;
   /** Errors that the program expects from this parser. Default: none. */
   readonly expected?: readonly ErrorClass[];
-  /** Inputs in each run of the unit tests, for parsers of short texts. Default: 60; exhaustive: 300. */
+  /** Inputs in each run of the unit tests, for parsers of short texts. Default: 30; exhaustive: 300. */
   readonly runs?: number;
   /** Relative number of inputs. Default: 10, for about 80 µs each; faster parsers get more. */
   readonly share?: number;

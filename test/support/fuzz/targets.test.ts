@@ -8,13 +8,15 @@ import { parserTargets, targets } from './targets.ts';
 for (const target of parserTargets) {
   t.test(target.name, async (t) => {
     t.teardown(() => target.close?.());
-    await t.resolves(assertFuzz(target, target.runs ?? sized(60, 300)));
+    await t.resolves(assertFuzz(target, target.runs ?? sized(30, 300)));
   });
 }
 
+t.teardown(async () => {
+  for (const { close } of processTargets) await close?.();
+});
 for (const target of processTargets) {
   t.test(target.name, async (t) => {
-    t.teardown(() => target.close?.());
     await t.resolves(assertFuzz(target, sized(20, 100)));
     t.ok(await target.check?.(), 'a valid request succeeds, and memory is below the limit of the chart');
   });

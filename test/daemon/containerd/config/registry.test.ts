@@ -2,7 +2,6 @@ import t from 'tap';
 import {
   effectiveConfigPath,
   readRegistry,
-  searchRoots,
   usesLocalPull,
   validateRegistry,
   parseAuth,
@@ -23,12 +22,6 @@ t.test('config_path has defaults', async (t) => {
   t.equal(path('config_path = "/x"', '2.2.0'), '/x');
   t.equal(path('[mirrors."*"]', '2.2.0'), '');
   t.equal(path('[configs.a.auth]', '2.2.0'), '/etc/containerd/certs.d:/etc/docker/certs.d');
-});
-
-t.test('only the client splits config_path into several', async (t) => {
-  t.strictSame(searchRoots('/a:/b', true), ['/a', '/b']);
-  t.strictSame(searchRoots('/a:/b', false), ['/a:/b']);
-  t.strictSame(searchRoots('', true), []);
 });
 
 t.test('client or transfer service is chosen as containerd does', async (t) => {
