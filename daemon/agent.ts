@@ -17,7 +17,7 @@ import { boundedProblems } from '../src/credentials/problems.ts';
 import type { RequestLimit } from '../src/registry/net/docker-hub-limit.ts';
 import type { ExecReport } from '../src/nodes/exec-report.ts';
 import { resolvesShortNames, type NodeReport } from '../src/nodes/node-report.ts';
-import { createApi, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
+import { Api, defaultApiLimits, type ApiLimits, type ApiOptions } from './api/api.ts';
 
 export interface AgentOptions extends Pick<ApiOptions, 'cache' | 'log' | 'metrics'> {
   /** `host:port` of the API. */
@@ -72,7 +72,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     execErrors: options.execErrors?.(),
   });
   const limits = { ...defaultApiLimits, ...options.limits };
-  const handler = createApi({
+  const handler = new Api({
     cache,
     info,
     resolvesShortNames: () => resolvesShortNames(options.node()),
@@ -80,7 +80,7 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     clock,
     log,
     metrics,
-  });
+  }).handler();
   const tls = { dir: options.tlsDir, clientAuth: true };
   // Metrics with TLS use the same certificate.
   if (options.metricsTlsDir !== undefined) await options.certificate?.();

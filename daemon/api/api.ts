@@ -47,11 +47,7 @@ export const defaultApiLimits = {
 /** An answer with less unread than this is never cut. */
 const maxUnreadOfOne = 1024 * 1024;
 
-export function createApi(options: ApiOptions): (request: IncomingMessage, response: ServerResponse) => void {
-  return new Api(options).handler();
-}
-
-class Api {
+export class Api {
   readonly #options: ApiOptions;
   readonly #meters: AgentMeters;
   readonly #bodies: BodyBudget;

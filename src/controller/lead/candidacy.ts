@@ -6,7 +6,7 @@
  */
 import { isCode } from '../../kube/api/errors.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
-import { runLeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
+import { LeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
 import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-lock.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
@@ -21,7 +21,7 @@ export function isCleanHolder(holder: string | undefined): boolean {
 /**
  * Takes part until `stop` aborts or the cluster was cleaned.
  * @returns `cleaned` if there is nothing to do any more
- * @throws as runLeaderElection
+ * @throws as `LeaderElection.run`
  */
 export async function runCandidacy(options: LeaderElectionOptions): Promise<'stopped' | 'cleaned'> {
   const { stop, log, lead } = options;
@@ -32,12 +32,13 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
       if (abandoned && sameRecord(record, abandoned)) return;
       aside.abort(new Error('archwright clean holds the lease'));
     });
-    await runLeaderElection({
+    const election = new LeaderElection({
       ...options,
       client,
       lead: (signal, holds, isOurs) => lead(signal, holds, () => isOurs() && !aside.signal.aborted),
       stop: AbortSignal.any([stop, aside.signal]),
     });
+    await election.run();
     if (stop.aborted || !aside.signal.aborted) break;
     log.warn({ lease: options.name }, 'archwright clean holds the lease; this replica waits');
     const end = await standAside(options);

@@ -39,15 +39,7 @@ const jitterFactor = 1.2;
 /** Limit for the release at shutdown; after that, other replicas wait for the lease's duration. */
 const releaseMs = 3_000;
 
-/**
- * Takes part in the election until `stop` aborts: leads whenever it can, and after a loss is a candidate
- * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
- */
-export function runLeaderElection(options: LeaderElectionOptions): Promise<void> {
-  return new LeaderElection(options).run();
-}
-
-class LeaderElection {
+export class LeaderElection {
   readonly #options: LeaderElectionOptions;
   readonly #lock: LeaseLock;
   /** Whether the Lease may be ours although this replica does not lead: a lost answer, or no renewal. */
@@ -58,6 +50,10 @@ class LeaderElection {
     this.#lock = new LeaseLock({ ...options, leaseDurationMs: options.times.leaseDurationMs });
   }
 
+  /**
+   * Takes part in the election until `stop` aborts: leads whenever it can, and after a loss is a candidate
+   * again. Also ends if `lead` ends by itself. @throws errors of `lead`, after the release of the Lease
+   */
   async run(): Promise<void> {
     for (;;) {
       const term = await this.#acquire();

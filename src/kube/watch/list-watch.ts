@@ -50,12 +50,7 @@ const soundMs = 20_000;
 /** After each such number of failures in a row the next try is a list. */
 const doubtfulFailures = 5;
 
-/** Lists and watches until the signal aborts; never rejects. */
-export function listAndWatch(options: ListWatchOptions): Promise<void> {
-  return new ListWatch(options).run();
-}
-
-class ListWatch {
+export class ListWatch {
   readonly #options: ListWatchOptions;
   readonly #where: string;
   readonly #size = new PageSize();
@@ -69,6 +64,7 @@ class ListWatch {
     this.#where = `GET ${options.path}`;
   }
 
+  /** Lists and watches until the signal aborts; never rejects. */
   async run(): Promise<void> {
     const { signal } = this.#options;
     while (!signal.aborted) {

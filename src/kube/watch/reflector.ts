@@ -10,7 +10,7 @@ import type { KubeClient } from '../api/client.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { watchMetrics, type WatchState } from '../metrics.ts';
 import { LargeObjects } from './large-objects.ts';
-import { listAndWatch, type Listing } from './list-watch.ts';
+import { ListWatch, type Listing } from './list-watch.ts';
 import { Store } from './store.ts';
 
 /** One object that is new, changed or gone. */
@@ -91,7 +91,7 @@ class ListReflector<T> {
     this.#counters = watchMetrics(options.metrics, path, () => this.#state());
     // It may be stopped without a waiting caller.
     this.#first.promise.catch(() => undefined);
-    void listAndWatch({
+    const listWatch = new ListWatch({
       client,
       path,
       selection: {
@@ -113,6 +113,7 @@ class ListReflector<T> {
       clock,
       log,
     });
+    void listWatch.run();
   }
 
   get(namespace: string, name: string): T | undefined {

@@ -2,7 +2,7 @@
 import { KubeError, errorOfAnswer } from '../../../src/kube/api/errors.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import type { EndpointSlice, KubeObject, Secret } from '../../../src/kube/api/objects.ts';
-import { listAndWatch } from '../../../src/kube/watch/list-watch.ts';
+import { ListWatch } from '../../../src/kube/watch/list-watch.ts';
 import { recordOf } from '../../../src/kube/election/lease-lock.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { createServiceAccountTokens } from '../../../daemon/kubelet/provider/service-account.ts';
@@ -40,7 +40,7 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
       yield* lines;
     },
   } as unknown as KubeClient;
-  await listAndWatch({
+  const listWatch = new ListWatch({
     client,
     path: '/api/v1/pods',
     selection: {},
@@ -54,6 +54,7 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
     clock: systemClock,
     log,
   });
+  await listWatch.run();
   return kept;
 }
 
