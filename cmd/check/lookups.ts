@@ -45,12 +45,13 @@ export async function lookUpImages(
     }
   }
   const sameImages = [...Map.groupBy(requests, keyOf).values()];
-  const registries = new Registries(options);
+  /** Registries that limit requests: this run sends them no more. */
+  const limited = new Map<string, FactsError>();
   let done = 0;
   await concurrently(sameImages, concurrentImages, async (spellings) => {
     const [first] = spellings;
     if (first === undefined) return;
-    const found = await registries.lookup(first);
+    const found = await lookup(first, options, limited);
     for (const { image } of spellings) facts.set(image, { ...found, image });
     done += 1;
     options.onProgress(done, sameImages.length);
@@ -58,33 +59,27 @@ export async function lookUpImages(
   return facts;
 }
 
-class Registries {
-  readonly #options: LookupOptions;
-  /** Registries that limit requests: this run sends them no more. */
-  readonly #limited = new Map<string, FactsError>();
+async function lookup(
+  request: ImageRequest,
+  { cache, architectures, signal, clock }: LookupOptions,
+  limited: Map<string, FactsError>,
+): Promise<ImageFacts> {
+  const known = cache.peek(request);
+  const { domain, digest } = request.reference;
+  // After this command reported a missing architecture, the tag may have been pushed again.
+  const isToConfirm = known !== undefined && digest === undefined && lacksArchitecture(known, architectures);
+  if (known && !isToConfirm) return known;
+  const limit = limited.get(domain);
+  if (limit) return known ?? failedFacts(request.image, limit, clock.now(), { endpoint: domain });
+  const facts = await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, { signal });
+  if (facts.error?.code === 'rate-limited') limited.set(domain, facts.error);
+  return facts;
+}
 
-  constructor(options: LookupOptions) {
-    this.#options = options;
-  }
-
-  async lookup(request: ImageRequest): Promise<ImageFacts> {
-    const { cache, signal, clock } = this.#options;
-    const known = cache.peek(request);
-    const { domain, digest } = request.reference;
-    // After this command reported a missing architecture, the tag may have been pushed again.
-    const isToConfirm = known !== undefined && digest === undefined && this.#lacksArchitecture(known);
-    if (known && !isToConfirm) return known;
-    const limit = this.#limited.get(domain);
-    if (limit) return known ?? failedFacts(request.image, limit, clock.now(), { endpoint: domain });
-    const facts = await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, { signal });
-    if (facts.error?.code === 'rate-limited') this.#limited.set(domain, facts.error);
-    return facts;
-  }
-
-  #lacksArchitecture({ platforms, source, error }: ImageFacts): boolean {
-    if (source === 'override' || error !== undefined) return false;
-    return !this.#options.architectures.every((name) =>
-      platforms.some(({ architecture }) => architecture === name),
-    );
-  }
+function lacksArchitecture(
+  { platforms, source, error }: ImageFacts,
+  architectures: readonly string[],
+): boolean {
+  if (source === 'override' || error !== undefined) return false;
+  return !architectures.every((name) => platforms.some(({ architecture }) => architecture === name));
 }
