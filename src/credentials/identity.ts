@@ -12,7 +12,7 @@ import type { Credential, CredentialSourceName, HeldCredential } from './credent
 const processKey = randomBytes(32);
 
 /** 2^14 blocks of 1 KiB: 16 MiB and some 40 ms for each guess, within the memory an idle agent is allowed. */
-const scryptCost = { N: 2 ** 14, r: 8, p: 1 };
+const scryptCost = { N: 2 ** 14, r: 8 };
 
 const derive = promisify<string, string, number, typeof scryptCost, Buffer>(scrypt);
 

@@ -37,7 +37,7 @@ export async function streamSharedFacts(
     let rejected = 0;
     try {
       for await (const line of connection.lines(agent.url, '/v1/facts', { signal, maxBytes: budget })) {
-        budget -= Buffer.byteLength(line) + 1;
+        budget -= Buffer.byteLength(line);
         if (budget <= 0 || signal.aborted) break;
         const facts = accepted(line, agent, ranking);
         if (facts) onFacts(facts);

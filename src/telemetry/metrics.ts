@@ -11,7 +11,7 @@ export interface MetricSpec {
   name: string;
   type: 'counter' | 'gauge' | 'histogram';
   help: string;
-  labels?: Readonly<Record<string, readonly string[]>>;
+  labels?: Readonly<Record<string, readonly string[]>> | undefined;
   /** Only histograms have buckets. */
   buckets?: readonly number[];
 }
@@ -19,11 +19,11 @@ export interface MetricSpec {
 type Labels = NonNullable<MetricSpec['labels']>;
 
 export function counter(name: string, help: string, labels?: Labels): MetricSpec {
-  return { name, type: 'counter', help, ...(labels && { labels }) };
+  return { name, type: 'counter', help, labels };
 }
 
 export function gauge(name: string, help: string, labels?: Labels): MetricSpec {
-  return { name, type: 'gauge', help, ...(labels && { labels }) };
+  return { name, type: 'gauge', help, labels };
 }
 
 /** @param buckets upper bounds, in the unit of the metric */
@@ -74,8 +74,7 @@ export function createMetrics(): Metrics {
     const made = make(spec, registry);
     known.set(spec.name, { spec: identity, made });
     for (const labels of combinations(spec)) {
-      if (made instanceof prom.Histogram) made.labels(labels);
-      else made.labels(labels).inc(0);
+      if (!(made instanceof prom.Histogram)) made.labels(labels).inc(0);
     }
     return made;
   }

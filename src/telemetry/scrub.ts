@@ -71,7 +71,6 @@ class Remembered {
       return;
     }
     const found = forms(secret);
-    if (found.length === 0) return;
     this.#forms.set(secret, found);
     this.#characters += lengthOf(found);
     for (const form of found) count(secret, form, 1);
@@ -103,7 +102,6 @@ const maxComparisons = 8192;
  * choose a thousand passwords with the same beginning, and repeat it in a name: such a text is cut.
  */
 export function scrub(text: string): string {
-  if (remembered.ours.size + remembered.others.size === 0) return text;
   const clean = withoutForms(text);
   return words.size === 0
     ? clean

@@ -1,14 +1,10 @@
 import t from 'tap';
-import { createMetrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
+import { counter, createMetrics, gauge, histogram } from '../../src/telemetry/metrics.ts';
 
-const requests: MetricSpec = {
-  name: 'test_requests_total',
-  type: 'counter',
-  help: 'Requests.',
-  labels: { method: ['GET', 'POST'], outcome: ['ok', 'failed'] },
-};
-const level: MetricSpec = { name: 'test_level', type: 'gauge', help: 'Level.', labels: { use: ['a'] } };
-const seconds: MetricSpec = { name: 'test_seconds', type: 'histogram', help: 'Time.', buckets: [0.1, 1] };
+const labels = { method: ['GET', 'POST'], outcome: ['ok', 'failed'] };
+const requests = counter('test_requests_total', 'Requests.', labels);
+const level = gauge('test_level', 'Level.', { use: ['a'] });
+const seconds = histogram('test_seconds', 'Time.', [0.1, 1]);
 
 t.test('every series is rendered from the start', async (t) => {
   const metrics = createMetrics();
@@ -56,6 +52,13 @@ t.test('gauges are updated before each scrape', async (t) => {
   t.match(await metrics.render(), 'test_level{use="a"} 1');
   now = 2;
   t.match(await metrics.render(), 'test_level{use="a"} 2');
+});
+
+t.test('an info has one series, with the labels that it got last', async (t) => {
+  const metrics = createMetrics();
+  const set = metrics.info(gauge('test_info', 'Version.', { version: [] }));
+  for (const version of ['1', '2']) set({ version });
+  t.strictSame((await metrics.render()).match(/^test_info.*/gm), ['test_info{version="2"} 1']);
 });
 
 t.test('a wrong type or a second description of a metric throws', async (t) => {

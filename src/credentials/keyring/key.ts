@@ -62,7 +62,6 @@ function parseHost(host: string): string | undefined {
 /** Decodes percent escapes to UTF-8; `undefined` if one is broken. */
 function unescape(text: string): string | undefined {
   if (brokenEscape.test(text)) return undefined;
-  if (!text.includes('%')) return text;
   const bytes = Buffer.from(text)
     .toString('latin1')
     .replaceAll(/%(..)/gs, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));

@@ -54,11 +54,12 @@ export function createPullSecretSource(
       problem(tooLarge);
       continue;
     }
-    const { data, format } = documentOf(secret) ?? {};
-    if (data === undefined || format === undefined) {
+    const document = documentOf(secret);
+    if (document === undefined) {
       problem(ignored);
       continue;
     }
+    const { data, format } = document;
     if (bytes + data.length > room.maxBytes) {
       problem(tooLarge);
       continue;

@@ -39,7 +39,6 @@ function nodeSelectorOperations(
   wanted: Plan['nodeSelector'],
   path: string,
 ): Operation[] {
-  if (present === wanted) return [];
   const entries = Object.entries(wanted);
   if (!present) return entries.length === 0 ? [] : [{ op: 'add', path, value: wanted }];
   if (Object.keys(present).some((key) => own(wanted, key) === undefined))

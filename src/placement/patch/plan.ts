@@ -20,7 +20,7 @@ import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
 import type { Added, OwnFields, PlacementDecision, Split } from '../decision.ts';
 import { hostnameNotIn, sameToleration } from '../pod/expressions.ts';
-import { itemsBeyond, sameExpression, sameList, type Expressions } from '../pod/terms.ts';
+import { itemsBeyond, sameExpression, type Expressions } from '../pod/terms.ts';
 import { lookalikesAmong, samePreferred } from '../record/own-fields.ts';
 import { summaryOf } from '../record/summary.ts';
 import { isUpperBound, recordThatFits, unwritten, type WrittenRecord } from '../record/write.ts';
@@ -75,7 +75,7 @@ export function gatedPlan(
   fields: OwnFields,
   { nodesOf, withRecord = true }: GatedPlanOptions,
 ): Plan {
-  const earlier = withoutOtherExclusions(decision.replaces?.added, decision.excludedNodes);
+  const earlier = decision.replaces?.added;
   const pinned = own(pod.spec.nodeSelector, keys.architectureLabel);
   const wanted = additionsOf(withoutPinIfTaken(decision, pinned, earlier), fields);
   const present = requiredTermsOf(pod);
@@ -122,24 +122,13 @@ function changeOf<Item>(
   return { kind: 'append', items: itemsBeyond(added, wanted, same) };
 }
 
-/**
- * A record has one list of excluded nodes. If the wanted one differs, both exclusions must stay in the pod,
- * and the older one counts as the pod's own.
- */
-function withoutOtherExclusions(added: Added | undefined, wanted: readonly string[]): Added | undefined {
-  if (added === undefined || added.excludedNodes.length === 0) return added;
-  if (sameList(added.excludedNodes, wanted, (a, b) => a === b)) return added;
-  const terms = added.terms.map((list) => list.slice(0, -1)).filter((list) => list.length > 0);
-  return { ...added, excludedNodes: [], terms, match: added.match.slice(0, -1) };
-}
-
 /** If the nodeSelector has an architecture already, a hard preference is written as an expression. */
 function withoutPinIfTaken(
   decision: PlacementDecision,
   pinned: string | undefined,
   earlier: Added | undefined,
 ): PlacementDecision {
-  if (decision.preferenceMode === 'soft' || pinned === undefined) return decision;
+  if (pinned === undefined) return decision;
   const isSame = earlier?.pinned === pinned && decision.preferred[0]?.architecture === pinned;
   return isSame ? decision : { ...decision, preferred: [] };
 }

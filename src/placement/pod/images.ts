@@ -72,7 +72,7 @@ export function pullPolicyOf(image: string, written: string | undefined): PullPo
   if (written === 'Always' || written === 'IfNotPresent' || written === 'Never') return written;
   const at = image.indexOf('@');
   const named = at === -1 ? image : image.slice(0, at);
-  const colon = named.indexOf(':', named.lastIndexOf('/') + 1);
+  const colon = named.indexOf(':', named.lastIndexOf('/'));
   if (colon === -1) return at === -1 ? 'Always' : 'IfNotPresent';
   return named.slice(colon + 1) === 'latest' ? 'Always' : 'IfNotPresent';
 }

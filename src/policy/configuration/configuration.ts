@@ -125,7 +125,7 @@ function clusterLayer({ where, text }: NonNullable<ConfigurationSources['cluster
   return {
     values: new Map([...values].filter(([key]) => clusterKeys.has(key))),
     broken: new Set([...broken].filter((key) => clusterKeys.has(key))),
-    problems: problems.filter(({ key }) => key === '' || clusterKeys.has(key.split('.', 1)[0] ?? '')),
+    problems: problems.filter(({ key }) => key === '' || clusterKeys.has(key.split(/[.[]/, 1)[0] ?? '')),
   };
 }
 

@@ -1,4 +1,5 @@
 /** Reads and writes TOML. Every error of the parser becomes a `TomlError`. */
+import { messageOf } from '../../names/printable.ts';
 import type { TomlValue } from '../settings/setting.ts';
 import { TomlDocument } from './toml-document.ts';
 
@@ -66,9 +67,9 @@ function isList(value: TomlValue): value is readonly TomlValue[] {
 const maxReason = 160;
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return 'is not TOML';
-  const found = /but (.*) found\.$/s.exec(error.message)?.[1];
-  const reason = found === undefined ? error.message : `${found} was not expected here`;
+  const message = messageOf(error);
+  const found = /but (.*) found\.$/s.exec(message)?.[1];
+  const reason = found === undefined ? message : `${found} was not expected here`;
   return reason.length > maxReason ? `${reason.slice(0, maxReason)}…` : reason;
 }
 

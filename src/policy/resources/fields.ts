@@ -82,8 +82,7 @@ export class Fields {
   }
 
   isArchitecture(value: unknown, key: string): value is string {
-    const problem =
-      typeof value === 'string' && value !== '' ? checkArchitecture(value) : 'must be an architecture';
+    const problem = typeof value === 'string' ? checkArchitecture(value) : 'must be an architecture';
     if (problem !== undefined) this.#problems.push(`${this.pathOf(key)}: ${problem}`);
     return problem === undefined;
   }

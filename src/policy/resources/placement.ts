@@ -9,6 +9,7 @@
  * is ignored as a whole.
  */
 import { clusterPath, namespacedPath } from '../../kube/api/paths.ts';
+import { byName } from '../../names/values.ts';
 import type { Selector } from '../effective/label-selector.ts';
 import type { Constraints, OnNoCommonArchitecture, OnUnknownImage } from '../effective/policy.ts';
 
@@ -65,7 +66,7 @@ export type Reading<T> =
  * same priority select the same pods, the status of the second one reports it.
  */
 export function byPrecedence(a: PodPlacement, b: PodPlacement): number {
-  return b.priority - a.priority || a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
+  return b.priority - a.priority || a.createdAt - b.createdAt || byName(a.name, b.name);
 }
 
 /**

@@ -6,7 +6,7 @@
 import type { KubeObject, OwnerReference } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
 import { timeOf } from '../../kube/api/fields.ts';
-import { isRecord } from '../../names/values.ts';
+import { byName, isRecord } from '../../names/values.ts';
 import { Fields, isIntegerWithin } from './fields.ts';
 import { selects, type Selector } from '../effective/label-selector.ts';
 import { newPodsValues, type NewPods } from '../effective/policy.ts';
@@ -115,7 +115,7 @@ type Age = Pick<RolloutScope, 'createdAt' | 'name'>;
 
 /** The order among rollouts that select the same pod: the oldest is first. */
 export function byAge(a: Age, b: Age): number {
-  return a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
+  return a.createdAt - b.createdAt || byName(a.name, b.name);
 }
 
 /** The workload of a pod, as a rollout counts and names it. */

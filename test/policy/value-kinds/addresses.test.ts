@@ -21,13 +21,13 @@ const cases: [string, Kind<unknown>, string[], string[]][] = [
     registryHost,
     [
       ...'docker.io registry.example.com:5000 localhost:5000 10.0.0.1 [::1]:5000 [fd00::1]'.split(' '),
-      ...'a.io:65535'.split(' '),
+      ...'a.io:65535 [1::5:6:7]'.split(' '),
       `${'x.'.repeat(126)}x`,
       `${'x.'.repeat(126)}x:5000`,
     ],
     [
       ...'https://docker.io docker.io/library *.io -a.io a-.io a..b a: a:65536 [1:2] ::1 [::g]'.split(' '),
-      ...'u@h a.5 1.2.3.256'.split(' '),
+      ...'u@h a.5 1.2.3.256 [1:2::3:4:5:6:7:8]'.split(' '),
       'a b',
       `${'x.'.repeat(126)}xy`,
     ],

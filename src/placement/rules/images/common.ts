@@ -51,7 +51,7 @@ export function withinClasses(
     const groups = groupsOf(classes, name, os);
     return groups.length === 0 || groups.some((group) => !refusing.has(group));
   });
-  return { architectures: intersection(common, possible), refusing };
+  return { architectures: possible, refusing };
 }
 
 /**
@@ -84,7 +84,6 @@ export function certainOf(
 /** The names in both lists, in the order of the first. */
 export function intersection(a: readonly string[], b: readonly string[]): readonly string[] {
   if (a === b) return a;
-  if (b.length <= maxArchitectures) return a.filter((name) => b.includes(name));
   const wanted = new Set(b);
   return a.filter((name) => wanted.has(name));
 }

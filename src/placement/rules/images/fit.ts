@@ -185,11 +185,9 @@ function selectionOn({ platforms, os, form, requiredLevel, brokenOn }: Image, no
  * artifact), or only bytecode, which no node label names
  */
 function architecturesAmong(platforms: Platforms, os: string): readonly string[] | undefined {
-  const found: string[] = [];
+  const found = new Set<string>();
   let counted = false;
   let runsAnywhere = false;
-  // A set pays off only for hostile indexes. Real images have a dozen platforms.
-  const seen = platforms.length > maxArchitectures ? new Set<string>() : undefined;
   for (const platform of platforms) {
     if (platform.os === 'unknown' || platform.os === '' || !isArchitecture(platform.architecture)) continue;
     counted = true;
@@ -197,11 +195,8 @@ function architecturesAmong(platforms: Platforms, os: string): readonly string[]
       runsAnywhere = true;
       continue;
     }
-    if (platform.os !== os) continue;
-    if (seen ? seen.has(platform.architecture) : found.includes(platform.architecture)) continue;
-    seen?.add(platform.architecture);
-    found.push(platform.architecture);
+    if (platform.os === os) found.add(platform.architecture);
   }
-  if (!counted || (runsAnywhere && found.length === 0)) return undefined;
-  return found.sort(byName);
+  if (!counted || (runsAnywhere && found.size === 0)) return undefined;
+  return [...found].sort(byName);
 }
