@@ -117,6 +117,6 @@ function importKey(key: Secret): Promise<webcrypto.CryptoKey> {
 /** 126 random bits; positive and without a leading zero byte, as DER requires. */
 function serial(): string {
   const bytes = randomBytes(16);
-  bytes[0] = ((bytes[0] ?? 0) & 0x3f) | 0x40;
+  bytes.writeUInt8((bytes.readUInt8() & 0x3f) | 0x40);
   return bytes.toString('hex');
 }

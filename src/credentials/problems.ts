@@ -23,7 +23,7 @@ export function boundedProblems(problems: readonly SourceProblem[]): readonly So
 /** What an agent has sent. Its node may be compromised, so implausible entries are dropped. */
 export function readProblems(value: unknown): readonly SourceProblem[] {
   if (!Array.isArray(value)) return [];
-  const found = value.slice(0, maxProblems).flatMap((item: unknown): SourceProblem[] => {
+  const found = value.flatMap((item: unknown): SourceProblem[] => {
     if (!isRecord(item)) return [];
     const { source: name, origin, message } = item;
     const source = credentialSourceNames.find((each) => each === name);

@@ -82,7 +82,7 @@ export async function openExchange(request: ExchangeRequest, signal: AbortSignal
     try {
       return await attempt.open();
     } catch (error) {
-      if (!attempt.wasStale || repeats === maxRepeats || signal.aborted) throw error;
+      if (!attempt.wasStale || repeats === maxRepeats) throw error;
       closeIdle(request.pool, request.url);
     }
   }

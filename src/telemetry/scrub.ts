@@ -129,7 +129,7 @@ function withoutForms(text: string): string {
     end = Math.max(end, at + length);
     copied = end;
   }
-  return copied === 0 ? text : clean + text.slice(copied);
+  return clean + text.slice(copied);
 }
 
 function longestAt(group: ReadonlyMap<string, number>, text: string, at: number): number {

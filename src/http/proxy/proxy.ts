@@ -75,7 +75,7 @@ function read(environment: Environment, name: string): string {
 
 function parseProxy(name: string, value: string): Proxy {
   const url = URL.parse(/^[a-z0-9+.-]+:\/\//i.test(value) ? value : `http://${value}`);
-  if (!url || url.hostname === '') throw new ProxyError(`${name} is not a URL`);
+  if (!url) throw new ProxyError(`${name} is not a URL`);
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new ProxyError(`${name}: proxies of the kind ${url.protocol} are not supported`);
   }

@@ -123,7 +123,7 @@ function ranking(
 }
 
 function architecturesOf(group: Expressions | undefined): readonly string[] {
-  return group?.find(({ key, operator }) => isArchitectureKey(key) && operator === 'In')?.values ?? [];
+  return group?.find(({ key }) => isArchitectureKey(key))?.values ?? [];
 }
 
 function distinct(choices: readonly (Choice | undefined)[]): readonly Choice[] {

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { bypasses, proxyFor } from '../../../src/http/proxy/proxy.ts';
+import { bypasses, describeProxies, proxyFor } from '../../../src/http/proxy/proxy.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { like } from '../../support/like.ts';
 
@@ -21,7 +21,9 @@ t.test('the variable depends on the scheme; upper case comes first', async (t) =
 });
 
 t.test('credentials of the proxy are a secret, not part of its URL', async (t) => {
-  const proxy = proxyFor(https, { HTTPS_PROXY: 'http://ann:p%40ss-word@proxy.corp:3128' });
+  const environment = { HTTPS_PROXY: 'http://ann:p%40ss-word@proxy.corp:3128' };
+  const proxy = proxyFor(https, environment);
+  like(t, describeProxies(environment), [{ where: 'HTTPS_PROXY', what: 'proxy.corp:3128, with a login' }]);
   t.equal(proxy?.url.href, 'http://proxy.corp:3128/');
   t.equal(reveal(proxy?.authorization ?? ({} as never)), `Basic ${btoa('ann:p@ss-word')}`);
   t.notMatch(JSON.stringify(proxy), /p@ss|p%40ss/);

@@ -142,6 +142,12 @@ t.test('an invalid text is reported once', async (t) => {
   );
 });
 
+t.test('only settings about placement come from the configuration of the cluster', async (t) => {
+  const text = 'listen = 1\n[[imageOverrides]]\nmatch = "a"\n[architectures."a b"]\n';
+  const { problems } = await loadConfiguration({ cluster: { where: 'c', text }, env: {}, flags: {} });
+  like(t, problems.map(describeProblem), [/^c:2: imageOverrides\[0\] needs/, /^c:4: architectures\./]);
+});
+
 t.test('an invalid value is reported even if a flag overrides it', async (t) => {
   const dir = t.testdir({ 'a.toml': 'listen = "nowhere"\n' });
   like(t, await problemsOf(dir, 'a.toml', {}, { listen: ':1' }), [/^a\.toml:1: listen must be an address/]);
@@ -208,6 +214,12 @@ t.test('contradictory settings are reported with their positions', async (t) => 
     'ARCHWRIGHT_FALLBACK_ARCHITECTURE: fallbackArchitecture names s390x, which is not one of schedulableArchitectures (amd64)',
     'a.toml:4: preferredWeights.arm64 names arm64, which is not one of schedulableArchitectures (amd64)',
   ]);
+  like(
+    t,
+    await problemsOf('', undefined, {}, { onUnknownImage: 'fallback', fallbackArchitecture: '' }),
+    [/^--fallback-architecture: fallbackArchitecture/],
+    'none is about a value that could not be read',
+  );
 });
 
 t.test('the examples are valid', async (t) => {

@@ -111,8 +111,8 @@ export async function start(
     signal: ending.signal,
     webhooks,
     configuration: { webhookConfiguration: name, webhooksFile: file, ...configuration },
-    // Shorter pauses than in a real cluster; the order is the same.
-    shortened: (ms) => Math.min(ms, 20),
+    // Only the pauses while something is unsettled are shorter than in a real cluster.
+    shortened: (ms) => (ms <= 2000 ? 20 : ms),
   });
   const running = lead(webhookConfiguration, context);
   const end = async (): Promise<void> => {
