@@ -10,7 +10,7 @@
  *
  * kubernetes/community contributors/devel/sig-architecture/api-conventions.md, "Typical status properties".
  */
-import { isDeepStrictEqual } from 'node:util';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import { timeText } from '../../kube/events/event.ts';
 
 /** A condition without its time. */
@@ -30,45 +30,31 @@ export interface Condition extends Omit<Finding, 'type' | 'status'> {
 
 export interface ResourceStatus {
   readonly observedGeneration?: number;
-  readonly conditions?: readonly Condition[];
+  readonly conditions: readonly Condition[];
+}
+
+/** The status that an object has now. */
+export function statusOf(object: KubeObject): Partial<ResourceStatus> | undefined {
+  return (object as { readonly status?: Partial<ResourceStatus> | null }).status ?? undefined;
 }
 
 /** As much of a message as a person reads. The API allows 32 KiB. */
 const maxMessage = 2048;
 
-/** @param present the conditions now; those of other writers are ignored. @param now as for `statusFor` */
-export function conditionsFor(
-  findings: readonly Finding[],
-  observedGeneration: number | undefined,
-  present: readonly Condition[] | undefined,
-  now: number,
-): readonly Condition[] {
-  const generation = observedGeneration !== undefined && { observedGeneration };
-  const time = timeText(now);
-  return findings.map((finding) => {
-    const before = present?.find((each) => each.type === finding.type);
-    const lastTransitionTime = (before?.status === finding.status && before.lastTransitionTime) || time;
-    const message = finding.message.slice(0, maxMessage);
-    return { ...finding, message, ...generation, lastTransitionTime };
-  });
-}
-
 /**
- * The status that an object should have.
- * @param present its current status; conditions of other writers are ignored
+ * Generation and conditions that the status of an object should have.
  * @param now milliseconds since 1970, by the API server's clock
- * @returns `undefined`: it has that status already
  */
-export function statusFor(
-  findings: readonly Finding[],
-  observedGeneration: number | undefined,
-  present: ResourceStatus | undefined,
-  now: number,
-): ResourceStatus | undefined {
-  const generation = observedGeneration !== undefined && { observedGeneration };
-  const before = findings.map(({ type }) => present?.conditions?.find((each) => each.type === type));
-  const conditions = conditionsFor(findings, observedGeneration, present?.conditions, now);
-  const wanted = { ...generation, conditions };
-  const ours = present && { ...present, conditions: before.flatMap((each) => each ?? []) };
-  return isDeepStrictEqual(wanted, ours) ? undefined : wanted;
+export function conditionsOf(object: KubeObject, findings: readonly Finding[], now: number): ResourceStatus {
+  const { generation } = object.metadata ?? {};
+  const observed = generation !== undefined && { observedGeneration: generation };
+  const present = statusOf(object)?.conditions;
+  const conditions = findings.map((finding) => {
+    const before = present?.find(({ type }) => type === finding.type);
+    const lastTransitionTime =
+      (before?.status === finding.status && before.lastTransitionTime) || timeText(now);
+    const message = finding.message.slice(0, maxMessage);
+    return { ...finding, message, ...observed, lastTransitionTime };
+  });
+  return { ...observed, conditions };
 }

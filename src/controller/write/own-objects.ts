@@ -2,12 +2,14 @@
  * Objects that the controller and `report --publish` create, besides Lease and events. `archwright clean`
  * removes them. Helm never adopts them, because they lack its labels and annotations.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Patch } from '../../kube/api/client.ts';
 import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
 import { resourceApiVersion } from '../../policy/resources/placement.ts';
 import type { LeaderContext } from '../lead/leader-context.ts';
+import { statusOf, type ResourceStatus } from './conditions.ts';
 
 /** On every object that archwright creates. Objects without it belong to others and stay. */
 export const ownLabels = { 'app.kubernetes.io/managed-by': 'archwright-controller' } as const;
@@ -22,21 +24,30 @@ export function isOwn({ metadata }: KubeObject): boolean {
 export const openReports = namespacedPath('openreports.io/v1alpha1', 'reports');
 
 /**
- * Applies the status of a custom resource (server-side), if it still exists.
+ * Applies the status of a custom resource (server-side), if it still exists and has another one.
  * @param follows whether the status follows from the one before: an object that changed since is a conflict
  * @throws KubeError
  */
 export async function applyStatus(
   { client, signal }: Pick<LeaderContext, 'client' | 'signal'>,
   { kind, path, object }: { readonly kind: string; readonly path: string; readonly object: KubeObject },
-  status: object,
+  status: ResourceStatus,
   { follows = false } = {},
 ): Promise<void> {
+  if (hasStatus(object, status)) return;
   const { name, namespace, uid, resourceVersion } = object.metadata ?? {};
   // With the uid, an object that was created again under this name does not get the old one's status.
   const metadata = { name, namespace, uid, ...(follows && { resourceVersion }) };
   const body = { apiVersion: resourceApiVersion, kind, metadata, status };
   await ignoring('not-found', client.patch(`${path}/status`, applied(body), { signal }));
+}
+
+/** Conditions of other writers do not count. */
+function hasStatus(object: KubeObject, status: ResourceStatus): boolean {
+  const present = statusOf(object);
+  const types = status.conditions.map(({ type }) => type);
+  const ours = types.flatMap((type) => present?.conditions?.find((each) => each.type === type) ?? []);
+  return isDeepStrictEqual(status, { ...present, conditions: ours });
 }
 
 /** Field manager of everything that the controller applies. */

@@ -1,5 +1,8 @@
 import t from 'tap';
-import { statusFor, type Finding, type ResourceStatus } from '../../../src/controller/write/conditions.ts';
+import { conditionsOf, type Finding, type ResourceStatus } from '../../../src/controller/write/conditions.ts';
+import { applyStatus } from '../../../src/controller/write/own-objects.ts';
+import type { KubeClient } from '../../../src/kube/api/client.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 import {
   validateClusterConfig,
   validatePodConfigs,
@@ -12,24 +15,42 @@ const now = Date.parse('2026-11-21T10:00:00.750Z');
 const available: Finding = { type: 'Available', status: 'True', reason: 'InForce', message: '' };
 const degraded: Finding = { type: 'Degraded', status: 'False', reason: 'AsWritten', message: '' };
 
+const objectWith = (generation: number, status?: object): KubeObject & { status?: object } => ({
+  metadata: { name: 'x', generation },
+  ...(status && { status }),
+});
+
+/** Whether the status of an object is written. */
+async function isWritten(object: KubeObject, status: ResourceStatus): Promise<boolean> {
+  let written = false;
+  const patch = () => Promise.resolve(void (written = true));
+  const leader = { client: { patch } as unknown as KubeClient, signal: neverAborted };
+  await applyStatus(leader, { kind: 'X', path: '/x', object }, status);
+  return written;
+}
+
 t.test('the first status has the generation and every condition', async (t) => {
-  t.strictSame(statusFor([available], 3, undefined, now), {
+  const condition = { ...available, observedGeneration: 3, lastTransitionTime: '2026-11-21T10:00:00Z' };
+  t.strictSame(conditionsOf(objectWith(3), [available], now), {
     observedGeneration: 3,
-    conditions: [{ ...available, observedGeneration: 3, lastTransitionTime: '2026-11-21T10:00:00Z' }],
+    conditions: [condition],
   });
-  t.strictSame(statusFor([], undefined, undefined, now), { conditions: [] });
+  t.strictSame(conditionsOf({}, [], now), { conditions: [] });
 });
 
 t.test('a status is written only if it changes; lastTransitionTime follows the condition', async (t) => {
-  const present = statusFor([available, degraded], 3, undefined, now) ?? {};
+  const present = conditionsOf(objectWith(3), [available, degraded], now);
   const later = now + 60_000;
-  t.equal(statusFor([available, degraded], 3, present, later), undefined);
+  const object = objectWith(3, present);
+  t.equal(await isWritten(object, conditionsOf(object, [available, degraded], later)), false);
   const foreign = { type: 'Seen', status: 'True', reason: 'X', message: '', lastTransitionTime: 'x' };
-  const shared: ResourceStatus = {
-    ...present,
-    conditions: [foreign, ...(present.conditions ?? []).toReversed()],
-  };
-  t.equal(statusFor([available, degraded], 3, shared, later), undefined, "others' stay");
+  const shared = objectWith(3, { ...present, conditions: [foreign, ...present.conditions.toReversed()] });
+  t.equal(await isWritten(shared, conditionsOf(shared, [available, degraded], later)), false, "others' stay");
+  t.equal(await isWritten(object, conditionsOf(object, [available], later)), false);
+  const more = { message: 'x', ...conditionsOf(object, [available, degraded], later) };
+  t.equal(await isWritten(object, more), true, 'another field');
+  const less = objectWith(3, { ...present, message: 'x' });
+  t.equal(await isWritten(less, present), true, 'a field less');
 
   const older = '2026-11-21T10:00:00Z';
   const changes: [about: string, findings: Finding[], generation: number, time: string][] = [
@@ -39,12 +60,14 @@ t.test('a status is written only if it changes; lastTransitionTime follows the c
     ['another status', [{ ...available, status: 'False' }, degraded], 3, '2026-11-21T10:01:00Z'],
   ];
   for (const [about, findings, generation, time] of changes) {
-    const wanted = statusFor(findings, generation, present, later);
-    t.equal(wanted?.conditions?.[0]?.lastTransitionTime, time, about);
-    t.equal(wanted?.conditions?.[1]?.lastTransitionTime, older, `${about}: the other condition`);
+    const changed = objectWith(generation, present);
+    const wanted = conditionsOf(changed, findings, later);
+    t.equal(await isWritten(changed, wanted), true, about);
+    t.equal(wanted.conditions[0]?.lastTransitionTime, time, about);
+    t.equal(wanted.conditions[1]?.lastTransitionTime, older, `${about}: the other condition`);
   }
   const long = { ...available, message: 'x'.repeat(9999) };
-  t.equal(statusFor([long], 1, undefined, now)?.conditions?.[0]?.message.length, 2048);
+  t.equal(conditionsOf({}, [long], now).conditions[0]?.message.length, 2048);
 });
 
 function find(findings: readonly Finding[] | undefined, type: Finding['type']): string {

@@ -14,12 +14,8 @@ import {
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { applyStatus } from '../../write/own-objects.ts';
-import { statusFor, type Finding, type ResourceStatus } from '../../write/conditions.ts';
+import { conditionsOf, type Finding } from '../../write/conditions.ts';
 import { validateClusterConfig, validatePodConfigs } from './validation.ts';
-
-interface Resource extends KubeObject {
-  readonly status?: ResourceStatus;
-}
 
 const clusterKey = 'cluster';
 const configurationKey = 'configuration';
@@ -97,14 +93,12 @@ class ResourceReconciler {
   }
 
   async #writeStatus(target: {
-    readonly object: Resource;
+    readonly object: KubeObject;
     readonly kind: string;
     readonly path: string;
     readonly findings: readonly Finding[];
   }): Promise<void> {
-    const { object, findings } = target;
-    const status = statusFor(findings, object.metadata?.generation, object.status, this.#leader.serverNow());
-    if (status === undefined) return;
+    const status = conditionsOf(target.object, target.findings, this.#leader.serverNow());
     await applyStatus(this.#leader, target, status);
   }
 }

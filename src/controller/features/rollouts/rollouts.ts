@@ -10,6 +10,7 @@ import { keyOf } from '../../../kube/queue.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { ResourceStatus } from '../../write/conditions.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { verdictOf, type Verdict } from './health.ts';
 import { missingIn } from './missing.ts';
@@ -128,8 +129,7 @@ export class RolloutReconciler {
     const held = (each: Observation): string | undefined =>
       progress.newPods === 'Other' ? this.#mover.remaining(each) : holds.get(each);
     const statuses = [...seen.map((each) => statusOf(each, held(each))), ...missing.workloads];
-    const written = rolloutStatus(rollout, progress, statuses, object, now);
-    await this.#write(object, written);
+    await this.#write(object, rolloutStatus(rollout, progress, statuses, object, now));
     this.#reports.report(object, before, progress, { verdict, isFirstLook, now });
     await this.#order(rollout, progress, seen);
     const nextMs = await this.#mover.move(rollout, progress, seen);
@@ -168,8 +168,7 @@ export class RolloutReconciler {
     return false;
   }
 
-  async #write(object: KubeObject, status: object | undefined): Promise<void> {
-    if (status === undefined) return;
+  async #write(object: KubeObject, status: ResourceStatus): Promise<void> {
     const path = rolloutsPath(object.metadata?.namespace, object.metadata?.name);
     // From a late cache, a rollback would be undone.
     await applyStatus(this.#leader, { kind: rolloutKind, path, object }, status, { follows: true });

@@ -1,5 +1,4 @@
 /** The status of a rollout: how far it is, what runs where, and what cannot be moved. */
-import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject } from '../../../kube/api/objects.ts';
 import { timeText } from '../../../kube/events/event.ts';
 import { isRecord } from '../../../names/values.ts';
@@ -7,7 +6,7 @@ import { printable } from '../../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
-import { conditionsFor, type Condition, type Finding } from '../../write/conditions.ts';
+import { conditionsOf, type Finding, type ResourceStatus } from '../../write/conditions.ts';
 import { phases, retryAt, type Phase, type Progress } from './progress.ts';
 
 /** Enough for a namespace, and a status of 30 KB. */
@@ -26,8 +25,7 @@ export interface WorkloadStatus {
   readonly blocked?: string;
 }
 
-export interface RolloutStatus {
-  readonly observedGeneration?: number;
+export interface RolloutStatus extends ResourceStatus {
   readonly phase: Phase;
   readonly newPods?: NewPods;
   readonly message: string;
@@ -41,7 +39,6 @@ export interface RolloutStatus {
   readonly pods: number;
   readonly moved: number;
   readonly workloads: readonly WorkloadStatus[];
-  readonly conditions: readonly Condition[];
 }
 
 /** `undefined`: it has not begun. Only the controller may write it, so a wrong field counts as none. */
@@ -68,21 +65,18 @@ export function readProgress(object: KubeObject & { readonly status?: unknown })
   };
 }
 
-/** @returns `undefined`: the object has this status already */
 export function rolloutStatus(
   rollout: Rollout,
   progress: Progress,
   workloads: readonly WorkloadStatus[],
-  object: KubeObject & { readonly status?: unknown },
+  object: KubeObject,
   now: number,
-): RolloutStatus | undefined {
-  const present = (isRecord(object.status) ? object.status : undefined) as RolloutStatus | undefined;
+): RolloutStatus {
   const { phase, newPods, step, attempt, startedAt, reachedAt, endedAt } = progress;
-  const generation = object.metadata?.generation;
   const message = printable(progress.message, 1024);
   const retry = retryAt(rollout, progress);
-  const wanted: RolloutStatus = {
-    ...(generation !== undefined && { observedGeneration: generation }),
+  return {
+    ...conditionsOf(object, findingsOf(progress, message), now),
     phase,
     ...(newPods && { newPods }),
     message,
@@ -96,22 +90,17 @@ export function rolloutStatus(
     pods: workloads.reduce((sum, { pods }) => sum + pods, 0),
     moved: workloads.reduce((sum, { moved }) => sum + moved, 0),
     workloads: workloads.slice(0, maxWorkloads),
-    conditions: conditionsFor(findingsOf(progress, message), generation, present?.conditions, now),
   };
-  return isDeepStrictEqual(wanted, present) ? undefined : wanted;
 }
 
 export function invalidStatus(
   problems: readonly string[],
-  object: KubeObject & { readonly status?: unknown },
+  object: KubeObject,
   now: number,
-): object | undefined {
-  const present = (isRecord(object.status) ? object.status : undefined) as RolloutStatus | undefined;
+): ResourceStatus & { readonly message: string } {
   const message = printable(`Rollout ignored: ${problems.join('; ')}`, 1024);
   const finding: Finding = { type: 'Available', status: 'False', reason: 'Invalid', message };
-  const conditions = conditionsFor([finding], object.metadata?.generation, present?.conditions, now);
-  const wanted = { message, conditions };
-  return isDeepStrictEqual(wanted, present) ? undefined : wanted;
+  return { message, ...conditionsOf(object, [finding], now) };
 }
 
 function shareOf({ steps }: Rollout, { phase, step }: Progress): string {
