@@ -2,7 +2,6 @@
  * Shared by all steps: paged lists, rate-limited changes with a few tries each, and counts. A failure ends
  * the work on one object, an unreadable list ends the step, and only the program's end ends the run.
  */
-import jsonPatch, { type Operation } from 'fast-json-patch';
 import type { Clock } from '../async/clock.ts';
 import type { RateLimiter } from '../async/rate-limiter.ts';
 import type { GetOptions, KubeClient, Patch } from '../kube/api/client.ts';
@@ -167,15 +166,9 @@ export class CleanRun {
     listed: T,
     patchOf: PatchOf<T>,
   ): Promise<boolean> {
-    const first = patchOf(listed);
-    if (first === undefined) return false;
+    if (patchOf(listed) === undefined) return false;
     const { namespace = '', name = '' } = listed.metadata ?? {};
     const [path, what] = [pathOf({ namespace, name }), nameOf({ namespace, name })];
-    const problem = this.options.dryRun ? problemOf(first, listed, patchOf) : undefined;
-    if (problem !== undefined) {
-      this.tallies.fail(step, what, problem);
-      return false;
-    }
     let object: T | undefined = listed;
     return this.change(step, what, async (client, signal) => {
       const patch = patchOf((object ??= await client.get<T>(path, { signal })));
@@ -205,21 +198,6 @@ export class CleanRun {
         await this.options.clock.sleep(Math.min(pauseMs, backoff.mostMs), this.signal);
       }
     }
-  }
-}
-
-/**
- * A dry run applies each JSON patch to a copy of the object. Other patches count as successful.
- * @returns why the change would fail or leave something behind; `undefined`: it would succeed
- */
-function problemOf<T extends object>(patch: Patch, object: T, patchOf: PatchOf<T>): string | undefined {
-  if (patch.type !== 'json') return undefined;
-  try {
-    const operations = structuredClone(patch.body) as Operation[];
-    const { newDocument } = jsonPatch.applyPatch(structuredClone(object), operations, true);
-    return patchOf(newDocument) === undefined ? undefined : 'the patch would leave something behind';
-  } catch (error) {
-    return `the patch would not apply: ${error instanceof Error ? error.name : String(error)}`;
   }
 }
 

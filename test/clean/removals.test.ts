@@ -2,9 +2,6 @@
 import t from 'tap';
 import { cleanOtherProgram, otherPrograms } from '../../src/clean/clean.ts';
 import type { CleanReport } from '../../src/clean/report.ts';
-import { CleanRun } from '../../src/clean/run.ts';
-import { guardedPatch } from '../../src/kube/api/change.ts';
-import type { Patch } from '../../src/kube/api/client.ts';
 import { done, gatesOf, podPath, stepIn, world, type World } from './support.ts';
 import { like } from '../support/like.ts';
 
@@ -190,36 +187,4 @@ t.test('it removes the taints of archaware-controller, and nothing else', async 
   });
   t.strictSame(here.store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other')] });
   t.strictSame(gatesOf(here.store, 'both'), [ourGate, theirGate]);
-});
-
-t.test('a dry run reports a JSON patch that would fail or leave something behind', async (t) => {
-  const { options } = await world(t);
-  interface Listed {
-    readonly metadata: { readonly resourceVersion: string };
-    readonly gates: readonly string[];
-  }
-  const listed = (...gates: string[]): Listed => ({ metadata: { resourceVersion: '1' }, gates });
-  const removing = (index: number) => (read: Listed) =>
-    guardedPatch(read, [{ op: 'remove', path: `/gates/${index}` }]);
-  const unversioned = { gates: ['ours'] } as unknown as Listed;
-  const cases: [string, Listed, (read: Listed) => Patch, RegExp | undefined][] = [
-    ['it leaves nothing behind', listed('other', 'ours'), removing(1), undefined],
-    ['it removes something else', listed('other', 'ours'), removing(0), /would leave something behind/],
-    ['it does not apply', listed('ours'), removing(7), /would not apply/],
-    ['the object has no version', unversioned, removing(0), /would not apply/],
-    ['a merge patch is not applied', listed('ours'), () => ({ type: 'merge', body: {} }), undefined],
-  ];
-  for (const [what, object, patchOf, why] of cases) {
-    const before = structuredClone(object);
-    const run = new CleanRun({ ...options, dryRun: true });
-    const objects = (async function* () {
-      yield* await Promise.resolve([object, listed('other')]);
-    })();
-    const targets = { step: 'gates', objects, pathOf: () => '/x', what: () => 'x' };
-    await run.patchEach(targets, (read) => (read.gates.includes('ours') ? patchOf(read) : undefined));
-    like(t, run.tallies.report().steps, [
-      why ? { done: 0, failures: [{ what: 'x', why }] } : { done: 1, failures: [] },
-    ]);
-    t.strictSame(object, before, `${what}: the object is not changed`);
-  }
 });
