@@ -5,7 +5,7 @@ import { isCode } from '../../../kube/api/errors.ts';
 import type { KubeObject, NodeSelectorTerm, Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { Caches } from '../../state/caches.ts';
-import { claimsOf, type CachedNode, type RunningPod } from '../../state/cached.ts';
+import { claimsOf, type RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { choosing, takesPods } from '../../pods/chosen-nodes.ts';
 
@@ -37,10 +37,8 @@ export class KnownVolumes {
   }
 
   /** @throws KubeError if there is no answer */
-  async permit({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) {
-    if (!areReal(claims)) return false;
-    for (const claim of claims) if (!(await this.#permitClaim(namespace, claim, architecture))) return false;
-    return true;
+  permit({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) {
+    return areAll(claims, (claim) => this.#permitClaim(namespace, claim, architecture));
   }
 
   async #permitClaim(namespace: string, claim: string, architecture: string): Promise<boolean> {
@@ -48,15 +46,16 @@ export class KnownVolumes {
     const now = this.#reader.clock.monotonic();
     const known = this.#known.get(key);
     if (known && now - known.at < rememberedMs) return known.permits;
-    const permits = await permitsClaims(namespace, [claim], architecture, this.#reader);
+    const permits = await isAttachable(namespace, claim, architecture, this.#reader);
     this.#known.set(key, { at: now, permits });
     return permits;
   }
 }
 
-/** @throws KubeError if there is no answer */
-export function permitsVolumes(pod: Pod, architecture: string, reader: Reader): Promise<boolean> {
-  return permitsClaims(pod.metadata?.namespace ?? '', claimsOf(pod.spec), architecture, reader);
+/** Reads the volumes of a new pod, which may have got them a moment ago. @throws KubeError if there is no answer */
+export function permitsVolumes({ metadata, spec }: Pod, architecture: string, reader: Reader) {
+  const { namespace = '' } = metadata ?? {};
+  return areAll(claimsOf(spec), (claim) => isAttachable(namespace, claim, architecture, reader));
 }
 
 /**
@@ -66,40 +65,30 @@ export function permitsVolumes(pod: Pod, architecture: string, reader: Reader): 
 const maxClaims = 128;
 const maxNameLength = 253;
 
-function areReal(claims: readonly string[]): boolean {
-  return claims.length <= maxClaims && claims.every(({ length }) => length <= maxNameLength);
-}
-
-/** A claim without a volume gets one where the pod runs. */
-async function permitsClaims(
-  namespace: string,
-  claims: readonly string[],
-  architecture: string,
-  reader: Reader,
-): Promise<boolean> {
-  if (claims.length === 0) return true;
-  if (!areReal(claims)) return false;
-  const nodes = [...reader.caches.nodes.values()].filter(
-    (node) => node.architecture === architecture && takesPods(node),
-  );
-  for (const claim of claims) if (!(await isAttachable(namespace, claim, nodes, reader))) return false;
+async function areAll(claims: readonly string[], permits: (claim: string) => Promise<boolean>) {
+  if (claims.length > maxClaims || claims.some(({ length }) => length > maxNameLength)) return false;
+  for (const claim of claims) if (!(await permits(claim))) return false;
   return true;
 }
 
 async function isAttachable(
   namespace: string,
   claimName: string,
-  nodes: readonly CachedNode[],
-  { client, signal }: Reader,
+  architecture: string,
+  { client, signal, caches }: Reader,
 ): Promise<boolean> {
   try {
     const claim = await client.get<Claim>(paths.persistentVolumeClaims(namespace, claimName), { signal });
     const volumeName = claim.spec?.volumeName;
+    // It gets one where the pod runs.
     if (!volumeName) return true;
     const volume = await client.get<Volume>(paths.persistentVolumes(volumeName), { signal });
     const terms = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms;
     if (terms === undefined) return true;
-    return nodes.some(choosing({ nodeSelector: {}, terms }));
+    const isInReach = choosing({ nodeSelector: {}, terms });
+    return [...caches.nodes.values()].some(
+      (node) => node.architecture === architecture && takesPods(node) && isInReach(node),
+    );
   } catch (error) {
     // The claim comes later, or the right to read it was not given.
     if (isCode(error, 'not-found')) return true;
