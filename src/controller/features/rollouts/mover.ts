@@ -3,7 +3,6 @@ import { BoundedMap } from '../../../async/bounded-map.ts';
 import { printable } from '../../../names/printable.ts';
 import type { Rollout } from '../../../policy/resources/rollout.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import type { Eviction } from '../../write/evictor.ts';
 import type { RolloutMeters } from './metrics.ts';
 import { fullBecause, move, podsToRebalance, podsToReturn } from './moves.ts';
 import type { RolledPod } from './pods.ts';
@@ -53,44 +52,58 @@ export class PodMover {
     { phase, newPods }: Progress,
     seen: readonly Observation[],
   ): Promise<number | undefined> {
+    const isEnded = phase === 'RolledBack' || phase === 'Aborted';
+    if (!isEnded && (!rollout.rebalance || newPods === undefined)) return undefined;
     const percent = this.#leader.configuration().misplacedPodsShare;
-    if (phase === 'RolledBack' || phase === 'Aborted') {
-      for (const each of seen) {
-        const waitMs = await this.#moveEach(podsToReturn(each.workload, percent), keyOf(each));
-        if (waitMs > 0) return waitMs;
-      }
-      return undefined;
-    }
-    if (!rollout.rebalance || newPods === undefined) return undefined;
     for (const each of this.#refusedLast(seen, keyOf)) {
-      if (each.blocked !== undefined) continue;
-      const waitMs = await this.#rebalance(each, keyOf(each), percent);
+      const key = keyOf(each);
+      const waitMs = await (isEnded
+        ? this.#moveBack(each, key, percent)
+        : this.#rebalance(each, key, percent));
       if (waitMs > 0) return waitMs;
     }
     return undefined;
   }
 
-  /** @returns milliseconds until the next pod may be evicted; 0: there is none to evict now */
-  async #rebalance(
-    { workload, wanted, possible }: Observation,
-    key: string,
-    percent: number,
-  ): Promise<number> {
+  #moveBack({ workload }: Observation, key: string, percent: number): Promise<number> {
+    return this.#moveEach(podsToReturn(workload, percent), key, Infinity);
+  }
+
+  async #rebalance(each: Observation, key: string, percent: number): Promise<number> {
+    const { workload, possible, wanted, blocked } = each;
+    if (blocked !== undefined) return 0;
     const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
-    for (const pod of podsToRebalance({ ...workload, pods }, possible, wanted, percent)) {
-      if (this.#movesOf(key).count >= pods.length * movesOfPod.most) {
+    const surplus = podsToRebalance({ ...workload, pods }, possible, wanted, percent);
+    return await this.#moveEach(surplus, key, pods.length * movesOfPod.most);
+  }
+
+  /**
+   * Those of one workload, which usually have one budget: after a refusal, the others wait too.
+   * @param most how many of its pods may be rebalanced in an hour; Infinity: they are moved back, and do not count
+   * @returns milliseconds until the next pod may be evicted; 0: there is none to evict now
+   */
+  async #moveEach(pods: readonly RolledPod[], key: string, most: number): Promise<number> {
+    for (const pod of this.#refusedLast(pods, ({ uid }) => uid)) {
+      const { since, count } = this.#movesOf(key);
+      if (count >= most) {
         this.#delays.set(
           key,
           'its pods were moved too often in the last hour, and their successors came back',
         );
         break;
       }
-      const eviction = await this.#moveOne(pod, key);
+      const eviction = await move(this.#leader, pod);
       if (eviction.outcome === 'later') return eviction.ms;
-      const { outcome } = eviction;
-      const { since, count } = this.#movesOf(key);
-      if (outcome === 'evicted') this.#moves.set(key, { since, count: count + 1 });
-      else if (outcome !== 'changed') this.#refusedAt.set(key, this.#leader.clock.monotonic());
+      if (eviction.outcome === 'changed') continue;
+      this.#meters.moved(eviction.outcome);
+      if ('why' in eviction) {
+        for (const id of [pod.uid, key]) this.#refusedAt.set(id, this.#leader.clock.monotonic());
+        this.#delays.set(key, printable(eviction.why, 300));
+        if (eviction.outcome === 'held') break;
+      } else {
+        this.#delays.delete(key);
+        if (most < Infinity) this.#moves.set(key, { since, count: count + 1 });
+      }
     }
     return 0;
   }
@@ -106,32 +119,6 @@ export class PodMover {
     const now = this.#leader.clock.monotonic();
     const last = this.#moves.get(key);
     return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
-  }
-
-  /**
-   * Those of one workload, which usually have one budget: after a refusal, the others wait too.
-   * @returns milliseconds until the next pod may be evicted; 0: there is none to evict now
-   */
-  async #moveEach(pods: readonly RolledPod[], key: string): Promise<number> {
-    for (const pod of this.#refusedLast(pods, ({ uid }) => uid)) {
-      const eviction = await this.#moveOne(pod, key);
-      if (eviction.outcome === 'later') return eviction.ms;
-      if (eviction.outcome === 'held') break;
-    }
-    return 0;
-  }
-
-  /** @param key of its workload */
-  async #moveOne(pod: RolledPod, key: string): Promise<Eviction> {
-    const eviction = await move(this.#leader, pod);
-    const { outcome } = eviction;
-    if (outcome === 'changed' || outcome === 'later') return eviction;
-    this.#meters.moved(outcome);
-    if ('why' in eviction) {
-      this.#refusedAt.set(pod.uid, this.#leader.clock.monotonic());
-      this.#delays.set(key, printable(eviction.why, 300));
-    } else this.#delays.delete(key);
-    return eviction;
   }
 }
 
