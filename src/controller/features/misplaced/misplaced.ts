@@ -12,7 +12,6 @@
 import { FairQueue } from '../../../async/fair-queue.ts';
 import { fairlyConcurrent } from '../../../async/fair-concurrency.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
-import type { Pod } from '../../../kube/api/objects.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
@@ -22,7 +21,7 @@ import { MisplacedEvents } from './events.ts';
 import { Evictions } from './evictions.ts';
 import { misplacedCounts, misplacedMetrics, type MisplacedCounts } from './metrics.ts';
 import { isConfirmed, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
-import { isSuspect, Suspects } from './suspects.ts';
+import { Suspects } from './suspects.ts';
 import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 
 const intervalMs = 5_000;
@@ -34,8 +33,6 @@ const most = { checksMs: 30_000, handlingMs: 60_000 };
 const paceOwner = 'misplaced pods';
 /** As often as rollouts: an owner that does not ask for a while gives up its share. */
 const askAgainMs = 5_000;
-/** An API server that refuses so many evictions in a row refuses all. */
-const maxFailed = 5;
 
 type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
@@ -58,10 +55,6 @@ export class MisplacedReconciler {
   readonly #counts: MisplacedCounts;
   readonly #events: MisplacedEvents;
   readonly #evictions: Evictions;
-  /** Uids of the pods that are misplaced now. */
-  #known = new Set<string>();
-  /** Evictions that failed in a row. */
-  #failed = 0;
 
   constructor(leader: LeaderContext) {
     this.#leader = leader;
@@ -71,7 +64,7 @@ export class MisplacedReconciler {
     this.#evictions = new Evictions(leader);
   }
 
-  /** @returns whether more is due at once. @throws KubeError; Error if the API server refuses evictions */
+  /** @returns whether more is due at once. @throws KubeError */
   async reconcile(): Promise<boolean> {
     const { caches, configuration } = this.#leader;
     if (configuration().misplacedPods === 'off') {
@@ -80,11 +73,9 @@ export class MisplacedReconciler {
     }
     const due = this.#suspects.due(caches.runningPods.values());
     const { misplaced, left } = await this.#check(due);
-    const alive = new Set([...caches.runningPods.values()].filter(isSuspect).map(({ uid }) => uid));
-    this.#known = new Set([...this.#known].filter((uid) => alive.has(uid)));
-    this.#counts.pods.set(this.#known.size);
+    this.#counts.pods.set(this.#suspects.misplaced);
     const areHandled = await this.#handleRoundRobin(misplaced);
-    this.#counts.pods.set(this.#known.size);
+    this.#counts.pods.set(this.#suspects.misplaced);
     return left.length > 0 || !areHandled;
   }
 
@@ -100,13 +91,9 @@ export class MisplacedReconciler {
       // For a pod of a DaemonSet, the template decides.
       const found =
         !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leader, pod);
-      if (found) {
-        this.#known.add(pod.uid);
-        misplaced.push(found);
-      } else {
-        this.#known.delete(pod.uid);
-        this.#suspects.later(pod);
-      }
+      this.#suspects.mark(pod, found !== undefined);
+      if (found) misplaced.push(found);
+      else this.#suspects.later(pod);
     });
     return { misplaced, left };
   }
@@ -141,7 +128,7 @@ export class MisplacedReconciler {
   async #carryOut(misplaced: MisplacedPod, verdict: Verdict): Promise<void> {
     const { pod } = misplaced;
     if (verdict.kind === 'evict') return await this.#evictInTurn(misplaced, verdict);
-    if (verdict.kind === 'skipped') this.#known.delete(pod.uid);
+    if (verdict.kind === 'skipped') this.#suspects.mark(pod, false);
     if (verdict.kind === 'report') {
       const { report, workload } = verdict;
       if (this.#events.record(report, misplaced, workload?.top)) this.#counts.handled(report);
@@ -153,36 +140,24 @@ export class MisplacedReconciler {
   async #evictInTurn(misplaced: MisplacedPod, { workload, cause }: EvictVerdict): Promise<void> {
     const { signal, clock, evictor, log, serverNow } = this.#leader;
     const { pod } = misplaced;
-    let laterMs: number | undefined = cacheLagMs;
-    let at = 0;
-    const read = async (): Promise<Pod | undefined> => {
-      if (await isConfirmed(this.#leader, misplaced)) {
-        const now = await readMisplaced(this.#leader, misplaced);
-        at = serverNow();
-        return now;
-      }
-      laterMs = undefined;
-      return undefined;
-    };
+    const read = async () =>
+      (await isConfirmed(this.#leader, misplaced)) ? await readMisplaced(this.#leader, misplaced) : undefined;
+    // Before the eviction, so that no successor is older.
+    let at = serverNow();
     let eviction = await evictor.evict(paceOwner, read);
     while (eviction.outcome === 'later') {
       await clock.sleep(Math.min(eviction.ms, askAgainMs), signal);
+      at = serverNow();
       eviction = await evictor.evict(paceOwner, read);
     }
     const { outcome } = eviction;
-    this.#suspects.later(pod, 'why' in eviction ? undefined : laterMs);
+    this.#suspects.later(pod, outcome === 'evicted' ? cacheLagMs : undefined);
     if (outcome === 'changed') return;
     this.#counts.handled(outcome);
-    if (outcome === 'evicted') {
+    if (!('why' in eviction)) {
       this.#evictions.add(pod, cause, at);
       this.#events.record('evicted', misplaced, workload.top);
-    } else if ('why' in eviction && outcome === 'held')
-      this.#events.record('held', misplaced, workload.top, eviction.why);
-    else if ('why' in eviction)
-      log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
-    this.#failed = outcome === 'failed' ? this.#failed + 1 : 0;
-    if (this.#failed < maxFailed || !('why' in eviction)) return;
-    this.#failed = 0;
-    throw new Error(`the API server refuses evictions: ${eviction.why}`);
+    } else if (outcome === 'held') this.#events.record('held', misplaced, workload.top, eviction.why);
+    else log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
   }
 }

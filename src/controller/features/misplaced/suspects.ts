@@ -12,6 +12,7 @@ const pause = { firstMs: 15_000, mostMs: 10 * 60_000 };
 interface CheckTimes {
   nextAt: number;
   pauseMs: number;
+  isMisplaced: boolean;
 }
 
 export class Suspects {
@@ -27,13 +28,26 @@ export class Suspects {
     const { clock, serverNow } = this.#leader;
     const now = clock.monotonic();
     const suspects = [...pods].filter(isSuspect).map((pod) => {
-      const known = this.#watched.get(pod.uid) ?? { nextAt: now + graceMs, pauseMs: pause.firstMs };
-      return [pod, known] as const;
+      const first = { nextAt: now + graceMs, pauseMs: pause.firstMs, isMisplaced: false };
+      return [pod, this.#watched.get(pod.uid) ?? first] as const;
     });
     this.#watched = new Map(suspects.map(([{ uid }, known]) => [uid, known]));
     const isDue = (pod: RunningPod, { nextAt }: CheckTimes): boolean =>
       nextAt <= now && serverNow() - pod.createdAt >= graceMs;
     return suspects.filter(([pod, known]) => isDue(pod, known)).map(([pod]) => pod);
+  }
+
+  /** How many of them are misplaced, as far as they were checked. */
+  get misplaced(): number {
+    return this.#watched
+      .values()
+      .filter(({ isMisplaced }) => isMisplaced)
+      .toArray().length;
+  }
+
+  mark({ uid }: RunningPod, isMisplaced: boolean): void {
+    const known = this.#watched.get(uid);
+    if (known) known.isMisplaced = isMisplaced;
   }
 
   /** Makes a pod due again after this time. Default: a pause that doubles. */
