@@ -56,11 +56,10 @@ async function run(invocation: Call): Promise<number> {
   }
   const leftMs = deadline - clock.monotonic();
   const answer = await probe({ client, namespace, image, timeoutMs: leftMs, clock, signal, progress: say });
-  if (answer.isCalled) io.out(`the webhook answers: ${answer.what}\n`);
-  else if (answer.isFinal) say(answer.what);
-  else say(`not within ${formatDuration(timeoutMs)}: ${answer.what}`);
-  if (answer.isCalled) return exitCodes.success;
-  return answer.isAnswered ? exitCodes.failure : exitCodes.unanswered;
+  const { code, what, isFinal } = answer;
+  if (code === exitCodes.success) io.out(`the webhook answers: ${what}\n`);
+  else say(isFinal ? what : `not within ${formatDuration(timeoutMs)}: ${what}`);
+  return code;
 }
 
 async function installationProblems(
@@ -90,10 +89,9 @@ export interface ProbeOptions {
 }
 
 interface Answer {
-  readonly isCalled: boolean;
+  /** `success`: the webhook was called. `failure`: it was not, because the API server took the pod. */
+  readonly code: number;
   readonly what: string;
-  /** Whether the API server took the pod: only then it shows that the webhook was not called. */
-  readonly isAnswered: boolean;
   /** Another try cannot help. */
   readonly isFinal: boolean;
 }
@@ -119,11 +117,11 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Prom
     if (decision !== untouched) {
       const recorded = summary === undefined ? decision : `${summary} (recorded as ${decision})`;
       const what = `its decision: ${recorded ?? 'nothing to add'}`;
-      return { isCalled: true, what, isAnswered: true, isFinal: true };
+      return { code: exitCodes.success, what, isFinal: true };
     }
     const what =
       'the pod came back unchanged; the webhook is not in force, or not for this namespace: see archwright status';
-    return { isCalled: false, what, isAnswered: true, isFinal: false };
+    return { code: exitCodes.failure, what, isFinal: false };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof KubeError)) throw error;
@@ -132,7 +130,8 @@ async function tryOnce({ client, namespace, image, signal }: ProbeOptions): Prom
     // RBAC, quotas, policies and other webhooks refuse with 403, a missing namespace with 404. They would
     // refuse the next try too.
     const isFinal = isCalled || isCode(error, 'forbidden', 'unauthorized', 'not-found');
-    return { isCalled, what: error.message, isAnswered: isCalled, isFinal };
+    const code = isCalled ? exitCodes.success : exitCodes.unanswered;
+    return { code, what: error.message, isFinal };
   }
 }
 

@@ -2,7 +2,6 @@
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../src/async/concurrently.ts';
 import { clusterObjects } from '../../src/cluster/cluster.ts';
-import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { createPodContext } from '../lookups/pod-context.ts';
 import { sortObjects } from '../explain/input.ts';
@@ -12,7 +11,7 @@ import type { ReportCall } from './flags.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod } from './blockers.ts';
 import { readDrift, type DriftOf } from './drift.ts';
-import { listNodes, listPods, type ReportedPod } from './pods.ts';
+import { listNodes, listPods } from './pods.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { JudgedPod } from './rows.ts';
 import { judgeImages, withGain } from './verdict.ts';
@@ -25,18 +24,10 @@ const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
-export interface JudgedPods {
-  readonly pods: readonly JudgedPod[];
-  /** Who looked up the images, and with which credentials. */
-  readonly lookups: string;
-  /** False if images could not be looked up. */
-  readonly isComplete: boolean;
-  readonly pullSecrets: PullSecrets;
-}
-
 /**
  * Reads the pods, and looks up their images.
  * @param opened closes what this opens
+ * @returns `isComplete`: false if images could not be looked up
  * @throws KubeError
  */
 export async function judgedPods(
@@ -44,7 +35,7 @@ export async function judgedPods(
   cluster: Cluster,
   book: PriceBook,
   opened: AsyncDisposableStack,
-): Promise<JudgedPods> {
+) {
   const { io, say, stop } = invocation;
   const { client } = cluster.kubernetes;
   const { architecture } = invocation.flags;
@@ -69,19 +60,13 @@ export async function judgedPods(
   return { pods, lookups, isComplete, pullSecrets };
 }
 
-interface ReadPods {
-  readonly pods: readonly ReportedPod[];
-  readonly nodes: Awaited<ReturnType<typeof listNodes>>;
-  readonly workloadOf: Awaited<ReturnType<typeof workloadsOf>>;
-}
-
 /** @throws KubeError */
 async function readPods(
   { flags, say, stop }: ReportCall,
   client: KubeClient,
   book: PriceBook,
   progress: Progress,
-): Promise<ReadPods> {
+) {
   const namespaces = [...new Set(flags.namespace)];
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
@@ -111,7 +96,7 @@ interface Judging {
 
 /** The images of pods that are made alike are looked up once. */
 async function judgeAll(
-  { pods, nodes, workloadOf }: ReadPods,
+  { pods, nodes, workloadOf }: Awaited<ReturnType<typeof readPods>>,
   { architecture, source, driftOf, progress }: Judging,
 ): Promise<readonly JudgedPod[]> {
   const sets = [...Map.groupBy(pods, ({ made }) => made)];

@@ -52,12 +52,9 @@ interface Costs {
 
 const zero: Amount = { byCpu: 0, byMemory: 0 };
 
-export interface SavingsOf {
-  readonly of: (pods: readonly JudgedPod[]) => Savings | undefined;
-  readonly unpriced: (pod: JudgedPod) => Unpriced | undefined;
-}
+export type SavingsOf = ReturnType<typeof createSavings>;
 
-export function createSavings(market: Market): SavingsOf {
+export function createSavings(market: Market) {
   const rateOf = ({ price, vcpu, memory }: Offer): Amount => ({
     byCpu: (market.hoursPerMonth * price) / vcpu,
     byMemory: (market.hoursPerMonth * price) / memory,
@@ -87,11 +84,11 @@ export function createSavings(market: Market): SavingsOf {
     };
   };
   return {
-    of: (pods) => {
+    of: (pods: readonly JudgedPod[]): Savings | undefined => {
       const found = pods.map(costsOf).filter((costs) => typeof costs === 'object');
       return found.length === 0 ? undefined : savingsOf(found);
     },
-    unpriced: (pod) => {
+    unpriced: (pod: JudgedPod): Unpriced | undefined => {
       const costs = costsOf(pod);
       return typeof costs === 'string' ? costs : undefined;
     },

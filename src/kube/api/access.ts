@@ -141,17 +141,12 @@ function kubeconfigFiles(path: string | undefined): readonly string[] {
 
 /** @throws an error with the file's name */
 function naming(file: string, load: () => void): void {
-  const problem = problemIn(load);
-  // Without its cause, which has the lines around the problem.
-  if (problem !== undefined) throw new Error(`kubeconfig ${file} ${problem}`);
-}
-
-function problemIn(load: () => void): string | undefined {
   try {
     load();
-    return undefined;
   } catch (error) {
-    return problemOf(error);
+    // Without its cause, which has the lines around the problem.
+    // oxlint-disable-next-line preserve-caught-error
+    throw new Error(`kubeconfig ${file} ${problemOf(error)}`);
   }
 }
 

@@ -88,7 +88,7 @@ export async function untilWebhooksInForce(cluster: Cluster): Promise<void> {
     (now) => (now?.webhooks ?? []).length > 0,
     patienceMs,
   );
-  const { isCalled, what } = await probe({
+  const { code, what } = await probe({
     client: cluster.client,
     namespace: 'default',
     image: 'registry.invalid/probe:1',
@@ -97,7 +97,7 @@ export async function untilWebhooksInForce(cluster: Cluster): Promise<void> {
     signal: AbortSignal.timeout(patienceMs),
     progress: () => undefined,
   });
-  assert(isCalled, what);
+  assert(code === 0, what);
 }
 
 /** Waits until agents answer each webhook, as the chart's startup check does: certificates come later. */
