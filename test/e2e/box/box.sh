@@ -11,6 +11,13 @@ here=$PWD
 mount -t tmpfs -o size=2g box "$box"
 mkdir "$box/upper" "$box/work" "$box/root"
 mount -t overlay overlay -o "lowerdir=/,upperdir=$box/upper,workdir=$box/work" "$box/root"
+# The kernel's trace has numbers of the machine's processes. Its /proc is below that of the box.
+umount /proc
+mkdir "$box/root/machine-proc"
+mount --bind /proc "$box/root/machine-proc"
+mount -o remount,bind,ro "$box/root/machine-proc"
+mount -t proc proc /proc
+[ -e /sys/kernel/tracing/instances ] || mount -t tracefs tracefs /sys/kernel/tracing || :
 cd "$box/root"
 for dir in proc sys dev; do mount --rbind "/$dir" "$dir"; done
 mkdir -p run var/lib/containerd var/lib/kubelet tmp host

@@ -12,8 +12,15 @@ import { steadyListing } from '../cluster/control-plane/listing.ts';
 import type { Followed } from './logs.ts';
 import { untilWebhooksInForce, untilReady } from './parts.ts';
 import { waitForEvent, workload, type EventNow, type PodNow } from '../cluster/control-plane/pods.ts';
+import {
+  canTrace,
+  expectProgramErrors,
+  expectNoInstances,
+  postRenderer,
+  startPrograms,
+} from './program-errors.ts';
 import type { Helm } from './release.ts';
-import { step } from './report.ts';
+import { reportLine, step } from './report.ts';
 import { expectUsedRights } from './rights.ts';
 import { releaseValues, type World } from './world.ts';
 
@@ -57,9 +64,17 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   const broken = { image: image('public/intel'), command: ['/busybox', 'sh', '-c', script] };
   await cluster.create(podsOf('Deployment', 'broken', broken, 'amd64'));
 
-  const values = helm.values('features', { ...releaseValues(world), taintArchitectures: ['s390x'] });
+  const traces = canTrace();
+  if (traces) await step(of('programs of another architecture start'), () => startPrograms(world));
+  else reportLine({ fact: 'this machine cannot trace: programs that fail later are left out' });
+
+  const values = helm.values('features', {
+    ...releaseValues(world),
+    taintArchitectures: ['s390x'],
+    execFormatErrorTracing: traces,
+  });
   await step(of('install'), async () => {
-    await helm.run('install', 'archwright', chart, values, '--wait', '--timeout', '2m');
+    await helm.run('install', 'archwright', chart, values, postRenderer(), '--wait', '--timeout', '2m');
     await untilReady(cluster);
     await untilWebhooksInForce(cluster);
   });
@@ -93,6 +108,8 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   await step(of('an exec format error in a log is reported by an event'), () =>
     eventOf(cluster, 'ExecFormatError'),
   );
+  if (traces)
+    await step(of('programs that fail later are reported by events'), () => expectProgramErrors(world));
 
   for (const path of workloadPaths.slice(0, 2)) await cluster.delete(path);
   await step(of('uninstall removes the taint'), async () => {
@@ -101,6 +118,7 @@ export async function features(world: World, helm: Helm, logs: Followed): Promis
   });
   for (const name of ['arm64-0', 's390x-0']) await cluster.delete(`/api/v1/nodes/${name}`);
   await expectSameAsBefore(world, helm, before);
+  if (traces) await step(of('the kernel traces nothing any more'), expectNoInstances);
   await step(of('no request was refused for a missing right'), () => expectNothingForbidden(logs));
   await step(of('every right is used'), () => expectUsedRights(helm, values));
 }

@@ -11,6 +11,7 @@ export const debianPackages = {
   iptables: 'iptables',
   busybox: 'busybox-static',
   jq: 'jq',
+  gcc: 'build-essential',
 } as const;
 
 export type DebianProgram = keyof typeof debianPackages;
