@@ -1,10 +1,10 @@
 /**
  * Finds programs in containers that the node cannot execute: the kernel's trace has each `execve` that fails
- * with ENOEXEC, with the thread that called it. Its control group leads to the container. A child that has
- * ended since then has none; its parent is found in a second trace, of forks, which is read only then.
+ * with ENOEXEC, with the thread that called it. Most of these end at once, so their ancestors lead to the
+ * container: a second trace has forks, and is read only then.
  *
  * Containers can cause any number of such errors: the kernel's buffers, reads, and everything kept here are
- * bounded, and a container that floods them hides only errors.
+ * bounded. All children of one process cost one lookup, so a program in a loop does not hide other errors.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { BoundedMap } from '../../src/async/bounded-map.ts';
@@ -13,7 +13,14 @@ import { createRateLimiter, type RateLimiter } from '../../src/async/rate-limite
 import { errnoOf, FileError, readBounded } from '../../src/files/read.ts';
 import { ifError } from '../../src/async/if-error.ts';
 import { maxExecErrors, type ExecError } from '../../src/nodes/exec-report.ts';
-import { childIn, isFailedExec, parseCgroup, parseTraceLine } from './trace-lines.ts';
+import {
+  isFailedExec,
+  parseCgroup,
+  parseForks,
+  parseTraceLine,
+  type Container,
+  type Process,
+} from './trace-lines.ts';
 
 /** Of one round: some 800 lines. The rest waits in the kernel. */
 const maxRoundBytes = 64 * 1024;
@@ -21,12 +28,14 @@ const maxRoundBytes = 64 * 1024;
 const maxLineBytes = 4096;
 /** Twelve lines in version 1, one in version 2; a path has up to 4 KiB. */
 const maxCgroupBytes = 64 * 1024;
-/** The text of 1 MiB of forks (`tracing.ts`) has about 2 MiB. */
-const maxForksBytes = 8 * 1024 * 1024;
-/** Threads that are looked up. */
-const lookups = { perSecond: 20, burst: 40 };
+/** The text of forks is nearly three times as long as the kernel's buffers (`tracing.ts`). */
+const maxForksBytes = 16 * 1024 * 1024;
 /** Reading forks costs some milliseconds. */
-const forkReads = { perSecond: 1, burst: 2 };
+const forkReads = { perSecond: 2, burst: 4 };
+/** Of processes, after each read of forks. */
+const maxLookups = 100;
+/** Errors that wait for the next read of forks. The kernel's trace is read no faster. */
+const maxWaiting = 4096;
 /** A shell in a shell in a shell. */
 const maxAncestors = 8;
 /** Of runc and crun, which start the container's own program: its status says that it failed. */
@@ -48,17 +57,16 @@ export interface ExecErrorsOptions {
 export class ExecErrors {
   readonly #options: ExecErrorsOptions;
   readonly #buffer = Buffer.allocUnsafe(16 * 1024);
-  readonly #lookups: RateLimiter;
   readonly #forkReads: RateLimiter;
   readonly #found = new BoundedMap<string, { readonly error: ExecError; readonly at: number }>(maxExecErrors);
+  /** Names of programs that failed, by their thread. */
+  readonly #waiting = new BoundedMap<number, string | undefined>(maxWaiting);
   /** The beginning of a line whose end was not read yet. */
   #rest = '';
 
   constructor(options: ExecErrorsOptions) {
-    const { clock } = options;
     this.#options = options;
-    this.#lookups = createRateLimiter({ ...lookups, clock });
-    this.#forkReads = createRateLimiter({ ...forkReads, clock });
+    this.#forkReads = createRateLimiter({ ...forkReads, clock: options.clock });
   }
 
   /** Errors of the last ten minutes, one for each program of a container. */
@@ -70,26 +78,26 @@ export class ExecErrors {
 
   /** Reads what is new. @throws the error of the file system */
   async check(): Promise<void> {
-    const failed = new Map<number, string | undefined>();
     for (const line of await this.#newLines()) {
       const parsed = parseTraceLine(line);
       if (parsed && isFailedExec(parsed) && !runtimes.has(parsed.program))
-        failed.set(parsed.pid, parsed.program);
+        this.#waiting.set(parsed.pid, parsed.program);
     }
-    let parents: ReadonlyMap<number, number> | undefined;
-    for (const [pid, program] of failed) {
-      if (this.#lookups.tryTake() > 0) return;
-      let process: number | undefined = pid;
-      let cgroup = await this.#cgroupOf(pid);
-      for (let step = 0; cgroup === undefined && step < maxAncestors; step += 1) {
-        parents ??= await this.#parents();
-        process = parents.get(process);
-        if (process === undefined) break;
-        cgroup = await this.#cgroupOf(process);
+    if (this.#waiting.size === 0 || this.#forkReads.tryTake() > 0) return;
+    const processes = parseForks((await readIfPossible(this.#options.forks, maxForksBytes)) ?? '');
+    const containers = new Map<Process, Container | undefined>();
+    for (const [pid, program] of this.#waiting)
+      for (const process of familyOf(processes.get(pid) ?? { pid })) {
+        if (!containers.has(process) && containers.size < maxLookups) {
+          const isLast = (processes.get(process.pid) ?? process) === process;
+          containers.set(process, isLast ? await this.#containerOf(process) : undefined);
+        }
+        const container = containers.get(process);
+        if (container === undefined) continue;
+        this.#keep({ ...container, ...(program !== undefined && { program }) });
+        break;
       }
-      const container = parseCgroup(cgroup ?? '');
-      if (container) this.#keep({ ...container, ...(program !== undefined && { program }) });
-    }
+    this.#waiting.clear();
   }
 
   #keep(error: ExecError): void {
@@ -117,23 +125,18 @@ export class ExecErrors {
     return lines;
   }
 
-  /** The parent of each process that was forked lately. The file is in the order of time: the last one counts. */
-  async #parents(): Promise<ReadonlyMap<number, number>> {
-    const parents = new Map<number, number>();
-    if (this.#forkReads.tryTake() > 0) return parents;
-    const text = await readIfPossible(this.#options.forks, maxForksBytes);
-    for (const line of text?.split('\n') ?? []) {
-      const parsed = parseTraceLine(line);
-      const child = parsed && childIn(parsed);
-      if (parsed && child !== undefined) parents.set(child, parsed.pid);
-    }
-    return parents;
+  /** @returns `undefined` if the process has ended, or runs outside of containers */
+  async #containerOf({ pid }: Process): Promise<Container | undefined> {
+    return parseCgroup((await readIfPossible(`${this.#options.proc}/${pid}/cgroup`, maxCgroupBytes)) ?? '');
   }
+}
 
-  /** @returns `undefined`: the process has ended */
-  #cgroupOf(pid: number): Promise<string | undefined> {
-    return readIfPossible(`${this.#options.proc}/${pid}/cgroup`, maxCgroupBytes);
-  }
+/** Begins with the oldest ancestor: many processes have the same. */
+function familyOf(process: Process): readonly Process[] {
+  const family: Process[] = [];
+  for (let each: Process | undefined = process; each && family.length <= maxAncestors; each = each.parent)
+    family.unshift(each);
+  return family;
 }
 
 async function readIfPossible(path: string, maxBytes: number): Promise<string | undefined> {

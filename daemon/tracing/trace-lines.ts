@@ -13,6 +13,8 @@ export interface TraceLine {
   readonly event: string;
 }
 
+export type Container = Omit<ExecError, 'program'>;
+
 /** The name is right-aligned in 16 bytes (kernel/trace/trace_output.c), so it cannot forge what follows. */
 const nameBytes = 16;
 /** `-PID [CPU] flags time: event`. A global option of the kernel adds the group of threads, others leave out flags. */
@@ -33,10 +35,26 @@ export function isFailedExec({ event }: TraceLine): boolean {
   return /^sys_execve(?:at)? -> 0x[0-9a-f]+$/.test(event);
 }
 
-/** The new process of a fork; the line is about its parent. */
-export function childIn({ event }: TraceLine): number | undefined {
-  const child = /^sched_process_fork: .* child_pid=(\d{1,10})$/.exec(event)?.[1];
-  return child === undefined ? undefined : Number(child);
+export interface Process {
+  readonly pid: number;
+  /** `undefined`: it was forked before the trace begins. */
+  readonly parent?: Process;
+}
+
+/** A name stands at the same place as in `parseTraceLine`. */
+const fork = /^.{16}-(\d{1,10}) .*: sched_process_fork: .* child_pid=(\d{1,10})$/gm;
+
+/**
+ * @param text a trace of forks in the order of time, so numbers that were used again are told apart
+ * @returns the last process of each number
+ */
+export function parseForks(text: string): ReadonlyMap<number, Process> {
+  const processes = new Map<number, Process>();
+  for (const [, by, child] of text.matchAll(fork)) {
+    const parent = processes.get(Number(by)) ?? { pid: Number(by) };
+    processes.set(parent.pid, parent).set(Number(child), { pid: Number(child), parent });
+  }
+  return processes;
 }
 
 /**
@@ -47,7 +65,7 @@ const containerGroup =
   /pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12})(?:\.slice)?[/:](?:[a-z-]{1,32}[-:])?([0-9a-f]{64})(?![0-9a-f])/;
 
 /** @returns `undefined` for a process outside of pods, and for static pods, whose UID the API does not have */
-export function parseCgroup(text: string): Omit<ExecError, 'program'> | undefined {
+export function parseCgroup(text: string): Container | undefined {
   const [, uid, container] = containerGroup.exec(text) ?? [];
   if (uid === undefined || container === undefined) return undefined;
   return { pod: uid.replaceAll('_', '-'), container };

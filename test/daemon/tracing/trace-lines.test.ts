@@ -1,5 +1,10 @@
 import t from 'tap';
-import { childIn, isFailedExec, parseCgroup, parseTraceLine } from '../../../daemon/tracing/trace-lines.ts';
+import {
+  isFailedExec,
+  parseCgroup,
+  parseForks,
+  parseTraceLine,
+} from '../../../daemon/tracing/trace-lines.ts';
 
 /** @param name each character is a byte, as in the kernel's text */
 const line = (name: string, rest: string): string => `${name.padStart(16)}${rest}`;
@@ -32,9 +37,13 @@ t.test('a name cannot forge the thread', async (t) => {
     t.equal(parseTraceLine(part), undefined, part);
   const name = 'x child_pid=1';
   const event = `sched_process_fork: comm=${name} pid=1234 child_comm=${name} child_pid=6`;
-  const fork = parseTraceLine(line(name, `${after}${event}`));
-  t.equal(fork?.pid, 1234);
-  t.equal(fork && childIn(fork), 6);
+  t.strictSame(
+    [...parseForks(line(name, `${after}${event}`))],
+    [
+      [1234, { pid: 1234 }],
+      [6, { pid: 6, parent: { pid: 1234 } }],
+    ],
+  );
 });
 
 t.test('events', async (t) => {
@@ -42,7 +51,7 @@ t.test('events', async (t) => {
   t.ok(isFailed(failed));
   t.ok(isFailed('sys_execveat -> 0xfffffff8'));
   t.notOk(isFailed('sys_execve(filename: 1)'));
-  t.equal(childIn({ pid: 1, program: undefined, event: failed }), undefined);
+  t.equal(parseForks(line('sh', `-1234    [001] ..... 4.1: ${failed}`)).size, 0);
 });
 
 t.test('the container of a control group', async (t) => {

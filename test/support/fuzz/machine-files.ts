@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readMachine } from '../../../daemon/machine/machine.ts';
-import { childIn, parseCgroup, parseTraceLine } from '../../../daemon/tracing/trace-lines.ts';
+import { parseCgroup, parseForks, parseTraceLine } from '../../../daemon/tracing/trace-lines.ts';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
 import { readExecReport } from '../../../src/nodes/exec-report.ts';
@@ -115,11 +115,13 @@ export const machineFileTargets: readonly FuzzTarget[] = [
       '                ',
     ),
     feed: (input) => {
-      const line = parseTraceLine(input.toString('latin1'));
-      if (line === undefined) return undefined;
-      must(Number.isSafeInteger(line.pid), `process ${line.pid}`);
-      must(/^[\x20-\x7e]{1,15}$/.test(line.program ?? 'none'), `program ${line.program}`);
-      return [line, childIn(line)];
+      const text = input.toString('latin1');
+      const line = parseTraceLine(text);
+      must(Number.isSafeInteger(line?.pid ?? 0), `process ${line?.pid}`);
+      must(/^[\x20-\x7e]{1,15}$/.test(line?.program ?? 'none'), `program ${line?.program}`);
+      const processes = parseForks(text);
+      for (const [pid, { pid: same }] of processes) must(pid === same, `process ${same} as ${pid}`);
+      return [line, [...processes.keys()]];
     },
   },
   {
