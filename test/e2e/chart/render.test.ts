@@ -135,6 +135,36 @@ t.test('agents mount the directories of their container runtime', async (t) => {
   );
 });
 
+t.test('agents that trace get two host paths, and no other right', async (t) => {
+  const linesOf = (values: object): readonly string[] =>
+    render('helm4', values)
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => !/^(?:#|checksum\/)/.test(line));
+  const [without, tracing] = [linesOf({}), linesOf({ execFormatErrorTracing: true })];
+  const mounts = [
+    '- { name: tracing, mountPath: /host/sys/kernel/tracing/instances }',
+    '- { name: proc, mountPath: /host/proc, readOnly: true }',
+  ];
+  const instances = 'hostPath: { path: /sys/kernel/tracing/instances, type: Directory }';
+  const volumes = [
+    '- name: tracing',
+    instances,
+    '- name: proc',
+    'hostPath: { path: /proc, type: Directory }',
+  ];
+  t.strictSame(
+    tracing.filter((line) => !without.includes(line)),
+    ['execFormatErrorTracing = true', ...mounts, ...volumes],
+  );
+  t.strictSame(
+    tracing.filter((line) => without.includes(line)),
+    without,
+  );
+  const pools = [{ name: 'a', config: { execFormatErrorTracing: true } }, { name: 'b' }];
+  t.equal(linesOf({ agent: { pools } }).filter((line) => line === instances).length, 1);
+});
+
 t.test('the chart has no objects and fields that the controller manages', async (t) => {
   const objects = objectsOf(render('helm4'));
   const webhooks = objects.filter(({ kind }) => kind === 'MutatingWebhookConfiguration');
