@@ -5,7 +5,7 @@
  *
  * CPU time of programs that start others or call the kernel, with and without tracing in turn, so that other
  * load hits both; the median of the differences. Then the CPU time of this process, which traces as an agent
- * does, while programs are started 1,000 times a second: programs that run, and programs that cannot.
+ * does, while a program is started 1,000 times a second: one that runs, and one that cannot.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ import { startTracing } from '../daemon/tracing/tracing.ts';
 import { systemClock } from '../src/async/clock.ts';
 import { createLog } from '../src/telemetry/log.ts';
 
-/** `starts COUNT MICROSECONDS PROGRAM`, `calls COUNT`: prints the nanoseconds of CPU time of one. */
+/** `starts COUNT RATE PROGRAM`, `calls COUNT`: prints the nanoseconds of CPU time of one. `RATE`: of a second. */
 const worker = `#define _GNU_SOURCE
 #include <spawn.h>
 #include <stdio.h>
@@ -25,6 +25,7 @@ const worker = `#define _GNU_SOURCE
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 extern char **environ;
 static double used(int who) {
@@ -34,12 +35,17 @@ static double used(int who) {
 }
 int main(int argc, char **argv) {
   long count = atol(argv[2]);
+  struct timespec next;
+  clock_gettime(CLOCK_MONOTONIC, &next);
   for (long i = 0; i < count; i++) {
     if (argc < 5) { syscall(SYS_getppid); continue; }
     char *arguments[] = {argv[4], 0};
     pid_t pid;
     if (posix_spawn(&pid, argv[4], 0, 0, arguments, environ) == 0) waitpid(pid, 0, 0);
-    if (atol(argv[3])) usleep(atol(argv[3]));
+    if (!atol(argv[3])) continue;
+    next.tv_nsec += 1000000000 / atol(argv[3]);
+    if (next.tv_nsec >= 1000000000) { next.tv_nsec -= 1000000000; next.tv_sec++; }
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, 0);
   }
   printf("%f", (used(RUSAGE_SELF) + used(RUSAGE_CHILDREN)) / count);
 }
@@ -49,9 +55,9 @@ const rounds = 15;
 const directory = mkdtempSync(join(tmpdir(), 'archwright-tracing-'));
 const path = (name: string): string => join(directory, name);
 
-function compile(name: string, source: string): void {
+function compile(name: string, source: string, ...flags: readonly string[]): void {
   writeFileSync(path(`${name}.c`), source);
-  execFileSync('gcc', ['-O2', '-static', '-o', path(name), path(`${name}.c`)]);
+  execFileSync('gcc', ['-O2', '-static', ...flags, '-o', path(name), path(`${name}.c`)]);
 }
 
 function median(values: readonly number[]): number {
@@ -80,7 +86,7 @@ async function compare(...args: readonly string[]): Promise<string> {
 async function own(program?: string): Promise<string> {
   const tracing = await trace();
   await pause(1000);
-  const child = program && spawn(path('worker'), ['starts', '1000000000', '500', path(program)]);
+  const child = program && spawn(path('worker'), ['starts', '1000000000', '1000', path(program)]);
   const before = process.cpuUsage();
   const forksBefore = startedProcesses();
   const started = performance.now();
@@ -102,7 +108,7 @@ function startedProcesses(): number {
 
 try {
   compile('worker', worker);
-  compile('works', 'int main(void) { return 0; }');
+  compile('works', '#include <unistd.h>\nvoid _start(void) { _exit(0); }', '-nostartfiles');
   const foreign = Buffer.alloc(120);
   foreign.write('\u007FELF', 'latin1');
   writeFileSync(path('foreign'), foreign);

@@ -13,14 +13,7 @@ import { createRateLimiter, type RateLimiter } from '../../src/async/rate-limite
 import { errnoOf, FileError, readBounded } from '../../src/files/read.ts';
 import { ifError } from '../../src/async/if-error.ts';
 import { maxExecErrors, type ExecError } from '../../src/nodes/exec-report.ts';
-import {
-  isFailedExec,
-  parseCgroup,
-  parseForks,
-  parseTraceLine,
-  type Container,
-  type Process,
-} from './trace-lines.ts';
+import { parseCgroup, parseFailedExec, parseForks, type Container, type Process } from './trace-lines.ts';
 
 /** Of one round: some 800 lines. The rest waits in the kernel. */
 const maxRoundBytes = 64 * 1024;
@@ -79,9 +72,8 @@ export class ExecErrors {
   /** Reads what is new. @throws the error of the file system */
   async check(): Promise<void> {
     for (const line of await this.#newLines()) {
-      const parsed = parseTraceLine(line);
-      if (parsed && isFailedExec(parsed) && !runtimes.has(parsed.program))
-        this.#waiting.set(parsed.pid, parsed.program);
+      const failed = parseFailedExec(line);
+      if (failed && !runtimes.has(failed.program)) this.#waiting.set(failed.pid, failed.program);
     }
     if (this.#waiting.size === 0 || this.#forkReads.tryTake() > 0) return;
     const processes = parseForks((await readIfPossible(this.#options.forks, maxForksBytes)) ?? '');
@@ -139,7 +131,8 @@ function familyOf(process: Process): readonly Process[] {
   return family;
 }
 
-async function readIfPossible(path: string, maxBytes: number): Promise<string | undefined> {
+/** @returns `undefined` if there is no such file, or it cannot be read */
+export async function readIfPossible(path: string, maxBytes: number): Promise<string | undefined> {
   const bytes = await readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
   return bytes?.toString('latin1');
 }

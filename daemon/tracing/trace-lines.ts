@@ -4,35 +4,32 @@
  */
 import type { ExecError } from '../../src/nodes/exec-report.ts';
 
-export interface TraceLine {
-  /** ID of the thread that the event is about. */
+export type Container = Omit<ExecError, 'program'>;
+
+interface FailedExec {
+  /** ID of the thread. */
   readonly pid: number;
   /** Name of the process, printable; `undefined` if the kernel has forgotten it. */
   readonly program: string | undefined;
-  /** The event and its fields. */
-  readonly event: string;
 }
-
-export type Container = Omit<ExecError, 'program'>;
 
 /** The name is right-aligned in 16 bytes (kernel/trace/trace_output.c), so it cannot forge what follows. */
 const nameBytes = 16;
-/** `-PID [CPU] flags time: event`. A global option of the kernel adds the group of threads, others leave out flags. */
-const afterName = /^-(\d{1,10}) +(?:\( *[\d-]+\) +)?\[\d+\] +(?:\S+ +)?\d+\.\d+: (.+)$/;
+/**
+ * `-PID [CPU] flags time: event`. A global option of the kernel adds the group of threads, others leave out
+ * flags. The instance has only failures with ENOEXEC: its filter is `ret == -8`.
+ */
+const afterName =
+  /^-(\d{1,10}) +(?:\( *[\d-]+\) +)?\[\d+\] +(?:\S+ +)?\d+\.\d+: sys_execve(?:at)? -> 0x[0-9a-f]+$/;
 
 /** @param line each character is a byte (latin1) @returns `undefined` for comments, and parts of lines */
-export function parseTraceLine(line: string): TraceLine | undefined {
-  const [, pid, event] = afterName.exec(line.slice(nameBytes)) ?? [];
-  if (pid === undefined || event === undefined) return undefined;
+export function parseFailedExec(line: string): FailedExec | undefined {
+  const [, pid] = afterName.exec(line.slice(nameBytes)) ?? [];
+  if (pid === undefined) return undefined;
   const name = line.slice(0, nameBytes).trimStart();
   const isKnown = name !== '' && name !== '<...>';
   const program = name.slice(0, nameBytes - 1).replaceAll(/[^\x20-\x7e]/g, '?');
-  return { pid: Number(pid), program: isKnown ? program : undefined, event };
-}
-
-/** The instance has only failures with ENOEXEC: its filter is `ret == -8`. */
-export function isFailedExec({ event }: TraceLine): boolean {
-  return /^sys_execve(?:at)? -> 0x[0-9a-f]+$/.test(event);
+  return { pid: Number(pid), program: isKnown ? program : undefined };
 }
 
 export interface Process {
@@ -41,7 +38,7 @@ export interface Process {
   readonly parent?: Process;
 }
 
-/** A name stands at the same place as in `parseTraceLine`. */
+/** The name comes first here too. */
 const fork = /^.{16}-(\d{1,10}) .*: sched_process_fork: .* child_pid=(\d{1,10})$/gm;
 
 /**

@@ -7,12 +7,11 @@ import { mkdir, open, rmdir, writeFile } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import { join } from 'node:path';
 import type { Clock } from '../../src/async/clock.ts';
-import { ifError } from '../../src/async/if-error.ts';
-import { errnoOf, FileError, readBounded } from '../../src/files/read.ts';
+import { errnoOf } from '../../src/files/read.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import type { ExecReport, TracingState } from '../../src/nodes/exec-report.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-import { ExecErrors } from './exec-errors.ts';
+import { ExecErrors, readIfPossible } from './exec-errors.ts';
 
 /** -8: ENOEXEC, a file with a format that the kernel does not know (include/uapi/asm-generic/errno-base.h). */
 const failures = {
@@ -42,15 +41,19 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
   const instances = join(hostRoot, 'sys/kernel/tracing/instances');
   const failuresPath = join(instances, 'archwright-exec');
   const forksPath = join(instances, 'archwright-forks');
-  await using opened = new AsyncDisposableStack();
-  let state: TracingState = 'on';
-  const end = (error: unknown): void => {
-    state = stateOf(error);
-    log.warn({ state, error: messageOf(error) }, 'exec format errors of later programs are not found');
-  };
   const proc = join(hostRoot, 'proc');
+  const opened = new AsyncDisposableStack();
+  const ending = new AbortController();
+  let state: TracingState = 'on';
+  let errors: ExecErrors | undefined;
+  const fail = (error: unknown): void => {
+    if (ending.signal.aborted) return;
+    state = stateOf(error);
+    log.warn({ state, error: messageOf(error) }, 'programs that fail later will go undetected');
+  };
   try {
-    await checkProcesses(proc);
+    // The trace has PIDs of the first namespace, where the second process is the parent of kernel threads.
+    if ((await readIfPossible(join(proc, '2/comm'), 64)) !== 'kthreadd\n') throw new NestedNode();
     for (const [path, events] of [
       [failuresPath, failures],
       [forksPath, forks],
@@ -60,34 +63,25 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
     }
     const pipe = await open(join(failuresPath, 'trace_pipe'), constants.O_RDONLY | constants.O_NONBLOCK);
     opened.defer(() => pipe.close());
-    const files = { failures: pipe, forks: join(forksPath, 'trace'), proc };
-    const errors = new ExecErrors({ ...files, clock });
-    const ending = new AbortController();
-    const running = run(errors, clock, ending.signal).catch((error: unknown) => {
-      if (!ending.signal.aborted) end(error);
-    });
+    errors = new ExecErrors({ failures: pipe, forks: join(forksPath, 'trace'), proc, clock });
+    const running = run(errors, clock, ending.signal).catch(fail);
     opened.defer(() => {
       ending.abort();
       return running;
     });
-    const kept = opened.move();
-    log.info('exec format errors of later programs are traced');
-    return { report: () => ({ state, errors: errors.current() }), close: () => kept.disposeAsync() };
+    log.info('tracing programs that cannot be executed');
   } catch (error) {
-    end(error);
-    return { report: () => ({ state, errors: [] }), close: () => Promise.resolve() };
+    fail(error);
+    await opened.disposeAsync();
   }
+  return {
+    report: () => ({ state, errors: errors?.current() ?? [] }),
+    close: () => opened.disposeAsync(),
+  };
 }
 
-class NestedNode extends Error {}
-
-/** The trace has PIDs of the first namespace, which starts with the kernel's threads. @throws NestedNode */
-async function checkProcesses(proc: string): Promise<void> {
-  const second = await readBounded(join(proc, '2/comm'), { maxBytes: 64 }).catch(
-    ifError(FileError, () => undefined),
-  );
-  if (second?.toString().trim() !== 'kthreadd')
-    throw new NestedNode('the node has its own PID namespace, so processes in traces are unknown');
+class NestedNode extends Error {
+  override readonly message = 'the node has its own PID namespace, so processes in traces are unknown';
 }
 
 /** Makes an instance that records these events; when its buffer is full, the oldest are overwritten. */

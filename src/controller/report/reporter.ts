@@ -25,12 +25,16 @@ export class Reporter {
     this.#leader = leader;
   }
 
+  /** Whether a cause was reported lately. */
+  isRecent(cause: string, againMs = repeatMs): boolean {
+    const last = this.#reportedAt.get(cause);
+    return last !== undefined && this.#leader.clock.monotonic() - last < againMs;
+  }
+
   /** Whether to report a cause now: it is new, or was reported long ago. Counts as reported then. */
   isDue(cause: string, againMs = repeatMs): boolean {
-    const now = this.#leader.clock.monotonic();
-    const last = this.#reportedAt.get(cause);
-    if (last !== undefined && now - last < againMs) return false;
-    this.#reportedAt.set(cause, now);
+    if (this.isRecent(cause, againMs)) return false;
+    this.#reportedAt.set(cause, this.#leader.clock.monotonic());
     return true;
   }
 

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readMachine } from '../../../daemon/machine/machine.ts';
-import { parseCgroup, parseForks, parseTraceLine } from '../../../daemon/tracing/trace-lines.ts';
+import { parseCgroup, parseFailedExec, parseForks } from '../../../daemon/tracing/trace-lines.ts';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
 import { readExecReport } from '../../../src/nodes/exec-report.ts';
@@ -116,7 +116,7 @@ export const machineFileTargets: readonly FuzzTarget[] = [
     ),
     feed: (input) => {
       const text = input.toString('latin1');
-      const line = parseTraceLine(text);
+      const line = parseFailedExec(text);
       must(Number.isSafeInteger(line?.pid ?? 0), `process ${line?.pid}`);
       must(/^[\x20-\x7e]{1,15}$/.test(line?.program ?? 'none'), `program ${line?.program}`);
       const processes = parseForks(text);

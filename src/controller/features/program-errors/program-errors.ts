@@ -3,7 +3,6 @@
  * report them: an event on the pod and its workload. The file may be a script without `#!`, and a compromised
  * node reports what it wants, so nothing is noted, and placement does not change.
  */
-import { BoundedMap } from '../../../async/bounded-map.ts';
 import { RateLimiters } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import type { PodWithStatus } from '../../../kube/api/objects.ts';
@@ -38,9 +37,6 @@ const tracingNodes = gauge(
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;
-/** The API server forgets events after an hour. */
-const repeatMs = 30 * 60_000;
-const maxRemembered = 5000;
 /** Anyone who runs a pod can cause reports; each costs a read of the pod, and events. */
 const reportsOfNamespace = { perSecond: 0.1, burst: 5 };
 const maxNamespaces = 5000;
@@ -61,7 +57,6 @@ class ProgramErrors {
   readonly #reporter: Reporter;
   readonly #limiters: RateLimiters;
   readonly #showNodes: ReturnType<typeof itemCounts>;
-  readonly #reportedAt = new BoundedMap<string, number>(maxRemembered);
 
   constructor(leader: LeaderContext) {
     this.#leader = leader;
@@ -93,14 +88,12 @@ class ProgramErrors {
 
   /** Over the limit of its namespace, an error waits: agents repeat it for ten minutes. */
   async #report(pod: RunningPod, error: ExecError): Promise<void> {
-    const { client, signal, clock, metrics, caches } = this.#leader;
-    const key = [pod.uid, error.container, error.program].join(' ');
-    const last = this.#reportedAt.get(key);
-    if (last !== undefined && clock.monotonic() - last < repeatMs) return;
-    if (this.#limiters.of(pod.namespace).tryTake() > 0) return;
+    const { client, signal, metrics, caches } = this.#leader;
+    const cause = [pod.uid, error.container, error.program].join(' ');
+    if (this.#reporter.isRecent(cause) || this.#limiters.of(pod.namespace).tryTake() > 0) return;
     const path = paths.pods(pod.namespace, pod.name);
     const now = await ignoring('not-found', client.get<PodWithStatus>(path, { signal }));
-    this.#reportedAt.set(key, clock.monotonic());
+    if (!this.#reporter.isDue(cause)) return;
     const container = now?.metadata?.uid === pod.uid ? containerOf(now, error.container) : undefined;
     if (container === undefined) return;
     const architecture = caches.nodes.get('', pod.node)?.architecture ?? '';
