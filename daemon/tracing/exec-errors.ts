@@ -76,7 +76,7 @@ export class ExecErrors {
       if (failed && !runtimes.has(failed.program)) this.#waiting.set(failed.pid, failed.program);
     }
     if (this.#waiting.size === 0 || this.#forkReads.tryTake() > 0) return;
-    const processes = parseForks((await readIfPossible(this.#options.forks, maxForksBytes)) ?? '');
+    const processes = parseForks((await kernelText(this.#options.forks, maxForksBytes)) ?? '');
     const containers = new Map<Process, Container | undefined>();
     for (const [pid, program] of this.#waiting)
       for (const process of familyOf(processes.get(pid) ?? { pid })) {
@@ -119,7 +119,7 @@ export class ExecErrors {
 
   /** @returns `undefined` if the process has ended, or runs outside of containers */
   async #containerOf({ pid }: Process): Promise<Container | undefined> {
-    return parseCgroup((await readIfPossible(`${this.#options.proc}/${pid}/cgroup`, maxCgroupBytes)) ?? '');
+    return parseCgroup((await kernelText(`${this.#options.proc}/${pid}/cgroup`, maxCgroupBytes)) ?? '');
   }
 }
 
@@ -132,7 +132,7 @@ function familyOf(process: Process): readonly Process[] {
 }
 
 /** @returns `undefined` if there is no such file, or it cannot be read */
-export async function readIfPossible(path: string, maxBytes: number): Promise<string | undefined> {
+export async function kernelText(path: string, maxBytes: number): Promise<string | undefined> {
   const bytes = await readBounded(path, { maxBytes }).catch(ifError(FileError, () => undefined));
   return bytes?.toString('latin1');
 }

@@ -11,7 +11,7 @@ import { errnoOf } from '../../src/files/read.ts';
 import { messageOf } from '../../src/names/printable.ts';
 import type { ExecReport, TracingState } from '../../src/nodes/exec-report.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-import { ExecErrors, readIfPossible } from './exec-errors.ts';
+import { ExecErrors, kernelText } from './exec-errors.ts';
 
 /** -8: ENOEXEC, a file with a format that the kernel does not know (include/uapi/asm-generic/errno-base.h). */
 const failures = {
@@ -53,7 +53,7 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
   };
   try {
     // The trace has PIDs of the first namespace, where the second process is the parent of kernel threads.
-    if ((await readIfPossible(join(proc, '2/comm'), 64)) !== 'kthreadd\n') throw new NestedNode();
+    if ((await kernelText(join(proc, '2/comm'), 64)) !== 'kthreadd\n') throw new NestedNode();
     for (const [path, events] of [
       [failuresPath, failures],
       [forksPath, forks],
