@@ -127,12 +127,6 @@ t.test('an abort ends a request with a timeout', async (t) => {
   t.equal(agent.requests.length, 0, 'nothing is sent');
 });
 
-t.test('a closed port is unreachable', async (t) => {
-  const { agent, ask } = await setup(t);
-  await agent.stop();
-  await fails(t, ask(), 'unreachable', /ECONNREFUSED/);
-});
-
 t.test('a server that never starts TLS is unreachable after dialTimeoutMs', async (t) => {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => sockets.push(socket.on('error', () => {})));

@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import t from 'tap';
-import { describeFinding, settingsFrom } from '../../scripts/fuzz/main.ts';
-import { pageOf } from '../../scripts/fuzz/page.ts';
+import { describeFinding } from '../../scripts/fuzz/main.ts';
 import { defaultLimits, run, type Fuzzed, type Limits } from '../../scripts/fuzz/pool.ts';
 import { childEnv } from '../cmd/world.ts';
 import { like } from '../support/like.ts';
@@ -64,27 +63,4 @@ t.test('the program reports failures and sets the exit code', async (t) => {
   });
   t.equal(status, 0);
   t.match(stdout, /^seed 7, 2 workers\n(?:(?:challenges|dockercfg) +[24]00 inputs +\d+ s\n){2}600 inputs in/);
-});
-
-t.test('wrong flags are refused', async (t) => {
-  t.throws(() => settingsFrom(['chalenges']), {
-    message: /no target chalenges; known targets: .*hosts\.toml/,
-  });
-  t.throws(() => settingsFrom(['--inputs', 'x']), { message: /--inputs must be a positive whole number/ });
-  t.throws(() => settingsFrom(['--seed', '-1.5']));
-  const { shares } = settingsFrom(['--inputs', '10000000']);
-  const total = shares.reduce((sum, { inputs }) => sum + inputs, 0);
-  t.ok(total >= 10_000_000 && total < 10_100_000, `${total}`);
-});
-
-t.test('the page has the results and the command that repeats the run', async (t) => {
-  const fuzzed = ['b', 'a'].map((target) => ({
-    target,
-    inputs: 2000,
-    seconds: 1,
-    memoryMb: 0,
-    findings: [],
-  }));
-  const page = pageOf({ inputs: 3900, seed: 9, workers: 2, seconds: 61, fuzzed });
-  t.match(page, /2 targets[^]*\*\*4,000 inputs,\s0 findings\*\*[^]*--seed 9 --inputs 3900/);
 });

@@ -104,9 +104,9 @@ const bombs = [
   [1000, '4 KB of nested lists', `${'['.repeat(2000)}${']'.repeat(2000)}`],
 ] as const;
 
-for (const [bodies, what, text] of bombs) {
-  test(`${bodies} complete bodies of ${what} at once: memory stays below the limit`, async (t) => {
-    const webhook = await start(t);
+test('complete bodies at once: memory stays below the limit', async (t) => {
+  const webhook = await start(t);
+  for (const [bodies, what, text] of bombs) {
     const path = `/mutate/${token}?timeout=2s`;
     const pod = podOf(['registry.invalid/app:1']);
     const body = review({ object: pod, options: 'HERE' }).replace(
@@ -116,13 +116,16 @@ for (const [bodies, what, text] of bombs) {
     const answers = await Promise.allSettled(Array.from({ length: bodies }, () => webhook.post(body, path)));
     const statuses = answers.map((each) => (each.status === 'fulfilled' ? each.value.status : 'closed'));
     t.comment(
-      `${Math.round(webhook.peakBytes() / MiB)} MiB, ${statuses.filter((one) => one === 200).length} answered`,
+      `${bodies} of ${what}: ${Math.round(webhook.peakBytes() / MiB)} MiB, ${statuses.filter((one) => one === 200).length} answered`,
     );
-    t.ok(webhook.peakBytes() < memoryLimit);
-    t.ok(statuses.every((status) => [200, 413, 503, 'closed'].includes(status)));
-    t.equal(admittedOf(await webhook.post(review({ object: pod }), path)).allowed, true);
-  });
-}
+    t.ok(webhook.peakBytes() < memoryLimit, what);
+    t.ok(
+      statuses.every((status) => [200, 413, 503, 'closed'].includes(status)),
+      what,
+    );
+    t.equal(admittedOf(await webhook.post(review({ object: pod }), path)).allowed, true, what);
+  }
+});
 
 test('a forged review reveals nothing about a private image, and its body is not read', async (t) => {
   const host = await registry(t);
