@@ -16,6 +16,7 @@ import { RegistryError, type ManifestResult } from '../../registry/manifest-look
 import { forNodes } from '../../registry/outcome.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
+import { TransportError } from '../../http/transport-error.ts';
 import { platformsOf } from '../../names/platform.ts';
 import {
   failedFacts,
@@ -29,7 +30,7 @@ import { maxMediaTypeLength, maxPlatforms } from '../facts/wire.ts';
 import { keyOf, scopedKey, scopeOf } from '../cache/scope.ts';
 
 export interface RegistrySourceOptions {
-  readonly registry: RegistryClient;
+  readonly registry: Pick<RegistryClient, 'lookup' | 'tags'>;
   readonly endpoints: EndpointSource;
   /** The node's sources, combined. */
   readonly credentials: Pick<CredentialSource, 'lookup'>;
@@ -86,7 +87,9 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
       if (failure === undefined) throw error;
       const endpoint = error instanceof RegistryError ? error.where : '';
       const isRefused = failure.code === 'unauthorized' || failure.code === 'forbidden';
-      const advice = isRefused ? pluginAdvice(problems) : undefined;
+      // Our own rules refuse addresses with the same code.
+      const isAnswered = !(error instanceof RegistryError && error.cause instanceof TransportError);
+      const advice = isRefused && isAnswered ? pluginAdvice(problems) : undefined;
       if (advice === undefined) return failedFacts(request.image, failure, clock.now(), { endpoint });
       // Another credential was refused.
       const { message: said } = failure;

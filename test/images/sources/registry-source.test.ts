@@ -19,6 +19,8 @@ import {
 import { type TestRegistry, type TestRegistryOptions } from '../../support/registry/server.ts';
 import { requestFor } from '../../support/facts.ts';
 import { clockOfFacts, hour } from '../support.ts';
+import { RegistryError } from '../../../src/registry/manifest-lookup.ts';
+import { TransportError } from '../../../src/http/transport-error.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
 
@@ -245,21 +247,30 @@ t.test('a credential source that fails on the node fails the lookup', async (t) 
   t.equal(node.registry.requests.length, 0);
 });
 
+/** A plugin for this image fails. */
+const lookup: RegistrySourceOptions['credentials']['lookup'] = async (
+  repository,
+  _signal,
+  _account,
+  onProblem,
+) => {
+  const problem = { source: 'credential-provider', origin: 'plugin ecr', message: 'exit status 1' } as const;
+  if (repository.endsWith('/app')) onProblem?.(problem);
+  return [];
+};
+
+t.test('no plugin is the cause where no registry was asked', async (t) => {
+  const cause = new TransportError('refused-address', '10.0.0.5', 'refused: a private address');
+  const refusing = () => Promise.reject(new RegistryError('forbidden', '10.0.0.5', cause.message, { cause }));
+  const node = await start(
+    t,
+    {},
+    { credentials: { lookup }, registry: { lookup: refusing, tags: refusing } },
+  );
+  t.strictSame((await node.inspect(app)).error, { code: 'forbidden', message: 'refused: a private address' });
+});
+
 t.test('a refusal names the plugin that gave no credential, instead of pull secrets', async (t) => {
-  const lookup: RegistrySourceOptions['credentials']['lookup'] = async (
-    repository,
-    _signal,
-    _account,
-    onProblem,
-  ) => {
-    const problem = {
-      source: 'credential-provider',
-      origin: 'plugin ecr',
-      message: 'exit status 1',
-    } as const;
-    if (repository.endsWith('/app')) onProblem?.(problem);
-    return [];
-  };
   for (const mayAskAnonymously of [() => true, () => false]) {
     const node = await start(t, { auth: basic }, { credentials: { lookup }, mayAskAnonymously });
     const { error } = await node.inspect(app);

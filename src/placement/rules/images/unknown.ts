@@ -48,7 +48,8 @@ export function publicCode(code: string): string {
  */
 export function publicFacts(facts: ImageFacts): ImageFacts {
   const { image, error } = facts;
-  if (error === undefined || (answered.has(error.code) && facts.source !== 'override')) return facts;
+  const isAnswered = error?.cause === 'plugin' || (error !== undefined && answered.has(error.code));
+  if (error === undefined || (isAnswered && facts.source !== 'override')) return facts;
   const message = publicText({ image, unknown: error.code, facts });
   // Every code that `publicCode` returns is one of these.
   const code = publicCode(error.code) as FactsErrorCode;
