@@ -2,20 +2,20 @@
 import { platformsOf, spelled, type FullPlatform } from '../../src/names/platform.ts';
 import type { NodeClass } from '../../src/nodes/node-class.ts';
 import { selectPlatform } from '../../src/nodes/selection.ts';
-import type { Handlers, Input } from './handler.ts';
+import { notCompared, type Handlers, type Input } from './handler.ts';
 import { isObject, list, object, text } from './input.ts';
 
 export const crioPlatforms: Handlers = {
   choose_instance: (input, { expected }) => {
     const entries = list(object(input, 'document'), 'manifests').filter(isObject);
-    const wanted = isObject(expected) ? expected : {};
-    if (isDeviation(input, entries)) return wanted;
+    if (isDeviation(input, entries)) return notCompared;
     const platforms = platformsOf(entries.map(writtenPlatform));
     const { chosen } = selectPlatform(platforms, nodeOf(text(input, 'arch'), input['variant']));
-    if (chosen === undefined) return { ok: false, error: wanted['error'] };
+    if (chosen === undefined) return { ok: false, error: notCompared };
     // Of equal platforms, we do not say which one is taken: it is the same for the node.
     const same = entries.filter((entry) => isOf(entry, platforms[chosen]));
-    const found = same.find(({ digest }) => digest === wanted['digest']) ?? same[0];
+    const wanted = isObject(expected) ? expected['digest'] : undefined;
+    const found = same.find(({ digest }) => digest === wanted) ?? same[0];
     return { ok: true, digest: found?.['digest'] };
   },
 

@@ -73,6 +73,20 @@ t.test('each failing case is reported', async (t) => {
   t.match(stdout, 'actual   "fault: input.image is not a string"');
 });
 
+t.test('what the product does not have is counted, and the rest of the case is compared', async (t) => {
+  const input = { pattern: '[', target: 'a.test' };
+  const cases = [true, false].map((match, index) =>
+    vector(`d/${index}`, 'urls_match', input, { match, error: 'a text of Go' }),
+  );
+  const { code, stdout } = await run(t.testdir({ 'd.json': file(...cases) }));
+  t.equal(code, 1);
+  t.match(stdout, /^FAILED d\.json d\/0/);
+  t.match(
+    stdout,
+    /intended differences, not compared:\n {2}d\.json urls_match, member error: 2\n1 passed, 1 failed/,
+  );
+});
+
 t.test('unreadable vectors end with exit code 2 and one line', async (t) => {
   const cases: [name: string, directory: string | undefined, why: RegExp][] = [
     ['unset', undefined, /^set ARCHWRIGHT_VECTORS to the directory of the vector files\n$/],
