@@ -13,41 +13,14 @@ function read(t: Test, files: Readonly<Record<string, string>>) {
   return readCrioConf(root);
 }
 
-t.test('without files, the defaults apply', async (t) => {
-  t.strictSame(await read(t, {}), {
-    files: [],
-    dirs: ['/etc/crio', '/etc/crio/crio.conf.d'],
-    globalAuthFile: '',
-    signaturePolicy: '',
-    signaturePolicyDir: '/etc/crio/policies',
-    shortNameMode: undefined,
-    registriesConf: '',
-    registriesConfDir: '',
-    environment: {
-      HOME: '/root',
-      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    },
-    home: '/root',
-    problems: [],
-  });
-});
-
-t.test('every file below crio.conf.d counts, in bytewise order', async (t) => {
+t.test('files in directories below crio.conf.d count too', async (t) => {
   const found = await read(t, {
-    [main]: image('global_auth_file = "/main"', 'short_name_mode = "disabled"'),
-    '/etc/crio/crio.conf.d/B': auth('/B'),
+    [main]: auth('/main'),
     '/etc/crio/crio.conf.d/a/x.conf.bak': auth('/a'),
-    '/etc/crio/crio.conf.d/z': image('signature_policy = "/p"', 'unknown = 1', '[crio.other]', 'x = 2'),
+    '/etc/crio/crio.conf.d/z': image('signature_policy = "/p"'),
   });
-  like(t, found, { globalAuthFile: '/a', signaturePolicy: '/p', shortNameMode: 'disabled' });
-  t.strictSame(found.files, [
-    main,
-    '/etc/crio/crio.conf.d/B',
-    '/etc/crio/crio.conf.d/a/x.conf.bak',
-    '/etc/crio/crio.conf.d/z',
-  ]);
-  const emptied = await read(t, { [main]: auth('/main'), '/etc/crio/crio.conf.d/x': auth('') });
-  t.equal(emptied.globalAuthFile, '', 'an empty value counts too');
+  like(t, found, { globalAuthFile: '/a', signaturePolicy: '/p', shortNameMode: undefined });
+  t.strictSame(found.files, [main, '/etc/crio/crio.conf.d/a/x.conf.bak', '/etc/crio/crio.conf.d/z']);
 });
 
 t.test('flags and variables of the service override the files', async (t) => {
@@ -72,11 +45,7 @@ t.test('flags and variables of the service override the files', async (t) => {
 });
 
 t.test('files with which CRI-O does not start', async (t) => {
-  const bad = ['nope', image('global_auth_file = 3'), '[[crio]]\n', 'crio = 1\n'];
-  for (const text of bad) await t.rejects(read(t, { [main]: text }), /crio\.conf: /, text);
-  const dropIn = '/etc/crio/crio.conf.d/x';
-  await t.rejects(read(t, { [dropIn]: '[' }), /crio\.conf\.d\/x: line 1/);
-  await t.rejects(read(t, { [main]: image('short_name_mode = "permissive"') }), /short_name_mode/);
+  for (const text of ['[[crio]]\n', 'crio = 1\n']) await t.rejects(read(t, { [main]: text }), /crio\.conf: /);
   const service = '[Service]\nEnvironment=CONTAINER_CONFIG=/none.conf\n';
   const named = { '/etc/systemd/system/crio.service': service };
   await t.rejects(read(t, named), /none.conf: there is no such file/);

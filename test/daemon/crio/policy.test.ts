@@ -10,40 +10,11 @@ const signed = [{ type: 'sigstoreSigned', keyPath: '/k' }];
 const imageOf = (image: string) => parseReference(image).text;
 const parse = (policy: unknown) => parsePolicy(Buffer.from(JSON.stringify(policy)));
 
-t.test('the most specific scope decides', async (t) => {
-  const docker = {
-    'r.test/a/b:1': reject,
-    'r.test/a/b': accept,
-    'r.test/a': reject,
-    'r.test': signed,
-    '*.corp.test': accept,
-    '*.test': reject,
-    'docker.io/library': accept,
-  };
-  const policy = parse({ default: reject, transports: { docker, atomic: { '': accept } } });
-  const cases: readonly (readonly [image: string, verdict: string, rule: string])[] = [
-    ['r.test/a/b:1', 'rejected', 'transports.docker."r.test/a/b:1"'],
-    ['r.test/a/b:2', 'allowed', 'transports.docker."r.test/a/b"'],
-    ['r.test/a/c', 'rejected', 'transports.docker."r.test/a"'],
-    ['r.test/b', 'unknown', 'transports.docker."r.test"'],
-    ['r.test:5000/b', 'rejected', 'transports.docker."*.test"'],
-    ['x.corp.test:5000/b', 'allowed', 'transports.docker."*.corp.test"'],
-    ['corp.test/b', 'rejected', 'transports.docker."*.test"'],
-    ['nginx', 'allowed', 'transports.docker."docker.io/library"'],
-    ['test/b', 'rejected', 'default'],
-  ];
-  for (const [image, verdict, rule] of cases)
-    t.strictSame(applyPolicy(policy, imageOf(image)), { verdict, rule }, image);
-});
-
 t.test('all requirements of a list must allow', async (t) => {
   const verdict = (requirements: unknown) =>
     applyPolicy(parse({ default: requirements }), imageOf('x')).verdict;
-  t.equal(verdict([...accept, ...reject]), 'rejected');
   t.equal(verdict([...signed, ...reject]), 'rejected');
   t.equal(verdict([...accept, ...signed]), 'unknown');
-  const scope = parse({ default: reject, transports: { docker: { '': accept } } });
-  t.equal(applyPolicy(scope, imageOf('x')).verdict, 'allowed', 'the empty scope is the default of docker');
 });
 
 t.test('documents that fail every pull', async (t) => {
@@ -51,9 +22,7 @@ t.test('documents that fail every pull', async (t) => {
     '{}',
     'x',
     '[]',
-    '{"default":[]}',
     '{"default":null}',
-    '{"default":[{"type":"maybe"}]}',
     '{"default":[{"type":"reject","x":1}]}',
     '{"default":[{"type":"reject"}],"more":1}',
     '{"default":[{"type":"reject"}],"transports":{"atomic":{"x":[]}}}',
