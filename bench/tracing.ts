@@ -113,7 +113,7 @@ try {
   foreign.write('\u007FELF', 'latin1');
   writeFileSync(path('foreign'), foreign);
   chmodSync(path('foreign'), 0o755);
-  process.stdout.write(`start of a program: ${await compare('starts', '2000', '0', path('works'))}\n`);
+  process.stdout.write(`start of a program: ${await compare('starts', '1000', '0', path('works'))}\n`);
   process.stdout.write(`system call: ${await compare('calls', '3000000')}\n`);
   process.stdout.write(`the agent, nothing started: ${await own()}\n`);
   process.stdout.write(`the agent, programs that run: ${await own('works')}\n`);
