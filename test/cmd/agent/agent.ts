@@ -47,20 +47,10 @@ export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Pr
   const ended = main(args, { io, stop: stop.signal });
   const end = (): void => stop.abort('SIGTERM');
   t.teardown(() => (end(), ended));
-  return followAgent(pki, { log: () => log, end, ended });
-}
-
-export interface Started {
-  readonly log: () => string;
-  readonly end: () => void;
-  readonly ended: Promise<number | null>;
-}
-
-export async function followAgent(pki: Pki, { log, end, ended }: Started): Promise<Agent> {
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
   const lines = (): Line[] =>
-    log()
+    log
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Line);
@@ -68,7 +58,7 @@ export async function followAgent(pki: Pki, { log, end, ended }: Started): Promi
   const isDecided = (): boolean => hasEnded || listening() !== undefined;
   await until(isDecided, 'the agent listens', startTimeoutMs);
   const url = listening();
-  if (url === undefined) throw new Error(`the agent ended: ${log()}`);
+  if (url === undefined) throw new Error(`the agent ended: ${log}`);
   return {
     post: async (body) => {
       const headers = { 'content-type': 'application/json' };
@@ -78,7 +68,7 @@ export async function followAgent(pki: Pki, { log, end, ended }: Started): Promi
       return results.toSorted((a, b) => order.indexOf(a.image) - order.indexOf(b.image));
     },
     known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
-    log,
+    log: () => log,
     lines,
     stop: () => (end(), ended),
   };
