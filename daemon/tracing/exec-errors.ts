@@ -27,7 +27,7 @@ const maxForksBytes = 16 * 1024 * 1024;
 const forkReads = { perSecond: 2, burst: 4 };
 /** Of processes, after each read of forks. */
 const maxLookups = 100;
-/** Of them, children of one process: a loop outside of containers has no container that its children share. */
+/** Of them, children of one process: those of a loop outside of containers lead nowhere. */
 const maxLookupsOfParent = 10;
 /** Errors that wait for the next read of forks. The kernel's trace is read no faster. */
 const maxWaiting = 4096;
@@ -80,14 +80,14 @@ export class ExecErrors {
     if (this.#waiting.size === 0 || this.#forkReads.tryTake() > 0) return;
     const processes = parseForks((await kernelText(this.#options.forks, maxForksBytes)) ?? '');
     const containers = new Map<Process, Container | undefined>();
-    const lookups = new Map<Process | undefined, number>();
+    const lookups = new Map<Process, number>();
     for (const [pid, program] of this.#waiting)
       for (const process of familyOf(processes.get(pid) ?? { pid })) {
         if (!containers.has(process)) {
-          const siblings = lookups.get(process.parent) ?? 0;
-          const max = process.parent ? maxLookupsOfParent : maxLookups;
-          if (containers.size >= maxLookups || siblings >= max) break;
-          lookups.set(process.parent, siblings + 1);
+          const parent = process.parent ?? process;
+          const count = lookups.get(parent) ?? 0;
+          if (containers.size >= maxLookups || count >= maxLookupsOfParent) break;
+          lookups.set(parent, count + 1);
           const isLast = (processes.get(process.pid) ?? process) === process;
           containers.set(process, isLast ? await this.#containerOf(process) : undefined);
         }
