@@ -85,10 +85,10 @@ test('more than 7 MiB gets 413', async (t) => {
   t.equal((await post(padding(maxReviewBytes - overhead))).status, 200, 'exactly 7 MiB');
   const larger = await post(padding(maxReviewBytes - overhead + 1));
   like(t, larger, { status: 413, body: /larger than 7340032 bytes\n/ });
-  t.equal((await post(Buffer.alloc(100_000_000, ' '))).status, 413, '100 MB');
+  t.equal((await post(Buffer.alloc(16_000_000, ' '))).status, 413, '16 MB');
   const headers = { 'transfer-encoding': 'chunked' };
-  const { status } = await post(Buffer.alloc(100_000_000, ' '), { headers });
-  t.equal(status, 413, '100 MB without Content-Length');
+  const { status } = await post(Buffer.alloc(16_000_000, ' '), { headers });
+  t.equal(status, 413, '16 MB without Content-Length');
   t.equal(await metric('archwright_admission_bad_requests_total{reason="too-large"}'), 3);
   t.equal((await post(valid)).status, 200);
 });

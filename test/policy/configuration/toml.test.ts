@@ -44,7 +44,7 @@ t.test('values are formatted on one line', async (t) => {
   t.equal(formatKey('a.b'), '"a.b"');
 });
 
-t.test('property: parsing reverses formatting', async (t) => {
+t.test('property: parsing reverses formatting', async () => {
   const { value } = fc.letrec<{ value: TomlValue }>((tie) => ({
     value: fc.oneof(
       { maxDepth: 3 },
@@ -59,7 +59,7 @@ t.test('property: parsing reverses formatting', async (t) => {
     fc.property(value, (value) => {
       const { back } = parseToml(`back = ${formatToml(value)}`);
       // Objects of TOML have no prototype.
-      return t.strictSame(JSON.stringify(back), JSON.stringify(value));
+      return JSON.stringify(back) === JSON.stringify(value);
     }),
     { numRuns: 200 },
   );

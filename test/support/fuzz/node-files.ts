@@ -244,7 +244,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
   {
     name: 'CredentialProviderConfig',
     share: 1,
-    runs: 1000,
+    runs: 300,
     examples: [
       'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n  matchImages: ["*.dkr.ecr.*.amazonaws.com", \'public.ecr.aws\']\n  defaultCacheDuration: 12h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [get-credentials]\n  env:\n    - name: AWS_PROFILE\n      value: x\n  tokenAttributes:\n    serviceAccountTokenAudience: a\n    cacheType: Token\n    requireServiceAccount: true\n    requiredServiceAccountAnnotationKeys: [a/b]\n',
       '{"apiVersion":"kubelet.config.k8s.io/v1beta1","kind":"CredentialProviderConfig","providers":[{"name":"p","matchImages":["a.io:443/x"],"defaultCacheDuration":"1.5h","apiVersion":"credentialprovider.kubelet.k8s.io/v1alpha1"}]}',
