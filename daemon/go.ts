@@ -1,4 +1,4 @@
-/** Texts as Go reads and prints them: durations, values, URLs and paths. */
+/** Texts as Go reads and prints them: durations, URLs and paths. */
 import { posix } from 'node:path';
 import { splitHostPath, type HostPath } from '../src/credentials/keyring/key.ts';
 
@@ -30,18 +30,6 @@ export function parseGoDuration(text: string): number | undefined {
     ms += Number(amount) * (unitsInMs.get(unit) ?? Number.NaN);
   if (!(ms <= maxMs)) return undefined;
   return text.startsWith('-') ? -ms : ms;
-}
-
-/** Go's error for a text that `parseGoDuration` refuses. */
-export function goDurationError(text: string): string {
-  const quoted = JSON.stringify(text);
-  const [, rest = ''] = /^[-+]?(.*)$/s.exec(text) ?? [];
-  for (const [, amount, unit = ''] of rest.matchAll(/(\d+(?:\.\d*)?|\.\d+|)([^.\d]*)/g)) {
-    if (amount === '') break;
-    if (unit === '') return `time: missing unit in duration ${quoted}`;
-    if (!unitsInMs.has(unit)) return `time: unknown unit ${JSON.stringify(unit)} in duration ${quoted}`;
-  }
-  return `time: invalid duration ${quoted}`;
 }
 
 /** `Duration.String`: `-1m0s`, `1h0m0s`, `1.5s`, `100ms`. */
@@ -81,32 +69,6 @@ export function goQuote(text: string): string {
 
 function hex(code: number, digits: number): string {
   return code.toString(16).padStart(digits, '0');
-}
-
-/** A table header of thousands of parts is valid TOML. */
-const maxShownDepth = 32;
-
-/** `%v` of a value from a TOML file; `…` for what is nested deeper than 32 levels. */
-export function goValue(value: unknown, depth = 0): string {
-  if (depth > maxShownDepth) return '…';
-  const inside = (item: unknown) => goValue(item, depth + 1);
-  if (Array.isArray(value)) return `[${value.map(inside).join(' ')}]`;
-  if (value instanceof Date) return value.toISOString();
-  if (typeof value === 'object' && value !== null) {
-    const sorted = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
-    return `map[${sorted.map(([key, item]) => `${key}:${inside(item)}`).join(' ')}]`;
-  }
-  return String(value);
-}
-
-/** `%T` of a value from a TOML file. */
-export function goType(value: unknown): string {
-  if (typeof value === 'bigint') return 'int64';
-  if (typeof value === 'number') return 'float64';
-  if (typeof value === 'boolean') return 'bool';
-  if (Array.isArray(value)) return '[]interface {}';
-  if (value instanceof Date) return 'time.Time';
-  return typeof value === 'object' && value !== null ? 'map[string]interface {}' : 'string';
 }
 
 export interface GoUrl {

@@ -7,19 +7,15 @@ import { DockerConfigError } from '../src/credentials/docker/docker-config.ts';
 import { TomlDocument } from '../src/policy/configuration/toml-document.ts';
 import { isTable } from '../src/policy/value-kinds/plain.ts';
 import { decodeUtf8, FileError } from '../src/files/read.ts';
-import { secret, type Secret } from '../src/telemetry/secret.ts';
 
 /** The runtime refuses the content of a file. */
 export class InvalidConfig extends Error {
   override readonly name = 'InvalidConfig';
   /** Not TOML; a type other than in the runtime's struct; or contradictory or meaningless. */
   readonly code: 'syntax' | 'type' | 'invalid';
-  /** The runtime's message, if it quotes a possible secret: a header's value or a URL's user info. */
-  readonly upstream: Secret | undefined;
-  constructor(code: InvalidConfig['code'], message: string, upstream = message) {
+  constructor(code: InvalidConfig['code'], message: string) {
     super(message);
     this.code = code;
-    this.upstream = upstream === message ? undefined : secret(upstream);
   }
 }
 
@@ -35,8 +31,8 @@ export class ConfigFileError extends Error {
   }
 }
 
-export function invalid(message: string, upstream?: string): InvalidConfig {
-  return new InvalidConfig('invalid', message, upstream);
+export function invalid(message: string): InvalidConfig {
+  return new InvalidConfig('invalid', message);
 }
 
 /** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */

@@ -12,7 +12,7 @@ import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import type { AuthFiles } from './auth-files.ts';
 import { certificatesFor } from './certs-d.ts';
 import type { CrioConf, ShortNameMode } from './crio-conf.ts';
-import { policyFor } from './policy.ts';
+import { rejectionOf } from './policy.ts';
 import { parseCanonical, pullSources, type PullSource } from './pull-sources.ts';
 import type { RegistriesConf } from './registries-conf.ts';
 import { resolveShortName } from './short-names.ts';
@@ -64,7 +64,7 @@ async function endpointsOfCandidate(
   const resolved = parseCanonical(text);
   const { domain, path } = resolved;
   try {
-    const rejection = await policyRejection(text, `${domain}/${path}`, context);
+    const rejection = await policyRejection(text, domain, context);
     const sources = pullSources(text, context.registries, file).map(async (source) => ({
       ...(await endpointOf(source, rejection, domain === wanted && source.domain === wanted, context)),
       resolved,
@@ -82,18 +82,17 @@ async function endpointsOfCandidate(
 /** Why the signature policy of the node refuses an image. */
 async function policyRejection(
   text: string,
-  repository: string,
+  domain: string,
   { conf, hostRoot }: EndpointContext,
 ): Promise<RegistryError | undefined> {
   try {
-    const { verdict, where, rule } = await policyFor(text, conf, hostRoot);
-    if (verdict !== 'rejected') return undefined;
-    return new RegistryError('forbidden', repository, `${where}: ${rule} rejects ${text} on this node`);
+    const rejection = await rejectionOf(text, conf, hostRoot);
+    return rejection === undefined ? undefined : new RegistryError('forbidden', domain, rejection);
   } catch (error) {
     if (!(error instanceof ConfigFileError)) throw error;
     // Without the file CRI-O could not have pulled the agent, so the file is not mounted.
     if (error.cause instanceof FileError && error.cause.code === 'missing') return undefined;
-    return new RegistryError('unavailable', repository, `the node's CRI-O cannot pull: ${error.message}`);
+    return new RegistryError('unavailable', domain, `the node's CRI-O cannot pull: ${error.message}`);
   }
 }
 

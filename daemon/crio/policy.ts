@@ -26,21 +26,10 @@ import { keysFor } from './auth-file.ts';
 import type { CrioConf } from './crio-conf.ts';
 import { parseCanonical } from './pull-sources.ts';
 
-type Verdict = 'allowed' | 'rejected' | 'unknown';
-
-export interface PolicyVerdict {
-  /** `unknown`: a signature decides, or the policy of a namespace. */
-  readonly verdict: Verdict;
-  /** The file. */
-  readonly where: string;
-  /** Place of the requirement in the file, such as `transports.docker."example.com"`. */
-  readonly rule: string;
-}
-
-/** Requirements of the transport `docker` by scope. */
+/** Whether images are rejected, by scope of the transport `docker`. */
 export interface Policy {
-  readonly default: Verdict;
-  readonly scopes: ReadonlyMap<string, Verdict>;
+  readonly default: boolean;
+  readonly scopes: ReadonlyMap<string, boolean>;
 }
 
 /** The policies of OpenShift have some kilobytes, with keys in them. */
@@ -51,17 +40,21 @@ const maxNamespaces = 10_000;
 type PolicyConf = Pick<CrioConf, 'home' | 'signaturePolicy' | 'signaturePolicyDir'>;
 
 /**
+ * Why an image cannot be pulled.
  * @param image complete, without alias and before mirrors
  * @throws ConfigFileError if every pull fails
  */
-export async function policyFor(image: string, conf: PolicyConf, root: string): Promise<PolicyVerdict> {
+export async function rejectionOf(
+  image: string,
+  conf: PolicyConf,
+  root: string,
+): Promise<string | undefined> {
   const where = await policyFile(conf, root);
   const read = async () => parsePolicy(await readBounded(where, { maxBytes: maxPolicyBytes, root }));
-  const { verdict, rule } = applyPolicy(await inFile(where, read), image);
+  const rule = rejectingRule(await inFile(where, read), image);
   // The policy of a namespace replaces this one, and a lookup is for every namespace.
-  if (verdict === 'rejected' && (await hasNamespaces(conf.signaturePolicyDir, root)))
-    return { verdict: 'unknown', where, rule };
-  return { verdict, where, rule };
+  if (rule === undefined || (await hasNamespaces(conf.signaturePolicyDir, root))) return undefined;
+  return `${where}: ${rule} rejects ${image} on this node`;
 }
 
 /** The file that is used, which may not exist. */
@@ -103,23 +96,20 @@ export function parsePolicy(content: Uint8Array): Policy {
     invalid(`${where || 'the document'} ${problem}`),
   );
   const { docker = {} } = document.transports;
-  const scopes = Object.entries(docker).map(([scope, list]) => [scope, verdictOf(list)] as const);
-  return { default: verdictOf(document.default), scopes: new Map(scopes) };
+  const scopes = Object.entries(docker).map(([scope, list]) => [scope, rejects(list)] as const);
+  return { default: rejects(document.default), scopes: new Map(scopes) };
 }
 
 /** All requirements of a list must allow the image. */
-function verdictOf(list: InferOutput<typeof requirements>): Verdict {
-  if (list.some(({ type }) => type === 'reject')) return 'rejected';
-  return list.every(({ type }) => type === 'insecureAcceptAnything') ? 'allowed' : 'unknown';
+function rejects(list: InferOutput<typeof requirements>): boolean {
+  return list.some(({ type }) => type === 'reject');
 }
 
-/** The most specific scope counts. */
-export function applyPolicy(policy: Policy, image: string): Pick<PolicyVerdict, 'verdict' | 'rule'> {
-  for (const scope of scopesOf(image)) {
-    const verdict = policy.scopes.get(scope);
-    if (verdict !== undefined) return { verdict, rule: `transports.docker.${JSON.stringify(scope)}` };
-  }
-  return { verdict: policy.default, rule: 'default' };
+/** Its place in the file, such as `transports.docker."example.com"`. The most specific scope counts. */
+export function rejectingRule(policy: Policy, image: string): string | undefined {
+  const scope = scopesOf(image).find((each) => policy.scopes.has(each));
+  if (scope === undefined) return policy.default ? 'default' : undefined;
+  return policy.scopes.get(scope) ? `transports.docker.${JSON.stringify(scope)}` : undefined;
 }
 
 /** The image, its repository and the paths above, `host:port`, then `*.` and the domains above without port. */

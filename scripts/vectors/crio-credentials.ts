@@ -5,7 +5,7 @@ import { hostOfKey, keysFor } from '../../daemon/crio/auth-file.ts';
 import { AuthFiles, authFilesOf } from '../../daemon/crio/auth-files.ts';
 import { certificateRoots, certificatesFor } from '../../daemon/crio/certs-d.ts';
 import { defaultCrioConf, readCrioConf, type CrioConf } from '../../daemon/crio/crio-conf.ts';
-import { applyPolicy, parsePolicy } from '../../daemon/crio/policy.ts';
+import { parsePolicy, rejectingRule } from '../../daemon/crio/policy.ts';
 import { pullSources } from '../../daemon/crio/pull-sources.ts';
 import { loadRegistries } from '../../daemon/crio/load-registries.ts';
 import { ConfigFileError, fieldsOf, InvalidConfig, parseTable } from '../../daemon/toml.ts';
@@ -91,9 +91,9 @@ export const crioCredentials: Handlers = {
     refused(() => {
       const policy = parsePolicy(Buffer.from(JSON.stringify(input['policy'])));
       const image = text(input, 'image');
-      const { verdict } = applyPolicy(policy, parseReference(image).text);
-      if (verdict === 'allowed') return { ok: true, allowed: true };
-      return { ok: true, allowed: false, error: `Running image docker://${image} is ${verdict} by policy.` };
+      const rule = rejectingRule(policy, parseReference(image).text);
+      if (rule === undefined) return { ok: true, allowed: true };
+      return { ok: true, allowed: false, error: notCompared };
     }),
 };
 

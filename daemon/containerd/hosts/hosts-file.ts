@@ -4,8 +4,17 @@
  */
 import { isAbsolute, join } from 'node:path';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
-import { goDurationError, parseGoDuration, goType, goValue, cleanPath, parseGoUrl } from '../../go.ts';
-import { fieldsOf, invalid, isText, parseTomlDocument, tablesOf, type Table } from '../../toml.ts';
+import { cleanPath, parseGoDuration, parseGoUrl } from '../../go.ts';
+import {
+  fieldsOf,
+  invalid,
+  type InvalidConfig,
+  isText,
+  isTexts,
+  parseTomlDocument,
+  tablesOf,
+  type Table,
+} from '../../toml.ts';
 import type { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
@@ -98,7 +107,8 @@ function parseHost(url: string, dir: string, table: Table, rules: ContainerdRule
   const headers = parseHeaders(fields.table('header') ?? {});
   const timeout = rules.dialTimeout ? (fields.text('dial_timeout') ?? '') : '';
   const dialTimeoutMs = timeout === '' ? undefined : parseGoDuration(timeout);
-  if (timeout !== '' && dialTimeoutMs === undefined) throw invalid(goDurationError(timeout));
+  if (timeout !== '' && dialTimeoutMs === undefined)
+    throw invalid('dial_timeout must be a duration such as 10s');
   return { ...location, capabilities, ca, client, skipVerify, headers, dialTimeoutMs };
 }
 
@@ -106,10 +116,7 @@ function parseLocation(written: string, overridePath: boolean): Pick<HostConfig,
   if (written === '') return { scheme: '', host: '', path: '' };
   const text = written.startsWith('http') ? written : `https://${written}`;
   const url = parseGoUrl(text);
-  if (!url) {
-    const shown = text.replace(/\/\/.*@/s, '//');
-    throw invalid(`unable to parse server ${shown}`, `unable to parse server ${text}`);
-  }
+  if (!url) throw invalid(`${text.replace(/\/\/.*@/s, '//')} is not a URL`);
   const { scheme, host } = url;
   if (url.path === '') return { scheme, host, path: overridePath ? '' : '/v2' };
   const path = cleanPath(url.path);
@@ -132,46 +139,34 @@ function parseCapabilities(written: readonly string[], rules: ContainerdRules): 
 function parseCa(value: unknown, dir: string): string[] | undefined {
   if (value === undefined) return undefined;
   if (isText(value)) return [absolute(value, dir)];
-  if (Array.isArray(value)) return texts(value).map((name) => absolute(name, dir));
-  throw invalid(`invalid type ${goValue(value)} for "ca"`);
+  if (isTexts(value)) return value.map((name) => absolute(name, dir));
+  throw invalid('ca must be a string or a list of strings');
 }
 
 /** A string, a list of strings (files with both certificate and key) or a list of pairs. */
 function parseClient(value: unknown, dir: string): [string, string][] | undefined {
   if (value === undefined) return undefined;
   if (isText(value)) return [[absolute(value, dir), '']];
-  if (!Array.isArray(value)) throw invalid(`invalid type ${goValue(value)} for "client"`);
+  if (!Array.isArray(value)) throw wrongClient();
   const pairs = value.map((item: unknown): [string, string] => {
     if (isText(item)) return [absolute(item, dir), ''];
-    if (!Array.isArray(item)) throw invalid(`invalid type ${goType(item)} for "client"`);
-    const [certificate, key, ...more] = texts(item);
-    if (certificate === undefined || key === undefined || more.length > 0) {
-      throw invalid(`invalid pair ${goValue(item)} for "client"`);
-    }
+    if (!isTexts(item)) throw wrongClient();
+    const [certificate, key, ...more] = item;
+    if (certificate === undefined || key === undefined || more.length > 0) throw wrongClient();
     return [absolute(certificate, dir), absolute(key, dir)];
   });
   return pairs.length === 0 ? undefined : pairs;
 }
 
+function wrongClient(): InvalidConfig {
+  return invalid('client must be a file, or a list of files and pairs of certificate and key');
+}
+
 function parseHeaders(table: Table): Header[] {
   return Object.entries(table).flatMap(([name, value]) => {
     if (isText(value)) return [{ name, value: secret(value) }];
-    const quoted = JSON.stringify(name);
-    if (!Array.isArray(value)) {
-      throw invalid(
-        `invalid type ${goType(value)} for header ${quoted}`,
-        `invalid type ${goValue(value)} for header ${quoted}`,
-      );
-    }
-    return texts(value, `a value of header ${quoted}`).map((item) => ({ name, value: secret(item) }));
-  });
-}
-
-function texts(list: readonly unknown[], shown?: string): string[] {
-  return list.map((item) => {
-    if (isText(item)) return item;
-    const upstream = `unable to cast ${goValue(item)} to string`;
-    throw invalid(shown === undefined ? upstream : `unable to cast ${shown} to string`, upstream);
+    if (isTexts(value)) return value.map((item) => ({ name, value: secret(item) }));
+    throw invalid(`the header ${JSON.stringify(name)} must be a string or a list of strings`);
   });
 }
 

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { defaultCrioConf } from '../../../daemon/crio/crio-conf.ts';
-import { applyPolicy, parsePolicy, policyFor } from '../../../daemon/crio/policy.ts';
+import { parsePolicy, rejectingRule, rejectionOf } from '../../../daemon/crio/policy.ts';
 import { parseReference } from '../../../src/images/references/reference.ts';
 import { writeFiles } from '../../support/write-files.ts';
 
@@ -11,10 +11,9 @@ const imageOf = (image: string) => parseReference(image).text;
 const parse = (policy: unknown) => parsePolicy(Buffer.from(JSON.stringify(policy)));
 
 t.test('all requirements of a list must allow', async (t) => {
-  const verdict = (requirements: unknown) =>
-    applyPolicy(parse({ default: requirements }), imageOf('x')).verdict;
-  t.equal(verdict([...signed, ...reject]), 'rejected');
-  t.equal(verdict([...accept, ...signed]), 'unknown');
+  const rule = (requirements: unknown) => rejectingRule(parse({ default: requirements }), imageOf('x'));
+  t.equal(rule([...signed, ...reject]), 'default');
+  t.equal(rule([...accept, ...signed]), undefined);
 });
 
 t.test('documents that fail every pull', async (t) => {
@@ -35,20 +34,16 @@ function node(t: Test, files: Readonly<Record<string, unknown>>, signaturePolicy
   const root = t.testdir();
   const texts = Object.entries(files).map(([path, value]) => [path, JSON.stringify(value)] as const);
   writeFiles(root, Object.fromEntries(texts));
-  return () => policyFor(imageOf('nginx'), { ...defaultCrioConf, signaturePolicy }, root);
+  return () => rejectionOf(imageOf('nginx'), { ...defaultCrioConf, signaturePolicy }, root);
 }
 
 t.test('which file is used', async (t) => {
   const etc = '/etc/containers/policy.json';
   const own = '/root/.config/containers/policy.json';
-  const files = { [etc]: { default: reject }, [own]: { default: accept }, '/p.json': { default: signed } };
-  t.strictSame(await node(t, files)(), { verdict: 'allowed', where: own, rule: 'default' });
-  t.strictSame(await node(t, { [etc]: { default: reject } })(), {
-    verdict: 'rejected',
-    where: etc,
-    rule: 'default',
-  });
-  t.strictSame(await node(t, files, '/p.json')(), { verdict: 'unknown', where: '/p.json', rule: 'default' });
+  const files = { [etc]: { default: reject }, [own]: { default: accept }, '/p.json': { default: reject } };
+  t.equal(await node(t, files)(), undefined, 'that of root’s home');
+  t.match(await node(t, { [etc]: { default: reject } })(), `${etc}: default rejects docker.io/library/nginx`);
+  t.match(await node(t, files, '/p.json')(), '/p.json: default rejects');
   await t.rejects(
     node(t, {}),
     /\/etc\/containers\/policy\.json: there is no such file/,
@@ -60,6 +55,6 @@ t.test('which file is used', async (t) => {
 t.test('a namespace may have a policy that allows the image', async (t) => {
   const refusing = { '/etc/containers/policy.json': { default: reject } };
   const found = await node(t, { ...refusing, '/etc/crio/policies/team.json': { default: accept } })();
-  t.equal(found.verdict, 'unknown');
-  t.equal((await node(t, { ...refusing, '/etc/crio/policies/README': 1 })()).verdict, 'rejected');
+  t.equal(found, undefined);
+  t.match(await node(t, { ...refusing, '/etc/crio/policies/README': 1 })(), /default rejects/);
 });

@@ -114,7 +114,7 @@ t.test('short names depend on the mode, which exists since 1.34', async (t) => {
 });
 
 t.test('what stops CRI-O at one endpoint is its refusal', async (t) => {
-  const { shown } = await nodeWith(t, {
+  const { shown, endpointsOf } = await nodeWith(t, {
     [registriesConf]: `
 [[registry]]
 location = "blocked.test"
@@ -139,6 +139,7 @@ location = "bad.test"
   t.match(blocked[1], /no own credential$/);
   t.match((await shown('bad.test/x'))[0], /cannot pull bad\.test\/x:latest/);
   t.match((await shown('rejected.test/x'))[0], /policy\.json: .*rejected\.test.* rejects/);
+  like(t, await endpointsOf('rejected.test/x'), [{ refusal: { where: 'rejected.test' } }]);
 });
 
 t.test('a host that the author of a pod names is checked like one without a configuration', async (t) => {

@@ -17,7 +17,7 @@ import { parseImageTable } from '../../../daemon/crio/crio-conf.ts';
 import { parseCanonical, pullSources } from '../../../daemon/crio/pull-sources.ts';
 import { parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
 import { resolveShortName } from '../../../daemon/crio/short-names.ts';
-import { applyPolicy, parsePolicy } from '../../../daemon/crio/policy.ts';
+import { parsePolicy, rejectingRule } from '../../../daemon/crio/policy.ts';
 import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
 import { decodeResponse } from '../../../daemon/kubelet/run/execute.ts';
@@ -173,7 +173,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       '{"default":[{"type":"reject"}],"transports":{"docker":{"a.test/x":[{"type":"insecureAcceptAnything"}],"*.test":[{"type":"sigstoreSigned","keyPath":"/k"}],"":[{"type":"signedBy"}]},"atomic":{}}}',
     ],
     words: words('{ } "default": "transports": "docker": "type": "reject" null , [ ] " \\ 1'),
-    feed: (input) => applyPolicy(parsePolicy(input), 'a.test/x/y:1').rule,
+    feed: (input) => rejectingRule(parsePolicy(input), 'a.test/x/y:1'),
     expected: [InvalidConfig, DockerConfigError],
   },
   {

@@ -1,7 +1,6 @@
 import t from 'tap';
 import { parseHostsFile } from '../../../../daemon/containerd/hosts/hosts-file.ts';
 import { rulesFor } from '../../../../daemon/containerd/config/rules.ts';
-import { InvalidConfig } from '../../../../daemon/toml.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { like } from '../../../support/like.ts';
 
@@ -53,48 +52,31 @@ for (const [url, extra, host] of urls) {
   });
 }
 
-const refused: [name: string, text: string, error: string | RegExp, upstream?: string][] = [
+const refused: [name: string, text: string, error: string | RegExp][] = [
   ['an unknown capability', '[host.a]\ncapabilities = ["fetch"]', 'unknown capability fetch'],
   ['a capability of the root', 'capabilities = ["x"]', 'unknown capability x'],
-  ['a number as ca', 'ca = 3', 'invalid type 3 for "ca"'],
-  ['a number in ca', 'ca = ["a", 3]', 'unable to cast 3 to string'],
-  ['a boolean as client', 'client = true', 'invalid type true for "client"'],
-  ['a number in client', 'client = [3]', 'invalid type int64 for "client"'],
-  ['three in a pair', 'client = [["a", "b", "c"]]', 'invalid pair [a b c] for "client"'],
-  ['one in a pair', 'client = [["a"]]', 'invalid pair [a] for "client"'],
+  ['a number as ca', 'ca = 3', /^ca must be/],
+  ['a number in ca', 'ca = ["a", 3]', /^ca must be/],
+  ['a boolean as client', 'client = true', /^client must be/],
+  ['a number in client', 'client = [3]', /^client must be/],
+  ['three in a pair', 'client = [["a", "b", "c"]]', /^client must be/],
+  ['one in a pair', 'client = [["a"]]', /^client must be/],
   [
     'a number as header',
     '[header]\nx-key = 12345678',
-    'invalid type int64 for header "x-key"',
-    'invalid type 12345678 for header "x-key"',
+    /^the header "x-key" must be a string or a list of strings$/,
   ],
   [
     'a number in a header',
     '[header]\nx = ["a", 12345678]',
-    'unable to cast a value of header "x" to string',
-    'unable to cast 12345678 to string',
+    /^the header "x" must be a string or a list of strings$/,
   ],
-  ['an invalid duration', 'dial_timeout = "soon"', 'time: invalid duration "soon"'],
-  ['a duration without unit', 'dial_timeout = "3"', 'time: missing unit in duration "3"'],
-  ['a duration with another unit', 'dial_timeout = "1h3d"', 'time: unknown unit "d" in duration "1h3d"'],
-  [
-    'a host with a space',
-    '[host."https://u:secret1@a b"]',
-    'unable to parse server https://a b',
-    'unable to parse server https://u:secret1@a b',
-  ],
+  ['an invalid duration', 'dial_timeout = "soon"', /^dial_timeout must be/],
+  ['a host with a space', '[host."https://u:secret1@a b"]', /^https:\/\/a b is not a URL$/],
 ];
-for (const [name, text, message, upstream] of refused) {
+for (const [name, text, message] of refused) {
   t.test(`${name} makes the file invalid`, async (t) => {
-    try {
-      parse(text);
-      t.fail('no error');
-    } catch (error) {
-      if (!(error instanceof InvalidConfig)) throw error;
-      t.equal(error.code, 'invalid');
-      t.equal(error.message, message);
-      t.equal(error.upstream && reveal(error.upstream), upstream);
-    }
+    t.throws(() => parse(text), { name: 'InvalidConfig', code: 'invalid', message });
   });
 }
 
@@ -181,5 +163,5 @@ t.test('deep nesting is refused', async (t) => {
 
 t.test('a long table header inside a header field is refused without a deep recursion', async (t) => {
   const text = `[host."o".header.${Array(5000).fill('h').join('.')}]`;
-  t.throws(() => parse(text), { name: 'InvalidConfig', message: /^invalid type map\[string\]interface/ });
+  t.throws(() => parse(text), { name: 'InvalidConfig', message: /^the header "h" must be/ });
 });
