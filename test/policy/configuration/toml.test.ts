@@ -32,6 +32,7 @@ t.test('errors have a line and a short reason', async (t) => {
 t.test('values are formatted on one line', async (t) => {
   const cases: [TomlValue, string][] = [
     ['a "b"\n', '"a \\"b\\"\\n"'],
+    ['\u007F', String.raw`"\u007F"`],
     [1, '1'],
     [true, 'true'],
     [[], '[]'],

@@ -125,8 +125,7 @@ function namedAlike({ nodeSelector, terms }: OwnFields) {
     expressions.length <= maxExpressions &&
     expressions.every(({ values }) => (values?.length ?? 0) <= maxArchitectures);
   if (!isAlike || !isShort) return undefined;
-  const both =
-    first && selected ? selected.filter((name) => first.has(name)) : (selected ?? [...(first ?? [])]);
+  const both = selected ?? [...(first ?? [])];
   const labels = Object.entries(nodeSelector).filter(([key]) => isArchitectureKey(key));
   const widened: Widened = { nodeSelector: Object.fromEntries(labels), expressions };
   return { architectures: both, widened };
