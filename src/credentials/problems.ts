@@ -1,5 +1,5 @@
 /** Credential problems of a node, as its agent reports them at `/v1/info`: bounded and without secrets. */
-import { isRecord } from '../names/values.ts';
+import { asObject } from '../http/json.ts';
 import { printable } from '../names/printable.ts';
 import { scrub } from '../telemetry/scrub.ts';
 import { credentialSourceNames, type SourceProblem } from './credential.ts';
@@ -24,8 +24,7 @@ export function boundedProblems(problems: readonly SourceProblem[]): readonly So
 export function readProblems(value: unknown): readonly SourceProblem[] {
   if (!Array.isArray(value)) return [];
   const found = value.flatMap((item: unknown): SourceProblem[] => {
-    if (!isRecord(item)) return [];
-    const { source: name, origin, message } = item;
+    const { source: name, origin, message } = asObject(item) ?? {};
     const source = credentialSourceNames.find((each) => each === name);
     if (source === undefined || typeof origin !== 'string' || typeof message !== 'string') return [];
     return [{ source, origin, message }];

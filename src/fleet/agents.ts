@@ -119,9 +119,8 @@ export class Agents {
     if (agent) Object.assign(agent, { problem, dueAt: 0 } satisfies Agent);
   }
 
-  /** Resolves after a request for `/v1/info` to all agents known now, at the latest with `signal`. */
+  /** Resolves after the requests for `/v1/info` that have begun, at the latest with `signal`. */
   async ready(signal: AbortSignal): Promise<void> {
-    this.#updateDue();
     await unlessAborted(Promise.all(this.#rounds), signal).catch(() => undefined);
   }
 

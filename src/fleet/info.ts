@@ -1,10 +1,9 @@
 /** What an agent says of itself at `/v1/info`. Nothing of it is trusted. */
 import type { SourceProblem } from '../credentials/credential.ts';
 import { readProblems } from '../credentials/problems.ts';
-import { asText } from '../http/json.ts';
+import { asObject, asText } from '../http/json.ts';
 import { maxWindowMs, type RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import { isArchitecture } from '../names/architecture.ts';
-import { isRecord } from '../names/values.ts';
 import { readExecReport, type ExecReport } from '../nodes/exec-report.ts';
 import { readNodeReport, type NodeReport } from '../nodes/node-report.ts';
 
@@ -29,8 +28,8 @@ export interface AgentInfo {
 /** Kubernetes validates node names as DNS subdomains, RFC 1123. */
 const nodeName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/u;
 /** @returns `undefined` without a usable fingerprint; a node name that no node can have is dropped */
-export function readAgentInfo(answer: unknown): AgentInfo | undefined {
-  if (!isRecord(answer)) return undefined;
+export function readAgentInfo(value: unknown): AgentInfo | undefined {
+  const answer = asObject(value) ?? {};
   const fingerprint = asText(answer['credentialFingerprint']) ?? '';
   if (fingerprint === '') return undefined;
   const node = asText(answer['nodeName']) ?? '';
@@ -51,7 +50,7 @@ export function readAgentInfo(answer: unknown): AgentInfo | undefined {
 }
 
 function readLimit(value: unknown): RequestLimit | undefined {
-  const { limit, remaining, endsInMs } = isRecord(value) ? value : {};
+  const { limit, remaining, endsInMs } = asObject(value) ?? {};
   const found = { limit: Number(limit), remaining: Number(remaining), endsInMs: Number(endsInMs) };
   const isPossible = [limit, remaining, endsInMs].every((each) => Number.isSafeInteger(each));
   const isInWindow = found.endsInMs > 0 && found.endsInMs <= maxWindowMs;

@@ -137,13 +137,13 @@ t.test('of the limits of Docker Hub, the one with the smallest part left counts'
     ];
   };
   t.strictSame(await left(), [200, 5000]);
-  hubs.fill(undefined, 1);
+  hubs.splice(0, hubs.length, { limit: 100, remaining: 0, endsInMs });
   await clock.advance(minute);
   await fleet.grouped(neverAborted);
-  t.strictSame(await left(), [76, 100]);
+  t.strictSame(await left(), [0, 100]);
   for (const { script } of agents) script.info = () => 503;
   await clock.advance(endsInMs - 1);
-  t.strictSame(await left(), [76, 100], 'a silent agent’s window lasts');
+  t.strictSame(await left(), [0, 100], 'a silent agent’s window lasts');
   await clock.advance(1);
   t.strictSame(await left(), [0, 0]);
 });
@@ -237,7 +237,13 @@ t.test('what an agent says of itself is checked, cleaned and bounded', async (t)
   const read = async (problems: unknown) =>
     (await known({ ...info, credentialProblems: problems })).problems[node];
   t.strictSame(await read([problem, { ...problem, later: 1 }]), [problem, problem]);
-  const hostile = [null, 'x', { ...problem, source: 'x' }, { ...problem, origin: 1 }];
+  const hostile = [
+    null,
+    'x',
+    { ...problem, source: 'x' },
+    { ...problem, origin: 1 },
+    { ...problem, message: 1 },
+  ];
   for (const problems of [undefined, null, {}, 'x', [], ...hostile.map((one) => [one])])
     t.equal(await read(problems), undefined, JSON.stringify(problems));
   const [cleaned] = (await read([{ ...problem, origin: 'a\nb\u001b[31m', message: 'x'.repeat(9999) }])) ?? [];

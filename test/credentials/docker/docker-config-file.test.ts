@@ -92,7 +92,7 @@ t.test('a file that breaks stays in force for as long as the kubelet may remembe
   now = 299_999;
   await made.refresh();
   t.strictSame(await users(), ['/a a']);
-  like(t, made.problems(), [{ origin: '/a', message: 'is not valid JSON' }]);
+  t.strictSame(made.problems(), [{ source: 'docker-config', origin: '/a', message: 'is not valid JSON' }]);
   now = 300_000;
   await made.refresh();
   t.strictSame(await users(), ['/b b'], 'then the next one is used, as on the node');

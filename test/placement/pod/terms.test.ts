@@ -78,6 +78,17 @@ for (const [name, { terms, policy, after }] of Object.entries(cases)) {
   });
 }
 
+test('a part that matches no node has a reason', async (t) => {
+  for (const [terms, count] of [
+    [[], 1],
+    [['zone In a', {}], 1],
+    [['zone In a'], 0],
+  ] as const) {
+    const { reasons } = place(inputOf(withTerms(terms.map(parsed)), { a: 'arm64' })).decision;
+    t.equal(reasons.filter(({ rule }) => rule === 'empty-term').length, count);
+  }
+});
+
 test('a pod whose NotIn excludes all architectures of its images gets a warning', async (t) => {
   const { decision, pod } = place(inputOf(withTerms([termOf(e(arch, 'NotIn', 'arm64'))]), { a: 'arm64' }));
   t.strictSame(termsOf(pod), [termOf(e(arch, 'NotIn', 'arm64'), e(arch, 'In', 'arm64'))]);

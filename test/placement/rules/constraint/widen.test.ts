@@ -247,6 +247,13 @@ test('a template of a workload gets a warning, and is not changed', async (t) =>
   like(t, decision.warnings, [/amd64\) is widened to amd64, arm64/u]);
   t.match(reasonOf(decision), /can run on amd64, arm64/u);
   t.strictSame(patchPod(input.pod, decision), []);
+  const broken = { a: facts('amd64 arm64', { brokenOn: ['s390x'] }) };
+  const pod = podOf(['a'], { ...onAmd, runtimeClassName: 'gvisor' });
+  const { reasons } = decide(inputOf(pod, broken, widen, { template: 'workload' }));
+  t.strictSame(
+    reasons.map(({ rule }) => rule),
+    ['workload-template', 'constraint-not-widened', 'exec-format-error'],
+  );
 });
 
 test('an architecture that another webhook adds again wins', async (t) => {

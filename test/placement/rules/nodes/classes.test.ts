@@ -257,6 +257,7 @@ test('reasons name dependencies on nodes, and causes of exclusions', async (t) =
   like(t, rules('local transfer', 'x86', 'node-classes'), [
     /^x86: containerd \(transfer pull\) .*; excluded: transfer$/,
   ]);
+  like(t, rules('own2 own3', 'needs3', 'node-classes'), [/; required: arch.example\/amd64-level$/]);
   const { message } = placed('l1 l2', 'needs4').decision;
   t.match(message, /needs4 runs on no node \(amd64 not: the node's CPU does not run linux\/amd64/);
 });

@@ -105,6 +105,8 @@ test('cases in which no node is excluded', async (t) => {
     'too many nodes': [/^251 nodes are too many to name/, {}, { unable: [many(251)] }],
     'too often': [/^250 nodes are too many to name/, { spec: terms(3) }, { unable: [many(250)] }],
   };
+  const all = decided({ app: { able: [able], unable: [] } });
+  t.strictSame([all.rules, all.decision.warnings], [[], []], 'every group can pull');
   const apart = decided(
     { app: { able: [able], unable: [poor] }, side: { able: [poor], unable: [able] } },
     { images: ['app', 'side'] },
