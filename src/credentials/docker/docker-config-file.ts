@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { FileError, readBounded } from '../../files/read.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { SourcePart } from '../../files/source-part.ts';
-import type { SourceProblem } from '../credential.ts';
+import type { Problem } from '../credential.ts';
 import { DockerConfigError, parseDockerConfig } from './docker-config.ts';
 import {
   createFileSource,
@@ -74,11 +74,11 @@ async function search(
   candidates: readonly string[],
   { root, isRequired = false }: DockerConfigSourceOptions,
 ): Promise<{ found: Findings; path?: string; broken: readonly string[] }> {
-  const problems: SourceProblem[] = [];
+  const problems: Problem[] = [];
   const parts: SourcePart[] = [];
   const broken: string[] = [];
   function problem(origin: string, message: string): void {
-    problems.push({ source: 'docker-config', origin, message });
+    problems.push({ origin, message });
     parts.push({ where: origin, state: 'left-out', what: message });
   }
   for (const [index, path] of candidates.entries()) {

@@ -11,7 +11,7 @@ import { readDirectory } from '../../files/directory.ts';
 import { decodeUtf8, FileError, undefinedIfMissing } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
 import type { SourcePart } from '../../files/source-part.ts';
-import type { Credential, SourceProblem, HeldCredential } from '../credential.ts';
+import type { Credential, HeldCredential, Problem } from '../credential.ts';
 import {
   createFileSource,
   type FileSourceOptions,
@@ -40,14 +40,14 @@ export async function createRegistryTomlSource(
 
   /** A file that breaks keeps its last good credential; a removed file does not. */
   async function read(): Promise<Findings> {
-    const problems: SourceProblem[] = [];
+    const problems: Problem[] = [];
     const next = new Map<string, HeldCredential>();
     const { dir, root } = options;
     const bounds = { wanted: () => true, maxEntries, maxBytes, root };
     const files = await readDirectory(dir, bounds).catch(undefinedIfMissing);
     const parts: SourcePart[] = [];
     function problem(origin: string, message: string): void {
-      problems.push({ source: 'registry-toml', origin, message });
+      problems.push({ origin, message });
       parts.push({ where: origin, state: 'left-out', what: message });
     }
     if (files === undefined) problem(options.dir, 'there is no such directory');
