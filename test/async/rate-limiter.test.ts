@@ -1,5 +1,5 @@
 import t from 'tap';
-import { createRateLimiter } from '../../src/async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters } from '../../src/async/rate-limiter.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 
@@ -26,6 +26,15 @@ void t.test('a burst passes at once, then callers pass in order at the rate', as
   for (let i = 0; i < 5; i++) void idle.take(neverAborted).then(() => count++);
   await time.advance(0);
   t.equal(count, 3, 'after a long pause only a burst passes');
+});
+
+void t.test('each key has its own bucket; the least recently used one is forgotten', async (t) => {
+  const limiters = new RateLimiters({ perSecond: 1, burst: 1, clock: createFakeClock() }, 2);
+  const [a, b] = [limiters.of('a'), limiters.of('b')];
+  t.not(a, b);
+  t.equal(limiters.of('a'), a);
+  limiters.of('c');
+  t.not(limiters.of('b'), b);
 });
 
 void t.test('an aborted caller leaves the queue without using a place', async (t) => {

@@ -74,7 +74,7 @@ t.test('our taints are removed', async (t) => {
   store.fault('PATCH /api/v1/nodes/n2', { status: 403, message: 'no right to patch' });
   like(t, stepIn(await clean(), 'taints'), {
     done: 1,
-    failures: [{ what: 'node n2', why: /no right to patch/ }],
+    failures: [{ what: 'taint of node n2', why: /no right to patch/ }],
   });
   t.strictSame(store.get('/api/v1/nodes/n1')?.spec, { taints: [taint('other.example/x')] });
 });

@@ -125,13 +125,10 @@ export class Provider {
     const key = `service account ${pod.namespace}/${pod.serviceAccountName}`;
     this.#backOff.check(key);
     const outcome = await grantFor(attributes, image, pod, tokens);
-    if (outcome.refused === undefined) {
-      this.#backOff.succeeded(key);
-      return outcome.grant;
-    }
+    if (!outcome.isFailure) this.#backOff.succeeded(key);
+    if (outcome.refused === undefined) return outcome.grant;
     const error = new PluginError('no-token', this.config.name, outcome.refused);
     if (outcome.isFailure) this.#failed(key, image, error);
-    else this.#backOff.succeeded(key);
     throw error;
   }
 

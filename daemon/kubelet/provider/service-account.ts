@@ -50,7 +50,7 @@ export interface Grant {
 
 /** The plugin runs with a grant, runs without one, or does not run. */
 export type GrantOutcome =
-  | { readonly grant: Grant | undefined; readonly refused?: undefined }
+  | { readonly grant: Grant | undefined; readonly refused?: undefined; readonly isFailure?: undefined }
   | {
       readonly refused: string;
       /** The API server failed. Otherwise, the service account is not intended for this plugin. */

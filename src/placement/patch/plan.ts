@@ -143,9 +143,7 @@ function combinedTerms(
   const [exclusion] = hostnameNotIn(wanted.excludedNodes);
   // The record has the exclusion apart, as the last one of each list.
   const ordered = (list: Expressions): Expressions =>
-    exclusion && list.length > 0
-      ? [...list.filter((each) => !sameExpression(each, exclusion)), exclusion]
-      : list;
+    exclusion ? [...list.filter((each) => !sameExpression(each, exclusion)), exclusion] : list;
   const all = narrowed ?? wanted;
   const lists = { terms: all.terms.map(ordered), match: ordered(all.match) };
   const made = narrowed === undefined ? wanted.made : (earlier?.made ?? false);

@@ -31,6 +31,7 @@ t.test('client or transfer service is chosen as containerd does', async (t) => {
   t.equal(local('max_concurrent_downloads = 3'), false);
   t.equal(local('max_concurrent_downloads = 4'), true);
   t.equal(local('disable_snapshot_annotations = true'), false);
+  t.equal(local('image_pull_with_sync_fs = true'), true);
   t.equal(local('[registry.mirrors]'), false, 'an empty table is not in use');
   t.throws(() => local('use_local_image_pull = 1'), mistyped);
 });
@@ -110,7 +111,7 @@ t.test('TLS settings of 1.x are read', async (t) => {
     skipVerify: false,
   });
   like(t, mirrorHosts(read('[configs.a.tls]\ninsecure_skip_verify = true', '1.7.24'), 'a'), [
-    { skipVerify: true },
+    { ca: undefined, client: undefined, skipVerify: true },
   ]);
   t.equal(mirrorHosts(read(tls), 'a')[0]?.ca, undefined);
   t.throws(() => mirrorHosts(read('[configs.a.tls]\ncert_file = "/c"', '1.7.24'), 'a'), /go together/);

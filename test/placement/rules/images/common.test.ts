@@ -54,7 +54,7 @@ const cases: Readonly<Record<string, Case>> = {
     { a: 'unknown/unknown amd64 linux/unknown unknown/arm64' },
     'placed amd64',
   ],
-  'only unknown platforms constrain nothing': [{ a: 'unknown/unknown' }, 'unconstrained'],
+  'only unknown platforms constrain nothing': [{ a: 'unknown/unknown unknown/arm64' }, 'unconstrained'],
   'a platform without an operating system does not count': [
     { a: platforms(['', 'arm64'], ['linux', 'amd64']) },
     'placed amd64',
