@@ -85,7 +85,7 @@ const validMs = 10 * 365 * 86_400_000;
  * (kubernetes pkg/controlplane/apiserver, `proxyTLSClientConfig`). TLS keeps tokens from passive listeners.
  */
 async function ephemeralPair(clock: Pick<Clock, 'now'>): Promise<ServerPair> {
-  const validity = { from: clock.now() - 86_400_000, to: clock.now() + validMs };
+  const validity = { from: clock.now(), to: clock.now() + validMs };
   const authority = await issueAuthority(validity);
   const name = 'archwright-controller';
   const { certificate, key } = await issueLeaf(
