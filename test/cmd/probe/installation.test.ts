@@ -60,9 +60,9 @@ t.test('it waits until every replica and the leader have the new configuration',
   t.strictSame(outcome.problems, []);
   t.equal(outcome.pauses, 3);
   like(t, outcome.progress.slice(0, 3), [
-    `archwright-webhook-a still has the configuration ${hash}; its ConfigMap has ${next}`,
-    `archwright-webhook-b still has the configuration ${hash}; its ConfigMap has ${next}`,
-    `archwright-controller-a, which leads, still has the configuration ${hash}; its ConfigMap has ${next}`,
+    `waiting: archwright-webhook-a still has the configuration ${hash}; its ConfigMap has ${next}`,
+    `waiting: archwright-webhook-b still has the configuration ${hash}; its ConfigMap has ${next}`,
+    `waiting: archwright-controller-a, which leads, still has the configuration ${hash}; its ConfigMap has ${next}`,
   ]);
   const never = await wait(30_000, () => void (states.get('archwright-webhook-b')!.hash = next));
   t.strictSame(never.problems, []);
