@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { ifError } from '../src/async/if-error.ts';
 import { FileError, listDirectory, readText, resolveInRoot, statPath } from '../src/files/read.ts';
 import { defaultConfigPathCandidates } from './containerd/config/find-version.ts';
-import { runningProcess } from './kubelet/run/environment.ts';
+import { nodeProgram } from './kubelet/run/environment.ts';
 import type { RuntimeName } from '../src/nodes/node-report.ts';
 import { containerdServices } from './systemd/runtime-proxies.ts';
-import { readServiceEnvironment } from './systemd/service-environment.ts';
 
 export interface FoundRuntime {
   readonly name: RuntimeName;
@@ -67,9 +66,8 @@ export async function findRuntime(root: string): Promise<FoundRuntime> {
 
 /** The runtime of the socket that the kubelet names: its arguments, its service, its files. */
 async function namedByKubelet(root: string): Promise<FoundRuntime | undefined> {
-  const running = await runningProcess(root, new Set(['kubelet']));
-  const service = running ? undefined : await readServiceEnvironment(root, ['kubelet.service']);
-  const command = runtimeNamed((running?.args ?? service?.command ?? []).join(' '));
+  const { args } = await nodeProgram(root, new Set(['kubelet']), ['kubelet.service']);
+  const command = runtimeNamed(args.join(' '));
   if (command) return { name: command, reason: 'the command line of the kubelet names its socket' };
   for (const file of kubeletFiles) {
     const text = await readText(file, { maxBytes: maxFileBytes, root }).catch(ifError(FileError, () => ''));

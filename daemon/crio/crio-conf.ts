@@ -5,8 +5,7 @@
 import { posix } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { listDirectory, readText, statPath, undefinedIfMissing } from '../../src/files/read.ts';
-import { baseEnvironment, environmentObject, runningProcess } from '../kubelet/run/environment.ts';
-import { readServiceEnvironment } from '../systemd/service-environment.ts';
+import { baseEnvironment, environmentObject, nodeProgram } from '../kubelet/run/environment.ts';
 import { ConfigFileError, fieldsOf, inFile, parseTable } from '../toml.ts';
 
 export type ShortNameMode = 'enforcing' | 'disabled';
@@ -66,7 +65,8 @@ type Settings = Partial<Record<keyof typeof keys, string>>;
 
 /** @throws ConfigFileError if CRI-O would not start */
 export async function readCrioConf(root: string): Promise<CrioConf> {
-  const { args, environment, problems } = await processOf(root);
+  const { args, variables, problems } = await nodeProgram(root, new Set(['crio']), ['crio.service']);
+  const environment = environmentObject(variables);
   const given = (flag: string): string | undefined =>
     flagOf(args, flag) ?? environment[`CONTAINER_${flag.replaceAll('-', '_').toUpperCase()}`];
   const named = given('config');
@@ -97,20 +97,6 @@ export async function readCrioConf(root: string): Promise<CrioConf> {
     environment,
     home: environment['HOME'] || defaultCrioConf.home,
     problems,
-  };
-}
-
-/** Arguments and variables of CRI-O. */
-async function processOf(root: string) {
-  const running = await runningProcess(root, new Set(['crio']));
-  if (running !== undefined)
-    return { args: running.args, environment: environmentObject(running.variables), problems: [] };
-  const service = await readServiceEnvironment(root, ['crio.service']);
-  const variables = [...(service?.variables ?? [])].map(([name, value]) => `${name}=${value}`);
-  return {
-    args: service?.command ?? [],
-    environment: environmentObject([...baseEnvironment, ...variables]),
-    problems: service?.problems ?? [],
   };
 }
 

@@ -3,6 +3,7 @@ import type { SourcePart } from '../../src/files/source-part.ts';
 import { compareBytes } from '../../src/names/values.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
 import type { LeftOut, PluginSetup } from './config/read-config.ts';
+import type { NodeProgram } from './run/environment.ts';
 
 const atStart = 'the kubelet reads it only when it starts; archwright uses a change at once';
 const notUpTo133 = 'a kubelet up to 1.33 does not read directories';
@@ -24,10 +25,12 @@ export function describePlugins(
   return [config, ...providers.map((provider) => describePlugin(provider, leftOut?.get(provider.name)))];
 }
 
-/** @param isRead whether plugins have the kubelet's variables @param service otherwise, its service */
-export function describeEnvironment(isRead: boolean, service?: string): SourcePart {
+export function describeEnvironment({
+  isRunning,
+  service,
+}: Pick<NodeProgram, 'isRunning' | 'service'>): SourcePart {
   const where = 'environment of plugins';
-  if (isRead) return { where, state: 'used', what: 'the variables of the running kubelet' };
+  if (isRunning) return { where, state: 'used', what: 'the variables of the running kubelet' };
   if (service !== undefined) {
     return { where, state: 'used', what: `HOME, PATH, the variables of ${service}, and kubeletEnvironment` };
   }

@@ -46,7 +46,7 @@ import { describeEnvironment, describePlugins } from './describe.ts';
 import { bindPluginMetrics, type PluginMeter } from './metrics.ts';
 import { Provider } from './provider/provider.ts';
 import type { ServiceAccountTokens } from './provider/service-account.ts';
-import { kubeletService, kubeletVariables, systemEnvironment } from './run/environment.ts';
+import { kubeletProgram, systemEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 import type { RunLimits } from './run/run.ts';
 
@@ -146,8 +146,7 @@ class CredentialProviderSource implements LiveCredentialSource {
 
   async describe(): Promise<readonly SourcePart[]> {
     const { config, hostRoot } = this.#options;
-    const isRead = (await kubeletVariables(hostRoot)) !== undefined;
-    const environment = describeEnvironment(isRead, (await kubeletService(hostRoot))?.service);
+    const environment = describeEnvironment(await kubeletProgram(hostRoot));
     return [
       ...describePlugins(config, this.#live?.current(), this.#configProblems()[0]?.message),
       environment,

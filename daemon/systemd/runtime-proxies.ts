@@ -9,9 +9,8 @@ import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
-import { environmentObject, processVariables } from '../kubelet/run/environment.ts';
+import { environmentObject, nodeProgram } from '../kubelet/run/environment.ts';
 import type { RuntimeName } from '../../src/nodes/node-report.ts';
-import { readServiceEnvironment } from './service-environment.ts';
 
 export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly hostRoot: string;
@@ -126,18 +125,17 @@ export class RuntimeProxies {
 
 async function readProxies(hostRoot: string, runtime: RuntimeName): Promise<Found> {
   const services = runtime === 'containerd' ? containerdServices : ['crio.service'];
-  const running = await processVariables(hostRoot, new Set([programs[runtime]]));
-  const service = running ? undefined : await readServiceEnvironment(hostRoot, services);
-  const all = running ? environmentObject(running) : Object.fromEntries(service?.variables ?? []);
+  const found = await nodeProgram(hostRoot, new Set([programs[runtime]]), services);
+  const all = environmentObject(found.variables);
   // k3s and RKE2 give containerd the variables with this prefix (k3s pkg/agent/containerd).
   const chosen = proxyVariables.flatMap((name) => {
     const value = all[`CONTAINERD_${name}`] ?? all[name];
     return value ? [[name, value] as const] : [];
   });
   return {
-    origin: running ? 'the running container runtime' : (service?.service ?? 'a service'),
+    origin: found.isRunning ? 'the running container runtime' : (found.service ?? 'a service'),
     variables: Object.fromEntries(chosen),
-    problems: service?.problems ?? [],
+    problems: found.problems,
     fingerprint: await textFingerprint('containerd', JSON.stringify(chosen)),
   };
 }

@@ -12,8 +12,9 @@ import {
   statPath,
   resolveInRoot,
 } from '../../../src/files/read.ts';
+import type { Problem } from '../../../src/credentials/credential.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
-import { readServiceEnvironment, type ServiceEnvironment } from '../../systemd/service-environment.ts';
+import { readServiceEnvironment } from '../../systemd/service-environment.ts';
 import type { EnvironmentVariable } from '../config/provider-config.ts';
 
 /** The minimal environment of a systemd service, used if the kubelet's environment cannot be read. */
@@ -43,15 +44,11 @@ export async function systemEnvironment(
   hostRoot: string,
   extra: Readonly<Record<string, string>> = {},
 ): Promise<string[]> {
-  const found = (await kubeletVariables(hostRoot)) ?? [
-    ...baseEnvironment,
-    ...asList((await kubeletService(hostRoot))?.variables ?? []),
-  ];
-  return [...found, ...asList(Object.entries(extra))];
+  return [...(await kubeletProgram(hostRoot)).variables, ...asList(Object.entries(extra))];
 }
 
-export function kubeletService(hostRoot: string): Promise<ServiceEnvironment | undefined> {
-  return readServiceEnvironment(hostRoot, kubeletServices);
+export function kubeletProgram(hostRoot: string): Promise<NodeProgram> {
+  return nodeProgram(hostRoot, kubeletPrograms, kubeletServices);
 }
 
 function asList(variables: Iterable<readonly [string, string]>): string[] {
@@ -97,14 +94,31 @@ const maxNameBytes = 64;
 /** The kernel limits one variable to 128 KiB; a kubelet has some dozens of short ones. */
 const maxEnvironmentBytes = 1_048_576;
 
-export function kubeletVariables(hostRoot: string): Promise<readonly string[] | undefined> {
-  return processVariables(hostRoot, kubeletPrograms);
-}
-
 export interface RunningProcess {
   readonly args: readonly string[];
   /** `NAME=value` in order. */
   readonly variables: readonly string[];
+}
+
+export interface NodeProgram extends RunningProcess {
+  readonly isRunning: boolean;
+  /** The service of a program that does not run, or that may not be read. */
+  readonly service: string | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** A program of the node: as it runs, else as the first of its services would start it. */
+export async function nodeProgram(
+  hostRoot: string,
+  programs: ReadonlySet<string>,
+  services: readonly string[],
+): Promise<NodeProgram> {
+  const running = await runningProcess(hostRoot, programs);
+  if (running) return { ...running, isRunning: true, service: undefined, problems: [] };
+  const found = await readServiceEnvironment(hostRoot, services);
+  const { service, command: args = [], problems = [] } = found ?? {};
+  const variables = [...baseEnvironment, ...asList(found?.variables ?? [])];
+  return { args, variables, isRunning: false, service, problems };
 }
 
 /**
@@ -130,14 +144,6 @@ export async function runningProcess(
     if (!isUnreadable(error)) throw error;
   }
   return undefined;
-}
-
-/** Its environment. */
-export async function processVariables(
-  hostRoot: string,
-  programs: ReadonlySet<string>,
-): Promise<readonly string[] | undefined> {
-  return (await runningProcess(hostRoot, programs))?.variables;
 }
 
 async function readProcess(

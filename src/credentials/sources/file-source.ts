@@ -89,7 +89,11 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     this.#state = { found, problems: [], id: hashOf(''), fingerprint };
   }
 
-  abstract lookup(repository: string): Promise<readonly MatchedCredential[]>;
+  /** None in a source for descriptions and fingerprints only. */
+  lookup(_: string): Promise<readonly MatchedCredential[]> {
+    return Promise.resolve([]);
+  }
+
   abstract describe(): Promise<readonly SourcePart[]>;
   /** Never called concurrently. */
   protected abstract read(): Promise<Reading<Found>>;
@@ -172,7 +176,7 @@ class FileSource extends LiveSource<FileContent> {
     this.#readFiles = read;
   }
 
-  lookup(repository: string): Promise<readonly MatchedCredential[]> {
+  override lookup(repository: string): Promise<readonly MatchedCredential[]> {
     return Promise.resolve(this.found.keyring.lookup(repository));
   }
 

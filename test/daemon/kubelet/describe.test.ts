@@ -69,10 +69,13 @@ t.test('a configuration that broke, and one that was never valid, are described'
 });
 
 t.test('the environment of plugins is described', async (t) => {
-  t.strictSame(describeEnvironment(true), {
+  t.strictSame(describeEnvironment({ isRunning: true, service: undefined }), {
     where: 'environment of plugins',
     state: 'used',
     what: 'the variables of the running kubelet',
   });
-  like(t, describeEnvironment(false), { state: 'absent', differs: [/kubeletEnvironment$/] });
+  like(t, describeEnvironment({ isRunning: false, service: undefined }), {
+    state: 'absent',
+    differs: [/kubeletEnvironment$/],
+  });
 });
