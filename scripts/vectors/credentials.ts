@@ -12,14 +12,21 @@ import { createKeyring, isDockerHub } from '../../src/credentials/keyring/keyrin
 import { createPullSecretSource, pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import { combineSources } from '../../src/credentials/sources/sources.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
+import { Base64Error } from '../../src/credentials/docker/go-encoding.ts';
 import { notCompared, type Handlers, type Input } from './handler.ts';
 import { itemOf, list, object, text, texts } from './input.ts';
 import { encodeDockerConfigEntry } from './upstream/docker-config-entry.ts';
 
 export const credentials: Handlers = {
   auth_field: (input) => {
-    const { username, password } = decodeAuthField(text(input, 'auth'));
-    return { ok: true, username, password: reveal(password) };
+    try {
+      const { username, password } = decodeAuthField(text(input, 'auth'));
+      return { ok: true, username, password: reveal(password) };
+    } catch (error) {
+      // Go's message has the position.
+      if (!(error instanceof Base64Error)) throw error;
+      return { ok: false, error: notCompared };
+    }
   },
 
   entry: (input) => {

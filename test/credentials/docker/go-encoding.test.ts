@@ -30,33 +30,30 @@ for (const [text, padding, expected] of good) {
   });
 }
 
-/** Offsets as reported by Go 1.26. */
-const bad: [string, 'padded' | 'unpadded', number][] = [
-  ['====', 'padded', 0],
-  ['Y===', 'padded', 1],
-  ['YQ=', 'padded', 3],
-  ['YQ=a', 'padded', 2],
-  ['YQ=\na', 'padded', 3],
-  ['YQ==a', 'padded', 4],
-  ['YWI==', 'padded', 4],
-  ['YWI=\n\nY', 'padded', 6],
-  ['YQ', 'padded', 0],
-  ['YWJjYWI', 'padded', 4],
-  ['Y', 'unpadded', 0],
-  ['YWJjY', 'unpadded', 4],
-  ['YQ==', 'unpadded', 2],
-  ['YQ== ', 'padded', 4],
-  [' YQ==', 'padded', 0],
-  ['Pz8-Pz8_', 'padded', 3],
-  ['YéQ=', 'padded', 1],
+/** As refused by Go 1.26. */
+const bad: [string, 'padded' | 'unpadded'][] = [
+  ['====', 'padded'],
+  ['Y===', 'padded'],
+  ['YQ=', 'padded'],
+  ['YQ=a', 'padded'],
+  ['YQ=\na', 'padded'],
+  ['YQ==a', 'padded'],
+  ['YWI==', 'padded'],
+  ['YWI=\n\nY', 'padded'],
+  ['YQ', 'padded'],
+  ['YWJjYWI', 'padded'],
+  ['Y', 'unpadded'],
+  ['YWJjY', 'unpadded'],
+  ['YQ==', 'unpadded'],
+  ['YQ== ', 'padded'],
+  [' YQ==', 'padded'],
+  ['Pz8-Pz8_', 'padded'],
+  ['YéQ=', 'padded'],
 ];
 
-for (const [text, padding, offset] of bad) {
+for (const [text, padding] of bad) {
   t.test(`${JSON.stringify(text)} is not ${padding} base64`, async (t) => {
-    t.throws(() => decodeBase64(text, padding), {
-      name: 'Base64Error',
-      message: `illegal base64 data at input byte ${offset}`,
-    });
+    t.throws(() => decodeBase64(text, padding), { name: 'Base64Error', message: 'illegal base64 data' });
   });
 }
 
