@@ -107,6 +107,10 @@ export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
     }
   }
 
+  lookup(): Promise<readonly never[]> {
+    return Promise.resolve([]);
+  }
+
   description(): string {
     const { configFile = 'no config.toml', version, roots, localPull } = this.found.node;
     const hosts = roots.length > 0 ? `, hosts in ${roots.join(localPull ? ', ' : '')}` : '';

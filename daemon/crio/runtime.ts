@@ -79,6 +79,10 @@ class Crio extends LiveSource<Found> implements Runtime {
     return await endpointsOf(target, { ...node, hostRoot, authFiles: this.#authFiles });
   }
 
+  lookup(): Promise<readonly never[]> {
+    return Promise.resolve([]);
+  }
+
   description(): string {
     const { version, node } = this.found;
     const files = node.registries.files.join(', ') || 'no registries.conf';

@@ -89,11 +89,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     this.#state = { found, problems: [], id: hashOf(''), fingerprint };
   }
 
-  /** None in a source for descriptions and fingerprints only. */
-  lookup(_: string): Promise<readonly MatchedCredential[]> {
-    return Promise.resolve([]);
-  }
-
+  abstract lookup(repository: string): Promise<readonly MatchedCredential[]>;
   abstract describe(): Promise<readonly SourcePart[]>;
   /** Never called concurrently. */
   protected abstract read(): Promise<Reading<Found>>;
@@ -176,7 +172,7 @@ class FileSource extends LiveSource<FileContent> {
     this.#readFiles = read;
   }
 
-  override lookup(repository: string): Promise<readonly MatchedCredential[]> {
+  lookup(repository: string): Promise<readonly MatchedCredential[]> {
     return Promise.resolve(this.found.keyring.lookup(repository));
   }
 
