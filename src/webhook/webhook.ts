@@ -50,7 +50,6 @@ export interface WebhookOptions {
   readonly clock?: Clock;
   readonly limits?: Partial<ServerLimits>;
   readonly bodyTimeoutMs?: number;
-  readonly tlsPollMs?: number;
   readonly warmUpMs?: number;
 }
 
@@ -113,7 +112,7 @@ export async function startWebhook(options: WebhookOptions) {
   const server = await startServer({
     listen: options.listen,
     handler: (request, response) => void handle(request, response),
-    tls: { dir: options.tlsDir, clientCaFile, pollMs: options.tlsPollMs },
+    tls: { dir: options.tlsDir, clientCaFile },
     log,
     metrics,
     clock,

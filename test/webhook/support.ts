@@ -88,7 +88,6 @@ export async function serve(
   const webhook = await startWebhook({
     listen: '127.0.0.1:0',
     tlsDir,
-    tlsPollMs: 50,
     inlineBudgetMs: () => 2000,
     policies: { policyOf: () => policy },
     cache,

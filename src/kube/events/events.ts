@@ -30,8 +30,6 @@ import { messageOf } from '../../names/printable.ts';
 
 export interface EventRecorderOptions {
   readonly client: KubeClient;
-  /** The replica. Default: the host name, which is the pod's name. */
-  readonly instance?: string;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics?: Metrics;
@@ -62,9 +60,10 @@ export class EventRecorder {
   #giveUp = new AbortController();
 
   constructor(options: EventRecorderOptions) {
-    const { instance = hostname(), clock, metrics } = options;
+    const { clock, metrics } = options;
     this.#options = options;
-    this.#source = { component: 'archwright-controller', instance: instance.slice(0, 128) };
+    // The host name is the pod's name.
+    this.#source = { component: 'archwright-controller', instance: hostname().slice(0, 128) };
     this.#limiter = createRateLimiter({ ...rate, clock });
     this.#count = eventCounter(metrics);
   }

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import t, { type Test } from 'tap';
 import { EventRecorder } from '../../../src/kube/events/events.ts';
 import type { ObjectReference } from '../../../src/kube/events/event.ts';
@@ -27,7 +28,7 @@ async function start(t: Test) {
   const { store, client } = await connectedStore(t, { now, clock: time });
   const metrics = createMetrics();
   const log = silentLog;
-  const recorder = new EventRecorder({ client, instance: 'controller-0', clock: time, log, metrics });
+  const recorder = new EventRecorder({ client, clock: time, log, metrics });
   t.teardown(() => recorder.flush(AbortSignal.abort(new Error('end of the test'))));
   await client.get('/api/v1/nodes', { signal: neverAborted });
   return {
@@ -75,7 +76,7 @@ void t.test('an event has the fields that kubectl describe uses', async (t) => {
       message: 'arm64 only',
       source: { component: 'archwright-controller' },
       reportingComponent: 'archwright-controller',
-      reportingInstance: 'controller-0',
+      reportingInstance: hostname(),
       firstTimestamp: '2030-05-05T05:06:06Z',
       lastTimestamp: '2030-05-05T05:06:06Z',
       count: 1,
