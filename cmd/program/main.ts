@@ -6,6 +6,7 @@ import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
 import { exitCodes, Failure, UsageError } from './exit.ts';
+import { eraseLine } from './progress.ts';
 import type { Entry, Invocation, Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';
@@ -49,7 +50,6 @@ function endOf(error: unknown, command: string, withStack: boolean) {
   return { text: describeFailure(error, withStack), code: exitCodes.failure };
 }
 
-const eraseLine = '\u001B[2K';
 /** More are rarely the same; a command that prints more of them prints repeated ones again. */
 const maxRemembered = 1000;
 

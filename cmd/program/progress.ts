@@ -7,7 +7,7 @@ export interface Progress {
   end(): void;
 }
 
-const eraseLine = '\u001b[2K';
+export const eraseLine = '\u001b[2K';
 
 /** Shows nothing if standard error is not a terminal. */
 export function createProgress({

@@ -1,6 +1,7 @@
 /** The current custom resources of a cluster, from watches. */
 import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
+import { Store } from '../../kube/watch/store.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { customResources } from '../metrics.ts';
 import {
@@ -68,7 +69,7 @@ type Take = (namespace: string, name: string, object: KubeObject | undefined) =>
 class Collected<T> {
   readonly #read: (object: KubeObject) => T | undefined;
   readonly #order: ((a: T, b: T) => number) | undefined;
-  readonly #all = new Map<string, Map<string, T | undefined>>();
+  readonly #all = new Store<{ readonly value: T | undefined }>();
   readonly #sorted = new Map<string, readonly T[]>();
 
   constructor(read: (object: KubeObject) => T | undefined, order?: (a: T, b: T) => number) {
@@ -77,30 +78,28 @@ class Collected<T> {
   }
 
   readonly take: Take = (namespace, name, object) => {
-    const siblings = this.#all.get(namespace) ?? new Map<string, T | undefined>();
-    if (object === undefined) siblings.delete(name);
-    else siblings.set(name, this.#read(object));
-    if (siblings.size > 0) this.#all.set(namespace, siblings);
-    else this.#all.delete(namespace);
+    this.#all.set(namespace, name, object && { value: this.#read(object) });
     this.#sorted.delete(namespace);
   };
 
   get(namespace: string, name: string): T | undefined {
-    return this.#all.get(namespace)?.get(name);
+    return this.#all.get(namespace, name)?.value;
   }
 
   /** @param isUsed always the same */
   in(namespace: string, isUsed: (each: T) => boolean = () => true): readonly T[] {
     const known = this.#sorted.get(namespace);
-    const siblings = this.#all.get(namespace);
-    if (known || !siblings) return known ?? [];
-    const found = [...siblings.values()].filter((each) => each !== undefined && isUsed(each)) as T[];
-    this.#sorted.set(namespace, found.sort(this.#order));
+    if (known) return known;
+    const all = [...this.#all.values(namespace)];
+    const found = all.flatMap(({ value }) => (value !== undefined && isUsed(value) ? [value] : []));
+    found.sort(this.#order);
+    // Not of the namespaces of pods that have no objects.
+    if (all.length > 0) this.#sorted.set(namespace, found);
     return found;
   }
 
   values(): readonly (T | undefined)[] {
-    return [...this.#all.values()].flatMap((siblings) => [...siblings.values()]);
+    return [...this.#all.values()].map(({ value }) => value);
   }
 }
 
