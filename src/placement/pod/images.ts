@@ -18,12 +18,11 @@ export interface ImageUse {
 interface Growing extends ImageUse {
   usedBy: string[];
   pullPolicy: PullPolicy;
-  volumeOnly: boolean;
 }
 
 const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
 
-/** In the order of first use. Containers without an image are skipped: the API server refuses them. */
+/** In the order of first use, volumes last. Containers without an image are skipped: the API server refuses them. */
 export function imagesOf(spec: PodSpec): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
   for (const container of spec.initContainers ?? []) addContainer(uses, container);
@@ -60,7 +59,6 @@ function add(
   }
   use.usedBy.push(name);
   if (demand[pullPolicy] > demand[use.pullPolicy]) use.pullPolicy = pullPolicy;
-  if (!volumeOnly) use.volumeOnly = false;
 }
 
 /**

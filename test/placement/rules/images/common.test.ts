@@ -76,7 +76,7 @@ const cases: Readonly<Record<string, Case>> = {
   'invalid label values are dropped': [{ a: `amd64 -x x- ${'y'.repeat(64)} a,b` }, 'placed amd64'],
   'a name of 63 characters is valid': [{ a: 'y'.repeat(63) }, `placed ${'y'.repeat(63)}`],
   'only invalid names: as for an artifact': [
-    { a: platforms(['linux', 'a\nb'], ['linux', '']) },
+    { a: platforms(['linux', 'a\nb'], ['linux', ''], ['', 'arm64']) },
     'unconstrained',
   ],
   'names of members of every object': [{ a: 'constructor toString' }, 'placed constructor toString'],
