@@ -1,4 +1,4 @@
-import type { HeldCredential } from '../../src/credentials/credential.ts';
+import type { CredentialSourceName, HeldCredential } from '../../src/credentials/credential.ts';
 import { execFileSync } from 'node:child_process';
 import t from 'tap';
 import { contentId, contentOf, textFingerprint, credentialId } from '../../src/credentials/identity.ts';
@@ -27,30 +27,16 @@ t.test('identities are equal only for equal credentials, and reveal no secret', 
 });
 
 t.test('identity and fingerprint do not depend on the location of the file', async (t) => {
+  const print = (of: readonly HeldCredential[], source: CredentialSourceName = 'docker-config') =>
+    textFingerprint(source, contentOf(of));
   const elsewhere = [held('gcr.io', 'user', 'password', 'elsewhere')];
   t.equal(contentId(base), contentId(elsewhere));
-  t.equal(
-    await textFingerprint('docker-config', contentOf(base)),
-    await textFingerprint('docker-config', contentOf(elsewhere)),
-  );
+  t.equal(await print(base), await print(elsewhere));
   for (const [name, other] of others) {
     t.not(contentId(base), contentId(other), name);
-    t.not(
-      await textFingerprint('docker-config', contentOf(base)),
-      await textFingerprint('docker-config', contentOf(other)),
-      name,
-    );
+    t.not(await print(base), await print(other), name);
   }
-  t.not(
-    await textFingerprint('docker-config', contentOf(base)),
-    await textFingerprint('registry-toml', contentOf(base)),
-    'kind',
-  );
-  t.not(
-    await textFingerprint('docker-config', contentOf([])),
-    await textFingerprint('registry-toml', contentOf([])),
-    'empty',
-  );
+  for (const each of [base, []]) t.not(await print(each), await print(each, 'registry-toml'), 'kind');
 });
 
 t.test('fingerprints depend on the order of credentials', async (t) => {
