@@ -61,18 +61,45 @@ t.test('a node without files pulls from the registry itself', async (t) => {
   t.strictSame(crio.problems(), []);
 });
 
-t.test('each endpoint has its own name, credential and security', async (t) => {
-  const auths = { ...login('mirror.test:5000/hub', 'mirror'), ...login('docker.io', 'hub') };
-  const { shown } = await nodeWith(t, {
-    [registriesConf]: mirrored,
-    '/etc/crio/crio.conf': '[crio.image]\nglobal_auth_file = "/auth.json"\n',
-    '/auth.json': JSON.stringify({ auths }),
-  });
-  t.strictSame(await shown('docker.io/library/nginx:1'), [
-    'https://mirror.test:5000/v2/hub/library/nginx own=mirror http',
-    'https://registry-1.docker.io/v2/library/nginx accepts own=hub',
-  ]);
-});
+t.test(
+  'files as OpenShift writes them: pull secret, mirrors of digests and tags, search registries',
+  async (t) => {
+    const { shown, crio } = await nodeWith(t, {
+      '/var/lib/kubelet/config.json': JSON.stringify({
+        auths: { ...login('quay.io', 'pull'), ...login('mirror.test:5000', 'mirror') },
+      }),
+      '/etc/crio/crio.conf.d/00-default':
+        '[crio.image]\nglobal_auth_file = "/var/lib/kubelet/config.json"\nshort_name_mode = "disabled"\n',
+      [registriesConf]: `
+unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]
+short-name-mode = ""
+[[registry]]
+  prefix = ""
+  location = "quay.io/team"
+  [[registry.mirror]]
+    location = "mirror.test:5000/idms"
+    pull-from-mirror = "digest-only"
+  [[registry.mirror]]
+    location = "mirror.test:5000/itms"
+    insecure = true
+    pull-from-mirror = "tag-only"
+`,
+      '/etc/containers/registries.conf.d/01-image-searchRegistries.conf':
+        'unqualified-search-registries = ["quay.io"]\n',
+    });
+    const last = 'https://quay.io/v2/team/x accepts own=pull';
+    t.strictSame(await shown('quay.io/team/x:1'), [
+      'https://mirror.test:5000/v2/itms/x own=mirror http',
+      last,
+    ]);
+    t.strictSame(await shown(`quay.io/team/x@sha256:${'a'.repeat(64)}`), [
+      'https://mirror.test:5000/v2/idms/x own=mirror',
+      last,
+    ]);
+    t.strictSame(await shown('app'), ['https://quay.io/v2/app own=pull']);
+    t.strictSame(crio.problems(), []);
+  },
+);
 
 t.test('the kubelet’s credential goes to the registry that it was chosen for, and to no other', async (t) => {
   const { shown } = await nodeWith(t, {
