@@ -129,7 +129,7 @@ t.test('denied registries get no request', async (t) => {
   ] as const) {
     const { code, out } = await run(['inspect', flag, `${host}/team/app:v1`]);
     t.equal(code, 1);
-    t.match(out, reason);
+    t.ok(out.includes(reason), out);
   }
   t.equal(listener.connections(), 0);
   await run(['inspect', `${host}/team/app:v1`]);

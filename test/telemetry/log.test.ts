@@ -83,7 +83,7 @@ t.test('a password that looks like a part of a line changes only values', async 
   log.warn(fields, 'failed');
   const line = JSON.parse(lines[0] ?? '') as Record<string, unknown>;
   like(t, line, { level: 'warn', problem: 'a [secret]\nabcdef', duration: 123456, uid: 'x', msg: 'failed' });
-  t.match(line['time'], now.slice(0, 10));
+  t.ok(String(line['time']).startsWith(now.slice(0, 10)));
   t.ok(lines[0]?.endsWith('"}\n'));
 });
 

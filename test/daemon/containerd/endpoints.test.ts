@@ -463,7 +463,7 @@ t.test('a header cannot smuggle another one or another request', async (t) => {
   for (const header of smuggled) {
     writeFiles(root, { [hostsFile]: `server = "${registry.url}"\n[header]\n${header}` });
     const endpoints = await containerd.endpoints({ domain: 'gcr.io' });
-    t.match(endpoints[0]?.host, registry.host);
+    t.equal(endpoints[0]?.host, registry.host);
     await t.rejects(lookUp(client, endpoints), RegistryError, header);
   }
   t.equal(registry.requests.length, 0, 'no request was sent');

@@ -271,13 +271,13 @@ void t.test('metrics count watches by state and restarts by reason', async (t) =
   const second = reflect({ metrics, path: '/api/v1/configmaps' });
   const watches = (resource: string, state: string, count: number): string =>
     `archwright_kube_watches{resource="${resource}",state="${state}"} ${count}\n`;
-  t.match(await metrics.render(), watches('pods', 'starting', 1));
+  t.ok((await metrics.render()).includes(watches('pods', 'starting', 1)));
   opened.resolve();
   end();
   await store.until(() => store.watches() === 2);
   await store.until(() => first.health().watching && second.health().watching);
-  t.match(await metrics.render(), watches('pods', 'open', 1));
-  t.match(await metrics.render(), watches('other', 'open', 1));
+  t.ok((await metrics.render()).includes(watches('pods', 'open', 1)));
+  t.ok((await metrics.render()).includes(watches('other', 'open', 1)));
   store.fault(/^WATCH/, { status: 403, times: 1 });
   store.cutWatches('end', pods);
   await store.until(() => store.received(`WATCH ${pods}`).length === 3);
@@ -286,7 +286,7 @@ void t.test('metrics count watches by state and restarts by reason', async (t) =
   store.cutWatches('reset', pods);
   await store.until(() => store.received(`WATCH ${pods}`).length === 4);
   const page = await metrics.render();
-  t.match(page, watches('pods', 'broken', 1));
+  t.ok(page.includes(watches('pods', 'broken', 1)));
   for (const [reason, count] of [
     ['ended', 1],
     ['refused', 1],
@@ -297,5 +297,5 @@ void t.test('metrics count watches by state and restarts by reason', async (t) =
   }
   hold();
   first.stop();
-  t.match(await metrics.render(), watches('pods', 'broken', 0));
+  t.ok((await metrics.render()).includes(watches('pods', 'broken', 0)));
 });
