@@ -4,7 +4,7 @@
  * container: a second trace has forks, and is read only then.
  *
  * Containers can cause any number of such errors: the kernel's buffers, reads, and everything kept here are
- * bounded. All children of one process cost one lookup, so a program in a loop does not hide other errors.
+ * bounded. All children of one process cost one lookup, so a program in a loop hides few other errors.
  */
 import type { FileHandle } from 'node:fs/promises';
 import { BoundedMap } from '../../src/async/bounded-map.ts';
