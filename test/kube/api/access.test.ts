@@ -103,7 +103,7 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and unknown name
 
 void t.test('without a kubeconfig there is no access', async (t) => {
   const home = t.testdir();
-  mkdirSync(join(home, 'empty'));
+  mkdirSync(join(home, '.kube'));
   const before = { HOME: process.env['HOME'], KUBECONFIG: process.env['KUBECONFIG'] };
   process.env['HOME'] = home;
   delete process.env['KUBECONFIG'];
@@ -115,4 +115,6 @@ void t.test('without a kubeconfig there is no access', async (t) => {
   });
   t.equal(await kubeconfigAccess({}), undefined);
   await t.rejects(kubeconfigAccess({ context: 'prod' }), { message: /no context prod/ });
+  writeFileSync(join(home, '.kube/config'), '{}');
+  t.equal(await kubeconfigAccess({}), undefined, 'no current context');
 });

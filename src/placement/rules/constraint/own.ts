@@ -117,7 +117,6 @@ export function ownTermWarnings(
   input: RuleInput,
   required: readonly string[] | undefined,
 ): readonly string[] {
-  if (!input.fields.terms) return [];
   return [...warnIfOwnTermsExclude(input, required), ...warnIfWrongNodesMatch(input)];
 }
 
