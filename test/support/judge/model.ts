@@ -247,10 +247,12 @@ export function ownArchitectures(spec: PodSpec, possible: readonly string[] | un
   if (selected === undefined && pins) return possible ?? [];
   const named =
     selected === undefined
-      ? terms
-          .flatMap((term) => term.matchExpressions ?? [])
-          .filter(({ key, operator }) => keys.includes(key) && operator === 'In')
-          .flatMap(({ values }) => values ?? [])
+      ? terms.flatMap((term) =>
+          (term.matchExpressions ?? [])
+            .filter(({ key, operator }) => keys.includes(key) && operator === 'In')
+            .flatMap(({ values }) => values ?? [])
+            .filter((name) => allowsArchitecture(term, name)),
+        )
       : [selected];
   return named;
 }
