@@ -17,6 +17,11 @@ export function unlessAborted<Result>(promise: Promise<Result>, signal: AbortSig
   });
 }
 
+/** The reason of a signal that reached its time limit. */
+export class TimeLimitReached extends Error {
+  override readonly name = 'TimeLimitReached';
+}
+
 /** A signal that aborts after `ms`, unless it is disposed of before. */
 export function timeLimit(
   ms: number,
@@ -24,7 +29,7 @@ export function timeLimit(
 ): Disposable & { readonly signal: AbortSignal } {
   const over = new AbortController();
   const done = new AbortController();
-  const late = (): void => over.abort(new Error(`no answer within ${ms} ms`));
+  const late = (): void => over.abort(new TimeLimitReached(`no answer within ${ms} ms`));
   void sleep(ms, done.signal).then(late, () => undefined);
   return { signal: over.signal, [Symbol.dispose]: () => done.abort() };
 }

@@ -7,6 +7,7 @@ import type { Clock } from '../async/clock.ts';
 import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';
 import { RateLimiters } from '../async/rate-limiter.ts';
 import type { LargeBody } from '../http/body.ts';
+import { maxValues, sizeOfJson } from '../http/json.ts';
 import { TransportError } from '../http/transport-error.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 import { RegistryError } from './manifest-lookup.ts';
@@ -66,17 +67,19 @@ export class LookupDocuments {
     return { afterBytes: largeAfterBytes, admit, [Symbol.dispose]: () => leave?.() };
   }
 
-  /** @throws RegistryError `too-large` for the bytes of this lookup, `rate-limited` for the registry's work */
-  count(registry: Registry, bytes: number): void {
-    this.#bytes += bytes;
-    if (this.#bytes <= maxLookupBytes) return this.#spend(registry, bytes);
-    const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
-    throw new RegistryError('too-large', registry.host, message);
-  }
-
-  /** @param values of a document that is not parsed yet @throws RegistryError `rate-limited` */
-  countValues(registry: Registry, values: number): void {
-    this.#spend(registry, values * valueWork);
+  /**
+   * Counts a document before it is hashed and parsed.
+   * @throws RegistryError `too-large` for the bytes of this lookup, `rate-limited` for the registry's work
+   */
+  count(registry: Registry, body: Uint8Array): void {
+    this.#bytes += body.length;
+    if (this.#bytes > maxLookupBytes) {
+      const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
+      throw new RegistryError('too-large', registry.host, message);
+    }
+    this.#spend(registry, body.length);
+    // One with more is not parsed.
+    this.#spend(registry, Math.min(sizeOfJson(body).values, maxValues) * valueWork);
   }
 
   /** A mirror serves several registries, and each of them has its own share. */

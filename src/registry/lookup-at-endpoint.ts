@@ -78,7 +78,7 @@ export class EndpointLookup implements ContentReader {
       if (announced !== undefined && isDigest(announced)) this.#verify(body, announced);
       return {
         digest: digestOf(body, announced),
-        document: readManifest(body, headers['content-type']?.[0], this.#beforeParsing),
+        document: readManifest(body, headers['content-type']?.[0]),
       };
     });
     const { mediaType } = document;
@@ -89,12 +89,12 @@ export class EndpointLookup implements ContentReader {
 
   async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
     return this.#described('manifests', descriptor, (body) =>
-      readManifest(body, descriptor.mediaType, this.#beforeParsing),
+      readManifest(body, descriptor.mediaType),
     );
   }
 
   async config(descriptor: Descriptor): Promise<ReturnType<typeof readConfig>> {
-    return this.#described('blobs', descriptor, (body) => readConfig(body, this.#beforeParsing));
+    return this.#described('blobs', descriptor, readConfig);
   }
 
   /** @returns undefined if the digest changed or the endpoint does not know HEAD */
@@ -130,12 +130,9 @@ export class EndpointLookup implements ContentReader {
     using place = documents.place(this.where, this.#signal);
     const response = await this.send('GET', kind, object, { large: place });
     if (response.status !== 200) throw this.refusal(response);
-    documents.count(this.#visit.endpoint, response.body.length);
+    documents.count(this.#visit.endpoint, response.body);
     return use(response);
   }
-
-  readonly #beforeParsing = (values: number): void =>
-    this.#parts.documents.countValues(this.#visit.endpoint, values);
 
   /** Sends a request, and again by http if the endpoint may fall back to it. @param query further parameters */
   async send(

@@ -51,7 +51,7 @@ export class Provider {
   readonly #options: ProviderOptions;
   readonly #patterns: readonly Pattern[];
   readonly #cache: CredentialCache;
-  readonly #runs = new SingleFlight<ProviderResponse>({ abortAbandoned: true });
+  readonly #runs = new SingleFlight<ProviderResponse>();
   readonly #backOff: PluginBackOff;
   /** The last response, if it had a login without user name or password. */
   #emptyLogin: Failure | undefined;

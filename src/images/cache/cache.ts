@@ -7,8 +7,8 @@
  */
 import { systemClock } from '../../async/clock.ts';
 import { Overloaded } from '../../async/fair-semaphore.ts';
-import { RunTimeout, SingleFlight } from '../../async/single-flight.ts';
-import { unlessAborted } from '../../async/wait.ts';
+import { SingleFlight } from '../../async/single-flight.ts';
+import { limited, TimeLimitReached, unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { createMetrics, type Metrics } from '../../telemetry/metrics.ts';
 import {
@@ -60,7 +60,7 @@ export class FactsCache {
   readonly #countFailure: CountFailure;
   readonly #entries: Entries;
   readonly #places: LookupPlaces;
-  readonly #lookups: SingleFlight<ImageFacts>;
+  readonly #lookups = new SingleFlight<ImageFacts>();
   #isClosed = false;
 
   constructor(given: FactsCacheOptions) {
@@ -70,7 +70,6 @@ export class FactsCache {
     this.#countFailure = bindFactsMetrics(options.metrics ?? createMetrics(), this);
     this.#entries = new Entries(options.maxBytes, clock);
     this.#places = new LookupPlaces(concurrentLookups, lookupsPerHost);
-    this.#lookups = new SingleFlight({ limit: { ms: options.lookupTimeoutMs, clock } });
     options.file?.keep(() => this.shared());
   }
 
@@ -174,7 +173,7 @@ export class FactsCache {
     const run = keyOfLookup(due);
     const leave = this.#isClosed || this.#lookups.has(run) ? undefined : this.#places.tryEnter(due);
     if (!leave) return;
-    void this.#lookups.run(run, (signal) => this.#request(due, signal)).finally(leave);
+    void this.#run(run, (signal) => this.#request(due, signal)).finally(leave);
   }
 
   /** With shared facts, the first lookup is without the pod's credentials, so that it serves all pods. */
@@ -192,16 +191,20 @@ export class FactsCache {
     // The cause is neither the image nor its registry, so it is not remembered.
     const notStarted = (error: unknown) => this.#noAnswer(request, error, `: ${others} came first`);
     const start = (signal: AbortSignal) => this.#inPlace(request, signal).catch(notStarted);
-    return this.#lookups.run(keyOfLookup(request), start);
+    return this.#run(keyOfLookup(request), start);
+  }
+
+  #run(key: string, work: (signal: AbortSignal) => Promise<ImageFacts>): Promise<ImageFacts> {
+    const { lookupTimeoutMs: ms, clock } = this.#options;
+    return this.#lookups.run(key, (signal) => limited(ms, signal, work, clock.sleep));
   }
 
   /** Waits for a place. The answer may have come meanwhile. */
   async #inPlace(request: ImageRequest, signal: AbortSignal): Promise<ImageFacts> {
     signal.throwIfAborted();
-    const free = this.#places.tryEnter(request);
-    const leave = free ?? (await this.#places.enter(request, signal));
+    const leave = await this.#places.enter(request, signal);
     try {
-      return (free ? undefined : this.peek(request)) ?? (await this.#request(request, signal));
+      return this.peek(request) ?? (await this.#request(request, signal));
     } finally {
       leave();
     }
@@ -231,7 +234,7 @@ export class FactsCache {
     const failed = (code: FactsErrorCode, message: string) =>
       failedFacts(image, { code, message }, this.#options.clock.now());
     if (this.#isClosed) return failed('unavailable', 'the program is ending');
-    if (error instanceof RunTimeout) return failed('timeout', `${error.message}${why}`);
+    if (error instanceof TimeLimitReached) return failed('timeout', `${error.message}${why}`);
     if (error instanceof Overloaded)
       return failed('rate-limited', `too many ${others} are looked up; the next attempt is in a moment`);
     // A source answers with an error and does not throw one: this is a fault of ours.

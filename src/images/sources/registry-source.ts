@@ -47,7 +47,7 @@ export interface RegistrySourceOptions {
 export function createRegistrySource(options: RegistrySourceOptions): ImageFactsSource {
   const { registry, clock = systemClock } = options;
   /** Pods of several namespaces may need an image at the same time; its registry gets one request. */
-  const lookups = new SingleFlight<ImageFacts>({ abortAbandoned: true });
+  const lookups = new SingleFlight<ImageFacts>();
 
   async function lookUp(
     request: ImageRequest,

@@ -133,7 +133,7 @@ interface CachedToken {
 
 export class TokenCache {
   readonly #tokens = new BoundedMap<string, CachedToken>(maxTokens);
-  readonly #fetches = new SingleFlight<Secret>({ abortAbandoned: true });
+  readonly #fetches = new SingleFlight<Secret>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {

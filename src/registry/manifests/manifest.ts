@@ -40,15 +40,10 @@ export type ManifestDocument =
 
 /**
  * @param contentType of the response, or of the descriptor
- * @param beforeParsing receives the number of values, and may throw
  * @throws InvalidDocument if it is not a manifest of a known kind
  */
-export function readManifest(
-  bytes: Uint8Array,
-  contentType: string | undefined,
-  beforeParsing?: (values: number) => void,
-): ManifestDocument {
-  const document = parseObject(bytes, beforeParsing);
+export function readManifest(bytes: Uint8Array, contentType: string | undefined): ManifestDocument {
+  const document = parseObject(bytes);
   const mediaType = mediaTypeOf(document, bareMediaType(contentType));
   const kind = documentKind(mediaType);
   if (kind === undefined) throw new InvalidDocument('its media type is not that of an image');

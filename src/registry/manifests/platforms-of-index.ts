@@ -171,11 +171,10 @@ const bundleLabel = 'operators.operatorframework.io.bundle.';
  * Lifecycle Manager. A bundle holds manifests and no program. It is built for one architecture, but a Job
  * with a program from another image unpacks it on any node. Bound to the bundle's architecture, that Job
  * would wait forever in a cluster without such nodes.
- * @param beforeParsing receives the number of values, and may throw
  * @throws InvalidDocument if it is not a JSON object
  */
-export function readConfig(bytes: Uint8Array, beforeParsing?: (values: number) => void): ImageConfig {
-  const document = parseObject(bytes, beforeParsing);
+export function readConfig(bytes: Uint8Array): ImageConfig {
+  const document = parseObject(bytes);
   const platform = readPlatform(document);
   return { ...(platform && { platform }), isBundle: isBundle(document['config']) };
 }
