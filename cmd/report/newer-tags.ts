@@ -9,7 +9,7 @@ import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { scopedKey, scopeOf } from '../../src/images/cache/scope.ts';
 import type { ImageRequest } from '../../src/images/facts/facts.ts';
 import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
-import type { TagSource } from '../../src/images/sources/tag-source.ts';
+import type { TagSource } from '../../src/images/sources/registry-source.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
 import { createProgress } from '../program/progress.ts';

@@ -27,7 +27,7 @@ import {
   type RegistrySourceOptions,
 } from '../../src/images/sources/registry-source.ts';
 import { compileRegistryLists } from '../../src/images/sources/registry-rules.ts';
-import { createTagSource } from '../../src/images/sources/tag-source.ts';
+import { createTagSource } from '../../src/images/sources/registry-source.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createRegistryClient } from '../../src/registry/client.ts';
 import { resolvesShortNames } from '../../src/nodes/node-report.ts';

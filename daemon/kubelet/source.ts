@@ -34,7 +34,7 @@ import type {
 import { hashOf } from '../../src/names/hash.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
-import { bindSourceMetrics, type SourceMeter } from '../../src/credentials/sources/metrics.ts';
+import { bindSourceMetrics } from '../../src/credentials/sources/metrics.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
@@ -77,7 +77,7 @@ class CredentialProviderSource implements LiveCredentialSource {
   readonly name = 'credential-provider';
   readonly #options: CredentialProviderSourceOptions;
   readonly #log: Log | undefined;
-  readonly #meter: SourceMeter;
+  readonly #setUsable: ReturnType<typeof bindSourceMetrics>;
   readonly #pluginMeter: PluginMeter;
   readonly #places = new FairSemaphores({ places: runsPerPlugin });
   readonly #stop = new AbortController();
@@ -87,7 +87,7 @@ class CredentialProviderSource implements LiveCredentialSource {
   constructor(options: CredentialProviderSourceOptions) {
     this.#options = options;
     this.#log = options.log?.child({ credentialSource: this.name });
-    this.#meter = bindSourceMetrics(options.metrics, this.name);
+    this.#setUsable = bindSourceMetrics(options.metrics, this.name);
     this.#pluginMeter = bindPluginMetrics(options.metrics);
   }
 
@@ -100,7 +100,7 @@ class CredentialProviderSource implements LiveCredentialSource {
       read: () => readSetup({ ...this.#options, hasTokens: tokens !== undefined }),
       fingerprint: ({ id }) => id,
       onChange: (setup) => this.#apply(setup),
-      onRead: (setup) => this.#meter.read(setup !== undefined && isComplete(setup)),
+      onRead: (setup) => this.#setUsable(setup !== undefined && isComplete(setup)),
       onProblem: ({ message: problem }) =>
         this.#log?.warn({ origin: config, problem }, 'credential provider configuration cannot be used'),
     });
@@ -123,12 +123,6 @@ class CredentialProviderSource implements LiveCredentialSource {
     for (const problem of [...unread, ...found.flatMap((each) => each.problem ?? [])]) onProblem?.(problem);
     const held = found.flatMap((each) => each.held);
     return createKeyring(this.name, held).lookup(repository);
-  }
-
-  dependsOnServiceAccount(repository: string): boolean {
-    return this.#providers.some(
-      (provider) => needsToken(provider) && provider.leftOut === undefined && provider.matches(repository),
-    );
   }
 
   problems(): SourceProblem[] {

@@ -78,8 +78,6 @@ export interface CredentialSource {
     serviceAccount?: ServiceAccountName,
     onProblem?: (problem: SourceProblem) => void,
   ): Promise<readonly MatchedCredential[]>;
-  /** Whether another service account may have other credentials for this repository. Absent: never. */
-  dependsOnServiceAccount?(repository: string): boolean;
   problems(): readonly SourceProblem[];
   /** Equal for equal content, reveals nothing. */
   fingerprint(): string;

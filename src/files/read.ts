@@ -112,9 +112,7 @@ export async function listDirectory(
 
 /** Decodes UTF-8 without its byte order mark; never replaces. @throws FileError `not-text` */
 export function decodeUtf8(bytes: Uint8Array, where: string): string {
-  if (!isUtf8(bytes)) {
-    throw new FileError('not-text', where, `is not UTF-8 text (byte ${invalidUtf8Offset(bytes)})`);
-  }
+  if (!isUtf8(bytes)) throw new FileError('not-text', where, 'is not UTF-8 text');
   return new TextDecoder().decode(bytes);
 }
 
@@ -161,16 +159,6 @@ async function readAll(file: FileHandle, path: string, maxBytes: number): Promis
     }
     chunks.push(buffer.subarray(0, bytesRead));
   }
-}
-
-/** Length of the longest prefix that is UTF-8. */
-function invalidUtf8Offset(bytes: Uint8Array): number {
-  const replaced = Buffer.from(Buffer.from(bytes).toString('utf8'));
-  let offset = 0;
-  while (offset < bytes.length && bytes[offset] === replaced[offset]) offset += 1;
-  // Some invalid sequences begin like the replacement character and differ one or two bytes late.
-  while (!isUtf8(bytes.subarray(0, offset))) offset -= 1;
-  return offset;
 }
 
 /** The limit of Linux itself (`MAXSYMLINKS` in include/linux/namei.h). */

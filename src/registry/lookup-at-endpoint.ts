@@ -88,9 +88,7 @@ export class EndpointLookup implements ContentReader {
   }
 
   async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
-    return this.#described('manifests', descriptor, (body) =>
-      readManifest(body, descriptor.mediaType),
-    );
+    return this.#described('manifests', descriptor, (body) => readManifest(body, descriptor.mediaType));
   }
 
   async config(descriptor: Descriptor): Promise<ReturnType<typeof readConfig>> {

@@ -18,7 +18,7 @@ import type {
 import { contentOf, textFingerprint } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
 import { newProblems } from '../problems.ts';
-import { bindSourceMetrics, type LiveSourceName, type SourceMeter } from './metrics.ts';
+import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
 
 export interface LiveCredentialSource extends CredentialSource {
   /** The state of each part, in order of reading. */
@@ -74,7 +74,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
   readonly name: LiveSourceName;
   readonly #options: LiveSourceOptions<Found>;
   readonly #log: Log | undefined;
-  readonly #meter: SourceMeter;
+  readonly #setUsable: ReturnType<typeof bindSourceMetrics>;
   readonly #closing = new AbortController();
   #state: State<Found>;
   #live: LiveContent<State<Found>> | undefined;
@@ -84,7 +84,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     this.name = name;
     this.#options = options;
     this.#log = log?.child({ source: name });
-    this.#meter = bindSourceMetrics(metrics, name);
+    this.#setUsable = bindSourceMetrics(metrics, name);
     const fingerprint = hashOf([name]);
     this.#state = { found, problems: [], id: hashOf(''), fingerprint };
   }
@@ -101,7 +101,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
       dirsOf: ({ dirs = [] }) => [...new Set(dirs)].slice(0, maxWatched),
       fingerprint: ({ id }) => id,
       onChange: () => this.#options.onChange?.(),
-      onRead: (state) => this.#meter.read(state?.problems.length === 0),
+      onRead: (state) => this.#setUsable(state?.problems.length === 0),
       onProblem: (error) =>
         this.#log?.warn({ err: error }, 'reading a source failed; its last content stays in force'),
     });

@@ -1,5 +1,5 @@
 /** Metrics of the sources in files: whether their current content can be used. */
-import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
+import { gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 
 /** The sources that are read again when their files change. */
 const liveSourceNames = [
@@ -11,12 +11,6 @@ const liveSourceNames = [
 ] as const;
 export type LiveSourceName = (typeof liveSourceNames)[number];
 
-const failedReadings = counter(
-  'archwright_source_failed_readings_total',
-  'Reads of a source with unusable content.',
-  { source: liveSourceNames },
-);
-
 const broken = gauge(
   'archwright_source_broken',
   'Set to 1 if part of a source cannot be used. Its last good content may still be in force.',
@@ -24,18 +18,10 @@ const broken = gauge(
 );
 
 /** Every metric of this folder, for the documentation. */
-export const sourceMetrics: readonly MetricSpec[] = [failedReadings, broken];
+export const sourceMetrics: readonly MetricSpec[] = [broken];
 
-export type SourceMeter = ReturnType<typeof bindSourceMetrics>;
-
+/** @returns sets whether all of the content could be used */
 export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName) {
-  const failed = metrics?.counter(failedReadings, { source });
   const now = metrics?.gauge(broken, { source });
-  return {
-    /** Counts one reading. @param understood whether all of it could be used */
-    read(understood: boolean): void {
-      if (!understood) failed?.inc();
-      now?.set(understood ? 0 : 1);
-    },
-  };
+  return (isUsable: boolean): void => now?.set(isUsable ? 0 : 1);
 }

@@ -8,16 +8,12 @@ import { hashOf } from '../../names/hash.ts';
 import { matches, parsePattern } from '../keyring/key.ts';
 
 /** @param sources in order of use */
-export function combineSources(
-  sources: readonly CredentialSource[],
-): Required<Omit<CredentialSource, 'name'>> {
+export function combineSources(sources: readonly CredentialSource[]): Omit<CredentialSource, 'name'> {
   return {
     async lookup(...request) {
       const found = await Promise.all(sources.map((source) => source.lookup(...request)));
       return found.flat();
     },
-    dependsOnServiceAccount: (repository) =>
-      sources.some((source) => source.dependsOnServiceAccount?.(repository) === true),
     problems: () => sources.flatMap((source) => source.problems()),
     fingerprint: () => hashOf(sources.flatMap((source) => [source.name, source.fingerprint()])),
   };

@@ -12,7 +12,7 @@ import {
 import { boundedProblems, describeProblem } from '../../credentials/problems.ts';
 import type { Endpoint, EndpointSource } from '../../registry/endpoints/endpoint.ts';
 import type { RegistryClient } from '../../registry/client.ts';
-import { RegistryError, type ManifestResult } from '../../registry/manifest-lookup.ts';
+import { RegistryError, type ManifestResult, type TagList } from '../../registry/manifest-lookup.ts';
 import { forNodes } from '../../registry/outcome.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { SingleFlight } from '../../async/single-flight.ts';
@@ -113,11 +113,22 @@ export function createRegistrySource(options: RegistrySourceOptions): ImageFacts
   };
 }
 
+/** The tags of the image's repository. @throws RegistryError, CredentialError */
+export type TagSource = (request: ImageRequest, signal: AbortSignal) => Promise<TagList>;
+
+export function createTagSource(options: RegistrySourceOptions): TagSource {
+  return async (request, signal) => {
+    const { path } = request.reference;
+    const { endpoints, credentials } = await accessTo(request, options, signal);
+    return await options.registry.tags({ repository: path, endpoints, credentials }, signal);
+  };
+}
+
 /**
  * The endpoints and credentials for an image. @param problems gets those of the node's plugins for this image
  * @throws RegistryError without any; CredentialError
  */
-export async function accessTo(
+async function accessTo(
   request: ImageRequest,
   { endpoints, credentials, mayAskAnonymously, forbidden = () => undefined }: RegistrySourceOptions,
   signal: AbortSignal,

@@ -130,8 +130,6 @@ export interface BearerToken {
   readonly lifetimeSeconds: number;
   /** Start of the lifetime: the server's `issued_at`, or the arrival of the response. */
   readonly base: 'issued_at' | 'received';
-  /** Wall clock, milliseconds. The token may be used up to and including this moment. */
-  readonly expiresAt: number;
   /** Wall clock, milliseconds. After this moment a new token should be requested. */
   readonly refreshAt: number;
 }
@@ -166,7 +164,6 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
     token: secret(text, 'others'),
     lifetimeSeconds,
     base: issuedAt === undefined ? 'received' : 'issued_at',
-    expiresAt: receivedAt + remaining,
     refreshAt: receivedAt + remaining * refreshShare,
   };
 }

@@ -157,7 +157,7 @@ t.test('a malformed file is skipped, and reported without its content', async (t
     /^bad name\.toml: its name is not that of a registry$/,
     /^bad\.io\.toml: is not valid TOML \(line 1\)$/,
     /^dir\.io\.toml: .*is not a regular file$/,
-    /^latin\.io\.toml: .*is not UTF-8 text \(byte 8\)$/,
+    /^latin\.io\.toml: .*is not UTF-8 text$/,
     /^long\.io\.toml: .*is larger than 65536 bytes/,
   ]);
   t.notMatch(problems.join(), /hunter22/);

@@ -92,8 +92,6 @@ t.test('with tokens, a plugin runs for the pod’s service account', async (t) =
   ]);
   t.strictSame(await found(), others, 'without an account');
   t.strictSame(problems(), []);
-  t.equal(source.dependsOnServiceAccount?.(app), true);
-  t.equal(source.dependsOnServiceAccount?.('other.example/app'), false);
   t.strictSame(await found('missing'), others);
   like(t, problems(), [
     /^plugin p: for image registry.example\/app: Failed to get service account team\/missing: no such account$/,
@@ -114,7 +112,6 @@ t.test('without tokens a plugin that needs them is skipped, and the fingerprint 
   });
   const without = await openSource(t, { config, binDir, noTokens: 'the setting is off' });
   t.not(source.fingerprint(), without.source.fingerprint());
-  t.equal(without.source.dependsOnServiceAccount?.(app), false);
   t.strictSame(await without.found(app), [credential('q')]);
   like(t, without.problems(), [
     /^plugin p: left out: it needs a token .* may not request one; .* \(the setting is off\)$/,

@@ -24,7 +24,6 @@ function setUp() {
       token: secret(`token-${fetched}`),
       lifetimeSeconds: 100,
       base: 'received',
-      expiresAt: clock.wall + 100_000,
       refreshAt: clock.wall + 90_000,
     });
   };
