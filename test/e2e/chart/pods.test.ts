@@ -15,7 +15,7 @@ interface PodSpec {
   };
   readonly tolerations: readonly { readonly key?: string }[];
   readonly imagePullSecrets?: readonly object[];
-  readonly volumes?: readonly object[];
+  readonly volumes?: readonly { readonly name: string }[];
   readonly securityContext: object;
   readonly containers: readonly {
     readonly image: string;
@@ -148,6 +148,20 @@ t.test('values for all pods apply to hooks too', async (t) => {
     const keys = tolerations.map(({ key }) => key);
     if (name === 'archwright-agent') t.same(keys, [undefined], 'every taint');
     else t.same(keys, ['kubernetes.io/arch', 'arch.example/architecture', 'CriticalAddonsOnly'], name);
+  }
+});
+
+t.test('webhook and controller show agents the certificate of its issuer', async (t) => {
+  for (const certificates of ['builtin', 'serviceCa', 'certManager', 'external']) {
+    const pods = podsOf({ certificates });
+    for (const part of ['webhook', 'controller']) {
+      const issued = { secret: { secretName: `archwright-${part}-client-tls`, defaultMode: 0o440 } };
+      // With these, the controller issues it, and each program writes what it reads from the API.
+      const isOwn = certificates === 'builtin' || certificates === 'serviceCa';
+      const volume = isOwn ? { emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } } : issued;
+      const found = pods.get(`archwright-${part}`)?.volumes?.filter(({ name }) => name === 'agent-tls');
+      t.strictSame(found, [{ name: 'agent-tls', ...volume }], `${part} ${certificates}`);
+    }
   }
 });
 
