@@ -73,7 +73,7 @@ async function hasNamespaces(dir: string, root: string): Promise<boolean> {
   );
 }
 
-/** Of signatures, the members are not checked. */
+/** The members of signatures are not checked. */
 const signatures = ['signedBy', 'signedBaseLayer', 'sigstoreSigned'] as const;
 const requirements = pipe(
   array(

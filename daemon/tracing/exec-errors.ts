@@ -15,7 +15,7 @@ import { ifError } from '../../src/async/if-error.ts';
 import { maxExecErrors, type ExecError } from '../../src/nodes/exec-report.ts';
 import { parseCgroup, parseFailedExec, parseForks, type Container, type Process } from './trace-lines.ts';
 
-/** Of one round: some 800 lines. The rest waits in the kernel. */
+/** One round reads some 800 lines. The rest waits in the kernel. */
 const maxRoundBytes = 64 * 1024;
 /** A line has some 80 bytes. */
 const maxLineBytes = 4096;
@@ -25,15 +25,15 @@ const maxCgroupBytes = 64 * 1024;
 const maxForksBytes = 16 * 1024 * 1024;
 /** Reading forks costs some milliseconds. */
 const forkReads = { perSecond: 2, burst: 4 };
-/** Of processes, after each read of forks. */
+/** Processes that are looked up after each read of forks. */
 const maxLookups = 100;
-/** Of them, children of one process: those of a loop outside of containers lead nowhere. */
+/** Children of one process among them: those of a loop outside of containers lead nowhere. */
 const maxLookupsOfParent = 10;
 /** Errors that wait for the next read of forks. The kernel's trace is read no faster. */
 const maxWaiting = 4096;
 /** A shell in a shell in a shell. */
 const maxAncestors = 8;
-/** Of runc and crun, which start the container's own program: its status says that it failed. */
+/** Names of runc and crun, which start the container's own program: its status says that it failed. */
 const runtimes: ReadonlySet<string | undefined> = new Set(['runc:[2:INIT]', 'crun']);
 const maxProgramsOfContainer = 3;
 /** Controllers read the report once a minute, in a large cluster every some minutes. */

@@ -59,7 +59,7 @@ export function asText(value: unknown): string | undefined {
 
 export interface JsonSize {
   readonly values: number;
-  /** Of objects. */
+  /** Members of objects. */
   readonly keys: number;
   readonly depth: number;
 }

@@ -62,7 +62,7 @@ const crio: Puller = {
       );
       if (found >= 0) return found;
     }
-    // Of an index without platforms it takes the first, whatever its config says.
+    // It takes the first entry of an index without platforms, whatever its config says.
     return platforms[0]?.unnamed ? 0 : undefined;
   },
 };

@@ -30,7 +30,7 @@ export interface LeaderContext {
   readonly client: KubeClient;
   readonly events: Pick<EventRecorder, 'record' | 'flush'>;
   readonly caches: Caches;
-  /** Of the webhooks file; `undefined`: none is named. */
+  /** The webhooks of the file; `undefined`: none is named. */
   readonly webhooks: LiveWebhooks | undefined;
   readonly fleet: Fleet | undefined;
   /** Image facts; shared by all features. */

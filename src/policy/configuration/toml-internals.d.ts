@@ -6,7 +6,7 @@ declare module 'toml/lib/parser.js' {
     /** `Assign`, `ObjectPath` and `ArrayPath` are lines of a document; the rest are values. */
     readonly type: string;
     readonly offset: number;
-    /** Of `Assign` and `InlineTableValue`. */
+    /** Only `Assign` and `InlineTableValue` have it. */
     readonly key: readonly string[];
     /** Keys of a header; a node or nodes, or a plain value. */
     readonly value: unknown;

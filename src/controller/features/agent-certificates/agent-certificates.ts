@@ -69,7 +69,7 @@ export const agentCertificates: Feature = {
     const requests = startReflector<OpenRequest>({
       client,
       path: paths.certificateSigningRequests(),
-      // Of every signer: before the chart's policy, a request for another one may have taken a name.
+      // Requests for every signer: before the chart's policy, one for another may have taken a name.
       mayKeep: (text) => text.includes(agentSigner) || text.includes(agentRequestPrefix),
       trim: (object) => trimRequest(object, account),
       log,

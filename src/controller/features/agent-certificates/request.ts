@@ -28,7 +28,7 @@ export function trimRequest(object: KubeObject, account: string) {
     isApproved: has('Approved'),
     usages: spec.usages ?? [],
     text,
-    // Of the token that the request came with (KEP 4193).
+    // Claims of the token that the request came with (KEP 4193).
     nodes: extra('node-name'),
     podNames: extra('pod-name'),
     podUids: extra('pod-uid'),

@@ -135,7 +135,7 @@ function fits(
     return false;
   }
   for (const [group, reason] of refused) refusing.set(group, reason);
-  // Of a 32-bit CPU that no node has, nothing need be told.
+  // Nobody needs to hear about a 32-bit CPU that no node has.
   if (deciding.size > 0 && (groups.length > 0 || guests.has(architecture)))
     dependsOn.set(architecture, [...deciding].join(', '));
   return true;
@@ -164,7 +164,7 @@ function selectionOn({ platforms, os, form, requiredLevel, brokenOn }: Image, no
   const { architecture } = node;
   if (brokenOn?.includes(architecture)) return { verdict: 'refused', reason: 'exec format error' } as const;
   const guest = guests.get(architecture);
-  // Of platforms that an index does not name, the first counts, even of another architecture.
+  // If an index names no platforms, the first entry counts, even for another architecture.
   const possible =
     form === 'override'
       ? [{ os, architecture }]

@@ -34,7 +34,7 @@ const publicTexts: ReadonlyMap<string, string> = new Map([
 const pluginText =
   'the registry requires a valid credential, and a credential plugin of the nodes (kubeletConfig) gave none; archwright explain names the cause';
 
-/** Of these the registry answered, so their messages reveal no port. They can name files of a node. */
+/** The registry answered, so these messages reveal no port. They can name files of a node. */
 const answered: ReadonlySet<string> = new Set(['unauthorized', 'not-found', 'rate-limited']);
 
 /** A closed port is unavailable, and a port behind a firewall times out: both have one name. */
