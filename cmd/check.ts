@@ -12,12 +12,11 @@ import { asSarif } from './check/sarif.ts';
 import { classes, judge } from './check/verdict.ts';
 import { asJson, asTable, type Checked } from './check/write.ts';
 import { parseDocuments, readText } from './objects/documents.ts';
-import { openCliContext, untilStopped } from './program/context.ts';
-import { createProgress } from './program/progress.ts';
+import { untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { architectures, choice, list } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
+import { cacheFlags } from './wiring/cached-lookups.ts';
 
 const flags = {
   require: architectures('Architectures that every image must have. Can be repeated.', 'arm64', {
@@ -49,7 +48,8 @@ async function run(invocation: Call): Promise<number> {
   const note = (message: string): void => say(message, 'note');
   const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
   const pods = await readPods(invocation, note);
-  const facts = await lookUp(invocation, pods, architectures);
+  const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
+  const facts = await lookUpImages(invocation, images, architectures);
   const now = systemClock.now();
   const results = pods.flatMap((pod) =>
     judge(pod, architectures, (image) => facts.get(image), allowList, now),
@@ -96,31 +96,6 @@ async function readPods(
   // The program before the pipe may have failed.
   if (objects === 0) throw new UsageError('the input contains no Kubernetes object');
   return found;
-}
-
-async function lookUp(
-  invocation: Invocation<typeof cacheFlags>,
-  pods: readonly CheckedPod[],
-  architectures: readonly string[],
-) {
-  const { io, stop } = invocation;
-  await using opened = new AsyncDisposableStack();
-  const { cache, requestOf } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
-  const progress = createProgress(io);
-  const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
-  const onProgress = (done: number, of: number): void => progress.show(`${done} of ${of} images`);
-  try {
-    return await lookUpImages(images, {
-      cache,
-      requestOf,
-      architectures,
-      signal: stop,
-      clock: systemClock,
-      onProgress,
-    });
-  } finally {
-    progress.end();
-  }
 }
 
 function noteOfAllowList({ allowList, architectures }: Checked, note: (message: string) => void): void {

@@ -1,5 +1,5 @@
 /** Looks up each image of a run once, from the cache of earlier runs or at its registry. */
-import type { Clock } from '../../src/async/clock.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { concurrently } from '../../src/async/concurrently.ts';
 import {
   failedFacts,
@@ -8,9 +8,12 @@ import {
   type ImageRequest,
 } from '../../src/images/facts/facts.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
-import type { RequestOf } from '../../src/images/image-request.ts';
 import { InvalidReference } from '../../src/images/references/reference.ts';
 import { keyOf } from '../../src/images/cache/scope.ts';
+import { openCliContext } from '../program/context.ts';
+import { createProgress } from '../program/progress.ts';
+import type { Invocation } from '../program/subcommand.ts';
+import { openCachedLookups, type cacheFlags } from '../wiring/cached-lookups.ts';
 
 /** No pod: nothing depends on a namespace or a service account. */
 const nobody = { namespace: '', serviceAccount: undefined };
@@ -18,30 +21,25 @@ const nobody = { namespace: '', serviceAccount: undefined };
 /** As in `inspect`: few enough not to look like an attack. */
 const concurrentImages = 16;
 
-export interface LookupOptions {
-  readonly cache: Pick<FactsCache, 'peek' | 'get'>;
-  readonly requestOf: RequestOf;
-  readonly architectures: readonly string[];
-  readonly signal: AbortSignal;
-  readonly clock: Pick<Clock, 'now'>;
-  /** Called after each image. */
-  readonly onProgress: (done: number, of: number) => void;
-}
-
 /** @returns facts by image as written; a failure is an answer */
 export async function lookUpImages(
+  invocation: Invocation<typeof cacheFlags>,
   images: ReadonlySet<string>,
-  options: LookupOptions,
+  architectures: readonly string[],
 ): Promise<ReadonlyMap<string, ImageFacts>> {
+  await using opened = new AsyncDisposableStack();
+  const { cache, requestOf } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
+  const progress = createProgress(invocation.io);
+  opened.defer(() => progress.end());
   const facts = new Map<string, ImageFacts>();
   const requests: ImageRequest[] = [];
   for (const image of images) {
     try {
-      requests.push(options.requestOf(image, 'IfNotPresent', nobody));
+      requests.push(requestOf(image, 'IfNotPresent', nobody));
     } catch (error) {
       if (!(error instanceof InvalidReference)) throw error;
       const { message } = error;
-      facts.set(image, failedFacts(image, { code: 'invalid-reference', message }, options.clock.now()));
+      facts.set(image, failedFacts(image, { code: 'invalid-reference', message }, systemClock.now()));
     }
   }
   const sameImages = [...Map.groupBy(requests, keyOf).values()];
@@ -51,18 +49,20 @@ export async function lookUpImages(
   await concurrently(sameImages, concurrentImages, async (spellings) => {
     const [first] = spellings;
     if (first === undefined) return;
-    const found = await lookup(first, options, limited);
+    const found = await lookup(first, cache, architectures, limited, invocation.stop);
     for (const { image } of spellings) facts.set(image, { ...found, image });
     done += 1;
-    options.onProgress(done, sameImages.length);
+    progress.show(`${done} of ${sameImages.length} images`);
   });
   return facts;
 }
 
 async function lookup(
   request: ImageRequest,
-  { cache, architectures, signal, clock }: LookupOptions,
+  cache: FactsCache,
+  architectures: readonly string[],
   limited: Map<string, FactsError>,
+  signal: AbortSignal,
 ): Promise<ImageFacts> {
   const known = cache.peek(request);
   const { domain, digest } = request.reference;
@@ -70,7 +70,7 @@ async function lookup(
   const isToConfirm = known !== undefined && digest === undefined && lacksArchitecture(known, architectures);
   if (known && !isToConfirm) return known;
   const limit = limited.get(domain);
-  if (limit) return known ?? failedFacts(request.image, limit, clock.now(), { endpoint: domain });
+  if (limit) return known ?? failedFacts(request.image, limit, systemClock.now(), { endpoint: domain });
   const facts = await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, { signal });
   if (facts.error?.code === 'rate-limited') limited.set(domain, facts.error);
   return facts;

@@ -16,7 +16,7 @@ import {
 } from '../../src/images/sources/broken-images.ts';
 import { noAgentsHint } from '../../src/images/facts/facts.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
-import { ClusterFacts, factsService } from '../wiring/cluster-facts.ts';
+import { createClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import type { Release } from '../wiring/release.ts';
@@ -114,7 +114,7 @@ function factsOfCluster(
   const client = kubernetes.another(budgetMs + waitingMs);
   opened.defer(() => client.close());
   const { asServiceAccount: serviceAccount } = flags;
-  const { factsOfPod } = new ClusterFacts({ client, release, serviceAccount, onProblem, stop });
+  const factsOfPod = createClusterFacts({ client, release, serviceAccount, onProblem, stop });
   const lookups = `through ${factsService(release)}, with the credentials of its agents and of the pods`;
   // The messages of registries stay in the cluster, unless an account may read them.
   const insideCluster =

@@ -2,13 +2,12 @@
  * Kubernetes objects from files and standard input: YAML of several documents, or JSON, also lists. A file
  * may hold Secrets, so no message quotes its content.
  */
-import { LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
+import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Pod, Secret } from '../../src/kube/api/objects.ts';
 import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { UsageError } from '../program/exit.ts';
-import { yamlOffset, type Steps } from './places.ts';
 
 /** Seven times what an API server takes as one object. */
 export const maxDocumentBytes = 10 * 1024 * 1024;
@@ -30,11 +29,14 @@ export interface FoundObject {
   readonly pods?: readonly Pod[];
 }
 
+/** Keys and indices from the top of a document to a value in it. */
+export type Steps = readonly (string | number)[];
+
 export interface FoundDocument {
   readonly value: unknown;
   /** From 1. */
   readonly line: number;
-  /** The line of a value, or of its nearest parent if it is missing. In JSON, every value has line 1. */
+  /** The line of a value, or of its nearest parent if it is not written there. In JSON, every value has line 1. */
   lineOf(path: Steps): number;
 }
 
@@ -94,9 +96,16 @@ export function parseDocuments({ file, text }: NamedText): readonly FoundDocumen
     const offset = document.contents?.range?.[0] ?? document.range[0];
     const value = valueOf(document, placeOf(offset));
     if (value === null || value === undefined) return [];
-    const lineOf = (path: Steps): number => lineAt(yamlOffset(document, path) ?? offset);
+    const lineOf = (path: Steps): number => lineAt(offsetOf(document, path) ?? offset);
     return [{ value, line: lineAt(offset), lineOf }];
   });
+}
+
+/** A value behind an alias or a merge has the place where that is used. */
+function offsetOf(document: YamlDocument, path: Steps): number | undefined {
+  const nodes = path.map((_, index) => document.getIn(path.slice(0, index + 1), true));
+  const node = nodes.findLast((each) => isNode(each));
+  return node?.range?.[0];
 }
 
 function valueOf(document: YamlDocument, where: string): unknown {

@@ -1,8 +1,13 @@
 /** The pods of a report, each with its verdict and everything that blocks it. */
 import { setMaxListeners } from 'node:events';
 import { concurrently } from '../../src/async/concurrently.ts';
-import { clusterObjects } from '../../src/cluster/cluster.ts';
+import { clusterObjects, type ClusterObjects } from '../../src/cluster/cluster.ts';
+import { readConfigMaps } from '../../src/cluster/config-map.ts';
+import { createReferenceCache, validReference } from '../../src/images/references/reference.ts';
+import { parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
+import { ownNames } from '../../src/names/own-names.ts';
+import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPodContext } from '../lookups/pod-context.ts';
 import { sortObjects } from '../explain/input.ts';
 import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
@@ -10,7 +15,6 @@ import { createProgress, type Progress } from '../program/progress.ts';
 import type { ReportCall } from './flags.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod } from './blockers.ts';
-import { readDrift, type DriftOf } from './drift.ts';
 import { listNodes, listPods } from './pods.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { JudgedPod } from './rows.ts';
@@ -116,4 +120,27 @@ async function judgeAll(
   });
   progress.end();
   return judged.flat();
+}
+
+/** By image as a pod writes it. */
+export type DriftOf = (image: string) => DriftedTag | undefined;
+
+/**
+ * Reads the controller's notes of tags that lost or gained architectures, once.
+ * @param configuration without a `namespace`, all namespaces are searched
+ * @returns knows no tag without the permission
+ */
+export async function readDrift(
+  { namespace, name }: Pick<Configuration, 'namespace' | 'name'>,
+  cluster: Pick<ClusterObjects, 'read'>,
+  signal: AbortSignal,
+): Promise<DriftOf> {
+  const found = await readConfigMaps({ namespace, name: ownNames({ name }).drift }, cluster, signal);
+  const byImage = new Map((found ?? []).flatMap(parseDrifted).map((tag) => [tag.image, tag]));
+  const parse = createReferenceCache();
+  return (image) => {
+    if (byImage.size === 0) return undefined;
+    const reference = validReference(image, parse);
+    return reference && byImage.get(reference.text);
+  };
 }

@@ -6,9 +6,8 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import { toggle } from '../program/flag.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import { homeDirectory } from './home.ts';
 import { openFactsCache, openRequestOf } from './image-facts.ts';
-import { openInspection } from './inspection.ts';
+import { homeDirectory, openInspection } from './inspection.ts';
 
 export const cacheFlags = {
   noCache: toggle('Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.'),

@@ -56,36 +56,14 @@ export function factsService({ namespace, name }: Pick<Release, 'namespace' | 'n
   return `${namespace}/${name}-controller`;
 }
 
-export class ClusterFacts {
-  readonly #options: ClusterFactsOptions;
-  readonly #tokens = new LoadingCache<Secret>({ clock: systemClock, maxEntries: maxTokens });
-  readonly #parse = createReferenceCache();
+export function createClusterFacts(options: ClusterFactsOptions): FactsOfPod {
+  const { client, release, serviceAccount, onProblem, stop } = options;
+  const tokens = new LoadingCache<Secret>({ clock: systemClock, maxEntries: maxTokens });
+  const parse = createReferenceCache();
 
-  constructor(options: ClusterFactsOptions) {
-    this.#options = options;
-  }
-
-  readonly factsOfPod: FactsOfPod = async (request): Promise<FactsByImage> => {
-    const { stop, onProblem } = this.#options;
-    const invalid = request.uses.flatMap(({ image }) => this.#invalid(image) ?? []);
-    const found = new Map(invalid.map((facts) => [facts.image, facts]));
-    const uses = request.uses.filter(({ image, pullPolicy }) => pullPolicy !== 'Never' && !found.has(image));
-    if (uses.length === 0) return found;
+  function invalid(image: string): ImageFacts | undefined {
     try {
-      const facts = await this.#retried(() => this.#request({ ...request, uses }));
-      return new Map([...found, ...facts.map((each) => [each.image, each] as const)]);
-    } catch (error) {
-      stop.throwIfAborted();
-      onProblem(
-        `images of namespace ${request.namespace} could not be looked up: ${messageOf(error)}${hintFor(error)}`,
-      );
-      return found;
-    }
-  };
-
-  #invalid(image: string): ImageFacts | undefined {
-    try {
-      this.#parse(image);
+      parse(image);
       if (image.length <= maxImageLength) return undefined;
       throw new InvalidReference(`it is longer than ${maxImageLength} characters`);
     } catch (error) {
@@ -94,57 +72,70 @@ export class ClusterFacts {
     }
   }
 
-  async #request(ofPod: PodFactsRequest): Promise<readonly ImageFacts[]> {
-    const { client, release, stop: signal } = this.#options;
-    const { namespace, uses, pullSecrets, serviceAccount, budgetMs, maxAgeMs } = ofPod;
-    const token = await this.#tokenFor(namespace);
+  async function ask(ofPod: PodFactsRequest): Promise<readonly ImageFacts[]> {
+    const { namespace, uses, pullSecrets, budgetMs, maxAgeMs } = ofPod;
+    const token = await tokenFor(namespace);
     const body = {
       token: reveal(token),
       namespace,
       images: uses.slice(0, maxImages).map(({ image, pullPolicy }) => ({ image, pullPolicy })),
       // The API server takes any names for pull secrets of a pod.
       pullSecrets: pullSecrets.names.filter(({ length }) => length <= maxSecretName).slice(0, maxPullSecrets),
-      serviceAccount: pullSecrets.serviceAccount ?? serviceAccount?.name ?? 'default',
+      serviceAccount: pullSecrets.serviceAccount ?? ofPod.serviceAccount?.name ?? 'default',
       deadlineMs: budgetMs,
       ...(maxAgeMs !== undefined && { maxAgeMs }),
     };
     const service = `https:${release.name}-controller:${factsPortName}`;
     const path = `/api/v1/namespaces/${release.namespace}/services/${service}/proxy${factsPath}`;
-    const { facts } = await client.create<{ readonly facts?: unknown }>(path, body, { signal });
+    const { facts } = await client.create<{ readonly facts?: unknown }>(path, body, { signal: stop });
     if (!Array.isArray(facts))
       throw new TypeError('the controller sent no facts; it may have another version');
     return facts.map(readServedFacts);
   }
 
-  async #tokenFor(namespace: string): Promise<Secret> {
-    const { client, stop: signal, serviceAccount } = this.#options;
-    const account = serviceAccount ?? { namespace, name: 'default' };
-    return await this.#tokens.get(`${account.namespace}/${account.name}`, async () => {
+  async function tokenFor(podNamespace: string): Promise<Secret> {
+    const { namespace, name } = serviceAccount ?? { namespace: podNamespace, name: 'default' };
+    return await tokens.get(`${namespace}/${name}`, async () => {
       const request = {
         apiVersion: 'authentication.k8s.io/v1',
         kind: 'TokenRequest',
         spec: { audiences: [factsAudience], expirationSeconds: tokenSeconds },
       };
-      const path = `${paths.serviceAccounts(account.namespace, account.name)}/token`;
-      const { status } = await client.create<{ status?: { token?: string } }>(path, request, { signal });
+      const path = `${paths.serviceAccounts(namespace, name)}/token`;
+      const options = { signal: stop };
+      const { status } = await client.create<{ status?: { token?: string } }>(path, request, options);
       if (!status?.token) throw new TypeError('the API server issued no token');
-      return {
-        value: secret(status.token),
-        expiresAt: systemClock.monotonic() + tokenSeconds * 1000 - marginMs,
-      };
+      const expiresAt = systemClock.monotonic() + tokenSeconds * 1000 - marginMs;
+      return { value: secret(status.token), expiresAt };
     });
   }
 
-  async #retried<T>(send: () => Promise<T>): Promise<T> {
+  async function askAgain(request: PodFactsRequest): Promise<readonly ImageFacts[]> {
     for (let left = tries - 1; ; left -= 1) {
       try {
-        return await send();
+        return await ask(request);
       } catch (error) {
         if (left === 0 || !isCode(error, 'too-many-requests')) throw error;
-        await systemClock.sleep(error.retryAfterMs ?? pauseMs, this.#options.stop);
+        await systemClock.sleep(error.retryAfterMs ?? pauseMs, stop);
       }
     }
   }
+
+  return async (request): Promise<FactsByImage> => {
+    const found = new Map(
+      request.uses.flatMap(({ image }) => invalid(image) ?? []).map((facts) => [facts.image, facts]),
+    );
+    const uses = request.uses.filter(({ image, pullPolicy }) => pullPolicy !== 'Never' && !found.has(image));
+    if (uses.length === 0) return found;
+    try {
+      for (const facts of await askAgain({ ...request, uses })) found.set(facts.image, facts);
+    } catch (error) {
+      stop.throwIfAborted();
+      const why = `${messageOf(error)}${hintFor(error)}`;
+      onProblem(`images of namespace ${request.namespace} could not be looked up: ${why}`);
+    }
+    return found;
+  };
 }
 
 function hintFor(error: unknown): string {

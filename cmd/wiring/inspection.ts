@@ -2,6 +2,7 @@
  * Image inspection on this machine. The agent, the webhook without agents, `inspect` and `explain` are wired
  * the same way from the same settings. Only the places of credentials differ.
  */
+import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
 import { createCrio } from '../../daemon/crio/runtime.ts';
@@ -38,7 +39,6 @@ import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { openCredentialHelpers } from './credential-helpers.ts';
 import { derived } from './derived.ts';
-import { homeDirectory } from './home.ts';
 import { openKubernetes } from './kubernetes.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
@@ -182,6 +182,15 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
   const paths = pluginPathsOf(options);
   if (paths) add(join(root, paths.config), openPlugins(options, paths));
   return await Promise.all(opening);
+}
+
+/** The home directory of this process's user. `/` for a user without one, as in containers: an unknown id, and no variable HOME. */
+export function homeDirectory(): string {
+  try {
+    return homedir();
+  } catch {
+    return '/';
+  }
 }
 
 type PluginPaths = Pick<CredentialProviderSourceOptions, 'config' | 'binDir'>;

@@ -34,94 +34,84 @@ interface Options {
   readonly stop: AbortSignal;
 }
 
-export class OpenReports {
-  readonly #options: Options;
-
-  constructor(options: Options) {
-    this.#options = options;
-  }
-
-  /**
-   * Writes the Reports, and deletes those of namespaces without pods.
-   * @returns false if some could not be written
-   * @throws KubeError if the API server does not answer
-   */
-  async publish({ pods, architecture }: Pick<Report, 'pods' | 'architecture'>): Promise<boolean> {
-    const { say, name } = this.#options;
-    const present = await this.#present();
-    if (present === undefined) return true;
-    const byNamespace = [...Map.groupBy(pods, ({ pod }) => pod.namespace)].toSorted(([a], [b]) =>
-      byName(a, b),
-    );
-    const foreign = byNamespace.filter(([namespace]) => present.get(namespace) === 'foreign');
-    for (const [namespace] of foreign)
-      say(`Report ${namespace}/${name} stays: it was not made by archwright`);
-    const own = byNamespace.filter((each) => !foreign.includes(each));
-    const wanted = own.slice(0, maxReports);
-    if (own.length > wanted.length)
-      say(`left out: Reports of ${counted(own.length - wanted.length, 'namespace')}`);
-    const namespaces = new Set(wanted.map(([namespace]) => namespace));
-    const stale = [...present].flatMap(([namespace, maker]) =>
-      maker === 'own' && !namespaces.has(namespace) ? [namespace] : [],
-    );
-    const written = await this.#each(wanted, ([namespace, some]) =>
-      this.#write(namespace, resultsOf(some, architecture)),
-    );
-    const deleted = await this.#each(stale, (namespace) => this.#delete(namespace));
-    say(`Reports: ${written} written, ${deleted} deleted`);
-    return written === wanted.length && deleted === stale.length;
-  }
-
-  /** @returns by namespace; `undefined` if they cannot be written */
-  async #present(): Promise<ReadonlyMap<string, 'own' | 'foreign'> | undefined> {
-    const { client, name, say, stop: signal } = this.#options;
-    const found = new Map<string, 'own' | 'foreign'>();
-    try {
-      const query = { fieldSelector: `metadata.name=${name}` };
-      const options = { signal, query, metadataOnly: true };
-      for await (const each of objectsOf<KubeObject>(client, openReports(), options))
-        found.set(each.metadata?.namespace ?? '', isOwn(each) ? 'own' : 'foreign');
-      return found;
-    } catch (error) {
-      if (isCode(error, 'not-found')) say('no Reports: the cluster has no OpenReports definitions');
-      else if (isCode(error, 'forbidden')) say(`no Reports: ${error.message}`);
-      else throw error;
-      return undefined;
-    }
-  }
-
-  /** @returns how many are done. One that is refused does not stop the others. */
-  async #each<T>(all: readonly T[], change: (each: T) => Promise<void>): Promise<number> {
-    const { say, stop } = this.#options;
-    const done = await concurrently(all, concurrentWrites, async (each) => {
-      try {
-        await change(each);
-        return true;
-      } catch (error) {
-        if (!(error instanceof KubeError) || error.temporary || stop.aborted) throw error;
-        say(error.message);
-        return false;
-      }
-    });
-    return done.filter(Boolean).length;
-  }
-
-  /** A namespace that is deleted meanwhile needs no Report. */
-  async #write(namespace: string, content: object): Promise<void> {
-    const { client, name, stop: signal } = this.#options;
-    const metadata = { name, namespace, labels: namedLabels };
-    const body = { apiVersion: 'openreports.io/v1alpha1', kind: 'Report', metadata, ...content };
-    try {
-      await client.patch(openReports(namespace, name), applied(body), { signal });
-    } catch (error) {
-      const isGone = isCode(error, 'forbidden') && error.message.includes('because it is being terminated');
-      if (!isGone && !isCode(error, 'not-found')) throw error;
-    }
-  }
-
-  async #delete(namespace: string): Promise<void> {
-    const { client, name, stop: signal } = this.#options;
+/**
+ * Writes the Reports, and deletes those of namespaces without pods.
+ * @returns false if some could not be written
+ * @throws KubeError if the API server does not answer
+ */
+export async function publishReports(
+  { pods, architecture }: Pick<Report, 'pods' | 'architecture'>,
+  options: Options,
+): Promise<boolean> {
+  const { client, name, say, stop: signal } = options;
+  const present = await presentReports(options);
+  if (present === undefined) return true;
+  const byNamespace = [...Map.groupBy(pods, ({ pod }) => pod.namespace)].toSorted(([a], [b]) => byName(a, b));
+  const [own, foreign] = [[], []] as [typeof byNamespace, typeof byNamespace];
+  for (const each of byNamespace) (present.get(each[0]) === 'foreign' ? foreign : own).push(each);
+  for (const [namespace] of foreign) say(`Report ${namespace}/${name} stays: it was not made by archwright`);
+  const wanted = new Map(own.slice(0, maxReports));
+  if (own.length > wanted.size) say(`left out: Reports of ${counted(own.length - wanted.size, 'namespace')}`);
+  const stale = [...present].filter(([namespace, maker]) => maker === 'own' && !wanted.has(namespace));
+  const written = await countDone(options, [...wanted], ([namespace, some]) =>
+    write(options, namespace, resultsOf(some, architecture)),
+  );
+  const deleted = await countDone(options, stale, async ([namespace]) => {
     await ignoring('not-found', client.delete(openReports(namespace, name), { signal }));
+  });
+  say(`Reports: ${written} written, ${deleted} deleted`);
+  return written === wanted.size && deleted === stale.length;
+}
+
+/** @returns by namespace; `undefined` if they cannot be written */
+async function presentReports({ client, name, say, stop: signal }: Options) {
+  const found = new Map<string, 'own' | 'foreign'>();
+  try {
+    const query = { fieldSelector: `metadata.name=${name}` };
+    const options = { signal, query, metadataOnly: true };
+    for await (const each of objectsOf<KubeObject>(client, openReports(), options))
+      found.set(each.metadata?.namespace ?? '', isOwn(each) ? 'own' : 'foreign');
+    return found;
+  } catch (error) {
+    if (isCode(error, 'not-found')) say('no Reports: the cluster has no OpenReports definitions');
+    else if (isCode(error, 'forbidden')) say(`no Reports: ${error.message}`);
+    else throw error;
+    return undefined;
+  }
+}
+
+/** One that is refused does not stop the others. */
+async function countDone<T>(
+  { say, stop }: Options,
+  all: readonly T[],
+  change: (each: T) => Promise<void>,
+): Promise<number> {
+  let done = 0;
+  await concurrently(all, concurrentWrites, async (each) => {
+    try {
+      await change(each);
+      done += 1;
+    } catch (error) {
+      if (!(error instanceof KubeError) || error.temporary || stop.aborted) throw error;
+      say(error.message);
+    }
+  });
+  return done;
+}
+
+/** A namespace that is deleted meanwhile needs no Report. */
+async function write(
+  { client, name, stop: signal }: Options,
+  namespace: string,
+  content: object,
+): Promise<void> {
+  const metadata = { name, namespace, labels: namedLabels };
+  const body = { apiVersion: 'openreports.io/v1alpha1', kind: 'Report', metadata, ...content };
+  try {
+    await client.patch(openReports(namespace, name), applied(body), { signal });
+  } catch (error) {
+    const isGone = isCode(error, 'forbidden') && error.message.includes('because it is being terminated');
+    if (!isGone && !isCode(error, 'not-found')) throw error;
   }
 }
 

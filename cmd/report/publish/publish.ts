@@ -11,7 +11,7 @@ import type { Kubernetes } from '../../wiring/kubernetes.ts';
 import type { Report } from '../contents.ts';
 import { reportPage } from '../page/page.ts';
 import { configMapOf } from './config-map.ts';
-import { OpenReports } from './open-reports.ts';
+import { publishReports } from './open-reports.ts';
 
 interface Place {
   readonly namespace: string;
@@ -47,6 +47,6 @@ export async function publishReport(
   await client.patch(path, applied(object), { signal: stop });
   say(`ConfigMap ${namespace}/${name} written`);
   for (const each of leftOut) say(`left out: ${each}`);
-  const isWhole = await new OpenReports({ client, name, say, stop }).publish(report);
+  const isWhole = await publishReports(report, { client, name, say, stop });
   return isWhole ? exitCodes.success : exitCodes.failure;
 }

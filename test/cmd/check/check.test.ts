@@ -100,7 +100,7 @@ spec:
   t.strictSame(lines, [
     ['standard input', 12, 'first', at('b')],
     ['standard input', 14, 'app', at('a')],
-    ['standard input', 14, 'side', at('a')],
+    ['standard input', 17, 'side', at('a')],
     ['standard input', 9, 'data', at('c')],
   ]);
 });

@@ -1,8 +1,13 @@
 import { Readable } from 'node:stream';
 import { writeFileSync } from 'node:fs';
 import t from 'tap';
-import { maxDocumentBytes, parseDocuments, parseObjects, readText } from '../../../cmd/objects/documents.ts';
-import type { Steps } from '../../../cmd/objects/places.ts';
+import {
+  maxDocumentBytes,
+  parseDocuments,
+  parseObjects,
+  readText,
+  type Steps,
+} from '../../../cmd/objects/documents.ts';
 import { files } from '../world.ts';
 
 const parse = (text: string) =>
@@ -62,7 +67,7 @@ t.test('each value has a line', (t) => {
   const linesIn = (text: string, paths: readonly Steps[]) =>
     parseDocuments({ file: 'f.yaml', text }).map((document) => paths.map((path) => document.lineOf(path)));
   const anchors =
-    'a: &x\n  image: one\nb:\n  <<: [*x]\n  c: 1\nd: [*x, {image: two}]\n---\n1: {image:\n    three}\n';
+    'a: &x\n  image: one\nb:\n  <<: [*x]\n  c: 1\nd: [*x, {image: two}]\n---\ne: {image:\n    three}\n';
   t.strictSame(
     linesIn(anchors, [
       ['a', 'image'],
@@ -70,13 +75,13 @@ t.test('each value has a line', (t) => {
       ['b', 'c'],
       ['d', 0, 'image'],
       ['d', 1, 'image'],
-      ['1', 'image'],
+      ['e', 'image'],
     ]),
     [
-      [2, 2, 5, 2, 6, 1],
+      [2, 4, 5, 6, 6, 1],
       [8, 8, 8, 8, 8, 9],
     ],
-    'values of anchors and merges',
+    'behind an alias or a merge: where it is used',
   );
   t.strictSame(linesIn('{"a":\n[1,\n{"image":"x"}]}', [['a', 1, 'image'], ['b']]), [[1, 1]], 'JSON');
   t.end();

@@ -1,6 +1,6 @@
 /** Objects and texts in objects that people write: records, notes, selectors, custom resources, logs. */
 import { isDeepStrictEqual } from 'node:util';
-import { readDrift } from '../../../cmd/report/drift.ts';
+import { readDrift } from '../../../cmd/report/judged-pods.ts';
 import type { KubeObject, Pod } from '../../../src/kube/api/objects.ts';
 import {
   invalidStatus,
