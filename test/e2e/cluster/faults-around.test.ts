@@ -1,4 +1,4 @@
-/** Dependencies are absent: all agents, the webhook, every controller. Pods still run. */
+/** Dependencies are absent: the API server, all agents, the webhook, every controller. Pods still run. */
 import t from 'tap';
 import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
 import { ownNamespace, startAgent, startWebhook, type Server } from './archwright/archwright.ts';
@@ -11,7 +11,7 @@ function port(url: string): number {
   return Number(new URL(url).port);
 }
 
-void t.test('pods run while agents, webhook or controllers are absent', async (t) => {
+void t.test('pods run after API server, agents, webhook or controllers were absent', async (t) => {
   const faultTest = await startFaultTest(t);
   const { cluster, images, tls } = faultTest;
   const plain = async (name: string, image: string): Promise<void> => {
@@ -27,6 +27,13 @@ void t.test('pods run while agents, webhook or controllers are absent', async (t
 
   let controller = await faultTest.controller();
   await faultTest.leader();
+  const restarted = await faultTest.podGroup({ name: 'restarted', count: 60, withUnknown: true });
+  await restarted.gated();
+  await cluster.stopApiServer();
+  restarted.release();
+  await cluster.startApiServer();
+  await restarted.end();
+
   await faultTest.agent.process.stop();
   const silent = images.push('no-answer', ['arm64']);
   for (let index = 0; index < 20; index += 1) await plain(`silent-${index}`, silent);
