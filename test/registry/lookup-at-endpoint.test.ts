@@ -17,6 +17,7 @@ import {
 import { document, image, mediaTypes, multiArch, type Content } from '../support/registry/content.ts';
 import { type TestRegistryOptions } from '../support/registry/server.ts';
 import { createIssuer } from '../support/registry/tokens.ts';
+import { createCa } from '../support/certificates.ts';
 import { listen } from '../support/listen.ts';
 
 const users = { ann: 'password-a' };
@@ -172,6 +173,43 @@ t.test('if HEAD and GET disagree, the content of GET applies', async (t) => {
   registry.faults.add(/manifests/, { kind: 'headers', headers }, { method: 'HEAD' });
   const answer = await lookUp(client, registry, { knownDigest: old.digest });
   t.equal(answer.digest, fresh.digest, 'the digest of the bytes');
+});
+
+t.test(
+  'attack: the registry of an image is this machine, a port of the node, or a metadata service',
+  async (t) => {
+    const addresses: Readonly<Record<string, string>> = {
+      'loopback.test': '127.0.0.1',
+      'metadata.test': '169.254.169.254',
+    };
+    const registry = await startRegistry(t, { tls: await createCa(), names: Object.keys(addresses) });
+    const client = clientFor(t, {
+      resolve: (name, _options, callback) => callback(null, [{ address: addresses[name] ?? '', family: 4 }]),
+    });
+    const tls = { ca: [registry.ca], client: [], skipVerify: false };
+    for (const host of [
+      ...Object.keys(addresses).map((name) => `${name}:${registry.port}`),
+      '127.0.0.1:10250',
+      '0xa9fea9fe:80',
+    ])
+      await t.rejects(lookUp(client, originEndpoint(host, tls)), { code: 'forbidden' }, host);
+    t.equal(registry.connections, 0);
+  },
+);
+
+t.test('attack: a name resolves to another address after the check', async (t) => {
+  const registry = await startRegistry(t, { tls: await createCa(), names: ['rebind.test'] });
+  registry.push('library/app', 'v1', multiArch(['linux/amd64']));
+  const addresses = ['127.0.0.1', '169.254.169.254'];
+  const client = clientFor(t, {
+    resolve: (_name, _options, callback) => callback(null, [{ address: addresses.shift() ?? '', family: 4 }]),
+  });
+  const endpoint = endpointOf(registry, { base: `https://rebind.test:${registry.port}/v2` });
+  t.equal((await lookUp(client, endpoint)).platforms.length, 1);
+  t.equal(addresses.length, 1, 'one resolution for the connection');
+  registry.faults.add(/./, { kind: 'close-after-headers' }, { times: 1 });
+  await t.rejects(lookUp(client, endpoint), { code: 'unavailable' });
+  await t.rejects(lookUp(client, endpoint), { code: 'forbidden', message: /metadata address/ });
 });
 
 t.test('URLs are built below the base of the endpoint, for valid names only', async (t) => {

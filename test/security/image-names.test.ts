@@ -6,9 +6,7 @@ import { createPullSecretSource } from '../../src/credentials/sources/pull-secre
 import type { Secret } from '../../src/kube/api/objects.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
 import { directory, dockerConfig, pullSecret, write } from '../cmd/world.ts';
-import { startRegistry } from '../support/registry/client.ts';
 import { openNode, pluginConfig, writePlugin } from './support.ts';
-import { like } from '../support/like.ts';
 
 const user = { username: 'ann', password: 'password-of-ann' };
 
@@ -81,22 +79,3 @@ function repositoryOf(name: string): string | undefined {
     return undefined;
   }
 }
-
-t.test('a registry with a similar name gets requests without credentials', async (t) => {
-  const evil = await startRegistry(t, {
-    tls: false,
-    auth: { kind: 'basic', users: { ann: user.password } },
-  });
-  const root = directory(t);
-  write(root, { 'config.json': dockerConfig('quay.io', user.username, user.password) });
-  const { inspect, lines } = await openNode(t, {
-    dockerConfigPathCandidates: join(root, 'config.json'),
-    insecureRegistries: evil.host,
-  });
-  for (const path of ['quay.io/x', 'quay.io/team/app:v1', 'library/quay.io']) {
-    like(t, await inspect(`${evil.host}/${path}`), { error: { code: 'unauthorized' } }, path);
-  }
-  t.ok(evil.requests.length >= 3);
-  t.ok(evil.requests.every(({ headers }) => headers.authorization === undefined));
-  t.notMatch(lines.join(), /password-of-ann/);
-});

@@ -1,6 +1,7 @@
 /**
- * How the webhook recognizes a real API server: by a path that rotates under load with `failurePolicy: Fail`,
- * or by a client certificate of an AdmissionConfiguration. It refuses others before it reads their bodies.
+ * How webhook and real API server recognize each other: by certificates and a path that rotate under load with
+ * `failurePolicy: Fail`, or by a client certificate of an AdmissionConfiguration. The webhook refuses others
+ * before it reads their bodies.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,8 +9,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import t, { type Test } from 'tap';
+import { readAuthorities } from '../../../src/certificates/authorities.ts';
 import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
 import { pathOf } from '../../../src/controller/features/webhook-configuration/endpoints.ts';
+import type { Secret } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { send } from '../../serving/support.ts';
 import { createCa, type PemPair } from '../../support/certificates.ts';
@@ -27,15 +30,17 @@ import {
   type TlsDirs,
 } from './archwright/archwright.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { mount, mountAny, secretTexts, writeWebhooksFile } from './archwright/issued.ts';
+import { mount, mountAny, secretTexts, textsOf, writeWebhooksFile } from './archwright/issued.ts';
 import { freePort } from './control-plane/ports.ts';
 import { shortLease } from './archwright/start.ts';
 
 const name = 'archwright';
 const configured = paths.mutatingWebhookConfigurations(name);
 const pathSecret = 'archwright-webhook-path';
-/** Delay of a changed Secret. */
+/** Delay of a changed Secret; the files are read within another second. */
 const lagMs = 3000;
+/** The shortest that these delays allow on a busy machine: the settling time is a twelfth, 4 s. */
+const lives = { certificateMs: 48_000, caMs: 72_000 };
 /** No files: every process gets its certificates from the controller. */
 const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
 
@@ -79,14 +84,14 @@ async function sendHeaders(webhook: Server, ca: string, path: string, client?: P
   return promise;
 }
 
-t.test('no pod is refused while the path rotates', async (t) => {
+t.test('no pod is refused while certificates and the path rotate', async (t) => {
   const cluster = await startCluster({}, t);
   await cluster.createNamespace(ownNamespace);
   await cluster.make('MutatingWebhookConfiguration', name);
   const port = await freePort();
   const controller = await startController(cluster, {
     tls: noTls,
-    tuning: { ...shortLease, pathRotationMs: 60_000 },
+    tuning: { ...shortLease, ...lives, pathRotationMs: 60_000 },
     settings: {
       certificates: 'builtin',
       'webhook-configuration': name,
@@ -94,10 +99,17 @@ t.test('no pod is refused while the path rotates', async (t) => {
       'webhook-path-secret': pathSecret,
     },
   });
-  const tls = { ...noTls, webhook: await mount(t, cluster, 'archwright-webhook-tls', 0) };
+  const tls = { ...noTls, webhook: await mount(t, cluster, 'archwright-webhook-tls', lagMs - 1000) };
   const dir = await mountAny(t, cluster, pathSecret, lagMs);
   const webhook = await startWebhook(cluster, { tls, port, settings: { 'webhook-path-dir': dir } });
-  const ca = (await secretTexts(cluster, 'archwright-webhook-tls'))['ca.crt'] ?? '';
+  const trusted = async () => (await secretTexts(cluster, 'archwright-webhook-tls'))['ca.crt'] ?? '';
+  const authorities = new Set<string>();
+  const areReplaced = (secret: Secret | undefined): boolean => {
+    const { newest, previous } = readAuthorities(textsOf(secret) ?? {});
+    if (newest) authorities.add(newest.certificate.id);
+    return authorities.size >= 3 && previous.length === 0;
+  };
+  const replaced = cluster.waitFor(paths.secrets(ownNamespace, 'archwright-ca'), areReplaced, 300_000);
 
   const pathIn = (now: WebhookConfiguration | undefined): string => {
     const { clientConfig } = now?.webhooks?.[0] ?? {};
@@ -109,7 +121,8 @@ t.test('no pod is refused while the path rotates', async (t) => {
   };
   const statusAt = async (path: string): Promise<number> => {
     const headers = { 'content-type': 'application/json' };
-    return (await send(`${webhook.url}${path}`, { method: 'POST', agent: false, ca, headers, body })).status;
+    const options = { method: 'POST', agent: false, ca: await trusted(), headers, body };
+    return (await send(`${webhook.url}${path}`, options)).status;
   };
   const first = await nextPath();
   t.match(first, /^\/mutate\/[0-9a-f]{64}$/);
@@ -123,14 +136,17 @@ t.test('no pod is refused while the path rotates', async (t) => {
   const third = await nextPath(second);
   t.equal(await statusAt(first), 404, 'then it is refused');
   t.equal(await statusAt(second), 200);
-  t.match(await sendHeaders(webhook, ca, first), /^HTTP\/1.1 404 [^]*connection: close/i);
+  t.match(await sendHeaders(webhook, await trusted(), first), /^HTTP\/1.1 404 [^]*connection: close/i);
   const before = load.count();
   await until(() => load.count() > before + 24, 'pods are admitted at the third path');
+  // Two authorities are replaced.
+  await replaced;
   await until(() => load.count() > 200, 'enough pods', 120_000);
   t.ok((await metricOf(webhook, 'archwright_admissions_total')) > load.count() / 2);
   const { pods, refused } = await load.end();
   t.comment(`${pods} pods`);
   t.same(refused.slice(0, 5), [], `${refused.length} refused`);
+  t.notMatch(controller.process.log(), /"level":"error"|PRIVATE KEY/);
   for (const { process } of [controller, webhook])
     for (const path of [first, second, third]) t.notOk(process.log().includes(path.slice(-64)), process.name);
 });

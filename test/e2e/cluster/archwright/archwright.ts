@@ -37,8 +37,6 @@ export interface StartOptions {
   /** Name of the process, its log and its identity. Unique among running processes. */
   readonly name?: string;
   readonly settings?: Settings;
-  /** URL of the API server, if a proxy is in front of it. */
-  readonly apiServer?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly entry?: string;
   readonly port?: number;
@@ -90,7 +88,7 @@ export async function startWebhook(cluster: Cluster, options: WithAgents): Promi
     'tls-dir': options.tls.webhook,
     namespace: ownNamespace,
     'drain-time': '1s',
-    ...(await kubeconfigSetting(cluster, 'archwright-webhook', options.apiServer)),
+    ...(await kubeconfigSetting(cluster, 'archwright-webhook')),
     ...agentSettings(options.agents, options.tls.webhookClient),
   });
 }
@@ -106,7 +104,7 @@ export async function startController(cluster: Cluster, options: ControllerOptio
     {
       namespace: ownNamespace,
       certificates: 'external',
-      ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller', options.apiServer)),
+      ...(await kubeconfigSetting(cluster, options.name ?? 'archwright-controller')),
       ...agentSettings(options.agents, options.tls.controllerClient),
     },
   );
@@ -239,8 +237,8 @@ function environment(cluster: Cluster): Record<string, string> {
   return { PATH: process.env['PATH'] ?? '', HOME: cluster.directory };
 }
 
-async function kubeconfigSetting(cluster: Cluster, cn: string, server = cluster.server): Promise<Settings> {
-  return { kubeconfig: await cluster.identities.kubeconfig({ cn, group: 'system:masters' }, server) };
+async function kubeconfigSetting(cluster: Cluster, cn: string): Promise<Settings> {
+  return { kubeconfig: await cluster.identities.kubeconfig({ cn, group: 'system:masters' }, cluster.server) };
 }
 
 function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
