@@ -1,7 +1,4 @@
-/**
- * `archwright check`: whether the images in manifests have an architecture. For pipelines: it needs no
- * cluster, asks each registry once for each image, and has an exit code for each kind of result.
- */
+/** `archwright check`: whether images in manifests have an architecture. For pipelines, without a cluster. */
 import { systemClock } from '../src/async/clock.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
 import { readInputs } from './check/inputs.ts';

@@ -1,8 +1,4 @@
-/**
- * `archwright completion`: a script that completes subcommands, flags and their values in a shell. It holds all words
- * itself, because starting the program at each press of a key would be slow. If no word fits, the shell
- * completes files.
- */
+/** `archwright completion`: scripts with all words: starting the program at each key would be slow. */
 import { didYouMean } from '../src/names/suggestion.ts';
 import { describeFlags, describeSettings } from './program/flags.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
@@ -139,10 +135,7 @@ echo :0
 `;
 }
 
-/**
- * A function of every shell but fish. It prints the words that can follow a subcommand and the word before,
- * both empty at the start of the line: one in each line, and its help behind a tab.
- */
+/** Prints the words that can follow a subcommand and the word before (both may be empty), with their help. */
 function wordsFunction(vocabulary: Vocabulary): string {
   const general = [
     { word: '--help', help: 'Prints help.' },

@@ -1,7 +1,4 @@
-/**
- * `archwright explain`: what the webhook would do to objects, and why, by the webhook's own steps. Only the
- * sources differ: files and the cluster, registries or agents, with more time.
- */
+/** `archwright explain`: what the webhook would do to objects, and why, by the webhook's own steps. */
 import { setMaxListeners } from 'node:events';
 import { stringify } from 'yaml';
 import { concurrently } from '../src/async/concurrently.ts';
@@ -162,10 +159,7 @@ async function openExplainer(
   };
 }
 
-/**
- * Whether an image is unknown for a reason that is not shown. The text that is public has no endpoint. For what
- * the configuration refuses, no registry was asked.
- */
+/** Whether the reason for an unknown image is hidden: the public text has no endpoint. */
 function lacksDetail({ outcome }: Explanation): boolean {
   if ('error' in outcome) return false;
   return outcome.decision.images.some(

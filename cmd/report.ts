@@ -1,7 +1,4 @@
-/**
- * `archwright report`: which pods of a cluster could run on an architecture, and what blocks the rest, by
- * workload or by image. Each image is looked up once, with the pull secrets of the pods that use it.
- */
+/** `archwright report`: which pods could run on an architecture, and what blocks the rest. */
 import { constants } from 'node:fs';
 import { access, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * `archwright agent --check`: what an agent with these settings would find on this node, source by source,
- * and what the kubelet or the container runtime would do differently. It sends no request and runs no plugin.
- */
+/** `agent --check`: what an agent would find here, and how the node differs. Sends no request, runs no plugin. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import type { FoundRuntime } from '../../daemon/find-runtime.ts';

@@ -85,10 +85,7 @@ export class AllowList {
     this.#today = new Date(now).toISOString().slice(0, 10);
   }
 
-  /**
-   * The first entry that allows an image to lack an architecture.
-   * @param isLacking whether it does; an entry for other images is not needed
-   */
+  /** The first entry that allows the image. @param isLacking false: such an entry is not needed */
   find(reference: Reference, architecture: string, isLacking: boolean): AllowEntry | undefined {
     const matching = this.#entries.filter(
       (entry) => (entry.architectures?.includes(architecture) ?? true) && entry.matches(reference),

@@ -17,11 +17,7 @@ const maxDepth = 32;
 const manifest = /\.(?:ya?ml|json)$/;
 const kustomizations = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'];
 
-/**
- * Reads one file after the other.
- * @param note called with what is not read, and why
- * @throws UsageError
- */
+/** Reads one file after the other. @param note gets what is not read, and why @throws UsageError */
 export async function* readInputs(
   paths: readonly string[],
   stdin: NodeJS.ReadableStream,

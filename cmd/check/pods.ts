@@ -1,7 +1,4 @@
-/**
- * The pods in documents: of workloads, and of any other object that holds a pod spec, such as a Rollout of
- * Argo or a Service of Knative. Lists and arrays, as of Jsonnet, are searched too.
- */
+/** The pods in documents: in workloads, other objects with a pod spec (Argo, Knative), lists and arrays. */
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';

@@ -199,10 +199,7 @@ function schedulingOf(object: JsonObject, basePath: string): JsonObject {
   );
 }
 
-/**
- * An explanation as plain data, as documented in `docs/use/explain.md`.
- * @param withPatch adds the JSON patch and the patched object
- */
+/** Plain data, documented in `docs/use/explain.md`. @param withPatch adds the patch and the patched object */
 export function resultOf(explanation: Explanation, withPatch: boolean): Readonly<Record<string, unknown>> {
   const { subject, outcome } = explanation;
   const { kind, namespace, name, place } = subject;

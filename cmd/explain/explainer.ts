@@ -57,9 +57,7 @@ export interface Explanation {
     | { readonly error: string };
 }
 
-/**
- * Creates a function that explains an object. It rejects only when `stop` aborts.
- */
+/** The created function rejects only when `stop` aborts. */
 export function createExplainer(
   options: Pick<PodFacts, 'factsOfPod' | 'pullableNodes' | 'brokenNotes' | 'budgetMs'> & {
     readonly nodes: NodeClasses | undefined;
@@ -217,10 +215,7 @@ export function isLookedUp({ outcome }: Explanation): boolean {
   });
 }
 
-/**
- * Applies a patch to a copy of an object.
- * @throws JsonPatchError if an operation does not apply; the API server would refuse such an object
- */
+/** @throws JsonPatchError if an operation does not apply; the API server would refuse such an object */
 function patchedObject(object: unknown, patch: readonly Operation[]): JsonObject {
   const operations = structuredClone(patch) as Parameters<typeof jsonPatch.applyPatch>[1];
   return jsonPatch.applyPatch(structuredClone(object) as JsonObject, operations, true).newDocument;

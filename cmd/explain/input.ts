@@ -1,6 +1,4 @@
-/**
- * The objects in files: pods and workloads to explain, and objects that count as if they were in the cluster.
- */
+/** Objects in files: pods and workloads to explain, and objects that count as if they were in the cluster. */
 import { pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
 import type { AdmissionRequest, KubeObject, Pod, Secret } from '../../src/kube/api/objects.ts';
 import {

@@ -1,7 +1,4 @@
-/**
- * Objects of the cluster by kubectl's names, such as `pod/web-0`. They are explained as if they were created
- * now, without a pod's node, which is kept apart. The decision record shows what archwright added.
- */
+/** Objects of the cluster by kubectl's names (`pod/web-0`), explained as if they were created now. */
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { namespacedPath, paths } from '../../src/kube/api/paths.ts';
 import { ignoring, KubeError } from '../../src/kube/api/errors.ts';

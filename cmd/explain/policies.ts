@@ -1,7 +1,4 @@
-/**
- * The policies that would apply now: custom resources of the files before those of the cluster, and whether a
- * controller leads.
- */
+/** The policies that apply now. Custom resources in files come before those of the cluster. */
 import { ownNames } from '../../src/names/own-names.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';

@@ -1,7 +1,4 @@
-/**
- * `--pull-secret FILE`: Secrets in a manifest, or a docker configuration. On a node, a broken Secret fails
- * every pull of its pod. Here it ends the program.
- */
+/** `--pull-secret FILE`: a manifest or a docker configuration. A broken one ends the program: on a node it fails pulls. */
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';
@@ -17,11 +14,7 @@ const keys = { config: '.dockerconfigjson', legacy: '.dockercfg' } as const;
 /** Any repository: the lookup makes the source read every credential. */
 const anyRepository = 'docker.io/library/scratch';
 
-/**
- * Reads pull secrets.
- * @param files in the order of precedence; `-` is standard input
- * @throws UsageError for a file that is unreadable, malformed or without a pull secret
- */
+/** @param files in the order of precedence @throws UsageError for a file without a usable pull secret */
 export async function readPullSecrets(
   files: readonly string[],
   stdin: NodeJS.ReadableStream,

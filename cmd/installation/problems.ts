@@ -130,10 +130,7 @@ export function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workloa
   return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata.uid);
 }
 
-/**
- * Without the name of the pod, which differs in each event (kubernetes pkg/controller/controller_utils.go,
- * client-go events).
- */
+/** Drops the pod's name, which differs in each event (kubernetes pkg/controller/controller_utils.go). */
 function causeOf(message: string): string {
   return message
     .replace('(combined from similar events): ', '')

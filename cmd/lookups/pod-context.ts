@@ -1,7 +1,4 @@
-/**
- * The context of a pod, from files first, then from the cluster. After the first failed request the cluster
- * is ignored, and decisions are made without it.
- */
+/** What a pod depends on: from files first, then from the cluster, until a request to it fails. */
 import type { Query } from '../../src/kube/api/transport.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import type { Cluster, ClusterObjects } from '../../src/cluster/cluster.ts';
@@ -19,10 +16,7 @@ export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPull
 /** A GET by name takes milliseconds, and the result is useful without the cluster too. */
 const defaultLimitMs = 3000;
 
-/**
- * @param options.warn prints one line for the user
- * @param options.limitMs for one request to the cluster
- */
+/** @param options.limitMs for one request to the cluster */
 export function createPodContext(options: {
   readonly input: Pick<Input, 'secrets' | 'serviceAccounts' | 'namespaces'>;
   readonly cluster: ClusterObjects | undefined;

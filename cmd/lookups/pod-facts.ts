@@ -165,11 +165,7 @@ function ownCredentials(places: readonly string[]): string {
   return `with the credentials of ${[...new Set(existing)].join(', ')} and the pull secrets of the pods`;
 }
 
-/**
- * Reads the notes on broken images (exec format errors) in the cluster, once.
- * @param configuration without a `namespace`, all namespaces are searched for the ConfigMap's name
- * @returns none without a cluster or without the permission
- */
+/** Reads the notes on broken images once; none without the permission. No `namespace`: all are searched. */
 async function readBrokenNotes(
   { namespace, name }: Configuration,
   podContext: PodContext,

@@ -1,7 +1,4 @@
-/**
- * Kubernetes objects from files and standard input: YAML of several documents, or JSON, also lists. A file
- * may hold Secrets, so no message quotes its content.
- */
+/** Kubernetes objects in YAML or JSON. A file may hold Secrets, so no message quotes its content. */
 import { isNode, LineCounter, parseAllDocuments, type Document as YamlDocument } from 'yaml';
 import { FileError, decodeUtf8, readBounded } from '../../src/files/read.ts';
 import type { Pod, Secret } from '../../src/kube/api/objects.ts';
@@ -58,20 +55,14 @@ export async function readText(path: string, stdin: NodeJS.ReadableStream): Prom
   }
 }
 
-/**
- * The objects in a text, lists taken apart. Empty documents are left out.
- * @throws UsageError with file, line and column
- */
+/** The objects in a text, lists taken apart. @throws UsageError with file, line and column */
 export function parseObjects({ file, text }: NamedText): readonly FoundObject[] {
   return parseDocuments({ file, text }).flatMap(({ value, line }) =>
     itemsOf(value).map((item) => ({ value: item, file, line })),
   );
 }
 
-/**
- * The documents of a text, lists as they are. Empty documents are left out.
- * @throws UsageError with file, line and column
- */
+/** The documents that are not empty, lists as they are. @throws UsageError with file, line and column */
 export function parseDocuments({ file, text }: NamedText): readonly FoundDocument[] {
   const lineCounter = new LineCounter();
   const lineAt = (offset: number): number => lineCounter.linePos(offset).line;

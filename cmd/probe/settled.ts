@@ -39,10 +39,7 @@ interface Outcome {
   readonly notes: readonly string[];
 }
 
-/**
- * @returns the outcome as soon as nothing is wrong, a problem cannot pass by itself, or the time is up
- * @throws KubeError
- */
+/** Ends when nothing is wrong, a problem cannot pass by itself, or the time is up. @throws KubeError */
 export async function settled(options: SettledOptions): Promise<Outcome> {
   const { clock, deadline, signal, progress } = options;
   const started = clock.monotonic();

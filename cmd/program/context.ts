@@ -1,7 +1,4 @@
-/**
- * The start of a subcommand. Services get a live configuration and a JSON log that follows its level. Other
- * subcommands read the configuration once and log one plain line per event.
- */
+/** How subcommands start: services with a live configuration and a JSON log, others with plain log lines. */
 import { aborted } from '../../src/async/wait.ts';
 import {
   loadConfiguration,
@@ -20,10 +17,7 @@ import { stoppedCode } from './signals.ts';
 import type { Invocation, Streams, Subcommand } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
-/**
- * Reads the configuration and sets up telemetry. Close `configuration` at the end.
- * @throws ConfigurationError if the first configuration is broken
- */
+/** @throws ConfigurationError if the first configuration is broken */
 export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'>) {
   keepMemoryPrivate();
   const log = createLog({ destination: { write: (line) => io.err(line) } });
@@ -39,20 +33,14 @@ export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'
 
 export interface CliContext {
   readonly configuration: Configuration;
-  /**
-   * With `hostRoot`, the docker configurations are the kubelet's below it. Otherwise this is a person's
-   * machine, and their docker login counts too.
-   */
+  /** A person's docker login counts too, unless `hostRoot` is set: then the kubelet's files below it do. */
   readonly dockerConfigs: DockerConfigs;
   readonly log: Log;
   /** Never served. */
   readonly metrics: Metrics;
 }
 
-/**
- * @param cluster the configuration of the cluster's archwright
- * @throws ConfigurationError
- */
+/** @param cluster the configuration of the cluster's archwright @throws ConfigurationError */
 export async function openCliContext(
   { sources, io, say }: Invocation,
   cluster?: ConfigurationSources['cluster'],

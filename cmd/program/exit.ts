@@ -1,9 +1,6 @@
 /** How a subcommand ends: exit codes, and errors that have one. Only `main.ts` turns errors into exit codes. */
 
-/**
- * `failure`: `explain`, `report`, `inspect`, `status` or `probe` found something, such as an image that does
- * not exist. `unanswered`: they could not ask everything, so the result is incomplete.
- */
+/** `failure`: something was found, such as a missing image. `unanswered`: the result is incomplete. */
 export const exitCodes = { success: 0, failure: 1, usage: 2, unanswered: 3 } as const;
 
 /** Wrong usage. The message says what to change. */

@@ -1,7 +1,4 @@
-/**
- * A subcommand's own flags as values. One definition gives the typed value, the help text, the words of
- * completion and the reference page.
- */
+/** A subcommand's own flags: each defines its typed value, help text, completion and reference entry. */
 import { isObjectName, type ServiceAccountName } from '../../src/credentials/credential.ts';
 import { unknownArchitecture } from '../../src/names/architecture.ts';
 import { parseDuration } from '../../src/names/duration.ts';

@@ -18,10 +18,7 @@ function commonOf({ settings: part }: Pick<Subcommand, 'settings'>): Partial<typ
   return part === 'none' ? { help: common.help } : common;
 }
 
-/**
- * The settings that a subcommand takes as flags, by TOML key. If the subcommand has its own flag of that
- * name, the setting comes from the file and the environment only.
- */
+/** Settings that are flags, by TOML key. A subcommand's own flag of that name comes before the setting. */
 export function settingsOf({
   settings: part,
   flags = {},
@@ -91,11 +88,7 @@ interface ParsedFlag {
   readonly setting?: Setting<unknown>;
 }
 
-/**
- * Parses the arguments after a subcommand's name.
- * @returns `settings`: texts by TOML key, as the configuration takes them
- * @throws UsageError for an unknown flag, a missing value or an unexpected value
- */
+/** @returns `settings`: texts by TOML key @throws UsageError for an unknown flag or a wrong value */
 export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
   const known = flagsOf(subcommand);
   const options = [...known].map(([name, { isSwitch, short }]) => {

@@ -20,10 +20,7 @@ export function programHelp(subcommands: Invocation['subcommands']): string {
   ].join('\n');
 }
 
-/**
- * The help of a subcommand.
- * @param settings whether settings, which are flags too, are described or only named
- */
+/** @param settings whether settings, which are flags too, are described or only named */
 export function subcommandHelp(
   name: string,
   subcommand: Subcommand,

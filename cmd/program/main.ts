@@ -18,11 +18,7 @@ export interface MainOptions {
   readonly subcommands?: Invocation['subcommands'];
 }
 
-/**
- * Runs the program.
- * @param args the arguments after the program's name
- * @returns the exit code; never throws
- */
+/** @param args those after the program's name @returns the exit code; never throws */
 export async function main(args: readonly string[], options: MainOptions): Promise<number> {
   const { io, subcommands: known = subcommands } = options;
   const [name = ''] = args;

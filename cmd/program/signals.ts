@@ -3,10 +3,7 @@ import { constants } from 'node:os';
 
 const names = ['SIGTERM', 'SIGINT'] as const;
 
-/**
- * Listens for stop signals of this process.
- * @returns aborts on the first signal; the reason is the signal's name
- */
+/** @returns aborts on the first stop signal; the reason is the signal's name */
 export function onStopSignal(exit: (code: number) => void = (code) => process.exit(code)): AbortSignal {
   const controller = new AbortController();
   for (const name of names) {

@@ -12,10 +12,7 @@ export interface Invocation<F extends Flags = Flags> {
   readonly given: ReadonlySet<string>;
   readonly sources: ConfigurationSources;
   readonly io: Streams;
-  /**
-   * Writes a line to standard error, once: without secrets, after the name of the subcommand or the word.
-   * A message about an error is thrown instead; `main.ts` prints it.
-   */
+  /** Writes a line to standard error, once, without secrets. Errors are thrown; `main.ts` prints them. */
   readonly say: (message: string, kind?: 'warning' | 'note') => void;
   readonly stop: AbortSignal;
   /** Every subcommand, for `completion`. */
@@ -42,11 +39,7 @@ export interface Subcommand<F extends Flags = Flags> {
   /** The part whose settings are flags; `all` for every setting. */
   readonly settings: Part | 'all' | 'none';
   readonly flags: F;
-  /**
-   * Runs the subcommand.
-   * @returns the exit code
-   * @throws UsageError, ConfigurationError: exit code 2; KubeError: 3; Failure: its own. Each is one line.
-   */
+  /** @returns the exit code @throws UsageError, ConfigurationError: 2; KubeError: 3; Failure: its own */
   run(invocation: Invocation<F>): Promise<number>;
 }
 

@@ -20,11 +20,7 @@ export function counted(count: number, noun: string): string {
   return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`;
 }
 
-/**
- * Formats a table.
- * @param rows cells by row, the header first; all rows have the same length
- * @param indent prefix of each line
- */
+/** @param rows cells by row, the header first; all rows have the same length */
 export function table(rows: readonly (readonly string[])[], indent = ''): string {
   const widths = (rows[0] ?? []).map((_, column) =>
     rows.reduce((widest, row) => Math.max(widest, row[column]?.length ?? 0), 0),

@@ -5,11 +5,7 @@ import { unknownArchitecture } from '../../src/names/architecture.ts';
 import { parseTomlDocument, TomlError } from '../../src/policy/configuration/toml.ts';
 import { UsageError } from './exit.ts';
 
-/**
- * Reads a file by its schema.
- * @returns `lineOf`: the line of a table, by the name of its list and its index
- * @throws UsageError with file and line
- */
+/** @returns `lineOf`: the line of a table by list and index @throws UsageError with file and line */
 export function readTomlFile<const S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   text: string,
   file: string,

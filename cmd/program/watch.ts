@@ -16,10 +16,7 @@ export interface Look {
   readonly isOver?: boolean;
 }
 
-/**
- * Shows once, or with `--watch` until it is over. Then it goes on when the API server does not answer.
- * @returns the exit code
- */
+/** Shows once, or with `--watch` until it is over, even if the API server fails. @returns the exit code */
 export async function showAgain(
   { flags, io, stop }: Pick<Invocation<{ watch: Flag<boolean> }>, 'flags' | 'io' | 'stop'>,
   look: () => Promise<Look>,

@@ -32,10 +32,7 @@ const verdictOf: Readonly<Record<Cause, Verdict>> = {
   affinity: 'pinned',
 };
 
-/**
- * Judges a pod: its most important blocker is the verdict.
- * @param isBroken whether the image ended with an exec format error on the architecture
- */
+/** The most important blocker is the verdict. @param isBroken the image ended with an exec format error */
 export function judgePod(
   {
     pod,

@@ -28,12 +28,7 @@ const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
-/**
- * Reads the pods, and looks up their images.
- * @param opened closes what this opens
- * @returns `isComplete`: false if images could not be looked up
- * @throws KubeError
- */
+/** @returns `isComplete`: false if images could not be looked up @throws KubeError */
 export async function judgedPods(
   invocation: ReportCall,
   cluster: Cluster,
@@ -125,11 +120,7 @@ async function judgeAll(
 /** By image as a pod writes it. */
 export type DriftOf = (image: string) => DriftedTag | undefined;
 
-/**
- * Reads the controller's notes of tags that lost or gained architectures, once.
- * @param configuration without a `namespace`, all namespaces are searched
- * @returns knows no tag without the permission
- */
+/** The controller's notes; none without the permission. @param configuration no `namespace`: all */
 export async function readDrift(
   { namespace, name }: Pick<Configuration, 'namespace' | 'name'>,
   cluster: Pick<ClusterObjects, 'read'>,

@@ -1,7 +1,4 @@
-/**
- * `--newer-tags`: images that have the architecture in a newer tag. Of the tags of a repository at most three
- * are looked up. This machine sends the requests.
- */
+/** `--newer-tags`: this machine looks up at most three tags of a repository for the architecture. */
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';

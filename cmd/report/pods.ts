@@ -35,12 +35,7 @@ export interface MadePod {
 const notEnded = 'status.phase!=Succeeded,status.phase!=Failed';
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
-/**
- * Lists the pods, page by page. Mirror pods are left out: they belong to their nodes.
- * @param namespaces empty: all
- * @param onPod called with the number of pods so far
- * @throws KubeError
- */
+/** All but mirror pods, which belong to their nodes. @param namespaces empty: all @throws KubeError */
 export async function listPods(
   client: KubeClient,
   namespaces: readonly string[],
@@ -59,12 +54,7 @@ export async function listPods(
   return found;
 }
 
-/**
- * Architectures of the nodes, by name.
- * @param onNode called with each node
- * @returns `undefined` without the permission to read nodes
- * @throws KubeError
- */
+/** Architectures by node; `undefined` without the permission. @throws KubeError */
 export async function listNodes(
   client: KubeClient,
   signal: AbortSignal,

@@ -54,10 +54,7 @@ export interface Total {
   readonly requests: Requests;
 }
 
-/**
- * Rows by workload, several if its pods differ (for example during a rollout). Workloads that could move come
- * first, those with the highest CPU requests at the top.
- */
+/** Rows by workload, several if its pods differ. Those that could move come first, by their CPU requests. */
 export function workloadRows(
   pods: readonly JudgedPod[],
   savedBy?: (pods: readonly JudgedPod[]) => WorkloadRow['saved'],

@@ -1,7 +1,4 @@
-/**
- * Whether a pod could run on an architecture, by its images and its own constraints. The cluster's nodes and
- * `schedulableArchitectures` do not count: a report is made before such nodes are bought.
- */
+/** Whether a pod could run on an architecture, even if no node of the cluster has it yet. */
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { errorText } from '../../src/placement/rules/images/unknown.ts';
 import { describeDrift, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
@@ -100,10 +97,7 @@ export function withGain(
   return { ...judged, why: [judged.why, why].filter(Boolean).join('; ') };
 }
 
-/**
- * What chooses the nodes of a pod: the pod, or for a DaemonSet its template. The affinity of a DaemonSet's
- * pod names its node and nothing else.
- */
+/** What chooses a pod's nodes: for a DaemonSet its template, as the pod's affinity only names its node. */
 export function decidingTemplate(
   { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
   { template }: Pick<ReportedWorkload, 'template'>,

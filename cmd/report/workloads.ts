@@ -40,13 +40,7 @@ const maxReads = 100;
 /** Metadata of an owner has 1 to 2 KB. */
 const ownersPerPage = 2000;
 
-/**
- * Finds the workloads. Each owner is read once.
- * @param namespaces those of the pods; empty: all
- * @returns the workload of a pod; a pod without an owner is its own. An owner that cannot be read stands for
- * itself
- * @throws KubeError if the API server does not respond
- */
+/** Reads each owner once; one that cannot be read stands for itself. @param namespaces empty: all */
 export async function workloadsOf(
   pods: readonly ReportedPod[],
   namespaces: readonly string[],

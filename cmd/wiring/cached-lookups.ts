@@ -18,10 +18,7 @@ const tagCacheMs = 3_600_000;
 /** Facts of 20,000 images. */
 const maxCacheBytes = 16 * 1_048_576;
 
-/**
- * @param opened closes what this opens, and writes the cache
- * @returns `tags` are not cached
- */
+/** @param opened closes what this opens, and writes the cache @returns `tags` are not cached */
 export async function openCachedLookups(
   { flags, io, say, stop }: Pick<Invocation<typeof cacheFlags>, 'flags' | 'io' | 'say' | 'stop'>,
   { configuration, dockerConfigs, log, metrics }: CliContext,

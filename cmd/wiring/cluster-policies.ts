@@ -1,7 +1,4 @@
-/**
- * Live policies in a cluster: configuration, custom resources, whether a controller leads, and whether agents
- * answer. The log level follows `ClusterPodPlacementConfig/cluster`.
- */
+/** Live policies in a cluster. The log level follows `ClusterPodPlacementConfig/cluster`. */
 import { ownNames } from '../../src/names/own-names.ts';
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
@@ -21,10 +18,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import { withOwnNamespace, type Kubernetes } from './kubernetes.ts';
 
-/**
- * Starts the watches.
- * @param options without a cluster only the configuration counts; the Lease is in archwright's namespace
- */
+/** Starts the watches. No cluster: only the configuration counts. */
 export function followPolicies(options: {
   readonly configuration: LiveConfiguration;
   readonly kubernetes: Omit<Kubernetes, 'another'> | undefined;

@@ -27,11 +27,7 @@ export interface Cluster extends Connection {
 /** A command may do without a cluster. */
 export type OptionalCluster = Omit<Cluster, 'kubernetes'> & Partial<Pick<Cluster, 'kubernetes'>>;
 
-/**
- * Connects to the cluster.
- * @param opened closes the client
- * @throws UsageError if there is none, or none can be used; ConfigurationError
- */
+/** @param opened closes the client @throws UsageError without a usable cluster; ConfigurationError */
 export async function connect(invocation: Invocation, opened: AsyncDisposableStack): Promise<Connection> {
   const own = await openCliContext(invocation);
   const kubernetes = await openKubernetes(own.configuration, invocation.io.env, 'own kubeconfig').catch(
@@ -44,10 +40,7 @@ export async function connect(invocation: Invocation, opened: AsyncDisposableSta
   return { own, kubernetes };
 }
 
-/**
- * Connects to the cluster, and finds archwright in it.
- * @throws UsageError, also if archwright is installed several times; ConfigurationError; KubeError
- */
+/** @throws UsageError, also if archwright is installed several times; ConfigurationError; KubeError */
 export async function openCluster(invocation: Invocation, opened: AsyncDisposableStack): Promise<Cluster> {
   return await withRelease(invocation, await connect(invocation, opened));
 }

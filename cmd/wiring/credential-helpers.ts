@@ -1,7 +1,4 @@
-/**
- * A person's docker credential helpers as a source: `docker-credential-NAME get`, as `docker pull` runs it.
- * Each helper runs once for each registry, without a shell, with limits on time and output.
- */
+/** A person's docker credential helpers (`docker-credential-NAME get`), each run once for each registry. */
 import { askHelper } from '../../daemon/docker-helper.ts';
 import type { RunLimits } from '../../daemon/kubelet/run/run.ts';
 import { ConfigFileError } from '../../daemon/toml.ts';

@@ -1,7 +1,4 @@
-/**
- * Image facts of a subcommand: a cache in front of the agents, or of registries without `--agents`. Times,
- * size and overrides come from the live configuration.
- */
+/** Image facts of a subcommand: a cache in front of the agents, or of registries without `--agents`. */
 import { join } from 'node:path';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { FactsFile } from '../../src/images/cache/facts-file.ts';

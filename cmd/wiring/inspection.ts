@@ -1,7 +1,4 @@
-/**
- * Image inspection on this machine. The agent, the webhook without agents, `inspect` and `explain` are wired
- * the same way from the same settings. Only the places of credentials differ.
- */
+/** Image inspection on this machine, wired alike for agent, webhook, `inspect` and `explain`. */
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
@@ -42,10 +39,7 @@ import { derived } from './derived.ts';
 import { openKubernetes } from './kubernetes.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
-/**
- * Where docker configurations are read: the kubelet's paths (`node`), those and the user's docker login
- * (`user`), or nowhere (`none`: the webhook has no node).
- */
+/** `node`: the kubelet's docker configurations; `user`: also the docker login; `none`: there is no node. */
 export type DockerConfigs = 'node' | 'user' | 'none';
 
 export interface InspectionOptions {
@@ -212,10 +206,7 @@ async function openPlugins(options: InspectionOptions, paths: PluginPaths): Prom
   return createCredentialProviderSource({ hostRoot, ...paths, environment, log, metrics, ...tokens });
 }
 
-/**
- * Service account tokens for the plugins, if `serviceAccountTokens` allows them. A failed connection is only
- * reported: the agent still has its other sources.
- */
+/** Tokens for the plugins. A failed connection is only reported: the agent has other sources too. */
 async function openTokens({
   configuration,
   dockerConfigs,

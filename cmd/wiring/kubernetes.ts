@@ -16,11 +16,7 @@ export interface Kubernetes {
   readonly podNamespace: string | undefined;
 }
 
-/**
- * Connects to the cluster, if there is one.
- * @param fallBack whether the user's own kubeconfig is used if neither setting is set and this is not a pod
- * @param metrics counts requests
- */
+/** @param fallBack the user's own kubeconfig, if neither setting is set and this is not a pod */
 export async function openKubernetes(
   { kubeconfig, kubeContext }: Pick<Configuration, 'kubeconfig' | 'kubeContext'>,
   env: Streams['env'],

@@ -1,7 +1,4 @@
-/**
- * HTML from trusted templates and untrusted values: every value is escaped unless it is HTML itself. Then the
- * parts that sections of the page share: tables, and bars as SVG.
- */
+/** HTML templates that escape every value, and the parts that sections share: tables, and bars as SVG. */
 
 export class Html {
   readonly text: string;
@@ -24,10 +21,7 @@ function written(value: Value): string {
   return String(value).replaceAll(/[&<>"']/g, (mark) => `&#${mark.charCodeAt(0)};`);
 }
 
-/**
- * JSON for a `<script type="application/json">`. Only `<` can end the element or open a comment in it.
- * @see HTML, "Restrictions for contents of script elements"
- */
+/** Only `<` can end a `<script>`: HTML, "Restrictions for contents of script elements". */
 export function embeddedJson(value: unknown): Html {
   return new Html(JSON.stringify(value).replaceAll('<', '\\u003c'));
 }

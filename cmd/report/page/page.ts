@@ -1,7 +1,4 @@
-/**
- * `archwright report --html`: the report as one page. It makes no request: script, style and data are inline,
- * and its policy allows nothing else. The page's script and style are built from `page/` by `npm run docs`.
- */
+/** `report --html`: one page without requests. `npm run docs` builds its script and style from `page/`. */
 import { createHash } from 'node:crypto';
 import { printable } from '../../../src/names/printable.ts';
 import { programVersion } from '../../program/version.ts';

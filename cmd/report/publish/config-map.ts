@@ -8,10 +8,7 @@ import type { Report } from '../contents.ts';
 import { asJson, jsonTotals } from '../write.ts';
 import { jsonText } from '../../program/table.ts';
 
-/**
- * Of the compressed files. A ConfigMap may have 1 MiB (kubernetes pkg/apis/core/validation, `MaxSecretSize`).
- * The page and the report of 5,000 workloads with generated names have 143 KiB.
- */
+/** A ConfigMap may have 1 MiB (kubernetes `MaxSecretSize`). 5,000 workloads have 143 KiB, compressed. */
 const maxBytes = 1000 * 1024;
 const compress = promisify(gzip);
 

@@ -34,11 +34,7 @@ interface Options {
   readonly stop: AbortSignal;
 }
 
-/**
- * Writes the Reports, and deletes those of namespaces without pods.
- * @returns false if some could not be written
- * @throws KubeError if the API server does not answer
- */
+/** Also deletes those of namespaces without pods. @returns false if some were refused @throws KubeError */
 export async function publishReports(
   { pods, architecture }: Pick<Report, 'pods' | 'architecture'>,
   options: Options,

@@ -26,11 +26,7 @@ export function placeOf({ configuration }: CliContext): Place {
   throw new UsageError('--publish: archwright was not found in the cluster; set --release');
 }
 
-/**
- * Writes the ConfigMap, then the Reports.
- * @returns the exit code
- * @throws KubeError if the ConfigMap cannot be written
- */
+/** @returns the exit code @throws KubeError if the ConfigMap cannot be written */
 export async function publishReport(
   { say, stop }: ReportCall,
   place: Place,
