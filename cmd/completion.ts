@@ -41,9 +41,7 @@ interface Word {
 }
 
 interface CompletedFlag extends Word {
-  /** All ways to write it. */
   readonly words: readonly string[];
-  /** Every possible value, if there are few. */
   readonly values: readonly string[];
 }
 
@@ -190,7 +188,6 @@ export function fishScript(vocabulary: Vocabulary): string {
   return `# fish completion for archwright\n${[...first, ...rest].join('\n')}\n`;
 }
 
-/** A shell shows one line for each word. */
 function firstSentence(help: string): string {
   const [sentence = ''] = help.replaceAll('`', '').split(/[.:;]\s/, 1);
   return sentence.replace(/\.$/, '').slice(0, 80);

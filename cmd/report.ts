@@ -59,7 +59,6 @@ function unwritable(path: string): (error: unknown) => never {
   };
 }
 
-/** @throws KubeError */
 async function reportPods(
   invocation: ReportCall,
   book: PriceBook,

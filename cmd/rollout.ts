@@ -69,7 +69,17 @@ async function run(invocation: Call): Promise<number> {
       const patch = { type: 'merge', body: { spec: change(client.serverNow()) } } as const;
       await client.patch(rolloutsPath(namespace, name), patch, { signal });
     }
-    const code = await show(invocation, client, { namespace, name, isJson });
+    const code = await showAgain(invocation, async () => {
+      const all = await read(client, namespace, name, signal);
+      const [one] = all;
+      const isOne = name !== undefined && one !== undefined;
+      const text = isOne ? describeRollout(one, client.serverNow()) : describeRollouts(all, namespace);
+      const phases = all.map((each) => (isSeen(each) ? each.status?.phase : undefined));
+      const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
+      const isOver = phases.every((phase) => ended.has(phase));
+      const code = isBack ? exitCodes.failure : exitCodes.success;
+      return { text: isJson ? jsonText(isOne ? one : all) : text, code, isOver };
+    });
     return action === 'abort' ? exitCodes.success : code;
   } catch (error) {
     signal.throwIfAborted();
@@ -92,31 +102,6 @@ function withoutEffect(rollout: StoredRollout | undefined, name: string): string
   if (rollout && isSeen(rollout) && rollout.status?.phase === 'Complete')
     return `complete, so pause has no effect until it gets another step; to move pods back: archwright rollout abort ${name}`;
   return undefined;
-}
-
-interface Shown {
-  readonly namespace: string;
-  /** `undefined`: all of the namespace. */
-  readonly name: string | undefined;
-  readonly isJson: boolean;
-}
-
-async function show(
-  invocation: Call,
-  client: KubeClient,
-  { namespace, name, isJson }: Shown,
-): Promise<number> {
-  return await showAgain(invocation, async () => {
-    const all = await read(client, namespace, name, invocation.stop);
-    const [one] = all;
-    const text =
-      name !== undefined && one ? describeRollout(one, client.serverNow()) : describeRollouts(all, namespace);
-    const shown = isJson ? jsonText(name === undefined ? all : one) : text;
-    const phases = all.map((each) => (isSeen(each) ? each.status?.phase : undefined));
-    const isBack = phases.some((phase) => phase === 'RolledBack' || phase === 'Aborted');
-    const isOver = phases.every((phase) => ended.has(phase));
-    return { text: shown, code: isBack ? exitCodes.failure : exitCodes.success, isOver };
-  });
 }
 
 async function read(

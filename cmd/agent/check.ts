@@ -1,4 +1,4 @@
-/** `agent --check`: what an agent would find here, and how the node differs. Sends no request, runs no plugin. */
+/** `agent --check`: what an agent would find here, and what differs. It sends no request and runs no plugin. */
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import type { FoundRuntime } from '../../daemon/find-runtime.ts';
@@ -83,7 +83,6 @@ function partLines({ where, state, what, differs = [] }: SourcePart): string {
   return lines.map((line) => `  ${printable(line, maxLineBytes)}\n`).join('');
 }
 
-/** What an agent uses of its node besides credentials. */
 async function describeNode(
   configuration: Configuration,
   environment: Environment,
@@ -102,7 +101,6 @@ async function describeNode(
   ];
 }
 
-/** Endpoints of archwright's own settings. */
 function describeOwnEndpoints(
   { proxies, insecureRegistries }: Configuration,
   runtime: RuntimeName,

@@ -68,10 +68,8 @@ function dayOf(value: unknown): string | undefined {
   return Number.isNaN(time) || new Date(time).toISOString().slice(0, 10) !== text ? undefined : text;
 }
 
-/** What an entry did in a run, for notes and JSON. */
 export type EntryState = 'used' | 'unused' | 'not-needed' | 'expired';
 
-/** The entries of a run, and which of them were used. */
 export class AllowList {
   readonly #entries: readonly AllowEntry[];
   /** In UTC, such as `2027-03-31`. */

@@ -66,7 +66,6 @@ export function podsIn(document: FoundDocument, file: string): FoundPods {
 interface FoundPod {
   readonly owner: Owner;
   readonly pod: PodTemplate;
-  /** Path of the spec. */
   readonly path: Steps;
 }
 

@@ -5,7 +5,6 @@ import { classes, type Result } from './verdict.ts';
 
 export interface Checked {
   readonly architectures: readonly string[];
-  /** In the order of the input. */
   readonly results: readonly Result[];
   readonly allowList: readonly (readonly [AllowEntry, EntryState])[];
 }

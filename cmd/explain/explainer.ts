@@ -24,7 +24,6 @@ import { messageOf } from '../../src/names/printable.ts';
 /** Each is a GET. A pod names one node, or a few. */
 const maxNamedNodes = 16;
 
-/** A pod of the cluster: where it is, and what was decided. */
 export interface RunningNow {
   readonly name: string;
   /** Absent while it waits. */
@@ -33,13 +32,11 @@ export interface RunningNow {
   /** From its record: the outcome when it was placed, and the architectures that were required then. */
   readonly outcome?: Outcome;
   readonly required?: readonly string[];
-  /** Its own architectures were widened to `required`. */
   readonly widened?: true;
 }
 
 export interface Explanation {
   readonly subject: Subject;
-  /** The decision, or why the object is invalid. */
   readonly outcome:
     | {
         readonly decision: PlacementDecision;
@@ -169,7 +166,6 @@ function ownerOfPods({ kind, name, request }: Subject): OwnerReference {
   return { apiVersion: `${group}/${version}`, kind, name, uid: '', controller: true };
 }
 
-/** Whether the pod has a node or a recorded decision. */
 function isOfCluster({ kind, node }: Subject, pod: AdmittedPod['pod']): boolean {
   return kind === 'Pod' && (node !== undefined || decidedOutcome(pod) !== undefined);
 }

@@ -19,9 +19,7 @@ export interface Subject {
   /** `file:line` */
   readonly place: string;
   readonly request: AdmissionRequest;
-  /** Node of a running pod. */
   readonly node?: string;
-  /** Pods of a workload of the cluster. */
   readonly pods?: readonly Pod[];
 }
 
@@ -33,7 +31,6 @@ export interface Input {
   readonly serviceAccounts: ReadonlyMap<string, readonly string[]>;
   readonly namespaces: ReadonlyMap<string, Readonly<Record<string, string>>>;
   readonly clusterConfigs: readonly KubeObject[];
-  /** Each with its namespace. */
   readonly podConfigs: readonly KubeObject[];
   readonly skipped: readonly { readonly kind: string; readonly name: string; readonly place: string }[];
   /** Places of documents that are not Kubernetes objects. */

@@ -1,4 +1,4 @@
-/** `--pull-secret FILE`: a manifest or a docker configuration. A broken one ends the program: on a node it fails pulls. */
+/** `--pull-secret FILE`: Secrets or a docker configuration. On a node, a broken one fails every pull. */
 import { basename } from 'node:path';
 import { CredentialError, type CredentialSource } from '../../src/credentials/credential.ts';
 import { createPullSecretSource } from '../../src/credentials/sources/pull-secrets.ts';

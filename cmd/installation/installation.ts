@@ -46,7 +46,6 @@ export interface InstallationReader {
 }
 
 const configurationKey = 'archwright.toml';
-/** Requests to replicas at a time. */
 const concurrentScrapes = 8;
 const maxMessageBytes = 300;
 

@@ -24,7 +24,6 @@ interface PartPod extends KubeObject, Pick<PodWithStatus, 'status'> {
   };
 }
 
-/** A Deployment or DaemonSet of a part. */
 export interface Workload extends KubeObject {
   readonly spec?: { readonly replicas?: number };
   readonly status?: {
@@ -80,7 +79,6 @@ export async function listReplicas(
   );
 }
 
-/** @throws KubeError */
 export async function listWorkloads(
   client: KubeClient,
   namespace: string,

@@ -30,7 +30,6 @@ function labelsOf(text: string): Sample['labels'] {
   return Object.fromEntries(found) as Sample['labels'];
 }
 
-/** The metrics of one replica. */
 export class Samples {
   readonly #samples: readonly Sample[];
 
@@ -38,7 +37,6 @@ export class Samples {
     this.#samples = samples;
   }
 
-  /** Samples of one metric. */
   all(name: string): readonly Sample[] {
     return this.#samples.filter((sample) => sample.name === name);
   }

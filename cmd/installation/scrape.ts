@@ -14,7 +14,6 @@ import { messageOf } from '../../src/names/printable.ts';
 import { parseSamples, Samples } from './samples.ts';
 import type { Replica } from './replicas.ts';
 
-/** Why the metrics of a replica cannot be read. */
 export interface Unread {
   readonly why: string;
 }

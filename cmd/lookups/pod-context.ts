@@ -9,7 +9,6 @@ export interface PodContext extends Pick<Cluster, 'secret' | 'serviceAccountPull
   namespaceLabels(namespace: string, signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
   /** Any object or list of the cluster; `undefined` if it cannot be read. */
   read<T>(path: string, signal: AbortSignal, query?: Query): Promise<T | undefined>;
-  /** Architecture of a running pod's node. */
   nodeArchitecture(node: string, signal: AbortSignal): Promise<string | undefined>;
 }
 

@@ -36,7 +36,6 @@ const waitingMs = 60_000;
 /** Node names are good enough here. The hostname label differs on few clusters. */
 const nodeHostnames = (node: string): readonly string[] => [node];
 
-/** Flags of the subcommands that look up images of pods. */
 export const lookupFlags = {
   local: toggle(
     'Looks up images from this machine with your credentials, not through the cluster’s controller.',
@@ -158,7 +157,6 @@ async function factsOfOwn(
   return { factsOfPod, lookups, insideCluster: undefined, fleet, pullableNodes };
 }
 
-/** Names the files that exist. */
 function ownCredentials(places: readonly string[]): string {
   const existing = places.flatMap((place) => place.split(', ')).filter((path) => existsSync(path));
   if (existing.length === 0) return 'with no credentials other than the pods’ pull secrets';

@@ -22,7 +22,6 @@ export interface FoundObject {
   readonly line: number;
   /** Node of a pod of the cluster that runs already, while `value` has none. */
   readonly node?: string;
-  /** Pods of a workload of the cluster. */
   readonly pods?: readonly Pod[];
 }
 
@@ -184,7 +183,6 @@ export async function readStandardInput(stream: NodeJS.ReadableStream, maxBytes:
   return Buffer.concat(chunks);
 }
 
-/** True for an object that calls itself a Secret. */
 export function isSecret(value: unknown): value is JsonObject {
   return isRecord(value) && value['kind'] === 'Secret';
 }

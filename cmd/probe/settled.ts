@@ -33,7 +33,6 @@ const hopeless =
   /\b(?:CreateContainerError|RunContainerError|ImagePullBackOff|ErrImageNeverPull|InvalidImageName|FailedCreate)\b|hostPath type check failed|its configuration is wrong/;
 
 interface Outcome {
-  /** What is wrong. */
   readonly problems: readonly string[];
   /** What could not be checked. */
   readonly notes: readonly string[];

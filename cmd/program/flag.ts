@@ -33,7 +33,6 @@ interface Options {
   readonly short?: string;
 }
 
-/** A switch. */
 export function toggle(help: string, options: Options = {}): Flag<boolean> {
   return { ...options, help, read: (given) => given.length > 0 };
 }
@@ -48,7 +47,6 @@ export function choice<const Word extends string>(
   return { ...flag, placeholder: words.join('|'), read: (given, name) => read(given, name) ?? words[0] };
 }
 
-/** One of several words, or none. */
 export function optionalChoice<const Word extends string>(
   words: readonly Word[],
   help: string,

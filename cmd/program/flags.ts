@@ -8,7 +8,6 @@ import { UsageError } from './exit.ts';
 import { text, toggle, type Flag } from './flag.ts';
 import type { Subcommand } from './subcommand.ts';
 
-/** Flags of every subcommand. */
 const common = {
   config: text('FILE', 'The configuration, in TOML.'),
   help: toggle('Prints this text.', { short: 'h' }),
@@ -33,12 +32,10 @@ export function settingsOf({
 
 /** A flag for people: in help, completion and the reference page. */
 export interface DescribedFlag {
-  /** With dashes. */
   readonly words: readonly string[];
   /** All of them with the placeholder of the value: `-o, --output table|json`. */
   readonly title: string;
   readonly help: string;
-  /** Every possible value, if there are few. */
   readonly values: readonly string[];
 }
 

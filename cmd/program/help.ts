@@ -2,7 +2,6 @@
 import { describeFlags, describeSettings, type DescribedFlag } from './flags.ts';
 import type { Invocation, Subcommand } from './subcommand.ts';
 
-/** Maximum line width. */
 const width = 100;
 const indent = 6;
 

@@ -3,7 +3,6 @@ import type { Streams } from './subcommand.ts';
 
 export interface Progress {
   show(text: string): void;
-  /** Removes the line. */
   end(): void;
 }
 

@@ -20,7 +20,6 @@ export function stoppedCode({ reason }: AbortSignal): number {
   return signalCode(names.find((name) => name === reason) ?? 'SIGTERM');
 }
 
-/** The exit code that a shell reports for a signal. */
 function signalCode(name: NodeJS.Signals): number {
   return 128 + constants.signals[name];
 }

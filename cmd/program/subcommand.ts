@@ -6,7 +6,6 @@ import type { Flags, FlagValues } from './flag.ts';
 /** A call of a subcommand that has at least the flags `F`. */
 export interface Invocation<F extends Flags = Flags> {
   readonly positionals: readonly string[];
-  /** Values of the subcommand's own flags. */
   readonly flags: FlagValues<F>;
   /** Names of its own flags that the command line has. */
   readonly given: ReadonlySet<string>;

@@ -3,7 +3,6 @@ import { printable } from '../../src/names/printable.ts';
 
 export const nothing = '-';
 
-/** A result for programs. */
 export function jsonText(value: unknown): string {
   return `${JSON.stringify(value, undefined, 2)}\n`;
 }

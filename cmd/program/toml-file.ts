@@ -27,7 +27,6 @@ export function readTomlFile<const S extends v.BaseSchema<unknown, unknown, v.Ba
   }
 }
 
-/** The name of an architecture. */
 export const architecture = v.pipe(
   v.string(),
   v.check(

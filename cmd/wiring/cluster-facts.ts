@@ -51,7 +51,6 @@ export interface ClusterFactsOptions {
   readonly stop: AbortSignal;
 }
 
-/** The name of the Service, for people. */
 export function factsService({ namespace, name }: Pick<Release, 'namespace' | 'name'>): string {
   return `${namespace}/${name}-controller`;
 }

@@ -98,7 +98,6 @@ export async function openInspection(options: InspectionOptions) {
     sources,
     /** The node's runtime, if its configuration is read. */
     runtime: report,
-    /** How it was found. */
     foundRuntime: found,
     /** Whether the node's runtime finds the registries of short names by itself. */
     resolvesShortNames: () => resolvesShortNames(report()),

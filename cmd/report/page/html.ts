@@ -84,7 +84,6 @@ export function bar(segments: readonly Segment[]): Html {
   </svg>`;
 }
 
-/** The color of a state, as a square. */
 export function swatch(color: string): Html {
   return markup`<svg class="swatch" viewBox="0 0 10 10" aria-hidden="true" focusable="false">
     <rect class="fill-${color}" width="10" height="10" />

@@ -12,7 +12,6 @@ import { changesSection, namespacesSection, newerSection, todaySection } from '.
 import { stateLabels } from './shares.ts';
 import { pageTables } from './tables.ts';
 
-/** @returns the whole document */
 export function reportPage(report: Report): string {
   const { pods, architecture, namespaces, lookups, made, money, newerTags } = report;
   const changes = firstChanges(pods);

@@ -5,13 +5,11 @@ import { kindOfNode, offerOfNode, offersOfFile, type NodeKind, type Offer } from
 import type { PriceList } from './price-file.ts';
 import { createSavings, type SavingsOf } from './savings.ts';
 
-/** A kind of node with a price, and how many of it there are. */
 export interface PricedKind {
   readonly offer: Offer;
   readonly nodes: number;
 }
 
-/** What a report says of money. */
 export interface Money {
   readonly list: PriceList;
   readonly kinds: readonly PricedKind[];
