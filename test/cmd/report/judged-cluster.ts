@@ -45,7 +45,7 @@ export function judgedPod(options: JudgedOptions): JudgedPod {
       {
         image,
         verdict: ofImage === undefined ? 'yes' : ofImage.cause === 'unknown' ? 'unknown' : 'no',
-        architectures: ofImage === undefined ? ['amd64', 'arm64'] : ['amd64'],
+        ...(ofImage?.cause !== 'unknown' && { architectures: ofImage ? ['amd64'] : ['amd64', 'arm64'] }),
         why,
       },
     ],

@@ -111,17 +111,6 @@ t.test('each image is looked up once, whatever the pull policies', async (t) => 
   t.equal(manifests.length, 1);
 });
 
-t.test('many pods, some of them large, are read in pages', async (t) => {
-  const { old, store, report } = await cluster(t);
-  const annotations = { large: 'x'.repeat(300_000) };
-  for (let i = 0; i < 600; i++) putPod(store, `shop/p${i}`, [old], i % 6 === 0 ? { annotations } : {});
-  const { document } = await report();
-  t.equal(document.totals['no']?.pods, 600);
-  const lists = store.requests.filter(({ path }) => path === '/api/v1/pods');
-  const limits = new Set(lists.map(({ query }) => query.get('limit')));
-  t.strictSame([...limits], ['500', '125'], 'smaller pages after one that is too large');
-});
-
 t.test('pull secrets of pods and their service accounts are used', async (t) => {
   const { server, image: app } = await privateApp(t);
   const { store, report } = await cluster(t);

@@ -4,24 +4,12 @@ import type { JudgedPod } from '../../../cmd/report/rows.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
 import { asCsv, asJson, asTable } from '../../../cmd/report/write.ts';
 import { like } from '../../support/like.ts';
+import { judgedPod } from './judged-cluster.ts';
 
-function judged(image: string, why: string, bytes = 0): JudgedPod {
-  const requests = { cpu: 0.1 + 0.2, memory: bytes };
-  const made = {
-    os: 'linux',
-    pod: { spec: { containers: [] } },
-    requests,
-    requestsByImage: new Map([[image, requests]]),
-    wanted: { uses: [], namespace: 'shop', pullSecrets: { names: [] }, serviceAccount: undefined },
-  };
-  return {
-    pod: { namespace: 'shop', owner: undefined, name: image, node: undefined, made },
-    workload: { apiVersion: 'apps/v1', kind: 'Pod', name: image },
-    judged: { verdict: 'unknown', why },
-    images: [{ image, verdict: 'unknown', why }],
-    blockers: [],
-    on: undefined,
-  };
+/** A pod with an unknown image. */
+function judged(image: string, why: string, memory = 0): JudgedPod {
+  const options = { name: image, image, kind: 'Pod', cpu: 0.1 + 0.2, memory, why };
+  return judgedPod({ ...options, blockers: [{ cause: 'unknown', image }] });
 }
 
 function reportWith(...pods: readonly JudgedPod[]): Report {
