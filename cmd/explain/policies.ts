@@ -1,7 +1,7 @@
-/** The policies that apply now. Custom resources in files come before those of the cluster. */
+/** What decides pods: policies, with custom resources in files before the cluster's, and classes of nodes. */
 import { ownNames } from '../../src/names/own-names.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
-import type { KubeObject } from '../../src/kube/api/objects.ts';
+import type { KubeObject, Node } from '../../src/kube/api/objects.ts';
 import type { Page } from '../../src/kube/api/pages.ts';
 import { recordOf } from '../../src/kube/election/lease-lock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -12,6 +12,10 @@ import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
 import type { PodContext } from '../lookups/pod-context.ts';
 import { paths } from '../../src/kube/api/paths.ts';
+import { createNodeClasses } from '../../src/cluster/node-classes.ts';
+import type { Fleet } from '../../src/fleet/fleet.ts';
+import { classify } from '../../src/nodes/classify.ts';
+import type { NodeClasses } from '../../src/nodes/node-classes.ts';
 
 export interface PoliciesOptions {
   readonly configuration: Configuration;
@@ -69,4 +73,27 @@ async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
 /** Later objects replace earlier ones of the same name. */
 function sourceOf(objects: readonly KubeObject[]): ObjectSource {
   return { values: () => objects, onEach: () => undefined };
+}
+
+/** A node has up to 50 KB, and a cluster 5,000 nodes (Kubernetes, "Considerations for large clusters"). */
+const pageSize = 100;
+const maxPages = 50;
+
+/** @returns `undefined` without a cluster or without the permission */
+export async function readNodeClasses(
+  podContext: Pick<PodContext, 'read'>,
+  fleet: Pick<Fleet, 'nodeReports'> | undefined,
+  stop: AbortSignal,
+): Promise<NodeClasses | undefined> {
+  const nodes: { readonly classified: ReturnType<typeof classify> }[] = [];
+  let token = '';
+  for (let page = 0; page < maxPages; page += 1) {
+    const query = { limit: pageSize, ...(token !== '' && { continue: token }) };
+    const list = await podContext.read<Page<Node>>(paths.nodes(), stop, query);
+    for (const node of list?.items ?? []) nodes.push({ classified: classify(node) });
+    token = list?.metadata?.continue ?? '';
+    if (token === '') break;
+  }
+  const reports = fleet && (() => fleet.nodeReports());
+  return createNodeClasses({ values: () => nodes, onEach: () => undefined }, reports)();
 }

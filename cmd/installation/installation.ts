@@ -8,8 +8,7 @@ import { paths } from '../../src/kube/api/paths.ts';
 import { printable } from '../../src/names/printable.ts';
 import { configurationHash } from '../../src/policy/configuration/configuration.ts';
 import { listReplicas, listWorkloads, type Replica, type Workload } from './replicas.ts';
-import { Samples } from './samples.ts';
-import type { Scrape } from './scrape.ts';
+import { Samples, type Scrape } from './scrape.ts';
 
 export interface ReadReplica extends Replica {
   readonly samples: Samples | undefined;

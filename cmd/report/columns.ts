@@ -2,9 +2,9 @@
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { cell, nothing } from '../program/table.ts';
 import { bytes, rangeText, rounded } from './amounts.ts';
+import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 import type { Report } from './contents.ts';
 import type { Cell, ColumnKind } from './page/data.ts';
-import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 
 /** The rest of a longer message adds nothing about its cause. */
 const maxWhyBytes = 512;

@@ -14,11 +14,10 @@ import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
 import { createProgress, type Progress } from '../program/progress.ts';
 import type { ReportCall } from './flags.ts';
 import type { Cluster } from '../wiring/cluster.ts';
-import { judgePod } from './blockers.ts';
+import { judgePod, judgeImages, withGain } from './verdict.ts';
 import { listNodes, listPods } from './pods.ts';
 import type { PriceBook } from './prices/price-book.ts';
 import type { JudgedPod } from './rows.ts';
-import { judgeImages, withGain } from './verdict.ts';
 import { workloadsOf } from './workloads.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */

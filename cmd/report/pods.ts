@@ -5,13 +5,13 @@ import { architectureOf } from '../../src/nodes/classify.ts';
 import type { PodFactsRequest } from '../../src/cluster/facts-of-pod.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { isCode } from '../../src/kube/api/errors.ts';
-import type { Node, OwnerReference, Pod } from '../../src/kube/api/objects.ts';
+import type { Container, Node, OwnerReference, Pod, PodSpec } from '../../src/kube/api/objects.ts';
 import { objectsOf } from '../../src/kube/api/pages.ts';
 import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { requestsOfContainer, requestsOfPod, sum, noRequests, type Requests } from './requests.ts';
+import { parseQuantity } from '../../src/names/quantity.ts';
 
 export interface ReportedPod {
   readonly namespace: string;
@@ -137,4 +137,56 @@ function requestsByImage({ initContainers = [], containers }: Pod['spec']): Map<
     found.set(image, sum(found.get(image) ?? noRequests, own));
   }
   return found;
+}
+
+/** CPU in cores, memory in bytes. */
+export interface Requests {
+  readonly cpu: number;
+  readonly memory: number;
+}
+
+interface Requesting {
+  readonly resources?: { readonly requests?: Readonly<Record<string, unknown>> };
+}
+
+type RequestingSpec = PodSpec & Requesting & { readonly overhead?: Readonly<Record<string, unknown>> };
+
+export const noRequests: Requests = { cpu: 0, memory: 0 };
+
+export function sum(a: Requests, b: Requests): Requests {
+  return { cpu: a.cpu + b.cpu, memory: a.memory + b.memory };
+}
+
+export function requestsOfContainer(container: Container): Requests {
+  return read((container as Requesting).resources?.requests);
+}
+
+export function requestsOfPod(spec: PodSpec): Requests {
+  const { initContainers = [], containers, overhead, resources } = spec as RequestingSpec;
+  let sidecars = noRequests;
+  let starting = noRequests;
+  for (const container of initContainers) {
+    const own = requestsOfContainer(container);
+    const moment = sum(sidecars, own);
+    if (container.restartPolicy === 'Always') sidecars = moment;
+    starting = largest(starting, moment);
+  }
+  const running = (containers ?? []).map(requestsOfContainer).reduce(sum, sidecars);
+  const needed = largest(starting, running);
+  const whole = resources?.requests;
+  return sum(
+    {
+      cpu: parseQuantity(whole?.['cpu']) ?? needed.cpu,
+      memory: parseQuantity(whole?.['memory']) ?? needed.memory,
+    },
+    read(overhead),
+  );
+}
+
+function read(requests: Readonly<Record<string, unknown>> | undefined): Requests {
+  return { cpu: parseQuantity(requests?.['cpu']) ?? 0, memory: parseQuantity(requests?.['memory']) ?? 0 };
+}
+
+function largest(a: Requests, b: Requests): Requests {
+  return { cpu: Math.max(a.cpu, b.cpu), memory: Math.max(a.memory, b.memory) };
 }

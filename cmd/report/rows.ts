@@ -1,11 +1,17 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
 import { byName } from '../../src/names/values.ts';
 import { decidedOutcome } from '../../src/placement/record/read.ts';
-import { causes, type Blocker, type State } from './blockers.ts';
-import { noRequests, sum, type Requests } from './requests.ts';
-import type { ReportedPod } from './pods.ts';
+import {
+  causes,
+  type Blocker,
+  type State,
+  verdicts,
+  type Judged,
+  type JudgedImage,
+  type Verdict,
+} from './verdict.ts';
+import { noRequests, sum, type Requests, type ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
-import { verdicts, type Judged, type JudgedImage, type Verdict } from './verdict.ts';
 
 export interface JudgedPod {
   readonly pod: ReportedPod;

@@ -3,8 +3,8 @@ import { jsonText, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
 import { bytes, rounded } from './amounts.ts';
 import { csvCells, imageColumns, terminalCells, workloadColumns } from './columns.ts';
-import type { Report } from './contents.ts';
 import type { Total } from './rows.ts';
+import type { Report } from './contents.ts';
 
 export type By = 'workload' | 'image';
 

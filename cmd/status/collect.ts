@@ -9,7 +9,7 @@ import {
 } from '../installation/installation.ts';
 import { configurationHashOf, isAbout, leads } from '../installation/problems.ts';
 import { poolOf } from '../installation/replicas.ts';
-import type { Samples } from '../installation/samples.ts';
+import type { Samples } from '../installation/scrape.ts';
 import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
 import { idOfEvent } from '../../src/controller/features/credential-problems/credential-problems.ts';
 import type { WebhookConfiguration } from '../../src/controller/state/ca-bundle.ts';

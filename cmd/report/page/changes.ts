@@ -4,7 +4,7 @@
  * brings the most for each of its changes, after the steps before it.
  */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
-import type { Cause } from '../blockers.ts';
+import type { Cause } from '../verdict.ts';
 import { workloadKey, type JudgedPod } from '../rows.ts';
 import { shareOf, type Share } from './shares.ts';
 

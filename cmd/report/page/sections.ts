@@ -1,10 +1,10 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { bytes, percent, rangeText, rounded } from '../amounts.ts';
-import { causes, type Cause, type State } from '../blockers.ts';
+import { causes, type Cause, type State } from '../verdict.ts';
+import { imageRows, type JudgedPod } from '../rows.ts';
 import type { Report } from '../contents.ts';
 import type { NewerTags } from '../newer-tags.ts';
-import { imageRows, type JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
 import { bar, markup, numberCells, section, swatch, table, type Head, type Html } from './html.ts';
 import { ratio, shareOf, sharesByState, stateLabels, states, type Measure, type Share } from './shares.ts';

@@ -1,5 +1,5 @@
 /** How much of pods and their requests can run on an architecture, and what blocks the rest. */
-import { causes, mainCause, type State } from '../blockers.ts';
+import { causes, mainCause, type State } from '../verdict.ts';
 import { requestsOf, type JudgedPod } from '../rows.ts';
 
 export const states: readonly State[] = ['ready', ...causes];

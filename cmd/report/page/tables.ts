@@ -1,10 +1,10 @@
 /** The rows of the page's table by namespace, workload and image. The page's script shows them. */
 import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
-import { mainCause, type State } from '../blockers.ts';
+import { mainCause, type State } from '../verdict.ts';
 import { imageColumns, maxNameBytes, workloadColumns, type Column } from '../columns.ts';
-import type { Report } from '../contents.ts';
 import { causesOf, workloadKey, type JudgedPod, type WorkloadRow } from '../rows.ts';
+import type { Report } from '../contents.ts';
 import type { PageTable, Row } from './data.ts';
 import { ratio, shareOf } from './shares.ts';
 

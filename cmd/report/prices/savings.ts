@@ -4,7 +4,7 @@
  * price for the vCPU and with the whole price for the memory, and every other division lies between. Of the
  * types that a pod could move to, the cheapest and the dearest count.
  */
-import type { Requests } from '../requests.ts';
+import type { Requests } from '../pods.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Offer } from './node-prices.ts';
 

@@ -13,8 +13,8 @@ import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
 import { bytes, rounded } from '../amounts.ts';
-import type { Report } from '../contents.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
+import type { Report } from '../contents.ts';
 import { verdicts } from '../verdict.ts';
 
 /** A cluster with more namespaces has few workloads in each. */

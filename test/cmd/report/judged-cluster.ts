@@ -1,5 +1,5 @@
 /** Judged pods for tests of the page of `archwright report`. */
-import type { Blocker } from '../../../cmd/report/blockers.ts';
+import type { Blocker } from '../../../cmd/report/verdict.ts';
 import type { JudgedPod } from '../../../cmd/report/rows.ts';
 
 export interface JudgedOptions {

@@ -1,7 +1,7 @@
 /** `archwright report --html --newer-tags`. */
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import { newerTags } from '../../../cmd/report/tag-order.ts';
+import { newerTags } from '../../../cmd/report/newer-tags.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
 import { putPod, startCluster } from './cluster.ts';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { percent } from '../../../cmd/report/amounts.ts';
-import { judgePod, type Blocker } from '../../../cmd/report/blockers.ts';
+import { judgePod, type Blocker } from '../../../cmd/report/verdict.ts';
 import { firstChanges } from '../../../cmd/report/page/changes.ts';
 import type { PageData } from '../../../cmd/report/page/data.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { requestsOfPod } from '../../../cmd/report/requests.ts';
+import { requestsOfPod } from '../../../cmd/report/pods.ts';
 import type { PodSpec } from '../../../src/kube/api/objects.ts';
 
 const container = (cpu?: string, memory?: string, more: object = {}): object => ({

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import type { Cause } from '../../../cmd/report/blockers.ts';
+import type { Cause } from '../../../cmd/report/verdict.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { reportOf } from '../../../cmd/report/contents.ts';
 import { PriceBook } from '../../../cmd/report/prices/price-book.ts';

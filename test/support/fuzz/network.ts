@@ -1,6 +1,6 @@
 /** Parsers of responses of registries and token servers, and of image references. */
-import { newerTags } from '../../../cmd/report/tag-order.ts';
-import { parseSamples } from '../../../cmd/installation/samples.ts';
+import { newerTags } from '../../../cmd/report/newer-tags.ts';
+import { parseSamples } from '../../../cmd/installation/scrape.ts';
 import { InvalidReference, parseReference } from '../../../src/images/references/reference.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
 import { parseChallenges, InvalidChallenge, tokenOptions } from '../../../src/registry/auth/challenge.ts';

@@ -14,7 +14,7 @@ const script = fileURLToPath(new URL('feed-examples.ts', import.meta.url));
 /** Functions without a target despite their name, with the reason. */
 const exceptions: Readonly<Record<string, string>> = {
   'cmd/explain/named-objects.ts readNamedObjects': 'gets objects from the API server; parses nothing',
-  'cmd/explain/nodes.ts readNodeClasses': 'gets objects from the API server; parses nothing',
+  'cmd/explain/policies.ts readNodeClasses': 'gets objects from the API server; parses nothing',
   'cmd/explain/policies.ts readPolicies': 'gets objects from the API server; parses nothing',
   'cmd/installation/installation.ts readInstallation': 'gets objects from the API server; parses nothing',
   'cmd/inspect/pull-secret-files.ts readPullSecrets':
