@@ -10,8 +10,8 @@ import { flags, type ReportCall } from './report/flags.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { findNewerTags } from './report/newer-tags.ts';
 import { reportPage } from './report/page/page.ts';
-import { PriceBook } from './report/prices/price-book.ts';
-import { readPrices } from './report/prices/price-file.ts';
+import { moneyOf } from './report/prices/money.ts';
+import { readPrices, type PriceList } from './report/prices/price-file.ts';
 import { placeOf, publishReport } from './report/publish/publish.ts';
 import { reportOf } from './report/contents.ts';
 import { asCsv, asJson, asTable } from './report/write.ts';
@@ -33,10 +33,10 @@ export const subcommand: Subcommand<typeof flags> = {
 
 async function run(invocation: ReportCall): Promise<number> {
   await checkOutput(invocation);
-  const book = new PriceBook(await readPrices(invocation.flags.prices));
+  const prices = await readPrices(invocation.flags.prices);
   await using opened = new AsyncDisposableStack();
   try {
-    return await reportPods(invocation, book, await openCluster(invocation, opened), opened);
+    return await reportPods(invocation, prices, await openCluster(invocation, opened), opened);
   } catch (error) {
     if (!isCode(error, 'forbidden') || invocation.flags.publish) throw error;
     const hint = 'use --namespace to select namespaces that you may read';
@@ -61,7 +61,7 @@ function unwritable(path: string): (error: unknown) => never {
 
 async function reportPods(
   invocation: ReportCall,
-  book: PriceBook,
+  prices: PriceList,
   cluster: Cluster,
   opened: AsyncDisposableStack,
 ): Promise<number> {
@@ -69,14 +69,14 @@ async function reportPods(
   const { architecture, by, output, publish, html, newerTags: isSearching } = invocation.flags;
   const namespaces = [...new Set(invocation.flags.namespace)];
   const place = publish ? placeOf(cluster.context) : undefined;
-  const judged = await judgedPods(invocation, cluster, book, opened);
+  const judged = await judgedPods(invocation, cluster, prices, opened);
   const { pods, lookups, isComplete } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');
   const newerTags = isSearching
     ? await findNewerTags(invocation, cluster, { ...judged, architecture })
     : undefined;
-  const money = book.money(architecture);
+  const money = judged.nodes && moneyOf(judged.nodes, prices, architecture);
   const report = reportOf({ pods, architecture, namespaces, lookups, made: new Date(), money, newerTags });
   if (place) {
     if (!isComplete)

@@ -1,6 +1,6 @@
 /** What a report says. Terminal, CSV, JSON, the page and the objects of `--publish` show it. */
 import type { NewerTags } from './newer-tags.ts';
-import type { Money } from './prices/price-book.ts';
+import type { Money } from './prices/money.ts';
 import type { PriceList } from './prices/price-file.ts';
 import type { Savings } from './prices/savings.ts';
 import {

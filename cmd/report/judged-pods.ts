@@ -16,7 +16,7 @@ import type { ReportCall } from './flags.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod, judgeImages, withGain } from './verdict.ts';
 import { listNodes, listPods } from './pods.ts';
-import type { PriceBook } from './prices/price-book.ts';
+import type { PriceList } from './prices/price-file.ts';
 import type { JudgedPod } from './rows.ts';
 import { workloadsOf } from './workloads.ts';
 
@@ -31,7 +31,7 @@ const clusterLimitMs = 10_000;
 export async function judgedPods(
   invocation: ReportCall,
   cluster: Cluster,
-  book: PriceBook,
+  prices: PriceList,
   opened: AsyncDisposableStack,
 ) {
   const { io, say, stop } = invocation;
@@ -44,7 +44,7 @@ export async function judgedPods(
     say(message);
   };
   setMaxListeners(0, stop);
-  const read = await readPods(invocation, client, book, progress);
+  const read = await readPods(invocation, client, prices, progress);
   const podContext = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client, log: cluster.context.log }),
@@ -55,14 +55,14 @@ export async function judgedPods(
   const driftOf = await readDrift(cluster.context.configuration, podContext, stop);
   const pods = await judgeAll(read, { architecture, source, driftOf, progress });
   const { lookups, pullSecrets } = source;
-  return { pods, lookups, isComplete, pullSecrets };
+  return { pods, nodes: read.nodes, lookups, isComplete, pullSecrets };
 }
 
 /** @throws KubeError */
 async function readPods(
   { flags, say, stop }: ReportCall,
   client: KubeClient,
-  book: PriceBook,
+  prices: PriceList,
   progress: Progress,
 ) {
   const namespaces = [...new Set(flags.namespace)];
@@ -71,7 +71,7 @@ async function readPods(
     listPods(client, namespaces, stop, (count) => {
       if (count % shownPods === 0) progress.show(`reading pods: ${count}`);
     }),
-    listNodes(client, stop, (node) => book.add(node)),
+    listNodes(client, stop, prices),
   ]);
   progress.show('reading workloads');
   const workloadOf = await workloadsOf(pods, namespaces, {
@@ -108,7 +108,7 @@ async function judgeAll(
     const isBroken = (image: string): boolean => facts.get(image)?.brokenOn?.includes(architecture) === true;
     return all.map((pod) => {
       const workload = workloadOf(pod);
-      const on = pod.node === undefined ? undefined : nodes?.get(pod.node);
+      const on = pod.node === undefined ? undefined : nodes?.get(pod.node)?.architecture;
       return { pod, workload, images, on, ...judgePod({ pod, workload, images }, architecture, isBroken) };
     });
   });

@@ -11,6 +11,8 @@ import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
+import { offerOfNode, type Offer } from './prices/node-prices.ts';
+import type { PriceList } from './prices/price-file.ts';
 import { parseQuantity } from '../../src/names/quantity.ts';
 
 export interface ReportedPod {
@@ -54,18 +56,23 @@ export async function listPods(
   return found;
 }
 
-/** Architectures by node; `undefined` without the permission. @throws KubeError */
+export interface ReportedNode {
+  readonly architecture: string | undefined;
+  /** Its price. */
+  readonly offer: Offer | undefined;
+}
+
+/** Nodes by name; `undefined` without the permission. @throws KubeError */
 export async function listNodes(
   client: KubeClient,
   signal: AbortSignal,
-  onNode: (node: Node) => void = () => undefined,
-): Promise<ReadonlyMap<string, string> | undefined> {
-  const found = new Map<string, string>();
+  prices: PriceList,
+): Promise<ReadonlyMap<string, ReportedNode> | undefined> {
+  const found = new Map<string, ReportedNode>();
   try {
     for await (const node of objectsOf<Node>(client, paths.nodes(), { signal })) {
-      onNode(node);
-      const architecture = architectureOf(node);
-      if (architecture !== undefined) found.set(node.metadata?.name ?? '', architecture);
+      const reported = { architecture: architectureOf(node), offer: offerOfNode(node, prices) };
+      found.set(node.metadata?.name ?? '', reported);
     }
   } catch (error) {
     if (isCode(error, 'forbidden')) return undefined;

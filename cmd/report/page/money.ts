@@ -2,7 +2,7 @@
 import { printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
 import { bytes, rangeText, rounded } from '../amounts.ts';
-import type { Money, PricedKind } from '../prices/price-book.ts';
+import type { Money, PricedKind } from '../prices/money.ts';
 import type { PriceList } from '../prices/price-file.ts';
 import { unpriced, type Savings, type SavingsOf } from '../prices/savings.ts';
 import type { JudgedPod } from '../rows.ts';

@@ -5,8 +5,6 @@ import { parseQuantity } from '../../../src/names/quantity.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
 import type { CapacityType, NodeSize, PriceEntry, PriceList } from './price-file.ts';
 
-export type PriceSource = 'file' | 'node';
-
 export interface NodeKind extends NodeSize {
   readonly instanceType: string;
   readonly region: string;
@@ -16,14 +14,14 @@ export interface NodeKind extends NodeSize {
 /** A kind of node with its price for an hour. */
 export interface Offer extends NodeKind {
   readonly price: number;
-  readonly source: PriceSource;
+  readonly source: 'file' | 'node';
 }
 
 /** The label of eks-node-viewer, https://github.com/awslabs/eks-node-viewer. */
 const viewerLabel = 'eks-node-viewer/instance-price';
 
 /** @returns `undefined` if the node does not say its size or architecture */
-export function kindOfNode(node: Node): NodeKind | undefined {
+function kindOfNode(node: Node): NodeKind | undefined {
   const labels = node.metadata?.labels ?? {};
   const { capacity } = (node.status ?? {}) as { readonly capacity?: Readonly<Record<string, unknown>> };
   const architecture = architectureOf(node);

@@ -8,7 +8,7 @@ import type { Requests } from '../pods.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Offer } from './node-prices.ts';
 
-export type Range = readonly [low: number, high: number];
+type Range = readonly [low: number, high: number];
 
 export interface Savings {
   /** For a month. */
@@ -27,9 +27,9 @@ export const unpriced = {
   now: 'on nodes without a price',
   target: 'in regions without a price for the architecture',
 } as const;
-export type Unpriced = keyof typeof unpriced;
+type Unpriced = keyof typeof unpriced;
 
-export interface Market {
+interface Market {
   readonly architecture: string;
   readonly hoursPerMonth: number;
   /** By the name of the node. */

@@ -6,7 +6,8 @@ import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
-import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
+import { moneyOf } from '../../../cmd/report/prices/money.ts';
+import { offerOfNode } from '../../../cmd/report/prices/node-prices.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod, largeCluster } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
@@ -32,14 +33,13 @@ function fullPage(): string {
     '[[node]]\ninstance-type = "m7i.4xlarge"\non-demand = 0.9\n[[node]]\ninstance-type = "m7g.4xlarge"\n' +
     'on-demand = 0.7\narchitecture = "arm64"\nvcpu = 16\nmemory = "64Gi"\n';
   const list = parsePrices(text, 'prices.toml');
-  const book = new PriceBook(list);
   const labels = {
     'node.kubernetes.io/instance-type': 'm7i.4xlarge',
     'topology.kubernetes.io/region': 'eu-central-1',
   };
   const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '16', memory: '64Gi' } };
-  book.add({ metadata: { name: 'a1', labels }, status });
-  const money = book.money('arm64');
+  const offer = offerOfNode({ metadata: { name: 'a1', labels }, status }, list);
+  const money = moneyOf(new Map([['a1', { offer }]]), list, 'arm64');
   const pods = largeCluster(200).map((each) => ({ ...each, on: 'amd64', pod: { ...each.pod, node: 'a1' } }));
   const images = pods.flatMap(({ blockers }) => blockers.map(({ image = '' }) => image)).filter(Boolean);
   return samplePage(pods, {

@@ -6,7 +6,8 @@ import { pathToFileURL } from 'node:url';
 import type { Cause } from '../../../cmd/report/verdict.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { reportOf } from '../../../cmd/report/contents.ts';
-import { PriceBook } from '../../../cmd/report/prices/price-book.ts';
+import { moneyOf } from '../../../cmd/report/prices/money.ts';
+import { offerOfNode } from '../../../cmd/report/prices/node-prices.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
@@ -62,8 +63,7 @@ const list = parsePrices(
     '[[node]]\ninstance-type = "m7g.xlarge"\non-demand = 0.195\narchitecture = "arm64"\nvcpu = 4\nmemory = "16Gi"\n',
   'prices.toml',
 );
-const book = new PriceBook(list);
-book.add({
+const node = {
   metadata: {
     name: 'a1',
     labels: {
@@ -72,8 +72,8 @@ book.add({
     },
   },
   status: { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '4', memory: '16Gi' } } as object,
-});
-const money = book.money('arm64');
+};
+const money = moneyOf(new Map([['a1', { offer: offerOfNode(node, list) }]]), list, 'arm64');
 
 const [folder = '.'] = process.argv.slice(2);
 if (chromium === undefined) throw new Error('no Chromium; apt-get install chromium');
