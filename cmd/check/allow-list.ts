@@ -1,12 +1,4 @@
-/**
- * `--allow-list FILE`: images that may lack an architecture, in TOML:
- *
- *   [[allow]]
- *   image = "registry.example/legacy/**"    # as in `imageOverrides`
- *   architectures = ["arm64"]               # default: all
- *   reason = "moves in March"
- *   expires = "2027-03-31"                  # the last day, in UTC
- */
+/** `--allow-list FILE`: images that may lack an architecture, in TOML, documented in `docs/use/check.md`. */
 import * as v from 'valibot';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { imagePattern, OverridePatternError } from '../../src/images/sources/overrides.ts';

@@ -1,18 +1,4 @@
-/**
- * `--prices FILE`: prices of node types, in TOML:
- *
- *   currency = "USD"                # default; ISO 4217
- *   hours-per-month = 730           # default: 365 × 24 / 12
- *
- *   [[node]]
- *   instance-type = "m7g.large"     # the label node.kubernetes.io/instance-type
- *   region = "eu-central-1"         # the label topology.kubernetes.io/region; default: every region
- *   on-demand = 0.0978              # for an hour
- *   spot = 0.0391
- *   architecture = "arm64"          # these three if the cluster has no node of the type
- *   vcpu = 2
- *   memory = "8Gi"
- */
+/** `--prices FILE`: prices of node types, in TOML, documented in `docs/use/report.md`. */
 import * as v from 'valibot';
 import { decodeUtf8, FileError, readBounded } from '../../../src/files/read.ts';
 import { parseQuantity } from '../../../src/names/quantity.ts';

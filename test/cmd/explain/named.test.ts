@@ -142,7 +142,8 @@ t.test("workloads are named in kubectl's forms, with a namespace, beside files",
 });
 
 t.test('an object that cannot be read is reported in one line', async (t) => {
-  const { kube } = await setup(t);
+  const { kube, arm } = await setup(t);
+  kube.script('/api/v1/namespaces/shop/pods/web-0', running(arm));
   kube.script('/api/v1/namespaces/shop/pods/gone', json({ message: 'pods "gone" not found' }, 404));
   kube.script('/api/v1/namespaces/shop/pods/secret', json({ message: 'pods "secret" is forbidden' }, 403));
   const cases: [string, RegExp][] = [
@@ -150,9 +151,9 @@ t.test('an object that cannot be read is reported in one line', async (t) => {
     ['pod/secret', /pods "secret" is forbidden/],
   ];
   for (const [name, message] of cases) {
-    const { code, out, err } = await explainIn(t, kube, [name]);
+    const { code, results, err } = await explainIn(t, kube, [name, 'pod/web-0']);
     t.equal(code, 3, name);
-    t.equal(out, '', name);
+    like(t, results, [{ name: 'web-0', outcome: 'placed' }], 'the others are explained');
     like(t, err, message, name);
     t.equal(err.trimEnd().split('\n').length, 1, name);
   }

@@ -189,15 +189,6 @@ t.test('the recorded decision comes first, for a pod and for the pods of a workl
   t.ok(csv.err.includes(through), csv.err);
 });
 
-t.test('a missing object does not stop the others', async (t) => {
-  const { store, private_, ask } = await shop(t);
-  putPod(store, 'web', private_.host);
-  const { code, err, results } = await ask('explain', '-o', 'json', 'pod', 'away', 'web');
-  t.match(err, /^archwright explain: there is no Pod away in the namespace shop; /);
-  like(t, results, [{ name: 'web', outcome: 'placed' }]);
-  t.equal(code, 3);
-});
-
 t.test('a pod with invalid names does not make a report incomplete', async (t) => {
   const { store, private_, ask } = await shop(t);
   putPod(store, 'web', private_.host);

@@ -1,5 +1,4 @@
 import t from 'tap';
-import { maxDocumentBytes } from '../../../cmd/objects/documents.ts';
 import { run } from '../run.ts';
 import { dockerConfig, files, privateApp, pullSecret, resultsIn } from '../world.ts';
 import { like } from '../../support/like.ts';
@@ -18,12 +17,7 @@ t.test('each form of a pull secret is read', async (t) => {
     ['YAML', `${ofType}dockerconfigjson\ndata:\n  .dockerconfigjson: ${encoded(config)}\n`],
     ['stringData', `${ofType}dockerconfigjson\nstringData:\n  .dockerconfigjson: '${config}'\n`],
     ['dockercfg', `${ofType}dockercfg\ndata:\n  .dockercfg: ${encoded(legacy)}\n`],
-    ['several documents', `---\n${other}\n---\n${pullSecret(config)}\n---\n`],
     ['a list', `{"kind": "List", "items": [${other}, ${pullSecret(config)}]}`],
-    [
-      'a typed list',
-      `{"kind": "SecretList", "items": [${pullSecret(config).replace('"kind":"Secret",', '')}]}`,
-    ],
     ['a bare config.json', config],
     ['a bare .dockercfg', legacy],
   ];
@@ -83,9 +77,6 @@ t.test('an invalid pull secret is an error that quotes no content', async (t) =>
     ['no configuration', pullSecret(`["${secret}"]`), /pull secret regcred: the document is not an object/],
     ['an auth without colon', pullSecret(config), /pull secret regcred: .*base64\(username:password\)/],
     ['the same in a bare config.json', config, /pull secret .*secret\.txt: .*base64\(username:password\)/],
-    ['excessive aliases', `a: &a [x]\nb: [${Array.from({ length: 200 }, () => '*a').join(',')}]`, /alias/],
-    ['nested too deeply', '['.repeat(50_000), /secret\.txt/],
-    ['too large', ' '.repeat(maxDocumentBytes + 1), /secret\.txt: is larger than/],
   ];
   for (const [what, text, message] of cases) {
     const { 'secret.txt': file } = files(t, { 'secret.txt': text });
