@@ -4,7 +4,6 @@ import { ownNames } from '../src/names/own-names.ts';
 import { listenAddress } from '../src/policy/value-kinds/addresses.ts';
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { keepSecretFiles } from '../src/cluster/secret-files.ts';
 import { runController, type ControllerOptions } from '../src/controller/controller.ts';
 import { features } from '../src/controller/features.ts';
 import { startHealth } from '../src/serving/health.ts';
@@ -55,28 +54,24 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
   const leaseClient = kubernetes.another();
   opened.defer(() => leaseClient.close());
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
-  const { namespace, agentTlsDir, certificates, metricsListen } = configuration();
+  const { namespace, metricsListen } = configuration();
   if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
-  if (agentTlsDir !== undefined && certificates !== 'external') {
-    const kept = keepSecretFiles({
-      client,
-      namespace,
-      secretName: ownNames(configuration()).controllerClientTlsSecret,
-      kind: 'tls',
-      dir: agentTlsDir,
-      log,
-    });
-    opened.defer(() => kept.close());
-  }
+  const clientSecret = {
+    client,
+    namespace,
+    name: ownNames(configuration()).controllerClientTlsSecret,
+    clock: systemClock,
+    log,
+  };
   const { cache, requestOf, fleet } = await openImageFacts(
     {
       configuration,
       dockerConfigs: 'none',
       env: io.env,
       client,
+      clientSecret,
       log,
       metrics,
-      mayWait: true,
     },
     opened,
   );

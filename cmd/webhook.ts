@@ -7,10 +7,10 @@ import { watchBrokenImages } from '../src/cluster/broken-images.ts';
 import { followDriftedTags } from '../src/cluster/drifted-tags.ts';
 import { startHealth, type Check } from '../src/serving/health.ts';
 import { connectCluster } from '../src/cluster/cluster.ts';
-import { openAdmissionPaths } from '../src/webhook/admission-paths.ts';
+import { watchTlsSecret } from '../src/cluster/tls-secret.ts';
+import { watchAdmissionPaths } from '../src/webhook/admission-paths.ts';
 import { startWebhook } from '../src/webhook/webhook.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';
-import { keepOwnSecrets } from './wiring/own-secrets.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
 import { startup } from './program/context.ts';
@@ -18,11 +18,7 @@ import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
 const ownFlags = {
-  metricsTls: toggle('Serves metrics and health over TLS, with the certificate in `--tls-dir`.'),
-  webhookPathDir: text(
-    'DIRECTORY',
-    'Directory with the content of `webhookPathSecret`. Reviews at other paths are refused. Default: the path is `/mutate`.',
-  ),
+  metricsTls: toggle('Serves metrics and health over TLS, with the certificate of the webhook.'),
   webhookClientCa: text(
     'PATH',
     "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused.",
@@ -32,9 +28,9 @@ const ownFlags = {
 export const subcommand: Subcommand<typeof ownFlags> = {
   usage: '[FLAGS]',
   description:
-    'Answers admission reviews: decides each pod from the facts of its images, and patches it. Requires ' +
-    '`--tls-dir`, a directory with `tls.crt` and `tls.key`. With `--agents`, the node agents inspect ' +
-    'images; otherwise the webhook does. In a pod, or with `--kubeconfig`, it reads pull secrets, ' +
+    'Answers admission reviews: decides each pod from the facts of its images, and patches it. Its certificate is ' +
+    'in `--tls-dir`, a directory with `tls.crt` and `tls.key`, or in its own Secret. With `--agents`, the node ' +
+    'agents inspect images; otherwise the webhook does. In a pod, or with `--kubeconfig`, it reads pull secrets, ' +
     'namespaces, nodes and custom resources of the cluster.',
   settings: 'webhook',
   flags: ownFlags,
@@ -47,9 +43,6 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   await using opened = new AsyncDisposableStack();
   opened.defer(() => live.close());
   const configuration = live.current();
-  if (configuration.tlsDir === undefined) {
-    throw new UsageError('name the directory with tls.crt and tls.key by --tls-dir');
-  }
   const kubernetes = await openKubernetes(configuration, io.env, 'none', metrics);
   const client = kubernetes?.client;
   const cluster = client && connectCluster({ client, log, metrics });
@@ -58,16 +51,25 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   const own = client && namespace !== undefined ? { client, namespace, clock: systemClock, log } : undefined;
   const broken = own && watchBrokenImages({ ...own, name: ownNames(configuration).brokenImages });
   if (broken) opened.defer(() => broken.close());
-  const pathDir = flags.webhookPathDir;
-  const secrets = keepOwnSecrets(configuration, kubernetes, namespace, pathDir, log);
-  if (secrets) opened.defer(() => secrets.close());
+  const { tlsDir, certificates, webhookPathSecret } = configuration;
+  if (tlsDir === undefined && !own)
+    throw new UsageError('name the directory with tls.crt and tls.key by --tls-dir');
+  if (webhookPathSecret !== undefined && !own)
+    throw new UsageError('webhookPathSecret requires a cluster: run in a pod or set --kubeconfig');
+  const { webhookTlsSecret, serviceCaSecret, webhookClientTlsSecret } = ownNames(configuration);
+  const tlsSecret = certificates === 'serviceCa' ? serviceCaSecret : webhookTlsSecret;
+  const watched =
+    tlsDir === undefined && own
+      ? watchTlsSecret({ ...own, name: tlsSecret, use: 'server', metrics })
+      : undefined;
+  if (watched) opened.defer(() => watched.close());
   const { cache, requestOf, fleet } = await openImageFacts(
     {
       configuration: () => live.current(),
       dockerConfigs: 'none',
       env: io.env,
       client,
-      mayWait: secrets !== undefined,
+      clientSecret: own && { ...own, name: webhookClientTlsSecret },
       log,
       metrics,
     },
@@ -77,29 +79,37 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   opened.defer(() => followed.close());
   const drifted = own && followDriftedTags({ ...own, name: ownNames(configuration).drift, cache });
   if (drifted) opened.defer(() => drifted.close());
-  const paths = pathDir === undefined ? undefined : await openAdmissionPaths({ dir: pathDir, log });
+  const paths =
+    own && webhookPathSecret !== undefined
+      ? watchAdmissionPaths({ ...own, name: webhookPathSecret })
+      : undefined;
   if (paths) opened.defer(() => paths.close());
   // The kubelet probes health while the webhook waits for its certificate, which metrics with TLS use too.
   const checks: Record<string, Check> = {
-    ...secrets?.checks,
+    certificate: () =>
+      watched && !watched.current()
+        ? 'the webhook has no certificate yet; the controller writes it'
+        : undefined,
     'warm-up': () => 'the webhook is not listening yet',
   };
-  const metricsTlsDir = flags.metricsTls ? configuration.tlsDir : undefined;
-  if (metricsTlsDir !== undefined) await secrets?.ready(stop);
-  if (stop.aborted) return exitCodes.success;
+  const hasCertificate = async (): Promise<boolean> => {
+    await watched?.ready(stop).catch(() => undefined);
+    return !stop.aborted;
+  };
+  const tls = watched ?? tlsDir ?? '';
+  if (flags.metricsTls && !(await hasCertificate())) return exitCodes.success;
   const health = await startHealth({
     listen: configuration.metricsListen,
-    tlsDir: metricsTlsDir,
+    tls: flags.metricsTls ? tls : undefined,
     ready: checks,
     metrics,
     log,
   });
   opened.defer(() => health.drain(0));
-  await secrets?.ready(stop);
-  if (stop.aborted) return exitCodes.success;
+  if (!(await hasCertificate())) return exitCodes.success;
   const webhook = await startWebhook({
     listen: configuration.listen,
-    tlsDir: configuration.tlsDir,
+    tls,
     clientCaFile: flags.webhookClientCa,
     paths,
     inlineBudgetMs: () => live.current().inlineBudget,

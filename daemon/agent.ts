@@ -81,12 +81,12 @@ export async function startAgent(options: AgentOptions): Promise<RunningAgent> {
     log,
     metrics,
   }).handler();
-  const tls = { dir: options.tlsDir, clientAuth: true };
+  const tls = { source: options.tlsDir, clientAuth: true };
   // Metrics with TLS use the same certificate.
   if (options.metricsTlsDir !== undefined) await options.certificate?.();
   const health = await startHealth({
     listen: options.metricsListen,
-    tlsDir: options.metricsTlsDir,
+    tls: options.metricsTlsDir,
     ready: {
       listening: () => (listening ? undefined : 'the agent API is not listening yet'),
       draining: () => (stopping ? 'the agent is stopping' : undefined),

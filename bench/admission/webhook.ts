@@ -41,7 +41,7 @@ for (const image of images) {
 }
 const webhook = await startWebhook({
   listen: '127.0.0.1:0',
-  tlsDir,
+  tls: tlsDir,
   inlineBudgetMs: () => 150,
   policies,
   cache,

@@ -85,7 +85,7 @@ export async function startOneWebhook(
   });
   const webhook = await startWebhook({
     listen: '127.0.0.1:0',
-    tlsDir: tls,
+    tls,
     inlineBudgetMs: () => configuration.inlineBudget,
     policies,
     cache,

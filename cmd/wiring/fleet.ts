@@ -1,11 +1,13 @@
 /** Opens the fleet of agents: discovery by the setting `agents`, and mutual TLS. */
-import { openConnection } from '../../src/fleet/connection.ts';
+import { watchTlsSecret } from '../../src/cluster/tls-secret.ts';
+import { createConnection } from '../../src/fleet/connection.ts';
 import { agentNameOn, agentServerName } from '../../src/fleet/identity.ts';
 import { endpointSliceDiscovery, staticDiscovery, type Discovery } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { EndpointSlice } from '../../src/kube/api/objects.ts';
-import { startReflector } from '../../src/kube/watch/reflector.ts';
+import { startReflector, type NamedObject } from '../../src/kube/watch/reflector.ts';
+import { openTlsFiles, type TlsReports, type TlsSource } from '../../src/serving/tls-files.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import type { Log } from '../../src/telemetry/log.ts';
@@ -20,23 +22,19 @@ export interface OpenFleetOptions
   readonly client: KubeClient | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Whether the certificate may appear later. Otherwise a missing certificate is an error. */
-  readonly mayWait?: boolean;
+  /** The Secret with the client certificate, if `agentTlsDir` is not set. It may appear later. */
+  readonly clientSecret?: NamedObject | undefined;
 }
 
 /** Connects to the agents. @returns undefined if no agents are configured */
 export async function openFleet(options: OpenFleetOptions) {
-  const { agents, agentTlsDir, mayWait = false, log, metrics } = options;
+  const { agents, log, metrics } = options;
   if (agents.length === 0) return undefined;
-  if (agentTlsDir === undefined) {
-    throw new UsageError(
-      'agents require mutual TLS: set --agent-tls-dir to a directory with tls.crt, tls.key and ca.crt',
-    );
-  }
+  const tls = await clientTls(options);
   const discovery = discover(options);
   const serverNameOf = serverNames(discovery, options);
   const pullSecretNodes = watchPullSecretNodes(options);
-  const connection = await openConnection({ dir: agentTlsDir, serverNameOf, mayWait, log, metrics });
+  const connection = createConnection({ tls, serverNameOf });
   const fleet = createFleet({
     discovery,
     connection,
@@ -54,6 +52,20 @@ export async function openFleet(options: OpenFleetOptions) {
       await connection.close();
     },
   };
+}
+
+async function clientTls({
+  agentTlsDir: dir,
+  clientSecret,
+  log,
+  metrics,
+}: OpenFleetOptions): Promise<TlsSource> {
+  const reports: TlsReports = { use: 'client', log, metrics };
+  if (dir !== undefined) return await openTlsFiles({ ...reports, dir, ca: true });
+  if (clientSecret) return watchTlsSecret({ ...clientSecret, ...reports });
+  throw new UsageError(
+    'agents require mutual TLS: set --agent-tls-dir to a directory with tls.crt, tls.key and ca.crt',
+  );
 }
 
 /** No agent has it. */

@@ -12,6 +12,7 @@ import { systemClock } from '../../src/async/clock.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
+import type { NamedObject } from '../../src/kube/watch/reflector.ts';
 import { derived } from './derived.ts';
 import { openFleet } from './fleet.ts';
 import { liveCacheTimes, openInspection, type InspectionOptions } from './inspection.ts';
@@ -95,14 +96,14 @@ export function openRequestOf(
 export interface ImageFactsOptions extends InspectionOptions {
   readonly metrics: Metrics;
   readonly client: KubeClient | undefined;
-  /** Whether the agents' client certificate may appear later. */
-  readonly mayWait?: boolean;
+  /** The Secret with the client certificate for agents, if `agentTlsDir` is not set. */
+  readonly clientSecret?: NamedObject | undefined;
 }
 
 /** @param opened closes what this opens */
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
-  const { configuration, client, log, metrics, mayWait = false } = options;
-  const open = await openFleet({ ...configuration(), client, log, metrics, mayWait });
+  const { configuration, client, clientSecret, log, metrics } = options;
+  const open = await openFleet({ ...configuration(), client, clientSecret, log, metrics });
   const own = open ?? (await openInspection(options));
   opened.defer(() => own.close());
   const source = 'fleet' in own ? own.fleet : own.inspector;

@@ -17,12 +17,12 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
 import type { CertificateSigningRequest } from '../../src/kube/api/objects.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { replaceTlsFiles } from '../../src/serving/tls-directory.ts';
 import { certificatesIn, loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { renewalOf, type Authority } from './renewal.ts';
 import { createRequest } from './signing-request.ts';
+import { replaceTlsFiles } from './tls-directory.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 export interface AgentCertificateOptions {
@@ -143,12 +143,7 @@ export class AgentCertificate {
   }
 
   async #write(certificate: string, key: string, { ca }: Authority): Promise<void> {
-    const files = {
-      'tls.crt': Buffer.from(certificate),
-      'tls.key': Buffer.from(key),
-      'ca.crt': Buffer.from(ca),
-    };
-    await replaceTlsFiles(this.#options.dir, files);
+    await replaceTlsFiles(this.#options.dir, { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': ca });
   }
 
   /** @throws Error with the refusal; KubeError */

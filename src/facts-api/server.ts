@@ -14,7 +14,8 @@ import { KubeError } from '../kube/api/errors.ts';
 import { publicFacts } from '../placement/rules/images/unknown.ts';
 import { BodyError, readBody } from '../serving/body.ts';
 import { BodyBudget } from '../serving/body-budget.ts';
-import { startServer, type RunningServer, type ServerPair } from '../serving/server.ts';
+import { startServer, type RunningServer } from '../serving/server.ts';
+import { fixedTls, type TlsSource } from '../serving/tls-files.ts';
 import type { Log } from '../telemetry/log.ts';
 import { counter, type Metrics } from '../telemetry/metrics.ts';
 import { issueAuthority, issueLeaf } from '../certificates/issue.ts';
@@ -70,7 +71,7 @@ export async function startFactsServer(options: FactsServerOptions): Promise<Run
   const server = new FactsServer(options);
   return startServer({
     listen,
-    pair: await ephemeralPair(options.clock),
+    tls: { source: await ephemeralTls(options.clock) },
     log,
     limits: { maxConnections, stalledMs: requestLimitMs },
     handler: (request, response) => void server.handle(request, response),
@@ -84,7 +85,7 @@ const validMs = 10 * 365 * 86_400_000;
  * Only this process has this certificate. The API server's proxy verifies none of pods and Services
  * (kubernetes pkg/controlplane/apiserver, `proxyTLSClientConfig`). TLS keeps tokens from passive listeners.
  */
-async function ephemeralPair(clock: Pick<Clock, 'now'>): Promise<ServerPair> {
+async function ephemeralTls(clock: Pick<Clock, 'now'>): Promise<TlsSource> {
   const validity = { from: clock.now(), to: clock.now() + validMs };
   const authority = await issueAuthority(validity);
   const name = 'archwright-controller';
@@ -93,7 +94,7 @@ async function ephemeralPair(clock: Pick<Clock, 'now'>): Promise<ServerPair> {
     { commonName: name, names: [name], usage: 'server' },
     validity,
   );
-  return { cert: certificate.pem, key };
+  return fixedTls({ cert: certificate.pem, key });
 }
 
 class FactsServer {

@@ -12,8 +12,7 @@ import { readBody, readLines } from '../http/body.ts';
 import { asObject, parseJson } from '../http/json.ts';
 import { openExchange, retirePool, type ExchangeRequest, type OpenResponse } from '../http/exchange.ts';
 import { messageWithCause, TransportError } from '../http/transport-error.ts';
-import { messageOf } from '../names/printable.ts';
-import { openTlsFiles, type TlsFilesOptions, type TlsMaterial } from '../serving/tls-files.ts';
+import type { TlsMaterial, TlsSource } from '../serving/tls-files.ts';
 import { reveal } from '../telemetry/secret.ts';
 import { agentServerName } from './identity.ts';
 
@@ -39,7 +38,7 @@ export class AgentError extends Error {
   }
 }
 
-export type AgentConnection = Awaited<ReturnType<typeof openConnection>>;
+export type AgentConnection = ReturnType<typeof createConnection>;
 
 export interface Call {
   readonly signal: AbortSignal;
@@ -49,9 +48,9 @@ export interface Call {
   readonly maxBytes: number;
 }
 
-export interface ConnectionOptions extends Omit<TlsFilesOptions, 'use' | 'ca'> {
-  /** The certificate may appear later: the first controller of a new cluster issues it. */
-  readonly mayWait?: boolean;
+export interface ConnectionOptions {
+  /** The client certificate. A controller of a new cluster issues it first. */
+  readonly tls: TlsSource;
   /** Limit for a connection, TLS included. */
   readonly dialTimeoutMs?: number;
   /** Limit for the silence of an agent before its answer. */
@@ -75,34 +74,31 @@ export const maxLineBytes = 64 * 1024;
 const maxErrorBytes = 8 * 1024;
 
 /**
- * Opens the client's side of mutual TLS; connections are made when they are needed. A changed certificate is
- * used for new connections; those in use end with their response.
- * @throws ServingError if the files cannot be used, unless they may appear later
+ * The client's side of mutual TLS; connections are made when they are needed. A changed certificate is used for
+ * new connections; those in use end with their response.
  */
-export async function openConnection(options: ConnectionOptions) {
-  const { dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
+export function createConnection(options: ConnectionOptions) {
+  const { tls, dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
   const { serverNameOf = () => agentServerName } = options;
-  let opened: ReturnType<typeof openPool> | undefined;
-  if (options.mayWait !== true) await (opened = openPool(options));
+  let pool: Agent | undefined;
 
-  async function currentPool(): Promise<Agent> {
-    try {
-      return (await (opened ??= openPool(options))).current();
-    } catch (error) {
-      opened = undefined;
-      const message = `there is no client certificate for agents yet: ${messageOf(error)}`;
-      throw new AgentError('unreachable', message);
-    }
+  function renewPool(): void {
+    if (pool) retirePool(pool);
+    const material = tls.current();
+    pool = material && createPool(material);
   }
+  tls.onChange(renewPool);
+  renewPool();
 
   /** Sends a request. @returns the response with status 200, its body not read yet */
   async function open(url: string, path: string, { body, signal }: Call): Promise<OpenResponse> {
+    if (!pool) throw new AgentError('unreachable', 'there is no client certificate for agents yet');
     const request: ExchangeRequest = {
       method: body === undefined ? 'GET' : 'POST',
       url: new URL(path, url),
       headers: { 'content-type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),
-      pool: await currentPool(),
+      pool,
       serverName: serverNameOf(url),
       limits: { dialMs, headerMs: silenceMs },
       // The agents' API only reads.
@@ -133,23 +129,11 @@ export async function openConnection(options: ConnectionOptions) {
         fail(cause);
       }
     },
-    close: async () => (await opened?.catch(() => undefined))?.close(),
+    close: async (): Promise<void> => {
+      pool?.destroy();
+      await tls.close();
+    },
   };
-}
-
-/** A pool that follows the certificate. */
-async function openPool(options: ConnectionOptions) {
-  const files = await openTlsFiles({ ...options, use: 'client', ca: true });
-  let pool = createPool(files.current());
-  files.onChange(() => {
-    retirePool(pool);
-    pool = createPool(files.current());
-  });
-  const close = (): Promise<void> => {
-    pool.destroy();
-    return files.close();
-  };
-  return { current: () => pool, close };
 }
 
 function createPool({ cert, key, ca }: TlsMaterial): Agent {

@@ -7,7 +7,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { startServer, type RunningServer } from './server.ts';
+import { startServer, type RunningServer, type ServerTls } from './server.ts';
 
 /** The reason for a failure, for people; `undefined` for success. */
 export type Check = () => string | undefined;
@@ -16,8 +16,8 @@ export type Checks = Readonly<Record<string, Check>>;
 export interface HealthOptions {
   /** `host:port`. */
   readonly listen: string;
-  /** Directory with `tls.crt` and `tls.key`. Default: no TLS. */
-  readonly tlsDir?: string | undefined;
+  /** Directory with `tls.crt` and `tls.key`, or where else they are. Default: no TLS. */
+  readonly tls?: ServerTls['source'] | undefined;
   readonly ready: Checks;
   readonly metrics: Metrics;
   readonly log: Log;
@@ -37,7 +37,7 @@ export function probe(checks: Checks): { readonly status: 200 | 503; readonly te
 export function startHealth(options: HealthOptions): Promise<RunningServer> {
   return startServer({
     listen: options.listen,
-    ...(options.tlsDir !== undefined && { tls: { dir: options.tlsDir } }),
+    ...(options.tls !== undefined && { tls: { source: options.tls } }),
     log: options.log,
     handler: (request, response) => {
       answer(request, response, options).catch((error: unknown) => {

@@ -18,9 +18,4 @@ export const servingMetrics = {
     'Earliest expiry of the certificates in use.',
     { use: certificateUses },
   ),
-  certificateReloads: counter(
-    'archwright_tls_reloads_total',
-    'Reloads of changed TLS files. If one fails, the last good ones stay in force.',
-    { use: certificateUses, outcome: ['loaded', 'failed'] },
-  ),
 } satisfies Record<string, MetricSpec>;

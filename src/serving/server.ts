@@ -20,29 +20,22 @@ import { systemClock, type Clock } from '../async/clock.ts';
 import { errnoOf } from '../files/read.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import type { Secret } from '../telemetry/secret.ts';
 import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
 import { Connections } from './connections.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics } from './metrics.ts';
-import { fixedTls, openTlsFiles, type TlsFiles } from './tls-files.ts';
+import { openTlsFiles, readCaFile, type TlsSource } from './tls-files.ts';
 import { createTlsServer } from './tls-server.ts';
 
 export interface ServerTls {
-  /** Directory with `tls.crt` and `tls.key`, and `ca.crt` for client certificates. */
-  readonly dir: string;
+  /** Directory with `tls.crt` and `tls.key`, and `ca.crt` for client certificates; or where else they are. */
+  readonly source: string | TlsSource;
   /** Refuses connections without a client certificate signed by `ca.crt`. */
   readonly clientAuth?: boolean;
-  /** Requests a client certificate by this CA file. The handler requires it (`hasCertificate`). */
+  /** Requests a client certificate by this CA file, read once. The handler requires it (`hasCertificate`). */
   readonly clientCaFile?: string | undefined;
   /** Interval for reading the directory again without events. */
   readonly pollMs?: number | undefined;
-}
-
-/** A certificate that stays, in PEM. */
-export interface ServerPair {
-  readonly cert: string;
-  readonly key: Secret;
 }
 
 export interface ServerOptions {
@@ -51,23 +44,23 @@ export interface ServerOptions {
   /** Handles all requests. If it throws, the error is logged and the connection closed. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => void;
   readonly tls?: ServerTls;
-  /** In place of `tls`. */
-  readonly pair?: ServerPair;
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly limits?: Partial<ServerLimits>;
   readonly clock?: Pick<Clock, 'sleep'>;
 }
 
-/** Resolves when the server listens. @throws ServingError for the address or the TLS files */
+/** Resolves when the server listens. It closes the source of its certificate. @throws ServingError */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { listen, tls, pair, log, metrics } = options;
+  const { listen, tls, log, metrics } = options;
   const address = parseListenAddress(listen);
-  const ca = tls?.clientCaFile ?? tls?.clientAuth === true;
-  const files = pair
-    ? fixedTls(pair)
-    : tls && (await openTlsFiles({ ...tls, use: 'server', ca, log, metrics }));
-  const server = new RunningServer(options, address, files);
+  const clientCa = tls?.clientCaFile && (await readCaFile(tls.clientCaFile));
+  const ca = tls?.clientAuth === true;
+  const source =
+    typeof tls?.source === 'string'
+      ? await openTlsFiles({ dir: tls.source, pollMs: tls.pollMs, use: 'server', ca, log, metrics })
+      : tls?.source;
+  const server = new RunningServer(options, address, source, clientCa);
   await server.listen();
   return server;
 }
@@ -79,20 +72,25 @@ export class RunningServer {
   readonly #options: ServerOptions;
   readonly #limits: ServerLimits;
   readonly #address: ListenAddress;
-  readonly #files: TlsFiles | undefined;
+  readonly #tls: TlsSource | undefined;
   readonly #server: Server;
   readonly #connections: Connections;
   #port = 0;
   #isDraining = false;
   #drained: Promise<void> | undefined;
 
-  constructor(options: ServerOptions, address: ListenAddress, files: TlsFiles | undefined) {
+  constructor(
+    options: ServerOptions,
+    address: ListenAddress,
+    source: TlsSource | undefined,
+    clientCa: string | undefined,
+  ) {
     this.#options = { ...options, handler: guarded(options) };
     this.#limits = { ...serverLimits, ...options.limits };
     this.#address = address;
-    this.#files = files;
+    this.#tls = source;
     this.#connections = new Connections(this.#limits.maxConnections);
-    this.#server = this.#create();
+    this.#server = this.#create(clientCa);
   }
 
   /** The bound port. */
@@ -102,7 +100,7 @@ export class RunningServer {
 
   /** For example `https://127.0.0.1:8443`. */
   get url(): string {
-    return urlOf(this.#files ? 'https' : 'http', this.#address.host, this.#port);
+    return urlOf(this.#tls ? 'https' : 'http', this.#address.host, this.#port);
   }
 
   /** @throws ServingError */
@@ -112,7 +110,7 @@ export class RunningServer {
       this.#server.listen(host === undefined ? { port } : { port, host });
       await once(this.#server, 'listening');
     } catch (error) {
-      await this.#files?.close();
+      await this.#tls?.close();
       const { listen } = this.#options;
       const advice = listenAdvice.get(errnoOf(error)) ?? String(error);
       throw new ServingError(`cannot listen on ${listen}: ${advice}`, { cause: error });
@@ -142,7 +140,7 @@ export class RunningServer {
     await closed;
     clearInterval(sweep);
     clearTimeout(deadline);
-    await this.#files?.close();
+    await this.#tls?.close();
   }
 
   #cut(): void {
@@ -153,7 +151,7 @@ export class RunningServer {
     this.#connections.cut();
   }
 
-  #create(): Server {
+  #create(clientCa: string | undefined): Server {
     const limits = this.#limits;
     const http = {
       ServerResponse: closingResponse(() => this.#isDraining),
@@ -165,9 +163,9 @@ export class RunningServer {
     };
     const { handler, tls, log, metrics } = this.#options;
     const { handshakeMs } = limits;
-    const clientAuth = tls?.clientAuth === true ? 'required' : tls?.clientCaFile ? 'requested' : 'none';
-    const server = this.#files
-      ? createTlsServer(this.#files, { handler, clientAuth, handshakeMs, log, metrics }, http)
+    const clientAuth = tls?.clientAuth === true ? 'required' : clientCa ? 'requested' : 'none';
+    const server = this.#tls
+      ? createTlsServer(this.#tls, { handler, clientAuth, clientCa, handshakeMs, log, metrics }, http)
       : createServer(http, handler);
     server.maxConnections = limits.maxConnections;
     server.timeout = limits.stalledMs;

@@ -1,9 +1,10 @@
 /**
- * A certificate, its key and trusted authorities from a directory: `tls.crt`, `tls.key` and `ca.crt`, as in a
- * mounted Secret of type `kubernetes.io/tls`. Servers and clients of mutual TLS use the same files.
+ * A certificate, its key and trusted authorities: `tls.crt`, `tls.key` and `ca.crt`, from a directory or from a
+ * Secret of type `kubernetes.io/tls` (`cluster/tls-secret.ts`). Servers and clients of mutual TLS use the same
+ * content.
  *
- * The directory is watched and also read at intervals. If files cannot be used (half written, or certificate
- * and key do not match), the last good ones stay in force until the files change again, with one log line.
+ * The directory is watched and also read at intervals. If the content cannot be used (half written, or certificate
+ * and key do not match), the last good one stays in force until it changes again, with one log line.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { basename, dirname, join } from 'node:path';
@@ -18,31 +19,39 @@ import { servingMetrics, type CertificateUse } from './metrics.ts';
 import { hashOf } from '../names/hash.ts';
 import { messageOf } from '../names/printable.ts';
 
-/** PEM texts that match. */
-export interface TlsMaterial {
+/** PEM texts, not checked yet. */
+export interface TlsTexts {
   /** The certificate and its intermediates. */
   readonly cert: string;
   readonly key: Secret;
-  /** Trusted authorities, if they are required. */
+  /** Trusted authorities. */
   readonly ca: string | undefined;
+}
+
+/** Texts that match. */
+export interface TlsMaterial extends TlsTexts {
   /** Earliest expiry of the certificate and its intermediates, in milliseconds since 1970. */
   readonly expires: number;
 }
 
-export interface TlsFiles {
-  readonly current: () => TlsMaterial;
-  /** Calls the listener after each reload. */
+export interface TlsSource {
+  /** `undefined`: there is none yet. */
+  readonly current: () => TlsMaterial | undefined;
+  /** Calls the listener after each change. */
   readonly onChange: (listener: () => void) => void;
   readonly close: () => Promise<void>;
 }
 
-export interface TlsFilesOptions {
-  readonly dir: string;
+export interface TlsReports {
   readonly use: CertificateUse;
-  /** Whether `ca.crt` is required; or another file with the authorities. */
-  readonly ca: boolean | string;
   readonly log: Log;
   readonly metrics?: Metrics | undefined;
+}
+
+export interface TlsFilesOptions extends TlsReports {
+  readonly dir: string;
+  /** Whether `ca.crt` is required. */
+  readonly ca: boolean;
   /** Interval for reading the directory again without events. */
   readonly pollMs?: number | undefined;
 }
@@ -51,79 +60,100 @@ export interface TlsFilesOptions {
 const maxFileBytes = 512 * 1024;
 
 /** Reads the files and follows them. @throws ServingError for a failure at the start */
-export async function openTlsFiles(options: TlsFilesOptions): Promise<TlsFiles> {
-  const { dir, log, metrics, use } = options;
-  const expiry = metrics?.gauge(servingMetrics.certificateExpiry, { use });
-  const loaded = metrics?.counter(servingMetrics.certificateReloads, { use, outcome: 'loaded' });
-  const failed = metrics?.counter(servingMetrics.certificateReloads, { use, outcome: 'failed' });
-  const listeners = new Set<() => void>();
-  let current: TlsMaterial | undefined;
-
-  function take(material: TlsMaterial): void {
-    current = material;
-    expiry?.set(material.expires / 1000);
-    if (material.expires < Date.now())
-      log.warn({ dir, expired: iso(material) }, 'the TLS certificate has expired');
-  }
-
+export async function openTlsFiles(options: TlsFilesOptions) {
+  const { dir, ca, pollMs, log } = options;
+  const held = holdTls(dir, options);
   const live = await liveContent({
-    dirs: typeof options.ca === 'string' ? [dir, dirname(options.ca)] : [dir],
-    read: () => loadTlsMaterial(dir, options.ca),
-    fingerprint: ({ cert, key, ca = '' }) => hashOf([cert, reveal(key), ca]),
-    onChange: (material) => {
-      take(material);
-      loaded?.inc();
-      log.info({ dir, expires: iso(material) }, 'TLS files were loaded again');
-      for (const listener of listeners) listener();
-    },
-    onProblem: (problem) => {
-      if (current === undefined) return;
-      failed?.inc();
-      log.error(
-        { dir, problem: problem.message },
-        'TLS files cannot be used; the last good ones stay in force',
-      );
-    },
-    pollMs: options.pollMs,
+    dirs: [dir],
+    read: () => loadTlsMaterial(dir, ca),
+    fingerprint: identityOf,
+    onChange: held.take,
+    onProblem: held.refuse,
+    pollMs,
     log,
   });
-
   const first = live.current();
   if (first === undefined) {
     await live.close();
     throw live.problem() ?? new ServingError(`${dir} cannot be read`);
   }
-  take(first);
+  held.take(first);
+  return { current: () => held.current() ?? first, onChange: held.onChange, close: () => live.close() };
+}
 
+/** The last good content of a directory or a Secret. @param origin for the log */
+export function holdTls(origin: string, { use, log, metrics }: TlsReports) {
+  const expiry = metrics?.gauge(servingMetrics.certificateExpiry, { use });
+  const listeners: (() => void)[] = [];
+  let current: TlsMaterial | undefined;
   return {
-    current: () => current ?? first,
-    onChange: (listener) => void listeners.add(listener),
-    close: () => live.close(),
+    current: () => current,
+    onChange: (listener: () => void) => void listeners.push(listener),
+    take: (material: TlsMaterial): void => {
+      const before = current && identityOf(current);
+      if (identityOf(material) === before) return;
+      current = material;
+      expiry?.set(material.expires / 1000);
+      const expires = new Date(material.expires).toISOString();
+      if (material.expires < Date.now()) log.warn({ origin, expires }, 'the TLS certificate has expired');
+      if (before !== undefined) log.info({ origin, expires }, 'a TLS certificate was loaded again');
+      for (const listener of listeners) listener();
+    },
+    refuse: (problem: unknown): void => {
+      const fields = { origin, problem: messageOf(problem) };
+      if (current) log.error(fields, 'a TLS certificate cannot be used; the last good one stays in force');
+    },
   };
 }
 
-/** A certificate that is in no file and never changes. */
-export function fixedTls({ cert, key }: Pick<TlsMaterial, 'cert' | 'key'>): TlsFiles {
+function identityOf({ cert, key, ca = '' }: TlsTexts): string {
+  return hashOf([cert, reveal(key), ca]);
+}
+
+/** A certificate that never changes. */
+export function fixedTls({ cert, key }: Pick<TlsTexts, 'cert' | 'key'>): TlsSource {
   const material: TlsMaterial = { cert, key, ca: undefined, expires: earliestExpiry(cert) };
   return { current: () => material, onChange: () => undefined, close: () => Promise.resolve() };
 }
 
 /** Reads and checks the files once. @throws ServingError, with the file and what to do */
-export async function loadTlsMaterial(dir: string, withCa: boolean | string): Promise<TlsMaterial> {
-  const [caDir, caName] = typeof withCa === 'string' ? [dirname(withCa), basename(withCa)] : [dir, 'ca.crt'];
+export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {
   // One after the other, so that the error for several missing files is always the same.
   const cert = await read(dir, 'tls.crt');
-  const key = await read(dir, 'tls.key');
-  const ca = withCa === false ? undefined : await read(caDir, caName);
-  const certificate = check(dir, 'tls.crt', 'a certificate in PEM', () => new X509Certificate(cert));
-  const expires = check(dir, 'tls.crt', 'certificates in PEM', () => earliestExpiry(cert));
-  const privateKey = check(dir, 'tls.key', 'an unencrypted private key in PEM', () => createPrivateKey(key));
-  if (ca !== undefined) check(caDir, caName, 'certificates in PEM', () => new X509Certificate(ca));
+  const key = secret(await read(dir, 'tls.key'));
+  const ca = withCa ? await read(dir, 'ca.crt') : undefined;
+  return checkTls({ cert, key, ca }, (name) => join(dir, name));
+}
+
+/** @param nameOf names a file or a key of a Secret, for messages @throws ServingError, which quotes no content */
+export function checkTls(texts: TlsTexts, nameOf: (name: string) => string): TlsMaterial {
+  const { cert, key, ca } = texts;
+  const [certName, keyName] = [nameOf('tls.crt'), nameOf('tls.key')];
+  const certificate = parsed(certName, 'a certificate in PEM', () => new X509Certificate(cert));
+  const expires = parsed(certName, 'certificates in PEM', () => earliestExpiry(cert));
+  const unencrypted = 'an unencrypted private key in PEM';
+  const privateKey = parsed(keyName, unencrypted, () => createPrivateKey(reveal(key)));
+  if (ca !== undefined) parsed(nameOf('ca.crt'), 'certificates in PEM', () => new X509Certificate(ca));
   if (!certificate.checkPrivateKey(privateKey)) {
-    const message = `${join(dir, 'tls.key')} is not the key of ${join(dir, 'tls.crt')}; issue both together`;
-    throw new ServingError(message);
+    throw new ServingError(`${keyName} is not the key of ${certName}; issue both together`);
   }
-  return { cert, key: secret(key), ca, expires };
+  return { ...texts, expires };
+}
+
+/** The authorities in a file. @throws ServingError */
+export async function readCaFile(path: string): Promise<string> {
+  const ca = await read(dirname(path), basename(path));
+  parsed(path, 'certificates in PEM', () => new X509Certificate(ca));
+  return ca;
+}
+
+/** @throws ServingError without the parser's message, which may quote a key */
+function parsed<T>(where: string, wanted: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    throw new ServingError(`${where} is not ${wanted}; replace it`);
+  }
 }
 
 /** The certificates in a text. @throws for one that is none */
@@ -145,17 +175,4 @@ async function read(dir: string, name: string): Promise<string> {
     const advice = 'mount a Secret of type kubernetes.io/tls there';
     throw new ServingError(`TLS needs ${name}: ${messageOf(error)}; ${advice}`, { cause: error });
   }
-}
-
-function check<T>(dir: string, name: string, wanted: string, parse: () => T): T {
-  try {
-    return parse();
-  } catch {
-    // The parser's message is omitted: it may quote the file, which may be a key.
-    throw new ServingError(`${join(dir, name)} is not ${wanted}; replace the file`);
-  }
-}
-
-function iso(material: TlsMaterial): string {
-  return new Date(material.expires).toISOString();
 }

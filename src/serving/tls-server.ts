@@ -7,27 +7,37 @@ import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { reveal } from '../telemetry/secret.ts';
 import { servingMetrics } from './metrics.ts';
-import type { TlsFiles } from './tls-files.ts';
+import { ServingError } from './error.ts';
+import type { TlsSource } from './tls-files.ts';
 
 export interface TlsServerOptions {
   readonly handler: RequestListener;
   /** `required`: refuses connections without a client certificate. */
   readonly clientAuth: 'required' | 'requested' | 'none';
+  /** Authorities of clients, PEM. Default: those of the source. */
+  readonly clientCa?: string | undefined;
   readonly handshakeMs: number;
   readonly log: Log;
   readonly metrics?: Metrics | undefined;
 }
 
-export function createTlsServer(
-  files: TlsFiles,
-  { handler, clientAuth, handshakeMs, log, metrics }: TlsServerOptions,
-  http: HttpOptions,
-): Server {
-  let partial = partialContext(files);
+export function createTlsServer(source: TlsSource, options: TlsServerOptions, http: HttpOptions): Server {
+  const { handler, clientAuth, clientCa, handshakeMs, log, metrics } = options;
+  /** `setSecureContext` replaces all of these options, so each call needs all of them. */
+  const context = (): SecureContextOptions => {
+    const material = source.current();
+    if (!material) throw new ServingError('there is no TLS certificate yet');
+    const ca = clientAuth === 'none' ? undefined : (clientCa ?? material.ca);
+    return { cert: material.cert, key: reveal(material.key), minVersion: 'TLSv1.2', ...(ca && { ca }) };
+  };
+  /** Trusts authorities that are not roots (cert-manager); no option of servers (Node 24). */
+  const partialContext = (): SecureContext =>
+    createSecureContext({ ...context(), allowPartialTrustChain: true });
+  let partial = partialContext();
   const server = createServer(
     {
       ...http,
-      ...contextOptions(files),
+      ...context(),
       ALPNProtocols: ['http/1.1'],
       handshakeTimeout: handshakeMs,
       requestCert: clientAuth !== 'none',
@@ -37,9 +47,9 @@ export function createTlsServer(
     },
     handler,
   );
-  files.onChange(() => {
-    server.setSecureContext(contextOptions(files));
-    partial = partialContext(files);
+  source.onChange(() => {
+    server.setSecureContext(context());
+    partial = partialContext();
   });
 
   const failures = metrics?.counter(servingMetrics.handshakeFailures);
@@ -57,15 +67,4 @@ export function createTlsServer(
  */
 export function hasCertificate(socket: Socket): boolean {
   return socket instanceof TLSSocket && socket.authorized && socket.getPeerX509Certificate() !== undefined;
-}
-
-/** `setSecureContext` replaces all of these options, so each call needs all of them. */
-function contextOptions(files: TlsFiles): SecureContextOptions {
-  const { cert, key, ca } = files.current();
-  return { cert, key: reveal(key), minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) };
-}
-
-/** Trusts authorities in `ca.crt` that are not roots (cert-manager); no option of servers (Node 24). */
-function partialContext(files: TlsFiles): SecureContext {
-  return createSecureContext({ ...contextOptions(files), allowPartialTrustChain: true });
 }

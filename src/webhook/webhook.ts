@@ -11,7 +11,7 @@ import type { RequestOf } from '../images/image-request.ts';
 import type { BrokenImages } from '../images/sources/broken-images.ts';
 import type { Policies } from '../policy/effective/policies.ts';
 import type { Checks } from '../serving/health.ts';
-import { startServer, type ServerLimits } from '../serving/server.ts';
+import { startServer, type ServerLimits, type ServerTls } from '../serving/server.ts';
 import { systemClock, type Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
@@ -28,8 +28,8 @@ import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 
 export interface WebhookOptions {
   readonly listen: string;
-  /** Directory with `tls.crt` and `tls.key`. */
-  readonly tlsDir: string;
+  /** Its certificate: a directory, or where else it is. */
+  readonly tls: ServerTls['source'];
   /** Requires a client certificate of an authority in this file for reviews. */
   readonly clientCaFile?: string | undefined;
   /** Where reviews are taken. Default: the plain paths. Closed by the caller. */
@@ -112,7 +112,7 @@ export async function startWebhook(options: WebhookOptions) {
   const server = await startServer({
     listen: options.listen,
     handler: (request, response) => void handle(request, response),
-    tls: { dir: options.tlsDir, clientCaFile },
+    tls: { source: options.tls, clientCaFile },
     log,
     metrics,
     clock,

@@ -70,7 +70,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'endpointslices list watch',
       // src/kube/election/leader-watch.ts
       'leases:archwright-controller list watch',
-      // cmd/wiring/own-secrets.ts
+      // cmd/webhook.ts
       'secrets:archwright-webhook-client-tls list watch',
       'secrets:archwright-webhook-path list watch',
       'secrets:archwright-webhook-tls list watch',

@@ -5,7 +5,9 @@ import { main } from '../../cmd/program/main.ts';
 import { createPki } from '../fleet/support.ts';
 import { send } from '../serving/support.ts';
 import { until } from '../support/until.ts';
-import { files, kubeconfig } from './world.ts';
+import { createCa } from '../support/certificates.ts';
+import { run } from './run.ts';
+import { files, kubeconfig, storeWithConfig } from './world.ts';
 import { like } from '../support/like.ts';
 
 t.test('before it has found agents, it listens but is not ready', async (t) => {
@@ -27,4 +29,56 @@ t.test('before it has found agents, it listens but is not ready', async (t) => {
   t.match(body, /^archwright_fleet_available [01]$/m, 'the alert ArchwrightNoAgents follows this');
   stop.abort();
   t.equal(await ended, 0);
+});
+
+t.test('without directories, it follows its certificate and its path in its own Secrets', async (t) => {
+  const { store, config } = await storeWithConfig(t);
+  const ca = await createCa();
+  const issue = { cn: 'webhook', ip: ['127.0.0.1'] };
+  const put = (name: string, texts: Readonly<Record<string, string>>): void => {
+    const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    const secret = { apiVersion: 'v1', kind: 'Secret', data: Object.fromEntries(encoded) as object };
+    store.put(`/api/v1/namespaces/archwright/secrets/archwright-${name}`, secret);
+  };
+  const stop = new AbortController();
+  let log = '';
+  const args = [
+    'webhook',
+    '--listen',
+    '127.0.0.1:0',
+    '--metrics-listen',
+    '127.0.0.1:0',
+    '--kubeconfig',
+    config,
+  ];
+  args.push('--namespace', 'archwright', '--webhook-path-secret', 'archwright-webhook-path');
+  const ended = main(args, {
+    io: { env: {}, stdin: Readable.from(['']), out: () => undefined, err: (text) => (log += text) },
+    stop: stop.signal,
+  });
+  const urlOf = (name: string): string => new RegExp(`"${name}":"([^"]+)"`).exec(log)?.[1] ?? '';
+  await store.until(() => store.watches('/api/v1/namespaces/archwright/secrets') === 2, 'watches of Secrets');
+  t.equal(urlOf('url'), '', 'it does not listen yet');
+
+  const first = await ca.issue(issue);
+  put('webhook-tls', { 'tls.crt': first.cert, 'tls.key': first.key });
+  await until(() => urlOf('url') !== '', 'it listens', 20_000);
+  const get = (path: string, trusted: string) =>
+    send(`${urlOf('url')}${path}`, { agent: false, ca: trusted });
+  like(t, await get('/readyz', ca.cert), { status: 503, body: /\[-\]path failed/ });
+  put('webhook-path', { current: 'T'.repeat(43) });
+  await until(async () => (await get(`/mutate/${'T'.repeat(43)}`, ca.cert)).status === 200, 'the path');
+  const next = await createCa('next');
+  const second = await next.issue(issue);
+  put('webhook-tls', { 'tls.crt': second.cert, 'tls.key': second.key });
+  const isNew = () => get('/readyz', next.cert).then(Boolean, () => false);
+  await until(isNew, 'new connections have the new certificate');
+  stop.abort();
+  t.equal(await ended, 0);
+});
+
+t.test('a path in a Secret needs a cluster', async (t) => {
+  const { serverDir } = await createPki(t);
+  const args = ['webhook', '--tls-dir', serverDir, '--webhook-path-secret', 'a', '--namespace', 'b'];
+  like(t, await run(args), { code: 2, err: /webhookPathSecret requires a cluster/ });
 });

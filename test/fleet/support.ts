@@ -5,7 +5,12 @@ import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
-import { openConnection, type AgentConnection, type ConnectionOptions } from '../../src/fleet/connection.ts';
+import {
+  createConnection,
+  type AgentConnection,
+  type ConnectionOptions,
+} from '../../src/fleet/connection.ts';
+import { openTlsFiles } from '../../src/serving/tls-files.ts';
 import type { AgentAddress, Discovery } from '../../src/fleet/discovery.ts';
 import type { NodeReport } from '../../src/nodes/node-report.ts';
 import { tlsDirectory } from '../serving/support.ts';
@@ -137,10 +142,11 @@ export async function startScripted(t: Test, pki: Pki, script: Script = {}): Pro
 export async function connect(
   t: Test,
   pki: Pki,
-  options: Partial<Omit<ConnectionOptions, 'log'>> = {},
+  options: Partial<ConnectionOptions> & { readonly dir?: string; readonly pollMs?: number } = {},
 ): Promise<AgentConnection> {
-  const { dir, ...others } = options;
-  const connection = await openConnection({ dir: dir ?? pki.clientDir, log: silentLog, ...others });
+  const { dir = pki.clientDir, pollMs, ...others } = options;
+  const tls = await openTlsFiles({ dir, pollMs, use: 'client', ca: true, log: silentLog });
+  const connection = createConnection({ tls, ...others });
   t.teardown(() => connection.close());
   return connection;
 }

@@ -19,7 +19,7 @@ test('three addresses cannot use all connections', async (t) => {
     handler: (_request, response) => response.end('hello'),
     log: recordingLog().log,
     metrics,
-    tls: { dir },
+    tls: { source: dir },
     limits: { quietMs: 1, maxConnections: 128 },
   });
   t.teardown(() => server.drain(0));

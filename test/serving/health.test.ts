@@ -49,7 +49,7 @@ test('the health server can use TLS', async (t) => {
   const { log } = recordingLog();
   const server = await startHealth({
     listen: '127.0.0.1:0',
-    tlsDir,
+    tls: tlsDir,
     ready: {},
     metrics: createMetrics(),
     log,

@@ -72,7 +72,7 @@ test('a handler that throws only closes its connection', async (t) => {
 test('TLS 1.2 or later, HTTP/1.1 only', async (t) => {
   const ca = await createCa();
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }));
-  const server = await start(t, { tls: { dir } });
+  const server = await start(t, { tls: { source: dir } });
   t.match(server.url, /^https:/);
   t.equal((await send(server.url, { ca: ca.cert })).body, 'hello');
 
@@ -94,7 +94,7 @@ test('client certificates are required and verified', async (t) => {
   const [ca, other] = [await createCa(), await createCa()];
   const dir = await tlsDirectory(t, await ca.issue({ cn: 'server', ip: ['127.0.0.1'] }), ca.cert);
   const metrics = createMetrics();
-  const server = await start(t, { tls: { dir, clientAuth: true }, metrics });
+  const server = await start(t, { tls: { source: dir, clientAuth: true }, metrics });
   const good = await ca.issue({ cn: 'client', client: true });
   const foreign = await other.issue({ cn: 'client', client: true });
 
@@ -110,7 +110,7 @@ test('an intermediate CA is trusted without its root', async (t) => {
   const [ca, other] = [await root.intermediate('ours'), await root.intermediate('of others')];
   const server = await ca.issue({ cn: 'server', dns: ['server.test'] });
   const dir = await tlsDirectory(t, server, ca.cert);
-  const running = await start(t, { tls: { dir, clientAuth: true, pollMs: 20 } });
+  const running = await start(t, { tls: { source: dir, clientAuth: true, pollMs: 20 } });
   const trust = { ca: ca.cert, servername: 'server.test', allowPartialTrustChain: true };
   const [good, foreign, above] = await Promise.all(
     [ca, other, root].map((each) => each.issue({ cn: 'client', client: true })),

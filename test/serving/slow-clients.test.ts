@@ -14,7 +14,7 @@ async function start(t: Test, limits: Partial<ServerLimits>, tlsDir?: string): P
     },
     log: recordingLog().log,
     limits: { quietMs: 1, checkMs: 10, ...limits },
-    ...(tlsDir !== undefined && { tls: { dir: tlsDir } }),
+    ...(tlsDir !== undefined && { tls: { source: tlsDir } }),
   });
   t.teardown(() => server.drain(0));
   return server.port;

@@ -4,8 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { test, type Test } from 'tap';
-import { openAdmissionPaths } from '../../src/webhook/admission-paths.ts';
+import { watchAdmissionPaths } from '../../src/webhook/admission-paths.ts';
+import { systemClock } from '../../src/async/clock.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
+import { connectedStore } from '../kube/support.ts';
 import { send } from '../serving/support.ts';
 import { until } from '../support/until.ts';
 import { createCa } from '../support/certificates.ts';
@@ -16,14 +18,19 @@ import { like } from '../support/like.ts';
 const [first, second, third] = ['a', 'b', 'c'].map((letter) => letter.repeat(43)) as [string, string, string];
 const body = review({ object: podOf(['app:1']) });
 
+const path = '/api/v1/namespaces/archwright/secrets/archwright-webhook-path';
+
 async function pathsIn(t: Test) {
-  const dir = await mkdtemp(join(tmpdir(), 'archwright-path-'));
-  t.teardown(() => rm(dir, { recursive: true, force: true }));
+  const { store, client } = await connectedStore(t);
   const { log, lines } = recordingLog();
-  const paths = await openAdmissionPaths({ dir, log, pollMs: 20 });
+  const own = { client, namespace: 'archwright', clock: systemClock, log };
+  const paths = watchAdmissionPaths({ ...own, name: 'archwright-webhook-path' });
   t.teardown(() => paths.close());
-  const write = (name: string, text: string): Promise<void> => writeFile(join(dir, name), text);
-  return { paths, write, lines };
+  const write = (texts: Readonly<Record<string, string>>): void => {
+    const encoded = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+    store.put(path, { apiVersion: 'v1', kind: 'Secret', data: Object.fromEntries(encoded) as object });
+  };
+  return { paths, write, lines, store };
 }
 
 test('the current and the previous path are accepted, before and after a rotation', async (t) => {
@@ -40,17 +47,15 @@ test('the current and the previous path are accepted, before and after a rotatio
   const status = async (path: string): Promise<number> => (await post(body, { path })).status;
   t.equal(await status('/mutate'), 404);
   like(t, await send(`${webhook.url}/readyz`, { agent }), { status: 503, body: /\[-\]path failed/ });
-  await write('current', `${first}\n`);
+  write({ current: first });
   await until(async () => (await status(`/mutate/${first}?timeout=2s`)) === 200, 'the first path');
   like(t, await send(`${webhook.url}/mutate/${first}`, { agent }), { status: 200 }, 'a probe');
   t.equal((await send(`${webhook.url}/mutate/${second}`, { agent })).status, 404);
   t.equal(await status(`/validate/${first}`), 200);
-  await write('previous', first);
-  await write('current', second);
+  write({ current: second, previous: first });
   await until(async () => (await status(`/mutate/${second}`)) === 200, 'the next path');
   t.equal(await status(`/mutate/${first}`), 200);
-  await write('previous', second);
-  await write('current', third);
+  write({ current: third, previous: second });
   await until(async () => (await status(`/mutate/${first}`)) === 404, 'the end of the first path');
   t.equal(await status(`/mutate/${second}`), 200);
   for (const path of [
@@ -64,21 +69,23 @@ test('the current and the previous path are accepted, before and after a rotatio
   t.notMatch(JSON.stringify([lines, logged]), first.slice(0, 20));
 });
 
-test('unusable files leave the last good path, and a record key is optional', async (t) => {
-  const { paths, write, lines } = await pathsIn(t);
+test('without a token the last path stays, and a record key is optional', async (t) => {
+  const { paths, write, store } = await pathsIn(t);
   t.match(paths.problem(), /not known yet/);
-  like(t, lines[0], { level: 'info', msg: /not there yet/ }, 'no fault: the pod has just started');
-  await write('current', first);
+  write({ current: first });
   await until(() => paths.problem() === undefined, 'the path');
   t.equal(paths.recordKey?.(), undefined);
-  await write('record-key', second);
+  write({ current: first, 'record-key': second });
   await until(() => paths.recordKey?.() !== undefined, 'the key');
   t.equal(reveal(paths.recordKey?.() as never), second);
-  await write('current', 'x'.repeat(1000));
-  await write('previous', third);
-  t.equal(paths.routeOf(`/mutate/${first}`), 'mutate');
+  const watched = () => store.watches('/api/v1/namespaces/archwright/secrets');
+  await until(() => watched() === 1, 'the watch');
+  write({ previous: third });
+  store.remove(path);
+  write({ current: second });
+  await until(() => paths.routeOf(`/mutate/${second}`) === 'mutate', 'the next path');
+  t.equal(paths.routeOf(`/mutate/${third}`), undefined);
   t.equal(paths.routeOf('/mutate/'), undefined);
-  await until(() => lines.some(({ level }) => level === 'error'), 'the problem is logged');
 });
 
 test('with a client CA, only requests of the API server are accepted', async (t) => {

@@ -1,26 +1,34 @@
 /** Attack: forged records. Only a record that archwright wrote for an object can remove parts of it. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import jsonPatch from 'fast-json-patch';
 import { test, type Test } from 'tap';
+import { systemClock } from '../../src/async/clock.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { keys } from '../../src/names/keys.ts';
-import { openAdmissionPaths } from '../../src/webhook/admission-paths.ts';
+import { watchAdmissionPaths } from '../../src/webhook/admission-paths.ts';
 import { archIn, requiring, termOf, termsOf } from '../support/placement-input.ts';
 import { podOf, admittedOf, review, scripted, serve, workload } from './support.ts';
+import { connectedStore } from '../kube/support.ts';
+import { until } from '../support/until.ts';
 import { recordingLog } from '../support/captured.ts';
 
 const token = 'T'.repeat(43);
 
 /** @param key empty: the Secret has no key */
 async function start(t: Test, key = 'K'.repeat(43)) {
-  const dir = await mkdtemp(join(tmpdir(), 'archwright-path-'));
-  t.teardown(() => rm(dir, { recursive: true, force: true }));
-  await writeFile(join(dir, 'current'), token);
-  if (key !== '') await writeFile(join(dir, 'record-key'), key);
-  const paths = await openAdmissionPaths({ dir, log: recordingLog().log });
+  const encoded = (text: string) => Buffer.from(text).toString('base64');
+  const { store, client } = await connectedStore(t);
+  const data = { current: encoded(token), ...(key !== '' && { 'record-key': encoded(key) }) };
+  store.put('/api/v1/namespaces/archwright/secrets/path', { apiVersion: 'v1', kind: 'Secret', data });
+  const { log } = recordingLog();
+  const paths = watchAdmissionPaths({
+    client,
+    namespace: 'archwright',
+    name: 'path',
+    clock: systemClock,
+    log,
+  });
   t.teardown(() => paths.close());
+  await until(() => paths.problem() === undefined, 'the Secret');
   const source = scripted({ 'app:1': ['amd64', 'arm64'], 'app:2': ['arm64'] });
   const { post } = await serve(t, { paths, source });
   /** The object as it is stored. */

@@ -1,9 +1,7 @@
 /** Attacks through the webhook's port, on a webhook that runs as a process. */
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { test, type Test } from 'tap';
-import { childEnv, registry } from '../cmd/world.ts';
+import { childEnv, registry, storeWithConfig } from '../cmd/world.ts';
 import { send, tlsDirectory } from '../serving/support.ts';
 import { until } from '../support/until.ts';
 import { sized } from '../support/exhaustive.ts';
@@ -20,10 +18,11 @@ const token = 'T'.repeat(43);
 
 async function start(t: Test, args: readonly string[] = []) {
   const serverDir = await tlsDirectory(t, serverPair);
-  const paths = join(serverDir, 'path');
-  await mkdir(paths);
-  await writeFile(join(paths, 'current'), token);
-  const flags = ['--tls-dir', serverDir, '--webhook-path-dir', paths, ...args];
+  const { store, config } = await storeWithConfig(t);
+  const data = { current: Buffer.from(token).toString('base64') };
+  store.put('/api/v1/namespaces/archwright/secrets/path', { apiVersion: 'v1', kind: 'Secret', data });
+  const cluster = ['--kubeconfig', config, '--namespace', 'archwright', '--webhook-path-secret', 'path'];
+  const flags = ['--tls-dir', serverDir, ...cluster, ...args];
   const webhook = await startProgram('webhook', flags, { home: childEnv.HOME });
   t.teardown(() => webhook.stop());
   const { url } = webhook;

@@ -87,7 +87,7 @@ export async function serve(
   const tlsDir = await tlsDirectory(t, serverPair);
   const webhook = await startWebhook({
     listen: '127.0.0.1:0',
-    tlsDir,
+    tls: tlsDir,
     inlineBudgetMs: () => 2000,
     policies: { policyOf: () => policy },
     cache,

@@ -46,11 +46,10 @@ values: of a pool of nodes, above those of the release.
   "namespace" (include "archwright.namespace" $root)
   "certificates" (ternary "external" $root.Values.certificates (eq $root.Values.certificates "certManager"))
   "webhookConfiguration" (include "archwright.clusterName" $root)
-  "webhookPathSecret" (printf "%s-webhook-path" $name)
   "webhooksFile" "/etc/archwright/config/webhooks.yaml" -}}
+{{- if $root.Values.controller.enabled }}{{ $_ := set $fixed "webhookPathSecret" (printf "%s-webhook-path" $name) }}{{ end -}}
 {{- if $root.Values.agent.enabled -}}
 {{- $_ := set $fixed "agents" (list (printf "endpointslices:%s/%s-agent" (include "archwright.namespace" $root) $name)) -}}
-{{- $_ := set $fixed "agentTlsDir" "/etc/archwright/agent-tls" -}}
 {{- end -}}
 {{- if $root.Values.registryCredentials -}}
 {{- $files := list -}}

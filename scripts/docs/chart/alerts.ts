@@ -200,7 +200,7 @@ export const alerts: readonly Alert[] = [
     steps: [
       `Built-in certificates: does a controller lead ([ArchwrightNoLeader](ArchwrightNoLeader.md))? ${logs('controller')} has errors.`,
       'cert-manager: `kubectl -n archwright get certificates`. Otherwise check your own issuer.',
-      'The [certificate in the Secret](../certificates.md#secrets) is new, but the one in use is old: if a log has `TLS files cannot be used`, correct the Secret; otherwise `kubectl -n archwright rollout restart deployment,daemonset`.',
+      'The [certificate in the Secret](../certificates.md#secrets) is new, but the one in use is old: if a log has `a TLS certificate cannot be used`, correct the Secret; otherwise `kubectl -n archwright rollout restart deployment,daemonset`.',
       'With a `certificateTime` of less than five days, this alert also fires without a problem.',
     ],
   },

@@ -41,7 +41,7 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
   check(mixedAgents, ['agents'], 'must be URLs only, or a single endpointslices: location');
   found.push(...incompletePlugins(configuration));
   if (part === 'agent') found.push(...relativePlugins(configuration));
-  if (part === 'webhook' || part === 'explain' || part === 'controller') {
+  if (part === 'explain') {
     const noTls = agents.length > 0 && agentTlsDir === undefined;
     check(noTls, ['agents', 'agentTlsDir'], 'need mutual TLS, so agentTlsDir must be set');
   }

@@ -102,6 +102,6 @@ export const certificateSettings = {
     help: 'YAML file with the list `webhooks` of the MutatingWebhookConfiguration, without `caBundle`.',
   }),
   webhookPathSecret: controllerCleanAndWebhook.atStart(objectName, {
-    help: "Secret with the unguessable part of the webhook's path, which the webhook has in `--webhook-path-dir`. Default: none, and the path in `webhooksFile` applies.",
+    help: "Secret with the unguessable part of the webhook's path, which the webhook reads. Default: none, and the path in `webhooksFile` applies.",
   }),
 };

@@ -35,7 +35,7 @@ const removed: Readonly<Record<string, string>> = {
   webhookClientCa: 'use the flag --webhook-client-ca of archwright webhook',
   webhookClientTlsSecret: derived,
   webhookNames: 'the names in the webhook’s certificate are those in webhooksFile',
-  webhookPathDir: 'use the flag --webhook-path-dir of archwright webhook',
+  webhookPathDir: 'the webhook reads webhookPathSecret from the cluster',
   webhookPathRotation: 'the webhook’s path is replaced every seven days',
   webhookTlsSecret: derived,
 };

@@ -22,7 +22,7 @@ export const servingSettings = {
     help: 'Address and port for metrics and health checks.',
   }),
   tlsDir: servers.atStart(text('directory'), {
-    help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent.',
+    help: 'Directory with `tls.crt` and `tls.key`, and `ca.crt` for the agent. Default: the webhook reads its own Secret from the cluster.',
   }),
   inlineBudget: webhook.live(duration(0, 10_000), {
     default: 150,
@@ -33,7 +33,7 @@ export const servingSettings = {
     help: 'Locations of agents: one `https://HOST:PORT` per agent, or one `endpointslices:NAMESPACE/SERVICE` with a port named `api`. Empty: the webhook inspects images itself.',
   }),
   agentTlsDir: agentClients.atStart(text('directory'), {
-    help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents.',
+    help: 'Directory with `tls.crt`, `tls.key` and `ca.crt` for connections to agents. Default: webhook and controller read their own Secrets from the cluster.',
   }),
   kubeconfig: everything.atStart(text('path'), {
     help: "Kubeconfig file. Default: the service account of the pod. Outside a cluster: none; for `explain` and `inspect` the user's own.",

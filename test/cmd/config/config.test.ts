@@ -53,12 +53,6 @@ t.test('a file with which a service would not start is not valid', async (t) => 
     err: /^\S+agent\.toml:2: kubeletConfig\.config must be an absolute path, .*; agent would not start\n$/,
   });
   like(t, await run(['config', 'check', file, '--kubelet-config-config=/a']), { code: 0, err: '' });
-  const tls = 'agents need mutual TLS, so agentTlsDir must be set; webhook and controller would not start\n';
-  like(t, await run(['config', 'check', '--agents=https://a']), {
-    code: 1,
-    out: '',
-    err: `--agents: ${tls}`,
-  });
 });
 
 t.test('an unknown architecture leads to a warning', async (t) => {

@@ -15,7 +15,7 @@ async function setup(t: Test, tlsDir?: string) {
   const metrics = createMetrics();
   metrics.gauge(gauge('a', 'A.')).set(7);
   const log = silentLog;
-  const server = await startHealth({ listen: '127.0.0.1:0', tlsDir, ready: {}, metrics, log });
+  const server = await startHealth({ listen: '127.0.0.1:0', tls: tlsDir, ready: {}, metrics, log });
   t.teardown(() => server.drain(0));
   const { store, client } = await connectedStore(t);
   const replica: Replica = {

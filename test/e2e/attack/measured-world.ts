@@ -1,5 +1,5 @@
 /** A webhook, its agent and a registry, as the chart runs them, with their resident memory. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { createPki, type Pki } from '../../fleet/support.ts';
@@ -10,8 +10,6 @@ import { ca as webhookCa, podOf, admittedOf, review, serverPair } from '../../we
 import { measured, MiB, patienceMs } from './measured.ts';
 import { directory, registry } from '../../cmd/world.ts';
 
-export const token = 'T'.repeat(43);
-
 /** @param rogues URLs of further agents, with certificates of the given authority */
 export async function startMeasured(t: Test, rogues: readonly string[] = [], authority?: Pki) {
   const dir = directory(t);
@@ -19,10 +17,6 @@ export async function startMeasured(t: Test, rogues: readonly string[] = [], aut
   const pki = authority ?? (await createPki(t));
   writeFileSync(join(dir, 'registry.pem'), host.ca);
   const tlsDir = await tlsDirectory(t, serverPair);
-  const pathDir = join(dir, 'path');
-  mkdirSync(pathDir);
-  writeFileSync(join(pathDir, 'current'), token);
-
   const agentFlags = [
     '--tls-dir',
     pki.serverDir,
@@ -32,12 +26,12 @@ export async function startMeasured(t: Test, rogues: readonly string[] = [], aut
     join(dir, 'registry.pem'),
   ];
   const agent = await measured(t, 'agent', agentFlags);
-  const webhookFlags = ['--tls-dir', tlsDir, '--webhook-path-dir', pathDir, '--inline-budget', '1s'];
+  const webhookFlags = ['--tls-dir', tlsDir, '--inline-budget', '1s'];
   const urls = [agent.url, ...rogues].flatMap((url) => ['--agents', url]);
   const agents = [...urls, '--agent-tls-dir', pki.clientDir];
   const webhook = await measured(t, 'webhook', [...webhookFlags, ...agents]);
   const post = (body: string) =>
-    send(`${webhook.url}/mutate/${token}?timeout=10s`, {
+    send(`${webhook.url}/mutate?timeout=10s`, {
       method: 'POST',
       agent: false,
       ca: webhookCa.cert,

@@ -204,11 +204,16 @@ t.test('the real programs start with the rendered flags and files', async (t) =>
   const dir = t.testdir();
   const ca = await createCa();
   const names = { cn: 'archwright', dns: ['archwright-agent'], server: true, client: true };
-  for (const name of ['tls', 'agent-tls', 'authority', 'controller-agent-tls'])
-    await issueTls(ca, join(dir, 'etc/archwright', name), names);
+  for (const name of ['tls', 'authority']) await issueTls(ca, join(dir, 'etc/archwright', name), names);
   mkdirSync(join(dir, 'var/lib/archwright'), { recursive: true });
   const store = await startKubeStore();
   t.teardown(() => store.close());
+  const { cert, key } = await ca.issue(names);
+  const texts = { 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert, current: 'T'.repeat(43) };
+  const encoded = Object.entries(texts).map(([name, text]) => [name, Buffer.from(text).toString('base64')]);
+  const secret = { apiVersion: 'v1', kind: 'Secret', data: Object.fromEntries(encoded) as object };
+  for (const name of ['webhook-tls', 'webhook-client-tls', 'controller-client-tls', 'webhook-path'])
+    store.put(`/api/v1/namespaces/archwright/secrets/archwright-${name}`, secret);
   const kubeconfig = join(dir, 'kubeconfig');
   writeFileSync(kubeconfig, kubeconfigOf({ server: store.access.server }, {}, 'archwright'));
   for (const values of [noe, {}]) {

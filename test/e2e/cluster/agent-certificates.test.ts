@@ -8,7 +8,8 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import t from 'tap';
 import { createRequest } from '../../../daemon/certificate/signing-request.ts';
-import { openConnection } from '../../../src/fleet/connection.ts';
+import { createConnection } from '../../../src/fleet/connection.ts';
+import { openTlsFiles } from '../../../src/serving/tls-files.ts';
 import {
   agentNameOn,
   agentRequestName,
@@ -93,7 +94,6 @@ t.test('each agent has a certificate for its own node', async (t) => {
     certificates: 'builtin',
     'webhooks-file': await writeWebhooksFile(cluster, 'https://127.0.0.1:1'),
     agents: `https://127.0.0.1:${port}`,
-    'agent-tls-dir': join(cluster.directory, 'controller-client'),
     kubeconfig: controllerToken,
   };
   const controller = await startController(cluster, {
@@ -117,7 +117,10 @@ t.test('each agent has a certificate for its own node', async (t) => {
   taken = (await cluster.list(requests))[0]?.metadata?.name;
   const dir = await mount(t, cluster, 'archwright-controller-client-tls', 0);
   let node: string = here;
-  const connection = await openConnection({ dir, log, serverNameOf: () => agentNameOn(node) });
+  const connection = createConnection({
+    tls: await openTlsFiles({ dir, use: 'client', ca: true, log }),
+    serverNameOf: () => agentNameOn(node),
+  });
   t.teardown(() => connection.close());
   const ask = () => connection.json(agent.url, '/v1/info', { signal: patience(), maxBytes: 10_000 });
   t.match(await ask(), { nodeName: here });

@@ -17,7 +17,7 @@ import { render } from '../chart/helm.ts';
 import { objectsOf } from '../chart/rendered.ts';
 import { ownNamespace, startController, startWebhook, tryPod } from './archwright/archwright.ts';
 import { startImages } from './archwright/images.ts';
-import { mountAny } from './archwright/issued.ts';
+import { mount } from './archwright/issued.ts';
 import { shortLease } from './archwright/start.ts';
 import { freePort, ownAddress } from './control-plane/ports.ts';
 import { startCluster, type Cluster } from './harness.ts';
@@ -127,7 +127,7 @@ endpoints: [{ addresses: ['${ownAddress}'], conditions: { ready: true } }]
 
   const [one, two] = [await createCa('service CA 1'), await createCa('service CA 2')];
   const serviceCa = await startServiceCa(t, cluster, one);
-  const webhook = await mountAny(t, cluster, secretName, 2000);
+  const webhook = await mount(t, cluster, secretName, 2000);
   const tls = { webhookCa: '', webhook, agent: '', webhookClient: '', controllerClient: '' };
   const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-controller` };
   const kubeconfig = await cluster.identities.kubeconfig(user, cluster.server);

@@ -30,16 +30,14 @@ import {
   type TlsDirs,
 } from './archwright/archwright.ts';
 import { startCluster, type Cluster } from './harness.ts';
-import { mount, mountAny, secretTexts, textsOf, writeWebhooksFile } from './archwright/issued.ts';
+import { secretTexts, textsOf, writeWebhooksFile } from './archwright/issued.ts';
 import { freePort } from './control-plane/ports.ts';
 import { shortLease } from './archwright/start.ts';
 
 const name = 'archwright';
 const configured = paths.mutatingWebhookConfigurations(name);
 const pathSecret = 'archwright-webhook-path';
-/** Delay of a changed Secret; the files are read within another second. */
-const lagMs = 3000;
-/** The shortest that these delays allow on a busy machine: the settling time is a twelfth, 4 s. */
+/** The settling time is a twelfth, 4 s. */
 const lives = { certificateMs: 48_000, caMs: 72_000 };
 /** No files: every process gets its certificates from the controller. */
 const noTls: TlsDirs = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
@@ -99,9 +97,11 @@ t.test('no pod is refused while certificates and the path rotate', async (t) => 
       'webhook-path-secret': pathSecret,
     },
   });
-  const tls = { ...noTls, webhook: await mount(t, cluster, 'archwright-webhook-tls', lagMs - 1000) };
-  const dir = await mountAny(t, cluster, pathSecret, lagMs);
-  const webhook = await startWebhook(cluster, { tls, port, settings: { 'webhook-path-dir': dir } });
+  const webhook = await startWebhook(cluster, {
+    tls: noTls,
+    port,
+    settings: { 'webhook-path-secret': pathSecret },
+  });
   const trusted = async () => (await secretTexts(cluster, 'archwright-webhook-tls'))['ca.crt'] ?? '';
   const authorities = new Set<string>();
   const areReplaced = (secret: Secret | undefined): boolean => {

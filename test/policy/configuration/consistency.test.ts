@@ -76,18 +76,13 @@ t.test('contradictory settings are found, for the part that uses them', async (t
     'agents by two names': [{ agents: ['endpointslices:a/b', 'endpointslices:b/c'] }, 'agents'],
     'agents by name': [{ agents: ['endpointslices:b/c'] }, ''],
     'agents by URLs': [{ agents: ['https://a', 'https://b'] }, ''],
-    'agents without TLS': [{ agents: ['https://a'] }, 'agents', 'webhook'],
+    'agents without TLS: from a Secret': [{ agents: ['https://a'] }, '', 'webhook'],
     'agents without TLS, explain': [{ agents: ['https://a'] }, 'agents', 'explain'],
-    'agents with TLS': [{ agents: ['https://a'], agentTlsDir: '/tls' }, '', 'webhook'],
+    'agents with TLS': [{ agents: ['https://a'], agentTlsDir: '/tls' }, '', 'explain'],
     'agents without TLS, a part without agents': [{ agents: ['https://a'] }, '', 'agent'],
     'pullable nodes without agents': [{ requirePullableNodes: true }, 'requirePullableNodes', 'webhook'],
     'pullable nodes without agents, explain': [{ requirePullableNodes: true }, '', 'explain'],
-    'pullable nodes with agents': [
-      { requirePullableNodes: true, agents: ['https://a'], agentTlsDir: '/tls' },
-      '',
-      'webhook',
-    ],
-    'agents without TLS, controller': [{ agents: ['https://a'] }, 'agents', 'controller'],
+    'pullable nodes with agents': [{ requirePullableNodes: true, agents: ['https://a'] }, '', 'webhook'],
     'agents without TLS, no part given': [{ agents: ['https://a'] }, ''],
   };
   for (const [name, [values, expected, part]] of Object.entries(cases)) {

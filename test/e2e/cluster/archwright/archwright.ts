@@ -85,7 +85,8 @@ export async function startAgent(cluster: Cluster, options: StartOptions): Promi
 
 export async function startWebhook(cluster: Cluster, options: WithAgents): Promise<Server> {
   return start(cluster, 'webhook', options, {
-    'tls-dir': options.tls.webhook,
+    // Without it, from its Secret.
+    ...(options.tls.webhook !== '' && { 'tls-dir': options.tls.webhook }),
     namespace: ownNamespace,
     'drain-time': '1s',
     ...(await kubeconfigSetting(cluster, 'archwright-webhook')),
@@ -243,7 +244,9 @@ async function kubeconfigSetting(cluster: Cluster, cn: string): Promise<Settings
 
 function agentSettings(agents: WithAgents['agents'], tlsDir: string): Settings {
   if (agents === undefined) return {};
-  return { agents: agents.map(({ url }) => url).join(','), 'agent-tls-dir': tlsDir };
+  const urls = agents.map(({ url }) => url).join(',');
+  // Without a directory, from its Secret.
+  return { agents: urls, ...(tlsDir !== '' && { 'agent-tls-dir': tlsDir }) };
 }
 
 /** The sum of a metric's samples that have these labels; 0 without any. */

@@ -3,13 +3,12 @@ import { mkdir, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Test } from 'tap';
-import { keepSecretFiles } from '../../../../src/cluster/secret-files.ts';
 import type { KubeClient } from '../../../../src/kube/api/client.ts';
 import type { Secret } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import { watchNamed } from '../../../../src/kube/watch/reflector.ts';
 import { ownNamespace } from './archwright.ts';
-import { patience, type Cluster } from '../harness.ts';
+import type { Cluster } from '../harness.ts';
 import { waitFor } from '../control-plane/watch.ts';
 import { silentLog } from '../../../support/captured.ts';
 
@@ -48,26 +47,8 @@ function late(client: KubeClient, ms: number): KubeClient {
   };
 }
 
-/** Keeps a Secret's content as files, with a delay, as a kubelet does. @returns their directory */
+/** Keeps a Secret's content as files, with a delay, as a kubelet does. Keys that are added later have no file. */
 export async function mount(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
-  const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
-  const log = silentLog;
-  const options = {
-    client: late(cluster.client, ms),
-    namespace: ownNamespace,
-    secretName,
-    kind: 'tls',
-    dir,
-    log,
-  } as const;
-  const kept = keepSecretFiles(options);
-  t.teardown(() => kept.close());
-  await kept.ready(patience());
-  return dir;
-}
-
-/** The same for any Secret, without a check of its content. Keys that are added later have no file. */
-export async function mountAny(t: Test, cluster: Cluster, secretName: string, ms: number): Promise<string> {
   const dir = join(cluster.directory, 'mounted', `${secretName}-${ms}`);
   await mkdir(dir, { recursive: true });
   const path = paths.secrets(ownNamespace, secretName);

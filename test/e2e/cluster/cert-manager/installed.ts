@@ -7,7 +7,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
-import { openConnection, type AgentConnection } from '../../../../src/fleet/connection.ts';
+import { createConnection, type AgentConnection } from '../../../../src/fleet/connection.ts';
+import { openTlsFiles } from '../../../../src/serving/tls-files.ts';
 import { readCertificates, type Certificate } from '../../../../src/certificates/pem.ts';
 import type { KubeObject } from '../../../../src/kube/api/objects.ts';
 import { ServingError } from '../../../../src/serving/error.ts';
@@ -85,13 +86,9 @@ export async function install(t: Test) {
   await cluster.applyYaml(sliceOf(port));
   const dirs = {} as Record<LeafSecret, string>;
   for (const name of leafSecrets) dirs[name] = await mount(t, cluster, name, lateMs[name]);
-  const tls: TlsDirs = {
-    webhookCa: '',
-    webhook: dirs['archwright-webhook-tls'],
-    agent: dirs['archwright-agent-tls'],
-    webhookClient: dirs['archwright-webhook-client-tls'],
-    controllerClient: dirs['archwright-controller-client-tls'],
-  };
+  // Webhook and controller read their Secrets with the rights of the chart.
+  const agentTls = dirs['archwright-agent-tls'];
+  const tls: TlsDirs = { webhookCa: '', webhook: '', agent: agentTls, webhookClient: '', controllerClient: '' };
   const accountOf = (part: string): Promise<string> => {
     const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
     return cluster.identities.kubeconfig(user, cluster.server);
@@ -154,7 +151,9 @@ export async function install(t: Test) {
 async function open(tlsDir: string): Promise<AgentConnection> {
   for (;;) {
     try {
-      return await openConnection({ dir: tlsDir, log: silentLog });
+      return createConnection({
+        tls: await openTlsFiles({ dir: tlsDir, use: 'client', ca: true, log: silentLog }),
+      });
     } catch (error) {
       // Files that are being replaced are read again.
       if (!(error instanceof ServingError)) throw error;
