@@ -17,7 +17,6 @@ import { render } from '../chart/helm.ts';
 import { objectsOf } from '../chart/rendered.ts';
 import { ownNamespace, startController, startWebhook, tryPod } from './archwright/archwright.ts';
 import { startImages } from './archwright/images.ts';
-import { mount } from './archwright/issued.ts';
 import { shortLease } from './archwright/start.ts';
 import { freePort, ownAddress } from './control-plane/ports.ts';
 import { startCluster, type Cluster } from './harness.ts';
@@ -127,14 +126,17 @@ endpoints: [{ addresses: ['${ownAddress}'], conditions: { ready: true } }]
 
   const [one, two] = [await createCa('service CA 1'), await createCa('service CA 2')];
   const serviceCa = await startServiceCa(t, cluster, one);
-  const webhook = await mount(t, cluster, secretName, 2000);
-  const tls = { webhookCa: '', webhook, agent: '', webhookClient: '', controllerClient: '' };
-  const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-controller` };
-  const kubeconfig = await cluster.identities.kubeconfig(user, cluster.server);
+  const tls = { webhookCa: '', webhook: '', agent: '', webhookClient: '', controllerClient: '' };
+  const accountOf = (part: string): Promise<string> => {
+    const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
+    return cluster.identities.kubeconfig(user, cluster.server);
+  };
   const settings = { 'on-unknown-image': 'allow' };
   const ofWebhook = {
     ...settings,
     ...images.settings,
+    kubeconfig: await accountOf('webhook'),
+    certificates: 'serviceCa',
     'inline-budget': '5s',
     listen: `${ownAddress}:${port}`,
   };
@@ -144,7 +146,7 @@ endpoints: [{ addresses: ['${ownAddress}'], conditions: { ready: true } }]
     tuning: shortLease,
     settings: {
       ...settings,
-      kubeconfig,
+      kubeconfig: await accountOf('controller'),
       certificates: 'serviceCa',
       'webhook-configuration': 'archwright',
       'webhooks-file': webhooksFile,

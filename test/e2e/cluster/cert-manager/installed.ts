@@ -88,7 +88,13 @@ export async function install(t: Test) {
   for (const name of leafSecrets) dirs[name] = await mount(t, cluster, name, lateMs[name]);
   // Webhook and controller read their Secrets with the rights of the chart.
   const agentTls = dirs['archwright-agent-tls'];
-  const tls: TlsDirs = { webhookCa: '', webhook: '', agent: agentTls, webhookClient: '', controllerClient: '' };
+  const tls: TlsDirs = {
+    webhookCa: '',
+    webhook: '',
+    agent: agentTls,
+    webhookClient: '',
+    controllerClient: '',
+  };
   const accountOf = (part: string): Promise<string> => {
     const user = { cn: `system:serviceaccount:${ownNamespace}:archwright-${part}` };
     return cluster.identities.kubeconfig(user, cluster.server);
