@@ -1,7 +1,7 @@
 /** Opens the fleet of agents: discovery by the setting `agents`, and mutual TLS. */
 import { watchTlsSecret } from '../../src/cluster/tls-secret.ts';
 import { createConnection } from '../../src/fleet/connection.ts';
-import { agentNameOn, agentServerName } from '../../src/fleet/identity.ts';
+import { agentNameOn, agentServerName } from '../../src/certificates/agent-names.ts';
 import { endpointSliceDiscovery, staticDiscovery, type Discovery } from '../../src/fleet/discovery.ts';
 import { createFleet } from '../../src/fleet/fleet.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';

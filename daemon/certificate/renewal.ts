@@ -1,6 +1,6 @@
 /** When an agent's certificate has to be renewed. Pure. */
 import { X509Certificate } from 'node:crypto';
-import { agentNameOn } from '../../src/fleet/identity.ts';
+import { agentNameOn } from '../../src/certificates/agent-names.ts';
 import { certificatesIn } from '../../src/serving/tls-files.ts';
 
 /** Both PEM, from the mounted Secret of the agents. */

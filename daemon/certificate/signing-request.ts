@@ -3,7 +3,7 @@
  * controller would take 20 MiB in each agent.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { agentNameOn, agentServerName } from '../../src/fleet/identity.ts';
+import { agentNameOn, agentServerName } from '../../src/certificates/agent-names.ts';
 import { secret, type Secret } from '../../src/telemetry/secret.ts';
 
 /** Tags of X.690. */

@@ -14,7 +14,6 @@ import { openExchange, retirePool, type ExchangeRequest, type OpenResponse } fro
 import { messageWithCause, TransportError } from '../http/transport-error.ts';
 import type { TlsMaterial, TlsSource } from '../serving/tls-files.ts';
 import { reveal } from '../telemetry/secret.ts';
-import { agentServerName } from './identity.ts';
 
 /** Why an agent gave no answer. */
 export const agentErrorCodes = [
@@ -55,8 +54,8 @@ export interface ConnectionOptions {
   readonly dialTimeoutMs?: number;
   /** Limit for the silence of an agent before its answer. */
   readonly silenceMs?: number;
-  /** The name that the agent's certificate must have. Default: `archwright-agent` for every agent. */
-  readonly serverNameOf?: (url: string) => string;
+  /** The name that the agent's certificate must have. */
+  readonly serverNameOf: (url: string) => string;
 }
 
 /** A handshake takes milliseconds; this allows one lost packet (RFC 6298: first resend after 1 s). */
@@ -78,8 +77,8 @@ const maxErrorBytes = 8 * 1024;
  * new connections; those in use end with their response.
  */
 export function createConnection(options: ConnectionOptions) {
-  const { tls, dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
-  const { serverNameOf = () => agentServerName } = options;
+  const { tls, serverNameOf } = options;
+  const { dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
   let pool: Agent | undefined;
 
   function renewPool(): void {

@@ -5,6 +5,7 @@ import { createServer } from 'node:https';
 import { json } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import type { Test } from 'tap';
+import { agentServerName } from '../../src/certificates/agent-names.ts';
 import {
   createConnection,
   type AgentConnection,
@@ -146,7 +147,7 @@ export async function connect(
 ): Promise<AgentConnection> {
   const { dir = pki.clientDir, pollMs, ...others } = options;
   const tls = await openTlsFiles({ dir, pollMs, use: 'client', ca: true, log: silentLog });
-  const connection = createConnection({ tls, ...others });
+  const connection = createConnection({ tls, serverNameOf: () => agentServerName, ...others });
   t.teardown(() => connection.close());
   return connection;
 }

@@ -11,7 +11,7 @@ import { leafNames, readLeaf } from '../../../src/controller/features/certificat
 import type { RolloutStatus } from '../../../src/controller/features/rollouts/status.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
 import type { ResourceStatus } from '../../../src/controller/write/conditions.ts';
-import { agentSigner, agentUsages } from '../../../src/fleet/identity.ts';
+import { agentSigner, agentUsages } from '../../../src/certificates/agent-names.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';
 import { FactsCache } from '../../../src/images/cache/cache.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';

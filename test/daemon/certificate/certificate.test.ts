@@ -15,7 +15,7 @@ import {
   agentRequestName,
   agentServerName,
   maxAgentRequests,
-} from '../../../src/fleet/identity.ts';
+} from '../../../src/certificates/agent-names.ts';
 import {
   requestsPath,
   startWorld as startLeader,

@@ -29,7 +29,7 @@ import {
   webhooks,
   controllerWrites,
 } from './escalations.ts';
-import { maxAgentRequests } from '../../../src/fleet/identity.ts';
+import { maxAgentRequests } from '../../../src/certificates/agent-names.ts';
 import { agentRequest, allowedChanges, examples, storesNothing } from './allowed-changes.ts';
 import { acceptedChanges, grantsOf, objectPath } from './generated-changes.ts';
 import { chart, render } from './helm.ts';

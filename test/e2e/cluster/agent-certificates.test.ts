@@ -16,7 +16,7 @@ import {
   agentSigner,
   agentUsages,
   maxAgentRequests,
-} from '../../../src/fleet/identity.ts';
+} from '../../../src/certificates/agent-names.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { until } from '../../support/until.ts';
 import { ownNamespace, startAgent, startController, type TlsDirs } from './archwright/archwright.ts';

@@ -17,7 +17,7 @@ import {
   agentServerName,
   agentSigner,
   maxAgentRequests,
-} from '../../../fleet/identity.ts';
+} from '../../../certificates/agent-names.ts';
 import { readAuthorities, signerOf, trusted } from '../../../certificates/authorities.ts';
 import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agreement.ts';
 import { issueFor } from '../../../certificates/issue.ts';

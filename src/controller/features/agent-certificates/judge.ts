@@ -1,5 +1,5 @@
 /** Whether an agent gets the certificate that it requests. Pure. */
-import { agentNameOn, agentServerName, agentUsages } from '../../../fleet/identity.ts';
+import { agentNameOn, agentServerName, agentUsages } from '../../../certificates/agent-names.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { OpenRequest, RequestContent } from './request.ts';
 

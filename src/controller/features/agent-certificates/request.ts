@@ -1,7 +1,7 @@
 /** Requests of agents for certificates: CertificateSigningRequests, and the PKCS #10 inside (RFC 2986). */
 import type { webcrypto } from 'node:crypto';
 import type { CertificateSigningRequest, KubeObject } from '../../../kube/api/objects.ts';
-import { agentRequestPrefix, agentSigner } from '../../../fleet/identity.ts';
+import { agentRequestPrefix, agentSigner } from '../../../certificates/agent-names.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
 
 export type OpenRequest = Readonly<NonNullable<ReturnType<typeof trimRequest>>>;

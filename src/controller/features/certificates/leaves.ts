@@ -1,7 +1,7 @@
 /** The certificates that the authority signs, and their faults. */
 import { ownNames } from '../../../names/own-names.ts';
 import { isIP } from 'node:net';
-import { agentServerName } from '../../../fleet/identity.ts';
+import { agentServerName } from '../../../certificates/agent-names.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import { trusted, type Authorities, type SecretTexts } from '../../../certificates/authorities.ts';
 import { hasExpired, isDue, isNotYetValid, type AgreedTime } from '../../../certificates/clock-agreement.ts';

@@ -6,7 +6,7 @@ import 'reflect-metadata';
 import { X509Certificate } from 'node:crypto';
 import t from 'tap';
 import * as x509 from '@peculiar/x509';
-import { agentRequestName, maxAgentRequests } from '../../../../src/fleet/identity.ts';
+import { agentRequestName, maxAgentRequests } from '../../../../src/certificates/agent-names.ts';
 import { until } from '../../../support/until.ts';
 import { requestsPath, startWorld, type Token } from './world.ts';
 import { like } from '../../../support/like.ts';

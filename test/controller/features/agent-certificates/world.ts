@@ -4,7 +4,7 @@ import { agentCertificates } from '../../../../src/controller/features/agent-cer
 import { writeAuthorities } from '../../../../src/certificates/authorities.ts';
 import { issueAuthority } from '../../../../src/certificates/issue.ts';
 import { createRequest } from '../../../../daemon/certificate/signing-request.ts';
-import { agentSigner, agentUsages } from '../../../../src/fleet/identity.ts';
+import { agentSigner, agentUsages } from '../../../../src/certificates/agent-names.ts';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { lead, startLeader } from '../../leader.ts';
 

@@ -7,6 +7,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { stringify } from 'yaml';
+import { agentServerName } from '../../../../src/certificates/agent-names.ts';
 import { createConnection, type AgentConnection } from '../../../../src/fleet/connection.ts';
 import { openTlsFiles } from '../../../../src/serving/tls-files.ts';
 import { readCertificates, type Certificate } from '../../../../src/certificates/pem.ts';
@@ -159,6 +160,7 @@ async function open(tlsDir: string): Promise<AgentConnection> {
     try {
       return createConnection({
         tls: await openTlsFiles({ dir: tlsDir, use: 'client', ca: true, log: silentLog }),
+        serverNameOf: () => agentServerName,
       });
     } catch (error) {
       // Files that are being replaced are read again.
