@@ -7,7 +7,6 @@ import { createPullableNodes, type PullableNodes } from '../../src/cluster/pulla
 import { createPullSecrets, type PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
-import { bindCounters } from '../../src/webhook/metrics.ts';
 import {
   brokenImagesOf,
   noBrokenImages,
@@ -147,9 +146,8 @@ async function factsOfOwn(
   // A refusal goes on to the other credential groups, so they must be known first.
   await fleet?.grouped(patience);
   const broken = brokenNotes.length === 0 ? noBrokenImages : brokenImagesOf(brokenNotes, systemClock.now);
-  const counters = bindCounters(metrics);
   const common = { requestOf, pullSecrets, clock: systemClock, log };
-  const factsOfPod = createFactsOfPod({ ...common, cache, counters, broken });
+  const factsOfPod = createFactsOfPod({ ...common, cache, broken });
   const pullableNodes = fleet && createPullableNodes({ ...common, fleet, nodeHostnames });
   const lookups = fleet
     ? `by the agents of ${configuration.agents.join(', ')}, with their credentials and those of the pods`

@@ -10,16 +10,14 @@ import { pullSecretNames } from '../credentials/sources/pull-secrets.ts';
 import type { FactsCache } from '../images/cache/cache.ts';
 import { failedFacts, type ImageFacts, type ImageRequest } from '../images/facts/facts.ts';
 import { ofAnyAge, type Requester, type RequestOf } from '../images/image-request.ts';
-import { avoiding, noBrokenImages, type BrokenImages } from '../images/sources/broken-images.ts';
-import { InvalidReference, validReference } from '../images/references/reference.ts';
+import { noBrokenImages, observed, type BrokenImages } from '../images/sources/broken-images.ts';
+import { InvalidReference } from '../images/references/reference.ts';
 import type { PodTemplate } from '../kube/api/objects.ts';
 import type { ImageUse } from '../placement/pod/images.ts';
-import { highestOf } from '../nodes/amd64-level.ts';
 import type { Clock } from '../async/clock.ts';
 import { timeLimit, unlessAborted } from '../async/wait.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { FactsCounters } from './metrics.ts';
-import { noPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
+import { noPullSecrets, readPullSecrets, type PullSecretNames, type PullSecrets } from './pull-secrets.ts';
 
 /** Facts by image as the pod writes it; an image without an entry is unknown. */
 export type FactsByImage = ReadonlyMap<string, ImageFacts>;
@@ -51,7 +49,8 @@ export interface FactsOfPodOptions {
   readonly cache: Pick<FactsCache, 'peek' | 'get' | 'levelOf'>;
   readonly requestOf: RequestOf;
   readonly pullSecrets: PullSecrets;
-  readonly counters: FactsCounters;
+  /** Called after each wait for images. @param isAnswered false: the budget ran out */
+  readonly onWait?: ((isAnswered: boolean) => void) | undefined;
   /** Architectures on which images failed although their manifests name them, and missing x86-64 levels. */
   readonly broken?: BrokenImages | undefined;
   readonly clock: Clock;
@@ -68,7 +67,7 @@ const maxImages = 256;
 const fewImages = 8;
 
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
-  const { cache, requestOf, pullSecrets, counters, clock, broken = noBrokenImages } = options;
+  const { cache, requestOf, pullSecrets, onWait, clock, broken = noBrokenImages } = options;
 
   let lastTurn: Promise<unknown> = Promise.resolve();
 
@@ -78,10 +77,13 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
     const mayHaveSecrets = pullSecrets.mayHave(request.pullSecrets);
     for (const use of request.uses.slice(0, maxImages)) {
       if (use.pullPolicy === 'Never') continue;
-      const ofImage = imageRequestOf(use, request);
-      if (ofImage instanceof InvalidReference) {
-        const error = { code: 'invalid-reference', message: ofImage.message } as const;
-        found.set(use.image, failedFacts(use.image, error, clock.now(), { source: 'memory' }));
+      let ofImage: ImageRequest;
+      try {
+        ofImage = imageRequestOf(use, request);
+      } catch (error) {
+        if (!(error instanceof InvalidReference)) throw error;
+        const invalid = { code: 'invalid-reference', message: error.message } as const;
+        found.set(use.image, failedFacts(use.image, invalid, clock.now(), { source: 'memory' }));
         continue;
       }
       const facts = cache.peek(request.cacheOnly ? ofAnyAge(ofImage) : ofImage);
@@ -91,39 +93,18 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       else missing.push(ofImage);
     }
     if (missing.length > 0 && !request.cacheOnly) await lookUp(request, missing, found);
-    return withObservations(found, request.namespace);
-  }
-
-  /** Facts with the levels of overrides, and with failures seen on nodes. */
-  function withObservations(found: Map<string, ImageFacts>, namespace: string): FactsByImage {
-    const { levelOf } = cache;
-    if (broken.size === 0 && levelOf === undefined) return found;
-    for (const [image, facts] of found) {
-      const { digest = '', error } = facts;
-      if (error) continue;
-      const architectures = broken.brokenOn(digest, namespace);
-      const runnable = architectures.length > 0 ? avoiding(facts, architectures) : facts;
-      const reference = levelOf && validReference(image);
-      const stated = reference && levelOf?.(reference);
-      const requiredLevel = highestOf([broken.requiredLevel(digest, namespace), stated]);
-      found.set(image, requiredLevel ? { ...runnable, requiredLevel } : runnable);
-    }
+    if (broken.size > 0 || cache.levelOf)
+      for (const [image, facts] of found)
+        found.set(image, observed(facts, image, request.namespace, broken, cache.levelOf));
     return found;
   }
 
-  function imageRequestOf(
-    { image, pullPolicy }: ImageUse,
-    request: PodFactsRequest,
-  ): ImageRequest | InvalidReference {
-    try {
-      const ofImage = requestOf(image, pullPolicy, request);
-      const { maxAgeMs = Number.POSITIVE_INFINITY } = request;
-      const isYounger = ofImage.reference.digest === undefined && maxAgeMs < ofImage.maxAgeMs;
-      return isYounger ? { ...ofImage, maxAgeMs } : ofImage;
-    } catch (error) {
-      if (error instanceof InvalidReference) return error;
-      throw error;
-    }
+  /** @throws InvalidReference */
+  function imageRequestOf({ image, pullPolicy }: ImageUse, request: PodFactsRequest): ImageRequest {
+    const ofImage = requestOf(image, pullPolicy, request);
+    const { maxAgeMs = Number.POSITIVE_INFINITY } = request;
+    const isYounger = ofImage.reference.digest === undefined && maxAgeMs < ofImage.maxAgeMs;
+    return isYounger ? { ...ofImage, maxAgeMs } : ofImage;
   }
 
   async function lookUp(
@@ -138,14 +119,15 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       await unlessAborted(lastTurn, signal).catch(() => undefined);
     }
     // Without its secrets, an image may still be public.
-    const source = (await readPullSecrets(options, request, signal)) ?? noPullSecrets;
+    const source =
+      (await readPullSecrets(options, request.namespace, request.pullSecrets, signal)) ?? noPullSecrets;
     await Promise.all(
       missing.map(async (ofImage) => {
         const facts = await lookUpImage(ofImage, source, signal);
         if (facts) found.set(ofImage.image, facts);
       }),
     );
-    (signal.aborted ? counters.waitsExpired : counters.waitsAnswered).inc();
+    onWait?.(!signal.aborted);
   }
 
   async function lookUpImage(
@@ -171,20 +153,6 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   }
 
   return factsOfPod;
-}
-
-/** @returns the pod's pull secrets; `undefined` if they cannot be read in time */
-export async function readPullSecrets(
-  { pullSecrets, log }: Pick<FactsOfPodOptions, 'pullSecrets' | 'log'>,
-  { namespace, pullSecrets: names }: PodFactsRequest,
-  signal: AbortSignal,
-): Promise<CredentialSource | undefined> {
-  try {
-    return await pullSecrets.source(namespace, names, signal);
-  } catch (error) {
-    if (!signal.aborted) log.warn({ err: error, namespace }, 'pull secrets could not be read');
-    return undefined;
-  }
 }
 
 /** Errors that a pull secret may prevent; some registries use 404 for a missing right. */

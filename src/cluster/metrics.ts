@@ -1,4 +1,4 @@
-import { counter, type Counter, type MetricSpec } from '../telemetry/metrics.ts';
+import { counter, type MetricSpec } from '../telemetry/metrics.ts';
 
 export const pullSecretReads = counter(
   'archwright_pull_secret_reads_total',
@@ -7,8 +7,3 @@ export const pullSecretReads = counter(
 );
 
 export const clusterMetrics: readonly MetricSpec[] = [pullSecretReads];
-
-export interface FactsCounters {
-  readonly waitsAnswered: Counter;
-  readonly waitsExpired: Counter;
-}

@@ -126,6 +126,21 @@ export function createPullSecrets(options: {
   };
 }
 
+/** The pull secrets of a pod; `undefined` if they cannot be read in time, which is logged. */
+export async function readPullSecrets(
+  { pullSecrets, log }: { readonly pullSecrets: PullSecrets; readonly log: Log },
+  namespace: string,
+  wanted: PullSecretNames,
+  signal: AbortSignal,
+): Promise<CredentialSource | undefined> {
+  try {
+    return await pullSecrets.source(namespace, wanted, signal);
+  } catch (error) {
+    if (!signal.aborted) log.warn({ err: error, namespace }, 'pull secrets could not be read');
+    return undefined;
+  }
+}
+
 interface ObjectCacheOptions<T> {
   readonly load: (namespace: string, name: string, signal: AbortSignal) => Promise<T | undefined>;
   readonly keepMs: number;

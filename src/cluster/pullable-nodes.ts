@@ -13,9 +13,9 @@ import type { NodeGroup, Pullability } from '../placement/decision.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Clock } from '../async/clock.ts';
 import { timeLimit } from '../async/wait.ts';
-import { readPullSecrets, type FactsByImage, type PodFactsRequest } from './facts-of-pod.ts';
+import type { FactsByImage, PodFactsRequest } from './facts-of-pod.ts';
 import type { NodeHostnames } from './node-hostnames.ts';
-import type { PullSecrets } from './pull-secrets.ts';
+import { readPullSecrets, type PullSecrets } from './pull-secrets.ts';
 
 /** By image as the pod writes it. An image without an entry leaves no node out. */
 export type PullabilityByImage = ReadonlyMap<string, Pullability>;
@@ -50,7 +50,7 @@ export function createPullableNodes(options: {
         // Results without pull secrets serve all pods, so they come first.
         const isEnough = groups && (groups.unable.length === 0 || !pullSecrets.mayHave(request.pullSecrets));
         if (isEnough) return [[image, pullabilityOf(groups)]];
-        source ??= readPullSecrets(options, request, signal);
+        source ??= readPullSecrets(options, request.namespace, request.pullSecrets, signal);
         // A malformed secret makes the pull fail on every node.
         const looking = (await source)?.lookup(withoutSecrets.reference.repository);
         const pullCredentials = await looking?.catch(ifError(CredentialError, () => undefined));

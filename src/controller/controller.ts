@@ -34,7 +34,7 @@ import { startCaches } from './state/caches.ts';
 import { liveWebhooks } from './state/webhooks-file.ts';
 import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
-import { bindFactsCounters, featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
+import { featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
 import { Evictor } from './write/evictor.ts';
 import type { Feature } from './lead/feature.ts';
 import type { LeaderContext } from './lead/leader-context.ts';
@@ -129,11 +129,10 @@ function openShared(options: ControllerOptions) {
     webhookPathSecret === undefined
       ? undefined
       : watchRecordKey({ client, namespace, name: webhookPathSecret, clock, log });
-  const counters = bindFactsCounters(metrics);
   return {
     limiter: createRateLimiter({ ...(options.writes ?? leaderWrites), clock }),
     pullSecrets,
-    factsOfPod: createFactsOfPod({ cache, requestOf, pullSecrets, counters, broken, clock, log }),
+    factsOfPod: createFactsOfPod({ cache, requestOf, pullSecrets, broken, clock, log }),
     recordSealer: recordKey && sealerFor(recordKey.key),
     close: () => {
       broken.close();

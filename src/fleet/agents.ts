@@ -65,7 +65,8 @@ export class Agents {
   readonly #options: AgentsOptions;
   readonly #byUrl = new Map<string, Agent>();
   #view: ReturnType<typeof viewOf> | undefined;
-  readonly #rounds = new Set<Promise<void>>();
+  /** Ends with all requests for `/v1/info` that were sent until now. */
+  #rounds: Promise<unknown> = Promise.resolve();
   /** Monotonic time at which an agent answered last. */
   #answeredAt: number;
   #isAvailable = true;
@@ -121,7 +122,7 @@ export class Agents {
 
   /** Resolves after the requests for `/v1/info` that have begun, at the latest with `signal`. */
   async ready(signal: AbortSignal): Promise<void> {
-    await unlessAborted(Promise.all(this.#rounds), signal).catch(() => undefined);
+    await unlessAborted(this.#rounds, signal).catch(() => undefined);
   }
 
   #discover(): void {
@@ -145,11 +146,9 @@ export class Agents {
     const now = this.#options.clock.monotonic();
     const due = [...this.#byUrl].filter(([, { dueAt }]) => dueAt <= now);
     for (const [, agent] of due) agent.dueAt = Number.POSITIVE_INFINITY;
-    const round = concurrently(due, concurrency, ([url, agent]) => this.#update(url, agent)).then(() => {
-      this.#rounds.delete(round);
-      this.#updateAvailability();
-    });
-    this.#rounds.add(round);
+    const round = concurrently(due, concurrency, ([url, agent]) => this.#update(url, agent));
+    const ended = round.then(() => this.#updateAvailability());
+    this.#rounds = this.#rounds.then(() => ended);
   }
 
   async #update(url: string, agent: Agent): Promise<void> {

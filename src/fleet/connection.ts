@@ -50,17 +50,17 @@ export interface Call {
 export interface ConnectionOptions {
   /** The client certificate. A controller of a new cluster issues it first. */
   readonly tls: TlsSource;
-  /** Limit for a connection, TLS included. */
-  readonly dialTimeoutMs?: number;
-  /** Limit for the silence of an agent before its answer. */
-  readonly silenceMs?: number;
+  readonly limits?: Partial<typeof usualLimits>;
   /** The name that the agent's certificate must have. */
   readonly serverNameOf: (url: string) => string;
 }
 
-/** A handshake takes milliseconds; this allows one lost packet (RFC 6298: first resend after 1 s). */
-const defaultDialTimeoutMs = 2000;
-const defaultSilenceMs = 3000;
+const usualLimits = {
+  /** A handshake takes milliseconds; this allows one lost packet (RFC 6298: first resend after 1 s). */
+  dialMs: 2000,
+  /** The silence of an agent before its answer. */
+  headerMs: 3000,
+};
 /** Shorter than the agent's 120 s for idle connections, so the agent never closes one first. */
 const idleMs = 60_000;
 /** One connection per request in progress; a new one costs a handshake. Further requests wait. */
@@ -78,7 +78,7 @@ const maxErrorBytes = 8 * 1024;
  */
 export function createConnection(options: ConnectionOptions) {
   const { tls, serverNameOf } = options;
-  const { dialTimeoutMs: dialMs = defaultDialTimeoutMs, silenceMs = defaultSilenceMs } = options;
+  const limits = { ...usualLimits, ...options.limits };
   let pool: Agent | undefined;
 
   function renewPool(): void {
@@ -99,7 +99,7 @@ export function createConnection(options: ConnectionOptions) {
       body: body === undefined ? undefined : JSON.stringify(body),
       pool,
       serverName: serverNameOf(url),
-      limits: { dialMs, headerMs: silenceMs },
+      limits,
       // The agents' API only reads.
       repeatable: true,
     };

@@ -111,7 +111,8 @@ export async function lookUp(
     } catch (error) {
       // No fault of the agent: it got no request.
       if (error instanceof Overloaded) throw error;
-      const code = error instanceof AgentError ? error.code : 'timeout';
+      const isInvalid = error instanceof InvalidFacts;
+      const code = error instanceof AgentError ? error.code : isInvalid ? 'bad-answer' : 'timeout';
       const reason = signal.aborted ? 'no answer yet' : messageOf(error);
       failures.push(`${nameOf(agent)}: ${reason}`);
       meters.attempt(signal.aborted ? 'abandoned' : code);
@@ -157,17 +158,12 @@ function bodyOf(request: ImageRequest, deadlineMs: number): unknown {
   };
 }
 
-/** @throws AgentError `bad-answer` unless they are facts of this image */
+/** @throws InvalidFacts unless they are facts of this image */
 function factsIn(answer: unknown, { image, reference }: ImageRequest): ImageFacts {
-  try {
-    const facts = readFacts(answer);
-    const { digest = facts.digest } = reference;
-    if (facts.image === image && (facts.digest ?? digest) === digest) return facts;
-  } catch (error) {
-    if (error instanceof InvalidFacts) throw new AgentError('bad-answer', error.message);
-    throw error;
-  }
-  throw new AgentError('bad-answer', 'the answer is about another image');
+  const facts = readFacts(answer);
+  const { digest = facts.digest } = reference;
+  if (facts.image === image && (facts.digest ?? digest) === digest) return facts;
+  throw new InvalidFacts('', 'are about another image');
 }
 
 function noAgentFor({ selector }: PullSecretNodes): FactsError {

@@ -78,6 +78,8 @@ export async function startWebhook(options: WebhookOptions) {
   const { policies, broken } = options;
   const pullSecrets = createPullSecrets({ cluster, clock, metrics, log });
   const common = { requestOf, pullSecrets, clock, log };
+  const onWait = (isAnswered: boolean): void =>
+    (isAnswered ? counters.waitsAnswered : counters.waitsExpired).inc();
   const nodeHostnames: NodeHostnames = (node) => cluster?.nodeHostnames(node) ?? [node];
   const nodeClasses = cluster?.nodeClasses(fleet && (() => fleet.nodeReports()));
   fleet?.useNodes(nodeClasses);
@@ -87,7 +89,7 @@ export async function startWebhook(options: WebhookOptions) {
       namespaceLabels: (namespace) => cluster?.namespaceLabels(namespace) ?? noLabels,
       nodeArchitecture: cluster && ((node) => cluster.nodeArchitecture(node)),
       nodeClasses,
-      factsOfPod: createFactsOfPod({ ...common, cache, counters, broken }),
+      factsOfPod: createFactsOfPod({ ...common, cache, onWait, broken }),
       pullableNodes: fleet && createPullableNodes({ ...common, fleet, nodeHostnames }),
       clock,
     },

@@ -5,7 +5,6 @@ import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { createPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { createRequestOf } from '../../src/images/image-request.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { bindCounters } from '../../src/webhook/metrics.ts';
 import { silentLog } from '../support/captured.ts';
 import { defaultCacheTimes, factsOf } from '../support/facts.ts';
 
@@ -26,7 +25,6 @@ function setup() {
     },
     requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
-    counters: bindCounters(metrics),
     clock: {
       ...systemClock,
       sleep: (ms, signal) => (ms === noTime ? Promise.resolve() : systemClock.sleep(ms, signal)),

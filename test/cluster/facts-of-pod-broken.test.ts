@@ -9,7 +9,6 @@ import { systemClock } from '../../src/async/clock.ts';
 import { compileOverrides } from '../../src/images/sources/overrides.ts';
 import { facts } from '../support/placement-input.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { bindCounters } from '../../src/webhook/metrics.ts';
 import { silentLog } from '../support/captured.ts';
 import { like } from '../support/like.ts';
 
@@ -37,7 +36,6 @@ function factsWith(t: Test, notes: readonly Note[], overrides: Parameters<typeof
     cache,
     requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: createPullSecrets({ cluster: undefined, keepMs: 0, clock: systemClock, metrics }),
-    counters: bindCounters(metrics),
     broken: brokenImagesOf(notes, () => 0),
     clock: systemClock,
     log,

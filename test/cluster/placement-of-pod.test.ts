@@ -60,7 +60,7 @@ function sourcesOf(policies: PlacementSources['policies']): PlacementSources {
   return {
     policies,
     namespaceLabels: () => ({}),
-    factsOfPod: createFactsOfPod({ ...common, cache, counters: bindCounters(metrics) }),
+    factsOfPod: createFactsOfPod({ ...common, cache }),
     pullableNodes: createPullableNodes({ ...common, fleet, nodeHostnames: (node) => [node] }),
     clock,
   };

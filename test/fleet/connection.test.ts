@@ -127,7 +127,7 @@ t.test('an abort ends a request with a timeout', async (t) => {
   t.equal(agent.requests.length, 0, 'nothing is sent');
 });
 
-t.test('a server that never starts TLS is unreachable after dialTimeoutMs', async (t) => {
+t.test('a server that never starts TLS is unreachable after the dial limit', async (t) => {
   const sockets: Socket[] = [];
   const server = createTcpServer((socket) => sockets.push(socket.on('error', () => {})));
   const port = await listen(server);
@@ -135,7 +135,7 @@ t.test('a server that never starts TLS is unreachable after dialTimeoutMs', asyn
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  const { connection } = await setup(t, {}, { dialTimeoutMs: 20 });
+  const { connection } = await setup(t, {}, { limits: { dialMs: 20 } });
   const url = `https://127.0.0.1:${port}`;
   const reason = /cannot be reached: connecting took longer than 20 ms/;
   await fails(t, connection.json(url, '/v1/facts', call), 'unreachable', reason);

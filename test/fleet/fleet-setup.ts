@@ -72,7 +72,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
   const { log, lines } = readableLog();
   const metrics = createMetrics();
   const { clock = createFakeClock(), silenceMs = 20_000, ...more } = options;
-  const connection = await connect(t, pki, { dialTimeoutMs: 20_000, silenceMs });
+  const connection = await connect(t, pki, { limits: { dialMs: 20_000, headerMs: silenceMs } });
   const fleet = createFleet({
     discovery: staticDiscovery(agents.map(({ url }) => url)),
     connection,

@@ -6,7 +6,6 @@ import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { bindCounters } from '../../src/webhook/metrics.ts';
 import { run } from '../cmd/run.ts';
 import { openNode, startCountingListener } from './support.ts';
 import { silentLog } from '../support/captured.ts';
@@ -62,7 +61,6 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
         return Promise.reject(new Error('no Secret is read'));
       },
     },
-    counters: bindCounters(metrics),
     clock: systemClock,
     log: silentLog,
   });

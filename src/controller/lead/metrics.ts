@@ -1,6 +1,5 @@
 /** Metrics of leadership, and of features that fail. */
-import type { FactsCounters } from '../../cluster/metrics.ts';
-import { counter, gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
+import { counter, gauge, type MetricSpec } from '../../telemetry/metrics.ts';
 
 export const leadingLevel = gauge('archwright_controller_leading', 'Set to 1 if this replica leads.');
 
@@ -24,22 +23,8 @@ export function featureReconciles(features: readonly string[]): MetricSpec {
   );
 }
 
-export const factsWaits = counter(
-  'archwright_controller_facts_waits_total',
-  'Waits for the facts of a pod’s images.',
-  { outcome: ['answered', 'expired'] },
-);
-
 export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
   leadingLevel,
   featureFailures(features),
   featureReconciles(features),
-  factsWaits,
 ];
-
-export function bindFactsCounters(metrics: Metrics): FactsCounters {
-  return {
-    waitsAnswered: metrics.counter(factsWaits, { outcome: 'answered' }),
-    waitsExpired: metrics.counter(factsWaits, { outcome: 'expired' }),
-  };
-}

@@ -9,6 +9,8 @@ import { asObject, parseJson } from '../../http/json.ts';
 import { amd64Levels, highestOf } from '../../nodes/amd64-level.ts';
 import type { Amd64Level } from '../../nodes/node-class.ts';
 import type { ImageFacts } from '../facts/facts.ts';
+import { validReference } from '../references/reference.ts';
+import type { Overrides } from './overrides.ts';
 
 export interface BrokenImages {
   /** Architectures on which an image has failed in a namespace, sorted; empty: none are known. */
@@ -16,6 +18,24 @@ export interface BrokenImages {
   /** The highest level of x86-64 that a program of an image missed in a namespace. */
   requiredLevel(digest: string, namespace: string): Amd64Level | undefined;
   readonly size: number;
+}
+
+/** Facts of an image with the level of an override, and with the failures seen on nodes. @param image as written */
+export function observed(
+  facts: ImageFacts,
+  image: string,
+  namespace: string,
+  broken: BrokenImages,
+  levelOf: Overrides['levelOf'],
+): ImageFacts {
+  const { digest = '', error } = facts;
+  if (error) return facts;
+  const architectures = broken.brokenOn(digest, namespace);
+  const runnable = architectures.length > 0 ? avoiding(facts, architectures) : facts;
+  const reference = levelOf && validReference(image);
+  const stated = reference && levelOf?.(reference);
+  const requiredLevel = highestOf([broken.requiredLevel(digest, namespace), stated]);
+  return requiredLevel ? { ...runnable, requiredLevel } : runnable;
 }
 
 /** Facts without broken architectures, unless that would leave none for an operating system. */

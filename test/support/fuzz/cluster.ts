@@ -55,7 +55,7 @@ function mutatorOverCache(): { mutator: Mutator; faults: Error[] } {
   const cache = new FactsCache({ source: inspector, log });
   const requestOf = createRequestOf(defaultCacheTimes, false);
   const pullSecrets = createPullSecrets({ cluster: undefined, keepMs: 0, clock, metrics });
-  const factsOfPod = createFactsOfPod({ cache, requestOf, pullSecrets, counters, clock, log });
+  const factsOfPod = createFactsOfPod({ cache, requestOf, pullSecrets, clock, log });
   const policy: Policy = {
     ...defaultPolicy,
     matchNodeLabels: ['zone'],

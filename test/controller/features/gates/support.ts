@@ -6,7 +6,6 @@ import type { Step } from '../../../support/steps.ts';
 import type { Test } from 'tap';
 import { gates } from '../../../../src/controller/features/gates/gates.ts';
 import { createFactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
-import { bindFactsCounters } from '../../../../src/controller/lead/metrics.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
 import { FactsCache } from '../../../../src/images/cache/cache.ts';
 import type { ImageFacts, ImageRequest } from '../../../../src/images/facts/facts.ts';
@@ -103,8 +102,7 @@ export async function startGates(t: Test, pods: readonly Pod[], options: GatesSe
   }
   const change = options.change ?? ((leader: LeaderContext) => leader);
   const own = { ...test.leader, cache, clock: time };
-  const counters = bindFactsCounters(own.metrics);
-  const leader = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache, counters }) });
+  const leader = change({ ...own, factsOfPod: createFactsOfPod({ ...own, cache }) });
   const ended = lead(gates, leader);
   t.teardown(() => {
     test.depose();
