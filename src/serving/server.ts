@@ -24,7 +24,7 @@ import { parseListenAddress, urlOf, type ListenAddress } from './address.ts';
 import { Connections } from './connections.ts';
 import { ServingError } from './error.ts';
 import { servingMetrics } from './metrics.ts';
-import { openTlsFiles, readCaFile, type TlsSource } from './tls-files.ts';
+import { openTlsFiles, loadCaFile, type TlsSource } from './tls-files.ts';
 import { createTlsServer } from './tls-server.ts';
 
 export interface ServerTls {
@@ -54,7 +54,7 @@ export interface ServerOptions {
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { listen, tls, log, metrics } = options;
   const address = parseListenAddress(listen);
-  const clientCa = tls?.clientCaFile && (await readCaFile(tls.clientCaFile));
+  const clientCa = tls?.clientCaFile && (await loadCaFile(tls.clientCaFile));
   const ca = tls?.clientAuth === true;
   const source =
     typeof tls?.source === 'string'

@@ -141,7 +141,7 @@ export function checkTls(texts: TlsTexts, nameOf: (name: string) => string): Tls
 }
 
 /** The authorities in a file. @throws ServingError */
-export async function readCaFile(path: string): Promise<string> {
+export async function loadCaFile(path: string): Promise<string> {
   const ca = await read(dirname(path), basename(path));
   parsed(path, 'certificates in PEM', () => new X509Certificate(ca));
   return ca;
