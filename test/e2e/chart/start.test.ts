@@ -206,7 +206,7 @@ t.test('the real programs start with the rendered flags and files', async (t) =>
   const names = { cn: 'archwright', dns: ['archwright-agent'], server: true, client: true };
   for (const name of ['tls', 'authority']) await issueTls(ca, join(dir, 'etc/archwright', name), names);
   mkdirSync(join(dir, 'var/lib/archwright'), { recursive: true });
-  const store = await startKubeStore();
+  const store = await startKubeStore({ isPlain: true });
   t.teardown(() => store.close());
   const { cert, key } = await ca.issue(names);
   const texts = { 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca.cert, current: 'T'.repeat(43) };
@@ -215,7 +215,10 @@ t.test('the real programs start with the rendered flags and files', async (t) =>
   for (const name of ['webhook-tls', 'webhook-client-tls', 'controller-client-tls', 'webhook-path'])
     store.put(`/api/v1/namespaces/archwright/secrets/archwright-${name}`, secret);
   const kubeconfig = join(dir, 'kubeconfig');
-  writeFileSync(kubeconfig, kubeconfigOf({ server: store.access.server }, {}, 'archwright'));
+  writeFileSync(
+    kubeconfig,
+    kubeconfigOf({ server: store.access.server, 'insecure-skip-tls-verify': true }, {}, 'archwright'),
+  );
   for (const values of [noe, {}]) {
     // Certificates of the cluster would have to be signed.
     const manifest = render('helm4', { ...values, certificates: 'external' });
