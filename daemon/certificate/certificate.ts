@@ -12,7 +12,12 @@ import type { Clock } from '../../src/async/clock.ts';
 import { unlessAborted } from '../../src/async/wait.ts';
 import { liveContent, type LiveContent } from '../../src/files/live.ts';
 import { readText } from '../../src/files/read.ts';
-import { agentRequestName, agentSigner, agentUsages, maxAgentRequests } from '../../src/certificates/agent-names.ts';
+import {
+  agentRequestName,
+  agentSigner,
+  agentUsages,
+  maxAgentRequests,
+} from '../../src/certificates/agent-names.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
 import type { CertificateSigningRequest } from '../../src/kube/api/objects.ts';

@@ -147,7 +147,10 @@ test('no admission is lost when certificates change, or the webhook stops, under
   const clients = Array.from({ length: 6 }, apiServer);
   await until(() => answered > 100, 'load');
   await writeTls(first.tlsDir, await next.issue({ cn: 'webhook', ip: ['127.0.0.1'] }));
-  await until(() => first.lines.some(({ msg }) => msg === 'a TLS certificate was loaded again'), 'new certificates');
+  await until(
+    () => first.lines.some(({ msg }) => msg === 'a TLS certificate was loaded again'),
+    'new certificates',
+  );
   const fresh = { agent: false as const, ca: next.cert };
   t.equal((await send(`${first.webhook.url}/healthz`, fresh)).status, 200);
   const then = answered;
