@@ -38,8 +38,6 @@ import { Refusals, toleratePods } from './tolerate-pods.ts';
 
 /** Pods and the configuration are compared this often; nodes also when they change. */
 const intervalMs = 10_000;
-/** How often a run looks for pods without the toleration. While the webhook is down, new ones keep coming. */
-const scans = 5;
 /** Per architecture. Beyond it, each run still tries one more pod, so the others do not wait forever. */
 const maxRefused = 20;
 
@@ -181,33 +179,27 @@ export class TaintReconciler {
     const { architecture, taint } = plan;
     const { client, signal, log } = this.#leader;
     const established = plan.established || plan.waiting.length === 0;
-    // The cache may not show these changes yet.
+    const missing = this.#podsWithoutToleration(plan);
+    let left = missing.length;
+    this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
+    const due = missing.filter((pod) => !this.#refusals.isBackedOff(pod, taint));
+    if (due.length > 0)
+      log.info({ architecture, pods: due.length }, 'running pods get the toleration of the taint');
     const done = new Set<string>();
-    for (let scan = 0; scan < scans; scan += 1) {
-      const missing = this.#podsWithoutToleration(plan).filter(({ uid }) => !done.has(uid));
-      let left = missing.length;
-      this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
-      if (left === 0) break;
-      const due = missing.filter((pod) => !this.#refusals.isBackedOff(pod, taint));
-      if (due.length > 0)
-        log.info({ architecture, pods: due.length }, 'running pods get the toleration of the taint');
-      await toleratePods(due, taint, this.#refusals, {
-        client,
-        signal,
-        maxRefused: Math.max(1, maxRefused - (missing.length - due.length)),
-        done: (pod) => {
-          done.add(pod.uid);
-          left -= 1;
-          this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
-        },
-      });
-      const still = missing.flatMap((pod): RefusedPod[] => {
-        const why = done.has(pod.uid) ? undefined : this.#refusals.why(pod, taint);
-        return why === undefined ? [] : [{ reason: 'pods', taint, pod, why, established }];
-      });
-      if (still.length > 0) return still;
-    }
-    return [];
+    await toleratePods(due, taint, this.#refusals, {
+      client,
+      signal,
+      maxRefused: Math.max(1, maxRefused - (missing.length - due.length)),
+      done: (pod) => {
+        done.add(pod.uid);
+        left -= 1;
+        this.#showPodsWaiting([...this.#podsWaiting, [architecture, left]]);
+      },
+    });
+    return missing.flatMap((pod): RefusedPod[] => {
+      const why = done.has(pod.uid) ? undefined : this.#refusals.why(pod, taint);
+      return why === undefined ? [] : [{ reason: 'pods', taint, pod, why, established }];
+    });
   }
 
   #podsWithoutToleration({ nodes, taint }: ArchitecturePlan): readonly RunningPod[] {
