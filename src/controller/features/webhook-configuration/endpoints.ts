@@ -1,7 +1,6 @@
 /** Where webhooks are: a Service's ready endpoints (no cluster DNS or kube-proxy needed), or a URL's host. */
 import { bareHost, portOf } from '../../../http/reach/address.ts';
-import { ignoring } from '../../../kube/api/errors.ts';
-import type { EndpointSlice, KubeObject } from '../../../kube/api/objects.ts';
+import type { EndpointSlice } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { startReflector, type NamedObject, type Reflector } from '../../../kube/watch/reflector.ts';
 import type { ClientConfig, ServiceReference } from '../../state/webhooks-file.ts';
@@ -16,10 +15,6 @@ export interface ProbeTarget {
 
 interface EndpointsOptions extends Pick<NamedObject, 'client' | 'log' | 'clock'> {
   readonly onChange: () => void;
-}
-
-interface Service extends KubeObject {
-  readonly spec?: { readonly ports?: readonly { readonly name?: string; readonly port?: number }[] };
 }
 
 /** Identifies a webhook's place. Two configurations of one place differ at most in path and authorities. */
@@ -38,8 +33,8 @@ function keyOf({ namespace, name }: ServiceReference): string {
   return `${namespace}/${name}`;
 }
 
-/** Port names if the Service is unreadable or being created: the chart's, and the usual one. */
-const usual = ['webhook', 'https'];
+/** Names of the port, if the Service has several: the chart's, and the usual one. */
+const portNames = ['webhook', 'https'];
 
 export class Endpoints {
   readonly #options: EndpointsOptions;
@@ -50,8 +45,8 @@ export class Endpoints {
   }
 
   /** The endpoints of a webhook. @returns a text: why there are none */
-  async of({ service, url }: ClientConfig, signal: AbortSignal): Promise<readonly ProbeTarget[] | string> {
-    if (service) return await this.#ofService(service, signal);
+  of({ service, url }: ClientConfig): readonly ProbeTarget[] | string {
+    if (service) return this.#ofService(service);
     if (url === undefined || !URL.canParse(url)) return 'it has neither a URL nor a Service';
     const parsed = new URL(url);
     const host = bareHost(parsed);
@@ -68,20 +63,21 @@ export class Endpoints {
     }
   }
 
-  async #ofService(service: ServiceReference, signal: AbortSignal): Promise<readonly ProbeTarget[] | string> {
+  #ofService(service: ServiceReference): readonly ProbeTarget[] | string {
     const watch = this.#watchOf(service);
     if (!watch.health().synced) return `the endpoints of Service ${service.name} are not known yet`;
     const ready = [...watch.values()].flatMap(readyIn);
     if (ready.length === 0) return `Service ${service.name} has no ready endpoint`;
     const names = new Set(ready.map(({ portName }) => portName));
     const [only] = names;
-    const named = names.size === 1 ? only : await this.#portName(service, signal);
-    const wanted = named ?? usual.find((name) => names.has(name));
+    const wanted = names.size === 1 ? only : portNames.find((name) => names.has(name));
     const serverName = `${service.name}.${service.namespace}.svc`;
     const targets = ready
       .filter(({ portName }) => portName === wanted)
       .map(({ host, port }) => ({ host, port, serverName }));
-    return targets.length > 0 ? targets : `Service ${service.name} has no port ${service.port ?? 443}`;
+    return targets.length > 0
+      ? targets
+      : `Service ${service.name} has no port named ${portNames.join(' or ')}`;
   }
 
   #watchOf(service: ServiceReference): Reflector<EndpointSlice> {
@@ -99,14 +95,6 @@ export class Endpoints {
     watch.onChange(onChange);
     this.#watches.set(keyOf(service), watch);
     return watch;
-  }
-
-  /** The name of a Service's port; `undefined`: the Service may not be read, or does not exist. */
-  async #portName({ namespace, name, port = 443 }: ServiceReference, signal: AbortSignal) {
-    const reading = this.#options.client.get<Service>(paths.services(namespace, name), { signal });
-    const service = await ignoring(['forbidden', 'not-found'], reading);
-    const found = service?.spec?.ports?.find((each) => each.port === port);
-    return found && (found.name ?? '');
   }
 }
 

@@ -26,9 +26,7 @@ export function createProbe(
   const ca = writeCertificates(bundle);
   return ({ clientConfig }, path) => {
     const key = `${placeOf(clientConfig)} ${path}`;
-    const known =
-      probed.get(key) ??
-      endpoints.of(clientConfig, signal).then((targets) => probeAll(targets, path, ca, signal));
+    const known = probed.get(key) ?? probeAll(endpoints.of(clientConfig), path, ca, signal);
     probed.set(key, known);
     return known;
   };

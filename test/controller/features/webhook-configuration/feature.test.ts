@@ -3,8 +3,7 @@ import { lead } from '../../leader.ts';
 import t from 'tap';
 import { issueAuthority, issueLeaf } from '../../../../src/certificates/issue.ts';
 import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
-import { paths } from '../../../../src/kube/api/paths.ts';
-import { createWorld, namespace } from '../certificates/world.ts';
+import { createWorld } from '../certificates/world.ts';
 import {
   bundleIds,
   endpoints,
@@ -134,35 +133,21 @@ t.test('the first caBundle for the service CA comes from the chain of the webhoo
   t.strictSame(bundleIds(world), [a.certificate.id]);
 });
 
-t.test('the port of the webhook is found by the name of the Service port', async (t) => {
-  const { world, hook } = await withHook(t);
-  slice(
-    world,
-    [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }],
-    [{ name: 'metrics', port: 1 }, { name: 'tls', port: hook.port }, { name: 'none' }],
-  );
-  const { state } = await start(t, world);
-  await state('waiting');
-  await logged(world, 'has no port 443');
-  t.equal(get(world)?.webhooks, undefined, 'the port is unknown without the Service');
-  const ports = [
-    { name: 'metrics', port: 8080 },
-    { name: 'tls', port: 443 },
-  ];
-  world.store.put(paths.services(namespace, 'hook'), { spec: { ports } });
-  await state('in-force');
-});
-
-t.test('if the Service may not be read, the port has its usual name', async (t) => {
+t.test('the port of the webhook is found by its name, if the Service has several', async (t) => {
   for (const portName of ['webhook', 'https']) {
     const { world, hook } = await withHook(t);
-    world.store.fault(/services\/hook$/, { status: 403 });
-    const ports = [
+    const portsOf = (name: string): object[] => [
       { name: 'metrics', port: 1 },
-      { name: portName, port: hook.port },
+      { name, port: hook.port },
+      { name: 'x' },
     ];
-    slice(world, [{ addresses: ['127.0.0.1'] }], ports);
+    const addresses = [{ addresses: ['127.0.0.1'], conditions: { ready: true } }, { addresses: [] }];
+    slice(world, addresses, portsOf('tls'));
     const { state, end } = await start(t, world);
+    await state('waiting');
+    await logged(world, 'has no port named webhook or https');
+    t.equal(get(world)?.webhooks, undefined);
+    slice(world, addresses, portsOf(portName));
     await state('in-force');
     await end();
   }
