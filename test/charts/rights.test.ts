@@ -149,8 +149,6 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'leases:archwright-controller get list patch',
       // write/secrets.ts
       ...secrets.map((name) => `secrets:archwright-${name} create get list patch watch`),
-      // webhook-configuration/endpoints.ts
-      'services:archwright-webhook get',
     ],
   ],
   ['ClusterRole', 'archwright-controller-pull-secrets', ['secrets get', 'serviceaccounts get']],
