@@ -130,6 +130,9 @@ async function factsOfOwn(
   const { dockerConfigs, log, metrics } = context;
   const configuration =
     lookupsBy === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
+  // In a pod of the controller; a person names a directory.
+  const own = kubernetes?.podNamespace && { client: kubernetes.client, namespace: kubernetes.podNamespace };
+  const name = ownNames(configuration).controllerClientTlsSecret;
   const { cache, requestOf, fleet, places } = await openImageFacts(
     {
       configuration: () => configuration,
@@ -137,6 +140,7 @@ async function factsOfOwn(
       env: io.env,
       stop,
       client: kubernetes?.client,
+      clientSecret: own ? { ...own, name, clock: systemClock, log } : undefined,
       log,
       metrics,
     },

@@ -10,7 +10,7 @@ import { checkTls, holdTls, type TlsReports, type TlsSource, type TlsTexts } fro
 import { secret } from '../telemetry/secret.ts';
 
 /** Follows the Secret from now on. If its content cannot be used, the last good one stays. */
-export function watchTlsSecret(options: NamedObject & TlsReports) {
+export function watchTlsSecret(options: NamedObject & TlsReports): TlsSource {
   const { client, namespace, name, use, clock, log } = options;
   const held = holdTls(`Secret ${namespace}/${name}`, options);
   const first = Promise.withResolvers<void>();
@@ -33,14 +33,12 @@ export function watchTlsSecret(options: NamedObject & TlsReports) {
     trim: (object) => textsIn(object, use === 'client'),
     onChange,
   });
-  const source: TlsSource = {
+  return {
     current: held.current,
     onChange: held.onChange,
+    ready: (signal) => unlessAborted(first.promise, signal),
     close: () => Promise.resolve(watch.stop()),
   };
-  /** Resolves when there is a certificate; rejects with the signal's reason. */
-  const ready = (signal: AbortSignal): Promise<void> => unlessAborted(first.promise, signal);
-  return { ...source, ready };
 }
 
 /** @returns `undefined`: a key is missing, and another write will add it */

@@ -39,6 +39,8 @@ export interface TlsSource {
   readonly current: () => TlsMaterial | undefined;
   /** Calls the listener after each change. */
   readonly onChange: (listener: () => void) => void;
+  /** Resolves when there is one; rejects with the signal's reason. */
+  readonly ready: (signal: AbortSignal) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -78,7 +80,12 @@ export async function openTlsFiles(options: TlsFilesOptions) {
     throw live.problem() ?? new ServingError(`${dir} cannot be read`);
   }
   held.take(first);
-  return { current: () => held.current() ?? first, onChange: held.onChange, close: () => live.close() };
+  return {
+    current: () => held.current() ?? first,
+    onChange: held.onChange,
+    ready: isReady,
+    close: () => live.close(),
+  };
 }
 
 /** The last good content of a directory or a Secret. @param origin for the log */
@@ -113,8 +120,10 @@ function identityOf({ cert, key, ca = '' }: TlsTexts): string {
 /** A certificate that never changes. */
 export function fixedTls({ cert, key }: Pick<TlsTexts, 'cert' | 'key'>): TlsSource {
   const material: TlsMaterial = { cert, key, ca: undefined, expires: earliestExpiry(cert) };
-  return { current: () => material, onChange: () => undefined, close: () => Promise.resolve() };
+  return { current: () => material, onChange: () => undefined, ready: isReady, close: isReady };
 }
+
+const isReady = (): Promise<void> => Promise.resolve();
 
 /** Reads and checks the files once. @throws ServingError, with the file and what to do */
 export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {

@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import t, { type Test } from 'tap';
-import { AgentError, type AgentErrorCode } from '../../src/fleet/connection.ts';
+import { unlessAborted } from '../../src/async/wait.ts';
+import { AgentError, createConnection, type AgentErrorCode } from '../../src/fleet/connection.ts';
+import { openTlsFiles, type TlsSource } from '../../src/serving/tls-files.ts';
+import { silentLog } from '../support/captured.ts';
 import { writeTls } from '../serving/support.ts';
 import { createCa } from '../support/certificates.ts';
 import { clientNames, connect, createPki, serverNames, startScripted, type Script } from './support.ts';
@@ -41,6 +44,30 @@ t.test('requests and responses are JSON, over one connection', async (t) => {
   like(t, await connection.json(agent.url, '/v1/info', { signal: neverAborted, maxBytes: 1000 }), {
     credentialFingerprint: 'same',
   });
+});
+
+t.test('a request waits for the first client certificate', async (t) => {
+  const pki = await createPki(t);
+  const agent = await startScripted(t, pki);
+  const files = await openTlsFiles({ dir: pki.clientDir, ca: true, use: 'client', log: silentLog });
+  const first = Promise.withResolvers<void>();
+  const listeners: (() => void)[] = [];
+  let isIssued = false;
+  const tls: TlsSource = {
+    current: () => (isIssued ? files.current() : undefined),
+    onChange: (listener) => void listeners.push(listener),
+    ready: (signal) => unlessAborted(first.promise, signal),
+    close: files.close,
+  };
+  const connection = createConnection({ tls, serverNameOf: () => 'archwright-agent' });
+  t.teardown(() => connection.close());
+  const ask = (signal: AbortSignal) => connection.json(agent.url, '/v1/info', { signal, maxBytes: 1000 });
+  await fails(t, ask(AbortSignal.abort()), 'unreachable', /^there is no client certificate for agents yet$/);
+  const answer = ask(neverAborted);
+  isIssued = true;
+  for (const listener of listeners) listener();
+  first.resolve();
+  t.ok(await answer);
 });
 
 t.test('the certificate of an agent must name its node', async (t) => {

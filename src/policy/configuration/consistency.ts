@@ -18,7 +18,7 @@ export interface Inconsistency {
  */
 export function inconsistencies(configuration: Configuration, part?: Part): Inconsistency[] {
   const { onUnknownImage, fallbackArchitecture, preferredArchitecture, preferredWeights } = configuration;
-  const { proxies, agents, agentTlsDir, requirePullableNodes } = configuration;
+  const { proxies, agents, requirePullableNodes } = configuration;
   const found = notSchedulable(configuration);
   function check(
     isWrong: boolean,
@@ -41,10 +41,6 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
   check(mixedAgents, ['agents'], 'must be URLs only, or a single endpointslices: location');
   found.push(...incompletePlugins(configuration));
   if (part === 'agent') found.push(...relativePlugins(configuration));
-  if (part === 'explain') {
-    const noTls = agents.length > 0 && agentTlsDir === undefined;
-    check(noTls, ['agents', 'agentTlsDir'], 'need mutual TLS, so agentTlsDir must be set');
-  }
   const noAgents = part === 'webhook' && requirePullableNodes && agents.length === 0;
   check(noAgents, ['requirePullableNodes', 'agents'], 'needs agents, so agents must be set');
   return found;

@@ -124,7 +124,7 @@ t.test('a release with other names in another namespace is found', async (t) => 
 
 t.test('without agents, no pod would be gated, and the message does not blame the registry', async (t) => {
   const { store, private_, ask } = await shop(t, '', {
-    more: ['--agents=endpointslices:archwright/archwright-agent', `--agent-tls-dir=${t.testdir()}`],
+    more: ['--agents=endpointslices:archwright/archwright-agent'],
   });
   store.put('/apis/coordination.k8s.io/v1/namespaces/archwright/leases/archwright-controller', {
     spec: { holderIdentity: 'other_1', leaseDurationSeconds: 3600, renewTime: new Date().toISOString() },

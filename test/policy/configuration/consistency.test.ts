@@ -77,8 +77,6 @@ t.test('contradictory settings are found, for the part that uses them', async (t
     'agents by name': [{ agents: ['endpointslices:b/c'] }, ''],
     'agents by URLs': [{ agents: ['https://a', 'https://b'] }, ''],
     'agents without TLS: from a Secret': [{ agents: ['https://a'] }, '', 'webhook'],
-    'agents without TLS, explain': [{ agents: ['https://a'] }, 'agents', 'explain'],
-    'agents with TLS': [{ agents: ['https://a'], agentTlsDir: '/tls' }, '', 'explain'],
     'agents without TLS, a part without agents': [{ agents: ['https://a'] }, '', 'agent'],
     'pullable nodes without agents': [{ requirePullableNodes: true }, 'requirePullableNodes', 'webhook'],
     'pullable nodes without agents, explain': [{ requirePullableNodes: true }, '', 'explain'],
