@@ -10,12 +10,13 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
 import { byName } from '../../../src/names/values.ts';
+import { createTally } from '../node/tally.ts';
 import { createWorld } from '../node/world.ts';
 import { crioLibraryProgram } from '../programs/crio.ts';
 import { casesOfRun, seedOfRun } from '../random.ts';
 import { generateCases } from './generate.ts';
 import { createNode } from './node.ts';
-import { differences, leftOut, ruleFor, rules, type Compared, type Difference } from './rules.ts';
+import { differences, leftOut, ruleFor, rules, type Compared } from './rules.ts';
 
 const seed = seedOfRun(1);
 const count = casesOfRun(500);
@@ -41,89 +42,19 @@ t.test('the agent pulls like CRI-O', async (t) => {
     await world.close();
   });
   const { places, privateCa, client } = world;
-  const outcomes = new Map<string, number>();
-  const explained = new Map<string, number>();
-  const unexplained: { readonly about: Compared; readonly difference: Difference }[] = [];
+  const tally = createTally<'crio', Compared>('crio');
   let before = 0;
   let number = 0;
   for (const generated of generateCases({ seed, count, places, certificates: { privateCa, client } })) {
     if (only === undefined || only.includes(number)) {
       const compared = await node.run(generated);
-      increase(outcomes, compared.crio.outcome);
-      for (const difference of differences(compared.crio, compared.agent)) {
-        const rule = ruleFor(difference, compared);
-        if (rule) increase(explained, rule.name);
-        else unexplained.push({ about: compared, difference });
-      }
+      tally.add(compared, differences(compared.crio, compared.agent), ruleFor);
     }
     number += 1;
     if (number % casesPerLine === 0 || number === count) {
-      t.equal(unexplained.length - before, 0, `cases up to ${number - 1}: no unexplained difference`);
-      before = unexplained.length;
+      t.equal(tally.unexplained.length - before, 0, `cases up to ${number - 1}: no unexplained difference`);
+      before = tally.unexplained.length;
     }
   }
-  t.comment(`cases: ${counts(outcomes)}`);
-  t.comment(`intended differences: ${counts(explained)}`);
-  if (unexplained.length > 0) t.comment(report(unexplained));
+  tally.report(t);
 });
-
-function increase(map: Map<string, number>, key: string): void {
-  map.set(key, (map.get(key) ?? 0) + 1);
-}
-
-function counts(map: ReadonlyMap<string, number>): string {
-  return [...map].map(([key, number]) => `${key} ${number}`).join(', ');
-}
-
-/** Grouped, each group with its smallest example. */
-function report(
-  unexplained: readonly { readonly about: Compared; readonly difference: Difference }[],
-): string {
-  const groups = Map.groupBy(unexplained, ({ difference: { kind, crio, agent } }) =>
-    kind === 'outcome' ? `outcome, CRI-O: ${crio}, agent: ${agent}` : kind,
-  );
-  return [...groups]
-    .map(([group, members]) => {
-      const [smallest] = members.map(example).sort((one, other) => one.length - other.length);
-      return `${group}: ${members.length}\n${smallest}`;
-    })
-    .join('\n');
-}
-
-/** The case, the behavior of the hosts that got requests, and both sides. */
-function example({
-  about,
-  difference,
-}: {
-  readonly about: Compared;
-  readonly difference: Difference;
-}): string {
-  const { behaviors, ...one } = about.case;
-  const requests = [...about.crio.requests, ...about.agent.requests];
-  const hosts = new Set(requests.map(({ host }) => host.replace(/:443$/, '')));
-  const { image, crio, agent, problems } = about;
-  const withHosts = Object.fromEntries([...hosts].map((host) => [host, behaviors.get(host)]));
-  return JSON.stringify(
-    { difference, image, case: one, behaviors: withHosts, crio, agent, problems },
-    shortened,
-    2,
-  );
-}
-
-function shortened(key: string, value: unknown): unknown {
-  if (key === 'requests')
-    return (
-      value as {
-        scheme: string;
-        method: string;
-        host: string;
-        path: string;
-        authorization: string;
-        status: unknown;
-      }[]
-    ).map(
-      ({ method, scheme, host, path, authorization, status }) =>
-        `${method} ${scheme}://${host}${path} ${authorization} ${String(status)}`,
-    );
-  return typeof value === 'string' && value.includes('-----BEGIN') ? '(PEM)' : value;
-}

@@ -4,6 +4,7 @@
  */
 import type { Case } from './case.ts';
 import type { Observed, Visit } from './observed.ts';
+import type { Difference } from '../node/tally.ts';
 
 export interface Compared {
   readonly case: Case;
@@ -16,12 +17,6 @@ export interface Compared {
 
 /** What can differ, in order: after a difference in `registries` the next ones mean nothing. */
 export type DifferenceKind = 'registries' | 'paths' | 'users' | 'outcome' | 'digest';
-
-export interface Difference {
-  readonly kind: DifferenceKind;
-  readonly crio: string;
-  readonly agent: string;
-}
 
 export interface Rule {
   readonly name: string;
@@ -113,14 +108,14 @@ function lastHost({ visits }: Observed): string {
 }
 
 /** The rule that explains a difference; `undefined`: a defect. */
-export function ruleFor({ kind }: Difference, about: Compared): Rule | undefined {
+export function ruleFor({ kind }: Difference<DifferenceKind>, about: Compared): Rule | undefined {
   return rules.find(({ kinds, explains }) => kinds.includes(kind) && explains(about));
 }
 
-export function differences(crio: Observed, agent: Observed): Difference[] {
-  const found: Difference[] = [];
+export function differences(crio: Observed, agent: Observed): Difference<DifferenceKind>[] {
+  const found: Difference<DifferenceKind>[] = [];
   const add = (kind: DifferenceKind, theirs: string, ours: string): void => {
-    if (theirs !== ours) found.push({ kind, crio: theirs, agent: ours });
+    if (theirs !== ours) found.push({ kind, theirs, ours });
   };
   add(
     'registries',

@@ -10,13 +10,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import type { Case } from './case.ts';
-import { differences, leftOut, ruleFor, rules } from './rules.ts';
+import { differences, leftOut, ruleFor, rules, type Compared } from './rules.ts';
 import { containerdProgram, containerdVersions, type ContainerdVersion } from '../programs/containerd.ts';
 import { certificateFiles } from './generate-hosts.ts';
 import { generateCases } from './generate.ts';
-import { createNode, type Node } from './nodes.ts';
-import { report, type Unexplained } from './report.ts';
+import { createNode } from './nodes.ts';
+import { createTally } from './tally.ts';
 import { createWorld, type World } from './world.ts';
 import { casesOfRun, seedOfRun } from '../random.ts';
 
@@ -25,12 +24,6 @@ const count = casesOfRun(500);
 const only = process.env['E2E_ONLY']?.split(',').map(Number);
 const versions = (process.env['E2E_CONTAINERD']?.split(',') ??
   Object.keys(containerdVersions)) as ContainerdVersion[];
-
-interface Tally {
-  readonly outcomes: Map<string, number>;
-  readonly explained: Map<string, number>;
-  readonly unexplained: Unexplained[];
-}
 
 t.comment(`E2E_SEED=${seed}, ${count} generated cases for each of containerd ${versions.join(', ')}`);
 
@@ -60,38 +53,22 @@ async function comparedWith(t: Test, minor: ContainerdVersion, world: World): Pr
   const certificates = certificateFiles(world);
   const node = createNode(program, world, certificates);
   t.teardown(() => node.close());
-  const tally: Tally = { outcomes: new Map(), explained: new Map(), unexplained: [] };
+  const tally = createTally<'containerd', Compared>('containerd');
   // One line for the cases that share a configuration keeps the output readable.
   const cases = [...generateCases({ seed, count, minor, places: world.places, certificates })];
   const numbered = cases.map((generated, number) => ({ generated, number }));
   const chosen = numbered.filter(({ number }) => only === undefined || only.includes(number));
   for (const group of Map.groupBy(chosen, ({ generated }) => generated.configuration).values()) {
     const before = tally.unexplained.length;
-    for (const { generated } of group) await run(node, generated, tally);
+    for (const { generated } of group) {
+      const compared = await node.run(generated);
+      tally.add(compared, differences(compared.containerd, compared.agent), ruleFor);
+    }
     const numbers = `${group[0]?.number} to ${group.at(-1)?.number}`;
     t.equal(tally.unexplained.length - before, 0, `generated cases ${numbers}: no unexplained difference`);
   }
-  t.comment(`containerd ${program.version}, cases: ${counts(tally.outcomes)}`);
-  t.comment(`intended differences: ${counts(tally.explained)}`);
+  t.comment(`containerd ${program.version}`);
+  tally.report(t);
   if (only === undefined)
     for (const outcome of ['found', 'denied']) t.ok(tally.outcomes.has(outcome), outcome);
-  if (tally.unexplained.length > 0) t.comment(report(tally.unexplained));
-}
-
-async function run(node: Node, about: Case, tally: Tally): Promise<void> {
-  const compared = await node.run(about);
-  increase(tally.outcomes, compared.containerd.outcome);
-  for (const difference of differences(compared.containerd, compared.agent)) {
-    const rule = ruleFor(difference, compared);
-    if (rule) increase(tally.explained, rule.name);
-    else tally.unexplained.push({ about: compared, difference });
-  }
-}
-
-function increase(map: Map<string, number>, key: string): void {
-  map.set(key, (map.get(key) ?? 0) + 1);
-}
-
-function counts(map: ReadonlyMap<string, number>): string {
-  return [...map].map(([key, number]) => `${key} ${number}`).join(', ');
 }

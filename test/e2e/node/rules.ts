@@ -5,6 +5,7 @@
 import type { Case } from './case.ts';
 import type { Observed, Visit } from './observed.ts';
 import type { Behavior } from './registry.ts';
+import type { Difference } from './tally.ts';
 
 export interface Rule {
   readonly name: string;
@@ -126,7 +127,7 @@ export const rules: readonly Rule[] = [
 ];
 
 /** The rule that explains a difference; `undefined`: a defect. */
-export function ruleFor({ kind }: Difference, about: Compared): Rule | undefined {
+export function ruleFor({ kind }: Difference<DifferenceKind>, about: Compared): Rule | undefined {
   return rules.find(({ kinds, explains }) => kinds.includes(kind) && explains(about, kind));
 }
 
@@ -195,16 +196,10 @@ function isRefused({ outcome }: Observed): boolean {
 export type DifferenceKind =
   'hosts' | 'redirects' | 'authorization' | 'headers' | 'tokens' | 'outcome' | 'digest';
 
-export interface Difference {
-  readonly kind: DifferenceKind;
-  readonly containerd: string;
-  readonly agent: string;
-}
-
-export function differences(containerd: Observed, agent: Observed): Difference[] {
-  const found: Difference[] = [];
+export function differences(containerd: Observed, agent: Observed): Difference<DifferenceKind>[] {
+  const found: Difference<DifferenceKind>[] = [];
   const add = (kind: DifferenceKind, theirs: string, ours: string): void => {
-    if (theirs !== ours) found.push({ kind, containerd: theirs, agent: ours });
+    if (theirs !== ours) found.push({ kind, theirs, ours });
   };
   const lines = (visits: readonly Visit[], line: (visit: Visit) => string): string =>
     visits.map(line).join('\n');
