@@ -1,11 +1,7 @@
 /** A case: a node with CRI-O as it is configured, registries as they behave, and one image to pull. */
 import type { ImageKind, NodeFiles } from '../node/case.ts';
+import type { PullAuth } from '../node/cri.ts';
 import type { Behavior } from '../node/registry.ts';
-
-export interface Login {
-  readonly username: string;
-  readonly password: string;
-}
 
 export interface Case {
   readonly name: string;
@@ -21,7 +17,7 @@ export interface Case {
   readonly by: 'tag' | 'digest' | 'both';
   readonly image: ImageKind;
   /** What the kubelet has for the image. */
-  readonly login: Login | undefined;
+  readonly login: PullAuth | undefined;
   /** Host → behavior. */
   readonly behaviors: ReadonlyMap<string, Behavior>;
 }

@@ -1,9 +1,10 @@
 /** Generated cases: registries.conf, auth files, certificates, policy.json, the image, and the registries. */
+import type { PullAuth } from '../node/cri.ts';
 import type { ImageKind, NodeFiles } from '../node/case.ts';
 import { knownUser, type Behavior } from '../node/registry.ts';
 import { placeNames, type PlaceName, type Places, type World } from '../node/world.ts';
 import { createRandom, type Random } from '../random.ts';
-import type { Case, Login } from './case.ts';
+import type { Case } from './case.ts';
 import { domainOf, generateRegistries } from './generate-registries.ts';
 
 type Certificates = Pick<World, 'privateCa' | 'client'>;
@@ -46,7 +47,7 @@ export function* generateCases(options: {
         [1, 'single-other'],
         [1, 'other-only'],
       ]),
-      login: random.weighted<Login | undefined>([
+      login: random.weighted<PullAuth | undefined>([
         [6, undefined],
         [3, knownUser],
         [2, { username: 'kubelet', password: 'wrong' }],
@@ -82,7 +83,7 @@ function hostsIn(text: string, places: Places): readonly string[] {
   ];
 }
 
-const base64 = ({ username, password }: Login): string =>
+const base64 = ({ username, password }: PullAuth): string =>
   Buffer.from(`${username}:${password}`).toString('base64');
 
 /** The user names tell the entries apart. */

@@ -2,14 +2,9 @@
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openInspection } from '../../../cmd/wiring/inspection.ts';
-import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { parseReference, shortNameOf } from '../../../src/images/references/reference.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { secret } from '../../../src/telemetry/secret.ts';
-import { silentLog } from '../../support/captured.ts';
 import { writeFiles } from '../../support/write-files.ts';
 import { makeStock, type NodeFiles } from '../node/case.ts';
+import { inspectOnNode } from '../node/nodes.ts';
 import type { World } from '../node/world.ts';
 import type { Case } from './case.ts';
 import { startLibrary } from './library.ts';
@@ -19,8 +14,6 @@ import type { Compared } from './rules.ts';
 export type Node = ReturnType<typeof createNode>;
 
 const base = existsSync('/dev/shm') ? '/dev/shm' : tmpdir();
-/** No fault of these tests delays a response. */
-const timeoutMs = 20_000;
 
 export function createNode(program: string, world: World) {
   const root = mkdtempSync(join(base, 'archwright-crio-'));
@@ -54,7 +47,14 @@ export function createNode(program: string, world: World) {
       });
       const crio = observe(world.records, object, outcomeOfPull(pulled));
       world.clear();
-      const { facts, problems } = await inspect({ root, env: world.env, image, about });
+      const configuration = {
+        hostRoot: root,
+        runtime: 'cri-o' as const,
+        // The kubelet's credential is the case's own; on a node, these files are the kubelet's too.
+        dockerConfigPathCandidates: ['/none.json'],
+      };
+      const { env } = world;
+      const { facts, problems } = await inspectOnNode({ configuration, env, image, login: about.login });
       const agent = observe(world.records, object, outcomeOfFacts(facts));
       return { case: about, image, crio, agent, problems };
     },
@@ -79,43 +79,4 @@ function filesOf({ files, globalAuthFile, shortNameMode, environment }: Case, re
     text.replaceAll('REPOSITORY', repository),
   ]);
   return Object.fromEntries(written) as NodeFiles;
-}
-
-async function inspect(options: {
-  readonly root: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly image: string;
-  readonly about: Case;
-}): Promise<{ readonly facts: ImageFacts; readonly problems: readonly string[] }> {
-  const { root, env, image, about } = options;
-  const configuration = {
-    ...defaultConfiguration(),
-    hostRoot: root,
-    runtime: 'cri-o' as const,
-    // The kubelet's credential is the case's own; on a node, these files are the kubelet's too.
-    dockerConfigPathCandidates: ['/none.json'],
-  };
-  const inspection = await openInspection({
-    configuration: () => configuration,
-    dockerConfigs: 'node',
-    env,
-    log: silentLog,
-  });
-  try {
-    const { login } = about;
-    const reference = parseReference(image);
-    const shortName = shortNameOf(image);
-    const credential = login && { username: login.username, password: secret(login.password) };
-    const key = reference.domain;
-    const place = { source: 'pull-secret', key, origin: 'default/pull', id: JSON.stringify(login) } as const;
-    const pullCredentials = credential ? [{ credential, ...place }] : [];
-    const facts = await inspection.inspector.lookup(
-      { image, reference, maxAgeMs: 0, pullCredentials, ...(shortName !== undefined && { shortName }) },
-      { signal: AbortSignal.timeout(timeoutMs) },
-    );
-    const problems = inspection.problems().map(({ origin, message }) => `${origin}: ${message}`);
-    return { facts, problems };
-  } finally {
-    await inspection.close();
-  }
 }

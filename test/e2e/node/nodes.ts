@@ -11,8 +11,8 @@ import type { World } from './world.ts';
 import { writeFiles } from '../../support/write-files.ts';
 import { openInspection } from '../../../cmd/wiring/inspection.ts';
 import type { ImageFacts } from '../../../src/images/facts/facts.ts';
-import { parseReference } from '../../../src/images/references/reference.ts';
-import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
+import { parseReference, shortNameOf } from '../../../src/images/references/reference.ts';
+import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import type { PullAuth } from './cri.ts';
 import { silentLog } from '../../support/captured.ts';
@@ -82,7 +82,8 @@ export function createNode(program: ContainerdProgram, world: World, certificate
 
   async function inspected(image: string, object: string, { auth }: Case): Promise<Compared['agent']> {
     world.clear();
-    const facts = await inspectOnNode({ node: root, env: world.env, image, version: program.version, auth });
+    const configuration = { hostRoot: root, containerdVersion: program.version };
+    const { facts } = await inspectOnNode({ configuration, env: world.env, image, login: auth });
     return observe(world.records, object, outcomeOfFacts(facts));
   }
 }
@@ -90,17 +91,17 @@ export function createNode(program: ContainerdProgram, world: World, certificate
 /** No fault of these tests delays a response. */
 const timeoutMs = 20_000;
 
-/** Opens the node's files, inspects once, closes all. @param env proxy variables of the container runtime */
+/** Opens the node's files as an agent does, inspects once, and closes all. */
 export async function inspectOnNode(options: {
-  readonly node: string;
-  /** Of containerd. An agent gets it from the node's program. */
-  readonly version: string;
+  readonly configuration: Partial<Configuration>;
+  /** Proxy variables of the container runtime. */
   readonly env: Readonly<Record<string, string>>;
   readonly image: string;
-  readonly auth: PullAuth | undefined;
-}): Promise<ImageFacts> {
-  const { node, version, env, image, auth } = options;
-  const configuration = { ...defaultConfiguration(), hostRoot: node, containerdVersion: version };
+  /** What the kubelet has for the image. */
+  readonly login: PullAuth | undefined;
+}): Promise<{ readonly facts: ImageFacts; readonly problems: readonly string[] }> {
+  const { env, image, login } = options;
+  const configuration = { ...defaultConfiguration(), ...options.configuration };
   const inspection = await openInspection({
     configuration: () => configuration,
     dockerConfigs: 'node',
@@ -108,22 +109,18 @@ export async function inspectOnNode(options: {
     log: silentLog,
   });
   try {
-    const pullCredentials = auth
-      ? [
-          {
-            credential: { username: auth.username, password: secret(auth.password) },
-            source: 'pull-secret' as const,
-            key: image.slice(0, image.indexOf('/')),
-            origin: 'default/pull',
-            id: JSON.stringify(auth),
-          },
-        ]
-      : [];
     const reference = parseReference(image);
-    return await inspection.inspector.lookup(
-      { image, reference, maxAgeMs: 0, pullCredentials },
+    const shortName = shortNameOf(image);
+    const credential = login && { username: login.username, password: secret(login.password) };
+    const key = reference.domain;
+    const place = { source: 'pull-secret', key, origin: 'default/pull', id: JSON.stringify(login) } as const;
+    const pullCredentials = credential ? [{ credential, ...place }] : [];
+    const facts = await inspection.inspector.lookup(
+      { image, reference, maxAgeMs: 0, pullCredentials, ...(shortName !== undefined && { shortName }) },
       { signal: AbortSignal.timeout(timeoutMs) },
     );
+    const problems = inspection.problems().map(({ origin, message }) => `${origin}: ${message}`);
+    return { facts, problems };
   } finally {
     await inspection.close();
   }
