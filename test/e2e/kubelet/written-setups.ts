@@ -1,4 +1,7 @@
-/** Credential provider plugins: input, use and caching of responses, failures, tokens; and a login that changes. */
+/**
+ * Credential provider plugins: what generated setups lack of input, use and caching of responses, failures and
+ * tokens; and a login that changes.
+ */
 import {
   credentialsFor,
   dockerConfig,
@@ -70,27 +73,6 @@ const caches = setup(
   { as: { format: 'yaml' } },
 );
 
-const several = setup(
-  'several plugins for one image',
-  {
-    zulu: plugin(`${host}/p3`, credentialsFor(host, wrong('bob'))),
-    alpha: plugin(`*.example ${host}/p3/team`, credentialsFor(host, wrong('alice'))),
-    specific: plugin(`${host}/p3/team`, credentialsFor(`${host}/p3/team`, wrong('carol'))),
-    elsewhere: plugin(`${host}/p3`, {
-      stdout: response({ 'other.example': right('alice'), [`${host}/p3/team/ok`]: right('dave') }),
-    }),
-  },
-  [
-    pod('p3-order', [`${host}/p3/team/a:1`, `${host}/p3/b:1`]),
-    pod('p3-last-is-right', [`${host}/p3/team/ok:1`]),
-    pod('p3-after-secret', [`${host}/p3/team/c:1`], [pullSecret({ [host]: wrong('dave') })]),
-  ],
-  {
-    files: { '/var/lib/kubelet/config.json': dockerConfig({ [host]: entry(wrong('node-user')) }) },
-    as: { version: 'v1beta1' },
-  },
-);
-
 const good = response({ [host]: right('alice') });
 /** Output of failing plugins. */
 const failures: Readonly<Record<string, string>> = {
@@ -135,21 +117,6 @@ const hanging = setup(
     works: plugin(`${host}/p5`, credentialsFor(host)),
   },
   [pod('p5-hangs', [`${host}/p5/a:1`])],
-);
-
-const [v1beta1, v1alpha1] = ['v1beta1', 'v1alpha1'].map((version) => ({ version }));
-const older = setup(
-  'older versions of the protocol',
-  {
-    beta: plugin(`${host}/p6/beta`, credentialsFor(host, right('alice'), v1beta1), v1beta1),
-    alpha: plugin(
-      `${host}/p6/alpha`,
-      credentialsFor(host, right('bob'), { ...v1alpha1, cacheKeyType: 'Registry' }),
-      v1alpha1,
-    ),
-  },
-  [pod('p6-older', [`${host}/p6/beta/a:1`, `${host}/p6/alpha/a:1`])],
-  { as: { version: 'v1alpha1', format: 'yaml' }, hostRoot: '/' },
 );
 
 const matching = { matchImages: [`${host}/p7`] };
@@ -296,9 +263,7 @@ export const writtenSetups: readonly Setup[] = [
   accounts,
   invocation,
   caches,
-  several,
   failing,
-  older,
   directory,
   patterns,
   hanging,
