@@ -17,6 +17,7 @@ import { render } from '../chart/helm.ts';
 import { objectsOf } from '../chart/rendered.ts';
 import { ownNamespace, startController, startWebhook, tryPod } from './archwright/archwright.ts';
 import { startImages } from './archwright/images.ts';
+import { endpointSlice } from './archwright/issued.ts';
 import { shortLease } from './archwright/start.ts';
 import { freePort, ownAddress } from './control-plane/ports.ts';
 import { startCluster, type Cluster } from './harness.ts';
@@ -107,17 +108,7 @@ void t.test('the service CA of OpenShift issues the certificate of the webhook',
       .map((each) => stringify(each))
       .join('---\n'),
   );
-  await cluster.applyYaml(`
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: ${webhookName}-e2e
-  namespace: ${ownNamespace}
-  labels: { kubernetes.io/service-name: ${webhookName}, endpointslice.kubernetes.io/managed-by: e2e }
-addressType: IPv4
-ports: [{ name: webhook, port: ${port}, protocol: TCP }]
-endpoints: [{ addresses: ['${ownAddress}'], conditions: { ready: true } }]
-`);
+  await cluster.applyYaml(endpointSlice(port));
   const config = join(cluster.directory, 'config');
   await mkdir(config);
   const webhooksFile = join(config, 'webhooks.yaml');

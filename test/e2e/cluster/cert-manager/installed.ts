@@ -28,7 +28,7 @@ import { shortLease } from '../archwright/start.ts';
 import { nodes } from '../faults/setup.ts';
 import { patience, startCluster } from '../harness.ts';
 import { startImages } from '../archwright/images.ts';
-import { mount, secretTexts } from '../archwright/issued.ts';
+import { endpointSlice, mount, secretTexts } from '../archwright/issued.ts';
 import { freePort, ownAddress } from '../control-plane/ports.ts';
 import { startCertManager } from './program.ts';
 import { silentLog } from '../../../support/captured.ts';
@@ -84,7 +84,7 @@ export async function install(t: Test) {
   await apply({});
 
   const port = await freePort();
-  await cluster.applyYaml(sliceOf(port));
+  await cluster.applyYaml(endpointSlice(port));
   const dirs = {} as Record<LeafSecret, string>;
   for (const name of leafSecrets) dirs[name] = await mount(t, cluster, name, lateMs[name]);
   // Webhook and controller read their Secrets with the rights of the chart.
@@ -174,19 +174,4 @@ function isWanted({ apiVersion, kind, metadata }: KubeObject): boolean {
   if (apiVersion === 'cert-manager.io/v1' || apiVersion === 'rbac.authorization.k8s.io/v1') return true;
   const isService = kind === 'Service' && metadata?.name === 'archwright-webhook';
   return kind === 'MutatingWebhookConfiguration' || isService;
-}
-
-/** This machine's address for the Service of the webhook. Kubernetes' own slice is empty without pods. */
-function sliceOf(port: number): string {
-  return `
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata:
-  name: archwright-webhook-e2e
-  namespace: ${ownNamespace}
-  labels: { kubernetes.io/service-name: archwright-webhook, endpointslice.kubernetes.io/managed-by: e2e }
-addressType: IPv4
-ports: [{ name: webhook, port: ${port}, protocol: TCP }]
-endpoints: [{ addresses: ['${ownAddress}'], conditions: { ready: true } }]
-`;
 }
