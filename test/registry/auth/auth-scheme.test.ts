@@ -28,5 +28,6 @@ t.test('the best supported challenge is chosen', async (t) => {
   like(t, schemeOf(bearer(',scope=""')), { scopes: ['repository:app:pull'] });
   t.throws(() => schemeOf('Bearer service="s"'), { name: 'InvalidChallenge' });
   t.throws(() => schemeOf('Bearer realm="https://10.0.0.1/token"'), { name: 'InvalidChallenge' });
+  t.throws(() => schemeOf('Bearer realm="http://auth.corp/token"'), { name: 'InvalidChallenge' });
   t.notOk('registryIp' in (authSchemeOf(request('app'), [bearer('')], undefined) ?? {}));
 });

@@ -79,7 +79,7 @@ export async function untilChartGranted(client: KubeClient): Promise<void> {
 }
 
 /**
- * RepeatedReports a request while the API server accepts it: it enforces a policy a moment after it was created.
+ * Repeats a request while the API server accepts it: it enforces a policy a moment after it was created.
  * @param change gets the number of requests before
  * @throws KubeError the refusal. @throws Error if requests are still accepted after a minute
  */
