@@ -155,14 +155,6 @@ t.test('each agent has a certificate for its own node', async (t) => {
     t.equal(found?.status?.certificate, undefined);
     const kubelet = { signerName: 'kubernetes.io/kube-apiserver-client-kubelet', usages: ['client auth'] };
     await t.rejects(create(request(createRequest(here).request, kubelet)), { code: 'forbidden' });
-    const client = { usages: ['digital signature', 'client auth'] };
-    const asClient = await create(request(createRequest(here).request, client));
-    const answer = await waitFor<SigningRequest>(
-      cluster.client,
-      `${requests}/${asClient.metadata?.name ?? ''}`,
-      (object) => isAnswered(object),
-    );
-    t.match(answer?.status, { conditions: [{ type: 'Denied' }] });
     const forged = {
       username: 'system:serviceaccount:archwright:archwright-agent',
       extra: { 'authentication.kubernetes.io/node-name': [there] },
