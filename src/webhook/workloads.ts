@@ -90,8 +90,7 @@ export function hasController(object: unknown): boolean {
  * gives them those of their service account (kubernetes plugin/pkg/admission/serviceaccount/admission.go).
  */
 export function templatePullSecrets({ spec }: PodTemplate): PullSecretNames {
-  const names = pullSecretNames(spec);
-  return names.length > 0 ? { names } : { names, serviceAccount: spec.serviceAccountName || 'default' };
+  return { names: pullSecretNames(spec), serviceAccount: spec.serviceAccountName || 'default' };
 }
 
 /** The metadata of an object, unchecked. */

@@ -115,6 +115,12 @@ t.test('a body can be read completely, up to a limit, or by line', async (t) => 
   like(t, await failure(readBody(await open({ headers: { 'x-encoding': 'gzip' } }), 99)), {
     failure: 'encoded',
   });
+  let admitted = 0;
+  const admit = () => Promise.resolve(void (admitted += 1));
+  await readBody(await open(), 99, { afterBytes: 17, admit });
+  t.equal(admitted, 0);
+  await readBody(await open(), 99, { afterBytes: 16, admit });
+  t.ok(admitted > 0, 'a large body is read as it is admitted');
   const lines: string[] = [];
   const cut = collect(await open(), { maxLineBytes: 5 }, lines);
   like(t, await failure(cut), { failure: 'closed', message: /ended in the middle of a line/ });
@@ -139,8 +145,22 @@ t.test('a retired pool closes connections when they become idle', async (t) => {
   t.equal(connections(), 2);
 });
 
+t.test('what beforeSend throws ends the exchange before its request', async (t) => {
+  const { open, requests } = await setUp(t, (_request, response) => response.end());
+  const beforeSend = () => {
+    throw new Error('no leader any more');
+  };
+  like(t, await failure(open({ beforeSend })), {
+    phase: 'connect',
+    cause: { message: 'no leader any more' },
+  });
+  t.equal(requests.length, 0);
+});
+
 t.test('a closed response cannot be read', async (t) => {
   const { open } = await setUp(t, (_request, response) => response.write('a'));
+  const limits = { dialMs: 5000, idleMs: 500 };
+  t.equal(String(await readBeginning(await open({ limits }), 0)), '', 'the beginning has no end to wait for');
   const response = await open();
   response.close();
   like(t, await failure(readBody(response, 9)), { failure: 'closed' });

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import t from 'tap';
-import { asText, parseObject } from '../../src/http/json.ts';
+import { asText, parseObject, sizeOfJson } from '../../src/http/json.ts';
 import { like } from '../support/like.ts';
 
 const bytes = (text: string): Buffer => Buffer.from(text);
@@ -43,6 +43,10 @@ t.test('anything else is an InvalidDocument without a quotation', async (t) => {
     }),
     { numRuns: 200 },
   );
+});
+
+t.test('a JSON text is counted before it is parsed', async (t) => {
+  t.strictSame(sizeOfJson(bytes(String.raw`{"a\\":["[,:\"{",1],"b":{}}`)), { values: 6, keys: 2, depth: 2 });
 });
 
 t.test('texts are read up to a length', async (t) => {

@@ -86,9 +86,10 @@ t.test('at the deadline only images without an answer are timeouts', async (t) =
 t.test('the maximum age and pull credentials are part of the lookup', async (t) => {
   const lookups: unknown[] = [];
   const inspector: ImageFactsSource = {
-    lookup: ({ image, maxAgeMs, pullCredentials }) => {
+    lookup: ({ image, namespace, maxAgeMs, pullCredentials }) => {
       lookups.push([
         image,
+        namespace,
         maxAgeMs,
         pullCredentials.map(({ credential }) => [credential.username, reveal(credential.password)]),
       ]);
@@ -104,9 +105,10 @@ t.test('the maximum age and pull credentials are part of the lookup', async (t) 
     ],
     'other.example': { username: 'joe', password: 'secret-of-joe' },
   };
-  await post({ images: [{ image: 'r.example/team/app:1', maxAgeMs: 5000 }], auths, deadlineMs: 1000 });
+  const images = [{ image: 'r.example/team/app:1', maxAgeMs: 5000 }];
+  await post({ images, namespace: 'shop', auths, deadlineMs: 1000 });
   const credentials = ['ann', 'bob', 'eve'].map((name) => [name, `secret-of-${name}`]);
-  t.strictSame(lookups, [['r.example/team/app:1', 5000, credentials]]);
+  t.strictSame(lookups, [['r.example/team/app:1', 'shop', 5000, credentials]]);
   await post({ images: [{ image: 'r.example/team/app:1' }], deadlineMs: 1000 });
   t.equal(lookups.length, 2, 'a request without the credentials causes a new lookup');
   t.equal((await send('GET', '/v1/facts')).text, '', 'and the facts are not shared');

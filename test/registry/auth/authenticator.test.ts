@@ -317,5 +317,5 @@ t.test('a static Authorization header is sent to the token server of the same ho
   t.equal((await lookUp(client, good)).platforms.length, 1);
   await t.rejects(lookUp(client, registry), { code: 'unauthorized' });
   const bad = endpointOf(registry, { headers: login('wrong'), tokenHeaders: login('wrong') });
-  await t.rejects(lookUp(clientFor(t), bad), { code: 'unauthorized' });
+  await t.rejects(lookUp(client, bad), { code: 'unauthorized' });
 });

@@ -52,6 +52,7 @@ t.test('challenges are parsed as containerd does', async (t) => {
     ],
     ['blanks around = end the line', ['Bearer realm = "a"'], ['bearer']],
     ['a blank value', ['Bearer realm= "a"'], ['bearer realm=<>']],
+    ['a parameter without a name', ['Bearer ="a",realm=b'], ['bearer']],
     ['semicolons', ['Bearer realm="a";service="s"'], ['bearer realm=<a>']],
     ['bytes above ASCII', ['Bearer réalm="a"', 'Basic realm="ä"'], ['bearer', 'basic realm=<ä>']],
     ['__proto__', ['Bearer __proto__="a",constructor="b"'], ['bearer __proto__=<a> constructor=<b>']],

@@ -78,7 +78,7 @@ t.test('each certificate is renewed after two thirds of its life', async (t) => 
   world.advance((times.certificateMs * 2) / 3 - 2000);
   t.notOk((await lead()).wrote);
   world.advance(4000);
-  await lead();
+  t.ok((await lead()).wrote);
   t.strictSame(world.issued(), leavesWith('due'));
   t.not(world.texts('agent')?.['tls.key'], before?.['tls.key'], 'with a new key');
   t.equal(world.texts('agent')?.['ca.crt'], before?.['ca.crt']);

@@ -310,8 +310,10 @@ t.test('a recreated account is read again', async (t) => {
   const { server, tokens } = await start(t);
   server.script(account, json({ metadata: { uid: 'u' } }), json({ metadata: { uid: 'v' } }));
   const conflict = json({ kind: 'Status', message: 'the UID does not match' }, 409);
-  server.script(`${account}/token`, conflict, issuing());
+  server.script(`${account}/token`, json({ kind: 'Status' }, 403), conflict, issuing());
   const { uid } = await tokens.serviceAccount('team', 'builder');
+  await t.rejects(tokens.tokenFor(builder, uid, 'a'), { code: 'forbidden' });
+  t.equal((await tokens.serviceAccount('team', 'builder')).uid, uid, 'a refusal is not about the account');
   await t.rejects(tokens.tokenFor(builder, uid, 'a'), {
     code: 'conflict',
     message: /the UID does not match/,
