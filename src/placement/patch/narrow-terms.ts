@@ -113,11 +113,7 @@ function ranking(
     return { index, isPreferred, nodes, count: names.length };
   });
   ranked.sort(
-    (a, b) =>
-      Number(b.isPreferred) - Number(a.isPreferred) ||
-      b.nodes - a.nodes ||
-      b.count - a.count ||
-      a.index - b.index,
+    (a, b) => Number(b.isPreferred) - Number(a.isPreferred) || b.nodes - a.nodes || b.count - a.count,
   );
   return ranked.map(({ index }) => index);
 }
