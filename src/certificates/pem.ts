@@ -19,11 +19,11 @@ const block = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-
  * Reads every certificate of a text and ignores text between them.
  * @returns in order, without duplicates; `undefined`: none, too many, or an unreadable one
  */
-export function readCertificates(text: string | undefined): readonly Certificate[] | undefined {
-  const blocks = text?.match(block) ?? [];
+export function readCertificates(text = ''): readonly Certificate[] | undefined {
+  const blocks = text.match(block) ?? [];
   if (blocks.length === 0 || blocks.length > maxCertificates) return undefined;
   // Otherwise a damaged block would go unnoticed.
-  if ((text?.split('-----BEGIN ').length ?? 1) - 1 !== blocks.length) return undefined;
+  if (text.split('-----BEGIN ').length - 1 !== blocks.length) return undefined;
   try {
     return distinct(blocks.map((pem) => readOne(pem)));
   } catch {

@@ -124,4 +124,6 @@ test('both kinds of labels have a reason', async (t) => {
     { rule: 'require-node-labels', message: 'arm64: pool=arm' },
     { rule: 'match-node-labels', message: 'rack=r1' },
   ]);
+  const without = decide(inputOf(podOf(['a']), { a: 'arm64' }, { architectures: { arm64: rules({}) } }));
+  t.strictSame(without.nodeLabelsByArchitecture, {}, 'an architecture without labels');
 });
