@@ -35,99 +35,76 @@ export interface CheckedPod {
   readonly places: readonly ImagePlace[];
 }
 
-export interface FoundPods {
-  readonly pods: readonly CheckedPod[];
-  /** Number of Kubernetes objects, with and without pods. */
-  readonly objects: number;
-}
-
 /** Real pod specs are 12 levels deep in a list of lists. */
 const maxDepth = 40;
 
-/** @throws UsageError for a workload that no API server would take */
-export function podsIn(document: FoundDocument, file: string): FoundPods {
-  const search = new Search(file, document.line);
-  search.walk(document.value, [], { kind: '', namespace: '', name: '' });
-  const pods = search.found.map(({ owner, pod, path }) => ({
-    owner,
-    os: operatingSystemOf(pod.spec),
-    chosen: chosenBy(pod),
-    uses: imagesOf(pod.spec),
-    places: imagesIn(pod.spec, path).map(({ image, usedBy, path }) => ({
-      image,
-      usedBy,
-      file,
-      line: document.lineOf(path),
-    })),
-  }));
-  return { pods, objects: search.objects };
-}
+/**
+ * @returns `objects`: how many Kubernetes objects there are, with and without pods
+ * @throws UsageError for a workload that no API server would take
+ */
+export function podsIn(document: FoundDocument, file: string) {
+  const pods: CheckedPod[] = [];
+  let objects = 0;
 
-interface FoundPod {
-  readonly owner: Owner;
-  readonly pod: PodTemplate;
-  readonly path: Steps;
-}
-
-class Search {
-  readonly #file: string;
-  readonly #line: number;
-  readonly found: FoundPod[] = [];
-  objects = 0;
-
-  constructor(file: string, line: number) {
-    this.#file = file;
-    this.#line = line;
-  }
-
-  walk(value: unknown, path: Steps, owner: Owner): void {
-    if (path.length > maxDepth) return;
-    if (Array.isArray(value)) {
-      for (const [index, each] of value.entries()) this.walk(each, [...path, index], owner);
-      return;
-    }
-    if (!isRecord(value)) return;
-    const list = listItems(value);
-    if (list) {
-      this.objects += 1;
-      for (const [index, item] of list.entries()) this.walk(item, [...path, 'items', index], owner);
-      return;
-    }
-    const own = ownerOf(value) ?? owner;
-    if (own !== owner) {
-      this.objects += 1;
-      if (this.#addWorkload(value, path, own)) return;
-    }
-    if (isPodSpec(value) && this.#addSpec(value, path, own)) return;
-    for (const [key, each] of Object.entries(value)) this.walk(each, [...path, key], own);
+  function add(owner: Owner, pod: PodTemplate, path: Steps): void {
+    const { spec } = pod;
+    const places = Array.from(imagesIn(spec, path), ({ path: at, ...use }) => {
+      return { ...use, file, line: document.lineOf(at) };
+    });
+    pods.push({ owner, os: operatingSystemOf(spec), chosen: chosenBy(pod), uses: imagesOf(spec), places });
   }
 
   /** @returns false for another kind of object */
-  #addWorkload(object: JsonObject, path: Steps, owner: Owner): boolean {
+  function addWorkload(object: JsonObject, path: Steps, owner: Owner): boolean {
     const request = creationOf(object, owner.kind, owner.namespace);
     const kind = kindOf(request);
     if (kind === 'other') return false;
     try {
       const { pod, basePath } = admittedPodOf(request, kind);
-      this.found.push({ owner, pod, path: [...path, ...basePath.split('/').filter(Boolean), 'spec'] });
+      add(owner, pod, [...path, ...basePath.split('/').filter(Boolean), 'spec']);
     } catch (error) {
       if (!(error instanceof InvalidObject)) throw error;
       const name = cell(`${owner.kind}/${owner.name}`);
-      throw new UsageError(`${this.#file}:${this.#line}: ${name}: ${error.message}`);
+      throw new UsageError(`${file}:${document.line}: ${name}: ${error.message}`);
     }
     return true;
   }
 
   /** @returns false for an object that only looks like a pod spec */
-  #addSpec(spec: JsonObject, path: Steps, owner: Owner): boolean {
+  function addSpec(spec: JsonObject, path: Steps, owner: Owner): boolean {
     try {
-      this.found.push({ owner, pod: templateOf({ spec }, ''), path });
+      add(owner, templateOf({ spec }, ''), path);
       return true;
     } catch (error) {
       if (error instanceof InvalidObject) return false;
       throw error;
     }
   }
+
+  function walk(value: unknown, path: Steps, owner: Owner): void {
+    if (path.length > maxDepth) return;
+    if (Array.isArray(value)) {
+      for (const [index, each] of value.entries()) walk(each, [...path, index], owner);
+      return;
+    }
+    if (!isRecord(value)) return;
+    const list = listItems(value);
+    if (list) {
+      objects += 1;
+      for (const [index, item] of list.entries()) walk(item, [...path, 'items', index], owner);
+      return;
+    }
+    const own = ownerOf(value) ?? owner;
+    if (own !== owner) {
+      objects += 1;
+      if (addWorkload(value, path, own)) return;
+    }
+    if (isPodSpec(value) && addSpec(value, path, own)) return;
+    for (const [key, each] of Object.entries(value)) walk(each, [...path, key], own);
+  }
+
+  walk(document.value, [], { kind: '', namespace: '', name: '' });
+  return { pods, objects };
 }
 
 /** References such as `scaleTargetRef` have a kind too, but no metadata. */
@@ -148,25 +125,12 @@ function isPodSpec({ containers }: JsonObject): boolean {
   return containers.some((each: unknown) => isRecord(each) && typeof each['image'] === 'string');
 }
 
-interface FoundImage {
-  readonly image: string;
-  readonly usedBy: string;
-  readonly path: Steps;
-}
-
 /** The images that `imagesOf` finds, each where it is written. */
-function imagesIn(spec: PodSpec, path: Steps): readonly FoundImage[] {
-  const found: FoundImage[] = [];
-  const lists = { initContainers: spec.initContainers ?? [], containers: spec.containers };
-  for (const [list, all] of Object.entries(lists))
-    for (const [index, { image, name }] of all.entries())
-      if (image) found.push({ image, usedBy: name, path: [...path, list, index, 'image'] });
-  for (const [index, { image, name }] of (spec.volumes ?? []).entries())
+function* imagesIn(spec: PodSpec, path: Steps) {
+  for (const list of ['initContainers', 'containers'] as const)
+    for (const [index, { image, name: usedBy }] of (spec[list] ?? []).entries())
+      if (image) yield { image, usedBy, path: [...path, list, index, 'image'] };
+  for (const [index, { image, name: usedBy }] of (spec.volumes ?? []).entries())
     if (image?.reference)
-      found.push({
-        image: image.reference,
-        usedBy: name,
-        path: [...path, 'volumes', index, 'image', 'reference'],
-      });
-  return found;
+      yield { image: image.reference, usedBy, path: [...path, 'volumes', index, 'image', 'reference'] };
 }
