@@ -1,8 +1,9 @@
 /** The servers of the starting cluster. Each appends its close function to a list. */
 import { openFleet } from '../../cmd/wiring/fleet.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
-import { openFactsCache, openRequestOf } from '../../cmd/wiring/image-facts.ts';
+import { openFactsCache } from '../../cmd/wiring/image-facts.ts';
 import { startAgent } from '../../daemon/agent.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
 import { defaultConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
@@ -89,7 +90,7 @@ export async function startOneWebhook(
     inlineBudgetMs: () => configuration.inlineBudget,
     policies,
     cache,
-    requestOf: openRequestOf(() => configuration),
+    requestOf: createRequestOf(() => configuration, false),
     fleet,
     log,
     metrics,

@@ -2,11 +2,12 @@
 import { mkdir } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { writeProblem } from '../../src/files/read.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { toggle } from '../program/flag.ts';
 import type { CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
-import { openFactsCache, openRequestOf } from './image-facts.ts';
+import { openFactsCache } from './image-facts.ts';
 import { homeDirectory, openInspection } from './inspection.ts';
 
 export const cacheFlags = {
@@ -34,11 +35,11 @@ export async function openCachedLookups(
   const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
   opened.defer(() => inspection.close());
   const stateDir = flags.noCache ? undefined : await cacheDirectory(io, say);
-  const { inspector, tags } = inspection;
-  const source = inspector;
+  const { inspector: source, tags, resolvesShortNames } = inspection;
   const cache = await openFactsCache({ configuration: current, source, stateDir, log, metrics });
   opened.defer(() => cache.close());
-  return { cache, requestOf: openRequestOf(current, inspection), tags };
+  const requestOf = createRequestOf(current, settings.serviceAccountTokens, resolvesShortNames);
+  return { cache, requestOf, tags };
 }
 
 /** XDG Base Directory Specification: a relative path is ignored. @returns undefined if it cannot be made */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { FactsCache } from '../../src/images/cache/cache.ts';
 import { FactsFile } from '../../src/images/cache/facts-file.ts';
 import type { ImageFacts, ImageFactsSource } from '../../src/images/facts/facts.ts';
-import { createRequestOf, type RequestOf } from '../../src/images/image-request.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
 import type { Reference } from '../../src/images/references/reference.ts';
 import { compileRegistryRules } from '../../src/images/sources/registry-rules.ts';
 import { compileOverrides, type Overrides } from '../../src/images/sources/overrides.ts';
@@ -15,7 +15,7 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { NamedObject } from '../../src/kube/watch/reflector.ts';
 import { derived } from './derived.ts';
 import { openFleet } from './fleet.ts';
-import { liveCacheTimes, openInspection, type InspectionOptions } from './inspection.ts';
+import { openInspection, type InspectionOptions } from './inspection.ts';
 
 export interface FactsCacheOptions {
   readonly configuration: () => Configuration;
@@ -39,7 +39,7 @@ export async function openFactsCache(options: FactsCacheOptions): Promise<FactsC
   const cache = new FactsCache({
     source,
     refreshAfterMs: () => configuration().revalidateInterval,
-    overrides: liveOverrides(configuration),
+    overrides: derived(configuration, overridesOf),
     maxBytes: cacheSize,
     lookupTimeoutMs: inspectTimeout,
     file,
@@ -57,22 +57,14 @@ export async function openFactsCache(options: FactsCacheOptions): Promise<FactsC
 }
 
 /** `[[imageOverrides]]` and the rules on registries. Matching costs more than the rest of a request. */
-function liveOverrides(configuration: () => Configuration): Overrides {
-  const current = derived(configuration, (from) => {
-    const own = compileOverrides(from.imageOverrides, systemClock);
-    const refused = compileRegistryRules(from, systemClock);
-    const ofName = remembered((image, reference) => own.find(image, reference) ?? refused(image, reference));
-    const ofShortName = remembered((image, reference) => own.find(image, reference));
-    const find: Overrides['find'] = (image, reference, shortName) =>
-      (shortName === undefined ? ofName : ofShortName)(image, reference);
-    return { find, levelOf: own.levelOf };
-  });
-  return {
-    find: (image, reference, shortName) => current().find(image, reference, shortName),
-    get levelOf() {
-      return current().levelOf;
-    },
-  };
+function overridesOf(configuration: Configuration): Overrides {
+  const own = compileOverrides(configuration.imageOverrides, systemClock);
+  const refused = compileRegistryRules(configuration, systemClock);
+  const ofName = remembered((image, reference) => own.find(image, reference) ?? refused(image, reference));
+  const ofShortName = remembered((image, reference) => own.find(image, reference));
+  const find: Overrides['find'] = (image, reference, shortName) =>
+    (shortName === undefined ? ofName : ofShortName)(image, reference);
+  return { find, levelOf: own.levelOf };
 }
 
 function remembered(find: Overrides['find']): Overrides['find'] {
@@ -82,15 +74,6 @@ function remembered(find: Overrides['find']): Overrides['find'] {
     found.set(reference, known);
     return known === 'none' ? undefined : known;
   };
-}
-
-/** Requests by the live configuration. @param source of the facts */
-export function openRequestOf(
-  configuration: () => Configuration,
-  source?: { readonly resolvesShortNames: () => boolean },
-): RequestOf {
-  const { serviceAccountTokens } = configuration();
-  return createRequestOf(liveCacheTimes(configuration), serviceAccountTokens, source?.resolvesShortNames);
 }
 
 export interface ImageFactsOptions extends InspectionOptions {
@@ -112,7 +95,7 @@ export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDi
   opened.defer(() => cache.close());
   return {
     cache,
-    requestOf: openRequestOf(configuration, names),
+    requestOf: createRequestOf(configuration, configuration().serviceAccountTokens, names.resolvesShortNames),
     fleet: open?.fleet,
     /** Where this machine's credentials are; empty if agents look up images. */
     places: 'sources' in own ? own.sources.map(({ place }) => place) : [],

@@ -19,7 +19,6 @@ import {
 } from '../../src/credentials/docker/docker-config-file.ts';
 import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
 import { createRegistryTomlSource } from '../../src/credentials/sources/registry-toml.ts';
-import type { CacheTimes } from '../../src/images/image-request.ts';
 import {
   createRegistrySource,
   type RegistrySourceOptions,
@@ -113,17 +112,6 @@ export async function openInspection(options: InspectionOptions) {
     close: async () => {
       registry.close();
       await Promise.all([...sources.map(({ source }) => source.close()), proxies?.close()]);
-    },
-  };
-}
-
-export function liveCacheTimes(configuration: () => Configuration): CacheTimes {
-  return {
-    get ifNotPresentCacheTimeMs() {
-      return configuration().ifNotPresentCacheTime;
-    },
-    get pullAlwaysCacheTimeMs() {
-      return configuration().pullAlwaysCacheTime;
     },
   };
 }

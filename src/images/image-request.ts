@@ -3,11 +3,12 @@ import type { ServiceAccountName } from '../credentials/credential.ts';
 import type { ImageRequest, PullPolicy } from './facts/facts.ts';
 import { createReferenceCache, shortNameOf, type Reference } from './references/reference.ts';
 
+/** Settings, in milliseconds. */
 export interface CacheTimes {
-  /** `ifNotPresentCacheTime`: the node may have pulled the image this long ago. */
-  readonly ifNotPresentCacheTimeMs: number;
-  /** `pullAlwaysCacheTime`; without it, each pod that pulls `Always` causes a lookup. */
-  readonly pullAlwaysCacheTimeMs?: number | undefined;
+  /** The node may have pulled the image this long ago. */
+  readonly ifNotPresentCacheTime: number;
+  /** Absent: each pod that pulls `Always` causes a lookup. */
+  readonly pullAlwaysCacheTime?: number | undefined;
 }
 
 /**
@@ -17,13 +18,9 @@ export interface CacheTimes {
 export const confirmedMs = 5000;
 
 /** @returns milliseconds; Infinity for a digest, which is immutable */
-export function maxAgeOf(
-  { digest }: Pick<Reference, 'digest'>,
-  pullPolicy: PullPolicy,
-  times: CacheTimes,
-): number {
+function maxAgeOf({ digest }: Pick<Reference, 'digest'>, pullPolicy: PullPolicy, times: CacheTimes): number {
   if (digest !== undefined) return Number.POSITIVE_INFINITY;
-  return pullPolicy === 'Always' ? (times.pullAlwaysCacheTimeMs ?? 0) : times.ifNotPresentCacheTimeMs;
+  return pullPolicy === 'Always' ? (times.pullAlwaysCacheTime ?? 0) : times.ifNotPresentCacheTime;
 }
 
 /** Facts of any age will do: the cache answers with what it knows, and does not confirm it. */
@@ -48,14 +45,14 @@ export type RequestOf = (image: string, pullPolicy: PullPolicy, requester: Reque
  *   names of `docker.io`
  */
 export function createRequestOf(
-  times: CacheTimes,
+  times: () => CacheTimes,
   serviceAccountTokens: boolean,
   resolvesShortNames: () => boolean = () => false,
 ): RequestOf {
   const parse = createReferenceCache();
   return (image, pullPolicy, { namespace, serviceAccount }) => {
     const reference = parse(image);
-    const maxAgeMs = maxAgeOf(reference, pullPolicy, times);
+    const maxAgeMs = maxAgeOf(reference, pullPolicy, times());
     const shortName = resolvesShortNames() ? shortNameOf(image) : undefined;
     const named = shortName === undefined ? {} : { shortName };
     const request = { image, reference, ...named, maxAgeMs, pullCredentials: [], namespace };

@@ -24,9 +24,10 @@ type Note = Parameters<typeof brokenImagesOf>[0][number];
 function factsWith(t: Test, notes: readonly Note[], overrides: Parameters<typeof compileOverrides>[0] = []) {
   const log = silentLog;
   const metrics = createMetrics();
+  const compiled = compileOverrides(overrides, systemClock);
   const cache = new FactsCache({
     log,
-    overrides: compileOverrides(overrides, systemClock),
+    overrides: () => compiled,
     source: {
       lookup: ({ image }) => Promise.resolve(facts('amd64 arm64', { image, digest, source: 'registry' })),
     },

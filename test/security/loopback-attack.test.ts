@@ -1,9 +1,10 @@
 /** Attack: an image at a port of the node, to learn from the error or the time whether the port is open. */
 import t from 'tap';
-import { openFactsCache, openRequestOf } from '../../cmd/wiring/image-facts.ts';
+import { openFactsCache } from '../../cmd/wiring/image-facts.ts';
 import { openInspection } from '../../cmd/wiring/inspection.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { createFactsOfPod } from '../../src/cluster/facts-of-pod.ts';
+import { createRequestOf } from '../../src/images/image-request.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { run } from '../cmd/run.ts';
@@ -53,7 +54,7 @@ t.test('in a cluster, no notation of loopback distinguishes an open port from a 
   const secretsRead: unknown[] = [];
   const factsOfPod = createFactsOfPod({
     cache,
-    requestOf: openRequestOf(configuration),
+    requestOf: createRequestOf(configuration, false),
     pullSecrets: {
       mayHave: () => true,
       source: (...wanted) => {

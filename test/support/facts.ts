@@ -9,7 +9,7 @@ import { secret } from '../../src/telemetry/secret.ts';
 export const confirmedAt = '2026-11-21T12:00:00.000Z';
 
 /** As the settings have them by default. */
-export const defaultCacheTimes = { ifNotPresentCacheTimeMs: 7 * 86_400_000 };
+export const defaultCacheTimes = () => ({ ifNotPresentCacheTime: 7 * 86_400_000 });
 
 export function digestOf(text: string): string {
   return `sha256:${createHash('sha256').update(text).digest('hex')}`;

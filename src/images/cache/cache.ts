@@ -42,7 +42,8 @@ export interface FactsCacheOptions extends Partial<typeof defaults> {
 const defaults = {
   /** An older answer is confirmed in the background, milliseconds; read at each request. */
   refreshAfterMs: (): number => 15 * 60_000,
-  overrides: noOverrides,
+  /** Read at each request. */
+  overrides: (): Overrides => noOverrides,
   /** By the estimates of `entries.ts`. */
   maxBytes: 64 * 1_048_576,
   /** Time limit of one lookup, waiting for a place included, however many requests wait for it. */
@@ -79,7 +80,7 @@ export class FactsCache {
    * for a request that takes facts of any age.
    */
   peek(request: ImageRequest): ImageFacts | undefined {
-    const override = this.#options.overrides.find(request.image, request.reference, request.shortName);
+    const override = this.#options.overrides().find(request.image, request.reference, request.shortName);
     if (override) return override;
     const now = this.#options.clock.monotonic();
     const shared = this.#entries.shared(request);
@@ -110,7 +111,7 @@ export class FactsCache {
 
   /** The level of x86-64 that an override states for an image. Absent if none states any. */
   get levelOf(): Overrides['levelOf'] {
-    return this.#options.overrides.levelOf;
+    return this.#options.overrides().levelOf;
   }
 
   /** Takes shared facts from an agent or a file. Older facts never replace newer ones. */

@@ -69,7 +69,7 @@ export interface ImageRequest {
    * `docker.io` for it (CRI-O).
    */
   readonly shortName?: string;
-  /** How old an answer may be, milliseconds; `maxAgeOf` has the usual one. Infinity: any age. */
+  /** How old an answer may be, milliseconds. Infinity: any age. */
   readonly maxAgeMs: number;
   /** Credentials of the pod's pull secrets that match the image's repository, best first. */
   readonly pullCredentials: readonly MatchedCredential[];

@@ -176,7 +176,7 @@ t.test('overrides come first, and a new one applies at once', async (t) => {
     names.push(shortName);
     return architectures && factsOf(image, { source: 'override', platforms: [] });
   };
-  const { cache, lookUp } = bench({ overrides: { find } });
+  const { cache, lookUp } = bench({ overrides: () => ({ find }) });
   await lookUp(nginx, factsOf('nginx:1.25'));
   t.equal(cache.peek(nginx)?.source, 'memory');
   architectures = [];
