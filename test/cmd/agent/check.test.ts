@@ -3,6 +3,7 @@ import { chmodSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createCa } from '../../support/certificates.ts';
+import { configText } from '../../daemon/kubelet/support.ts';
 import { run } from '../run.ts';
 import { dockerConfig, files } from '../world.ts';
 import { like } from '../../support/like.ts';
@@ -78,15 +79,11 @@ t.test('on a node with every source, each is reported', async (t) => {
     'etc/containerd/certs.d/docker.io/hosts.toml':
       '[host."https://mirror.corp"]\n[host."https://mirror.corp".header]\nx-key = "password-in-header"\n',
     'etc/ssl/certs/ca-certificates.crt': ca.cert,
-    'etc/plugins.yaml': `apiVersion: kubelet.config.k8s.io/v1
-kind: CredentialProviderConfig
-providers:
-- name: plugin
-  matchImages: ["registry.corp"]
-  defaultCacheDuration: 1h
-  apiVersion: credentialprovider.kubelet.k8s.io/v1
-  env: [{ name: TOKEN, value: password-in-environment }]
-`,
+    'etc/plugins.yaml': configText({
+      name: 'plugin',
+      matchImages: ['registry.corp'],
+      env: [{ name: 'TOKEN', value: 'password-in-environment' }],
+    }),
     'bin/plugin': '#!/bin/sh\nexit 1\n',
   });
   for (const path of ['bin', 'bin/plugin']) chmodSync(join(root, path), 0o755);
@@ -136,15 +133,8 @@ providers:
 });
 
 t.test("paths as in Noe's chart: a file in a directory, and containerd's directory", async (t) => {
-  const plugins = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };
-  const provider = {
-    name: 'plugin',
-    matchImages: ['registry.corp'],
-    defaultCacheDuration: '1h',
-    apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
-  };
   const root = node(t, {
-    'etc/eks/config.json': JSON.stringify({ ...plugins, providers: [provider] }),
+    'etc/eks/config.json': configText({ name: 'plugin' }),
     'etc/eks/plugin': '#!/bin/sh\nexit 1\n',
     'etc/containerd/config.toml': 'version = 2\n',
   });
