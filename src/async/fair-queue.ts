@@ -51,13 +51,17 @@ export class FairQueue<Item> {
     return undefined;
   }
 
-  /** Removes all items, in their order. */
-  *drain(): Generator<Item> {
-    for (let next = this.take(); next !== undefined; next = this.take()) yield next;
-  }
-
   clear(): void {
     this.#byKey.clear();
     this.#size = 0;
   }
+}
+
+/** All items, in turn from each key. One with several keys comes once. */
+export function inTurn<Item>(items: Iterable<Item>, keysOf: (item: Item) => readonly string[]): Item[] {
+  const queue = new FairQueue<Item>();
+  const all = new Set<Item>();
+  for (const item of items) for (const key of keysOf(item)) queue.add(key, item);
+  for (let next = queue.take(); next !== undefined; next = queue.take()) all.add(next);
+  return [...all];
 }

@@ -5,7 +5,8 @@
  * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
  */
 import { ownNames } from '../../../names/own-names.ts';
-import { fairlyConcurrent } from '../../../async/fair-concurrency.ts';
+import { concurrently } from '../../../async/concurrently.ts';
+import { inTurn } from '../../../async/fair-queue.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
@@ -25,7 +26,6 @@ import {
   type RunningTag,
 } from './tags.ts';
 
-/** One namespace has three of them, so registries that never answer keep no other namespace waiting. */
 const concurrentChecks = 8;
 /** The rest waits for the next round, in turn with the tags that are due by then. */
 const checksMs = 60_000;
@@ -120,9 +120,9 @@ export class DriftMonitor {
   async #checkAll(due: readonly RunningTag[]): Promise<void> {
     const { clock } = this.#leader;
     const until = clock.monotonic() + checksMs;
-    const mayStart = (): boolean => clock.monotonic() < until;
-    const owned = due.map((item) => ({ item, owners: namespacesOf(item) }));
-    await fairlyConcurrent(owned, { places: concurrentChecks, mayStart }, (tag) => this.#check(tag));
+    await concurrently(inTurn(due, namespacesOf), concurrentChecks, async (tag) => {
+      if (clock.monotonic() < until) await this.#check(tag);
+    });
   }
 
   async #check(tag: RunningTag): Promise<void> {

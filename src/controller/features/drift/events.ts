@@ -1,5 +1,5 @@
 /** Events about tags that lost an architecture: one per workload, image and `driftInterval`. */
-import { FairQueue } from '../../../async/fair-queue.ts';
+import { inTurn } from '../../../async/fair-queue.ts';
 import { describeDrift, type DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import { maxImageBytes, printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
@@ -37,9 +37,7 @@ export async function reportLost(
 /** One pod of each owner. */
 function somePods({ uses }: RunningTag): readonly RunningPod[] {
   const byOwner = new Map(uses.map(({ pod }) => [pod.owner?.uid ?? pod.uid, pod]));
-  const queue = new FairQueue<RunningPod>();
-  for (const pod of byOwner.values()) queue.add(pod.namespace, pod);
-  return queue.drain().take(maxOwners).toArray();
+  return inTurn(byOwner.values(), ({ namespace }) => [namespace]).slice(0, maxOwners);
 }
 
 function messageOf(drifted: DriftedTag, pulled: readonly string[]): string {

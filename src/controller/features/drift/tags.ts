@@ -1,6 +1,6 @@
 /** The tags of running pods, and when each is checked. */
 import { createHash } from 'node:crypto';
-import { FairQueue } from '../../../async/fair-queue.ts';
+import { inTurn } from '../../../async/fair-queue.ts';
 import { validReference, type Reference } from '../../../images/references/reference.ts';
 import { pullPolicyOf } from '../../../placement/pod/images.ts';
 import { hasEnded, type RunningPod } from '../../state/cached.ts';
@@ -83,10 +83,10 @@ export function fairShare<T>(
   most: number,
 ): readonly T[] {
   if (items.length <= most) return items.map(({ item }) => item);
-  const queue = new FairQueue<T>();
   const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1));
-  for (const { namespaces, item } of sorted) for (const namespace of namespaces) queue.add(namespace, item);
-  return [...new Set(queue.drain())].slice(0, most);
+  return inTurn(sorted, ({ namespaces }) => namespaces)
+    .slice(0, most)
+    .map(({ item }) => item);
 }
 
 export function namespacesOf({ uses }: RunningTag): readonly string[] {

@@ -9,8 +9,8 @@
  *    for the same cause or are too many (`evictions.ts`).
  * 4. `evictions.ts`: the eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
-import { FairQueue } from '../../../async/fair-queue.ts';
-import { fairlyConcurrent } from '../../../async/fair-concurrency.ts';
+import { concurrently } from '../../../async/concurrently.ts';
+import { inTurn } from '../../../async/fair-queue.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
@@ -25,7 +25,6 @@ import { Suspects } from './suspects.ts';
 import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
 
 const intervalMs = 5_000;
-/** One namespace has three of them. */
 const factsWorkers = 8;
 /** Limits of one run, for current data. Namespaces take turns; the next run takes what is left. */
 const most = { checksMs: 30_000, handlingMs: 60_000 };
@@ -72,39 +71,43 @@ export class MisplacedReconciler {
       return false;
     }
     const due = this.#suspects.due(caches.runningPods.values());
-    const { misplaced, left } = await this.#check(due);
+    const { misplaced, areChecked } = await this.#check(due);
     this.#counts.pods.set(this.#suspects.misplaced);
-    const areHandled = await this.#handleRoundRobin(misplaced);
+    const areHandled = await this.#handleAll(misplaced);
     this.#counts.pods.set(this.#suspects.misplaced);
-    return left.length > 0 || !areHandled;
+    return !areChecked || !areHandled;
   }
 
+  /** `areChecked`: whether there was time for all. */
   async #check(due: readonly RunningPod[]) {
     const { signal, clock } = this.#leader;
     const isSkipped = skippedPods(this.#leader);
     const misplaced: MisplacedPod[] = [];
     const until = clock.monotonic() + most.checksMs;
-    const options = { places: factsWorkers, mayStart: () => clock.monotonic() < until };
-    const owned = due.map((item) => ({ item, owners: [item.namespace] }));
-    const left = await fairlyConcurrent(owned, options, async (pod) => {
-      signal.throwIfAborted();
-      // For a pod of a DaemonSet, the template decides.
-      const found =
-        !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leader, pod);
-      this.#suspects.mark(pod, found !== undefined);
-      if (found) misplaced.push(found);
-      else this.#suspects.later(pod);
-    });
-    return { misplaced, left };
+    let areChecked = true;
+    await concurrently(
+      inTurn(due, ({ namespace }) => [namespace]),
+      factsWorkers,
+      async (pod) => {
+        signal.throwIfAborted();
+        areChecked &&= clock.monotonic() < until;
+        if (!areChecked) return;
+        // For a pod of a DaemonSet, the template decides.
+        const found =
+          !isOfPlacedTemplate(pod) && isSkipped(pod) ? undefined : await misplacedPodOf(this.#leader, pod);
+        this.#suspects.mark(pod, found !== undefined);
+        if (found) misplaced.push(found);
+        else this.#suspects.later(pod);
+      },
+    );
+    return { misplaced, areChecked };
   }
 
   /** @returns whether there was time for all */
-  async #handleRoundRobin(misplaced: readonly MisplacedPod[]): Promise<boolean> {
+  async #handleAll(misplaced: readonly MisplacedPod[]): Promise<boolean> {
     const { clock } = this.#leader;
     const until = clock.monotonic() + most.handlingMs;
-    const queue = new FairQueue<MisplacedPod>();
-    for (const each of misplaced) queue.add(each.pod.namespace, each);
-    for (const each of queue.drain()) {
+    for (const each of inTurn(misplaced, ({ pod }) => [pod.namespace])) {
       if (clock.monotonic() >= until) return false;
       await this.#handle(each);
     }

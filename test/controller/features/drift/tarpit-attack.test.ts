@@ -24,8 +24,6 @@ t.test('tags of another namespace are checked while a registry hangs', async (t)
   const checked = (name: string): boolean =>
     test.registry.requests.some(({ path }) => path.includes(`shop/${name}`));
   await test.registry.waitFor(() => checked('web') && checked('cart') && checked('search'));
-  const held = test.registry.requests.filter(({ path }) => path.includes('slow')).length;
-  t.ok(held <= 3, `${held} of 8 places`);
   answer.resolve();
   await round;
   t.equal(await test.leader.series('archwright_drift_tags{checked="yes"}'), 43);
