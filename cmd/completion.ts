@@ -79,7 +79,7 @@ function wordsOf({ usage }: Subcommand): readonly string[] {
   return words.map((alternative) => alternative.split(' ')[0] ?? '').filter((word) => /^[a-z]+$/.test(word));
 }
 
-/** For `source <(archwright completion bash)`. */
+/** Used by `source <(archwright completion bash)`. */
 export function bashScript(vocabulary: Vocabulary): string {
   return `# bash completion for archwright
 ${wordsFunction(vocabulary)}
@@ -98,7 +98,7 @@ complete -o default -F _archwright archwright kubectl-archwright
 `;
 }
 
-/** For a file `_archwright` in a directory of `fpath`, or `source <(archwright completion zsh)`. */
+/** A file `_archwright` in a directory of `fpath`, or `source <(archwright completion zsh)`. */
 export function zshScript(vocabulary: Vocabulary): string {
   return `#compdef archwright kubectl-archwright
 # zsh completion for archwright

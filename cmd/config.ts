@@ -51,7 +51,7 @@ async function run(invocation: Call): Promise<number> {
   throw new UsageError(`unknown action ${action}${didYouMean(action, actions)}`);
 }
 
-/** With standard input for `-`, in place of a file. */
+/** `-` stands for standard input. */
 function sourcesOf({ sources, io }: Invocation, file: string | undefined): Invocation['sources'] {
   if (file !== '-') return { ...sources, file };
   return { ...sources, file: standardInput, read: (maxBytes) => readStandardInput(io.stdin, maxBytes) };

@@ -106,7 +106,7 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
     stop,
     ...hooks,
   });
-  // After `archwright clean` the controller idles. If it exited, the kubelet would only restart it.
+  // The controller idles after `archwright clean`. If it exited, the kubelet would only restart it.
   await aborted(stop);
   return exitCodes.success;
 }

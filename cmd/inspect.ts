@@ -72,7 +72,7 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
   await using opened = new AsyncDisposableStack();
   const inspection = await openInspection({ configuration, dockerConfigs, env: io.env, log, stop });
   opened.defer(() => inspection.close());
-  /** By image, in the order of completion. */
+  /** Attempts by image, in the order of completion. */
   const attempts: Record<string, Attempt[]> = {};
   const source: ImageFactsSource = {
     lookup: (request, options) => {
@@ -94,7 +94,7 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
   return { results: await Promise.all(answers), attempts, sources };
 }
 
-/** If one registry does not answer, the result is incomplete, whatever the others say. */
+/** One registry that does not answer makes the result incomplete, whatever the others say. */
 function codeOf(results: readonly ImageFacts[]): number {
   const errors = results.flatMap(({ error }) => error ?? []);
   if (errors.some(({ code }) => unansweredCodes.has(code))) return exitCodes.unanswered;

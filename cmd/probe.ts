@@ -35,7 +35,7 @@ export const subcommand: Subcommand<typeof flags> = {
   run,
 };
 
-/** Between two tries. An API server needs about a second to follow a changed webhook configuration. */
+/** An API server needs about a second to follow a changed webhook configuration. */
 const pauseMs = 2000;
 
 async function run(invocation: Call): Promise<number> {

@@ -129,7 +129,7 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
     'the webhook serves health and metrics',
   );
   await aborted(stop);
-  // Without a cluster no Service needs time to drop this endpoint.
+  // No Service needs time to drop this endpoint if there is no cluster.
   await webhook.stop({ graceMs: live.current().drainTime, ...(!kubernetes && { noticeMs: 0 }) });
   return exitCodes.success;
 }

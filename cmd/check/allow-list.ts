@@ -64,7 +64,7 @@ export type EntryState = 'used' | 'unused' | 'not-needed' | 'expired';
 
 export class AllowList {
   readonly #entries: readonly AllowEntry[];
-  /** In UTC, such as `2027-03-31`. */
+  /** UTC, such as `2027-03-31`. */
   readonly #today: string;
   readonly #used = new Set<AllowEntry>();
   readonly #matched = new Set<AllowEntry>();

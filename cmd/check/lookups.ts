@@ -18,7 +18,7 @@ import { openCachedLookups, type cacheFlags } from '../wiring/cached-lookups.ts'
 /** No pod: nothing depends on a namespace or a service account. */
 const nobody = { namespace: '', serviceAccount: undefined };
 
-/** As in `inspect`: few enough not to look like an attack. */
+/** Few enough not to look like an attack, as in `inspect`. */
 const concurrentImages = 16;
 
 /** @returns facts by image as written; a failure is an answer */
@@ -66,7 +66,7 @@ async function lookup(
 ): Promise<ImageFacts> {
   const known = cache.peek(request);
   const { domain, digest } = request.reference;
-  // After this command reported a missing architecture, the tag may have been pushed again.
+  // The tag may have been pushed again after this command reported a missing architecture.
   const isToConfirm = known !== undefined && digest === undefined && lacksArchitecture(known, architectures);
   if (known && !isToConfirm) return known;
   const limit = limited.get(domain);

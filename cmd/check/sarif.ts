@@ -74,7 +74,7 @@ function resultOf(result: Result, directory: string) {
   };
 }
 
-/** Without placeholders (SARIF 2.1.0, section 3.11.5) and embedded links (3.11.6): names are untrusted. */
+/** Escapes placeholders (SARIF 2.1.0, section 3.11.5) and embedded links (3.11.6): names are untrusted. */
 function plainText(text: string): string {
   return text.replaceAll(/[[\]\\]/g, String.raw`\$&`).replaceAll(/[{}]/g, '$&$&');
 }

@@ -65,7 +65,7 @@ export function judge(
   allowList: AllowList,
   now: number,
 ): readonly Result[] {
-  // As for a cluster without nodes: every class of node is possible, and an image runs on what it names.
+  // Every class of node is possible in a cluster without nodes, and an image runs on what it names.
   const verdicts = new Map(verdictsOf(uses, os, factsOf, noNodes).map((each) => [each.image, each]));
   const neverPulled = new Set(
     uses.filter(({ pullPolicy }) => pullPolicy === 'Never').map(({ image }) => image),

@@ -176,7 +176,7 @@ function json(title: string, value: unknown): string {
   return `${indent}${title}: ${JSON.stringify(value, undefined, 2).replaceAll('\n', `\n${indent}`)}\n`;
 }
 
-/** With an empty line before it, if there is text. */
+/** Puts an empty line before text. */
 function paragraph(text: string): string {
   return text === '' ? '' : `\n${text}`;
 }

@@ -29,7 +29,7 @@ export interface RunningNow {
   /** Absent while it waits. */
   readonly node?: string;
   readonly architecture?: string;
-  /** From its record: the outcome when it was placed, and the architectures that were required then. */
+  /** Its record has the outcome when it was placed, and the architectures that were required then. */
   readonly outcome?: Outcome;
   readonly required?: readonly string[];
   readonly widened?: true;
@@ -114,7 +114,7 @@ export function createExplainer(
     };
   }
 
-  /** By digest; by its name if the digest is not known. */
+  /** Compares digests, or names if the digest is not known. */
   function brokenAmong(
     uses: readonly ImageUse[],
     facts: (image: string) => ImageFacts | undefined,
@@ -130,7 +130,7 @@ export function createExplainer(
     });
   }
 
-  /** For the nodes that a pod names by `nodeName` or `matchFields`, and those that its pods run on. */
+  /** Looks at nodes that a pod names by `nodeName` or `matchFields`, and those that its pods run on. */
   async function architecturesOfNamedNodes(
     { nodeName, affinity }: PodSpec,
     running: readonly (string | undefined)[],

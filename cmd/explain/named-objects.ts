@@ -8,7 +8,7 @@ import { isRecord } from '../../src/names/values.ts';
 import { texts, type FoundObject } from '../objects/documents.ts';
 import { UsageError } from '../program/exit.ts';
 
-/** As in `kubectl api-resources`. */
+/** Names of `kubectl api-resources`. */
 const resources = [
   { apiVersion: 'v1', kind: 'Pod', plural: 'pods', shortNames: ['po'] },
   { apiVersion: 'apps/v1', kind: 'Deployment', plural: 'deployments', shortNames: ['deploy'] },

@@ -56,7 +56,7 @@ export async function readPolicies(options: PoliciesOptions): Promise<Policies> 
   });
 }
 
-/** If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored. */
+/** An explicit `onUnknownImage: gate` is honored if the Lease cannot be read. */
 async function controllerLeads(options: PoliciesOptions): Promise<boolean> {
   const { configuration, podContext, isClusterKnown, stop } = options;
   const { namespace, onUnknownImage } = configuration;

@@ -50,7 +50,7 @@ function readThrough(client: KubeClient): Read {
   };
 }
 
-/** As the kubelet's probes, it does not verify the certificate: nothing on the page is secret. */
+/** Does not verify the certificate, like the kubelet's probes: nothing on the page is secret. */
 async function readDirectly({ address = '', metrics }: Replica, signal: AbortSignal): Promise<string> {
   const isTls = metrics?.isTls === true;
   const host = isIPv6(address) ? `[${address}]` : address;

@@ -22,7 +22,7 @@ export interface Flag<T> {
   readonly read: (given: readonly string[], name: string) => T;
 }
 
-/** By camel-case name: `dryRun` is `--dry-run`. */
+/** Names are in camel case: `dryRun` is `--dry-run`. */
 export type Flags = Readonly<Record<string, Flag<unknown>>>;
 
 export type FlagValues<F extends Flags> = {

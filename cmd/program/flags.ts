@@ -159,7 +159,7 @@ function valueOf({ rawName, value, inlineValue }: OptionToken, isSwitch: boolean
   if (isSwitch && value !== undefined) throw new UsageError(`${rawName} is a switch and takes no value`);
   if (isSwitch) return '';
   if (value === undefined) throw new UsageError(`${rawName} needs a value`);
-  // In `--listen --tls-dir x` the value is missing. `-` alone is standard input.
+  // The value is missing in `--listen --tls-dir x`. `-` alone is standard input.
   if (!inlineValue && value.startsWith('-') && value !== '-') {
     throw new UsageError(`${rawName} needs a value; if it is ${value}, write ${rawName}=${value}`);
   }

@@ -1,13 +1,13 @@
 /** Numbers as people read them, also in the browser. */
 
-/** To a thousandth, the smallest unit of Kubernetes. */
+/** Rounds to a thousandth, the smallest unit of Kubernetes. */
 export function rounded(value: number): number {
   return Math.round(value * 1000) / 1000;
 }
 
 const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
 
-/** With three digits at most: `512Mi`, `1.5Gi`. */
+/** Three digits at most: `512Mi`, `1.5Gi`. */
 export function bytes(value: number): string {
   let unit = 0;
   let left = value;

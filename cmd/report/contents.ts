@@ -32,7 +32,7 @@ export interface Report extends Findings {
   readonly totals: Readonly<Record<Verdict | 'all', Total>>;
   readonly workloads: readonly WorkloadRow[];
   readonly images: readonly ImageRow[];
-  /** In a month, if there are prices: of pods without a blocker, and of all. */
+  /** Savings per month, of pods without a blocker and of all; absent without prices. */
   readonly savings?: Pick<PriceList, 'currency' | 'hoursPerMonth'> & {
     readonly ready: Savings | undefined;
     readonly all: Savings | undefined;

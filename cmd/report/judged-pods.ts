@@ -22,7 +22,7 @@ import { workloadsOf } from './workloads.ts';
 
 /** Sets of images looked up at a time. The registry client limits the requests of each registry. */
 const concurrentSets = 16;
-/** As many as in a page of a list. */
+/** The size of a page of a list. */
 const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;

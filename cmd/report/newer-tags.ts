@@ -31,7 +31,7 @@ interface Judged {
 }
 
 export interface NewerTags {
-  /** By image as written in the pods: the same image with a newer tag that has the architecture. */
+  /** The same image with a newer tag that has the architecture, by image as written in the pods. */
   readonly byImage: ReadonlyMap<string, string>;
   /** Why some tags were not looked up. */
   readonly problems: readonly string[];
@@ -96,7 +96,7 @@ interface SearchOptions extends Omit<Judged, 'pods'>, Pick<ReportCall, 'say' | '
 class Search {
   readonly problems = new Set<string>();
   readonly #options: SearchOptions;
-  /** By repository and credentials, so that a run lists each repository once with the same credentials. */
+  /** Each repository is listed once with the same credentials. */
   readonly #lists = new Map<string, Promise<TagList>>();
 
   constructor(options: SearchOptions) {

@@ -36,7 +36,7 @@ export interface WorkloadRow extends Judged {
   readonly requests: Requests;
   /** What blocks its pods; `ready` if nothing does. */
   readonly causes: readonly State[];
-  /** In a month, if there are prices. */
+  /** Per month; absent without prices. */
   readonly saved?: readonly [low: number, high: number];
 }
 

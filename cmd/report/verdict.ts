@@ -33,7 +33,7 @@ export interface JudgedImage {
   readonly why: string;
 }
 
-/** Under it a pod can have been pinned by its nodeSelector too. */
+/** A policy that believes every record, also one that pinned the pod by nodeSelector. */
 const believing: Policy = {
   schedulableArchitectures: [],
   preferences: [],
@@ -119,7 +119,7 @@ export function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['po
   return { metadata, spec: rest };
 }
 
-/** In order of importance, as the verdict takes them. */
+/** The most important cause comes first and is the verdict. */
 export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
 export type Cause = (typeof causes)[number];
 

@@ -61,7 +61,7 @@ export function jsonTotals(totals: Report['totals']): object {
   return Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)]));
 }
 
-/** With the requests as numbers beside the other fields. */
+/** Puts the requests beside the other fields, as numbers. */
 function flat<T extends Pick<Total, 'requests'>>({ requests, ...rest }: T) {
   return { ...rest, cpu: rounded(requests.cpu), memory: requests.memory };
 }

@@ -52,7 +52,7 @@ export async function collectStatus(reader: InstallationReader) {
     namespace,
     replicas: installation.replicas.filter(({ part }) => part !== 'agent').map(replicaOf(installation)),
     webhooks: {
-      /** As the leader sees it: `in-force`, `waiting`, …; `missing` also without a leader. */
+      /** The leader's view: `in-force`, `waiting`, …; `missing` also without a leader. */
       state: isDeleted ? 'missing' : stateOf?.['state'],
       /** Webhooks of the MutatingWebhookConfiguration. */
       registered: webhooks?.length,
@@ -67,7 +67,7 @@ export async function collectStatus(reader: InstallationReader) {
       ready: each.status?.numberReady ?? 0,
     })),
     gated: {
-      /** As the leader sees them. */
+      /** The leader's view. */
       byReason: (leader?.all('archwright_gated_pods') ?? [])
         .filter(({ value }) => value > 0)
         .map(({ labels, value }) => ({
@@ -81,7 +81,7 @@ export async function collectStatus(reader: InstallationReader) {
       nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
       heldBackBy: leader?.counts('archwright_taint_blockers', 'reason'),
     },
-    /** As the leader counts them; none if the feature is off. */
+    /** The leader's count; none if the feature is off. */
     misplacedPods:
       loaded?.configuration?.misplacedPods === 'off' ? undefined : leader?.value('archwright_misplaced_pods'),
     brokenImages: broken
@@ -199,6 +199,6 @@ function credentialProblemsOf(
       (ids?.includes(idOfEvent(event.message)) ?? now - event.at < currentEventMs) &&
       daemonSets.some((each) => isAbout(event, each)),
   );
-  // Without the leader, the absence of events means nothing: they last for an hour.
+  // Events last for an hour, so their absence means nothing unless a leader says so.
   return current.length === 0 && !ids ? undefined : [...new Set(current.map(({ message }) => message))];
 }

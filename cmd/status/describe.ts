@@ -117,7 +117,7 @@ function durationSince(since: string, now: number): string {
 
 const units = [86_400_000, 3_600_000, 60_000, 1000];
 
-/** In its largest unit. */
+/** Rounds down to the largest unit. */
 function rounded(ms: number): string {
   const unit = units.find((each) => ms >= each) ?? 1000;
   return formatDuration(Math.floor(ms / unit) * unit);

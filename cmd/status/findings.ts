@@ -13,7 +13,7 @@ import type { Status } from './collect.ts';
 
 /** Certificates are replaced after two thirds of their life. */
 const expiresSoonMs = 7 * 86_400_000;
-/** As the alert ArchwrightDockerHubLimitLow. */
+/** The alert ArchwrightDockerHubLimitLow has the same share. */
 const lowShare = 0.1;
 const notListed = 'whether archwright works is not known: you may not list its pods';
 

@@ -14,7 +14,7 @@ export const cacheFlags = {
   noCache: toggle('Neither reads nor writes the cache in `$XDG_CACHE_HOME/archwright`.'),
 };
 
-/** Then a tag is compared with its registry, by a request that registries do not count. Digests stay. */
+/** Older tags are compared with their registry, by a request that registries do not count. Digests stay. */
 const tagCacheMs = 3_600_000;
 /** Facts of 20,000 images. */
 const maxCacheBytes = 16 * 1_048_576;

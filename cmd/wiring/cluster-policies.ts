@@ -29,7 +29,7 @@ export function followPolicies(options: {
 }) {
   const { configuration: live, kubernetes, fleet, log, metrics } = options;
   const agentsAnswer = fleet && ((): boolean => fleet.isAvailable());
-  // If the Lease cannot be read, an explicit `onUnknownImage: gate` is honored.
+  // An explicit `onUnknownImage: gate` is honored if the Lease cannot be read.
   const isGateWanted = (): boolean => live.current().onUnknownImage === 'gate';
   if (kubernetes === undefined) {
     const policies = createPolicies({

@@ -13,13 +13,13 @@ export const releaseFlag = {
 };
 
 export interface Connection {
-  /** With the person's own settings. */
+  /** Has the person's own settings. */
   readonly own: CliContext;
   readonly kubernetes: Kubernetes;
 }
 
 export interface Cluster extends Connection {
-  /** With the settings of the release, if no configuration file is given. */
+  /** Has the settings of the release, if no configuration file is given. */
   readonly context: CliContext;
   readonly release: Release | undefined;
 }

@@ -18,7 +18,7 @@ import type { LiveCredentialSource } from '../../src/credentials/sources/file-so
 import { FileError, readBounded } from '../../src/files/read.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 
-/** As for the same file in `docker-config-file.ts`. */
+/** The limit of `docker-config-file.ts`, which reads the same file. */
 const maxConfigBytes = 4 * 1024 * 1024;
 
 export interface CredentialHelpersOptions {

@@ -147,7 +147,7 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
   }
   const isLoginUsed = dockerConfigs === 'user' && named === undefined;
   const logins = dockerLoginCandidates(env, homeDirectory());
-  // Before the files: for a login in a helper they have an empty entry, which is an anonymous attempt.
+  // Helpers come before the files, which have an empty entry, an anonymous attempt, for a login in a helper.
   for (const file of isLoginUsed ? logins : []) {
     add(`credential helpers in ${file}`, openCredentialHelpers({ file, env, log, stop }));
   }
@@ -165,7 +165,7 @@ async function openSources(options: InspectionOptions): Promise<OpenSource[]> {
   return await Promise.all(opening);
 }
 
-/** The home directory of this process's user. `/` for a user without one, as in containers: an unknown id, and no variable HOME. */
+/** `/` for a user without a home directory, as in containers: an unknown id, and no variable HOME. */
 export function homeDirectory(): string {
   try {
     return homedir();

@@ -15,9 +15,9 @@ export const stateLabels: Readonly<Record<State, string>> = {
 
 export interface Share {
   readonly pods: number;
-  /** In cores. */
+  /** Cores. */
   readonly cpu: number;
-  /** In bytes. */
+  /** Bytes. */
   readonly memory: number;
 }
 

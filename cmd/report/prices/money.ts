@@ -13,7 +13,7 @@ export interface PricedKind {
 
 export interface Money {
   readonly list: PriceList;
-  /** Of the present nodes, and those of the architecture that the price file names with their sizes. */
+  /** Kinds of the present nodes, and those of the architecture that the price file names with a size. */
   readonly kinds: readonly PricedKind[];
   readonly savings: SavingsOf;
 }

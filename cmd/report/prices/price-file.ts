@@ -11,7 +11,7 @@ export interface PriceEntry {
   readonly instanceType: string;
   /** `undefined`: every region. */
   readonly region: string | undefined;
-  /** For an hour. */
+  /** Per hour. */
   readonly prices: Readonly<Partial<Record<CapacityType, number>>>;
   readonly size: NodeSize | undefined;
 }
@@ -19,7 +19,7 @@ export interface PriceEntry {
 export interface NodeSize {
   readonly architecture: string;
   readonly vcpu: number;
-  /** In bytes. */
+  /** Bytes. */
   readonly memory: number;
 }
 
@@ -29,10 +29,10 @@ export interface PriceList {
   readonly entries: readonly PriceEntry[];
 }
 
-/** Without a file. 365 × 24 / 12 hours. */
+/** The list if no file is given. A month has 365 × 24 / 12 hours. */
 export const noPriceList: PriceList = { currency: 'USD', hoursPerMonth: 730, entries: [] };
 
-/** Above any price and size of a node, far below where sums lose cents. */
+/** No node has such a price or size, and sums still have exact cents. */
 const maxNumber = 1e6;
 
 function number(problem: string, { least = Number.MIN_VALUE, most = maxNumber } = {}) {
@@ -51,7 +51,7 @@ const node = v.pipe(
     'on-demand': v.exactOptional(price),
     spot: v.exactOptional(price),
     architecture: v.exactOptional(architecture),
-    // Below any node. Prices are divided by both, and a quotient must stay a number.
+    // No node has less. Prices are divided by both, and a quotient must stay a number.
     vcpu: v.exactOptional(number('must be a number from 0.01', { least: 0.01 })),
     memory: v.exactOptional(
       v.pipe(

@@ -11,7 +11,7 @@ import type { Offer } from './node-prices.ts';
 type Range = readonly [low: number, high: number];
 
 export interface Savings {
-  /** For a month. */
+  /** Per month. */
   readonly now: Range;
   readonly moved: Range;
   /** Negative: more expensive. */
@@ -32,7 +32,7 @@ type Unpriced = keyof typeof unpriced;
 interface Market {
   readonly architecture: string;
   readonly hoursPerMonth: number;
-  /** By the name of the node. */
+  /** @param node its name */
   readonly offerOf: (node: string) => Offer | undefined;
   /** Offers of the architecture. */
   readonly targets: readonly Offer[];
@@ -117,7 +117,7 @@ function savingsOf(all: readonly Costs[]): Savings {
   };
 }
 
-/** To the cent. */
+/** Rounds to the cent. */
 function range(low: Amount, high: Amount): Range {
   const cents = (value: number): number => Math.round(value * 100) / 100 || 0;
   return [cents(Math.min(low.byCpu, low.byMemory)), cents(Math.max(high.byCpu, high.byMemory))];

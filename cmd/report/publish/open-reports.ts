@@ -19,7 +19,7 @@ import { verdicts } from '../verdict.ts';
 
 /** A cluster with more namespaces has few workloads in each. */
 const maxReports = 1000;
-/** With the longest messages a Report has less than 1 MiB; etcd takes 1.5 MiB. */
+/** A Report with the longest messages has less than 1 MiB; etcd takes 1.5 MiB. */
 const maxResults = 500;
 const maxMessageBytes = 512;
 const concurrentWrites = 4;
