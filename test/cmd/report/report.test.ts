@@ -1,6 +1,4 @@
 import t, { type Test } from 'tap';
-import { startTestAgent } from '../../daemon/support.ts';
-import { factsOf } from '../../support/facts.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
@@ -205,16 +203,6 @@ t.test('an image is judged for the operating system of the pod', async (t) => {
   const { document } = await report();
   t.strictSame(rowsOf(document), ['shop Pod/linux 1 yes', 'shop Pod/windows 1 no']);
   like(t, document.images, [{ verdict: 'no', pods: 2 }], 'the worse result counts');
-});
-
-t.test('with `--agents`, agents look up images', async (t) => {
-  const { store, report } = await cluster(t);
-  putPod(store, 'shop/app', ['registry.invalid/app:1']);
-  const { agent, pki } = await startTestAgent(t, {
-    inspector: { lookup: ({ image: name }) => Promise.resolve(factsOf(name)) },
-  });
-  const { document } = await report('--agents', agent.url, '--agent-tls-dir', pki.clientDir);
-  like(t, document.workloads, [{ verdict: 'yes' }]);
 });
 
 t.test('the formats of tables and CSV', async (t) => {
