@@ -23,8 +23,8 @@ import { Ranking } from './rank.ts';
 
 interface Agent {
   info?: Omit<AgentInfo, 'dockerHub'>;
-  /** With the monotonic time at which its window ends. */
-  dockerHub?: (RequestLimit & { readonly end: number }) | undefined;
+  /** Only while it answers. */
+  dockerHub?: RequestLimit | undefined;
   /** Monotonic time at which `/v1/info` is requested again. */
   dueAt: number;
   /** Why it did not answer its last request. */
@@ -106,10 +106,7 @@ export class Agents {
 
   /** What Docker Hub allows the node that has the smallest part left. */
   dockerHubLimit(): RequestLimit | undefined {
-    const now = this.#options.clock.monotonic();
-    const known = [...this.#byUrl.values()].flatMap(({ dockerHub }) =>
-      dockerHub && dockerHub.end > now ? [dockerHub] : [],
-    );
+    const known = [...this.#byUrl.values()].flatMap(({ dockerHub }) => dockerHub ?? []);
     const share = ({ limit, remaining }: RequestLimit): number => remaining / Math.max(1, limit);
     return known.toSorted((a, b) => share(a) - share(b))[0];
   }
@@ -117,7 +114,7 @@ export class Agents {
   /** The agent did not answer, although it had the time. */
   failed(url: string, problem: string): void {
     const agent = this.#byUrl.get(url);
-    if (agent) Object.assign(agent, { problem, dueAt: 0 } satisfies Agent);
+    if (agent) Object.assign(agent, { problem, dueAt: 0, dockerHub: undefined } satisfies Agent);
   }
 
   /** Resolves after the requests for `/v1/info` that have begun, at the latest with `signal`. */
@@ -160,7 +157,7 @@ export class Agents {
       if (read === undefined) throw new AgentError('bad-answer', 'the agent gives no fingerprint');
       // It changes with every request, and the view does not depend on it.
       const { dockerHub, ...info } = read;
-      agent.dockerHub = dockerHub && { ...dockerHub, end: clock.monotonic() + dockerHub.endsInMs };
+      agent.dockerHub = dockerHub;
       if (JSON.stringify(info) !== JSON.stringify(agent.info)) this.#view = undefined;
       agent.info = info;
       agent.problem = undefined;

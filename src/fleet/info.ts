@@ -1,13 +1,12 @@
-/** What an agent says of itself at `/v1/info`. Nothing of it is trusted. */
+/** What an agent says of itself at `/v1/info`. Nothing of it is trusted. Later versions may send more. */
 import type { SourceProblem } from '../credentials/credential.ts';
 import { readProblems } from '../credentials/problems.ts';
 import { asObject, asText } from '../http/json.ts';
-import { maxWindowMs, type RequestLimit } from '../registry/net/docker-hub-limit.ts';
+import type { RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import { isArchitecture } from '../names/architecture.ts';
 import { readExecReport, type ExecReport } from '../nodes/exec-report.ts';
 import { readNodeReport, type NodeReport } from '../nodes/node-report.ts';
 
-/** The part of `/v1/info` that is used; agents of later versions may send more. */
 export interface AgentInfo {
   /** Equal for agents whose nodes have the same credential sources. */
   readonly fingerprint: string;
@@ -50,11 +49,8 @@ export function readAgentInfo(value: unknown): AgentInfo | undefined {
 }
 
 function readLimit(value: unknown): RequestLimit | undefined {
-  const { limit, remaining, endsInMs } = asObject(value) ?? {};
-  const found = { limit: Number(limit), remaining: Number(remaining), endsInMs: Number(endsInMs) };
-  const isPossible = [limit, remaining, endsInMs].every((each) => Number.isSafeInteger(each));
-  const isInWindow = found.endsInMs > 0 && found.endsInMs <= maxWindowMs;
-  return isPossible && isInWindow && found.remaining >= 0 && found.remaining <= found.limit
-    ? found
-    : undefined;
+  const { limit, remaining } = asObject(value) ?? {};
+  if (typeof limit !== 'number' || typeof remaining !== 'number') return undefined;
+  const isPossible = Number.isSafeInteger(limit) && Number.isSafeInteger(remaining);
+  return isPossible && remaining >= 0 && remaining <= limit ? { limit, remaining } : undefined;
 }

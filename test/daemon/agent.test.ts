@@ -37,7 +37,7 @@ t.test('/v1/info describes the node', async (t) => {
     credentialFingerprint: 'one',
     node: { pullMode: 'local', amd64Level: 3 },
     credentialProblems: Array.from({ length: 10 }, () => ({ ...problem, message: 'is not valid JSON?' })),
-    dockerHub: { limit: 100, remaining: 76, endsInMs: 21_600_000 },
+    dockerHub: { limit: 100, remaining: 76 },
     execErrors: { state: 'on', errors: [] },
   });
   fingerprint = 'two';

@@ -90,7 +90,7 @@ export async function startTestAgent(
     fingerprint: () => 'abc',
     node: () => ({ pullMode: 'local', amd64Level: 3 }),
     problems: () => [],
-    dockerHubLimit: () => ({ limit: 100, remaining: 76, endsInMs: 21_600_000 }),
+    dockerHubLimit: () => ({ limit: 100, remaining: 76 }),
     execErrors: () => ({ state: 'on', errors: [] }),
     log,
     metrics,

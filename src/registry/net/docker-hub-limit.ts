@@ -26,14 +26,12 @@ export const registryMetrics: readonly MetricSpec[] = Object.values(specs);
 export interface RequestLimit {
   readonly limit: number;
   readonly remaining: number;
-  /** Until the window ends and nothing is known any more. */
-  readonly endsInMs: number;
 }
 
 /** A number of at most 9 digits, and the window in seconds. */
 const form = /^(\d{1,9})(?:;w=(\d{1,9}))?$/;
 /** Docker Hub's window is 6 hours. */
-export const maxWindowMs = 86_400_000;
+const maxWindowMs = 86_400_000;
 
 export class DockerHubLimit {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -51,8 +49,7 @@ export class DockerHubLimit {
   /** @returns `undefined` if it did not say so in the last window */
   current(): RequestLimit | undefined {
     const { limit, remaining, end } = this.#last;
-    const endsInMs = Math.ceil(end - this.#clock.monotonic());
-    return endsInMs > 0 ? { limit, remaining, endsInMs } : undefined;
+    return this.#clock.monotonic() < end ? { limit, remaining } : undefined;
   }
 
   /** @param namespace the registry, which a mirror may stand for */

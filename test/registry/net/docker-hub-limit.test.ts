@@ -40,7 +40,7 @@ t.test('the limits of Docker Hub, until its window ends', async (t) => {
   t.strictSame(await shown(), series(0, 0), 'a registry that says nothing');
   await answer({ 'ratelimit-limit': '100;w=21600', 'ratelimit-remaining': '76;w=21600' });
   t.strictSame(await shown(), series(100, 76));
-  t.strictSame(client.dockerHubLimit(), { limit: 100, remaining: 76, endsInMs: 21_600_000 });
+  t.strictSame(client.dockerHubLimit(), { limit: 100, remaining: 76 });
   clock.time = 21_600_000 - 1;
   t.strictSame(await shown(), series(100, 76));
   clock.time = 21_600_000;
