@@ -29,8 +29,6 @@ export interface PodFactsRequest extends Requester {
   readonly budgetMs: number;
   /** Without any request: neither for images nor for pull secrets. */
   readonly cacheOnly?: boolean;
-  /** How old facts of tags may be, if less than usual. */
-  readonly maxAgeMs?: number;
 }
 
 export function podFactsRequestOf(
@@ -68,7 +66,6 @@ const fewImages = 8;
 
 export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
   const { cache, requestOf, pullSecrets, onWait, clock, broken = noBrokenImages } = options;
-
   let lastTurn: Promise<unknown> = Promise.resolve();
 
   async function factsOfPod(request: PodFactsRequest): Promise<FactsByImage> {
@@ -79,7 +76,7 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       if (use.pullPolicy === 'Never') continue;
       let ofImage: ImageRequest;
       try {
-        ofImage = imageRequestOf(use, request);
+        ofImage = requestOf(use.image, use.pullPolicy, request);
       } catch (error) {
         if (!(error instanceof InvalidReference)) throw error;
         const invalid = { code: 'invalid-reference', message: error.message } as const;
@@ -97,14 +94,6 @@ export function createFactsOfPod(options: FactsOfPodOptions): FactsOfPod {
       for (const [image, facts] of found)
         found.set(image, observed(facts, image, request.namespace, broken, cache.levelOf));
     return found;
-  }
-
-  /** @throws InvalidReference */
-  function imageRequestOf({ image, pullPolicy }: ImageUse, request: PodFactsRequest): ImageRequest {
-    const ofImage = requestOf(image, pullPolicy, request);
-    const { maxAgeMs = Number.POSITIVE_INFINITY } = request;
-    const isYounger = ofImage.reference.digest === undefined && maxAgeMs < ofImage.maxAgeMs;
-    return isYounger ? { ...ofImage, maxAgeMs } : ofImage;
   }
 
   async function lookUp(

@@ -1,7 +1,7 @@
 /** Requests for image facts on behalf of pods: how old an answer may be, and for whom. */
 import type { ServiceAccountName } from '../credentials/credential.ts';
 import type { ImageRequest, PullPolicy } from './facts/facts.ts';
-import { createReferenceCache, shortNameOf, type Reference } from './references/reference.ts';
+import { createReferenceCache, shortNameOf } from './references/reference.ts';
 
 /** Settings, in milliseconds. */
 export interface CacheTimes {
@@ -17,9 +17,8 @@ export interface CacheTimes {
  */
 export const confirmedMs = 5000;
 
-/** @returns milliseconds; Infinity for a digest, which is immutable */
-function maxAgeOf({ digest }: Pick<Reference, 'digest'>, pullPolicy: PullPolicy, times: CacheTimes): number {
-  if (digest !== undefined) return Number.POSITIVE_INFINITY;
+/** @returns milliseconds */
+function usualAgeOf(pullPolicy: PullPolicy, times: CacheTimes): number {
   return pullPolicy === 'Always' ? (times.pullAlwaysCacheTime ?? 0) : times.ifNotPresentCacheTime;
 }
 
@@ -32,6 +31,8 @@ export function ofAnyAge(request: ImageRequest): ImageRequest {
 export interface Requester {
   readonly namespace: string;
   readonly serviceAccount: ServiceAccountName | undefined;
+  /** How old facts of tags may be, if less than usual. */
+  readonly maxAgeMs?: number;
 }
 
 /** Makes the request for one image of a pod, without pull credentials. @throws InvalidReference */
@@ -50,9 +51,11 @@ export function createRequestOf(
   resolvesShortNames: () => boolean = () => false,
 ): RequestOf {
   const parse = createReferenceCache();
-  return (image, pullPolicy, { namespace, serviceAccount }) => {
+  return (image, pullPolicy, { namespace, serviceAccount, maxAgeMs: mostMs = Number.POSITIVE_INFINITY }) => {
     const reference = parse(image);
-    const maxAgeMs = maxAgeOf(reference, pullPolicy, times());
+    // A digest is immutable.
+    const isTag = reference.digest === undefined;
+    const maxAgeMs = isTag ? Math.min(mostMs, usualAgeOf(pullPolicy, times())) : Number.POSITIVE_INFINITY;
     const shortName = resolvesShortNames() ? shortNameOf(image) : undefined;
     const named = shortName === undefined ? {} : { shortName };
     const request = { image, reference, ...named, maxAgeMs, pullCredentials: [], namespace };
