@@ -1,13 +1,7 @@
 /**
  * One image in one credential scope: its last good answer, and the failure of the last lookup if that failed.
- * What a request gets follows from both, and is never stored:
- *
- * | entry | state |
- * | --- | --- |
- * | known, young enough for the request | `fresh` |
- * | known, too old, its failure still counts | `stale`: the facts, marked so |
- * | not known, its failure still counts | `failure` |
- * | anything else | `unknown`: a lookup is needed |
+ * Both say what a request gets: facts that are young enough; else, while the failure counts, the older facts
+ * marked as stale, or the failure; else a lookup.
  */
 import { backOffMs } from '../../async/back-off.ts';
 import type { Clock } from '../../async/clock.ts';

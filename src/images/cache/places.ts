@@ -17,7 +17,7 @@ const slowMs = 1000;
  * Fewer places than the requests that an agent gets at the same time (`fleet/lookup.ts`). More waiting lookups
  * would not get a place in time.
  */
-const unprovenLimits = { places: 16, maxWaiting: 4096 };
+const unproven = { places: 16, maxWaiting: 4096 };
 
 export class LookupPlaces {
   readonly #all: FairSemaphore;
@@ -29,10 +29,7 @@ export class LookupPlaces {
   constructor(places: number, placesPerHost: number) {
     this.#all = new FairSemaphore({ places, maxWaiting });
     this.#ofHosts = new FairSemaphores({ places: placesPerHost, maxWaiting });
-    this.#unproven = new FairSemaphore({
-      ...unprovenLimits,
-      places: Math.min(unprovenLimits.places, placesPerHost),
-    });
+    this.#unproven = new FairSemaphore({ ...unproven, places: Math.min(unproven.places, placesPerHost) });
   }
 
   /** A place, if one is free. */

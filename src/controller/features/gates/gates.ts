@@ -39,7 +39,7 @@ import {
   withSide,
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
-import { IncompletePods } from './incomplete-pods.ts';
+import { createPodReader } from './incomplete-pods.ts';
 import { bindGateMetrics, gateMetrics, type GateMeters } from './metrics.ts';
 import { GateRemover, isRefusal, type Removal } from './remove-gate.ts';
 import { mostMs, nextAttemptMs, WaitingPods, type WaitingPod } from './waiting.ts';
@@ -77,7 +77,7 @@ class Gates implements Work {
   readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
-  readonly #incomplete: IncompletePods;
+  readonly #readNow: ReturnType<typeof createPodReader>;
   readonly #sourcesOf: (isExpired: boolean) => PlacementSources;
   /** Attempts in progress, by key. They end when the pod changes. */
   readonly #attempts = new Map<string, AbortController>();
@@ -88,7 +88,7 @@ class Gates implements Work {
     this.#pods = new WaitingPods(leader);
     this.#events = new GateEvents(leader);
     this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.all());
-    this.#incomplete = new IncompletePods(leader);
+    this.#readNow = createPodReader(leader);
     this.#sourcesOf = createWaitingSources(leader);
     this.#remover = new GateRemover(leader, () => this.#meters.failed('conflict'));
     this.#listen(leader.caches);
@@ -129,7 +129,7 @@ class Gates implements Work {
       return undefined;
     let { pod } = cached;
     if (cached.isIncomplete) {
-      const read = await this.#incomplete.read(pod, signal);
+      const read = await this.#readNow(pod, signal);
       if (read.kind === 'gone') return unlessForgotten;
       if (read.kind === 'later') return { requeueAfterMs: read.ms };
       ({ pod } = read);

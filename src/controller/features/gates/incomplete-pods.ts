@@ -1,5 +1,5 @@
 /** Reads waiting pods that the cache has no room for, each time they are decided. */
-import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
@@ -19,25 +19,17 @@ export type PodRead =
   /** Its namespace may read again after `ms`. */
   | { readonly kind: 'later'; readonly ms: number };
 
-export class IncompletePods {
-  readonly #client: LeaderContext['client'];
-  readonly #limiter: RateLimiter;
-  readonly #limiters: RateLimiters;
-
-  constructor({ client, clock }: Pick<LeaderContext, 'client' | 'clock'>) {
-    this.#client = client;
-    this.#limiter = createRateLimiter({ ...reads, clock });
-    this.#limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
-  }
-
-  /** @throws KubeError */
-  async read({ metadata = {} }: Pod, signal: AbortSignal): Promise<PodRead> {
+/** @returns reads a pod now @throws KubeError */
+export function createPodReader({ client, clock }: Pick<LeaderContext, 'client' | 'clock'>) {
+  const limiter = createRateLimiter({ ...reads, clock });
+  const limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
+  return async ({ metadata = {} }: Pod, signal: AbortSignal): Promise<PodRead> => {
     const { name = '', namespace = '', uid } = metadata;
-    const waitMs = this.#limiters.of(namespace).tryTake() || this.#limiter.tryTake();
+    const waitMs = limiters.of(namespace).tryTake() || limiter.tryTake();
     if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) };
-    const reading = this.#client.get<KubeObject>(paths.pods(namespace, name), { signal });
+    const reading = client.get<KubeObject>(paths.pods(namespace, name), { signal });
     const now = await ignoring('not-found', reading);
     const trimmed = now?.metadata?.uid === uid && now && trimWaitingPod(now, (value) => value);
     return trimmed ? { kind: 'waiting', pod: trimmed.pod } : { kind: 'gone' };
-  }
+  };
 }
