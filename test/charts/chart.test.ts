@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse, parseAllDocuments } from 'yaml';
-import { chartSections, firstValues, isSetting, schemaFile } from '../../scripts/docs/chart/chart.ts';
+import { chartSections, firstValues, isSetting } from '../../scripts/docs/chart/chart.ts';
 import { alerts } from '../../scripts/docs/chart/alerts.ts';
 import { rows } from '../../scripts/docs/chart/dashboard.ts';
 import { setByChart } from '../../scripts/docs/chart/settings.ts';
@@ -117,24 +117,6 @@ t.test('templates use only described values', async (t) => {
       key,
     );
   }
-});
-
-t.test('the schema has every value by its path', async (t) => {
-  const schema = JSON.parse(schemaFile()) as unknown;
-  for (const { key } of values) {
-    const path = key
-      .split('.')
-      .map((step) => `properties.${step}`)
-      .join('.');
-    t.type(at(schema, `${path}.description`), 'string', key);
-  }
-  t.equal(at(schema, 'definitions.settings.additionalProperties'), false);
-  t.equal(at(schema, 'definitions.settings.properties.kubeletConfig.additionalProperties'), false);
-  t.equal(
-    at(schema, 'definitions.settings.properties.kubeletConfig.properties.binDir.additionalProperties'),
-    undefined,
-    'a value has its own schema',
-  );
 });
 
 t.test('the scheduled report uses existing flags and a file of prices', async (t) => {
