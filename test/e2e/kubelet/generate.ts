@@ -148,7 +148,8 @@ function randomPlugins(
     const path = `${pluginConfig}/${random.below(10)}-${index}.${random.pick(['json', 'yaml', 'yml'])}`;
     return [path, providersFile([provider], as)];
   });
-  return { files: Object.fromEntries(files) as Record<string, string>, plugins };
+  const others = { [`${pluginConfig}/40.txt`]: 'not read', [`${pluginConfig}/sub.yaml/5.yaml`]: 'not read' };
+  return { files: { ...others, ...(Object.fromEntries(files) as Record<string, string>) }, plugins };
 }
 
 function randomBehavior(random: Random, keys: readonly string[], version: string): Behavior {

@@ -8,9 +8,7 @@ import {
   entry,
   host,
   plugin,
-  pluginConfig,
   pod,
-  providersFile,
   pullSecret,
   response,
   right,
@@ -36,41 +34,17 @@ const invocation = setup(
 );
 
 const hour = { defaultCacheDuration: '1h' };
-const asLong = (cacheDuration: string): Behavior => credentialsFor(host, right('alice'), { cacheDuration });
 const caches = setup(
-  'how long responses are cached',
+  'responses that expire, or are empty',
   {
-    'by-image': plugin(`${host}/p2/image`, credentialsFor(host), hour),
-    'by-registry': plugin(
-      `${host}/p2/registry eu.${host}/p2/registry`,
-      credentialsFor(host, right('bob'), { cacheKeyType: 'Registry' }),
-      hour,
-    ),
-    global: plugin(
-      `${host}/p2/global eu.${host}/p2/global`,
-      credentialsFor(host, right('carol'), { cacheKeyType: 'Global' }),
-      hour,
-    ),
-    never: plugin(`${host}/p2/never`, credentialsFor(host), { defaultCacheDuration: '0s' }),
-    zero: plugin(`${host}/p2/zero`, asLong('0s'), hour),
-    negative: plugin(`${host}/p2/negative`, asLong('-1m'), hour),
-    long: plugin(`${host}/p2/long`, asLong('1h'), { defaultCacheDuration: '0s' }),
-    short: plugin(`${host}/p2/short`, asLong('5s'), hour),
+    short: plugin(`${host}/p2/short`, credentialsFor(host, right('alice'), { cacheDuration: '5s' }), hour),
     nothing: plugin(`${host}/p2/nothing`, { stdout: response(null) }, hour),
   },
   [
-    pod('p2-image', [`${host}/p2/image/a:1`, `${host}/p2/image/a:2`, `${host}/p2/image/b:1`]),
-    pod('p2-registry', [`${host}/p2/registry/a:1`, `${host}/p2/registry/b:1`, `eu.${host}/p2/registry/a:1`]),
-    pod('p2-global', [`${host}/p2/global/a:1`, `eu.${host}/p2/global/b:1`]),
-    ...['never', 'zero', 'negative', 'long'].map((name) =>
-      pod(`p2-${name}`, [`${host}/p2/${name}/a:1`, `${host}/p2/${name}/a:2`]),
-    ),
     pod('p2-short', [`${host}/p2/short/a:1`]),
     { ...pod('p2-short-later', [`${host}/p2/short/a:2`]), afterMs: 6000 },
     pod('p2-nothing', [`${host}/p2/nothing/a:1`, `${host}/p2/nothing/a:2`]),
-    pod('p2-image-again', [`${host}/p2/image/a:3`, `${host}/p2/registry/c:1`]),
   ],
-  { as: { format: 'yaml' } },
 );
 
 const good = response({ [host]: right('alice') });
@@ -118,30 +92,6 @@ const hanging = setup(
   },
   [pod('p5-hangs', [`${host}/p5/a:1`])],
 );
-
-const matching = { matchImages: [`${host}/p7`] };
-const directory: Setup = {
-  name: 'a directory of configurations',
-  hostRoot: '/host',
-  env: { LANG: 'C' },
-  plugins: {
-    config: pluginConfig,
-    isDirectory: true,
-    behaviors: {
-      first: credentialsFor(host, wrong('alice')),
-      second: credentialsFor(host, wrong('bob')),
-      third: credentialsFor(host),
-    },
-  },
-  files: {
-    [`${pluginConfig}/20.yaml`]: providersFile([['second', matching]], { format: 'yaml' }),
-    [`${pluginConfig}/10.json`]: providersFile([['third', matching]], { version: 'v1beta1' }),
-    [`${pluginConfig}/30.yml`]: providersFile([['first', matching]], { format: 'yaml' }),
-    [`${pluginConfig}/40.txt`]: 'not read',
-    [`${pluginConfig}/sub.yaml/50.yaml`]: 'not read either',
-  },
-  pods: [pod('p7-directory', [`${host}/p7/a:1`])],
-};
 
 const patterns = setup(
   'the images that a plugin matches',
@@ -264,7 +214,6 @@ export const writtenSetups: readonly Setup[] = [
   invocation,
   caches,
   failing,
-  directory,
   patterns,
   hanging,
   changing,
