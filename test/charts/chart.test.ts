@@ -71,14 +71,6 @@ t.test('the README lists every value or its table', async (t) => {
   }
 });
 
-t.test('templates use the namespace of namespaceOverride', async (t) => {
-  const rest = templates
-    .replace('default .Release.Namespace .Values.namespaceOverride', '')
-    // Hooks of Helm run in the namespace of the release.
-    .replace('helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }}', '');
-  t.notMatch(rest, 'Release.Namespace');
-});
-
 t.test('no value changes the label by which explain, report and status find archwright', async (t) => {
   const objects = parseAllDocuments(readFileSync('deploy/archwright.yaml', 'utf8')).map(
     (document) =>

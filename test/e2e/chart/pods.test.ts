@@ -1,4 +1,4 @@
-/** The chart's own pods: their nodes and rights; and the object names that two releases share. */
+/** The chart's own pods: their nodes, rights and names. */
 import t from 'tap';
 import type { KubeObject, NodeSelectorTerm } from '../../../src/kube/api/objects.ts';
 import { render } from './helm.ts';
@@ -270,25 +270,6 @@ t.test('webhook and controller know whether agents of any pool request service a
     t.equal(valueOf({ pools }, part), 'true', part);
     t.equal(valueOf({}, part), undefined, part);
   }
-});
-
-t.test('Helm refuses a second release by a shared object name', async (t) => {
-  const releases = [
-    ['archwright', 'archwright'],
-    ['other', 'archwright'],
-    ['archwright', 'second'],
-    ['second', 'second'],
-  ].map(([namespace, release]) =>
-    objectsOf({ crds: { install: false } }, namespace, release).map(
-      ({ kind, metadata }) => `${kind} ${metadata.namespace ?? ''}/${metadata.name}`,
-    ),
-  );
-  for (const names of releases)
-    t.equal(new Set(names).size, names.length, 'each of its objects has its own name');
-  const once = 'MutatingWebhookConfiguration /archwright-once-per-cluster';
-  const others = releases.flat().filter((name) => name !== once);
-  t.equal(releases.flat().length - others.length, releases.length, 'each release has the marker');
-  t.equal(new Set(others).size, others.length, 'no other object is shared');
 });
 
 t.test('namespaceOverride applies to all namespaced objects', async (t) => {

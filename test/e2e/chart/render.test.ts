@@ -24,7 +24,6 @@ for (const helm of helms) {
       [{ evictionsPerMinute: 0 }, /evictionsPerMinute/],
       [{ registryCredentials: { 'ghcr.io': { user: 'a' } } }, /registryCredentials/],
       [{ agent: { pools: [{ nodeSelector: {} }] } }, /name/],
-      [{ agent: { pools: [{ name: 'gpu', config: { proxy: [] } }] } }, /proxy/],
       [{ serviceAccountTokens: true }, /serviceAccountTokenAudiences/],
       [
         { serviceAccountTokens: true, agent: { serviceAccountTokenAudiences: ['k3s'] } },
