@@ -12,8 +12,6 @@ const gates = (...names: readonly string[]): object => ({
   spec: { schedulingGates: names.map((name) => ({ name })) },
 });
 
-const config = '/apis/arch.example/v1alpha1/clusterpodplacementconfigs/cluster';
-
 export type Call = (who: KubeClient) => Promise<unknown>;
 export type Attempt = readonly [name: string, call: Call];
 
@@ -79,7 +77,10 @@ function setWebhooks(clientConfig: object, rule?: object): Call {
   return merge(webhooks, { webhooks: [{ ...one, ...(rule && { rules: [rule] }) }] });
 }
 
-/** Escalations with a stolen token of the controller. Policies refuse them, whatever roles grant. */
+/**
+ * Escalations with a stolen token of the controller. Policies refuse them, whatever roles grant. What roles grant is
+ * in `rights.test.ts`.
+ */
 export const refusedByPolicies: readonly Attempt[] = [
   ['another image', replace(pod, '/spec/containers/0/image', 'evil.example/x:1')],
   ['another image of an init container', replace(pod, '/spec/initContainers/0/image', 'evil.example/x:1')],
@@ -157,45 +158,6 @@ export const refusedByPolicies: readonly Attempt[] = [
     create('/apis/coordination.k8s.io/v1/namespaces/archwright/leases', {
       metadata: { name: 'another-leader' },
     }),
-  ],
-];
-
-/** RBAC refuses these: the chart grants no such verb. */
-export const refusedByRoles: readonly Attempt[] = [
-  ['all Secrets', get('/api/v1/secrets')],
-  ['the Secrets of a namespace', get('/api/v1/namespaces/kube-system/secrets')],
-  ['a Secret of another namespace', get('/api/v1/namespaces/kube-system/secrets/bootstrap')],
-  ['another Secret of its own namespace', get('/api/v1/namespaces/archwright/secrets/other')],
-  ['the specification of a custom resource', spec(config, { fallbackArchitecture: 's390x' })],
-  ['the configuration', get('/api/v1/namespaces/archwright/configmaps/archwright')],
-  [
-    'a role for itself',
-    create('/apis/rbac.authorization.k8s.io/v1/clusterrolebindings', {
-      metadata: { name: 'evil' },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },
-      subjects: [{ kind: 'ServiceAccount', name: 'archwright-controller', namespace: 'archwright' }],
-    }),
-  ],
-  [
-    'a token of another account',
-    create('/api/v1/namespaces/kube-system/serviceaccounts/default/token', { spec: {} }),
-  ],
-  ['a token of its own account', create(`${account}/token`, { spec: {} })],
-  [
-    'another webhook configuration',
-    create('/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations', {
-      metadata: { name: 'evil' },
-    }),
-  ],
-  ["another program's webhook configuration", label(`${webhooks}-other`, 'a', 'b')],
-  ['a deleted webhook configuration', remove(webhooks)],
-  [
-    'a deleted policy',
-    remove('/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/archwright-own-pods'),
-  ],
-  [
-    'a Deployment',
-    merge('/apis/apps/v1/namespaces/archwright/deployments/archwright-webhook', { spec: { replicas: 0 } }),
   ],
 ];
 
