@@ -1,4 +1,4 @@
-/** Texts as Go reads and prints them: durations, URLs and paths. */
+/** Texts as Go reads them: durations, URLs and paths. */
 import { posix } from 'node:path';
 import { splitHostPath, type HostPath } from '../src/credentials/keyring/key.ts';
 
@@ -30,45 +30,6 @@ export function parseGoDuration(text: string): number | undefined {
     ms += Number(amount) * (unitsInMs.get(unit) ?? Number.NaN);
   if (!(ms <= maxMs)) return undefined;
   return text.startsWith('-') ? -ms : ms;
-}
-
-/** `Duration.String`: `-1m0s`, `1h0m0s`, `1.5s`, `100ms`. */
-export function formatGoDuration(ms: number): string {
-  const sign = ms < 0 ? '-' : '';
-  const abs = Math.abs(ms);
-  if (abs === 0) return '0s';
-  if (abs < 1e-3) return `${sign}${round(abs * 1e6)}ns`;
-  if (abs < 1) return `${sign}${round(abs * 1e3)}µs`;
-  if (abs < 1000) return `${sign}${round(abs)}ms`;
-  const hours = Math.floor(abs / 3_600_000);
-  const minutes = Math.floor((abs % 3_600_000) / 60_000);
-  const seconds = `${round((abs % 60_000) / 1000)}s`;
-  if (hours > 0) return `${sign}${hours}h${minutes}m${seconds}`;
-  return minutes > 0 ? `${sign}${minutes}m${seconds}` : `${sign}${seconds}`;
-}
-
-/** To nanoseconds, the resolution of Go, and never with an exponent. */
-function round(value: number): string {
-  return value.toFixed(9).replace(/\.?0+$/, '');
-}
-
-/** `%q`, `strconv.Quote`. */
-export function goQuote(text: string): string {
-  const escaped = text.replaceAll(/["\\]|[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, (letter) => {
-    if (letter === '\u0007') return String.raw`\a`;
-    if (letter === '\v') return String.raw`\v`;
-    // JSON has the other short escapes.
-    const json = JSON.stringify(letter).slice(1, -1);
-    if (json.length === 2 && json.startsWith('\\')) return json;
-    const code = letter.codePointAt(0) ?? 0;
-    if (code < 0x80) return `\\x${hex(code, 2)}`;
-    return code > 0xffff ? `\\U${hex(code, 8)}` : `\\u${hex(code, 4)}`;
-  });
-  return `"${escaped}"`;
-}
-
-function hex(code: number, digits: number): string {
-  return code.toString(16).padStart(digits, '0');
 }
 
 export interface GoUrl {

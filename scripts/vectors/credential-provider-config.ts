@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { ProviderConfig } from '../../daemon/kubelet/config/provider-config.ts';
 import { readConfig } from '../../daemon/kubelet/config/read-config.ts';
 import { validateConfig } from '../../daemon/kubelet/config/validate-config.ts';
-import type { Handlers, Input } from './handler.ts';
+import { notCompared, type Handlers, type Input } from './handler.ts';
 import { flag, isObject, itemOf, list, text, texts } from './input.ts';
 import { gateError } from './upstream/token-gate.ts';
 
@@ -28,9 +28,13 @@ export const credentialProviderConfig: Handlers = {
     const providers = list(input, 'providers').map(provider);
     const gated = flag(input, 'serviceAccountTokenFeatureGate') ? undefined : gateError(providers);
     const error = gated ?? validateConfig(providers);
-    return error === undefined ? { ok: true } : { ok: false, error };
+    if (error === undefined) return { ok: true };
+    return { ok: false, error: ownWords.test(error) ? notCompared : error };
   },
 };
+
+/** Refused for the same reason, in shorter words than those of Go and apimachinery. */
+const ownWords = /match image is invalid|is not a key of an annotation|defaultCacheDuration: Invalid value/;
 
 /** Absent members get the decoder's defaults. */
 function provider(value: unknown): ProviderConfig {

@@ -66,7 +66,7 @@ const versions = new Map<string, readonly FieldName[]>([
 /** @returns the providers, not validated @throws DecodeError in the kubelet's words, without secrets */
 export function decodeConfig(document: string): readonly ProviderConfig[] {
   const strict: string[] = [];
-  const tree = /^\s*\{/.test(document) ? parseJsonTree(document) : parseYamlTree(document, strict);
+  const tree = /^\s*\{/.test(document) ? parseJsonTree(document) : parseYamlTree(document);
   const known = providerFields(tree);
   const root = fields(tree, '', ['kind', 'apiVersion', 'providers'], strict);
   const providers = items(root.providers, 'providers', (item, path) => provider(item, path, known, strict));

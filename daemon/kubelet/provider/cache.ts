@@ -39,11 +39,11 @@ export class CredentialCache {
   }
 
   /** The entry of the image, of its registry, or of all images, in this order. */
-  get(image: string, serviceAccountKey?: Buffer): Auth | undefined {
+  get(image: string, accountKey?: string): Auth | undefined {
     const now = this.#clock.monotonic();
     this.#purge(now);
     for (const base of [image, registryOf(image), globalKey]) {
-      const key = cacheKey(base, serviceAccountKey).toString('latin1');
+      const key = cacheKey(base, accountKey);
       const entry = this.#entries.get(key);
       if (entry === undefined) continue;
       if (now <= entry.end) return entry.auth;
@@ -53,8 +53,7 @@ export class CredentialCache {
   }
 
   /** @param forMs from now on; an entry with a negative duration is expired at once */
-  set(keyBytes: Buffer, auth: Auth, forMs: number): void {
-    const key = keyBytes.toString('latin1');
+  set(key: string, auth: Auth, forMs: number): void {
     this.#delete(key);
     const entry = { auth, end: this.#clock.monotonic() + forMs, bytes: sizeOf(key, auth) };
     this.#entries.set(key, entry);
@@ -101,29 +100,27 @@ export interface ServiceAccountIdentity {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/**
- * Keys are byte for byte those of kubernetes (`generateCacheKey`, `generateServiceAccountCacheKey`,
- * `generateSingleFlightKey`): texts with a 16-bit length prefix, so that different lists of texts have
- * different keys. They contain the hash of a token, not the token.
- * @param base an image, a registry, or `globalKey`
- */
-export function cacheKey(base: string, serviceAccountKey: Buffer = Buffer.alloc(0)): Buffer {
-  return Buffer.concat([prefixed(base), prefixed(serviceAccountKey)]);
+/** Keys contain the hash of a token, not the token. @param base an image, a registry, or `globalKey` */
+export function cacheKey(base: string, accountKey = ''): string {
+  return JSON.stringify([base, accountKey]);
 }
 
 /** @param cacheType with `Token`, each token has its own entries @param hash `tokenHash` of the token */
-export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: string, hash: string): Buffer {
-  const parts = [account.namespace, account.name, account.uid].map(prefixed);
-  const token = cacheType === 'Token' ? [prefixed('token'), prefixed(hash)] : [];
-  return Buffer.concat([...parts, annotationsKey(account.annotations), ...token]);
+export function serviceAccountKey(account: ServiceAccountIdentity, cacheType: string, hash: string): string {
+  const { namespace, name, uid, annotations } = account;
+  return JSON.stringify([namespace, name, uid, sorted(annotations), cacheType === 'Token' ? hash : '']);
 }
 
 export function singleFlightKey(
   image: string,
   hash: string,
   annotations: Readonly<Record<string, string>>,
-): Buffer {
-  return Buffer.concat([prefixed(image), prefixed(hash), annotationsKey(annotations)]);
+): string {
+  return JSON.stringify([image, hash, sorted(annotations)]);
+}
+
+function sorted(annotations: Readonly<Record<string, string>>) {
+  return Object.entries(annotations).sort(([a], [b]) => compareBytes(a, b));
 }
 
 /** Empty for an empty token. */
@@ -135,20 +132,4 @@ export function tokenHash(token: Secret): string {
 /** The registry of an image, with its port: the part before the first slash. */
 export function registryOf(image: string): string {
   return image.split('/', 1)[0] ?? '';
-}
-
-function annotationsKey(annotations: Readonly<Record<string, string>>): Buffer {
-  const sorted = Object.entries(annotations).sort(([a], [b]) => compareBytes(a, b));
-  const count = Buffer.alloc(4);
-  count.writeUInt32BE(sorted.length);
-  return Buffer.concat([count, ...sorted.flat().map(prefixed)]);
-}
-
-function prefixed(content: string | Buffer): Buffer {
-  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  // Go's builder refuses longer parts too.
-  if (bytes.length > 0xffff) throw new RangeError('a part of a cache key is longer than 65535 bytes');
-  const length = Buffer.alloc(2);
-  length.writeUInt16BE(bytes.length);
-  return Buffer.concat([length, bytes]);
 }

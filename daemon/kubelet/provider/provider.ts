@@ -104,7 +104,7 @@ export class Provider {
     const serviceAccount = grant?.account;
     const cached = this.#cache.get(image, grant?.cacheKey);
     if (cached !== undefined) return { auth: cached, reason: emptyLoginIn(cached), serviceAccount };
-    const key = grant?.singleFlightKey.toString('latin1') ?? image;
+    const key = grant?.singleFlightKey ?? image;
     const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned, namespace);
     const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
     const { tokenAttributes, defaultCacheDurationMs = 0 } = this.config;
@@ -187,7 +187,7 @@ function without(reason: string): Provision {
 const cacheKeyTypes: ReadonlySet<string> = new Set(['Image', 'Registry', 'Global']);
 
 /** The part of the cache key that the response chooses. */
-export function baseKey(image: string, cacheKeyType: string): string {
+function baseKey(image: string, cacheKeyType: string): string {
   if (cacheKeyType === 'Global') return globalKey;
   return cacheKeyType === 'Registry' ? registryOf(image) : image;
 }

@@ -4,7 +4,6 @@
  */
 import { reveal, type Secret, secret } from '../../../src/telemetry/secret.ts';
 import {
-  cacheKey,
   serviceAccountKey,
   singleFlightKey,
   tokenHash,
@@ -44,8 +43,8 @@ export interface Grant {
   readonly account: ServiceAccountIdentity;
   readonly token: Secret;
   /** The service account's part of cache keys. */
-  readonly cacheKey: Buffer;
-  readonly singleFlightKey: Buffer;
+  readonly cacheKey: string;
+  readonly singleFlightKey: string;
 }
 
 /** The plugin runs with a grant, runs without one, or does not run. */
@@ -83,16 +82,17 @@ export async function grantFor(
     const account = { namespace, name, uid: found.uid, annotations };
     failed = 'Error getting service account token';
     const token = await tokens.tokenFor(pod, account.uid, attributes.serviceAccountTokenAudience);
-    failed = 'Error generating cache key of service account';
     const hash = tokenHash(token);
-    const key = serviceAccountKey(account, attributes.cacheType, hash);
-    const flight = singleFlightKey(image, hash, account.annotations);
-    // Several annotations may be too long together.
-    cacheKey(image, key);
-    return { grant: { account, token, cacheKey: key, singleFlightKey: flight } };
+    return {
+      grant: {
+        account,
+        token,
+        cacheKey: serviceAccountKey(account, attributes.cacheType, hash),
+        singleFlightKey: singleFlightKey(image, hash, account.annotations),
+      },
+    };
   } catch (error) {
-    const isFailure = !(error instanceof RangeError);
-    return { refused: `${failed} ${namespace}/${name}: ${messageOf(error)}`, isFailure };
+    return { refused: `${failed} ${namespace}/${name}: ${messageOf(error)}`, isFailure: true };
   }
 }
 

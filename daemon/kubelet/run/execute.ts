@@ -6,7 +6,6 @@
 import type { Clock } from '../../../src/async/clock.ts';
 import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
-import { compareBytes } from '../../../src/names/values.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import {
   duration,
@@ -85,40 +84,25 @@ export interface ProviderRequest {
 }
 
 /**
- * The line of JSON for the standard input of a plugin, with the members and escapes of Go's encoder, and the
- * token in clear text.
+ * The line of JSON for the standard input of a plugin, with the token in clear text.
  * @param apiVersion of the configuration; versions before v1 have no tokens
  */
 export function encodeRequest(
   apiVersion: string,
   { image, serviceAccountToken, serviceAccountAnnotations = {} }: ProviderRequest,
 ): string {
-  const members = [
-    goMember(['kind', 'CredentialProviderRequest']),
-    goMember(['apiVersion', apiVersion]),
-    goMember(['image', image]),
-  ];
-  if (apiVersion === tokenApiVersion) {
-    const token = serviceAccountToken === undefined ? '' : reveal(serviceAccountToken);
-    const annotations = Object.entries(serviceAccountAnnotations).sort(([a], [b]) => compareBytes(a, b));
-    if (token !== '') members.push(goMember(['serviceAccountToken', token]));
-    if (annotations.length > 0) {
-      members.push(`"serviceAccountAnnotations":{${annotations.map(goMember).join(',')}}`);
-    }
-  }
-  return `{${members.join(',')}}\n`;
-}
-
-function goMember([name, value]: readonly [name: string, value: string]): string {
-  return `${goString(name)}:${goString(value)}`;
-}
-
-/** Go also escapes HTML characters and line separators. */
-function goString(text: string): string {
-  return JSON.stringify(text.toWellFormed()).replaceAll(
-    /[<>&\u2028\u2029]/g,
-    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+  const token = serviceAccountToken && reveal(serviceAccountToken);
+  const hasAnnotations = Object.keys(serviceAccountAnnotations).length > 0;
+  const request = {
+    kind: 'CredentialProviderRequest',
+    apiVersion,
+    image,
+    ...(apiVersion === tokenApiVersion && {
+      ...(token && { serviceAccountToken: token }),
+      ...(hasAnnotations && { serviceAccountAnnotations }),
+    }),
+  };
+  return `${JSON.stringify(request)}\n`;
 }
 
 export interface ProviderResponse {

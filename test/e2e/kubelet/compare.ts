@@ -46,6 +46,8 @@ function consequenceOf(differences: readonly Difference[], about: Circumstances)
 const ownWords: readonly (readonly [kubelet: RegExp, agent: RegExp])[] = [
   [/time: invalid duration "[^"]*"$/, /is not a duration such as 1h30m or 10s$/],
   [/no kind .* in scheme "[^"]*"$/, / no kind "[^"]*" is registered for version "[^"]*"$/],
+  [/match image is invalid: parse "https:/, /match image is invalid: it must have the form /],
+  [/defaultCacheDuration: Invalid value: "-[^"]*": must be/, /defaultCacheDuration: Invalid value: must be/],
   [/stat \S+: no such file or directory$/, /there is no such file$/],
   [
     /^plugin binary executable {2}did not exist$/,

@@ -35,9 +35,7 @@ function plain(tree: Tree): unknown {
 }
 
 function read(text: string): unknown {
-  const strict: string[] = [];
-  const value = plain(parseYamlTree(text, strict));
-  return strict.length > 0 ? strict : value;
+  return plain(parseYamlTree(text));
 }
 
 t.test('YAML 1.1 scalars are read as in Go', async (t) => {
@@ -68,7 +66,7 @@ t.test('YAML 1.1 scalars are read as in Go', async (t) => {
     ['>-\n  a\n  b\n', 'a b'],
   ];
   for (const [text, expected] of cases) t.strictSame(read(`value: ${text}`), { value: expected }, text);
-  for (const text of ['10', '-1', '0x1F', '0b11', '0777', '0o7', '1_000', '1.5', '.5', '1e3', '+1']) {
+  for (const text of ['10', '-1', '0x1F', '0b11', '0777', '1_000', '1.5', '.5', '1e3', '+1']) {
     t.equal(typeof (read(`- ${text}`) as unknown[])[0], 'number', text);
   }
   for (const text of ['0x', '1__m', '09a', '1e', '.e', '_1']) t.strictSame(read(`- ${text}`), [text]);
@@ -91,31 +89,24 @@ t.test('only the first YAML document is read', async (t) => {
   t.strictSame(read('# nothing\n'), null);
 });
 
-t.test('a duplicate key is an error with its line', async (t) => {
-  t.strictSame(read('a: 1\nb:\n  c: 1\n  c: 2\na: 2'), [
-    'yaml: line 4: key "c" already set in map',
-    'yaml: line 5: key "a" already set in map',
-  ]);
-  t.strictSame(read('a: &x {b: c}\nd:\n  <<: *x\n  b: f'), ['yaml: line 4: key "b" already set in map']);
-});
-
 t.test('invalid texts are refused without quoting them', async (t) => {
   const cases: [string, RegExp][] = [
     ['a: [hunter22', /^yaml: line 1: /],
     ['a: "hunter22', /^yaml: line 1: /],
     ['a: *hunter22', /^yaml: /],
-    ['a: .inf', /JSON does not have/],
+    ['a: !!set {b}', /JSON does not have/],
+    ['a: 1\nb:\n  c: 1\n  c: 2', /^yaml: line 4: duplicate key$/],
     ['~: a', /unsupported map key/],
     ['[a]: b', /unsupported map key/],
-    ['<<: hunter22', /map merge requires/],
+    ['<<: hunter22', /merge without a map/],
     ['\ta: b', /^yaml: /],
     [`a: ${'['.repeat(100)}${']'.repeat(100)}`, /nested deeper/],
     [
       `a0: &a0 [x]\n${Array.from({ length: 12 }, (_, i) => `a${i + 1}: &a${i + 1} [${`*a${i}, `.repeat(9)}]`).join('\n')}`,
-      /excessive aliasing/,
+      /too many levels or aliases/,
     ],
-    ['a: &a [*a]', /nested deeper|excessive/],
-    [`${': '.repeat(20_000)}a: b\n- c`, /nested deeper/],
+    ['a: &a [*a]', /nested deeper/],
+    [`${': '.repeat(20_000)}a: b\n- c`, /too many levels/],
   ];
   for (const [text, message] of cases) {
     try {

@@ -49,15 +49,14 @@ t.test('cache keys differ by input and do not contain the token', async (t) => {
   t.equal(tokenHash(secret('')), '');
   const keys = [
     cacheKey('ab'),
-    cacheKey('a', Buffer.from('b')),
+    cacheKey('a', 'b'),
     serviceAccountKey(account, 'ServiceAccount', token),
     serviceAccountKey(account, 'Token', token),
     serviceAccountKey({ ...account, name: 'au', uid: '' }, 'Token', token),
     serviceAccountKey({ ...account, annotations: { kv: '' } }, 'Token', token),
     singleFlightKey('a', token, {}),
     singleFlightKey('a', token, { k: 'v' }),
-  ].map((key) => key.toString('hex'));
+  ];
   t.equal(new Set(keys).size, keys.length);
-  t.notMatch(keys.join(), Buffer.from('hunter22').toString('hex'));
-  t.throws(() => cacheKey('x'.repeat(65_536)), RangeError);
+  t.notMatch(keys.join(), /hunter22/);
 });

@@ -100,24 +100,6 @@ t.test('a plugin gets the token and the configured annotations', async (t) => {
   t.equal(requests[0]?.serviceAccountToken && reveal(requests[0].serviceAccountToken), 'token of pod');
 });
 
-t.test('with annotations too long for a cache key, a plugin does not run, as in the kubelet', async (t) => {
-  const cases: Record<string, string>[] = [
-    { 'a/required': 'r'.repeat(65_536) },
-    { 'a/required': 'r'.repeat(40_000), 'a/optional': 'o'.repeat(40_000) },
-  ];
-  for (const annotations of cases) {
-    const { provide, requests, failures } = world({}, annotations);
-    const { auth, reason } = await provide(pod());
-    t.equal(auth.size, 0);
-    t.match(
-      reason,
-      /^Error generating cache key of service account ns\/account: .* longer than 65535 bytes$/,
-    );
-    t.strictSame([requests, failures], [[], []], 'no failure of the plugin');
-  }
-  t.equal((await world({}, { 'a/required': 'r'.repeat(65_000) }).provide(pod())).auth.size, 1);
-});
-
 t.test('the plugin does not run without its service account', async (t) => {
   const missing = 'Failed to get service account data ns/account: required annotation a/required not found';
   const cases: [PodIdentity | undefined, string | RegExp][] = [
