@@ -110,7 +110,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'podplacementconfigs/status patch',
       // gates/remove-gate.ts, taints/tolerate-pods.ts
       'pods get list patch watch',
-      // misplaced/evictions.ts, rollouts/moves.ts
+      // misplaced/evictions.ts, rollouts/mover.ts
       'pods/eviction create',
       // exec-format/exec-format.ts
       'pods/log get',

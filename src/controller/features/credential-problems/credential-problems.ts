@@ -6,7 +6,7 @@ import { describeProblem } from '../../../credentials/problems.ts';
 import type { SourceProblem } from '../../../credentials/credential.ts';
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import { listed } from '../../../names/printable.ts';
-import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
+import { gauge } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { Reporter } from '../../report/reporter.ts';
@@ -61,69 +61,57 @@ export const credentialProblems: Feature = {
     await fleet?.grouped(signal);
   },
   start: (leader) => {
-    const problems = new CredentialProblems(leader);
-    return { keys: () => ['all'], reconcile: async () => problems.reconcile() };
+    const report = createReports(leader);
+    return { keys: () => ['all'], reconcile: async () => report() };
   },
 };
 
-class CredentialProblems {
-  readonly #leader: LeaderContext;
-  readonly #count: Gauge;
-  readonly #setInfo: (labels: { readonly ids: string }) => void;
-  readonly #reporter: Reporter;
-
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#count = leader.metrics.gauge(credentialProblemsNow);
-    this.#setInfo = leader.metrics.info(credentialProblemsInfo);
-    this.#reporter = new Reporter(leader);
-  }
-
-  reconcile(): void {
-    const { namespace, events } = this.#leader;
-    const reports = new Map([...this.#reports()].slice(0, maxReported));
-    for (const { daemonSet, problem, nodes } of this.#reporter.dueOf(reports)) {
+/** @returns reports the problems that there are now */
+function createReports(leader: LeaderContext): () => void {
+  const { namespace, events, metrics } = leader;
+  const count = metrics.gauge(credentialProblemsNow);
+  const setInfo = metrics.info(credentialProblemsInfo);
+  const reporter = new Reporter(leader);
+  return () => {
+    const reports = new Map([...reportsOf(leader)].slice(0, maxReported));
+    for (const { daemonSet, problem, nodes } of reporter.dueOf(reports)) {
       const names = listed(nodes.toSorted(), (node) => node, maxNodesBytes);
       const message = `${names}${notUsed}${describeProblem(problem)}`;
-      const about = referenceOf(namespace, daemonSet);
-      events.record(about, { type: 'Warning', reason: 'CredentialProblem', message });
+      events.record(referenceOf(namespace, daemonSet), {
+        type: 'Warning',
+        reason: 'CredentialProblem',
+        message,
+      });
     }
-    this.#count.set(reports.size);
-    this.#setInfo({
-      ids: [...reports.values()].map(({ problem }) => idOf(describeProblem(problem))).join(' '),
-    });
-  }
+    count.set(reports.size);
+    setInfo({ ids: [...reports.values()].map(({ problem }) => idOf(describeProblem(problem))).join(' ') });
+  };
+}
 
-  #reports(): ReadonlyMap<string, Report> {
-    const byNode = this.#leader.fleet?.credentialProblems();
-    const reports = new Map<string, Report>();
-    for (const { node, owner } of this.#agents()) {
-      for (const problem of [...this.#otherRuntime(node), ...(byNode?.get(node) ?? [])]) {
-        const id = JSON.stringify([owner.uid, problem]);
-        const report = reports.get(id) ?? { daemonSet: owner, problem, nodes: [] };
-        report.nodes.push(node);
-        reports.set(id, report);
-      }
+function reportsOf(leader: LeaderContext): ReadonlyMap<string, Report> {
+  const { namespace, caches, fleet, agentServiceAccount } = leader;
+  const byNode = fleet?.credentialProblems();
+  const reports = new Map<string, Report>();
+  for (const pod of caches.runningPods.values(namespace)) {
+    // Other pods of the namespace have other service accounts.
+    if (pod.serviceAccountName !== agentServiceAccount || !isDaemon(pod)) continue;
+    const { node, owner } = pod;
+    for (const problem of [...otherRuntime(node, leader), ...(byNode?.get(node) ?? [])]) {
+      const id = JSON.stringify([owner.uid, problem]);
+      const report = reports.get(id) ?? { daemonSet: owner, problem, nodes: [] };
+      report.nodes.push(node);
+      reports.set(id, report);
     }
-    return reports;
   }
+  return reports;
+}
 
-  /** An agent that reads the files of a runtime that the kubelet does not use. */
-  #otherRuntime(node: string): readonly SourceProblem[] {
-    const { caches, fleet } = this.#leader;
-    const [used, read] = [caches.nodes.get('', node)?.classified?.class, fleet?.nodeReports().get(node)].map(
-      (each) => runtimeNames.find((name) => name === each?.runtime?.name),
-    );
-    if (used === undefined || read === undefined || used === read) return [];
-    const message = `the kubelet uses ${used}, and the agent reads the configuration of ${read}: set runtime = "${used}" for these nodes`;
-    return [{ source: read, origin: 'container runtime', message }];
-  }
-
-  /** The agents' pods. Others in the namespace have other service accounts. */
-  #agents() {
-    const { namespace, caches, agentServiceAccount } = this.#leader;
-    return [...caches.runningPods.values(namespace)]
-      .filter(({ serviceAccountName }) => serviceAccountName === agentServiceAccount)
-      .filter(isDaemon);
-  }
+/** An agent that reads the files of a runtime that the kubelet does not use. */
+function otherRuntime(node: string, { caches, fleet }: LeaderContext): readonly SourceProblem[] {
+  const [used, read] = [caches.nodes.get('', node)?.classified?.class, fleet?.nodeReports().get(node)].map(
+    (each) => runtimeNames.find((name) => name === each?.runtime?.name),
+  );
+  if (used === undefined || read === undefined || used === read) return [];
+  const message = `the kubelet uses ${used}, and the agent reads the configuration of ${read}: set runtime = "${used}" for these nodes`;
+  return [{ source: read, origin: 'container runtime', message }];
 }

@@ -11,7 +11,7 @@ import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
-import { gauge, type Gauge } from '../../../telemetry/metrics.ts';
+import { gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
@@ -51,51 +51,45 @@ export const agentNodes: Feature = {
     leader.caches.nodes.onEach(({ previous, object }) => {
       if (nodeMatters(previous, object)) enqueue('nodes');
     });
-    const work = new AgentNodes(leader);
-    return { keys: () => ['nodes'], reconcile: () => work.reconcile() };
+    return { keys: () => ['nodes'], reconcile: createAgentNodes(leader) };
   },
 };
 
-export class AgentNodes {
-  readonly #leader: LeaderContext;
-  readonly #labeled: Gauge;
-  readonly #uncovered: Gauge;
+/** @returns labels the nodes; throws KubeError if the rest has to be tried again */
+export function createAgentNodes(leader: LeaderContext): () => Promise<void> {
+  const { caches, clock, configuration, serverNow, metrics } = leader;
+  const labeled = metrics.gauge(labeledNodes);
+  const uncoveredNow = metrics.gauge(uncoveredPools);
   /** By name: since when a label is surplus, by the monotonic clock. */
-  #surplusSince: ReadonlyMap<string, number> = new Map();
-
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#labeled = leader.metrics.gauge(labeledNodes);
-    this.#uncovered = leader.metrics.gauge(uncoveredPools);
-  }
-
-  /** @throws KubeError if the rest has to be tried again */
-  async reconcile(): Promise<void> {
-    const { caches, clock, configuration, serverNow } = this.#leader;
+  let surplusSince: ReadonlyMap<string, number> = new Map();
+  return async () => {
     const { agentNodes: wanted } = configuration();
     const { add, surplus, uncovered } = planAgentNodes(caches.nodes.values(), wanted, serverNow());
-    this.#labeled.set(wanted === 'all' ? 0 : [...caches.nodes.values()].filter(isLabeled).length);
-    this.#uncovered.set(uncovered);
+    labeled.set(wanted === 'all' ? 0 : [...caches.nodes.values()].filter(isLabeled).length);
+    uncoveredNow.set(uncovered);
     const now = clock.monotonic();
-    this.#surplusSince = new Map(surplus.map(({ name }) => [name, this.#surplusSince.get(name) ?? now]));
-    const isDue = ({ name }: CachedNode): boolean => now - (this.#surplusSince.get(name) ?? now) >= surplusMs;
-    await this.#label(add, true);
+    surplusSince = new Map(surplus.map(({ name }) => [name, surplusSince.get(name) ?? now]));
+    const isDue = ({ name }: CachedNode): boolean => now - (surplusSince.get(name) ?? now) >= surplusMs;
+    await label(leader, add, true);
     // Agents on all nodes need no successor.
-    await this.#label(wanted === 'all' ? surplus : surplus.filter(isDue), false);
-  }
+    await label(leader, wanted === 'all' ? surplus : surplus.filter(isDue), false);
+  };
+}
 
-  async #label(nodes: readonly CachedNode[], wanted: boolean): Promise<void> {
-    const { client, signal, log } = this.#leader;
-    const change = async ({ name, pool }: CachedNode): Promise<boolean> => {
-      await ignoring('not-found', client.patch(paths.nodes(name), agentLabelPatch(wanted), { signal }));
-      log.info(
-        { node: name, pool },
-        wanted ? 'the node was labeled for an agent' : 'the label for an agent was removed from the node',
-      );
-      return true;
-    };
-    await changeEach(nodes, change, signal);
-  }
+async function label(
+  { client, signal, log }: LeaderContext,
+  nodes: readonly CachedNode[],
+  wanted: boolean,
+): Promise<void> {
+  const change = async ({ name, pool }: CachedNode): Promise<boolean> => {
+    await ignoring('not-found', client.patch(paths.nodes(name), agentLabelPatch(wanted), { signal }));
+    log.info(
+      { node: name, pool },
+      wanted ? 'the node was labeled for an agent' : 'the label for an agent was removed from the node',
+    );
+    return true;
+  };
+  await changeEach(nodes, change, signal);
 }
 
 interface AgentNodesPlan {

@@ -47,61 +47,53 @@ export const programErrors: Feature = {
   resyncMs,
   inRounds: true,
   start: (leader) => {
-    const errors = new ProgramErrors(leader);
-    return { keys: () => ['all'], reconcile: () => errors.reconcile() };
+    const report = createReports(leader);
+    const showNodes = itemCounts(leader.metrics, tracingNodes);
+    const containers = leader.metrics.gauge(containersNow);
+    return {
+      keys: () => ['all'],
+      reconcile: async () => {
+        showNodes(leader.fleet?.execErrors().values() ?? [], ({ state }) => [{ state }]);
+        const found = errorsNow(leader);
+        containers.set(new Set(found.map(({ error }) => error.container)).size);
+        for (const { pod, error } of found) await report(pod, error);
+      },
+    };
   },
 };
 
-class ProgramErrors {
-  readonly #leader: LeaderContext;
-  readonly #reporter: Reporter;
-  readonly #limiters: RateLimiters;
-  readonly #showNodes: ReturnType<typeof itemCounts>;
+/** An agent can only report pods of its own node. */
+function errorsNow(leader: LeaderContext) {
+  const { caches, fleet, configuration } = leader;
+  const reports = fleet?.execErrors();
+  if (!reports?.size || !configuration().execFormatErrorMonitor) return [];
+  const isSkipped = skippedPods(leader);
+  return [...caches.runningPods.values()].flatMap((pod) => {
+    const errors = reports.get(pod.node)?.errors.filter((error) => error.pod === pod.uid) ?? [];
+    if (errors.length === 0 || (!isDaemon(pod) && isSkipped(pod))) return [];
+    return errors.map((error) => ({ pod, error }));
+  });
+}
 
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#reporter = new Reporter(leader);
-    this.#showNodes = itemCounts(leader.metrics, tracingNodes);
-    this.#limiters = new RateLimiters({ ...reportsOfNamespace, clock: leader.clock }, maxNamespaces);
-  }
-
-  async reconcile(): Promise<undefined> {
-    const { metrics, fleet } = this.#leader;
-    this.#showNodes(fleet?.execErrors().values() ?? [], ({ state }) => [{ state }]);
-    const found = this.#found();
-    metrics.gauge(containersNow).set(new Set(found.map(({ error }) => error.container)).size);
-    for (const { pod, error } of found) await this.#report(pod, error);
-  }
-
-  /** An agent can only report pods of its own node. */
-  #found(): readonly { readonly pod: RunningPod; readonly error: ExecError }[] {
-    const { caches, fleet, configuration } = this.#leader;
-    const reports = fleet?.execErrors();
-    if (!reports?.size || !configuration().execFormatErrorMonitor) return [];
-    const isSkipped = skippedPods(this.#leader);
-    return [...caches.runningPods.values()].flatMap((pod) => {
-      const errors = reports.get(pod.node)?.errors.filter((error) => error.pod === pod.uid) ?? [];
-      if (errors.length === 0 || (!isDaemon(pod) && isSkipped(pod))) return [];
-      return errors.map((error) => ({ pod, error }));
-    });
-  }
-
+function createReports(leader: LeaderContext) {
+  const { client, clock, signal, metrics, caches } = leader;
+  const reporter = new Reporter(leader);
+  const limiters = new RateLimiters({ ...reportsOfNamespace, clock }, maxNamespaces);
   /** Over the limit of its namespace, an error waits: agents repeat it for ten minutes. */
-  async #report(pod: RunningPod, error: ExecError): Promise<void> {
-    const { client, signal, metrics, caches } = this.#leader;
+  return async (pod: RunningPod, error: ExecError): Promise<void> => {
     const cause = [pod.uid, error.container, error.program].join(' ');
-    if (this.#reporter.isRecent(cause) || this.#limiters.of(pod.namespace).tryTake() > 0) return;
+    if (reporter.isRecent(cause) || limiters.of(pod.namespace).tryTake() > 0) return;
     const path = paths.pods(pod.namespace, pod.name);
     const now = await ignoring('not-found', client.get<PodWithStatus>(path, { signal }));
-    if (!this.#reporter.isDue(cause)) return;
+    if (!reporter.isDue(cause)) return;
     const container = now?.metadata?.uid === pod.uid ? containerOf(now, error.container) : undefined;
     if (container === undefined) return;
     const architecture = caches.nodes.get('', pod.node)?.architecture ?? '';
     metrics.counter(errorsTotal, { architecture }).inc();
     const message = describe(pod, { ...error, container }, architecture);
     const subject = [container, error.program].join(' ');
-    this.#reporter.record(pod, { type: 'Warning', reason: 'ProgramExecFormatError', message }, subject);
-  }
+    reporter.record(pod, { type: 'Warning', reason: 'ProgramExecFormatError', message }, subject);
+  };
 }
 
 /** The container that has this ID, or had it before it was restarted. */

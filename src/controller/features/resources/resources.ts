@@ -28,7 +28,6 @@ export const customResources: Feature = {
   workers: 2,
   start: (leader, enqueue) => {
     const { caches, configuration } = leader;
-    const work = new ResourceReconciler(leader);
     let current = configuration();
 
     const allKeys = (): readonly string[] => [
@@ -50,8 +49,8 @@ export const customResources: Feature = {
       reconcile: async (key) => {
         if (key === configurationKey) return reconcileConfiguration();
         return await (key === clusterKey
-          ? work.reconcileCluster()
-          : work.reconcileNamespace(namespaceOf(key)));
+          ? reconcileCluster(leader)
+          : reconcileNamespace(leader, namespaceOf(key)));
       },
     };
   },
@@ -60,45 +59,33 @@ export const customResources: Feature = {
 const namespaceKey = (namespace: string): string => `${podConfigKind}/${namespace}`;
 const namespaceOf = (key: string): string => key.slice(key.indexOf('/') + 1);
 
-class ResourceReconciler {
-  readonly #leader: LeaderContext;
-
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
+async function reconcileCluster(leader: LeaderContext): Promise<void> {
+  const { log, configuration, caches } = leader;
+  log.level = configuration().logLevel;
+  for (const object of caches.clusterConfigs.values()) {
+    const path = clusterConfigsPath(object.metadata?.name ?? '');
+    const findings = validateClusterConfig(object, configuration().schedulableArchitectures);
+    await writeStatus(leader, { object, kind: clusterConfigKind, path }, findings);
   }
+}
 
-  async reconcileCluster(): Promise<ReconcileResult> {
-    const { log, configuration, caches } = this.#leader;
-    log.level = configuration().logLevel;
-    for (const object of caches.clusterConfigs.values()) {
-      const path = clusterConfigsPath(object.metadata?.name ?? '');
-      const findings = validateClusterConfig(object, configuration().schedulableArchitectures);
-      await this.#writeStatus({ object, kind: clusterConfigKind, path, findings });
-    }
-    return undefined;
+async function reconcileNamespace(leader: LeaderContext, namespace: string): Promise<void> {
+  const { caches, configuration, signal } = leader;
+  const objects = [...caches.podConfigs.values(namespace)];
+  const turn = createYielder(signal);
+  const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, turn);
+  for (const object of objects) {
+    await turn();
+    const { name = '' } = object.metadata ?? {};
+    const target = { object, kind: podConfigKind, path: podConfigsPath(namespace, name) };
+    await writeStatus(leader, target, findings.get(name) ?? []);
   }
+}
 
-  async reconcileNamespace(namespace: string): Promise<ReconcileResult> {
-    const { caches, configuration, signal } = this.#leader;
-    const objects = [...caches.podConfigs.values(namespace)];
-    const turn = createYielder(signal);
-    const findings = await validatePodConfigs(objects, configuration().schedulableArchitectures, turn);
-    for (const object of objects) {
-      await turn();
-      const { name = '' } = object.metadata ?? {};
-      const path = podConfigsPath(namespace, name);
-      await this.#writeStatus({ object, kind: podConfigKind, path, findings: findings.get(name) ?? [] });
-    }
-    return undefined;
-  }
-
-  async #writeStatus(target: {
-    readonly object: KubeObject;
-    readonly kind: string;
-    readonly path: string;
-    readonly findings: readonly Finding[];
-  }): Promise<void> {
-    const status = conditionsOf(target.object, target.findings, this.#leader.serverNow());
-    await applyStatus(this.#leader, target, status);
-  }
+function writeStatus(
+  leader: LeaderContext,
+  target: { readonly object: KubeObject; readonly kind: string; readonly path: string },
+  findings: readonly Finding[],
+): Promise<void> {
+  return applyStatus(leader, target, conditionsOf(target.object, findings, leader.serverNow()));
 }

@@ -21,9 +21,9 @@ import { factsOf } from '../../pods/pulled-images.ts';
 
 export interface Movable {
   /** Why it cannot be moved; `undefined`: it can. */
-  readonly blocked?: string;
+  readonly blocked?: string | undefined;
   /** An image that failed on the architecture, as `exec-format/` noted it. */
-  readonly broken?: string;
+  readonly broken?: string | undefined;
 }
 
 /**
@@ -69,11 +69,8 @@ export async function movableOf(
       of?.brokenOn?.includes(architecture) === true ||
       (of?.requiredLevel !== undefined && architecture === 'amd64'),
   );
-  const blocked = blockedBy(decision, architecture);
-  return {
-    ...(blocked !== undefined && { blocked }),
-    ...(failed && { broken: `${printable(failed.image, maxImageBytes)} cannot run there` }),
-  };
+  const broken = failed && `${printable(failed.image, maxImageBytes)} cannot run there`;
+  return { blocked: blockedBy(decision, architecture), broken };
 }
 
 function requiring(nodeSelectorTerms: readonly NodeSelectorTerm[] | undefined): Pick<PodSpec, 'affinity'> {

@@ -15,8 +15,10 @@ const enough = 3;
 /** The time to become ready differs by as much from one start to the next. */
 const leastSlowMs = 30_000;
 
+export const rollbackReasons = ['Unhealthy', 'BrokenImage'] as const;
+
 export interface Verdict {
-  readonly reason: 'Unhealthy' | 'BrokenImage';
+  readonly reason: (typeof rollbackReasons)[number];
   readonly message: string;
 }
 

@@ -1,13 +1,28 @@
-/** Evicts the pods that a rollout moves or moves back, and remembers what delays that. */
+/**
+ * Evicts running pods: back after a rollback, or to the share of a step with `rebalance`. It remembers what
+ * delays that.
+ */
 import { BoundedMap } from '../../../async/bounded-map.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
+import { isReady } from '../../../kube/api/fields.ts';
+import type { PodWithStatus } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
 import { printable } from '../../../names/printable.ts';
 import type { Rollout } from '../../../policy/resources/rollout.ts';
+import { counter, counts } from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import type { RolloutMeters } from './metrics.ts';
-import { fullBecause, move, podsToRebalance, podsToReturn } from './moves.ts';
-import type { RolledPod } from './pods.ts';
+import { maxUnavailable, type Eviction } from '../../write/evictor.ts';
+import type { RolledPod, RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';
 import type { Observation } from './observation.ts';
+
+const outcomes = ['evicted', 'held', 'failed'] as const;
+
+export const moves = counter(
+  'archwright_rollout_evictions_total',
+  'Pods that rollouts moved; `held`: by a PodDisruptionBudget.',
+  { outcome: outcomes },
+);
 
 /** A workload is not rebalanced endlessly if its pods return to where they were. */
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
@@ -15,7 +30,7 @@ const maxRemembered = 5000;
 
 export class PodMover {
   readonly #leader: LeaderContext;
-  readonly #meters: Pick<RolloutMeters, 'moved'>;
+  readonly #moved: (outcome: (typeof outcomes)[number]) => void;
   /** Rebalanced pods by workload. */
   readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
   /** Why evictions of a workload were refused. */
@@ -23,9 +38,9 @@ export class PodMover {
   /** When an eviction was refused last, by uid of the pod and by workload. */
   readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
 
-  constructor(leader: LeaderContext, meters: Pick<RolloutMeters, 'moved'>) {
+  constructor(leader: LeaderContext) {
     this.#leader = leader;
-    this.#meters = meters;
+    this.#moved = counts(leader.metrics, moves, 'outcome', outcomes);
   }
 
   /** Why pods of a workload are not evicted now. */
@@ -56,25 +71,20 @@ export class PodMover {
     if (!isEnded && (!rollout.rebalance || newPods === undefined)) return undefined;
     const percent = this.#leader.configuration().misplacedPodsShare;
     for (const each of this.#refusedLast(seen, keyOf)) {
-      const key = keyOf(each);
       const waitMs = await (isEnded
-        ? this.#moveBack(each, key, percent)
-        : this.#rebalance(each, key, percent));
+        ? this.#moveEach(podsToReturn(each.workload, percent), keyOf(each), Infinity)
+        : this.#rebalance(each, percent));
       if (waitMs > 0) return waitMs;
     }
     return undefined;
   }
 
-  #moveBack({ workload }: Observation, key: string, percent: number): Promise<number> {
-    return this.#moveEach(podsToReturn(workload, percent), key, Infinity);
-  }
-
-  async #rebalance(each: Observation, key: string, percent: number): Promise<number> {
+  async #rebalance(each: Observation, percent: number): Promise<number> {
     const { workload, possible, wanted, blocked } = each;
     if (blocked !== undefined) return 0;
     const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
     const surplus = podsToRebalance({ ...workload, pods }, possible, wanted, percent);
-    return await this.#moveEach(surplus, key, pods.length * movesOfPod.most);
+    return await this.#moveEach(surplus, keyOf(each), pods.length * movesOfPod.most);
   }
 
   /**
@@ -92,10 +102,10 @@ export class PodMover {
         );
         break;
       }
-      const eviction = await move(this.#leader, pod);
+      const eviction = await this.#evict(pod);
       if (eviction.outcome === 'later') return eviction.ms;
       if (eviction.outcome === 'changed') continue;
-      this.#meters.moved(eviction.outcome);
+      this.#moved(eviction.outcome);
       if ('why' in eviction) {
         for (const id of [pod.uid, key]) this.#refusedAt.set(id, this.#leader.clock.monotonic());
         this.#delays.set(key, printable(eviction.why, 300));
@@ -106,6 +116,19 @@ export class PodMover {
       }
     }
     return 0;
+  }
+
+  /** Evicts a pod, if it is the same pod and as ready as in the cache. */
+  async #evict({ namespace, name, uid, ready }: RolledPod): Promise<Eviction> {
+    const { client, signal, evictor, log } = this.#leader;
+    const eviction = await evictor.evict(namespace, async () => {
+      const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
+      const { metadata, status } = (await ignoring('not-found', read)) ?? {};
+      const isSame = metadata?.uid === uid && metadata.deletionTimestamp === undefined;
+      return isSame && isReady(status) === ready ? { metadata } : undefined;
+    });
+    if ('why' in eviction) log.info({ namespace, pod: name, why: eviction.why }, 'a pod is not moved now');
+    return eviction;
   }
 
   /** What a budget holds back must not use up the evictions of the rest. */
@@ -124,4 +147,41 @@ export class PodMover {
 
 function keyOf({ workload: { name, namespace } }: Observation): string {
   return `${namespace}/${name}`;
+}
+
+/**
+ * The pods to move back after a rollback: those that the rollout put on the architecture. Unready ones go
+ * first, ready ones within `misplacedPodsShare`.
+ */
+function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
+  const moved = workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
+  const ready = moved.filter((pod) => pod.ready).slice(0, roomIn(workload, percent));
+  return [...moved.filter((pod) => !pod.ready), ...ready];
+}
+
+/** The pods to move so that `wanted` are on the architecture. Unscheduled ones wait for the scheduler. */
+function podsToRebalance(
+  workload: RolledWorkload,
+  possible: ReadonlySet<RolledPod>,
+  wanted: number,
+  percent: number,
+): readonly RolledPod[] {
+  const targets = workload.pods.filter(({ isTarget }) => isTarget).length;
+  const surplus = workload.pods.filter(
+    (pod) => pod.running !== undefined && pod.isTarget === targets > wanted && possible.has(pod),
+  );
+  return surplus.slice(0, Math.min(Math.abs(targets - wanted), roomIn(workload, percent)));
+}
+
+/** Why no ready pod may go now; `undefined`: one may. */
+function fullBecause(workload: RolledWorkload, percent: number): string | undefined {
+  if (roomIn(workload, percent) > 0) return undefined;
+  const unready = workload.pods.filter(({ ready }) => !ready).length;
+  return `misplacedPodsShare allows no eviction: ${unready} of its pods are not ready, ${workload.going} are being deleted`;
+}
+
+/** How many ready pods may go now. */
+function roomIn({ pods, going }: RolledWorkload, percent: number): number {
+  const disrupted = going + pods.filter(({ ready }) => !ready).length;
+  return Math.max(0, maxUnavailable(pods.length + going, percent) - disrupted);
 }

@@ -1,6 +1,10 @@
-/** A rollout's workloads: their pods, how many the architecture should have, and what prevents that. */
+/**
+ * A rollout's workloads: their pods, how many the architecture should have, and what prevents that. A workload
+ * that it names may have no pods: the name is misspelled, or in an older rollout.
+ */
 import { concurrently } from '../../../async/concurrently.ts';
 import { printable } from '../../../names/printable.ts';
+import { selects } from '../../../policy/effective/label-selector.ts';
 import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
@@ -8,7 +12,7 @@ import { movableOf, type Movable } from './blocked.ts';
 import { workloadsOf, type PodCount, type RolledPod, type RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';
 import type { WorkloadStatus } from './status.ts';
-import type { KnownVolumes } from './volumes.ts';
+import type { VolumesPermit } from './volumes.ts';
 
 /** So many of the wanted pods may be missing, and one if not all pods are wanted. */
 const slack = 0.05;
@@ -26,7 +30,7 @@ export interface Observation extends Movable {
 
 export interface LookOptions {
   readonly count: PodCount;
-  readonly volumes: KnownVolumes;
+  readonly volumesPermit: VolumesPermit;
   readonly leader: LeaderContext;
 }
 
@@ -34,7 +38,7 @@ export interface LookOptions {
 export async function lookAt(
   rollout: Rollout,
   before: Progress | undefined,
-  { count, volumes, leader }: LookOptions,
+  { count, volumesPermit, leader }: LookOptions,
 ): Promise<readonly Observation[]> {
   const { architecture, steps } = rollout;
   const step = steps[Math.min(before?.step ?? 0, steps.length - 1)] ?? { percent: 100 };
@@ -51,7 +55,7 @@ export async function lookAt(
     const { pods } = workload;
     const ofStep = wantedPods(step, pods.length);
     const isOpen = movable.blocked === undefined;
-    const possible = await possibleOf(isOpen ? pods : [], ofStep, architecture, volumes);
+    const possible = await possibleOf(isOpen ? pods : [], ofStep, architecture, volumesPermit);
     const isElsewhere = isOpen && possible.size === 0 && pods.length > 0;
     const wanted = Math.min(ofStep, possible.size);
     const blocked = isElsewhere && { blocked: `its volumes cannot be used on ${architecture}` };
@@ -70,12 +74,12 @@ async function possibleOf(
   pods: readonly RolledPod[],
   wanted: number,
   architecture: string,
-  volumes: KnownVolumes,
+  volumesPermit: VolumesPermit,
 ): Promise<ReadonlySet<RolledPod>> {
   const possible = new Set(pods.filter(({ isTarget, running }) => isTarget || !running));
   for (const pod of pods) {
     if (possible.size >= Math.max(1, wanted)) break;
-    if (pod.running && (await volumes.permit(pod.running, architecture))) possible.add(pod);
+    if (pod.running && (await volumesPermit(pod.running, architecture))) possible.add(pod);
   }
   return possible;
 }
@@ -121,4 +125,52 @@ export function statusOf(
   const blocked = seen.blocked ?? held;
   const counts = { name, pods: pods.length, moved: targets.length, ready, wanted };
   return { ...counts, ...(blocked !== undefined && { blocked }) };
+}
+
+type Scope = Pick<Rollout, 'name' | 'selector' | 'names'>;
+
+interface Missing {
+  /** For each name without pods. */
+  readonly workloads: readonly WorkloadStatus[];
+  /** If the rollout has no pods at all. */
+  readonly message: string;
+}
+
+export function missingIn(rollout: Scope, found: readonly RolledWorkload[], count: PodCount): Missing {
+  const has = new Set(found.map(({ name }) => name.slice(name.indexOf('/') + 1)));
+  const names = [...(rollout.names ?? [])].filter((name) => !has.has(name));
+  if (names.length === 0 && found.length > 0) return { workloads: [], message: '' };
+  const reasons = reasonsIn(rollout, count);
+  const workloads = names.map((name) => {
+    const blocked = textOf(reasons.get(name));
+    return { name, pods: 0, moved: 0, ready: 0, wanted: 0, blocked };
+  });
+  const others = [...new Set(reasons.values())].filter((each) => each !== unselected);
+  const elsewhere =
+    others.length === 0 ? [] : [`the pods that it selects are in older rollouts: ${others.join(', ')}`];
+  const details =
+    rollout.names === undefined ? elsewhere : workloads.map(({ name, blocked }) => `${name}: ${blocked}`);
+  return { workloads, message: ['it has no pods so far', ...details].join('; ') };
+}
+
+const unselected = Symbol('unselected');
+/** Name of an older rollout, or that the selector does not match. */
+type Reason = string | typeof unselected;
+
+function textOf(reason: Reason | undefined): string {
+  if (reason === undefined) return 'no workload of this name has pods';
+  if (reason === unselected) return 'the selector matches none of its pods';
+  return `its pods are in the older rollout ${reason}`;
+}
+
+/** Why the rollout does not have the pods of the namespace, by name of the workload. */
+function reasonsIn({ name, selector }: Scope, { pods, rollouts }: PodCount): ReadonlyMap<string, Reason> {
+  const own = rollouts.findIndex((each) => each.name === name);
+  const found = new Map<string, Reason>();
+  for (const { labels, workload, first } of pods) {
+    const older = first < own ? rollouts[first] : undefined;
+    if (!selects(selector, labels)) found.set(workload.name, unselected);
+    else if (older) found.set(workload.name, older.name);
+  }
+  return found;
 }

@@ -1,12 +1,23 @@
-/** Events of rollouts: each new phase or step, and once for each step that something holds it. */
+/** Metrics and events of rollouts: each new phase or step, and once for each step that something holds it. */
 import type { KubeObject } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { resourceApiVersion } from '../../../policy/resources/placement.ts';
 import { rolloutKind } from '../../../policy/resources/rollout.ts';
+import { counter, counts, gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
-import type { Verdict } from './health.ts';
-import type { RolloutMeters } from './metrics.ts';
-import type { Phase, Progress } from './progress.ts';
+import { rollbackReasons, type Verdict } from './health.ts';
+import { phases, type Phase, type Progress } from './progress.ts';
+import { readProgress } from './status.ts';
+
+export const rolloutsByPhase = gauge('archwright_rollouts', 'ArchitectureRollouts, by phase.', {
+  phase: phases,
+});
+
+export const rollbacks = counter(
+  'archwright_rollout_rollbacks_total',
+  'Rollbacks: pods were less healthy than on other architectures, or an image cannot run there.',
+  { reason: rollbackReasons },
+);
 
 /** A step that takes longer is worth an event. */
 const heldMs = 60_000;
@@ -23,13 +34,12 @@ const eventReasons = {
 /** The last leader may have stopped between the status and the event. Two events are better than none. */
 const unreportedMs = 5 * 60_000;
 
-function isFresh({ phase, endedAt = 0 }: Progress, now: number): boolean {
-  return phase === 'RolledBack' && now - endedAt < unreportedMs;
-}
-
+/** A step of a rollout. */
 interface Held {
-  /** `undefined`: it is not held. */
+  readonly step: string;
+  /** `undefined`: nothing holds it. */
   readonly since?: number | undefined;
+  /** Whether an event said so. */
   readonly isTold: boolean;
 }
 
@@ -40,15 +50,23 @@ interface Look {
   readonly now: number;
 }
 
-export class RolloutReports {
-  readonly #leader: Pick<LeaderContext, 'events' | 'log'>;
-  readonly #meters: RolloutMeters;
-  /** Since when the step is held, and whether an event said so, by key of the rollout. */
-  readonly #held = new Map<string, Held & { readonly step: string }>();
+type Leader = Pick<LeaderContext, 'caches' | 'events' | 'log' | 'metrics'>;
 
-  constructor(leader: Pick<LeaderContext, 'events' | 'log'>, meters: RolloutMeters) {
+export class RolloutReports {
+  readonly #leader: Leader;
+  readonly #rolledBack: (reason: Verdict['reason']) => void;
+  /** By key of the rollout. */
+  readonly #held = new Map<string, Held>();
+
+  constructor(leader: Leader) {
+    const { metrics, caches } = leader;
     this.#leader = leader;
-    this.#meters = meters;
+    this.#rolledBack = counts(metrics, rollbacks, 'reason', rollbackReasons);
+    const show = itemCounts(metrics, rolloutsByPhase);
+    metrics.beforeScrape(() => {
+      const progresses = [...caches.rollouts.values()].flatMap((object) => readProgress(object) ?? []);
+      show(progresses, ({ phase }) => [{ phase }]);
+    });
   }
 
   forget(key: string): void {
@@ -57,12 +75,13 @@ export class RolloutReports {
 
   report(object: KubeObject, before: Progress | undefined, progress: Progress, look: Look): void {
     const { verdict, isFirstLook, now } = look;
-    const { phase, step, message } = progress;
+    const { phase, step, message, endedAt } = progress;
     const isNew = phase !== before?.phase || step !== before.step;
     const isNews = before !== undefined || phase === 'Waiting';
     const isRolledBack = phase === 'RolledBack';
-    if (isNews && (isNew || (isFirstLook && isFresh(progress, now)))) {
-      if (isRolledBack && verdict) this.#meters.rolledBack(verdict.reason);
+    const isUnreported = isFirstLook && isRolledBack && now - (endedAt ?? 0) < unreportedMs;
+    if (isNews && (isNew || isUnreported)) {
+      if (isRolledBack && verdict) this.#rolledBack(verdict.reason);
       this.#record(object, isRolledBack ? 'Warning' : 'Normal', eventReasons[phase], message);
     }
     this.#reportHeld(object, progress, now);
@@ -73,7 +92,7 @@ export class RolloutReports {
     const key = keyOf(object);
     const id = `${attempt}/${step}`;
     const known = this.#held.get(key);
-    const before: Held = known?.step === id ? known : { isTold: false };
+    const before: Held = known?.step === id ? known : { step: id, isTold: false };
     const since = held === undefined ? undefined : (before.since ?? now);
     const isNews = since !== undefined && !before.isTold && now - since >= heldMs;
     this.#held.set(key, { step: id, since, isTold: before.isTold || isNews });

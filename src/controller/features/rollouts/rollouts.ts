@@ -1,7 +1,7 @@
 /**
  * Follows `ArchitectureRollout`s, one key each. Changes of the rollout and of its namespace's pods cause at
  * most one reconcile a second: count pods (`pods.ts`), find what holds them (`observation.ts`, `blocked.ts`), compare
- * (`health.ts`), step (`progress.ts`), find names without pods (`missing.ts`), write the status (`status.ts`), move pods (`mover.ts`).
+ * (`health.ts`), step (`progress.ts`), write the status (`status.ts`), move pods (`mover.ts`).
  *
  * The status is written before pods are moved. New pods are chosen at the gate by `shares.ts`.
  */
@@ -13,16 +13,14 @@ import type { LeaderContext } from '../../lead/leader-context.ts';
 import type { ResourceStatus } from '../../write/conditions.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { verdictOf, type Verdict } from './health.ts';
-import { missingIn } from './missing.ts';
-import { bindRolloutMetrics, rolloutMetrics, type RolloutMeters } from './metrics.ts';
 import { orderPods, podsToOrder } from './order.ts';
-import { PodMover } from './mover.ts';
+import { moves, PodMover } from './mover.ts';
 import { maxRollouts, PodCounts, type PodCount, type RolledPod } from './pods.ts';
 import { progressOf, type Progress } from './progress.ts';
-import { RolloutReports } from './reports.ts';
-import { heldBy, leftBehind, lookAt, statusOf, type Observation } from './observation.ts';
+import { rollbacks, RolloutReports, rolloutsByPhase } from './reports.ts';
+import { heldBy, leftBehind, lookAt, missingIn, statusOf, type Observation } from './observation.ts';
 import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
-import { KnownVolumes } from './volumes.ts';
+import { createKnownVolumes, type VolumesPermit } from './volumes.ts';
 
 /** Events of a rolling update come in hundreds. */
 const eventsMs = 1000;
@@ -33,7 +31,7 @@ const restMs = 60_000;
 
 export const rollouts: Feature = {
   name: 'rollouts',
-  metrics: rolloutMetrics,
+  metrics: [rolloutsByPhase, rollbacks, moves],
   isOn: (configuration) => configuration.rollouts,
   workers: 2,
   start: (leader, enqueue) => {
@@ -59,26 +57,21 @@ export const rollouts: Feature = {
 
 export class RolloutReconciler {
   readonly #leader: LeaderContext;
-  readonly #meters: RolloutMeters;
   /** Keys of those in force: the role `edit` may create any number of others, which pods do not concern. */
   readonly #followed = new Set<string>();
   /** Restarts of pods when first seen in the attempt that began then, by key of the rollout, by uid. */
   readonly #restarts = new Map<string, { readonly since: number; readonly first: Map<string, number> }>();
   readonly #mover: PodMover;
   readonly #reports: RolloutReports;
-  readonly #volumes: KnownVolumes;
+  readonly #volumesPermit: VolumesPermit;
   readonly #counts: PodCounts;
 
   constructor(leader: LeaderContext, counts: PodCounts) {
     this.#leader = leader;
     this.#counts = counts;
-    this.#volumes = new KnownVolumes(leader);
-    const { caches } = leader;
-    this.#meters = bindRolloutMetrics(leader.metrics, () =>
-      [...caches.rollouts.values()].flatMap((object) => readProgress(object)?.phase ?? []),
-    );
-    this.#mover = new PodMover(leader, this.#meters);
-    this.#reports = new RolloutReports(leader, this.#meters);
+    this.#volumesPermit = createKnownVolumes(leader);
+    this.#mover = new PodMover(leader);
+    this.#reports = new RolloutReports(leader);
   }
 
   isFollowed(key: string): boolean {
@@ -113,7 +106,11 @@ export class RolloutReconciler {
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
     const isFirstLook = !this.#restarts.has(key);
-    const seen = await lookAt(rollout, before, { count, volumes: this.#volumes, leader: this.#leader });
+    const seen = await lookAt(rollout, before, {
+      count,
+      volumesPermit: this.#volumesPermit,
+      leader: this.#leader,
+    });
     const workloads = seen.map(({ workload }) => workload);
     const missing = missingIn(rollout, workloads, count);
     const verdict = before && this.#verdict(key, rollout, before, seen, now);

@@ -27,29 +27,21 @@ type Reader = Pick<LeaderContext, 'client' | 'signal'> & { readonly caches: Pick
 const rememberedMs = 10 * 60_000;
 const maxRemembered = 5000;
 
-/** Whether the volumes of pods that run let their successors run on an architecture. */
-export class KnownVolumes {
-  readonly #reader: Reader & { readonly clock: Clock };
-  readonly #known = new BoundedMap<string, { readonly at: number; readonly permits: boolean }>(maxRemembered);
+export type VolumesPermit = ReturnType<typeof createKnownVolumes>;
 
-  constructor(reader: Reader & { readonly clock: Clock }) {
-    this.#reader = reader;
-  }
-
-  /** @throws KubeError if there is no answer */
-  permit({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) {
-    return areAll(claims, (claim) => this.#permitClaim(namespace, claim, architecture));
-  }
-
-  async #permitClaim(namespace: string, claim: string, architecture: string): Promise<boolean> {
-    const key = [namespace, architecture, claim].join('/');
-    const now = this.#reader.clock.monotonic();
-    const known = this.#known.get(key);
-    if (known && now - known.at < rememberedMs) return known.permits;
-    const permits = await isAttachable(namespace, claim, architecture, this.#reader);
-    this.#known.set(key, { at: now, permits });
-    return permits;
-  }
+/** @returns whether the volumes of a running pod let its successor run on an architecture; throws KubeError */
+export function createKnownVolumes(reader: Reader & { readonly clock: Clock }) {
+  const known = new BoundedMap<string, { readonly at: number; readonly permits: boolean }>(maxRemembered);
+  return ({ namespace, claims }: Pick<RunningPod, 'namespace' | 'claims'>, architecture: string) =>
+    areAll(claims, async (claim) => {
+      const key = [namespace, architecture, claim].join('/');
+      const now = reader.clock.monotonic();
+      const last = known.get(key);
+      if (last && now - last.at < rememberedMs) return last.permits;
+      const permits = await isAttachable(namespace, claim, architecture, reader);
+      known.set(key, { at: now, permits });
+      return permits;
+    });
 }
 
 /** Reads the volumes of a new pod, which may have got them a moment ago. @throws KubeError if there is no answer */

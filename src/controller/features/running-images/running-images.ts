@@ -7,7 +7,7 @@ import type { ImageFacts } from '../../../images/facts/facts.ts';
 import { ofAnyAge } from '../../../images/image-request.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
-import { gauge, itemCounts, type Gauge } from '../../../telemetry/metrics.ts';
+import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { messageOf } from '../../../names/printable.ts';
@@ -42,65 +42,51 @@ export const runningImagesFeature: Feature = {
   inRounds: true,
   // Not before the caches are complete: without their nodes, pods would count for a wrong architecture.
   start: (leader) => {
-    const counter = new RunningImages(leader);
-    return { keys: () => ['all'], reconcile: () => counter.reconcile() };
+    const show = createGauges(leader);
+    let round = 0;
+    return {
+      keys: () => ['all'],
+      reconcile: async () => {
+        show();
+        if (round++ % roundsPerLook !== 0) return;
+        await learnFromAgents(leader);
+        show();
+      },
+    };
   },
 };
 
-class RunningImages {
-  readonly #leader: LeaderContext;
-  readonly #parse = createReferenceCache();
-  readonly #showImages: ReturnType<typeof itemCounts>;
-  readonly #unknown: Gauge;
-  readonly #showPods: ReturnType<typeof itemCounts>;
-  #round = 0;
-
-  constructor(leader: LeaderContext) {
-    const { metrics } = leader;
-    this.#leader = leader;
-    this.#showImages = itemCounts(metrics, runningImages);
-    this.#unknown = metrics.gauge(runningImagesUnknown);
-    this.#showPods = itemCounts(metrics, runningPods);
-  }
-
-  async reconcile(): Promise<void> {
-    this.#show();
-    if (this.#round++ % roundsPerLook === 0) {
-      await this.#learnFromAgents();
-      this.#show();
-    }
-  }
-
-  #show(): void {
-    const { runningPods: all, nodes } = this.#leader.caches;
+/** @returns sets all gauges */
+function createGauges({ metrics, cache, caches: { runningPods: all, nodes } }: LeaderContext): () => void {
+  const parse = createReferenceCache();
+  const showImages = itemCounts(metrics, runningImages);
+  const unknown = metrics.gauge(runningImagesUnknown);
+  const showPods = itemCounts(metrics, runningPods);
+  const factsOf = (image: string): ImageFacts | undefined => {
+    const reference = validReference(image, parse);
+    if (!reference) return undefined;
+    const facts = cache.peek(ofAnyAge({ image, reference, maxAgeMs: 0, pullCredentials: [] }));
+    return facts?.error && facts.error.code !== 'not-an-image' ? undefined : facts;
+  };
+  return () => {
     const running = [...all.values()].filter(({ phase }) => phase === 'Running');
-    this.#showPods(running, ({ node }) => [{ architecture: nodes.get('', node)?.architecture ?? '' }]);
+    showPods(running, ({ node }) => [{ architecture: nodes.get('', node)?.architecture ?? '' }]);
     const images = new Set(running.flatMap((pod) => pod.images.map(({ image }) => image)));
-    const facts = [...images].map((image) => this.#factsOf(image));
-    const known = facts.filter((each) => each !== undefined);
-    this.#showImages(known, ({ platforms }) =>
+    const known = [...images].flatMap((image) => factsOf(image) ?? []);
+    showImages(known, ({ platforms }) =>
       platforms.map(({ os, architecture, variant }) => ({ os, architecture, variant: variant || 'none' })),
     );
-    this.#unknown.set(facts.length - known.length);
-  }
+    unknown.set(images.size - known.length);
+  };
+}
 
-  #factsOf(image: string): ImageFacts | undefined {
-    const reference = validReference(image, this.#parse);
-    if (!reference) return undefined;
-    const facts = this.#leader.cache.peek(ofAnyAge({ image, reference, maxAgeMs: 0, pullCredentials: [] }));
-    return facts?.error && facts.error.code !== 'not-an-image' ? undefined : facts;
-  }
-
-  /** Agents that do not answer are queried again later; the cache suffices until then. */
-  async #learnFromAgents(): Promise<void> {
-    const { fleet, cache, signal, log } = this.#leader;
-    if (fleet === undefined) return;
-    try {
-      const limit = AbortSignal.any([signal, AbortSignal.timeout(lookMs)]);
-      await fleet.readShared((facts) => cache.learn(facts), limit);
-    } catch (error) {
-      if (signal.aborted) return;
-      log.debug({ error: messageOf(error) }, 'the agents did not list their image facts');
-    }
+/** Agents that do not answer are queried again later; the cache suffices until then. */
+async function learnFromAgents({ fleet, cache, signal, log }: LeaderContext): Promise<void> {
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(lookMs)]);
+    await fleet?.readShared((facts) => cache.learn(facts), limit);
+  } catch (error) {
+    if (signal.aborted) return;
+    log.debug({ error: messageOf(error) }, 'the agents did not list their image facts');
   }
 }

@@ -20,32 +20,22 @@ const tokenBytes = 32;
 /** Service paths take only lower-case RFC 1123 names (apiserver util/webhook `ValidateWebhookService`). */
 const tokenShape = /^[0-9a-f]{64}$/;
 
-export class PathSecret {
-  readonly #leader: LeaderContext;
-  readonly #secrets: Secrets;
-  readonly #name: string;
-  readonly #rotationMs: number;
+export type PathSecret = ReturnType<typeof createPathSecret>;
 
-  /** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
-  constructor(leader: LeaderContext, name: string, rotationMs: number) {
-    this.#leader = leader;
-    this.#secrets = new Secrets(leader);
-    this.#name = name;
-    this.#rotationMs = rotationMs;
-  }
-
+/** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
+export function createPathSecret(leader: LeaderContext, name: string, rotationMs: number) {
+  const { serverNow, log } = leader;
+  const secrets = new Secrets(leader);
   /**
    * Creates, repairs or rotates the Secret.
    * @param actual the webhooks of the API server
    * @returns the current token, and when to look again, milliseconds from now
    * @throws KubeError `conflict` if another writer was faster
    */
-  async reconcile(actual: readonly Webhook[]): Promise<{ readonly token: string; readonly nextMs: number }> {
-    const { serverNow, log } = this.#leader;
+  return async (actual: readonly Webhook[]): Promise<{ readonly token: string; readonly nextMs: number }> => {
     const now = serverNow();
-    const found = await this.#secrets.read(this.#name);
+    const found = await secrets.read(name);
     const texts = found?.texts ?? {};
-    const rotationMs = this.#rotationMs;
     const inForce = actual.map(({ clientConfig }) => tokenIn(clientConfig));
     const token = tokenOf(texts[current]);
     const ageMs = now - Date.parse(texts[rotated] ?? '');
@@ -55,18 +45,19 @@ export class PathSecret {
       // The old path would no longer be accepted.
       if (!isInForce) return { token, nextMs: Infinity };
     }
+    const fresh = newToken();
     const next: SecretTexts = {
-      [current]: newToken(),
+      [current]: fresh,
       // Even if the Secret was lost, the API server still uses the token in force.
       [previous]: inForce.find((each) => each !== undefined) ?? token ?? '',
       [rotated]: new Date(now).toISOString(),
       [recordKey]: tokenOf(texts[recordKey]) ?? newToken(),
     };
-    if (found === undefined) await this.#secrets.create(this.#name, 'Opaque', next);
-    else await this.#secrets.change(this.#name, found.resourceVersion, next);
+    if (found === undefined) await secrets.create(name, 'Opaque', next);
+    else await secrets.change(name, found.resourceVersion, next);
     log.info({ reason: token === undefined ? 'missing' : 'age' }, 'the webhook gets a new path');
-    return { token: next[current] ?? '', nextMs: rotationMs };
-  }
+    return { token: fresh, nextMs: rotationMs };
+  };
 }
 
 /** A webhook of the file at the path with the token. */

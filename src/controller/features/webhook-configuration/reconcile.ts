@@ -9,7 +9,7 @@ import type { Endpoints } from './endpoints.ts';
 import { withToken, type PathSecret } from './path-secret.ts';
 import { createProbe } from './probes.ts';
 import type { LiveWebhooks } from '../../state/webhooks-file.ts';
-import { Writer } from './write.ts';
+import { createWriter } from './write.ts';
 import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
 import { messageOf } from '../../../names/printable.ts';
 
@@ -64,13 +64,13 @@ interface WebhookConfigurationParts {
 export class WebhookConfigurationReconciler {
   readonly #leader: LeaderContext;
   readonly #parts: WebhookConfigurationParts;
-  readonly #writer: Writer;
+  readonly #write: ReturnType<typeof createWriter>;
   readonly #show: ReturnType<typeof showState>;
 
   constructor(leader: LeaderContext, parts: WebhookConfigurationParts) {
     this.#leader = leader;
     this.#parts = parts;
-    this.#writer = new Writer(leader, parts.name);
+    this.#write = createWriter(leader, parts.name);
     this.#show = showState(leader, parts.name);
   }
 
@@ -92,7 +92,7 @@ export class WebhookConfigurationReconciler {
     const found = await this.#find<WebhookConfiguration>(path, signal);
     const actual = found?.webhooks ?? [];
     // First: webhooks start when the Secret is there.
-    const secretPart = await pathSecret?.reconcile(actual);
+    const secretPart = await pathSecret?.(actual);
     if (found === undefined) {
       this.#show('missing');
       return unchanged;
@@ -119,7 +119,7 @@ export class WebhookConfigurationReconciler {
     const decided = await decideWebhooks({ wanted, actual, bundle, isInjected, probe, now });
     // An aborted probe has no result.
     signal.throwIfAborted();
-    const wrote = await this.#writer.write(found, decided.webhooks);
+    const wrote = await this.#write(found, decided.webhooks);
     const { waiting, reason, extra, moving } = decided;
     if (waiting.length > 0) this.#show('waiting', { webhooks: waiting, reason });
     else this.#show('in-force');

@@ -16,7 +16,7 @@ import { watchNamed } from '../../../kube/watch/reflector.ts';
 import type { Feature } from '../../lead/feature.ts';
 import { createWritePause } from '../../write/write-pause.ts';
 import { Endpoints } from './endpoints.ts';
-import { PathSecret } from './path-secret.ts';
+import { createPathSecret } from './path-secret.ts';
 import { WebhookConfigurationReconciler, webhookConfigurationState } from './reconcile.ts';
 
 const key = 'webhook-configuration';
@@ -49,7 +49,9 @@ export const webhookConfigurationWith = (pathRotationMs = weekMs): Feature => ({
     const endpoints = new Endpoints(common);
     const secretPath = paths.secrets(namespace, tlsSecret);
     const pathSecret =
-      webhookPathSecret === undefined ? undefined : new PathSecret(leader, webhookPathSecret, pathRotationMs);
+      webhookPathSecret === undefined
+        ? undefined
+        : createPathSecret(leader, webhookPathSecret, pathRotationMs);
     const parts = { name, secretPath, webhooks, endpoints, pathSecret };
     const work = new WebhookConfigurationReconciler(leader, parts);
     const secrets = [tlsSecret, ...(webhookPathSecret === undefined ? [] : [webhookPathSecret])];

@@ -10,28 +10,23 @@ import { applied, fieldManager } from '../../write/own-objects.ts';
 import type { WebhookConfiguration } from '../../state/ca-bundle.ts';
 import type { Webhook } from '../../state/webhooks-file.ts';
 
-export class Writer {
-  readonly #leader: Pick<LeaderContext, 'client' | 'signal' | 'log'>;
-  readonly #name: string;
+/** @returns replaces the webhooks of the object, and returns whether they had to be written */
+export function createWriter(
+  { client, signal, log }: Pick<LeaderContext, 'client' | 'signal' | 'log'>,
+  name: string,
+) {
+  const path = paths.mutatingWebhookConfigurations(name);
   /**
    * The written and the resulting webhooks, if they differ. Some clusters change every webhook configuration
    * as it is written; writing again would never end.
    */
-  #settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
-
-  constructor(leader: Pick<LeaderContext, 'client' | 'signal' | 'log'>, name: string) {
-    this.#leader = leader;
-    this.#name = name;
-  }
-
-  /** Replaces the webhooks of the object. @returns whether they had to be written */
-  async write({ metadata, webhooks: actual = [] }: WebhookConfiguration, webhooks: readonly Webhook[]) {
-    const { client, signal, log } = this.#leader;
-    const name = this.#name;
-    const path = paths.mutatingWebhookConfigurations(name);
+  let settledFor: { readonly meant: readonly Webhook[]; readonly got: readonly Webhook[] } | undefined;
+  return async (
+    { metadata, webhooks: actual = [] }: WebhookConfiguration,
+    webhooks: readonly Webhook[],
+  ): Promise<boolean> => {
     if (isSame(actual, webhooks)) return false;
-    const { meant, got } = this.#settledFor ?? {};
-    if (isSame(meant, webhooks) && isSame(got, actual)) return false;
+    if (isSame(settledFor?.meant, webhooks) && isSame(settledFor?.got, actual)) return false;
     const body = {
       apiVersion: 'admissionregistration.k8s.io/v1',
       kind: 'MutatingWebhookConfiguration',
@@ -44,16 +39,16 @@ export class Writer {
       const replace = guardedPatch(now, [{ op: 'add', path: '/webhooks', value: webhooks }]);
       now = await client.patch(path, replace, { signal, query: { fieldManager } });
     }
-    this.#settledFor = undefined;
+    settledFor = undefined;
     if (!isSame(now.webhooks ?? [], webhooks)) {
-      this.#settledFor = { meant: webhooks, got: now.webhooks ?? [] };
+      settledFor = { meant: webhooks, got: now.webhooks ?? [] };
       log.warn(
         { name },
         'the API server, or an admission webhook, changes the webhook configuration as it is written',
       );
     }
     return true;
-  }
+  };
 }
 
 /** Equal as JSON values, in any order of fields. A field that is `undefined` counts as missing. */

@@ -1,6 +1,6 @@
 /** Labels of the nodes that run agents: number per pool, replacements, nodes that are never labeled. */
 import t, { type Test } from 'tap';
-import { AgentNodes } from '../../../../src/controller/features/node-labels/agent-nodes.ts';
+import { createAgentNodes } from '../../../../src/controller/features/node-labels/agent-nodes.ts';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { nodeStatus } from '../../objects.ts';
@@ -23,7 +23,7 @@ async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
   const start = clock.now() - 86_400_000;
   const test = await startLeader(t, { configuration: { agentNodes: wanted }, clock });
   const { store, leader } = test;
-  const work = new AgentNodes(leader);
+  const reconcile = createAgentNodes(leader);
   const time = (minutes: number): string => new Date(start + minutes * 60_000).toISOString();
   const put = (name: string, options: NodeOptions = {}): void => {
     const { pool = 'blue', labels = {}, created = 0, unready, spec = {}, os = 'linux' } = options;
@@ -54,7 +54,7 @@ async function startWorld(t: Test, wanted: Configuration['agentNodes'] = 2) {
         .sort(),
     reconcile: async (): Promise<void> => {
       await test.settled();
-      await work.reconcile();
+      await reconcile();
       await test.settled();
     },
   };

@@ -1,6 +1,6 @@
 import t from 'tap';
 import type { WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
-import { isSame, Writer } from '../../../../src/controller/features/webhook-configuration/write.ts';
+import { createWriter, isSame } from '../../../../src/controller/features/webhook-configuration/write.ts';
 import { parseWebhooks, type Webhook } from '../../../../src/controller/state/webhooks-file.ts';
 import type { KubeClient, Patch } from '../../../../src/kube/api/client.ts';
 import { createWorld } from '../certificates/world.ts';
@@ -25,29 +25,29 @@ t.test('it stops writing if the cluster changes every configuration on write', a
     ...context.client,
     patch: (at, patch, options) => context.client.patch(at, enforced(patch), options),
   };
-  const writer = new Writer({ ...context, client: stubborn }, name);
+  const write = createWriter({ ...context, client: stubborn }, name);
   const found = (): WebhookConfiguration => world.store.get(path) as WebhookConfiguration;
   world.store.put(path, {});
-  t.ok(await writer.write(found(), webhooks));
+  t.ok(await write(found(), webhooks));
   like(t, found().webhooks, [{ namespaceSelector: { matchLabels: { their: 'rule' } } }]);
-  t.notOk(await writer.write(found(), webhooks), 'the result is accepted');
+  t.notOk(await write(found(), webhooks), 'the result is accepted');
   t.equal(world.store.writes().length, 2);
   t.match(world.log.join(''), 'changes the webhook configuration as it is written');
 
   world.store.put(path, { ...found(), webhooks: [] });
-  t.ok(await writer.write(found(), webhooks), 'another change is reverted');
+  t.ok(await write(found(), webhooks), 'another change is reverted');
   const other: Webhook[] = webhooks.map((each) => ({ ...each, timeoutSeconds: 3 }));
-  t.ok(await writer.write(found(), other), 'changed webhooks are written');
+  t.ok(await write(found(), other), 'changed webhooks are written');
   like(t, found().webhooks, [{ timeoutSeconds: 3 }]);
-  t.notOk(await writer.write(found(), other));
+  t.notOk(await write(found(), other));
 });
 
 t.test('an object deleted meanwhile is not created again', async (t) => {
   const world = await createWorld(t);
-  const writer = new Writer(world.context(), name);
+  const write = createWriter(world.context(), name);
   world.store.put(path, {});
   const found = world.store.get(path) as WebhookConfiguration;
-  await writer.write(found, webhooks);
+  await write(found, webhooks);
   const [request] = world.store.writes();
   like(t, request?.json, { metadata: { uid: found.metadata?.uid } }, 'the API server refuses another uid');
 });
