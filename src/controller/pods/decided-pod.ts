@@ -9,7 +9,7 @@ export function contextOf(
   namespace: string,
   { labels, ownerReferences: owners }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>,
 ) {
-  const namespaceLabels = caches.namespaces.get('', namespace)?.labels ?? {};
+  const namespaceLabels = caches.namespaces.get('', namespace) ?? {};
   const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
   const nodes = nodeClasses();
   return { namespace, namespaceLabels, policy, ...(nodes && { nodes }) };

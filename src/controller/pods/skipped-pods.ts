@@ -24,9 +24,8 @@ export function skippedPods(
   const webhooks = leader.webhooks?.current();
   const isInScope = webhooks && scopeOf(webhooks);
   return (pod) => {
-    const namespaceLabels = leader.caches.namespaces.get('', pod.namespace)?.labels ?? {};
-    if (isInScope?.(pod, namespaceLabels) === false) return true;
     const context = contextOf(leader, pod.namespace, pod);
+    if (isInScope?.(pod, context.namespaceLabels) === false) return true;
     return skipReasonOf({ ...context, pod: podOf(pod) }) !== undefined;
   };
 }

@@ -1,4 +1,4 @@
-/** Cached fields of nodes, namespaces, and pods with a node. */
+/** Cached fields of nodes, and of pods with a node. */
 import { architectureOf, classify } from '../../nodes/classify.ts';
 import { pooledNode } from '../../cluster/node-hostnames.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
@@ -20,7 +20,6 @@ import { controllerOf } from '../pods/workload.ts';
 import type { Share } from './sharing.ts';
 
 export type CachedNode = Readonly<ReturnType<typeof trimNode>>;
-export type CachedNamespace = Readonly<ReturnType<typeof trimNamespace>>;
 export type RunningPod = Readonly<NonNullable<ReturnType<typeof trimRunningPod>>>;
 export type RunningContainer = Readonly<ReturnType<typeof containerOf>>;
 /** How a pod chooses among nodes: one of the terms of its required affinity has to match. */
@@ -57,7 +56,6 @@ export function trimNode(object: KubeObject, share: Share) {
   const { labels = {} } = metadata;
   return {
     name: share(metadata.name ?? ''),
-    uid: metadata.uid ?? '',
     resourceVersion: metadata.resourceVersion ?? '',
     architecture: share(architectureOf(node)),
     classified: classify(node),
@@ -80,11 +78,6 @@ export function trimNode(object: KubeObject, share: Share) {
     ),
     createdAt: timeOf(metadata.creationTimestamp),
   };
-}
-
-export function trimNamespace({ metadata = {} }: KubeObject) {
-  const { name = '', labels = {}, deletionTimestamp } = metadata;
-  return { name, labels, deleting: deletionTimestamp !== undefined };
 }
 
 /** A custom resource. */

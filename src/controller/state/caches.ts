@@ -15,15 +15,7 @@ import { rolloutsPath } from '../../policy/resources/rollout.ts';
 import { largeConfigs } from '../../policy/resources/collection.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics } from '../../telemetry/metrics.ts';
-import {
-  trimConfig,
-  trimNamespace,
-  trimNode,
-  trimRunningPod,
-  type CachedNamespace,
-  type CachedNode,
-  type RunningPod,
-} from './cached.ts';
+import { trimConfig, trimNode, trimRunningPod, type CachedNode, type RunningPod } from './cached.ts';
 import { createSharing } from './sharing.ts';
 import { incomplete, mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
@@ -31,7 +23,8 @@ export interface Caches {
   readonly waitingPods: Reflector<WaitingPod>;
   readonly runningPods: Reflector<RunningPod>;
   readonly nodes: Reflector<CachedNode>;
-  readonly namespaces: Reflector<CachedNamespace>;
+  /** Their labels. */
+  readonly namespaces: Reflector<Readonly<Record<string, string>>>;
   /** Custom resources; empty if their definitions are not installed. */
   readonly clusterConfigs: Reflector<KubeObject>;
   readonly podConfigs: Reflector<KubeObject>;
@@ -108,7 +101,11 @@ export function startCaches(common: CachesOptions): Caches {
       large: { maxBytes: largeBytes.runningPods },
     }),
     nodes: startReflector({ ...common, path: paths.nodes(), trim: (object) => trimNode(object, share) }),
-    namespaces: startReflector({ ...common, path: paths.namespaces(), trim: trimNamespace }),
+    namespaces: startReflector({
+      ...common,
+      path: paths.namespaces(),
+      trim: ({ metadata }) => metadata?.labels ?? {},
+    }),
     clusterConfigs: custom(clusterConfigsPath()),
     podConfigs: custom(podConfigsPath()),
     rollouts: custom(rolloutsPath()),

@@ -77,7 +77,7 @@ t.test('waiting and running pods are two watches, split by a field selector', as
   t.equal(caches.runningPods.get('shop', 'running')?.node, 'n1');
   t.equal(caches.runningPods.size, 1);
   t.equal(caches.nodes.get('', 'n1')?.name, 'n1');
-  t.strictSame(caches.namespaces.get('', 'shop')?.labels, { team: 'a' });
+  t.strictSame(caches.namespaces.get('', 'shop'), { team: 'a' });
   t.equal(caches.clusterConfigs.get('', 'cluster')?.metadata?.name, 'cluster');
   like(t, caches.podConfigs.get('shop', 'mine'), { spec: { priority: 3 } }, 'kept as they are');
   await server.untilReceived('/api/v1/pods?watch', 2);

@@ -1,7 +1,7 @@
 /** Which fields of each object the caches keep. */
 import t from 'tap';
 import { timeOf } from '../../../src/kube/api/fields.ts';
-import { trimNamespace, trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
+import { trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
 import { createSharing } from '../../../src/controller/state/sharing.ts';
 import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
@@ -200,7 +200,6 @@ t.test('the fields of a node', async (t) => {
   };
   t.strictSame(trimNode(node, share), {
     name: 'n1',
-    uid: 'u',
     resourceVersion: '3',
     architecture: 'arm64',
     os: 'linux',
@@ -226,11 +225,7 @@ t.test('the fields of a node', async (t) => {
   t.equal(trimNode(notReady, share).ready, false);
 });
 
-t.test('the fields of a namespace; times', async (t) => {
-  const metadata = { name: 'shop', labels: { a: 'b' } };
-  t.strictSame(trimNamespace({ metadata }), { ...metadata, deleting: false });
-  const deleted = { metadata: { name: 'shop', deletionTimestamp: created } };
-  like(t, trimNamespace(deleted), { labels: {}, deleting: true });
+t.test('times', async (t) => {
   t.equal(timeOf(created), Date.UTC(2026, 10, 21, 10));
   t.equal(timeOf('yesterday'), 0);
   t.equal(timeOf(undefined), 0);

@@ -22,7 +22,7 @@ import { readAuthorities, signerOf, trusted } from '../../../certificates/author
 import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agreement.ts';
 import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
-import { Secrets } from '../../write/secrets.ts';
+import { readSecret } from '../../write/secrets.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { judge } from './judge.ts';
@@ -86,7 +86,6 @@ export const agentCertificates: Feature = {
 class AgentCertificates {
   readonly #leader: LeaderContext;
   readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
-  readonly #secrets: Secrets;
   /** By name. A request changes when it is approved, before its certificate is there. */
   readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
   /** By node. */
@@ -99,7 +98,6 @@ class AgentCertificates {
     const resultOf = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
     this.#leader = leader;
     this.#requests = requests;
-    this.#secrets = new Secrets(leader);
     this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
     this.#removals = createRateLimiter({ ...removals, clock });
     this.#results = { issued: resultOf('issued'), refused: resultOf('refused') };
@@ -155,7 +153,7 @@ class AgentCertificates {
   async #sign(request: OpenRequest, { publicKey }: RequestContent, node: string): Promise<ReconcileResult> {
     const { configuration, serverNow, clock, client, signal, log } = this.#leader;
     const { name } = request;
-    const secret = await this.#secrets.read(ownNames(configuration()).caSecret);
+    const secret = await readSecret(this.#leader, ownNames(configuration()).caSecret);
     const authorities = readAuthorities(secret?.texts ?? {});
     if (authorities.newest === undefined) return { requeueAfterMs: againMs };
     const times = timesOf(configuration().certificateTime);

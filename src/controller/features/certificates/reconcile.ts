@@ -32,7 +32,7 @@ import {
   type Found,
   type LeafWork,
 } from './rotation-plan.ts';
-import { Secrets, type FoundSecret } from '../../write/secrets.ts';
+import { readSecret, writeSecret, type FoundSecret } from '../../write/secrets.ts';
 
 interface State extends Found {
   readonly ca: FoundSecret | undefined;
@@ -50,7 +50,6 @@ export class CertificateReconciler {
   /** As at the start: the watches are for these names. */
   readonly #caSecret: string;
   readonly #webhookConfiguration: string | undefined;
-  readonly #secrets: Secrets;
   readonly #issued: ReturnType<typeof countIssues>;
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
@@ -61,7 +60,6 @@ export class CertificateReconciler {
     const configuration = leader.configuration();
     this.#caSecret = ownNames(configuration).caSecret;
     this.#webhookConfiguration = configuration.webhookConfiguration;
-    this.#secrets = new Secrets(leader);
     this.#issued = countIssues(leader);
   }
 
@@ -85,10 +83,10 @@ export class CertificateReconciler {
     const { configuration, webhooks } = this.#leader;
     const specs = leafSpecs(configuration(), webhookNamesOf(webhooks?.current() ?? []));
     // In this order, so that no leaf is newer than the authorities that it is compared with.
-    const ca = await this.#secrets.read(this.#caSecret);
+    const ca = await readSecret(this.#leader, this.#caSecret);
     const leaves: Leaf[] = [];
     for (const spec of specs) {
-      const secret = await this.#secrets.read(spec.secretName);
+      const secret = await readSecret(this.#leader, spec.secretName);
       leaves.push({ ...spec, ...readLeaf(secret?.texts), resourceVersion: secret?.resourceVersion });
     }
     const authorities = readAuthorities(ca?.texts ?? {});
@@ -144,18 +142,12 @@ export class CertificateReconciler {
 
   async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
     const { log } = this.#leader;
-    const caSecret = this.#caSecret;
     const next: Authorities =
       change.kind === 'issue'
         ? { newest: await issueAuthority(validity(time, time.caMs)), ...change.keep }
         : change.next;
-    let secret = ca;
-    if (secret === undefined) {
-      secret = await this.#secrets.prepare(caSecret);
-      // Another writer was faster: its content counts.
-      if (Object.keys(secret.texts).length > 0) return;
-    }
-    await this.#secrets.change(caSecret, secret.resourceVersion, writeAuthorities(next));
+    const secret = { name: this.#caSecret, type: 'Opaque' } as const;
+    await writeSecret(this.#leader, secret, ca?.resourceVersion, writeAuthorities(next));
     if (change.kind === 'issue') this.#issued('ca', change.reason);
     const fields = {
       change: change.kind,
@@ -190,17 +182,17 @@ export class CertificateReconciler {
   async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
     const { log } = this.#leader;
     const { name, secretName, subject, resourceVersion } = leaf;
+    const secret = { name: secretName, type: 'kubernetes.io/tls' } as const;
     const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
     if (work.kind === 'bundle') {
-      if (resourceVersion !== undefined) await this.#secrets.change(secretName, resourceVersion, bundle);
+      await writeSecret(this.#leader, secret, resourceVersion, bundle);
       log.info({ certificate: name }, 'the authorities beside a certificate were written');
     } else if (subject !== undefined) {
       const signer = (work.by === 'previous' ? authorities.previousSigner : undefined) ?? authorities.newest;
       const life = validity(this.#timeNow(), this.#times.certificateMs, signer.certificate);
       const { certificate, key } = await issueLeaf(signer, subject, life);
       const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
-      if (resourceVersion === undefined) await this.#secrets.create(secretName, 'kubernetes.io/tls', texts);
-      else await this.#secrets.change(secretName, resourceVersion, texts);
+      await writeSecret(this.#leader, secret, resourceVersion, texts);
       this.#issued(name, work.reason);
       const expires = new Date(certificate.to).toISOString();
       log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');

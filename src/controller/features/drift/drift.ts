@@ -1,7 +1,7 @@
 /**
  * Drift: a tag that pods run was pushed again and lost or gained an architecture. The next rollout fails, or
  * could use other nodes. Each tag is checked once per `driftInterval` (`check.ts`), at a time that follows
- * from its name (`tags.ts`). Workloads get events about losses (`events.ts`); gauges and notes have both.
+ * from its name (`tags.ts`). Workloads get events about losses (`reports.ts`); gauges and notes have both.
  * Agent, controller and webhooks (by the notes) forget the facts of the earlier digest.
  */
 import { ownNames } from '../../../names/own-names.ts';
@@ -12,10 +12,8 @@ import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, ReconcileResult } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { checkTag, type CheckResult } from './check.ts';
-import { Reporter } from '../../report/reporter.ts';
-import { reportLost } from './events.ts';
-import { DriftMeters, driftMetrics } from './metrics.ts';
 import { DriftNotes } from './notes.ts';
+import { driftMetrics, DriftReports } from './reports.ts';
 import {
   fairShare,
   maxTags,
@@ -54,8 +52,7 @@ interface TagState {
 export class DriftMonitor {
   readonly #leader: LeaderContext;
   readonly #notes: DriftNotes;
-  readonly #meters: DriftMeters;
-  readonly #reporter: Reporter;
+  readonly #reports: DriftReports;
   readonly #parse = createReferenceCache();
   /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
   #drifted: Map<string, DriftedTag> | undefined;
@@ -64,11 +61,10 @@ export class DriftMonitor {
   #lookedAt: number;
 
   constructor(leader: LeaderContext) {
-    const { client, namespace, metrics, configuration, serverNow } = leader;
+    const { client, namespace, configuration, serverNow } = leader;
     this.#leader = leader;
     this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });
-    this.#meters = new DriftMeters(metrics);
-    this.#reporter = new Reporter(leader);
+    this.#reports = new DriftReports(leader);
     this.#lookedAt = serverNow();
   }
 
@@ -85,7 +81,7 @@ export class DriftMonitor {
     const items = [...tags].map(([key, item]) => ({ key, namespaces: namespacesOf(item), item }));
     const chosen = fairShare(items, maxTags);
     await this.#checkAll(this.#due(chosen, intervalMs));
-    this.#meters.show([...drifted.values()], { checked: chosen.length, leftOut: tags.size - chosen.length });
+    this.#reports.show([...drifted.values()], { checked: chosen.length, leftOut: tags.size - chosen.length });
     const notes = [...drifted].flatMap(([image, each]) => {
       const tag = tags.get(image);
       return tag ? [{ drifted: each, namespaces: namespacesOf(tag) }] : [];
@@ -130,7 +126,7 @@ export class DriftMonitor {
     const known = this.#drifted?.get(tag.image);
     const { refusals = 0 } = this.#states.get(tag.image) ?? {};
     const checked = await checkTag({ leader, tag, use: useFor(tag, refusals), known });
-    this.#meters.checked(resultOf(checked));
+    this.#reports.checked(resultOf(checked));
     const isRefused =
       checked.kind === 'failed' && /^(?:unauthorized|forbidden|not-found)$/u.test(checked.code);
     const { configuration, serverNow } = leader;
@@ -151,7 +147,7 @@ export class DriftMonitor {
     const since = known?.digest === digest ? known.since : this.#leader.serverNow();
     const drifted = { image: tag.image, digest, lost, gained, since };
     this.#drifted?.set(tag.image, drifted);
-    if (lost.length > 0) await reportLost(this.#leader, this.#reporter, tag, drifted, pulled);
+    if (lost.length > 0) await this.#reports.lost(tag, drifted, pulled);
     else if (known?.digest !== digest)
       this.#leader.log.info({ image: tag.image, gained }, 'a tag of running pods gained platforms');
   }

@@ -1,8 +1,8 @@
 /**
  * Exec format errors: manifest and binaries of an image can differ. `suspects.ts` finds containers that may
- * have failed for that; their log decides. If the manifest names the node's architecture (`blame.ts`),
+ * have failed for that; their log decides. If the manifest names the node's architecture (`causes.ts`),
  * `broken-notes.ts` notes the image for the namespace: decisions avoid the architecture until the note
- * expires. Missing x86-64 levels (`cpu-level.ts`) are noted alike: decisions require the level.
+ * expires. Missing x86-64 levels are noted alike: decisions require the level.
  */
 import { ownNames } from '../../../names/own-names.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
@@ -20,10 +20,9 @@ import { skippedPods } from '../../pods/skipped-pods.ts';
 import { factsOf, reportsPlatforms, useOf } from '../../pods/pulled-images.ts';
 import { isDaemon } from '../../pods/workload.ts';
 import { formOf } from '../../../placement/rules/images/fit.ts';
-import { blameOf, describeBlame } from './blame.ts';
 import { BrokenNotes, type NoteOutcome } from './broken-notes.ts';
-import { describeLevel, levelOfNode, neededLevel } from './cpu-level.ts';
-import { failureIn, suspectsOf, type Failure, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
+import { blameOf, describeBlame, describeLevel, levelOfNode, neededLevel } from './causes.ts';
+import { failureIn, suspectsOf, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
 
 const execFormatErrors = counter(
   'archwright_exec_format_errors_total',
@@ -154,7 +153,10 @@ class ExecFormatMonitor {
       // Not read, or of the container's next start: the next crash shows it.
       if (!suspect.failure && !text) continue;
       const failure = suspect.failure ?? failureIn(text);
-      const noted = failure && (await this.#report(pod, suspect, failure, place));
+      const noted =
+        failure?.kind === 'cpu-level'
+          ? await this.#reportLevel(pod, suspect, failure.missed, place)
+          : failure && (await this.#reportBroken(pod, suspect, place));
       this.#checkedAt.set(key, clock.monotonic());
       // Also if the note is known: its writer may have missed the answer.
       if (noted) await this.prune();
@@ -186,17 +188,6 @@ class ExecFormatMonitor {
     }
   }
 
-  #report(
-    pod: RunningPod,
-    suspect: Suspect,
-    failure: Failure,
-    place: Place,
-  ): Promise<NoteOutcome | undefined> {
-    return failure.kind === 'cpu-level'
-      ? this.#reportLevel(pod, suspect, failure.missed, place)
-      : this.#reportBroken(pod, suspect, place);
-  }
-
   /** Reports on pod and workload which level the image needs, and notes it. */
   async #reportLevel(
     pod: RunningPod,
@@ -204,14 +195,12 @@ class ExecFormatMonitor {
     missed: MissedLevel,
     place: Place,
   ): Promise<NoteOutcome | undefined> {
-    const { metrics } = this.#leader;
-    const { node, architecture } = place;
-    const ofNode = levelOfNode(this.#leader, node);
+    const ofNode = levelOfNode(this.#leader, place.node);
     const level = neededLevel(missed, ofNode);
-    if (architecture !== 'amd64' || level === undefined) return undefined;
+    if (place.architecture !== 'amd64' || level === undefined) return undefined;
     const noted = await this.#note(pod, suspect, place, level);
-    metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
-    const message = describeLevel({ pod, suspect, level, ofNode });
+    this.#leader.metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
+    const message = describeLevel(pod, suspect, level, ofNode);
     const subject = [suspect.digest, level].join(' ');
     this.#reporter.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
     return noted;
@@ -219,12 +208,11 @@ class ExecFormatMonitor {
 
   /** Reports the cause on pod and workload, and notes the image if it is the cause. */
   async #reportBroken(pod: RunningPod, suspect: Suspect, place: Place): Promise<NoteOutcome | undefined> {
-    const { metrics } = this.#leader;
     const { architecture } = place;
     const blame = await blameOf(this.#leader, pod, suspect, architecture);
     const noted = blame.kind === 'image' ? await this.#note(pod, suspect, place) : undefined;
-    metrics.counter(execFormatErrors, { architecture }).inc();
-    const message = describeBlame({ pod, suspect, architecture, blame });
+    this.#leader.metrics.counter(execFormatErrors, { architecture }).inc();
+    const message = describeBlame(pod, suspect, architecture, blame);
     const subject = [suspect.digest, architecture, blame.kind].join(' ');
     this.#reporter.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
     return noted;

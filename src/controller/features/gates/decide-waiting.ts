@@ -45,7 +45,7 @@ export function createWaitingSources(leader: LeaderContext): (isExpired: boolean
   const nodeHostnames = createNodeHostnames(caches.nodes);
   const sources = {
     ...leader,
-    namespaceLabels: (namespace: string) => caches.namespaces.get('', namespace)?.labels ?? {},
+    namespaceLabels: (namespace: string) => caches.namespaces.get('', namespace) ?? {},
     pullableNodes: fleet && createPullableNodes({ ...leader, fleet, nodeHostnames }),
   };
   return (isExpired) => ({

@@ -1,44 +1,60 @@
-/** Events on a misplaced pod and its workload, once for each cause. */
+/** Metrics of misplaced pods, and events on a pod and its workload, once for each cause. */
 import type { ObjectReference } from '../../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
+import { counter, gauge } from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { podReference, referenceOf } from '../../pods/workload.ts';
 import { Reporter } from '../../report/reporter.ts';
-import type { MisplacedOutcome } from './metrics.ts';
 import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts';
 
-export type Report = Exclude<MisplacedOutcome, 'failed'>;
+export const misplacedPodsNow = gauge(
+  'archwright_misplaced_pods',
+  'Pods that are not ready, on a node with an architecture that their images lack.',
+);
 
-export class MisplacedEvents {
-  readonly #leader: LeaderContext;
-  readonly #reporter: Reporter;
+export const outcomes = [
+  'evicted',
+  'reported',
+  'held',
+  'again',
+  'no-node',
+  'no-architecture',
+  'last-try',
+  'unplaced',
+  'pinned',
+  'failed',
+] as const;
 
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#reporter = new Reporter(leader);
-  }
+export const misplacedPodsHandled = counter(
+  'archwright_misplaced_pods_total',
+  'Actions on misplaced pods: evicted; reported (misplacedPods is event); held (refused, for example by a PodDisruptionBudget); again (a successor is misplaced too); no-node, no-architecture (eviction would not help); last-try (a Job would fail); unplaced (apply the DaemonSet again); pinned (another controller chose the node); failed.',
+  { outcome: outcomes },
+);
 
-  /**
-   * Records events, once for each report and workload; about evictions, once for each pod.
-   * @param top the workload, if it is known
-   * @param why the API server's answer, for `held`
-   * @returns whether it is new
-   */
-  record(report: Report, misplaced: MisplacedPod, top?: ObjectReference, why?: string): boolean {
+export type Report = Exclude<(typeof outcomes)[number], 'failed'>;
+
+/**
+ * @returns records events, once for each report and workload; about evictions, once for each pod. `top`: the
+ * workload, if it is known; `why`: the API server's answer, for `held`. Returns whether it is new
+ */
+export function createMisplacedEvents(leader: LeaderContext) {
+  const { events, log } = leader;
+  const reporter = new Reporter(leader);
+  return (report: Report, misplaced: MisplacedPod, top?: ObjectReference, why?: string): boolean => {
     const { pod, architecture, images } = misplaced;
     const { namespace, name, uid } = pod;
     const owner = top ?? (pod.owner && referenceOf(namespace, pod.owner));
     const subject = report === 'evicted' || report === 'held' ? uid : (owner?.uid ?? uid);
     const key = JSON.stringify([report, subject, images.map(({ digest }) => digest).sort(), architecture]);
-    if (!this.#reporter.isDue(key, Infinity)) return false;
+    if (!reporter.isDue(key, Infinity)) return false;
     const message = messageOf(report, misplaced, why);
     const reason = reasons[report] ?? 'MisplacedPod';
     const about = podReference(pod);
     for (const each of owner ? [about, owner] : [about])
-      this.#leader.events.record(each, { type: 'Warning', reason, message });
-    this.#leader.log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');
+      events.record(each, { type: 'Warning', reason, message });
+    log.info({ namespace, pod: name, reason, message }, 'a pod is misplaced');
     return true;
-  }
+  };
 }
 
 const reasons: Readonly<Partial<Record<Report, string>>> = {

@@ -12,14 +12,14 @@
 import { concurrently } from '../../../async/concurrently.ts';
 import { inTurn } from '../../../async/fair-queue.ts';
 import { KubeError } from '../../../kube/api/errors.ts';
+import { counts, type Gauge } from '../../../telemetry/metrics.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { Feature } from '../../lead/feature.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { isOfPlacedTemplate } from '../../pods/workload.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
-import { MisplacedEvents } from './events.ts';
+import { createMisplacedEvents, misplacedPodsHandled, misplacedPodsNow, outcomes } from './events.ts';
 import { Evictions } from './evictions.ts';
-import { misplacedCounts, misplacedMetrics, type MisplacedCounts } from './metrics.ts';
 import { isConfirmed, misplacedPodOf, readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 import { Suspects } from './suspects.ts';
 import { cacheLagMs, verdictOf, type Verdict } from './verdict.ts';
@@ -37,7 +37,7 @@ type EvictVerdict = Extract<Verdict, { kind: 'evict' }>;
 
 export const misplacedPods: Feature = {
   name: 'misplaced-pods',
-  metrics: misplacedMetrics,
+  metrics: [misplacedPodsNow, misplacedPodsHandled],
   inRounds: true,
   start: (leader) => {
     const work = new MisplacedReconciler(leader);
@@ -51,15 +51,17 @@ export const misplacedPods: Feature = {
 export class MisplacedReconciler {
   readonly #leader: LeaderContext;
   readonly #suspects: Suspects;
-  readonly #counts: MisplacedCounts;
-  readonly #events: MisplacedEvents;
+  readonly #misplacedNow: Gauge;
+  readonly #handled: (outcome: (typeof outcomes)[number]) => void;
+  readonly #recordEvent: ReturnType<typeof createMisplacedEvents>;
   readonly #evictions: Evictions;
 
   constructor(leader: LeaderContext) {
     this.#leader = leader;
     this.#suspects = new Suspects(leader);
-    this.#counts = misplacedCounts(leader.metrics);
-    this.#events = new MisplacedEvents(leader);
+    this.#misplacedNow = leader.metrics.gauge(misplacedPodsNow);
+    this.#handled = counts(leader.metrics, misplacedPodsHandled, 'outcome', outcomes);
+    this.#recordEvent = createMisplacedEvents(leader);
     this.#evictions = new Evictions(leader);
   }
 
@@ -67,14 +69,14 @@ export class MisplacedReconciler {
   async reconcile(): Promise<boolean> {
     const { caches, configuration } = this.#leader;
     if (configuration().misplacedPods === 'off') {
-      this.#counts.pods.set(0);
+      this.#misplacedNow.set(0);
       return false;
     }
     const due = this.#suspects.due(caches.runningPods.values());
     const { misplaced, areChecked } = await this.#check(due);
-    this.#counts.pods.set(this.#suspects.misplaced);
+    this.#misplacedNow.set(this.#suspects.misplaced);
     const areHandled = await this.#handleAll(misplaced);
-    this.#counts.pods.set(this.#suspects.misplaced);
+    this.#misplacedNow.set(this.#suspects.misplaced);
     return !areChecked || !areHandled;
   }
 
@@ -134,7 +136,7 @@ export class MisplacedReconciler {
     if (verdict.kind === 'skipped') this.#suspects.mark(pod, false);
     if (verdict.kind === 'report') {
       const { report, workload } = verdict;
-      if (this.#events.record(report, misplaced, workload?.top)) this.#counts.handled(report);
+      if (this.#recordEvent(report, misplaced, workload?.top)) this.#handled(report);
     }
     this.#suspects.later(pod, verdict.kind === 'later' ? verdict.ms : undefined);
   }
@@ -156,11 +158,11 @@ export class MisplacedReconciler {
     const { outcome } = eviction;
     this.#suspects.later(pod, outcome === 'evicted' ? cacheLagMs : undefined);
     if (outcome === 'changed') return;
-    this.#counts.handled(outcome);
+    this.#handled(outcome);
     if (!('why' in eviction)) {
       this.#evictions.add(pod, cause, at);
-      this.#events.record('evicted', misplaced, workload.top);
-    } else if (outcome === 'held') this.#events.record('held', misplaced, workload.top, eviction.why);
+      this.#recordEvent('evicted', misplaced, workload.top);
+    } else if (outcome === 'held') this.#recordEvent('held', misplaced, workload.top, eviction.why);
     else log.warn({ namespace: pod.namespace, pod: pod.name, why: eviction.why }, 'an eviction failed');
   }
 }

@@ -9,7 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { pathSecretKeys } from '../../../names/keys.ts';
 import { secret } from '../../../telemetry/secret.ts';
 import type { SecretTexts } from '../../../certificates/authorities.ts';
-import { Secrets } from '../../write/secrets.ts';
+import { readSecret, writeSecret } from '../../write/secrets.ts';
 import type { LeaderContext } from '../../lead/leader-context.ts';
 import { pathOf } from './endpoints.ts';
 import type { ClientConfig, Webhook } from '../../state/webhooks-file.ts';
@@ -25,7 +25,6 @@ export type PathSecret = ReturnType<typeof createPathSecret>;
 /** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
 export function createPathSecret(leader: LeaderContext, name: string, rotationMs: number) {
   const { serverNow, log } = leader;
-  const secrets = new Secrets(leader);
   /**
    * Creates, repairs or rotates the Secret.
    * @param actual the webhooks of the API server
@@ -34,7 +33,7 @@ export function createPathSecret(leader: LeaderContext, name: string, rotationMs
    */
   return async (actual: readonly Webhook[]): Promise<{ readonly token: string; readonly nextMs: number }> => {
     const now = serverNow();
-    const found = await secrets.read(name);
+    const found = await readSecret(leader, name);
     const texts = found?.texts ?? {};
     const inForce = actual.map(({ clientConfig }) => tokenIn(clientConfig));
     const token = tokenOf(texts[current]);
@@ -53,8 +52,7 @@ export function createPathSecret(leader: LeaderContext, name: string, rotationMs
       [rotated]: new Date(now).toISOString(),
       [recordKey]: tokenOf(texts[recordKey]) ?? newToken(),
     };
-    if (found === undefined) await secrets.create(name, 'Opaque', next);
-    else await secrets.change(name, found.resourceVersion, next);
+    await writeSecret(leader, { name, type: 'Opaque' }, found?.resourceVersion, next);
     log.info({ reason: token === undefined ? 'missing' : 'age' }, 'the webhook gets a new path');
     return { token: fresh, nextMs: rotationMs };
   };

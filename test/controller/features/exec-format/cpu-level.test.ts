@@ -6,7 +6,7 @@
  * sysdeps/x86/dl-get-cpu-features.c.
  */
 import t from 'tap';
-import { describeLevel, neededLevel } from '../../../../src/controller/features/exec-format/cpu-level.ts';
+import { describeLevel, neededLevel } from '../../../../src/controller/features/exec-format/causes.ts';
 import { missedLevelIn, suspectsOf, type MissedLevel } from '../../../../src/controller/pods/suspects.ts';
 import { withUserMs } from '../../../support/cpu-time.ts';
 import { runningPod } from '../../leader.ts';
@@ -98,12 +98,10 @@ t.test("without a level in the text, the level is one above the node's, or v2", 
 });
 
 t.test('the message blames the CPU, not the image', async (t) => {
-  const pulled = `registry.example/web@sha256:${'a'.repeat(64)}`;
-  const suspect = { container: 'web', image: 'shop/web:1', digest: '', pulled, previous: true };
-  const about = { pod: runningPod({ node: 'n1' }), suspect, level: 3 } as const;
+  const [pod, suspect] = [runningPod({ node: 'n1' }), { container: 'web', image: 'shop/web:1' }];
   t.equal(
-    describeLevel({ ...about, ofNode: 2 }),
+    describeLevel(pod, suspect, 3, 2),
     'Container web: shop/web:1 needs a CPU with x86-64-v3, and node n1 has x86-64-v2. New pods of this namespace get such a node.',
   );
-  t.match(describeLevel({ ...about, ofNode: undefined }), /node n1 lacks it\./);
+  t.match(describeLevel(pod, suspect, 3, undefined), /node n1 lacks it\./);
 });

@@ -310,7 +310,7 @@ for (const [what, selector, moved] of [
     t.strictSame(world.events, [], 'no event in an excluded namespace');
     t.equal(await world.series('archwright_misplaced_pods'), 0);
     store.put('/api/v1/namespaces/shop', { metadata: { labels: { archwright: 'on' } } });
-    await store.until(() => 'archwright' in (leader.caches.namespaces.get('', 'shop')?.labels ?? {}));
+    await store.until(() => 'archwright' in (leader.caches.namespaces.get('', 'shop') ?? {}));
     await world.after(60_000);
     t.strictSame(world.pods(), [], 'it is included now');
   });

@@ -6,7 +6,6 @@ import { createNodeClasses } from '../../../../src/cluster/node-classes.ts';
 import {
   trimNode,
   trimRunningPod,
-  type CachedNamespace,
   type CachedNode,
   type RunningPod,
 } from '../../../../src/controller/state/cached.ts';
@@ -43,7 +42,7 @@ export class ModelCluster {
     rollouts: new ModelCache<KubeObject>('shop'),
     podConfigs: new ModelCache<KubeObject>('shop'),
     nodes: new ModelCache<CachedNode>(''),
-    namespaces: new ModelCache<CachedNamespace>(''),
+    namespaces: new ModelCache<Readonly<Record<string, string>>>(''),
     clusterConfigs: new ModelCache<KubeObject>(''),
   };
   readonly #pods = new Map<string, ModelPod>();
