@@ -64,14 +64,4 @@ export function isArchitectureKey(key: string): boolean {
 }
 
 /** Values of the label `architecture` of metrics; others count as `other`. A closed list bounds the number of series. */
-export const countedArchitectures = [
-  '386',
-  'amd64',
-  'arm',
-  'arm64',
-  'loong64',
-  'ppc64le',
-  'riscv64',
-  's390x',
-  'other',
-] as const;
+export const countedArchitectures = [...[...architecturesOfNodes, 'loong64'].sort(), 'other'];

@@ -5,6 +5,7 @@
  */
 import { isArchitecture } from './architecture.ts';
 import { isNonEmptyLabelValue } from './labels.ts';
+import { own } from './values.ts';
 
 export interface Platform {
   readonly os: string;
@@ -27,54 +28,36 @@ export interface FullPlatform extends Platform {
 /** Default operating system of nodes and pods. */
 export const defaultOs = 'linux';
 
+/** Other names, with the variant that some of them imply. */
+const otherNames: Readonly<Record<string, readonly [architecture: string, variant?: string]>> = {
+  i386: ['386', ''],
+  x86_64: ['amd64'],
+  'x86-64': ['amd64'],
+  aarch64: ['arm64'],
+  armhf: ['arm', 'v7'],
+  armel: ['arm', 'v6'],
+};
+
+/** Other spellings of variants, by architecture. */
+const otherVariants: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  amd64: { v1: '' },
+  arm64: { '8': '', v8: '', 'v8.0': '', '9': 'v9', '9.0': 'v9', 'v9.0': 'v9' },
+  arm: { '': 'v7', '5': 'v5', '6': 'v6', '7': 'v7', '8': 'v8' },
+};
+
 /**
  * Canonical spelling (containerd/platforms `database.go` normalizeArch): the variant is empty for the usual
  * one (amd64/v1, arm64/v8); arm always has one. Unknown architectures stay as they are (`armv7l`,
  * `loongarch64`).
  */
 export function normalizeArchitecture(
-  architecture: string,
-  variant = '',
+  written: string,
+  writtenVariant = '',
 ): { readonly architecture: string; readonly variant: string } {
-  const name = architecture.toLowerCase();
-  const level = variant.toLowerCase();
-  switch (name) {
-    case 'i386':
-      return { architecture: '386', variant: '' };
-    case 'x86_64':
-    case 'x86-64':
-    case 'amd64':
-      return { architecture: 'amd64', variant: level === 'v1' ? '' : level };
-    case 'aarch64':
-    case 'arm64':
-      return { architecture: 'arm64', variant: arm64Variants.get(level) ?? level };
-    case 'armhf':
-      return { architecture: 'arm', variant: 'v7' };
-    case 'armel':
-      return { architecture: 'arm', variant: 'v6' };
-    case 'arm':
-      return { architecture: 'arm', variant: armVariants.get(level) ?? level };
-    default:
-      return { architecture: name, variant: level };
-  }
+  const name = written.toLowerCase();
+  const [architecture, variant = writtenVariant.toLowerCase()] = own(otherNames, name) ?? [name];
+  return { architecture, variant: own(own(otherVariants, architecture), variant) ?? variant };
 }
-
-const arm64Variants: ReadonlyMap<string, string> = new Map([
-  ['8', ''],
-  ['v8', ''],
-  ['v8.0', ''],
-  ['9', 'v9'],
-  ['9.0', 'v9'],
-  ['v9.0', 'v9'],
-]);
-
-const armVariants: ReadonlyMap<string, string> = new Map([
-  ['', 'v7'],
-  ['5', 'v5'],
-  ['6', 'v6'],
-  ['7', 'v7'],
-  ['8', 'v8'],
-]);
 
 /**
  * Canonical spelling of an operating system (containerd/platforms `database.go` normalizeOS). @param fallback
