@@ -4,7 +4,7 @@
  */
 import type { ImageFacts } from '../images/facts/facts.ts';
 import type { Container, Pod, PodTemplate } from '../kube/api/objects.ts';
-import { imagesOfContainers, type ImageUse } from './pod/images.ts';
+import { imagesUsedBy, type ImageUse } from './pod/images.ts';
 import { operatingSystemOf } from './pod/operating-system.ts';
 import type { PlacementInput } from './decision.ts';
 import type { NodeClasses } from '../nodes/node-classes.ts';
@@ -26,7 +26,7 @@ export interface RunningPodInput {
 /** The images that a change adds to a running pod. `runningPodWarnings` needs their facts. */
 export function newImagesOf(pod: Pod | PodTemplate, oldPod: Pod | undefined): readonly ImageUse[] {
   const before = new Map(containersOf(oldPod).map(({ name, image }) => [name, image]));
-  return imagesOfContainers(containersOf(pod).filter(({ name, image }) => before.get(name) !== image));
+  return imagesUsedBy(containersOf(pod).filter(({ name, image }) => before.get(name) !== image));
 }
 
 /** Warnings for new images that the pod's node cannot run; each at most 256 bytes. */

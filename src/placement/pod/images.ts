@@ -3,7 +3,7 @@
  * containers are added to pods that run already (`running-pod.ts`).
  */
 import type { PullPolicy } from '../../images/facts/facts.ts';
-import type { Container, PodSpec } from '../../kube/api/objects.ts';
+import type { PodSpec } from '../../kube/api/objects.ts';
 
 export interface ImageUse {
   readonly image: string;
@@ -15,50 +15,44 @@ export interface ImageUse {
   readonly volumeOnly: boolean;
 }
 
+const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
+
+/** In the order of first use, volumes last. Containers without an image are skipped: the API server refuses them. */
+export function imagesOf({ initContainers, containers, volumes }: PodSpec): readonly ImageUse[] {
+  const mounted = (volumes ?? []).map(({ name, image }) => ({
+    name,
+    image: image?.reference,
+    imagePullPolicy: image?.pullPolicy,
+    volumeOnly: true,
+  }));
+  return imagesUsedBy([...(initContainers ?? []), ...(containers ?? []), ...mounted]);
+}
+
+interface ImageUser {
+  readonly name: string;
+  readonly image?: string | undefined;
+  readonly imagePullPolicy?: string | undefined;
+  readonly volumeOnly?: boolean;
+}
+
 interface Growing extends ImageUse {
   usedBy: string[];
   pullPolicy: PullPolicy;
 }
 
-const demand: Readonly<Record<PullPolicy, number>> = { Never: 0, IfNotPresent: 1, Always: 2 };
-
-/** In the order of first use, volumes last. Containers without an image are skipped: the API server refuses them. */
-export function imagesOf(spec: PodSpec): readonly ImageUse[] {
+export function imagesUsedBy(users: readonly ImageUser[]): readonly ImageUse[] {
   const uses = new Map<string, Growing>();
-  for (const container of spec.initContainers ?? []) addContainer(uses, container);
-  for (const container of spec.containers ?? []) addContainer(uses, container);
-  for (const volume of spec.volumes ?? []) {
-    const reference = volume.image?.reference;
-    if (reference) add(uses, reference, volume.name, volume.image?.pullPolicy, true);
+  for (const { name, image, imagePullPolicy, volumeOnly = false } of users) {
+    if (!image) continue;
+    const pullPolicy = pullPolicyOf(image, imagePullPolicy);
+    const use = uses.get(image);
+    if (use === undefined) uses.set(image, { image, usedBy: [name], pullPolicy, volumeOnly });
+    else {
+      use.usedBy.push(name);
+      if (demand[pullPolicy] > demand[use.pullPolicy]) use.pullPolicy = pullPolicy;
+    }
   }
   return [...uses.values()];
-}
-
-export function imagesOfContainers(containers: readonly Container[]): readonly ImageUse[] {
-  const uses = new Map<string, Growing>();
-  for (const container of containers) addContainer(uses, container);
-  return [...uses.values()];
-}
-
-function addContainer(uses: Map<string, Growing>, container: Container): void {
-  if (container.image) add(uses, container.image, container.name, container.imagePullPolicy, false);
-}
-
-function add(
-  uses: Map<string, Growing>,
-  image: string,
-  name: string,
-  written: string | undefined,
-  volumeOnly: boolean,
-): void {
-  const pullPolicy = pullPolicyOf(image, written);
-  const use = uses.get(image);
-  if (use === undefined) {
-    uses.set(image, { image, usedBy: [name], pullPolicy, volumeOnly });
-    return;
-  }
-  use.usedBy.push(name);
-  if (demand[pullPolicy] > demand[use.pullPolicy]) use.pullPolicy = pullPolicy;
 }
 
 /**
