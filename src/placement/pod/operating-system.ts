@@ -3,12 +3,11 @@
  * Windows have nothing but the label `kubernetes.io/os` in their nodeSelector, which the scheduler reads.
  */
 import type { NodeSelectorTerm, PodSpec } from '../../kube/api/objects.ts';
+import { defaultOs } from '../../names/platform.ts';
 import { own } from '../../names/values.ts';
 import { isEmptyTerm } from './terms.ts';
 
 const osLabels = ['kubernetes.io/os', 'beta.kubernetes.io/os'] as const;
-
-const defaultOs = 'linux';
 
 /** `spec.os.name`, else that of the nodeSelector or of all required terms with content, else `linux`. */
 export function operatingSystemOf({ os, nodeSelector, affinity }: PodSpec): string {
@@ -22,14 +21,8 @@ export function operatingSystemOf({ os, nodeSelector, affinity }: PodSpec): stri
 }
 
 function inEveryTerm(terms: readonly NodeSelectorTerm[]): string | undefined {
-  let found: string | undefined;
-  for (const term of terms) {
-    if (isEmptyTerm(term)) continue;
-    const named = inTerm(term);
-    if (named === undefined || (found !== undefined && named !== found)) return undefined;
-    found = named;
-  }
-  return found;
+  const named = new Set(terms.filter((term) => !isEmptyTerm(term)).map(inTerm));
+  return named.size === 1 ? [...named][0] : undefined;
 }
 
 function inTerm({ matchExpressions }: NodeSelectorTerm): string | undefined {
