@@ -16,9 +16,6 @@ import { maxSummaryBytes } from './summary.ts';
 
 const maxAnnotationsBytes = 256 * 1024;
 
-/** A UTF-16 unit has at most so many bytes of UTF-8. */
-const bytesPerUnit = 3;
-
 /** Characters for images. Additions are always complete; the policy bounds them. */
 const maxImagesLength = 3200;
 
@@ -54,26 +51,14 @@ function fits(
   annotations: Readonly<Record<string, string>>,
   { record = '', summary = '' }: WrittenRecord,
 ): boolean {
-  const ours = [keys.decision, record, keys.summary, summary];
-  return (
-    sizeWith(annotations, ours, (text) => text.length) * bytesPerUnit <= maxAnnotationsBytes ||
-    sizeWith(annotations, ours, (text) => Buffer.byteLength(text)) <= maxAnnotationsBytes
-  );
-}
-
-function sizeWith(
-  annotations: Readonly<Record<string, string>>,
-  ours: readonly string[],
-  sizeOf: (text: string) => number,
-): number {
-  let size = 0;
-  for (const text of ours) size += sizeOf(text);
+  let bytes = 0;
+  for (const text of [keys.decision, record, keys.summary, summary]) bytes += Buffer.byteLength(text);
   for (const [key, value] of Object.entries(annotations)) {
     // `explain` reads files, which can have a number where the API server accepts only text.
     if (key !== keys.decision && key !== keys.summary && typeof value === 'string')
-      size += sizeOf(key) + sizeOf(value);
+      bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
   }
-  return size;
+  return bytes <= maxAnnotationsBytes;
 }
 
 /**
