@@ -1,5 +1,5 @@
 /** Metrics of requests to the API server, of watches and of events. */
-import { counter, gauge, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
+import { counter, gauge, itemCounts, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import { KubeError } from './api/errors.ts';
 
 /** Label values of watched resources. */
@@ -85,14 +85,8 @@ export function watchMetrics(metrics: Metrics | undefined, path: string, state: 
 function countAll(metrics: Metrics): Set<CountedWatch> {
   const all = new Set<CountedWatch>();
   counted.set(metrics, all);
-  metrics.beforeScrape(() => {
-    for (const resource of resources) {
-      for (const state of watchStates) {
-        const count = [...all].filter((each) => each.resource === resource && each.state() === state).length;
-        metrics.gauge(specs.watches, { resource, state }).set(count);
-      }
-    }
-  });
+  const show = itemCounts(metrics, specs.watches);
+  metrics.beforeScrape(() => show(all, ({ resource, state }) => [{ resource, state: state() }]));
   return all;
 }
 

@@ -2,7 +2,7 @@
 import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Reflector } from '../../kube/watch/reflector.ts';
 import { Store } from '../../kube/watch/store.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
+import { itemCounts, type Metrics } from '../../telemetry/metrics.ts';
 import { customResources } from '../metrics.ts';
 import {
   byPrecedence,
@@ -47,9 +47,15 @@ export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics
   });
   follow(rollouts, (...change) => rolling.take(...change));
   if (metrics) {
-    countBeforeScrape(metrics, clusterConfigKind, clusters);
-    countBeforeScrape(metrics, podConfigKind, pods);
-    countBeforeScrape(metrics, rolloutKind, rolling);
+    const show = itemCounts(metrics, customResources);
+    const kinds = [
+      { kind: clusterConfigKind, objects: clusters },
+      { kind: podConfigKind, objects: pods },
+      { kind: rolloutKind, objects: rolling },
+    ];
+    const labels = ({ kind, objects }: (typeof kinds)[number]): { kind: string; state: string }[] =>
+      objects.values().map((value) => ({ kind, state: value === undefined ? 'invalid' : 'used' }));
+    metrics.beforeScrape(() => show(kinds.flatMap(labels), (each) => [each]));
   }
   return {
     /** `undefined` if there is no valid one. */
@@ -108,19 +114,4 @@ function follow(source: ObjectSource | undefined, take: Take): void {
   for (const object of source?.values() ?? [])
     take(object.metadata?.namespace ?? '', object.metadata?.name ?? '', object);
   source?.onEach(({ namespace, name, object }) => take(namespace, name, object));
-}
-
-function countBeforeScrape(
-  metrics: Metrics,
-  kind: string,
-  collected: Pick<Collected<unknown>, 'values'>,
-): void {
-  const used = metrics.gauge(customResources, { kind, state: 'used' });
-  const invalid = metrics.gauge(customResources, { kind, state: 'invalid' });
-  metrics.beforeScrape(() => {
-    const all = collected.values();
-    const usable = all.filter((each) => each !== undefined).length;
-    used.set(usable);
-    invalid.set(all.length - usable);
-  });
 }
