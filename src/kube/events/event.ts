@@ -27,10 +27,8 @@ export interface PendingEvent {
   readonly lastAt: number;
 }
 
-export interface EventSource {
-  readonly component: string;
-  readonly instance: string;
-}
+/** Who writes the events. */
+const component = 'archwright-controller';
 
 /** The API server refuses longer messages. */
 const maxMessageBytes = 1024;
@@ -38,7 +36,7 @@ const maxMessageBytes = 1024;
 export function eventObject(
   { about, event, times, firstAt, lastAt }: PendingEvent,
   name: string,
-  { component, instance }: EventSource,
+  reportingInstance: string,
 ): object {
   return {
     apiVersion: 'v1',
@@ -48,7 +46,7 @@ export function eventObject(
     ...event,
     source: { component },
     reportingComponent: component,
-    reportingInstance: instance,
+    reportingInstance,
     firstTimestamp: timeText(firstAt),
     lastTimestamp: timeText(lastAt),
     count: times,

@@ -21,7 +21,6 @@ import {
   namespaceOf,
   shortened,
   timeText,
-  type EventSource,
   type EventText,
   type ObjectReference,
   type PendingEvent,
@@ -44,10 +43,12 @@ const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
 
+/** The host name is the pod's name. */
+const instance = hostname().slice(0, 128);
+
 /** Sends nothing before the first event. */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
-  readonly #source: EventSource;
   readonly #limiter: RateLimiter;
   readonly #correlation = new Correlation();
   readonly #count: (outcome: EventOutcome) => void;
@@ -62,8 +63,6 @@ export class EventRecorder {
   constructor(options: EventRecorderOptions) {
     const { clock, metrics } = options;
     this.#options = options;
-    // The host name is the pod's name.
-    this.#source = { component: 'archwright-controller', instance: hostname().slice(0, 128) };
     this.#limiter = createRateLimiter({ ...rate, clock });
     this.#count = eventCounter(metrics);
   }
@@ -175,7 +174,7 @@ export class EventRecorder {
 
   async #create(key: string, pending: PendingEvent, name: string, signal: AbortSignal): Promise<void> {
     const namespace = namespaceOf(pending.about);
-    const body = eventObject(pending, name, this.#source);
+    const body = eventObject(pending, name, instance);
     await ignoring('conflict', this.#options.client.create(paths.events(namespace), body, { signal }));
     this.#written.set(key, { path: paths.events(namespace, name), count: pending.times });
     this.#count('written');
