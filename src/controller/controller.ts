@@ -36,8 +36,7 @@ import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
 import { featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
 import { Evictor } from './write/evictor.ts';
-import type { Feature } from './lead/feature.ts';
-import type { LeaderContext } from './lead/leader-context.ts';
+import type { Feature, LeaderContext } from './lead/feature.ts';
 import { runFeature } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
 

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap';
 import { runController } from '../../src/controller/controller.ts';
-import type { LeaderContext } from '../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../src/controller/lead/feature.ts';
 import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { createRequestOf } from '../../src/images/image-request.ts';
 import { defaultCacheTimes } from '../support/facts.ts';

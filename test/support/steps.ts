@@ -1,6 +1,5 @@
 /** Steps of a leader's operations: before and after each write. Tests stop or change something there. */
-import type { Feature } from '../../src/controller/lead/feature.ts';
-import type { LeaderContext } from '../../src/controller/lead/leader-context.ts';
+import type { Feature, LeaderContext } from '../../src/controller/lead/feature.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 
 /** @param name such as `after patch /api/v1/nodes/a`; a JSON patch follows */

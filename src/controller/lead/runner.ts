@@ -3,8 +3,7 @@ import { backOffMs } from '../../async/back-off.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
 import { passingMetrics } from '../../telemetry/passing-metrics.ts';
-import type { Feature } from './feature.ts';
-import type { LeaderContext } from './leader-context.ts';
+import type { Feature, LeaderContext } from './feature.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 
 export interface FeatureCounters {

@@ -1,7 +1,7 @@
 /** Input of the webhook's decision about a pod, from the leader's caches. */
 import type { ObjectMeta } from '../../kube/api/objects.ts';
 import type { RunningPod } from '../state/cached.ts';
-import type { LeaderContext } from '../lead/leader-context.ts';
+import type { LeaderContext } from '../lead/feature.ts';
 
 /** @param metadata of a pod: its labels, and for rollouts its owner */
 export function contextOf(

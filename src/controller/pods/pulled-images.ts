@@ -4,7 +4,7 @@ import { serviceAccountOf } from '../../credentials/credential.ts';
 import type { ImageRequest } from '../../images/facts/facts.ts';
 import type { ImageUse } from '../../placement/pod/images.ts';
 import type { CachedNode, RunningContainer, RunningPod } from '../state/cached.ts';
-import type { LeaderContext } from '../lead/leader-context.ts';
+import type { LeaderContext } from '../lead/feature.ts';
 
 /** No user waits for the answer. */
 const usualBudgetMs = 5_000;

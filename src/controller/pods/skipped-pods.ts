@@ -6,7 +6,7 @@
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../state/cached.ts';
-import type { LeaderContext } from '../lead/leader-context.ts';
+import type { LeaderContext } from '../lead/feature.ts';
 import type { Webhook } from '../state/webhooks-file.ts';
 import { contextOf, podOf } from './decided-pod.ts';
 import { isRecord } from '../../names/values.ts';

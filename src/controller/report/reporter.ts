@@ -7,7 +7,7 @@ import type { EventText, ObjectReference } from '../../kube/events/event.ts';
 import type { OwnerReference } from '../../kube/api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
 import type { RunningPod } from '../state/cached.ts';
-import type { LeaderContext } from '../lead/leader-context.ts';
+import type { LeaderContext } from '../lead/feature.ts';
 import { podReference, referenceOf, workloadOf } from '../pods/workload.ts';
 
 /** The API server forgets events after an hour. */

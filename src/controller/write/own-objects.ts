@@ -8,7 +8,7 @@ import { ignoring } from '../../kube/api/errors.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { namespacedPath } from '../../kube/api/paths.ts';
 import { resourceApiVersion } from '../../policy/resources/placement.ts';
-import type { LeaderContext } from '../lead/leader-context.ts';
+import type { LeaderContext } from '../lead/feature.ts';
 import { statusOf, type ResourceStatus } from './conditions.ts';
 
 /** On every object that archwright creates. Objects without it belong to others and stay. */

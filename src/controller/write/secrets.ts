@@ -6,7 +6,7 @@ import { ignoring } from '../../kube/api/errors.ts';
 import type { Secret } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
 import type { SecretChange, SecretTexts } from '../../certificates/authorities.ts';
-import type { LeaderContext } from '../lead/leader-context.ts';
+import type { LeaderContext } from '../lead/feature.ts';
 import { applied, fieldManager, ownLabels } from './own-objects.ts';
 
 type Leader = Pick<LeaderContext, 'client' | 'namespace' | 'signal'>;

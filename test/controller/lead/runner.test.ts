@@ -1,6 +1,5 @@
 import t from 'tap';
-import type { Feature, ReconcileResult, Work } from '../../../src/controller/lead/feature.ts';
-import type { LeaderContext } from '../../../src/controller/lead/leader-context.ts';
+import type { Feature, LeaderContext, ReconcileResult, Work } from '../../../src/controller/lead/feature.ts';
 import { runFeature } from '../../../src/controller/lead/runner.ts';
 import { createWritePause } from '../../../src/controller/write/write-pause.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';

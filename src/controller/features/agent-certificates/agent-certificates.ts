@@ -23,8 +23,7 @@ import { agreedTimeOf, timesOf, validity } from '../../../certificates/clock-agr
 import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import { readSecret } from '../../write/secrets.ts';
-import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { judge } from './judge.ts';
 import { readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
 

@@ -1,5 +1,5 @@
 import { counter, gauge, type MetricSpec } from '../../../telemetry/metrics.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';
 import type { Found } from './rotation-plan.ts';
 

@@ -3,7 +3,7 @@ import { ownNames } from '../../../names/own-names.ts';
 import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { reveal } from '../../../telemetry/secret.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { readCaBundles, type WebhookConfiguration } from '../../state/ca-bundle.ts';
 import { webhookNamesOf } from '../../state/webhooks-file.ts';
 import {

@@ -10,7 +10,7 @@ import { ofAnyAge } from '../../../images/image-request.ts';
 import { parseReference } from '../../../images/references/reference.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { pulledReferences, requestOfPod } from '../../pods/pulled-images.ts';
 import { changeOf, type PlatformChange } from './changes.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';

@@ -6,7 +6,7 @@ import { maxImageBytes, printable } from '../../../names/printable.ts';
 import { registryErrorCodes } from '../../../registry/manifest-lookup.ts';
 import { counter, gauge, itemCounts, type MetricSpec } from '../../../telemetry/metrics.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { podReference } from '../../pods/workload.ts';
 import { Reporter } from '../../report/reporter.ts';
 import type { RunningTag } from './tags.ts';

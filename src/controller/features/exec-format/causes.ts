@@ -13,7 +13,7 @@ import { maxImageBytes, printable } from '../../../names/printable.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { factsOf, useOf } from '../../pods/pulled-images.ts';
 import type { MissedLevel, Suspect } from '../../pods/suspects.ts';
 

@@ -13,8 +13,7 @@ import { countedArchitectures, isArchitecture } from '../../../names/architectur
 import type { Amd64Level } from '../../../nodes/node-class.ts';
 import { counter, gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { factsOf, reportsPlatforms, useOf } from '../../pods/pulled-images.ts';

@@ -11,7 +11,7 @@ import type { Pod } from '../../../kube/api/objects.ts';
 import type { ChosenSide, PlacementDecision, PlacementInput } from '../../../placement/decision.ts';
 import { isUnknown } from '../../../placement/rules/images/unknown.ts';
 import type { Rule } from '../../../placement/rules/rules.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import type { WaitingReason } from './metrics.ts';
 
 /** A kind that cannot be listed, for example without the right to, must not hold pods. */

@@ -6,7 +6,7 @@ import type { PlacementDecision } from '../../../placement/decision.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import { printable } from '../../../names/printable.ts';
 import { describeUnknown } from '../../../placement/rules/images/unknown.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { controllerOf } from '../../pods/workload.ts';
 

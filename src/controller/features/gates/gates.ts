@@ -27,8 +27,7 @@ import type { ChosenSide, PlacementDecision } from '../../../placement/decision.
 import { imagesOf } from '../../../placement/pod/images.ts';
 import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
-import type { Enqueue, Feature, ReconcileResult, Work } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import {
   createWaitingSources,
   isToChoose,

@@ -4,7 +4,7 @@ import { ignoring } from '../../../kube/api/errors.ts';
 import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { trimWaitingPod } from '../../state/waiting-pods.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 
 /** A pod with 60,000 labels takes 150 ms to read. */
 const reads = { perSecond: 2, burst: 10 };

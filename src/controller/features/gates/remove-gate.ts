@@ -12,7 +12,7 @@ import { patchGatedPod, ungatedPod } from '../../../placement/patch/patch.ts';
 import { summaryOf } from '../../../placement/record/summary.ts';
 import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 
 /** `placed`: as decided. `gate-only`: no placement. `gone`: nothing to do. `changed`: decide again later. */
 export type Removal =

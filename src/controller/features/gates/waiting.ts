@@ -4,7 +4,7 @@
  */
 import type { Pod } from '../../../kube/api/objects.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
 
 export const mostMs = 15_000;

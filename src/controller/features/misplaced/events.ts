@@ -2,7 +2,7 @@
 import type { ObjectReference } from '../../../kube/events/event.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import { counter, gauge } from '../../../telemetry/metrics.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { podReference, referenceOf } from '../../pods/workload.ts';
 import { Reporter } from '../../report/reporter.ts';
 import type { ImageWithoutArchitecture, MisplacedPod } from './misplaced-pod.ts';

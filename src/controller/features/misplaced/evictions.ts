@@ -1,7 +1,7 @@
 /** What this leader has evicted. */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import type { Workload } from '../../pods/workload.ts';
 import { maxUnavailable } from '../../write/evictor.ts';
 

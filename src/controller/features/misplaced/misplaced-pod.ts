@@ -14,7 +14,7 @@ import type { NodeClasses } from '../../../nodes/node-classes.ts';
 import { pullPolicyOf, type ImageUse } from '../../../placement/pod/images.ts';
 import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
 import { trimRunningPod, type RunningContainer, type RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import {
   byDigest,
   factsOf,

@@ -3,7 +3,7 @@
  * doubles: facts may come late, but a crash loop must not cost a registry request every few seconds.
  */
 import { hasEnded, type RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 
 /** How long a pod may take to become ready, for the first time or again. */
 const graceMs = 30_000;

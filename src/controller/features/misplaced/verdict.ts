@@ -1,5 +1,5 @@
 /** The decision about one misplaced pod. */
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { contextOf } from '../../pods/decided-pod.ts';
 import {
   daemonTemplateOf,

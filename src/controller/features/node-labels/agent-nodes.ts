@@ -13,8 +13,7 @@ import { keys } from '../../../names/keys.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import { gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode } from '../../state/cached.ts';
-import type { Feature } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext } from '../../lead/feature.ts';
 
 const labeledNodes = gauge('archwright_agent_nodes', 'Nodes labeled for agentNodes; 0 if it is all.');
 

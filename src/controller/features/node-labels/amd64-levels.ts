@@ -10,8 +10,7 @@ import { keys } from '../../../names/keys.ts';
 import { labeledLevels } from '../../../nodes/amd64-level.ts';
 import type { NodeReport } from '../../../nodes/node-report.ts';
 import type { CachedNode } from '../../state/cached.ts';
-import type { Feature } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext } from '../../lead/feature.ts';
 
 /** Agents report about once a minute. */
 const resyncMs = 15_000;

@@ -11,8 +11,7 @@ import {
   podConfigKind,
   podConfigsPath,
 } from '../../../policy/resources/placement.ts';
-import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { conditionsOf, type Finding } from '../../write/conditions.ts';
 import { validateClusterConfig, validatePodConfigs } from './validation.ts';

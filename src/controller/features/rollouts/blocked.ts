@@ -15,7 +15,7 @@ import type { RolloutPolicy } from '../../../policy/effective/policy.ts';
 import { keys } from '../../../names/keys.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { contextOf, podOf } from '../../pods/decided-pod.ts';
 import { factsOf } from '../../pods/pulled-images.ts';
 

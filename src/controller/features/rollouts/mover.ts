@@ -10,7 +10,7 @@ import { paths } from '../../../kube/api/paths.ts';
 import { printable } from '../../../names/printable.ts';
 import type { Rollout } from '../../../policy/resources/rollout.ts';
 import { counter, counts } from '../../../telemetry/metrics.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { maxUnavailable, type Eviction } from '../../write/evictor.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';

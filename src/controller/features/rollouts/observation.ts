@@ -7,7 +7,7 @@ import { printable } from '../../../names/printable.ts';
 import { selects } from '../../../policy/effective/label-selector.ts';
 import { wantedPods, type Rollout } from '../../../policy/resources/rollout.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { movableOf, type Movable } from './blocked.ts';
 import { workloadsOf, type PodCount, type RolledPod, type RolledWorkload } from './pods.ts';
 import type { Progress } from './progress.ts';

@@ -11,7 +11,7 @@ import { isCode } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
 import { wantedPods, type Step } from '../../../policy/resources/rollout.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import type { RolledPod, RolledWorkload } from './pods.ts';
 
 /** Below the place of every pod that has one: at 100% no pod of other architectures has a place. */

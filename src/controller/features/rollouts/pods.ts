@@ -1,7 +1,7 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
 import { BoundedMap } from '../../../async/bounded-map.ts';
 import type { Clock } from '../../../async/clock.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import type { KubeObject, OwnerReference } from '../../../kube/api/objects.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
 import type { RolledOut } from '../../../placement/decision.ts';

@@ -4,7 +4,7 @@ import { keyOf } from '../../../kube/queue.ts';
 import { resourceApiVersion } from '../../../policy/resources/placement.ts';
 import { rolloutKind } from '../../../policy/resources/rollout.ts';
 import { counter, counts, gauge, itemCounts } from '../../../telemetry/metrics.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { rollbackReasons, type Verdict } from './health.ts';
 import { phases, type Phase, type Progress } from './progress.ts';
 import { readProgress } from './status.ts';

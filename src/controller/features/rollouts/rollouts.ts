@@ -8,8 +8,7 @@
 import type { KubeObject } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { readRollout, rolloutKind, rolloutsPath, type Rollout } from '../../../policy/resources/rollout.ts';
-import type { Feature, ReconcileResult } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import type { ResourceStatus } from '../../write/conditions.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { verdictOf, type Verdict } from './health.ts';

@@ -9,7 +9,7 @@ import type { Pod } from '../../../kube/api/objects.ts';
 import type { ChosenSide } from '../../../placement/decision.ts';
 import type { RolloutPolicy } from '../../../policy/effective/policy.ts';
 import { readRollout, wantedPods } from '../../../policy/resources/rollout.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { controllerOf } from '../../pods/workload.ts';
 import { podsIn } from './pods.ts';
 import { readProgress } from './status.ts';

@@ -6,7 +6,7 @@ import type { KubeObject, NodeSelectorTerm, Pod } from '../../../kube/api/object
 import { paths } from '../../../kube/api/paths.ts';
 import type { Caches } from '../../state/caches.ts';
 import { claimsOf, type RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { choosing, takesPods } from '../../pods/chosen-nodes.ts';
 
 interface Claim extends KubeObject {

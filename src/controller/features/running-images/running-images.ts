@@ -8,8 +8,7 @@ import { ofAnyAge } from '../../../images/image-request.ts';
 import { createReferenceCache, validReference } from '../../../images/references/reference.ts';
 import { countedArchitectures } from '../../../names/architecture.ts';
 import { gauge, itemCounts } from '../../../telemetry/metrics.ts';
-import type { Feature } from '../../lead/feature.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { Feature, LeaderContext } from '../../lead/feature.ts';
 import { messageOf } from '../../../names/printable.ts';
 
 const systems = ['linux', 'windows', 'other'] as const;

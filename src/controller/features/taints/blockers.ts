@@ -10,7 +10,7 @@
 import { createYielder } from '../../../async/yield-to-event-loop.ts';
 import type { OwnerReference } from '../../../kube/api/objects.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { choosing, tolerates, takesPods, letsIn } from '../../pods/chosen-nodes.ts';
 import { daemonTemplateOf, isDaemon } from '../../pods/workload.ts';
 import { isOrdinary, type ArchitecturePlan } from './plan.ts';

@@ -3,7 +3,7 @@ import type { ObjectReference } from '../../../kube/events/event.ts';
 import type { Taint } from '../../../kube/api/objects.ts';
 import { printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { daemonSetApiVersion, podReference, referenceOf } from '../../pods/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';

@@ -14,7 +14,7 @@ import { KubeError } from '../../../kube/api/errors.ts';
 import type { Pod, Taint } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import type { RunningPod } from '../../state/cached.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { addition } from './own-taint.ts';
 

@@ -10,7 +10,7 @@ import { pathSecretKeys } from '../../../names/keys.ts';
 import { secret } from '../../../telemetry/secret.ts';
 import type { SecretTexts } from '../../../certificates/authorities.ts';
 import { readSecret, writeSecret } from '../../write/secrets.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { pathOf } from './endpoints.ts';
 import type { ClientConfig, Webhook } from '../../state/webhooks-file.ts';
 

@@ -2,7 +2,7 @@
 import { ignoring, isCode } from '../../../kube/api/errors.ts';
 import type { Secret } from '../../../kube/api/objects.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { readCaBundle, type WebhookConfiguration } from '../../state/ca-bundle.ts';
 import { decideWebhooks } from './decide.ts';
 import type { Endpoints } from './endpoints.ts';

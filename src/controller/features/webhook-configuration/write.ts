@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { guardedPatch } from '../../../kube/api/change.ts';
 import { paths } from '../../../kube/api/paths.ts';
-import type { LeaderContext } from '../../lead/leader-context.ts';
+import type { LeaderContext } from '../../lead/feature.ts';
 import { applied, fieldManager } from '../../write/own-objects.ts';
 import type { WebhookConfiguration } from '../../state/ca-bundle.ts';
 import type { Webhook } from '../../state/webhooks-file.ts';

@@ -11,7 +11,7 @@ import {
 } from '../../../../src/controller/features/certificates/leaves.ts';
 import { CertificateReconciler } from '../../../../src/controller/features/certificates/reconcile.ts';
 import type { Times } from '../../../../src/certificates/clock-agreement.ts';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { parseWebhooks, type LiveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
 import { systemClock } from '../../../../src/async/clock.ts';
 import { wait } from '../../../../src/async/wait.ts';

@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap';
 import { watchBrokenImages } from '../../../../src/cluster/broken-images.ts';
 import { execFormat } from '../../../../src/controller/features/exec-format/exec-format.ts';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { createKubeClient } from '../../../../src/kube/api/client.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
 import { overlaid } from '../../../../src/policy/resources/overlay.ts';

@@ -1,7 +1,7 @@
 /** Attack: a forged record on a gated pod, while the signing key of records is unknown. */
 import t from 'tap';
 import { sealerFor, watchRecordKey } from '../../../../src/cluster/record-seal.ts';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
 import { keys } from '../../../../src/names/keys.ts';

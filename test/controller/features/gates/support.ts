@@ -6,7 +6,7 @@ import type { Step } from '../../../support/steps.ts';
 import type { Test } from 'tap';
 import { gates } from '../../../../src/controller/features/gates/gates.ts';
 import { createFactsOfPod } from '../../../../src/cluster/facts-of-pod.ts';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { FactsCache } from '../../../../src/images/cache/cache.ts';
 import type { ImageFacts, ImageRequest } from '../../../../src/images/facts/facts.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';

@@ -1,6 +1,6 @@
 /** A new leader whose cache has pods before everything that their policy depends on. */
 import t from 'tap';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { policyFor } from '../../../../src/policy/effective/effective.ts';
 import { archIn, gated, startGates, termsOf } from './support.ts';
 

@@ -12,7 +12,7 @@ import {
 import type { Caches } from '../../../../src/controller/state/caches.ts';
 import { trimWaitingPod, type WaitingPod } from '../../../../src/controller/state/waiting-pods.ts';
 import { Evictor } from '../../../../src/controller/write/evictor.ts';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';

@@ -4,7 +4,7 @@ import { RolloutReconciler } from '../../../../src/controller/features/rollouts/
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutShares } from '../../../../src/controller/features/rollouts/shares.ts';
 import type { RolloutStatus } from '../../../../src/controller/features/rollouts/status.ts';
-import type { LeaderContext } from '../../../../src/controller/lead/leader-context.ts';
+import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { createPolicies } from '../../../../src/policy/effective/policies.ts';
 import { collectResources } from '../../../../src/policy/resources/collection.ts';
