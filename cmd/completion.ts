@@ -1,6 +1,6 @@
 /** `archwright completion`: scripts with all words: starting the program at each key would be slow. */
 import { didYouMean } from '../src/names/suggestion.ts';
-import { describeFlags, describeSettings } from './program/flags.ts';
+import { describeFlags, describeSettings, type DescribedFlag } from './program/flags.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
@@ -40,10 +40,7 @@ interface Word {
   readonly help: string;
 }
 
-interface CompletedFlag extends Word {
-  readonly words: readonly string[];
-  readonly values: readonly string[];
-}
+interface CompletedFlag extends Word, DescribedFlag {}
 
 interface CompletedSubcommand extends Word {
   readonly flags: readonly CompletedFlag[];

@@ -131,13 +131,13 @@ async function listWarnings(
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly WarningEvent[]> {
-  const found: WarningEvent[] = [];
   const query = { fieldSelector: 'type=Warning' };
-  for await (const event of objectsOf<Event>(client, paths.events(namespace), { signal, query })) {
+  const events = objectsOf<Event>(client, paths.events(namespace), { signal, query });
+  const found = await Array.fromAsync(events, (event) => {
     const { involvedObject, reason = '', message = '', lastTimestamp, eventTime, metadata } = event;
     const at = Date.parse(lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? '') || 0;
     const { kind = '', name = '', uid } = involvedObject ?? {};
-    found.push({ kind, name, uid, reason, message, at });
-  }
+    return { kind, name, uid, reason, message, at };
+  });
   return found.toSorted((a, b) => b.at - a.at);
 }

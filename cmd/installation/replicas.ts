@@ -68,15 +68,11 @@ export async function listReplicas(
   namespace: string,
   signal: AbortSignal,
 ): Promise<readonly Replica[]> {
-  const found: Replica[] = [];
   const pods = objectsOf<PartPod>(client, paths.pods(namespace), { signal, query: selecting(...parts) });
-  for await (const pod of pods) {
-    const replica = replicaOf(pod, namespace);
-    if (replica) found.push(replica);
-  }
-  return found.toSorted(
-    (a, b) => parts.indexOf(a.part) - parts.indexOf(b.part) || (a.name < b.name ? -1 : 1),
-  );
+  const found = await Array.fromAsync(pods, (pod) => replicaOf(pod, namespace));
+  return found
+    .filter((replica) => replica !== undefined)
+    .toSorted((a, b) => parts.indexOf(a.part) - parts.indexOf(b.part) || (a.name < b.name ? -1 : 1));
 }
 
 export async function listWorkloads(
@@ -87,9 +83,7 @@ export async function listWorkloads(
 ): Promise<readonly Workload[]> {
   const path = kind === 'Deployment' ? deployments(namespace) : paths.daemonSets(namespace);
   const query = kind === 'Deployment' ? selecting('webhook', 'controller') : selecting('agent');
-  const found: Workload[] = [];
-  for await (const each of objectsOf<Workload>(client, path, { signal, query })) found.push(each);
-  return found;
+  return await Array.fromAsync(objectsOf<Workload>(client, path, { signal, query }));
 }
 
 export function poolOf({ metadata }: KubeObject): string | undefined {

@@ -53,7 +53,7 @@ export async function judgedPods(
   });
   const source = await openPodFacts({ invocation, cluster, podContext, onProblem }, opened);
   const driftOf = await readDrift(cluster.context.configuration, podContext, stop);
-  const pods = await judgeAll(read, { architecture, source, driftOf, progress });
+  const pods = await judgeAll(read, source, driftOf, architecture, progress);
   const { lookups, pullSecrets } = source;
   return { pods, nodes: read.nodes, lookups, isComplete, pullSecrets };
 }
@@ -85,17 +85,13 @@ async function readPods(
   return { pods, nodes, workloadOf };
 }
 
-interface Judging {
-  readonly architecture: string;
-  readonly source: Pick<PodFacts, 'factsOfPod' | 'budgetMs'>;
-  readonly driftOf: DriftOf;
-  readonly progress: Progress;
-}
-
 /** The images of pods that are made alike are looked up once. */
 async function judgeAll(
   { pods, nodes, workloadOf }: Awaited<ReturnType<typeof readPods>>,
-  { architecture, source, driftOf, progress }: Judging,
+  source: PodFacts,
+  driftOf: DriftOf,
+  architecture: string,
+  progress: Progress,
 ): Promise<readonly JudgedPod[]> {
   const sets = [...Map.groupBy(pods, ({ made }) => made)];
   let done = 0;
