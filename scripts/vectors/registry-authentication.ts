@@ -1,16 +1,22 @@
 /** Handlers of www_authenticate.json. */
-import {
-  InvalidChallenge,
-  parseChallenges,
-  repositoryScope,
-  tokenOptions,
-  tokenScopes,
-} from '../../src/registry/auth/challenge.ts';
-import { canonicalAddress, validateRealm } from '../../src/registry/auth/realm.ts';
+import { authSchemeOf } from '../../src/registry/auth/auth-scheme.ts';
+import { InvalidChallenge, parseChallenges } from '../../src/registry/auth/challenge.ts';
+import { validateRealm } from '../../src/registry/auth/realm.ts';
 import { readTokenResponse } from '../../src/registry/auth/token.ts';
 import { reveal } from '../../src/telemetry/secret.ts';
 import { notCompared, type Handlers } from './handler.ts';
 import { flag, object, text, texts } from './input.ts';
+
+const realm = 'https://auth.example.com/token';
+
+/** The scheme of a Bearer challenge; its scopes include the one of the repository. */
+function bearerOf(repository: string, parameters: Readonly<Record<string, unknown>>) {
+  const written = Object.entries(parameters).map(([name, value]) => `${name}="${String(value)}"`);
+  const url = new URL('https://registry.example.com/v2/');
+  const found = authSchemeOf({ url, repository }, [`Bearer ${written.join(',')}`], undefined);
+  if (found?.scheme !== 'bearer') throw new TypeError('not a Bearer challenge');
+  return found;
+}
 
 export const registryAuthentication: Handlers = {
   parse_challenges: (input) => ({
@@ -24,8 +30,9 @@ export const registryAuthentication: Handlers = {
 
   validate_realm: (input) => {
     try {
-      const registry = { host: text(input, 'registryHost'), insecure: flag(input, 'insecure') };
-      validateRealm(text(input, 'realm'), registry);
+      const scheme = flag(input, 'insecure') ? 'http' : 'https';
+      const url = new URL(`${scheme}://${text(input, 'registryHost') || 'none'}/v2/`);
+      validateRealm(text(input, 'realm'), { url });
       return { ok: true };
     } catch (error) {
       if (error instanceof InvalidChallenge) return { ok: false };
@@ -33,26 +40,33 @@ export const registryAuthentication: Handlers = {
     }
   },
 
-  canonical_address: (input) => ({
-    address: canonicalAddress(text(input, 'address'), text(input, 'scheme')),
-  }),
-
   repository_scope: (input) => {
     const locator = text(input, 'locator');
-    return { scope: repositoryScope(locator.slice(locator.indexOf('/') + 1), flag(input, 'push')) };
+    if (flag(input, 'push')) return notCompared;
+    const [scope] = bearerOf(locator.slice(locator.indexOf('/') + 1), { realm }).scopes;
+    return { scope };
   },
 
-  token_scopes: (input) => ({
-    scopes: tokenScopes(texts(input, 'contextScopes'), texts(input, 'challengeScopes')),
-  }),
+  token_scopes: (input) => {
+    const all = [...texts(input, 'contextScopes'), ...texts(input, 'challengeScopes')];
+    if (!all.includes('repository:foo/bar:pull')) return notCompared;
+    return { scopes: bearerOf('foo/bar', { realm, scope: all.join(' ') }).scopes };
+  },
 
   token_options: (input) => {
-    const parameters = new Map(Object.entries(object(input, 'parameters') as Record<string, string>));
-    return { ok: true, ...tokenOptions({ parameters }) };
+    const parameters = object(input, 'parameters');
+    const found = bearerOf('foo/bar', parameters);
+    const scopes = parameters['scope'] === '' ? notCompared : found.scopes;
+    return { ok: true, realm: found.realm.origin, service: found.service, scopes };
   },
 
   token_response: (input) => {
-    const { token, lifetimeSeconds, base } = readTokenResponse(object(input, 'response'), Date.now());
-    return { token: reveal(token), lifetimeSeconds, base: base === 'issued_at' ? base : undefined };
+    const response = object(input, 'response');
+    const now = Date.now();
+    const { token, refreshAt } = readTokenResponse(response, now);
+    const isDated = response['issued_at'] !== undefined;
+    // It is renewed at nine tenths of its lifetime.
+    const lifetimeSeconds = isDated ? notCompared : Math.round((refreshAt - now) / 900);
+    return { token: reveal(token), lifetimeSeconds, base: isDated ? notCompared : undefined };
   },
 };

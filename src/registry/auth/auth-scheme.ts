@@ -1,5 +1,8 @@
-/** How to authenticate for a repository, by the challenge of an endpoint. */
-import { parseChallenges, repositoryScope, tokenOptions, tokenScopes } from './challenge.ts';
+/**
+ * How to authenticate for a repository, by the challenge of an endpoint. Scopes: containerd
+ * `core/remotes/docker/scope.go`, distribution `spec/auth/scope.md`.
+ */
+import { parseChallenges } from './challenge.ts';
 import { validateRealm } from './realm.ts';
 
 export interface ChallengedRequest {
@@ -10,7 +13,9 @@ export interface ChallengedRequest {
 export interface BearerScheme {
   readonly scheme: 'bearer';
   readonly realm: URL;
+  /** Empty if the challenge names none. */
   readonly service: string;
+  /** Sorted and distinct. */
   readonly scopes: readonly string[];
   /** Address of the endpoint, which limits the addresses of its realm; absent behind a proxy. */
   readonly registryIp?: string;
@@ -18,8 +23,7 @@ export interface BearerScheme {
 export type AuthScheme = { readonly scheme: 'basic' } | BearerScheme;
 
 /**
- * The best challenge of a 401 that this client can answer.
- * @param lines the `WWW-Authenticate` header lines
+ * The best challenge of a 401 that this client can answer. @param lines of `WWW-Authenticate`
  * @param registryIp address that sent the response; undefined behind a proxy
  * @throws InvalidChallenge for a Bearer challenge without an allowed realm
  */
@@ -31,14 +35,14 @@ export function authSchemeOf(
   const challenge = parseChallenges(lines).find(({ scheme }) => scheme !== 'digest');
   if (!challenge) return undefined;
   if (challenge.scheme === 'basic') return { scheme: 'basic' };
-  const { realm, service, scopes } = tokenOptions(challenge);
-  const insecure = url.protocol === 'http:';
-  const named = scopes.filter((scope) => scope !== '');
+  const { parameters } = challenge;
+  const named = (parameters.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
   return {
     scheme: 'bearer',
-    realm: validateRealm(realm, { host: url.host, insecure, ip: registryIp }),
-    service,
-    scopes: tokenScopes([repositoryScope(repository)], named),
+    realm: validateRealm(parameters.get('realm'), { url, ip: registryIp }),
+    service: parameters.get('service') ?? '',
+    // As in containerd, `pull` and `pull,push` are not merged.
+    scopes: [...new Set([`repository:${repository}:pull`, ...named])].sort(),
     ...(registryIp !== undefined && { registryIp }),
   };
 }

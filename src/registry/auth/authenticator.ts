@@ -13,7 +13,6 @@ import { headersOf } from '../endpoints/endpoint.ts';
 import type { EndpointRequest, GuardedClient } from '../net/guarded-client.ts';
 import { followRedirects, type FinalResponse } from '../net/redirect.ts';
 import { authSchemeOf, type AuthScheme } from './auth-scheme.ts';
-import { sameScopes } from './challenge.ts';
 import { TokenSource, type AuthParts, type GrantedToken } from './token-source.ts';
 import { basic } from './token.ts';
 
@@ -139,7 +138,8 @@ function mayHelp(scheme: AuthScheme, { header, granted }: Authorization): boolea
   if (scheme.scheme === 'basic') return granted !== undefined;
   if (!granted || granted.cached) return true;
   const { scopes, realm, service } = granted.key;
-  return !sameScopes(scopes, scheme.scopes) || realm !== scheme.realm.href || service !== scheme.service;
+  const isSame = realm === scheme.realm.href && service === scheme.service;
+  return !isSame || scopes.join(' ') !== scheme.scopes.join(' ');
 }
 
 /**

@@ -1,8 +1,7 @@
 /**
  * Authentication challenges of a 401 response, read as by containerd (`core/remotes/docker/auth/parse.go`):
  * only the first challenge of each `WWW-Authenticate` line counts, schemes other than Bearer, Digest and
- * Basic are ignored, and the best scheme comes first. Every line is read once, left to right. Token requests:
- * containerd `core/remotes/docker/scope.go` and `auth/fetch.go`; distribution `spec/auth/scope.md`.
+ * Basic are ignored, and the best scheme comes first. Every line is read once, left to right.
  */
 
 /** The best scheme first. */
@@ -18,12 +17,7 @@ interface Challenge {
 const tokenPattern = /[!#$%&'*+\-.^_`|~0-9A-Za-z]*/y;
 const spacePattern = /[ \t\r\n]*/y;
 
-/**
- * Parses the challenges of one response. Never throws.
- * @param lines its `WWW-Authenticate` header lines, one by one: lines joined with commas could not be told
- * apart
- * @returns usable challenges, Bearer before Digest before Basic
- */
+/** @param lines of one response, not joined with commas @returns Bearer before Digest before Basic */
 export function parseChallenges(lines: readonly string[]): Challenge[] {
   const challenges = lines.flatMap((line) => {
     const name = match(tokenPattern, line, 0).toLowerCase();
@@ -76,39 +70,4 @@ function match(pattern: RegExp, text: string, at: number): string {
 /** A Bearer challenge that leads to no token. */
 export class InvalidChallenge extends Error {
   override readonly name = 'InvalidChallenge';
-}
-
-/** @param path of the repository without its domain, such as `library/nginx` */
-export function repositoryScope(path: string, push = false): string {
-  return `repository:${path}:${push ? 'pull,push' : 'pull'}`;
-}
-
-/** Scopes to request, sorted and distinct. As in containerd, `pull` and `pull,push` are not merged. */
-export function tokenScopes(wanted: readonly string[], challenged: readonly string[]): string[] {
-  return [...new Set([...wanted, ...challenged])].sort();
-}
-
-/**
- * Reads the token request out of a Bearer challenge. It is not trusted: `realm.ts` validates the realm before
- * anything is sent.
- * @returns an empty `service` if the challenge names none
- * @throws InvalidChallenge if the realm is missing or not an absolute URL
- */
-export function tokenOptions({ parameters }: Pick<Challenge, 'parameters'>): {
-  readonly realm: string;
-  readonly service: string;
-  readonly scopes: readonly string[];
-} {
-  const realm = parameters.get('realm');
-  if (realm === undefined) throw new InvalidChallenge('the Bearer challenge names no realm');
-  if (!URL.canParse(realm) || new URL(realm).host === '') {
-    throw new InvalidChallenge('the realm of the Bearer challenge is not an absolute URL');
-  }
-  // A scope that is present but empty is one empty scope, as in containerd.
-  const scopes = parameters.get('scope')?.split(' ') ?? [];
-  return { realm, service: parameters.get('service') ?? '', scopes };
-}
-
-export function sameScopes(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === other.length && one.every((scope, index) => scope === other[index]);
 }

@@ -13,44 +13,35 @@
  *   resolution (`reach.ts`). A proxy resolves names itself: behind it only literals and the names below are
  *   checked.
  */
-import { joinHostPort, splitHostPort } from '../../names/host-port.ts';
 import { InvalidChallenge } from './challenge.ts';
-import { addressKind, bareHost, isForbiddenAddress } from '../../http/reach/address.ts';
+import { addressKind, bareHost, isForbiddenAddress, portOf } from '../../http/reach/address.ts';
 
 interface ChallengingRegistry {
-  /** `host[:port]` as in the request. */
-  readonly host: string;
-  /** Whether the request used plain HTTP, by configuration. */
-  readonly insecure: boolean;
+  /** Of the request; http only by configuration. */
+  readonly url: URL;
   /** Its address; unknown behind a proxy, and then it counts as public. */
   readonly ip?: string | undefined;
 }
-
-const defaultPorts: ReadonlyMap<string, string> = new Map([
-  ['http', '80'],
-  ['https', '443'],
-]);
 
 /** Names that lead to this machine, or to a cloud's metadata service, without an IP literal. */
 const loopbackNames = /^(?:.*\.)?localhost\.?$/;
 const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
 
 /** @returns the URL of the realm @throws InvalidChallenge; its message holds at most the host */
-export function validateRealm(realm: string, registry: ChallengingRegistry): URL {
+export function validateRealm(realm: string | undefined, registry: ChallengingRegistry): URL {
+  if (realm === undefined) throw new InvalidChallenge('the Bearer challenge names no realm');
   const url = URL.parse(realm);
   if (!url) throw new InvalidChallenge('the realm is not an absolute URL');
-  const scheme = url.protocol.slice(0, -1);
-  if (scheme !== 'https' && scheme !== 'http')
+  if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new InvalidChallenge('the realm is neither https nor http');
-  if (scheme === 'http' && !registry.insecure) {
+  if (url.protocol === 'http:' && registry.url.protocol === 'https:')
     throw new InvalidChallenge('the realm is http, but the registry uses https');
-  }
   if (url.username !== '' || url.password !== '') {
     throw new InvalidChallenge('the realm holds a user name or password');
   }
-  if (isRegistryItself(url, scheme, registry)) return url;
-
   const host = bareHost(url);
+  if (host === bareHost(registry.url) && portOf(url) === portOf(registry.url)) return url;
+
   const kind = addressKind(host);
   if (kind !== undefined && isForbiddenAddress(host, registry.ip)) {
     throw new InvalidChallenge(`the realm's host ${host} is a ${kind} address and not the registry itself`);
@@ -60,25 +51,4 @@ export function validateRealm(realm: string, registry: ChallengingRegistry): URL
     throw new InvalidChallenge(`the realm's host ${host} names this machine or a metadata service`);
   }
   return url;
-}
-
-/**
- * `host:port` with the port always written, to compare two addresses. Other text is returned unchanged, and
- * so equals only itself.
- * @param address `host`, `host:port`, or an IPv6 literal, in brackets if a port follows
- * @param scheme `http` or `https`, for the default port
- */
-export function canonicalAddress(address: string, scheme: string): string {
-  const port = defaultPorts.get(scheme) ?? '';
-  const colons = address.split(':').length - 1;
-  if (colons === 1 || (colons > 1 && address.includes(']:'))) {
-    const split = splitHostPort(address);
-    return split ? joinHostPort(split.host, split.port || port) : address;
-  }
-  return joinHostPort(address.replace(/^\[(.*)\]$/, '$1'), port);
-}
-
-function isRegistryItself(url: URL, scheme: string, registry: ChallengingRegistry): boolean {
-  const registryScheme = registry.insecure ? 'http' : 'https';
-  return canonicalAddress(url.host, scheme) === canonicalAddress(registry.host.toLowerCase(), registryScheme);
 }

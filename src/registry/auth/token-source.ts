@@ -167,10 +167,6 @@ export class TokenCache {
     this.#tokens.clear();
   }
 
-  get size(): number {
-    return this.#tokens.size;
-  }
-
   #store(id: string, { token, refreshAt }: BearerToken): Secret {
     const remainingMs = refreshAt - this.#clock.now();
     this.#tokens.set(id, { token, refreshAt: this.#clock.monotonic() + remainingMs });

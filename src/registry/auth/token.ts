@@ -127,9 +127,6 @@ const refreshShare = 0.9;
 
 export interface BearerToken {
   readonly token: Secret;
-  readonly lifetimeSeconds: number;
-  /** Start of the lifetime: the server's `issued_at`, or the arrival of the response. */
-  readonly base: 'issued_at' | 'received';
   /** Wall clock, milliseconds. After this moment a new token should be requested. */
   readonly refreshAt: number;
 }
@@ -160,12 +157,7 @@ export function readTokenResponse(body: unknown, receivedAt: number): BearerToke
   const start = issuedAt === undefined ? receivedAt : Math.min(issuedAt, receivedAt);
   // A server's slow clock (or our fast one) must not make tokens expire on arrival.
   const remaining = Math.max(start + lifetimeSeconds * 1000 - receivedAt, defaultLifetimeSeconds * 1000);
-  return {
-    token: secret(text, 'others'),
-    lifetimeSeconds,
-    base: issuedAt === undefined ? 'received' : 'issued_at',
-    refreshAt: receivedAt + remaining * refreshShare,
-  };
+  return { token: secret(text, 'others'), refreshAt: receivedAt + remaining * refreshShare };
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i;

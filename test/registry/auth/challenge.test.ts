@@ -1,11 +1,6 @@
 import t from 'tap';
 import * as fc from 'fast-check';
-import {
-  parseChallenges,
-  repositoryScope,
-  tokenOptions,
-  tokenScopes,
-} from '../../../src/registry/auth/challenge.ts';
+import { parseChallenges } from '../../../src/registry/auth/challenge.ts';
 import { withUserMs } from '../../support/cpu-time.ts';
 
 const parse = (...lines: string[]): string[] =>
@@ -86,43 +81,4 @@ t.test('a long line is parsed in linear time', async (t) => {
     const [, ms] = await withUserMs(() => parseChallenges([line, `Bearer a="${line}`]));
     t.ok(ms < 1000, `${JSON.stringify(piece)} took ${ms} ms`);
   }
-});
-
-t.test('token scopes are merged, sorted and unique', async (t) => {
-  t.equal(repositoryScope('library/nginx'), 'repository:library/nginx:pull');
-  t.equal(repositoryScope('a', true), 'repository:a:pull,push');
-  t.strictSame(tokenScopes([], []), []);
-  t.strictSame(tokenScopes(['b', 'a', 'b'], ['a', 'B', 'a:pull,push', 'a:pull']), [
-    'B',
-    'a',
-    'a:pull',
-    'a:pull,push',
-    'b',
-  ]);
-});
-
-const optionsOf = (line: string) => {
-  const [challenge] = parseChallenges([line]);
-  return tokenOptions(challenge ?? { parameters: new Map() });
-};
-
-t.test('realm, service and scopes are read from a challenge', async (t) => {
-  t.strictSame(optionsOf('Bearer realm="https://a/token?x=1",service="s",scope="one two"'), {
-    realm: 'https://a/token?x=1',
-    service: 's',
-    scopes: ['one', 'two'],
-  });
-  t.strictSame(optionsOf('Bearer realm="https://a"'), { realm: 'https://a', service: '', scopes: [] });
-  t.strictSame(
-    optionsOf('Bearer realm="https://a",scope=""').scopes,
-    [''],
-    'present but empty is one empty scope',
-  );
-});
-
-t.test('a challenge without a usable realm is refused', async (t) => {
-  for (const realm of ['127.0.0.1:8080', '/token', 'token', '', 'https://', 'mailto:a@b', 'http://[::1/']) {
-    t.throws(() => optionsOf(`Bearer realm="${realm}"`), { name: 'InvalidChallenge' }, realm);
-  }
-  t.throws(() => optionsOf('Bearer service="s"'), { message: 'the Bearer challenge names no realm' });
 });

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { canonicalAddress, validateRealm } from '../../../src/registry/auth/realm.ts';
+import { validateRealm } from '../../../src/registry/auth/realm.ts';
 
 t.test('a realm may name any host, but not a local, private or metadata address', async (t) => {
   const cases: [realm: string, host: string, insecure: boolean, reason: RegExp | undefined][] = [
@@ -12,10 +12,14 @@ t.test('a realm may name any host, but not a local, private or metadata address'
     ['file:///etc/passwd', 'registry.example.com', true, /neither https nor http/],
     ['/token', 'registry.example.com', false, /not an absolute URL/],
     ['', 'registry.example.com', false, /not an absolute URL/],
+    ['127.0.0.1:8080', 'registry.example.com', false, /not an absolute URL/],
+    ['https://', 'registry.example.com', false, /not an absolute URL/],
+    ['http://[::1/', 'registry.example.com', true, /not an absolute URL/],
+    ['mailto:a@b', 'registry.example.com', false, /neither https nor http/],
     ['https://user@auth.example.com/', 'registry.example.com', false, /user name or password/],
     ['https://:secret@auth.example.com/', 'registry.example.com', false, /user name or password/],
-    ['https://127.0.0.1/', '', false, /127\.0\.0\.1 is a loopback/],
-    ['https://[::]/', '', false, /unspecified/],
+    ['https://127.0.0.1/', 'a', false, /127\.0\.0\.1 is a loopback/],
+    ['https://[::]/', 'a', false, /unspecified/],
     ['https://10.0.0.1/', '10.0.0.2', false, /private/],
     ['https://100.64.0.1/', 'registry.example.com', false, /private/],
     ['https://169.254.169.254/latest', 'registry.example.com', false, /metadata/],
@@ -41,15 +45,16 @@ t.test('a realm may name any host, but not a local, private or metadata address'
     ['http://localhost:5000/auth', 'localhost:5000', false, /is http/],
   ];
   for (const [realm, host, insecure, reason] of cases) {
-    const validate = () => validateRealm(realm, { host, insecure }).href;
+    const url = new URL(`${insecure ? 'http' : 'https'}://${host}/v2/`);
+    const validate = () => validateRealm(realm, { url }).href;
     if (reason === undefined) t.equal(validate(), new URL(realm).href, realm);
     else t.throws(validate, { name: 'InvalidChallenge', message: reason }, `${realm} from ${host}`);
   }
 });
 
 t.test('the reason of a refusal has no login', async (t) => {
-  const validate = () =>
-    validateRealm('https://user:secret@auth.example.com/', { host: 'r.example.com', insecure: false });
+  const url = new URL('https://r.example.com/v2/');
+  const validate = () => validateRealm('https://user:secret@auth.example.com/', { url });
   t.throws(validate, { message: /^the realm holds a user name or password$/ });
 });
 
@@ -67,26 +72,8 @@ t.test('a realm may be in the same kind of network as the registry', async (t) =
     ['http://127.0.0.1:5001/token', '127.0.0.1', /is http/],
   ];
   for (const [realm, ip, reason] of cases) {
-    const validate = () => validateRealm(realm, { host: 'registry.example.com', insecure: false, ip });
+    const validate = () => validateRealm(realm, { url: new URL('https://registry.example.com/v2/'), ip });
     if (reason === undefined) t.doesNotThrow(validate, `${realm} from ${ip}`);
     else t.throws(validate, { message: reason }, `${realm} from ${ip}`);
   }
-});
-
-t.test('addresses are completed with the default port', async (t) => {
-  const cases: [address: string, scheme: string, canonical: string][] = [
-    ['registry.example.com', 'https', 'registry.example.com:443'],
-    ['registry.example.com', 'http', 'registry.example.com:80'],
-    ['registry.example.com:', 'http', 'registry.example.com:80'],
-    ['registry.example.com:5000', 'http', 'registry.example.com:5000'],
-    ['2001:db8::1', 'https', '[2001:db8::1]:443'],
-    ['[2001:db8::1]', 'https', '[2001:db8::1]:443'],
-    ['[2001:db8::1]:', 'https', '[2001:db8::1]:443'],
-    ['[2001:db8::1]:5000', 'https', '[2001:db8::1]:5000'],
-    ['something:is::wrong]:', 'https', 'something:is::wrong]:'],
-    ['a]:1', 'https', 'a]:1'],
-    ['a', 'ftp', 'a:'],
-  ];
-  for (const [address, scheme, canonical] of cases)
-    t.equal(canonicalAddress(address, scheme), canonical, address);
 });

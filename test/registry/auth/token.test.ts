@@ -31,7 +31,7 @@ function server(...statuses: number[]) {
 t.test('an anonymous request is a GET that keeps the query of the realm', async (t) => {
   const { seen, send } = server(200);
   const token = await fetchToken(tokenRequest, send, () => 1000);
-  like(t, token, { lifetimeSeconds: 300, refreshAt: 271_000 });
+  like(t, token, { refreshAt: 271_000 });
   t.strictSame(seen, [
     {
       method: 'GET',
@@ -118,26 +118,25 @@ t.test('a response without a valid token is refused', async (t) => {
 
 t.test('the lifetime follows expires_in and issued_at, within limits', async (t) => {
   const issued = (at: unknown) => ({ expires_in: 300, issued_at: at });
-  const cases: [name: string, body: object, lifetime: number, base: string, remaining: number][] = [
-    ['absent', {}, 60, 'received', 60],
-    ['given', { expires_in: 300 }, 300, 'received', 300],
-    ['too short', { expires_in: 1 }, 60, 'received', 60],
-    ['zero', { expires_in: 0 }, 60, 'received', 60],
-    ['negative', { expires_in: -5 }, 60, 'received', 60],
-    ['text', { expires_in: '300' }, 60, 'received', 60],
-    ['absurd', { expires_in: 1e12 }, 86400, 'received', 86400],
-    ['issued a while ago', issued(at(-100)), 300, 'issued_at', 200],
-    ['with an offset', issued('2026-11-20T13:58:20.5+02:00'), 300, 'issued_at', 200.5],
-    ['issued in the future', issued(at(1000)), 300, 'issued_at', 300],
-    ['a clock far behind', issued('2009-11-10T23:00:00Z'), 300, 'issued_at', 60],
-    ['no instant', issued('yesterday'), 300, 'received', 300],
-    ['no such day', issued('2026-13-45T00:00:00Z'), 300, 'received', 300],
-    ['another notation', issued('Fri, 20 Nov 2026 11:00:00 GMT'), 300, 'received', 300],
-    ['a number', issued(5), 300, 'received', 300],
+  const cases: [name: string, body: object, remaining: number][] = [
+    ['absent', {}, 60],
+    ['given', { expires_in: 300 }, 300],
+    ['too short', { expires_in: 1 }, 60],
+    ['zero', { expires_in: 0 }, 60],
+    ['negative', { expires_in: -5 }, 60],
+    ['text', { expires_in: '300' }, 60],
+    ['absurd', { expires_in: 1e12 }, 86400],
+    ['issued a while ago', issued(at(-100)), 200],
+    ['with an offset', issued('2026-11-20T13:58:20.5+02:00'), 200.5],
+    ['issued in the future', issued(at(1000)), 300],
+    ['a clock far behind', issued('2009-11-10T23:00:00Z'), 60],
+    ['no instant', issued('yesterday'), 300],
+    ['no such day', issued('2026-13-45T00:00:00Z'), 300],
+    ['another notation', issued('Fri, 20 Nov 2026 11:00:00 GMT'), 300],
+    ['a number', issued(5), 300],
   ];
-  for (const [name, body, lifetimeSeconds, base, remaining] of cases) {
+  for (const [name, body, remaining] of cases) {
     const token = readTokenResponse({ token: 'a', ...body }, received);
-    like(t, token, { lifetimeSeconds, base }, name);
     t.equal(token.refreshAt, received + remaining * 900, `${name}: renewed at nine tenths`);
   }
 });

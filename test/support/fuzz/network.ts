@@ -3,7 +3,7 @@ import { newerTags } from '../../../cmd/report/newer-tags.ts';
 import { parseSamples } from '../../../cmd/installation/scrape.ts';
 import { InvalidReference, parseReference } from '../../../src/images/references/reference.ts';
 import { platformsOf } from '../../../src/names/platform.ts';
-import { parseChallenges, InvalidChallenge, tokenOptions } from '../../../src/registry/auth/challenge.ts';
+import { parseChallenges, InvalidChallenge } from '../../../src/registry/auth/challenge.ts';
 import { readConfig, contentOf } from '../../../src/registry/manifests/platforms-of-index.ts';
 import { InvalidDocument, parseObject } from '../../../src/http/json.ts';
 import { readManifest } from '../../../src/registry/manifests/manifest.ts';
@@ -67,10 +67,8 @@ export const networkTargets: readonly FuzzTarget[] = [
       const lines = input.toString('latin1').split('\n');
       const found = parseChallenges(lines);
       if (found.length > lines.length) throw new TypeError('more challenges than lines');
-      for (const challenge of found) {
-        const { realm } = tokenOptions(challenge);
-        validateRealm(realm, { host: 'registry.corp', insecure: false, ip: '203.0.113.7' });
-      }
+      const url = new URL('https://registry.corp/v2/');
+      for (const { parameters } of found) validateRealm(parameters.get('realm'), { url, ip: '203.0.113.7' });
       for (const line of lines) retryAfter(line, 0);
     },
     expected: [InvalidChallenge],
