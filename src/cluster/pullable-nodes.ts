@@ -72,11 +72,8 @@ export function createPullableNodes(options: {
   }
 
   function nodeGroup({ fingerprint, nodes, architectures }: CredentialGroup): NodeGroup {
-    return {
-      fingerprint,
-      architectures,
-      hostnames: [...new Set(nodes.flatMap((node) => nodeHostnames(node)))],
-    };
+    const hostnames = [...new Set(nodes.flatMap((node) => nodeHostnames(node)))];
+    return { fingerprint, architectures, hostnames };
   }
 
   return pullableNodes;

@@ -89,7 +89,7 @@ export function createConnection(options: ConnectionOptions) {
   tls.onChange(renewPool);
   renewPool();
 
-  /** Sends a request. @returns the response with status 200, its body not read yet */
+  /** @param url `https://host:port` @returns the response with status 200, its body not read yet */
   async function open(url: string, path: string, { body, signal }: Call): Promise<OpenResponse> {
     if (!pool) await tls.ready(signal).catch(() => undefined);
     if (!pool) throw new AgentError('unreachable', 'there is no client certificate for agents yet');
@@ -110,11 +110,7 @@ export function createConnection(options: ConnectionOptions) {
   }
 
   return {
-    /**
-     * Sends one request and reads its JSON.
-     * @param url the agent's, `https://host:port`
-     * @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON
-     */
+    /** @throws AgentError for every status but 200, and for a body that is too large, cut off or not JSON */
     json: async (url: string, path: string, call: Call): Promise<unknown> => {
       const json = await jsonOf(await open(url, path, call), call.maxBytes);
       if (json !== undefined) return json;
@@ -182,9 +178,7 @@ function fail(cause: unknown): never {
   if (failure === 'too-large' || failure === 'encoded') throw make('bad-answer', cause.message);
   if (failure === 'aborted') throw make('timeout', `no answer from ${where} in time`);
   if (phase === 'body') throw make('unreachable', 'the connection was lost during the response');
-  const what =
-    phase === 'connect' || failure === 'header-timeout'
-      ? `${where} cannot be reached`
-      : `the connection to ${where} was lost`;
+  const isReached = phase !== 'connect' && failure !== 'header-timeout';
+  const what = isReached ? `the connection to ${where} was lost` : `${where} cannot be reached`;
   throw make('unreachable', `${what}: ${messageWithCause(cause).slice(0, 300)}`);
 }

@@ -18,11 +18,7 @@ export interface Discovery {
   readonly onChange: (listener: () => void) => void;
 }
 
-/**
- * The agents of `--agents https://a:9443,https://b:9443`. An agent listed twice counts once: it would own twice
- * as much.
- * @param urls as the setting `agents` allows them
- */
+/** The agents of `--agents https://a:9443,https://b:9443`. One listed twice counts once, and owns no more. */
 export function staticDiscovery(urls: readonly string[]): Discovery {
   const agents = [...new Set(urls.map((url) => new URL(url).origin))].map((url) => ({ url }));
   return { current: () => agents, ready: () => Promise.resolve(), onChange: () => undefined };

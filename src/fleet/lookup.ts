@@ -1,12 +1,9 @@
 /**
  * One lookup through the agents, one request after the other. The credential group of the repository's owner
- * comes first. Its second agent gets the request if the first fails, is silent, or has not answered after half of the
- * time that is left. Another group follows if the registry refuses the first one or cannot be reached from
- * there, because other nodes may have other credentials and another network, or if its agents give no answer. After
- * two timeouts of a registry, no agent follows.
- *
- * A lookup costs a bounded number of requests and a bounded time. Without an answer, its error lists the agents
- * and their failures.
+ * comes first. Its second agent follows if the first fails, is silent, or takes half of the time that is left.
+ * Another group follows if the registry refuses the first one or cannot be reached from there (other nodes may
+ * have other credentials and another network), or if its agents do not answer. After two timeouts of a registry,
+ * no agent follows. The requests and their time are bounded. If all fail, the error lists the agents and reasons.
  */
 import type { Clock } from '../async/clock.ts';
 import { Overloaded, type FairSemaphores } from '../async/fair-semaphore.ts';
@@ -17,7 +14,7 @@ import { InvalidFacts, readFacts } from '../images/facts/wire.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import { tickMs, type Agents } from './agents.ts';
-import { AgentError, maxLineBytes, type AgentConnection, type AgentErrorCode } from './connection.ts';
+import { AgentError, maxLineBytes, type AgentConnection } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
 import type { FleetMeters } from './metrics.ts';
 
@@ -44,10 +41,7 @@ export interface LookupContext {
   readonly timeoutMs: number;
 }
 
-/**
- * Fewer requests than connections to one agent (40), so that `/v1/info` and probes need not wait. As many may
- * wait as the cache has lookups.
- */
+/** Below the connections to one agent (40), so that `/v1/info` need not wait. The cache has as many lookups. */
 export const limitsPerAgent = { places: 36, maxWaiting: 2048 };
 /** The agent answers this much before time is up, so that its answer still arrives. */
 const answerMarginMs = 100;
@@ -61,9 +55,6 @@ const maxTimeouts = 2;
 const leastMs = 300;
 /** The message goes into events, and a cluster may have thousands of agents. */
 const maxShown = 5;
-
-/** Failures of the agent rather than of the request. */
-const agentFails: ReadonlySet<AgentErrorCode> = new Set(['unreachable', 'failed']);
 
 /**
  * The best answer of these agents, or why none has answered.
@@ -117,7 +108,8 @@ export async function lookUp(
       failures.push(`${nameOf(agent)}: ${reason}`);
       meters.attempt(signal.aborted ? 'abandoned' : code);
       if (signal.aborted) return undefined;
-      if (agentFails.has(code)) agents.failed(url, reason);
+      // Other failures are the request's.
+      if (code === 'unreachable' || code === 'failed') agents.failed(url, reason);
       log.warn({ agent: url, node, code, reason }, 'an agent gave no answer');
       return undefined;
     }
@@ -168,7 +160,7 @@ function factsIn(answer: unknown, { image, reference }: ImageRequest): ImageFact
 
 function noAgentFor({ selector }: PullSecretNodes): FactsError {
   const message =
-    `no agent may receive the pull secrets of the pod: none that is available runs on a node that matches pullSecretNodes ` +
+    `no agent may receive the pull secrets of the pod: none that answers runs on a node that matches pullSecretNodes ` +
     `(${selector}); label such a node, or change the setting`;
   return { code: 'forbidden', message };
 }

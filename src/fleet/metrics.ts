@@ -33,7 +33,6 @@ export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
 
 export type FleetMeters = ReturnType<typeof bindFleetMetrics>;
 
-/** Binds the metrics. */
 export function bindFleetMetrics(
   metrics: Metrics,
   agents: Pick<Agents, 'counts' | 'dockerHubLimit' | 'isAvailable'>,

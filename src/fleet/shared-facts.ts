@@ -19,10 +19,7 @@ const maxBytes = 128 * 1024 * 1024;
 /** Streams that are read at the same time. */
 const concurrency = 8;
 
-/**
- * Passes facts on as they come. An agent that fails is logged, and so are the lines that were rejected. Ends
- * without an error when `signal` aborts.
- */
+/** Passes facts on as they come; logs failing agents and rejected lines. Ends when `signal` aborts. */
 export async function streamSharedFacts(
   agents: readonly AgentAddress[],
   { connection, log }: { readonly connection: AgentConnection; readonly log: Log },

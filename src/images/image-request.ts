@@ -40,10 +40,8 @@ export type RequestOf = (image: string, pullPolicy: PullPolicy, requester: Reque
 
 /**
  * @param times read for each request
- * @param serviceAccountTokens whether nodes have credentials that depend on the pod's service account. If
- *   not, one lookup serves pods of all accounts
- * @param resolvesShortNames whether nodes find the registries of short names by themselves. If not, they are
- *   names of `docker.io`
+ * @param serviceAccountTokens nodes have credentials by service account; if not, a lookup serves all accounts
+ * @param resolvesShortNames nodes find the registries of short names; if not, these are names of `docker.io`
  */
 export function createRequestOf(
   times: () => CacheTimes,

@@ -26,11 +26,10 @@ const largeDocuments = 12;
  * 256 bytes (measured on Node 24: objects 0.2 µs, distinct keys 1 to 2 µs).
  */
 const valueWork = 256;
-
 /** Documents with less work are free: 2 ms. An index of 80 platforms has 1,000 values. */
 const freeWork = 256 * 1024;
 
-/** For each registry: about a second of CPU at once, then 3 % of one CPU. Image references choose registries. */
+/** Each registry has about a second of CPU at once, then 3 % of one CPU. Image references choose registries. */
 const largeWork = { burst: 128 * mebibyte, perSecond: 4 * mebibyte };
 const maxRegistries = 1000;
 
@@ -73,10 +72,9 @@ export class LookupDocuments {
    */
   count(registry: Registry, body: Uint8Array): void {
     this.#bytes += body.length;
-    if (this.#bytes > maxLookupBytes) {
-      const message = `${registry.host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
-      throw new RegistryError('too-large', registry.host, message);
-    }
+    const { host } = registry;
+    const message = `${host}: the documents of the image are larger than ${maxLookupBytes} bytes in total`;
+    if (this.#bytes > maxLookupBytes) throw new RegistryError('too-large', host, message);
     this.#spend(registry, body.length);
     // One with more is not parsed.
     this.#spend(registry, Math.min(sizeOfJson(body).values, maxValues) * valueWork);

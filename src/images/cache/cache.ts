@@ -1,9 +1,8 @@
 /**
- * The cache of image facts. It stands before the agents (webhook, controller) or the registries (agent,
- * command line). A request says how old an answer may be. `peek` answers from memory: from the shared entry
- * of the image, else from the one of the pod's credentials (`entry.ts` has the table, `scope.ts` who
- * sees what). `get` also looks up what is not there, once for each namespace and age; the source merges these. An answer that grows old is
- * confirmed in the background.
+ * The cache of image facts, before the agents (webhook, controller) or the registries (agent, command line). A
+ * request says how old an answer may be. `peek` answers from memory: from the image's shared entry, else from the
+ * entry for the pod's credentials (`scope.ts`). `get` also looks up what is missing, once for each namespace and
+ * age; the source merges these lookups. An answer that grows old is confirmed in the background.
  */
 import { systemClock } from '../../async/clock.ts';
 import { Overloaded } from '../../async/fair-semaphore.ts';

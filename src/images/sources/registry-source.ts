@@ -186,11 +186,7 @@ function contentOf(
 ): Pick<ImageFacts, 'digest' | 'mediaType' | 'platforms' | 'error'> {
   if (unchanged) {
     if (known?.digest !== digest)
-      throw new RegistryError(
-        'digest-mismatch',
-        host,
-        'the registry confirmed a digest that was not requested',
-      );
+      throw new RegistryError('digest-mismatch', host, 'the registry confirmed another digest');
     const { image: _, ...before } = known;
     return before;
   }
