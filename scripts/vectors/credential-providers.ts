@@ -63,7 +63,7 @@ export const credentialProviders: Handlers = {
     const { cache, clock } = expiry;
     cache.set(cacheKey(text(input, 'entryKey')), new Map(), number(input, 'expiresInSeconds') * 1000);
     clock.at += number(input, 'advanceSeconds') * 1000;
-    return { found: cache.get(text(input, 'lookup')) !== undefined, cachedKeysAfter: cache.size };
+    return { found: cache.get(text(input, 'lookup')) !== undefined, cachedKeysAfter: notCompared };
   },
 
   provide: async (input, vector) => {

@@ -1,17 +1,15 @@
 /**
  * The answers of one provider (kubernetes pkg/credentialprovider/plugin/plugin.go `getCachedCredentials`). An
- * entry expires strictly after its end. Expired entries are deleted by lookups, and all of them every 15
- * minutes at most. Unlike the kubelet's, this cache is bounded: the oldest entries are deleted first.
+ * entry expires strictly after its end. Unlike the kubelet's, this cache is bounded.
  */
 import { createHash } from 'node:crypto';
+import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { compareBytes } from '../../../src/names/values.ts';
 import { reveal, type Secret } from '../../../src/telemetry/secret.ts';
 
 export type Auth = ReadonlyMap<string, Credential>;
-
-const purgeIntervalMs = 15 * 60_000;
 
 /** A few hundred images per node, with entries of several service accounts; up to 4 KiB each. */
 const bounds = { maxEntries: 1000, maxBytes: 4 * 1_048_576 };
@@ -27,29 +25,23 @@ interface Entry {
 
 export class CredentialCache {
   readonly #clock: Clock;
-  readonly #bounds: typeof bounds;
-  readonly #entries = new Map<string, Entry>();
+  readonly #maxBytes: number;
+  readonly #entries: BoundedMap<string, Entry>;
   #bytes = 0;
-  #purgedAt: number;
 
-  constructor(clock: Clock, limits: Partial<typeof bounds> = {}) {
+  constructor(clock: Clock, { maxEntries, maxBytes }: typeof bounds = bounds) {
     this.#clock = clock;
-    this.#bounds = { ...bounds, ...limits };
-    this.#purgedAt = clock.monotonic();
+    this.#maxBytes = maxBytes;
+    this.#entries = new BoundedMap(maxEntries, ({ bytes }) => (this.#bytes -= bytes));
   }
 
-  /** The entry of the image, of its registry, or of all images, in this order. */
-  get(image: string, accountKey?: string): Auth | undefined {
+  /** The entry of the image, of its registry, or of all images, in this order. Deletes expired entries. */
+  get(image: string, account?: string): Auth | undefined {
     const now = this.#clock.monotonic();
-    this.#purge(now);
-    for (const base of [image, registryOf(image), globalKey]) {
-      const key = cacheKey(base, accountKey);
-      const entry = this.#entries.get(key);
-      if (entry === undefined) continue;
-      if (now <= entry.end) return entry.auth;
-      this.#delete(key);
-    }
-    return undefined;
+    for (const [key, { end }] of this.#entries) if (now > end) this.#delete(key);
+    const keys = [image, registryOf(image), globalKey].map((base) => cacheKey(base, account));
+    const found = keys.find((key) => this.#entries.has(key));
+    return found === undefined ? undefined : this.#entries.get(found)?.auth;
   }
 
   /** @param forMs from now on; an entry with a negative duration is expired at once */
@@ -59,25 +51,18 @@ export class CredentialCache {
     this.#entries.set(key, entry);
     this.#bytes += entry.bytes;
     for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#bounds.maxEntries && this.#bytes <= this.#bounds.maxBytes) break;
+      if (this.#bytes <= this.#maxBytes) break;
       this.#delete(oldest);
     }
   }
 
-  /** Entries, expired ones included. */
   get size(): number {
     return this.#entries.size;
   }
 
   #delete(key: string): void {
-    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#bytes -= this.#entries.peek(key)?.bytes ?? 0;
     this.#entries.delete(key);
-  }
-
-  #purge(now: number): void {
-    if (now <= this.#purgedAt + purgeIntervalMs) return;
-    this.#purgedAt = now;
-    for (const [key, { end }] of this.#entries) if (now > end) this.#delete(key);
   }
 }
 
@@ -100,9 +85,9 @@ export interface ServiceAccountIdentity {
   readonly annotations: Readonly<Record<string, string>>;
 }
 
-/** Keys contain the hash of a token, not the token. @param base an image, a registry, or `globalKey` */
-export function cacheKey(base: string, accountKey = ''): string {
-  return JSON.stringify([base, accountKey]);
+/** @param base an image, a registry, or `globalKey` @param account `serviceAccountKey` of the pod */
+export function cacheKey(base: string, account = ''): string {
+  return JSON.stringify([base, account]);
 }
 
 /** @param cacheType with `Token`, each token has its own entries @param hash `tokenHash` of the token */
