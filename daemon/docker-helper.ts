@@ -40,7 +40,7 @@ export async function askHelper(
   try {
     if (!isHelperName(name)) throw new HelperConfigError('is not the name of a credential helper');
     const command = await commandOf(plugin);
-    return parseHelperAnswer(await runProgram({ plugin, command, env, stdin: server, limits }, stop));
+    return parseHelperAnswer(await runProgram({ command, env, stdin: server, limits }, stop));
   } catch (error) {
     if (!(error instanceof PluginError || error instanceof HelperConfigError)) throw error;
     if (error instanceof PluginError && saysNotFound(error.stdout?.toString('utf8') ?? '')) return undefined;

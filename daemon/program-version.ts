@@ -15,7 +15,6 @@ import { hostCommand, runProgram, type RunLimits } from './kubelet/run/run.ts';
 const limits: RunLimits = { timeoutMs: 10_000, maxStdoutBytes: 4096, maxStderrBytes: 4096, drainMs: 500 };
 
 export interface VersionedProgram {
-  readonly name: string;
   readonly versionIn: (output: string) => string | undefined;
   /** What a user can do if it cannot be run. */
   readonly remedy: string;
@@ -50,7 +49,7 @@ export function createVersionFinder(
 }
 
 async function runVersion(
-  { name, versionIn, remedy }: VersionedProgram,
+  { versionIn, remedy }: VersionedProgram,
   origin: string,
   hostRoot: string,
   stop: AbortSignal,
@@ -59,7 +58,7 @@ async function runVersion(
     const path = await checkBinary(basename(origin), { hostRoot, binDir: dirname(origin) });
     const command = hostCommand(hostRoot, path, ['--version']);
     const env = environmentObject(baseEnvironment);
-    const output = await runProgram({ plugin: name, command, env, stdin: '', limits }, stop);
+    const output = await runProgram({ command, env, stdin: '', limits }, stop);
     const version = versionIn(output.toString('utf8'));
     return version === undefined
       ? { problem: { origin, message: `its version cannot be read; ${remedy}` } }

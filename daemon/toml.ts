@@ -11,12 +11,6 @@ import { decodeUtf8, FileError } from '../src/files/read.ts';
 /** The runtime refuses the content of a file. */
 export class InvalidConfig extends Error {
   override readonly name = 'InvalidConfig';
-  /** Not TOML; a type other than in the runtime's struct; or contradictory or meaningless. */
-  readonly code: 'syntax' | 'type' | 'invalid';
-  constructor(code: InvalidConfig['code'], message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /** A file that makes the runtime's start or its pulls fail. */
@@ -32,7 +26,7 @@ export class ConfigFileError extends Error {
 }
 
 export function invalid(message: string): InvalidConfig {
-  return new InvalidConfig('invalid', message);
+  return new InvalidConfig(message);
 }
 
 /** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */
@@ -69,24 +63,24 @@ export function parseTomlDocument(text: string): TomlDocument {
     const { line, location } = error as { line?: number; location?: { start?: { line?: number } } };
     const at = line ?? location?.start?.line;
     const what = at === undefined ? 'it' : `line ${at}`;
-    throw new InvalidConfig('syntax', `${what} is not valid TOML`);
+    throw invalid(`${what} is not valid TOML`);
   }
 }
 
 /** Text of a file of containerd. As in go-toml: UTF-8 without a byte order mark. @throws InvalidConfig */
 export function tomlText(bytes: Uint8Array): string {
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf) {
-    throw new InvalidConfig('syntax', 'it begins with a byte order mark, which containerd refuses');
+    throw invalid('it begins with a byte order mark, which containerd refuses');
   }
   try {
     return decodeUtf8(bytes, 'it');
   } catch (error) {
-    if (error instanceof FileError) throw new InvalidConfig('syntax', 'it is not UTF-8 text');
+    if (error instanceof FileError) throw invalid('it is not UTF-8 text');
     throw error;
   }
 }
 
-/** Reads the members of a table, which are tables too; throws InvalidConfig `type` for another value. */
+/** Reads the members of a table, which are tables too; throws InvalidConfig for another value. */
 export function tablesOf<T>(
   tables: Table | undefined,
   where: string,
@@ -94,7 +88,7 @@ export function tablesOf<T>(
 ): Map<string, T> {
   return new Map(
     Object.entries(tables ?? {}).map(([name, table]) => {
-      if (!isTable(table)) throw new InvalidConfig('type', `${where}.${name} must be a table`);
+      if (!isTable(table)) throw invalid(`${where}.${name} must be a table`);
       return [name, read(table, `${where}.${name}.`)];
     }),
   );
@@ -107,12 +101,12 @@ function valuesOf(table: Table, name: string): unknown[] {
     .map(([, value]) => value);
 }
 
-/** Members of a table as fields of a Go struct. @throws InvalidConfig `type` for another type */
+/** Members of a table as fields of a Go struct. @throws InvalidConfig for another type */
 export function fieldsOf(table: Table, where: string) {
   function typed<T>(name: string, expected: string, is: (value: unknown) => value is T): T | undefined {
     const values = valuesOf(table, name);
     if (values.every(is)) return values.at(-1);
-    throw new InvalidConfig('type', `${where}${name} must be ${expected}`);
+    throw invalid(`${where}${name} must be ${expected}`);
   }
   return {
     text: (name: string) => typed(name, 'a string', isText),

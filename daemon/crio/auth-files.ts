@@ -146,7 +146,7 @@ async function findProgram(
     const isThere = await statPath(posix.join(binDir, plugin), hostRoot).then(Boolean, () => true);
     if (isThere) return await checkBinary(plugin, { hostRoot, binDir });
   }
-  throw new PluginError('missing', plugin, 'did not exist in the PATH of CRI-O');
+  throw new PluginError('missing', 'did not exist in the PATH of CRI-O');
 }
 
 function matched(credential: Credential, key: string, origin: string): MatchedCredential {

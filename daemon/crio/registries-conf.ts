@@ -5,7 +5,7 @@
  */
 import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
 import { parseNormalized } from '../../src/images/references/reference.ts';
-import { fieldsOf, invalid, InvalidConfig, type ConfigFileError, isText, parseTable } from '../toml.ts';
+import { fieldsOf, invalid, type ConfigFileError, isText, parseTable } from '../toml.ts';
 
 const mirrorUses = ['all', 'digest-only', 'tag-only'] as const;
 
@@ -179,7 +179,7 @@ export function aliasesIn(fields: Fields, file: string): ReadonlyMap<string, Ali
   const aliases = Object.entries(fields.table('aliases') ?? {});
   return new Map(
     aliases.map(([name, value]) => {
-      if (!isText(value)) throw new InvalidConfig('type', `aliases.${quoted(name)} must be a string`);
+      if (!isText(value)) throw invalid(`aliases.${quoted(name)} must be a string`);
       checkAliasName(name);
       return [name, { repository: value === '' ? '' : aliasValue(value), file }];
     }),

@@ -35,7 +35,6 @@ interface Found {
 }
 
 const program: VersionedProgram = {
-  name: 'crio',
   versionIn: (output) => /^crio version (\d+\.\d+\S*)/m.exec(output)?.[1],
   remedy: 'without short_name_mode, short names are tried in every search registry',
 };

@@ -32,7 +32,7 @@ export const credentialProviders: Handlers = {
 
   decode_response: (input, { expected }) => {
     try {
-      const response = decodeResponse(text(input, 'stdout'), 'vector', text(input, 'expectedApiVersion'));
+      const response = decodeResponse(text(input, 'stdout'), text(input, 'expectedApiVersion'));
       const { cacheKeyType, cacheDurationMs = null, auth } = response;
       return { ok: true, response: { cacheKeyType, cacheDurationMs, auth: open(auth) } };
     } catch (error) {

@@ -31,7 +31,6 @@ export function programsFor(config: string): readonly string[] {
 }
 
 export const containerdProgram: VersionedProgram = {
-  name: 'containerd',
   // `containerd github.com/containerd/containerd/v2 v2.1.4 <revision>`
   versionIn: (output) => {
     const version = /^containerd \S+ (\S+)/m.exec(output)?.[1];

@@ -8,7 +8,7 @@ import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go.ts';
 import type { Header } from '../hosts/hosts-file.ts';
 import type { ContainerdRules } from './rules.ts';
-import { fieldsOf, invalid, InvalidConfig, isTexts, tablesOf, type Table } from '../../toml.ts';
+import { fieldsOf, invalid, isTexts, tablesOf, type Table } from '../../toml.ts';
 
 export interface RegistryTls {
   readonly ca?: string;
@@ -55,7 +55,7 @@ export function readRegistry(table: Table, rules: ContainerdRules): Registry {
     }),
     auths: tablesOf(fields.table('auths'), 'registry.auths', readAuth),
     headers: Object.entries(fields.table('headers') ?? {}).flatMap(([name, values]) => {
-      if (!isTexts(values)) throw new InvalidConfig('type', 'registry.headers must be lists of strings');
+      if (!isTexts(values)) throw invalid('registry.headers must be lists of strings');
       return values.map((value) => ({ name, value: secret(value) }));
     }),
   };

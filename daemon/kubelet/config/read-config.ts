@@ -26,14 +26,6 @@ const extensions: ReadonlySet<string> = new Set(['.json', '.yaml', '.yml']);
 /** Why a configuration cannot be used, in the kubelet's words if possible. Quotes no value of a variable. */
 export class ProviderConfigError extends Error {
   override readonly name = 'ProviderConfigError';
-  readonly code: 'malformed' | 'invalid' | 'missing';
-  readonly temporary = false;
-  readonly where: string;
-  constructor(code: ProviderConfigError['code'], where: string, message: string) {
-    super(message);
-    this.code = code;
-    this.where = where;
-  }
 }
 
 export interface ReadConfig {
@@ -72,7 +64,7 @@ export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
   const problems = validateConfig(providers);
   if (problems !== undefined) {
     const message = `failed to validate credential provider config: ${problems}`;
-    throw new ProviderConfigError('invalid', config, message);
+    throw new ProviderConfigError(message);
   }
   const leftOut = new Map<string, LeftOut>();
   for (const provider of providers) {
@@ -101,7 +93,7 @@ async function pluginProblem(
 
 /** Reads without validating. @param path a file or directory @throws ProviderConfigError */
 export async function readConfig(path: string, root = '/'): Promise<ReadConfig> {
-  if (path === '') throw new ProviderConfigError('missing', path, 'credential provider config path is empty');
+  if (path === '') throw new ProviderConfigError('credential provider config path is empty');
   const isDirectory = await isDirectoryAt(path, root);
   const files = await readFiles(path, root, isDirectory);
   const providers = [...files].flatMap(([file, content]) => decodeFile(file, content));
@@ -109,7 +101,7 @@ export async function readConfig(path: string, root = '/'): Promise<ReadConfig> 
   const twice = names.find((name, index) => names.indexOf(name) < index);
   if (twice !== undefined) {
     const message = `duplicate provider name ${JSON.stringify(twice)} found in configuration file(s)`;
-    throw new ProviderConfigError('invalid', path, message);
+    throw new ProviderConfigError(message);
   }
   return { providers, hash: hashOf(files.values()), isDirectory };
 }
@@ -124,7 +116,7 @@ async function isDirectoryAt(path: string, root: string): Promise<boolean> {
     if (!(error instanceof FileError)) throw error;
     reason = error.reason;
   }
-  throw new ProviderConfigError('missing', path, `unable to access path ${JSON.stringify(path)}: ${reason}`);
+  throw new ProviderConfigError(`unable to access path ${JSON.stringify(path)}: ${reason}`);
 }
 
 async function readFiles(
@@ -144,11 +136,11 @@ async function readFiles(
     }
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    throw new ProviderConfigError('missing', path, `unable to read file ${error.message}`);
+    throw new ProviderConfigError(`unable to read file ${error.message}`);
   }
   if (files.size > 0) return files;
   const message = `no configuration files found in directory ${JSON.stringify(path)}`;
-  throw new ProviderConfigError('missing', path, message);
+  throw new ProviderConfigError(message);
 }
 
 function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {
@@ -157,7 +149,7 @@ function decodeFile(file: string, content: Buffer): readonly ProviderConfig[] {
   } catch (error) {
     if (!(error instanceof DecodeError || error instanceof FileError)) throw error;
     const message = `error decoding config ${JSON.stringify(file)}: ${error.message}`;
-    throw new ProviderConfigError('malformed', file, message);
+    throw new ProviderConfigError(message);
   }
 }
 

@@ -21,9 +21,6 @@ const maxDepth = 64;
 /** The error in a document. Quotes names of fields, never values. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError';
-  readonly code = 'malformed';
-  readonly temporary = false;
-  readonly where = 'document';
 }
 
 /**

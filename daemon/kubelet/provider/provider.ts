@@ -127,7 +127,7 @@ export class Provider {
     const outcome = await grantFor(attributes, image, pod, tokens);
     if (!outcome.isFailure) this.#backOff.succeeded(key);
     if (outcome.refused === undefined) return outcome.grant;
-    const error = new PluginError('no-token', this.config.name, outcome.refused);
+    const error = new PluginError('no-token', outcome.refused);
     if (outcome.isFailure) this.#failed(key, image, error);
     throw error;
   }
@@ -149,14 +149,12 @@ export class Provider {
       if (!cacheKeyTypes.has(response.cacheKeyType)) {
         const message =
           'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global';
-        throw new PluginError('bad-response', this.config.name, message);
+        throw new PluginError('bad-response', message);
       }
       this.#backOff.succeeded(key);
       const empty = emptyLoginIn(response.auth);
       this.#emptyLogin =
-        empty === undefined
-          ? undefined
-          : { image, error: new PluginError('bad-response', this.config.name, empty) };
+        empty === undefined ? undefined : { image, error: new PluginError('bad-response', empty) };
       return response;
     } catch (error) {
       if (error instanceof PluginError && error.code !== 'stopped') this.#failed(key, image, error);

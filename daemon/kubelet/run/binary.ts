@@ -30,54 +30,53 @@ const mayExecute = 0o111;
 export async function checkBinary(name: string, { hostRoot, binDir }: PluginPath): Promise<string> {
   // Validation refuses such names too; a path must not depend on it.
   if (name === '' || name === '.' || name === '..' || /[/\0]/.test(name)) {
-    throw new PluginError('unsafe', name, 'the name of a plugin must be a single part of a path');
+    throw new PluginError('unsafe', 'the name of a plugin must be a single part of a path');
   }
   const path = join('/', binDir, name);
-  const check = createStepCheck(name);
+  const check = createStepCheck();
   try {
     check('/', await stat(hostRoot));
     const resolved = await resolveInRoot(hostRoot, path, check);
     const file = await stat(resolved);
-    if (!file.isFile()) throw new PluginError('not-executable', name, `${path} is not a regular file`);
+    if (!file.isFile()) throw new PluginError('not-executable', `${path} is not a regular file`);
     if ((file.mode & mayExecute) === 0) {
-      throw new PluginError('not-executable', name, `${path} is not executable; chmod 0755 it`);
+      throw new PluginError('not-executable', `${path} is not executable; chmod 0755 it`);
     }
     return path;
   } catch (error) {
     if (error instanceof FileError && error.code === 'missing') {
       throw new PluginError(
         'missing',
-        name,
         `plugin binary executable ${path} did not exist; check kubeletConfig.binDir`,
       );
     }
-    if (error instanceof FileError) throw new PluginError('unsafe', name, error.message);
+    if (error instanceof FileError) throw new PluginError('unsafe', error.message);
     throw error;
   }
 }
 
 /** Checks owner and mode of all directories, links and files of a path. @throws PluginError `unsafe` */
-function createStepCheck(name: string): (path: string, stats: Stats) => void {
+function createStepCheck(): (path: string, stats: Stats) => void {
   /** Directories to which others can add entries. */
   const shared = new Map<string, Stats>();
   return (path, stats) => {
     const parent = shared.get(dirname(path));
     // Others can give a file or a link of root a second name there, but not a directory.
-    if (parent && !stats.isDirectory()) throw writableByOthers(name, dirname(path), parent);
+    if (parent && !stats.isDirectory()) throw writableByOthers(dirname(path), parent);
     // A link is replaced through its directory; its own mode has no meaning.
     if (stats.isSymbolicLink()) return;
     const self = process.getuid?.() ?? 0;
     if (stats.uid !== 0 && stats.uid !== self) {
       const message = `${path} belongs to user ${stats.uid}; chown it to root, or the program is not run`;
-      throw new PluginError('unsafe', name, message);
+      throw new PluginError('unsafe', message);
     }
     if ((stats.mode & othersMayWrite) === 0) return;
-    if (!stats.isDirectory() || (stats.mode & sticky) === 0) throw writableByOthers(name, path, stats);
+    if (!stats.isDirectory() || (stats.mode & sticky) === 0) throw writableByOthers(path, stats);
     shared.set(path, stats);
   };
 }
 
-function writableByOthers(name: string, path: string, { mode }: Stats): PluginError {
+function writableByOthers(path: string, { mode }: Stats): PluginError {
   const bits = (mode & 0o7777).toString(8).padStart(4, '0');
-  return new PluginError('unsafe', name, `${path} can be written by others (mode ${bits}); chmod go-w it`);
+  return new PluginError('unsafe', `${path} can be written by others (mode ${bits}); chmod go-w it`);
 }

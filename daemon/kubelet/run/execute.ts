@@ -50,7 +50,7 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       .of(plugin)
       .enter(namespace, AbortSignal.any([stop, abandoned]))
       .catch(() => {
-        throw new PluginError('stopped', plugin, 'no caller waits for the answer any more');
+        throw new PluginError('stopped', 'no caller waits for the answer any more');
       });
     let startedAt: number | undefined;
     let code: PluginErrorCode | undefined;
@@ -62,13 +62,13 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
       const command = hostCommand(hostRoot, path, args);
       const env = environmentObject(variables);
       const stdin = encodeRequest(apiVersion, request);
-      const stdout = await runProgram({ plugin, command, env, stdin, limits }, stop);
-      return decodeResponse(stdout.toString('utf8'), plugin, apiVersion);
+      const stdout = await runProgram({ command, env, stdin, limits }, stop);
+      return decodeResponse(stdout.toString('utf8'), apiVersion);
     } catch (error) {
       code = error instanceof PluginError ? error.code : 'failed';
       if (!(error instanceof PluginError) || code === 'bad-response') throw error;
       const message = `error execing credential provider plugin ${plugin} for image ${request.image}: ${error.message}`;
-      throw new PluginError(code, plugin, message);
+      throw new PluginError(code, message);
     } finally {
       meter?.(code, startedAt === undefined ? undefined : clock.monotonic() - startedAt);
       leave();
@@ -117,12 +117,11 @@ export interface ProviderResponse {
 /**
  * Decodes strictly, in the kubelet's order: names in their exact case, no duplicates. Messages omit decoding
  * errors, which could quote a password.
- * @param plugin name, for errors
  * @param apiVersion of the configuration
  * @throws PluginError `bad-response` in the kubelet's words
  */
-export function decodeResponse(stdout: string, plugin: string, apiVersion: string): ProviderResponse {
-  const bad = (message: string): PluginError => new PluginError('bad-response', plugin, message);
+export function decodeResponse(stdout: string, apiVersion: string): ProviderResponse {
+  const bad = (message: string): PluginError => new PluginError('bad-response', message);
   let tree: Tree;
   let actual: string;
   let kind: string;

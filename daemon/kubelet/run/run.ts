@@ -25,7 +25,6 @@ export const defaultRunLimits = {
 export type RunLimits = Readonly<typeof defaultRunLimits>;
 
 export interface ProgramRun {
-  readonly plugin: string;
   readonly command: Command;
   readonly env: Readonly<Record<string, string>>;
   readonly stdin: string;
@@ -38,7 +37,7 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
 /** @returns standard output @param signal kills it @throws PluginError, such as `failed` or `timeout` */
 export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise<Buffer> {
-  if (signal?.aborted === true) throw new PluginError('stopped', run.plugin, stopping);
+  if (signal?.aborted === true) throw new PluginError('stopped', stopping);
   const { file, args } = run.command;
   let child: Child;
   try {
@@ -51,7 +50,7 @@ export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise
     });
   } catch (error) {
     // Invalid arguments or variables, for example with a NUL character.
-    throw new PluginError('not-started', run.plugin, `cannot be started: ${messageOf(error)}`);
+    throw new PluginError('not-started', `cannot be started: ${messageOf(error)}`);
   }
   return new RunningProgram(child, run).wait(signal);
 }
@@ -121,7 +120,7 @@ class RunningProgram {
 
   /** The first reason counts. The end does not depend on the success of the kill. */
   #kill(code: 'timeout' | 'too-much-output' | 'stopped', message: string): void {
-    this.#killed ??= new PluginError(code, this.#run.plugin, message);
+    this.#killed ??= new PluginError(code, message);
     killGroup(this.#child.pid);
     this.#endSoon();
   }
@@ -146,7 +145,7 @@ class RunningProgram {
 }
 
 function exitError(
-  { plugin, command: { inRoot } }: ProgramRun,
+  { command: { inRoot } }: ProgramRun,
   { exitCode, signalCode }: { exitCode: number | null; signalCode: NodeJS.Signals | null },
   stderr: Buffer,
   stdout: Buffer,
@@ -159,13 +158,13 @@ function exitError(
     inRoot !== undefined && exitCode === 125
       ? ` (running programs of the node in ${inRoot} takes the capability SYS_CHROOT)`
       : '';
-  return new PluginError('failed', plugin, `${status}${output === '' ? '' : `: ${output}`}${hint}`, stdout);
+  return new PluginError('failed', `${status}${output === '' ? '' : `: ${output}`}${hint}`, stdout);
 }
 
-function notStarted({ plugin, command }: ProgramRun, error: Error): PluginError {
+function notStarted({ command }: ProgramRun, error: Error): PluginError {
   const code = 'code' in error ? String(error.code) : error.message;
   const hint = command.inRoot === undefined ? '' : ' (the agent’s image needs the program chroot)';
-  return new PluginError('not-started', plugin, `${command.file} cannot be started: ${code}${hint}`);
+  return new PluginError('not-started', `${command.file} cannot be started: ${code}${hint}`);
 }
 
 function killGroup(pid: number | undefined): void {

@@ -238,7 +238,7 @@ export const nodeFileTargets: readonly FuzzTarget[] = [
       `{"kind":"CredentialProviderResponse","apiVersion":"${execV1}","cacheKeyType":"","auth":null}\n`,
     ],
     words: ['{', '}', '"auth":', '"a":', ',', 'null', '"cacheDuration":', '"1h"', '[]', '"', '\\u0000', '0'],
-    feed: (input) => decodeResponse(input.toString('utf8'), 'plugin', execV1),
+    feed: (input) => decodeResponse(input.toString('utf8'), execV1),
     expected: [PluginError],
   },
   {

@@ -84,7 +84,7 @@ t.test('with a broken hosts.toml the certificate files still apply', async (t) =
   const root = t.testdir({ a: { 'hosts.toml': 'server = [', 'ca.crt': '', '.crt': '' } });
   const { hosts, invalid } = await loadHostDirectory('/a', rules, root);
   t.strictSame(hosts[0]?.ca, ['/a/.crt', '/a/ca.crt']);
-  like(t, invalid, { code: 'syntax', message: 'line 1 is not valid TOML' });
+  like(t, invalid, { message: 'line 1 is not valid TOML' });
 });
 
 t.test('too many files are refused', async (t) => {

@@ -105,7 +105,7 @@ t.test('a failure backs off its image, is reported once, and is cleared by a suc
       execute: () => {
         runs += 1;
         if (works) return Promise.resolve({ cacheKeyType: 'Image', auth });
-        return Promise.reject(new PluginError('failed', 'p', 'exit status 1'));
+        return Promise.reject(new PluginError('failed', 'exit status 1'));
       },
       onFailure: ({ image, error }) => failures.push(`${image} ${error.message}`),
     },
@@ -139,7 +139,7 @@ t.test('a caller that joined an aborted run starts another', async (t) => {
       execute: async (_, abandoned) => {
         runs += 1;
         await turn.promise;
-        if (abandoned.aborted) throw new PluginError('stopped', 'p', 'no caller waits');
+        if (abandoned.aborted) throw new PluginError('stopped', 'no caller waits');
         return { cacheKeyType: 'Image', auth };
       },
     },
@@ -152,14 +152,14 @@ t.test('a caller that joined an aborted run starts another', async (t) => {
   turn.resolve();
   t.equal((await joined).auth.size, 1);
   t.equal(runs, 2);
-  const stopped = provider({}, { execute: () => Promise.reject(new PluginError('stopped', 'p', 'the end')) });
+  const stopped = provider({}, { execute: () => Promise.reject(new PluginError('stopped', 'the end')) });
   like(t, await stopped.made.provide('r.example/a'), { reason: 'the end' });
   t.equal(stopped.made.lastFailure(), undefined);
 });
 
 const failure = (image: string, code: PluginErrorCode = 'failed') => ({
   image,
-  error: new PluginError(code, 'p', `${code} ${image}`),
+  error: new PluginError(code, `${code} ${image}`),
 });
 
 t.test('the back-off doubles from 10 s, or a minute after a timeout, up to 5 minutes', async (t) => {

@@ -137,7 +137,7 @@ t.test(
       like(t, await provide(pod()), { auth: new Map(), reason });
     }
     t.equal(tokenRequests.length, 1);
-    like(t, failures, [{ image: 'r.example/a', error: { code: 'no-token', temporary: true } }]);
+    like(t, failures, [{ image: 'r.example/a', error: { code: 'no-token' } }]);
     like(t, made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
     like(t, await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
     t.equal(tokenRequests.length, 2, 'another account is not backed off');

@@ -108,7 +108,6 @@ const response = (members: string): string =>
 t.test('valid responses are read', async (t) => {
   const decoded = decodeResponse(
     ` ${response(',"cacheKeyType":"Registry","cacheDuration":"-1m","auth":{"b":{"username":"u","password":"hunter22"},"a":null}')}\n`,
-    'p',
     execV1,
   );
   like(t, decoded, { cacheKeyType: 'Registry', cacheDurationMs: -60_000 });
@@ -120,13 +119,13 @@ t.test('valid responses are read', async (t) => {
     ],
   );
   t.notMatch(JSON.stringify(decoded.auth.get('b')), /hunter22/);
-  t.strictSame(decodeResponse(response(''), 'p', execV1), {
+  t.strictSame(decodeResponse(response(''), execV1), {
     cacheKeyType: '',
     cacheDurationMs: undefined,
     auth: new Map(),
   });
-  t.equal(decodeResponse(response(',"cacheDuration":null'), 'p', execV1).cacheDurationMs, undefined);
-  t.equal(decodeResponse(response(',"cacheDuration":"0"'), 'p', execV1).cacheDurationMs, 0);
+  t.equal(decodeResponse(response(',"cacheDuration":null'), execV1).cacheDurationMs, undefined);
+  t.equal(decodeResponse(response(',"cacheDuration":"0"'), execV1).cacheDurationMs, 0);
 });
 
 t.test('invalid responses are refused with the kubelet’s message, without quoting them', async (t) => {
@@ -162,10 +161,10 @@ t.test('invalid responses are refused with the kubelet’s message, without quot
   ];
   for (const [stdout, message] of cases) {
     const wanted = { code: 'bad-response', where: 'p', message };
-    t.throws(() => decodeResponse(stdout, 'p', execV1), wanted, stdout);
+    t.throws(() => decodeResponse(stdout, execV1), wanted, stdout);
   }
   t.throws(
-    () => decodeResponse('{"kind":"CredentialProviderResponse","apiVersion":"a/v1"}', 'p', 'a/v1'),
+    () => decodeResponse('{"kind":"CredentialProviderResponse","apiVersion":"a/v1"}', 'a/v1'),
     { message: fixed },
     'another group, even if it is configured',
   );
