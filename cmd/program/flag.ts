@@ -12,7 +12,6 @@ export interface Flag<T> {
   readonly short?: string;
   /** Stands behind the flag in help, such as `FILE`. A switch has none. */
   readonly placeholder?: string;
-  /** Every possible value, for completion. */
   readonly values?: readonly string[];
   /**
    * @param given the values in their order; none if the flag is absent, an empty one for a switch

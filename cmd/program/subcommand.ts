@@ -43,7 +43,6 @@ export interface Subcommand<F extends Flags = Flags> {
 }
 
 export interface Entry {
-  /** One line for `archwright --help`. */
   readonly summary: string;
   readonly load: () => Promise<{ readonly subcommand: Subcommand }>;
 }

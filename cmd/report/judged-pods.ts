@@ -74,11 +74,7 @@ async function readPods(
     listNodes(client, stop, prices),
   ]);
   progress.show('reading workloads');
-  const workloadOf = await workloadsOf(pods, namespaces, {
-    client,
-    signal: stop,
-    onProgress: (done, of) => progress.show(`reading workloads: ${done} of ${of}`),
-  });
+  const workloadOf = await workloadsOf(pods, namespaces, { client, signal: stop });
   progress.end();
   if (nodes === undefined)
     say('no permission to read nodes; the report does not show where pods run', 'warning');

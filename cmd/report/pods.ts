@@ -58,7 +58,6 @@ export async function listPods(
 
 export interface ReportedNode {
   readonly architecture: string | undefined;
-  /** Its price. */
   readonly offer: Offer | undefined;
 }
 

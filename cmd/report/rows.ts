@@ -55,7 +55,6 @@ export interface ImageRow extends JudgedImage {
 export interface Total {
   readonly workloads: number;
   readonly pods: number;
-  /** Pods that already run on the architecture. */
   readonly there: number;
   readonly requests: Requests;
 }

@@ -123,7 +123,6 @@ export function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['po
 export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
 export type Cause = (typeof causes)[number];
 
-/** A cause, or `ready` for pods without blockers. */
 export type State = 'ready' | Cause;
 
 export interface Blocker {

@@ -26,11 +26,9 @@ interface Owner {
   readonly owner: OwnerReference;
 }
 
-export interface WorkloadOptions {
+interface WorkloadOptions {
   readonly client: KubeClient;
   readonly signal: AbortSignal;
-  /** Called after each owner. */
-  readonly onProgress?: (done: number, of: number) => void;
 }
 
 /** A large cluster has thousands of owners. */
@@ -44,15 +42,14 @@ const ownersPerPage = 2000;
 export async function workloadsOf(
   pods: readonly ReportedPod[],
   namespaces: readonly string[],
-  { client, signal, onProgress = () => undefined }: WorkloadOptions,
+  options: WorkloadOptions,
 ): Promise<(pod: ReportedPod) => ReportedWorkload> {
   const owners = new Map<string, Owner>();
   for (const { namespace, owner } of pods) if (owner) owners.set(owner.uid, { namespace, owner });
-  const found = await listedWorkloads([...owners.values()], namespaces, { client, signal });
+  const found = await listedWorkloads([...owners.values()], namespaces, options);
   const others = [...owners.values()].filter(({ owner }) => !found.has(owner.uid));
   await concurrently(others, concurrentOwners, async (each) => {
-    found.set(each.owner.uid, await readWorkload(each, { client, signal }));
-    onProgress(found.size, owners.size);
+    found.set(each.owner.uid, await readWorkload(each, options));
   });
   return ({ owner, name }) => (owner && found.get(owner.uid)) ?? { apiVersion: 'v1', kind: 'Pod', name };
 }

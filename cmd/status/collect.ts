@@ -20,7 +20,6 @@ import { paths } from '../../src/kube/api/paths.ts';
 import { loadConfiguration, type LoadedConfiguration } from '../../src/policy/configuration/configuration.ts';
 import { parseBroken } from '../../src/images/sources/broken-images.ts';
 
-/** Gated pods that are named. */
 const maxOldest = 5;
 /** The controller repeats events of problems that last every 30 minutes. */
 const currentEventMs = 35 * 60_000;
@@ -54,7 +53,6 @@ export async function collectStatus(reader: InstallationReader) {
     webhooks: {
       /** The leader's view: `in-force`, `waiting`, …; `missing` also without a leader. */
       state: isDeleted ? 'missing' : stateOf?.['state'],
-      /** Webhooks of the MutatingWebhookConfiguration. */
       registered: webhooks?.length,
       failurePolicies: [...new Set(webhooks?.map(({ failurePolicy = 'Fail' }) => failurePolicy))],
     },
@@ -91,13 +89,11 @@ export async function collectStatus(reader: InstallationReader) {
         architecture,
         until: new Date(until).toISOString(),
       })),
-    /** Credentials of nodes that are not used, and why. */
     credentialProblems: credentialProblemsOf(installation, leader, now),
     /** Programs that nodes could not execute, if agents trace them. */
     programErrors: programErrorsOf(leader),
     /** Requests that Docker Hub allows the node that has the smallest part left, if it says so. */
     dockerHub: dockerHubOf(leader),
-    /** What could not be read, and why. */
     unread,
   };
   return { status, installation, configurationProblems: loaded?.problems ?? [] };

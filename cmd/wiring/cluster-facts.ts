@@ -46,7 +46,6 @@ export interface ClusterFactsOptions {
   readonly release: Pick<Release, 'namespace' | 'name'>;
   /** The account whose token is sent. Default: `default` in each pod's namespace. */
   readonly serviceAccount: ServiceAccountName | undefined;
-  /** Called with the reason if images could not be looked up. */
   readonly onProblem: (message: string) => void;
   readonly stop: AbortSignal;
 }

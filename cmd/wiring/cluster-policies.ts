@@ -83,7 +83,6 @@ export function followPolicies(options: {
   };
 }
 
-/** Keeps the fields that a policy needs. */
 function trim(object: KubeObject & { readonly spec?: unknown; readonly status?: unknown }): KubeObject {
   const { name, namespace, creationTimestamp, deletionTimestamp } = object.metadata ?? {};
   const newPods = isRecord(object.status) ? object.status['newPods'] : undefined;

@@ -55,7 +55,6 @@ const forPeople = 'log in with docker login, set --docker-config-file, or give t
 
 export interface OpenSource {
   readonly source: LiveCredentialSource;
-  /** Directory or files, for messages. */
   readonly place: string;
 }
 

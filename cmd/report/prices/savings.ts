@@ -34,11 +34,9 @@ interface Market {
   readonly hoursPerMonth: number;
   /** @param node its name */
   readonly offerOf: (node: string) => Offer | undefined;
-  /** Offers of the architecture. */
   readonly targets: readonly Offer[];
 }
 
-/** Both ways to divide a price. */
 interface Amount {
   readonly byCpu: number;
   readonly byMemory: number;
