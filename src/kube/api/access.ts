@@ -7,7 +7,6 @@ import { readFile } from 'node:fs/promises';
 import type { RequestOptions } from 'node:https';
 import { delimiter, join } from 'node:path';
 import type { SecureContextOptions } from 'node:tls';
-import { isDeepStrictEqual } from 'node:util';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import { secret, reveal, type Secret } from '../../telemetry/secret.ts';
 
@@ -89,12 +88,16 @@ export async function kubeconfigAccess(options: {
 }): Promise<KubeAccess | undefined> {
   const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
   const files = kubeconfigFiles(options.path);
+  if (files.length === 0 && options.context === undefined) return undefined;
   const load = (): InstanceType<typeof KubeConfig> => {
-    // The library's errors name no file, and quote lines, which may have tokens.
-    for (const file of files) naming(file, () => new KubeConfig().loadFromFile(file));
     const loaded = new KubeConfig();
-    if (options.path === undefined) loaded.loadFromDefault();
-    else loaded.loadFromFile(options.path);
+    for (const file of files) {
+      naming(file, () => {
+        const one = new KubeConfig();
+        one.loadFromFile(file);
+        loaded.mergeConfig(one);
+      });
+    }
     return loaded;
   };
   let config = load();
@@ -108,8 +111,7 @@ export async function kubeconfigAccess(options: {
   }
   config.setCurrentContext(name);
   const cluster = config.getCurrentCluster();
-  // Without any kubeconfig the library invents a cluster at localhost:8080.
-  if (cluster === null || (options.path === undefined && name === 'loaded-context')) return undefined;
+  if (cluster === null) return undefined;
   return {
     server: cluster.server,
     namespace: context.namespace ?? 'default',
@@ -130,7 +132,7 @@ export async function kubeconfigAccess(options: {
   };
 }
 
-/** The files that the library will read: the named one, those of `KUBECONFIG`, or the default one. */
+/** As in kubectl: the named file, those of `KUBECONFIG`, or the default one. */
 function kubeconfigFiles(path: string | undefined): readonly string[] {
   if (path !== undefined) return [path];
   const { KUBECONFIG = '', HOME = '' } = process.env;
@@ -139,7 +141,7 @@ function kubeconfigFiles(path: string | undefined): readonly string[] {
   return existsSync(own) ? [own] : [];
 }
 
-/** @throws an error with the file's name */
+/** @throws an error with the file's name: the library's name none, and quote lines, which may have tokens */
 function naming(file: string, load: () => void): void {
   try {
     load();
@@ -178,10 +180,6 @@ function authorizationOf({ auth, headers }: Readonly<Record<string, unknown>>): 
   const name = Object.keys(sent).find((each) => each.toLowerCase() === 'authorization') ?? '';
   const value = sent[name];
   return typeof value === 'string' ? value : undefined;
-}
-
-export function sameConnection(a: AccessNow, b: AccessNow): boolean {
-  return isDeepStrictEqual(a.tls, b.tls);
 }
 
 /** The header to send, or none. */

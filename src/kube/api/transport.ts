@@ -9,7 +9,7 @@ import { createSecureContext } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../async/clock.ts';
 import { openExchange, closeIdle, type OpenResponse } from '../../http/exchange.ts';
-import { authorizationHeader, sameConnection, type AccessNow, type KubeAccess } from './access.ts';
+import { authorizationHeader, type AccessNow, type KubeAccess } from './access.ts';
 import { KubeError, connectionError } from './errors.ts';
 import { messageOf } from '../../names/printable.ts';
 
@@ -133,7 +133,7 @@ export class Transport {
 
   /** A changed certificate needs new connections; a changed token only another header. */
   #poolsFor(access: AccessNow, where: string): Pools {
-    if (this.#pools && sameConnection(this.#pools.access, access)) return this.#pools;
+    if (this.#pools && isDeepStrictEqual(this.#pools.access.tls, access.tls)) return this.#pools;
     this.close();
     try {
       const pool = this.#server.protocol === 'http:' ? plainPool : securePool(access);
@@ -193,5 +193,5 @@ function securePool({ tls }: AccessNow): (most: number) => HttpAgent {
 }
 
 function sameAccess(a: AccessNow, b: AccessNow): boolean {
-  return sameConnection(a, b) && isDeepStrictEqual(authorizationHeader(a), authorizationHeader(b));
+  return isDeepStrictEqual([a.tls, authorizationHeader(a)], [b.tls, authorizationHeader(b)]);
 }

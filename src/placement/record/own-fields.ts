@@ -2,11 +2,17 @@
  * A pod's own scheduling fields, as they were before an earlier call. The rules read only these, so that a
  * second call decides like the first.
  */
-import type { NodeSelectorTerm, PodSpec, PreferredSchedulingTerm } from '../../kube/api/objects.ts';
+import type {
+  NodeSelectorRequirement,
+  NodeSelectorTerm,
+  PodSpec,
+  PreferredSchedulingTerm,
+} from '../../kube/api/objects.ts';
+import { isArchitectureKey } from '../../names/architecture.ts';
 import { hashText } from '../../names/hash.ts';
 import { own } from '../../names/values.ts';
 import { keys } from '../../names/keys.ts';
-import type { Added, OwnFields, Recorded, Split } from '../decision.ts';
+import type { Added, OwnFields, Recorded, Split, Widened } from '../decision.ts';
 import {
   constrainsItself,
   isEmptyTerm,
@@ -17,7 +23,6 @@ import {
   type Expressions,
 } from '../pod/terms.ts';
 import { sameToleration } from '../pod/expressions.ts';
-import { namesArchitectures, withNames } from './widened.ts';
 
 export function ownFieldsOf(spec: PodSpec, recorded: Recorded | undefined): OwnFields {
   const affinity = spec.affinity?.nodeAffinity;
@@ -180,4 +185,37 @@ function without(term: NodeSelectorTerm, expressions: Expressions): NodeSelector
   }
   const { matchExpressions: _, ...rest } = term;
   return left.length === 0 ? rest : { ...term, matchExpressions: left };
+}
+
+export function isNaming({ key, operator }: NodeSelectorRequirement): boolean {
+  return isArchitectureKey(key) && operator === 'In';
+}
+
+export function namesArchitectures({ nodeSelector, terms }: OwnFields): boolean {
+  return (
+    Object.keys(nodeSelector).some(isArchitectureKey) ||
+    (terms?.some(({ matchExpressions }) => matchExpressions?.some(isNaming)) ?? false)
+  );
+}
+
+/** The pod's fields without what `widened` lists. A term that named nothing else matches every node then. */
+export function withoutNames(fields: OwnFields, { expressions }: Widened): OwnFields {
+  const others = Object.entries(fields.nodeSelector).filter(([key]) => !isArchitectureKey(key));
+  const nodeSelector = Object.fromEntries(others);
+  if (expressions.length === 0) return { ...fields, nodeSelector };
+  const terms = fields.terms?.map(({ matchExpressions, ...rest }) => {
+    const left = matchExpressions?.filter((each) => !isNaming(each)) ?? [];
+    return left.length === 0 ? rest : { ...rest, matchExpressions: left };
+  });
+  return { ...fields, nodeSelector, terms: terms?.some(isEmptyTerm) ? undefined : terms };
+}
+
+/** The inverse of `withoutNames`. */
+export function withNames(fields: OwnFields, { nodeSelector, expressions }: Widened): OwnFields {
+  const terms = fields.terms?.map((term) => (isEmptyTerm(term) ? term : withExpressions(term, expressions)));
+  return {
+    ...fields,
+    nodeSelector: { ...fields.nodeSelector, ...nodeSelector },
+    terms: expressions.length === 0 ? fields.terms : (terms ?? [{ matchExpressions: expressions }]),
+  };
 }

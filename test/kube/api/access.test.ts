@@ -6,7 +6,6 @@ import {
   authorizationHeader,
   inClusterAccess,
   kubeconfigAccess,
-  sameConnection,
   type AccessNow,
 } from '../../../src/kube/api/access.ts';
 import { createCa } from '../../support/certificates.ts';
@@ -32,7 +31,7 @@ void t.test('in a cluster: address, namespace, CA, and a token that is read agai
   t.equal(await access?.now(), first);
   now = 60_000;
   const second = await access?.now();
-  t.ok(first && second && sameConnection(first, second), 'a new token needs no new connection');
+  t.strictSame(second?.tls, first?.tls, 'a new token needs no new connection');
   t.equal(headerOf(second), 'Bearer second-token');
   writeFileSync(join(dir, 'token'), 'third-token');
   access?.renew?.();
@@ -77,7 +76,7 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and unknown name
   const withToken = await two?.now();
   t.strictSame(headerOf(withToken), 'Bearer a-bearer-token');
   t.notMatch(inspect(withToken), /a-bearer-token/);
-  t.notOk(withCertificate && withToken && sameConnection(withCertificate, withToken));
+  t.strictNotSame(withCertificate?.tls, withToken?.tls);
   writeFileSync(file, before.replace('a-bearer-token', 'a-new-token'));
   two?.renew?.();
   t.strictSame(headerOf(await two?.now()), 'Bearer a-new-token', 'renew reads the same context');

@@ -16,7 +16,7 @@ import { maxImageBytes, printable } from '../../../names/printable.ts';
 import { byName } from '../../../names/values.ts';
 import type { ImageVerdict, OwnFields, Reason, Widened } from '../../decision.ts';
 import { isEmptyTerm, namedArchitectures, namesNode, permittedBy } from '../../pod/terms.ts';
-import { isNaming, namesArchitectures, withNames, withoutNames } from '../../record/widened.ts';
+import { isNaming, namesArchitectures, withNames, withoutNames } from '../../record/own-fields.ts';
 import { hasRoomForRecord } from '../../record/write.ts';
 import { intersection, type CommonFit } from '../images/common.ts';
 import type { RuleInput } from '../input.ts';

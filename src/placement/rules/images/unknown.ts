@@ -74,18 +74,11 @@ export function isUnknown({ unknown }: ImageVerdict): boolean {
   return unknown !== undefined;
 }
 
-function describe(image: ImageVerdict): string {
-  return describeBy(image, publicText(image));
-}
-
 /** The same with the messages of failed lookups, for the log and `explain`. */
 export function describeDetails(images: readonly ImageVerdict[]): string {
+  const describeDetail = (image: ImageVerdict): string =>
+    describe(image, image.facts?.error && errorText(image.facts.error));
   return listed(images.filter(isUnknown), describeDetail, maxMessageBytes);
-}
-
-function describeDetail(image: ImageVerdict): string {
-  const error = image.facts?.error;
-  return describeBy(image, error === undefined ? '' : errorText(error));
 }
 
 /** What to do, and what went wrong. */
@@ -93,7 +86,8 @@ export function errorText({ message, hint }: FactsError): string {
   return hint === undefined || message.includes(hint) ? message : `${hint}; ${message}`;
 }
 
-function describeBy({ image, unknown, facts }: ImageVerdict, text: string): string {
+function describe(verdict: ImageVerdict, text = publicText(verdict)): string {
+  const { image, unknown, facts } = verdict;
   const name = printable(image, maxImageBytes);
   if (facts?.error === undefined) return `${name}: not inspected yet`;
   return `${name}: ${publicCode(unknown ?? facts.error.code)}: ${printable(text, 160)}`;

@@ -20,7 +20,7 @@ import type { ImageVerdict, Reason } from '../../decision.ts';
 import { constrainsItself, namesNode } from '../../pod/terms.ts';
 import type { RuleInput } from '../input.ts';
 import { reason, type Draft } from '../rules.ts';
-import { areTooMany, maxNamesBytes, withoutExclusion, type Exclusion } from './exclusion.ts';
+import { areTooMany, maxNamesBytes, withoutExclusion, type Exclusion } from './pullable.ts';
 
 interface ClassRestriction extends Exclusion {
   readonly amd64Level?: LabelExpression;

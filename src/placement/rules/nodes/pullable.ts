@@ -10,12 +10,31 @@
 import { isNonEmptyLabelValue } from '../../../names/labels.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import { byName } from '../../../names/values.ts';
-import type { NodeGroup, Pullability } from '../../decision.ts';
+import type { NodeGroup, Outcome, OwnFields, Pullability, Reason } from '../../decision.ts';
+import { maxExcludedNodes } from '../../pod/expressions.ts';
 import { namesNode } from '../../pod/terms.ts';
 import type { RuleInput } from '../input.ts';
 import { reason, type Draft } from '../rules.ts';
-import { areTooMany, maxNamesBytes, withoutExclusion, type Exclusion } from './exclusion.ts';
 
+/** Nodes that are excluded by their label `kubernetes.io/hostname`. */
+export interface Exclusion {
+  /** Sorted. */
+  readonly hostnames: readonly string[];
+  readonly warnings: readonly string[];
+  readonly reasons: readonly Reason[];
+}
+
+/** Outcomes with which no nodes are excluded. */
+export const withoutExclusion: ReadonlySet<Outcome> = new Set(['denied', 'pending', 'gated']);
+
+/** Every required term gets the list, and etcd refuses an object of more than 1.5 MiB. */
+const maxWritten = 2 * maxExcludedNodes;
+
+export function areTooMany({ length }: readonly string[], { terms }: OwnFields): boolean {
+  return length > maxExcludedNodes || length * Math.max(1, terms?.length ?? 0) > maxWritten;
+}
+
+export const maxNamesBytes = 400;
 const maxGroupsBytes = 160;
 /** Enough for people to find a fingerprint in the agents' answers. An agent may imitate this much of another's. */
 const shownLength = 12;

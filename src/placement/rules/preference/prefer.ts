@@ -46,8 +46,7 @@ export function preferredOf(input: RuleInput, draft: Draft) {
     const met = weights?.filter(({ architecture }) => isPossible(architecture)) ?? [];
     if (met.length !== weights?.length) {
       const mistake = firstMistake(preference, [...(bound ?? []), ...policy.schedulableArchitectures]);
-      const unmet = isKnown ? describeUnmet(preference, isPossible, bound) : describePostponed(preference);
-      const text = mistake ?? unmet;
+      const text = mistake ?? describeUnmet(preference, isKnown, isPossible, bound);
       reasons.push(reason('preference-left-out', text));
       // A gated pod is decided again once its images are known, and so are the pods of a template.
       const isDecidedAgain = policy.onUnknownImage === 'gate' || template !== undefined;
@@ -97,28 +96,22 @@ function firstMistake({ origin, weights = [] }: Preference, others: readonly str
 
 function describeUnmet(
   { rule, origin, weights }: Preference,
+  isKnown: boolean,
   isPossible: (architecture: string) => boolean,
   bound: readonly string[] | undefined,
 ): string {
-  if (weights === undefined) return invalid(origin, rule);
+  if (weights === undefined) {
+    const isAnnotation = rule === 'preferred-weights';
+    const form = isAnnotation ? 'weights from 1 to 100, such as arm64=80,amd64=20' : 'an architecture';
+    return `${origin} is invalid and ignored; write ${form}`;
+  }
+  if (!isKnown) return `${origin}: ${namesOf(weights)} waits until every image is known`;
   const unmet = weights.filter(({ architecture }) => !isPossible(architecture));
   const why =
     bound === undefined
       ? "the pod's own node affinity excludes it"
       : `the pod can only run on ${printable(bound.filter(isPossible).join(', '), 80) || 'none'}`;
   return `${origin}: ${namesOf(unmet)} is ignored, ${why}`;
-}
-
-function describePostponed({ rule, origin, weights }: Preference): string {
-  return weights === undefined
-    ? invalid(origin, rule)
-    : `${origin}: ${namesOf(weights)} waits until every image is known`;
-}
-
-function invalid(origin: string, rule: Rule): string {
-  const form =
-    rule === 'preferred-weights' ? 'weights from 1 to 100, such as arm64=80,amd64=20' : 'an architecture';
-  return `${origin} is invalid and ignored; write ${form}`;
 }
 
 function namesOf(weights: readonly WeightedArchitecture[]): string {
