@@ -2,7 +2,7 @@
 import * as v from 'valibot';
 import { readShape } from '../../src/http/shape.ts';
 import { unknownArchitecture } from '../../src/names/architecture.ts';
-import { parseTomlDocument, TomlError } from '../../src/policy/configuration/toml.ts';
+import { parseToml, TomlError } from '../../src/policy/configuration/toml.ts';
 import { UsageError } from './exit.ts';
 
 /** @returns `lineOf`: the line of a table by list and index @throws UsageError with file and line */
@@ -12,7 +12,7 @@ export function readTomlFile<const S extends v.BaseSchema<unknown, unknown, v.Ba
   schema: S,
 ): { readonly value: v.InferOutput<S>; readonly lineOf: (list: string, index: number) => number } {
   try {
-    const document = parseTomlDocument(text);
+    const document = parseToml(text);
     const lineOf = (list: string, index: number): number => document.lineOf([list, index]);
     const value = readShape(schema, document.value, (where, problem) => {
       const [list = '', index, ...field] = where.split('.');

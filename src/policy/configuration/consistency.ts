@@ -19,30 +19,23 @@ export interface Inconsistency {
 export function inconsistencies(configuration: Configuration, part?: Part): Inconsistency[] {
   const { onUnknownImage, fallbackArchitecture, preferredArchitecture, preferredWeights } = configuration;
   const { proxies, agents, requirePullableNodes } = configuration;
-  const found = notSchedulable(configuration);
-  function check(
-    isWrong: boolean,
-    [key, ...others]: readonly [keyof Configuration, ...(keyof Configuration)[]],
-    message: string,
-  ): void {
-    if (isWrong) found.push({ key, message, others });
+  const found = [...notSchedulable(configuration), ...incompletePlugins(configuration)];
+  function add(message: string, key: keyof Configuration, ...others: (keyof Configuration)[]): void {
+    found.push({ key, message, others });
   }
-  const twoPreferences = preferredArchitecture !== undefined && Object.keys(preferredWeights).length > 0;
-  const preferences = ['preferredArchitecture', 'preferredWeights'] as const;
-  check(twoPreferences, preferences, 'and preferredWeights are both set; set one of them');
-  const noFallback = onUnknownImage === 'fallback' && fallbackArchitecture === undefined;
-  const fallback = ['onUnknownImage', 'fallbackArchitecture'] as const;
-  check(noFallback, fallback, 'is fallback, so fallbackArchitecture must be set');
+  if (preferredArchitecture !== undefined && Object.keys(preferredWeights).length > 0)
+    add('and preferredWeights are both set; set one of them', 'preferredArchitecture', 'preferredWeights');
+  if (onUnknownImage === 'fallback' && fallbackArchitecture === undefined)
+    add('is fallback, so fallbackArchitecture must be set', 'onUnknownImage', 'fallbackArchitecture');
   for (const [index, { registry }] of proxies.entries()) {
     if (proxies.findIndex((proxy) => proxy.registry === registry) === index) continue;
     found.push({ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` });
   }
-  const mixedAgents = agents.length > 1 && !agents.every((agent) => agent.startsWith('https://'));
-  check(mixedAgents, ['agents'], 'must be URLs only, or a single endpointslices: location');
-  found.push(...incompletePlugins(configuration));
+  if (agents.length > 1 && !agents.every((agent) => agent.startsWith('https://')))
+    add('must be URLs only, or a single endpointslices: location', 'agents');
   if (part === 'agent') found.push(...relativePlugins(configuration));
-  const noAgents = part === 'webhook' && requirePullableNodes && agents.length === 0;
-  check(noAgents, ['requirePullableNodes', 'agents'], 'needs agents, so agents must be set');
+  if (part === 'webhook' && requirePullableNodes && agents.length === 0)
+    add('needs agents, so agents must be set', 'requirePullableNodes', 'agents');
   return found;
 }
 
@@ -52,14 +45,10 @@ function notSchedulable(configuration: Configuration): Inconsistency[] {
     configuration;
   if (schedulableArchitectures.length === 0) return [];
   const known = schedulableArchitectures.join(', ');
-  const named: [key: keyof Configuration, architecture: string | undefined, path: Path][] = [
+  const named: (readonly [key: keyof Configuration, architecture: string | undefined, path: Path])[] = [
     ['preferredArchitecture', preferredArchitecture, []],
     ['fallbackArchitecture', fallbackArchitecture, []],
-    ...Object.keys(preferredWeights).map((name): [keyof Configuration, string, Path] => [
-      'preferredWeights',
-      name,
-      [name],
-    ]),
+    ...Object.keys(preferredWeights).map((name) => ['preferredWeights', name, [name]] as const),
   ];
   return named
     .filter(([, name]) => name !== undefined && !schedulableArchitectures.includes(name))

@@ -3,7 +3,7 @@ import { isTable } from '../value-kinds/plain.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
 import { hintAboutUnknown } from '../settings/removed.ts';
 import { flagName, variableName, type Path, type Settings } from '../settings/setting.ts';
-import { parseTomlDocument, TomlError } from './toml.ts';
+import { parseToml, TomlError } from './toml.ts';
 import type { TomlDocument } from './toml-document.ts';
 
 export interface Written {
@@ -38,7 +38,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   const collector = new Collector(settings);
   let document: TomlDocument;
   try {
-    document = parseTomlDocument(text);
+    document = parseToml(text);
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const place: Place = { kind: 'file', where: `${file}:${error.where}`, file, line: error.where };

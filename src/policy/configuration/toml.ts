@@ -15,16 +15,8 @@ export class TomlError extends Error {
   }
 }
 
-/**
- * @returns tables without a prototype, as the parser makes them
- * @throws TomlError
- */
-export function parseToml(text: string): Readonly<Record<string, unknown>> {
-  return parseTomlDocument(text).value;
-}
-
 /** @throws TomlError */
-export function parseTomlDocument(text: string): TomlDocument {
+export function parseToml(text: string): TomlDocument {
   try {
     return new TomlDocument(text, { maxDepth });
   } catch (error) {

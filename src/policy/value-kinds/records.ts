@@ -77,9 +77,9 @@ export function recordsByName<T>(keys: TextRule, element: Kind<T>): Kind<Readonl
 
 function inlineToml(text: string, report: Report): unknown {
   try {
-    const document = parseToml(`value = ${text}`);
-    if (Object.keys(document).length > 1) return refuse(report, 'must be one inline TOML value');
-    return document['value'];
+    const { value } = parseToml(`value = ${text}`);
+    if (Object.keys(value).length > 1) return refuse(report, 'must be one inline TOML value');
+    return value['value'];
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     return refuse(report, `must be an inline TOML value such as { key = "value" }: ${error.message}`);

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseTomlDocument } from '../../../src/policy/configuration/toml.ts';
+import { parseToml } from '../../../src/policy/configuration/toml.ts';
 
 const document = `# a comment with [brackets] and "quotes
 plain = 1   # 2
@@ -40,7 +40,7 @@ o = 2
 `;
 
 t.test('the line of each key, table and element is found', async (t) => {
-  const parsed = parseTomlDocument(document);
+  const parsed = parseToml(document);
   const cases: [(string | number)[], number][] = [
     [['plain'], 2],
     [['a'], 3],
@@ -73,7 +73,7 @@ t.test('the line of each key, table and element is found', async (t) => {
 });
 
 t.test('an unknown path has the line of the nearest table', async (t) => {
-  const parsed = parseTomlDocument(document);
+  const parsed = parseToml(document);
   t.equal(parsed.lineOf(['table', 'inner', 'missing']), 23);
   t.equal(parsed.lineOf(['array', 1, 'missing']), 29);
   t.equal(parsed.lineOf(['nowhere']), 1);
@@ -81,7 +81,7 @@ t.test('an unknown path has the line of the nearest table', async (t) => {
 });
 
 t.test('CRLF and a byte order mark do not shift lines', async (t) => {
-  const parsed = parseTomlDocument('\uFEFFa = 1\r\nb = [\r\n1,\r\n2]\r\n[c]\r\nd = 1\r\n');
+  const parsed = parseToml('\uFEFFa = 1\r\nb = [\r\n1,\r\n2]\r\n[c]\r\nd = 1\r\n');
   t.equal(parsed.lineOf(['a']), 1);
   t.equal(parsed.lineOf(['b', 1]), 4);
   t.equal(parsed.lineOf(['c', 'd']), 6);
@@ -103,6 +103,6 @@ const headerCases: [name: string, text: string, headers: string[][]][] = [
 ];
 for (const [name, text, headers] of headerCases) {
   t.test(`table headers: ${name}`, async (t) => {
-    t.strictSame(parseTomlDocument(text).headers, headers);
+    t.strictSame(parseToml(text).headers, headers);
   });
 }

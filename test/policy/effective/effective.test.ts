@@ -85,8 +85,14 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     fallbackArchitecture: 'amd64',
     onNoCommonArchitecture: 'allow',
     requirePullableNodes: true,
+    constraints: 'widen',
   };
-  const cluster: ClusterPlacement = { ...nothing, weights: { s390x: 100 }, fallbackArchitecture: 's390x' };
+  const cluster: ClusterPlacement = {
+    ...nothing,
+    weights: { s390x: 100 },
+    fallbackArchitecture: 's390x',
+    constraints: 'keep',
+  };
   const first: PodPlacement = {
     ...pod,
     name: 'first',
@@ -100,6 +106,7 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     onNoCommonArchitecture: 'pend',
     fallbackArchitecture: 'arm64',
     weights: { riscv64: 1 },
+    constraints: 'widen',
   };
   like(t, policyFor(configuration, { cluster, pods: [first, second] }), {
     preferences: [
@@ -111,6 +118,7 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     fallbackArchitecture: 'arm64',
     onUnknownImage: 'deny',
     onNoCommonArchitecture: 'pend',
+    constraints: 'widen',
   });
   like(t, policyFor(configuration, { cluster }), {
     preferences: [
@@ -121,22 +129,13 @@ t.test('the first object with a setting wins, then the cluster, then the configu
     fallbackArchitecture: 's390x',
     onNoCommonArchitecture: 'allow',
     requirePullableNodes: true,
+    constraints: 'keep',
   });
   t.strictSame(
     policyFor(configuration, { cluster: nothing, pods: [pod] }),
     policyFor(configuration),
     'objects without settings change nothing',
   );
-});
-
-t.test('constraints come from the namespace, then the cluster, then the configuration', async (t) => {
-  const configuration: Configuration = { ...defaultConfiguration(), constraints: 'widen' };
-  const cluster: ClusterPlacement = { ...nothing, constraints: 'keep' };
-  const widens: PodPlacement = { ...pod, constraints: 'widen' };
-  t.equal(policyFor(configuration).constraints, 'widen');
-  t.equal(policyFor(configuration, { cluster }).constraints, 'keep');
-  t.equal(policyFor(configuration, { cluster, pods: [pod, widens] }).constraints, 'widen');
-  t.equal(policyFor(configuration, { cluster: nothing, pods: [pod] }).constraints, 'widen');
 });
 
 t.test('the first object with architectures limits the pod, even to unschedulable ones', async (t) => {
