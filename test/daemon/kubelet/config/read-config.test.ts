@@ -63,7 +63,6 @@ t.test('one invalid file makes the whole configuration invalid', async (t) => {
 
 t.test('a missing path is reported, with its path on the node', async (t) => {
   await t.rejects(readConfig('/etc/plugins.yaml', t.testdir({})), {
-    code: 'missing',
     message: 'unable to access path "/etc/plugins.yaml": there is no such file',
   });
 });

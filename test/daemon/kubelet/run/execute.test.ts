@@ -160,7 +160,7 @@ t.test('invalid responses are refused with the kubelet’s message, without quot
     [response(`,"kind":"CredentialProviderResponse"`), fixed],
   ];
   for (const [stdout, message] of cases) {
-    const wanted = { code: 'bad-response', where: 'p', message };
+    const wanted = { code: 'bad-response', message };
     t.throws(() => decodeResponse(stdout, execV1), wanted, stdout);
   }
   t.throws(
