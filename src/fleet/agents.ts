@@ -206,7 +206,7 @@ function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, A
     // Two agents that claim one node do not count.
     if (node === undefined || others.length > 0) continue;
     if (agent?.report) reports.set(node, agent.report);
-    if (agent?.problems) problems.set(node, agent.problems);
+    if (agent?.problems.length) problems.set(node, agent.problems);
     if (agent?.execErrors) execErrors.set(node, agent.execErrors);
   }
   return {

@@ -26,7 +26,7 @@ import {
   type TagLookup,
 } from './manifest-lookup.ts';
 import { isDigest } from './manifests/manifest.ts';
-import { GuardedClient } from './net/guarded-client.ts';
+import { createGuardedClient } from './net/guarded-client.ts';
 import { DockerHubLimit } from './net/docker-hub-limit.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { tagsAtEndpoint } from './tags-at-endpoint.ts';
@@ -57,7 +57,7 @@ export function createRegistryClient(options: RegistryClientOptions = {}) {
   const trust = createTrust({ environment, clock, hostRoot, extraFiles, onProblem });
   const http = createHttpClient({ environment, clock, trust, limits, resolve });
   const dockerHub = new DockerHubLimit(clock, metrics);
-  const client = new GuardedClient(http, clock, dockerHub);
+  const client = createGuardedClient(http, clock, dockerHub);
   const authenticator = new Authenticator({ client, clock });
   const documentLimits = createDocumentLimits(clock);
   const partsFor = ({ namespace }: Pick<ManifestLookup, 'namespace'>): LookupParts => {

@@ -26,47 +26,44 @@ export interface EndpointRequest {
   readonly trace: ((attempt: Attempt) => void) | undefined;
 }
 
-export class GuardedClient {
-  readonly #client: HttpClient;
-  readonly #breaker: CircuitBreaker;
-  readonly #clock: Clock;
-  readonly #limits: DockerHubLimit | undefined;
+export type GuardedClient = ReturnType<typeof createGuardedClient>;
 
-  constructor(client: HttpClient, clock: Clock, limits?: DockerHubLimit) {
-    this.#client = client;
-    this.#breaker = new CircuitBreaker(clock);
-    this.#clock = clock;
-    this.#limits = limits;
-  }
+export function createGuardedClient(client: HttpClient, clock: Clock, dockerHub: DockerHubLimit) {
+  const breaker = new CircuitBreaker(clock);
 
   /** @param request with the credential that the step carries @throws TransportError, CircuitOpen */
-  async send(step: HttpRequest, request: EndpointRequest, signal: AbortSignal): Promise<HttpResponse> {
+  async function send(
+    step: HttpRequest,
+    request: EndpointRequest,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
     const { method, url } = step;
     const route = routeOf(url.host, request);
-    this.#breaker.admit(route);
-    const started = this.#clock.monotonic();
+    breaker.admit(route);
+    const started = clock.monotonic();
     const record = (result: { status: number } | { problem: string }): void => {
-      const durationMs = this.#clock.monotonic() - started;
+      const durationMs = clock.monotonic() - started;
       const { purpose, credential: used } = request;
       const credential = credentialLabel(used);
       request.trace?.({ method, url: shownUrl(url), purpose, credential, ...result, durationMs });
     };
     try {
-      const response = await this.#client.send(step, signal);
+      const response = await client.send(step, signal);
       const { status, headers } = response;
-      this.#breaker.answered(route, status, retryAfter(headers['retry-after']?.[0], this.#clock.now()));
+      breaker.answered(route, status, retryAfter(headers['retry-after']?.[0], clock.now()));
       // A host that a registry leads to does not speak for itself.
       if (url.host === request.url.host && request.purpose !== 'token')
-        this.#limits?.answered(request.endpoint.namespace, headers);
+        dockerHub.answered(request.endpoint.namespace, headers);
       record({ status });
       return response;
     } catch (error) {
       const failed = transportError(error, url.host);
-      this.#breaker.failed(route, failed);
+      breaker.failed(route, failed);
       record({ problem: failed.message });
       throw failed;
     }
   }
+  return { send };
 }
 
 /**
