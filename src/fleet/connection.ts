@@ -1,10 +1,9 @@
 /**
- * Connections to agents: mutual TLS over a pool of keep-alive connections, with limits on size and time: an
- * agent is part of this program, but its node may be compromised.
+ * Connections to agents: mutual TLS over a pool of keep-alive connections. An agent's node may be compromised,
+ * so answers are bounded in size and time.
  *
- * Names are verified, not addresses: addresses of nodes change, and certificates would have to change with
- * them. With built-in certificates each agent has its own, for the name of its node, so no node can answer
- * for another one. Other issuers give all agents one certificate, for `archwright-agent`.
+ * Certificates name nodes, not addresses, which change. Built-in certificates are one for each node, so no node
+ * can answer for another one. Other issuers give all agents one certificate, for `archwright-agent`.
  */
 import { Agent } from 'node:https';
 import { createSecureContext } from 'node:tls';

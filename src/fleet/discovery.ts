@@ -37,10 +37,9 @@ export function endpointSliceDiscovery(
 }
 
 /**
- * The agents in these slices. An unset `ready` counts as ready, and addresses of the type FQDN are left out,
- * as the API defines (kubernetes api/discovery/v1 types.go). A node counts once: in a dual-stack cluster its
- * agent is in a slice of each family, and while the API server moves endpoints it may be in two slices of
- * one.
+ * The agents in these slices. As the API defines, an unset `ready` counts as ready, and FQDN addresses are not
+ * used (kubernetes api/discovery/v1 types.go). A node counts once: dual-stack clusters have a slice for each
+ * family, and while the API server moves endpoints a node may be in two slices of one.
  */
 export function agentsOf(slices: Iterable<EndpointSlice>, portName: string): AgentAddress[] {
   const byNode = new Map<string, AgentAddress>();

@@ -58,9 +58,8 @@ function keyOf(request: ImageRequest, { fingerprint }: CredentialGroup): string 
 }
 
 /**
- * What an answer shows of the group, and for how many minutes: facts, that it can pull. An image that does not
- * exist shows nothing, nor does an override, which needs no registry, nor older facts, which stand in for a
- * registry that fails.
+ * What an answer shows of the group, and for how many minutes. Missing images, overrides (which need no registry)
+ * and older facts (while a registry fails) show nothing.
  */
 function resultOf(facts: ImageFacts | FactsError): [canPull: boolean | undefined, minutes: number] {
   if ('code' in facts || facts.source === 'override' || facts.stale) return [undefined, 1];

@@ -1,8 +1,7 @@
 /**
- * Rendezvous (highest random weight) hashing, after Thaler and Ravishankar, "A Name-Based Mapping Scheme for
- * Rendezvous", 1996: each pair of repository and agent has a score, and the agent with the highest score owns
- * the repository. Every webhook computes the same owner without talking to the others, and when an agent
- * leaves only what it owned moves.
+ * Rendezvous hashing (Thaler and Ravishankar, "A Name-Based Mapping Scheme for Rendezvous", 1996): the agent with
+ * the highest score for a repository owns it. Every webhook computes the same owner, and when an agent leaves
+ * only what it owned moves.
  */
 import { fnv1a } from '../names/hash.ts';
 import type { AgentAddress } from './discovery.ts';

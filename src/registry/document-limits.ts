@@ -1,7 +1,6 @@
 /**
- * Limits on the documents of registries. The author of a pod chooses the registry, and a registry chooses its
- * documents. `src/http/json.ts` bounds the structure of each one. Usual documents are never refused here, so
- * that an attacker cannot use up the limits of a registry that others use.
+ * Limits on the documents of registries, which authors of pods choose; `src/http/json.ts` bounds the structure of
+ * each. Usual documents are never refused, so that nobody can use up the limits of a registry that others use.
  */
 import type { Clock } from '../async/clock.ts';
 import { FairSemaphore, type Leave } from '../async/fair-semaphore.ts';

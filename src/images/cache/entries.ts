@@ -1,8 +1,7 @@
 /**
- * The entries of the cache: by image and scope, bounded by bytes, so that no namespace can flush it. Each entry
- * belongs to the namespace for which it was looked up. While all entries together are too large, the namespace
- * with the most bytes loses the entry that was used longest ago. So one that scans thousands of images evicts
- * its own.
+ * The entries of the cache, by image and scope. Each belongs to the namespace for which it was looked up. When
+ * all together take too many bytes, the namespace with the most bytes loses the entry that it used longest ago,
+ * so one that scans thousands of images evicts only its own.
  *
  * A use only marks an entry, and a marked one gets a second chance instead of being evicted (Corbató, "A Paging
  * Experiment with the Multics System", 1968). A `Map` in order of use copies its table when it is full of

@@ -63,10 +63,7 @@ const answers: ReadonlySet<FactsErrorCode> = new Set<FactsErrorCode>([
   'invalid-reference',
 ]);
 
-/**
- * Whether a failure without credentials tells nothing about a request that has some: refused, hidden as not
- * found, or limited per account.
- */
+/** Whether a failure without credentials (refused, hidden, limited per account) says nothing about this request. */
 export function isForOthers(shared: Entry | undefined, request: ImageRequest): boolean {
   const code = shared?.failure?.error.code;
   if (code === undefined || scopeOf(request) === sharedScope) return false;

@@ -1,7 +1,6 @@
 /**
  * Places for lookups. Neither a namespace nor a registry host can use them up (`fair-semaphore.ts`), nor can many
- * of both together: hosts that did not answer well share a few places. So pods of other namespaces and images of
- * other registries are looked up at once while some registries keep their callers waiting.
+ * slow hosts together: those that did not answer well share a few places.
  */
 import { BoundedMap } from '../../async/bounded-map.ts';
 import { FairSemaphore, FairSemaphores, type Leave } from '../../async/fair-semaphore.ts';
@@ -13,10 +12,7 @@ const maxWaiting = 8192;
 const maxHosts = 4096;
 /** A failure after this time: the host kept its caller waiting. A quick one may be of one repository. */
 const slowMs = 1000;
-/**
- * Fewer places than the requests that an agent gets at the same time (`fleet/lookup.ts`). More waiting lookups
- * would not get a place in time.
- */
+/** An agent gets more requests at the same time (`fleet/lookup.ts`). More waiting lookups would time out. */
 const unproven = { places: 16, maxWaiting: 4096 };
 
 export class LookupPlaces {

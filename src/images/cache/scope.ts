@@ -1,7 +1,6 @@
 /**
- * Credential scopes: who may see an entry. Shared facts, which a registry gives anonymously or for a node's
- * credentials, serve every pod. Everything else serves pods that present the same pull credentials and, if
- * nodes have credentials for service accounts, have the same account.
+ * Credential scopes: who may see an entry. Facts that a registry gives anonymously or for a node's credentials
+ * serve every pod. Others serve pods with the same pull credentials and, if nodes use it, service account.
  */
 import type { ImageRequest } from '../facts/facts.ts';
 

@@ -1,7 +1,6 @@
 /**
  * What Docker Hub says about its limit of requests: `ratelimit-limit: 100;w=21600` and `ratelimit-remaining`.
- * The author of a pod chooses other registries, and a registry its headers. So values are read strictly, and
- * those of others do not count.
+ * Headers of other registries, which the author of a pod chooses, do not count.
  */
 import type { Clock } from '../../async/clock.ts';
 import type { HttpResponse } from '../../http/client.ts';
