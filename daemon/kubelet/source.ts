@@ -31,17 +31,17 @@ import type {
   ServiceAccountName,
   SourceProblem,
 } from '../../src/credentials/credential.ts';
-import { hashOf } from '../../src/names/hash.ts';
 import { createKeyring, holdEntries } from '../../src/credentials/keyring/keyring.ts';
-import type { LiveCredentialSource } from '../../src/credentials/sources/file-source.ts';
-import { bindSourceMetrics } from '../../src/credentials/sources/metrics.ts';
-import { liveContent, type LiveContent } from '../../src/files/live.ts';
+import {
+  LiveSource,
+  type LiveCredentialSource,
+  type Reading,
+} from '../../src/credentials/sources/file-source.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
 import type { WatchOptions } from '../../src/files/watch.ts';
-import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
-import { readSetup, type PluginSetup, type SetupOptions } from './config/read-config.ts';
+import { ProviderConfigError, readSetup, type PluginSetup, type SetupOptions } from './config/read-config.ts';
 import { describeEnvironment, describePlugins } from './describe.ts';
 import { bindPluginMetrics, type PluginMeter } from './metrics.ts';
 import { Provider } from './provider/provider.ts';
@@ -61,6 +61,12 @@ export interface CredentialProviderSourceOptions
   readonly onClose?: (() => void) | undefined;
 }
 
+interface Found {
+  /** The last usable configuration. */
+  readonly setup: PluginSetup | undefined;
+  readonly providers: readonly Provider[];
+}
+
 /** Concurrent runs of one plugin; two for one namespace. Kubelets pull one image at a time by default. */
 const runsPerPlugin = 6;
 
@@ -68,109 +74,98 @@ const runsPerPlugin = 6;
 export async function createCredentialProviderSource(
   options: CredentialProviderSourceOptions,
 ): Promise<LiveCredentialSource> {
-  const source = new CredentialProviderSource(options);
-  await source.start();
-  return source;
+  return await new CredentialProviderSource(options).start();
 }
 
-class CredentialProviderSource implements LiveCredentialSource {
-  readonly name = 'credential-provider';
+class CredentialProviderSource extends LiveSource<Found> {
   readonly #options: CredentialProviderSourceOptions;
-  readonly #log: Log | undefined;
-  readonly #setUsable: ReturnType<typeof bindSourceMetrics>;
-  readonly #pluginMeter: PluginMeter;
+  readonly #meter: PluginMeter;
   readonly #places = new FairSemaphores({ places: runsPerPlugin });
-  readonly #stop = new AbortController();
-  #live: LiveContent<PluginSetup> | undefined;
-  #providers: readonly Provider[] = [];
 
   constructor(options: CredentialProviderSourceOptions) {
-    this.#options = options;
-    this.#log = options.log?.child({ credentialSource: this.name });
-    this.#setUsable = bindSourceMetrics(options.metrics, this.name);
-    this.#pluginMeter = bindPluginMetrics(options.metrics);
-  }
-
-  async start(): Promise<void> {
-    const { config, binDir, hostRoot, tokens } = this.#options;
-    this.#live = await liveContent({
-      ...this.#options,
+    const { config, binDir, hostRoot } = options;
+    super({
+      ...options,
       root: hostRoot,
+      name: 'credential-provider',
       dirs: [...new Set([config, binDir])],
-      read: () => readSetup({ ...this.#options, hasTokens: tokens !== undefined }),
-      fingerprint: ({ id }) => id,
-      onChange: (setup) => this.#apply(setup),
-      onRead: (setup) => this.#setUsable(setup !== undefined && isComplete(setup)),
-      onProblem: ({ message: problem }) =>
-        this.#log?.warn({ origin: config, problem }, 'credential provider configuration cannot be used'),
+      initial: { setup: undefined, providers: [] },
+      problemText: 'some credential provider plugins are not used',
     });
-    const first = this.#live.current();
-    if (first !== undefined) this.#apply(first);
+    this.#options = options;
+    this.#meter = bindPluginMetrics(options.metrics);
   }
 
-  async lookup(
+  override async lookup(
     repository: string,
     signal?: AbortSignal,
     account?: ServiceAccountName,
     onProblem?: (problem: SourceProblem) => void,
   ): Promise<readonly MatchedCredential[]> {
-    const matching = this.#providers.filter((provider) => provider.matches(repository));
+    const { setup, providers } = this.found;
+    const matching = providers.filter((provider) => provider.matches(repository));
     const found = await Promise.all(
       matching.map((provider) => provide(provider, repository, signal, account)),
     );
     // Without a configuration, any plugin may be for the image.
-    const unread = this.#live?.current() === undefined ? this.#configProblems() : [];
+    const unread = setup === undefined ? super.problems() : [];
     for (const problem of [...unread, ...found.flatMap((each) => each.problem ?? [])]) onProblem?.(problem);
     const held = found.flatMap((each) => each.held);
     return createKeyring(this.name, held).lookup(repository);
   }
 
-  problems(): SourceProblem[] {
-    const ofPlugins = this.#providers.flatMap((provider) => {
-      const { leftOut, config } = provider;
-      if (leftOut !== undefined) return [problemOf(config, leftOut)];
+  override problems(): readonly SourceProblem[] {
+    const { setup, providers } = this.found;
+    const ofPlugins = providers.flatMap((provider) => {
+      const { config, leftOut } = provider;
+      if (leftOut !== undefined) return mayBeIntended(config, setup) ? problemOf(config, leftOut) : [];
       const failure = provider.lastFailure();
       if (failure === undefined) return [];
       const { image, error } = failure;
       const message = error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
-      return [problemOf(config, message)];
+      return problemOf(config, message);
     });
-    return [...this.#configProblems(), ...ofPlugins];
+    return [...super.problems(), ...ofPlugins];
   }
 
   async describe(): Promise<readonly SourcePart[]> {
     const { config, hostRoot } = this.#options;
+    const problem = super.problems().find(({ origin }) => origin === config);
     const environment = describeEnvironment(await kubeletProgram(hostRoot));
-    return [
-      ...describePlugins(config, this.#live?.current(), this.#configProblems()[0]?.message),
-      environment,
-    ];
+    return [...describePlugins(config, this.found.setup, problem?.message), environment];
   }
 
-  fingerprint(): string {
-    return this.#live?.current()?.fingerprint ?? hashOf([this.name]);
-  }
-
-  async refresh(): Promise<void> {
-    await this.#live?.refresh();
-  }
-
-  async close(): Promise<void> {
-    this.#stop.abort();
+  override async close(): Promise<void> {
     try {
-      await this.#live?.close();
+      await super.close();
     } finally {
       this.#options.onClose?.();
     }
   }
 
-  /** Makes the providers of a new configuration. Unchanged ones stay, with their caches. */
-  #apply({ providers, leftOut }: PluginSetup): void {
-    const before = new Map(this.#providers.map((provider) => [provider.config.name, provider]));
-    this.#providers = providers.map((config) => {
+  protected async read(): Promise<Reading<Found>> {
+    const { config, tokens } = this.#options;
+    const before = this.found;
+    try {
+      const setup = await readSetup({ ...this.#options, hasTokens: tokens !== undefined });
+      const providers = this.#providersOf(setup);
+      const problems = providers.flatMap(({ config: each, leftOut }) =>
+        leftOut === undefined || mayBeIntended(each, setup) ? [] : problemOf(each, leftOut),
+      );
+      return { found: { setup, providers }, problems, content: setup.id };
+    } catch (error) {
+      if (!(error instanceof ProviderConfigError)) throw error;
+      const consequence = before.setup === undefined ? '' : '; the last good one stays in force';
+      const problems = [{ origin: config, message: `${error.message}${consequence}` }];
+      return { found: before, problems, content: before.setup?.id ?? '' };
+    }
+  }
+
+  /** Unchanged providers stay, with their caches. */
+  #providersOf({ providers, leftOut }: PluginSetup): readonly Provider[] {
+    const before = new Map(this.found.providers.map((provider) => [provider.config.name, provider]));
+    return providers.map((config) => {
       const problem = leftOut.get(config.name)?.reason;
-      if (problem !== undefined)
-        this.#log?.warn({ plugin: config.name, problem }, 'credential provider plugin ignored');
       const reason = problem && `left out: ${problem}`;
       const same = before.get(config.name);
       const isSame = same?.leftOut === reason && isDeepStrictEqual(same?.config, config);
@@ -179,14 +174,14 @@ class CredentialProviderSource implements LiveCredentialSource {
   }
 
   #provider(config: ProviderConfig, leftOut: string | undefined): Provider {
-    const { hostRoot, binDir, environment, limits, tokens } = this.#options;
+    const { hostRoot, binDir, environment, limits, tokens, log } = this.#options;
     const execute = createExecute(config, {
       hostRoot,
       binDir,
       places: this.#places,
-      stop: this.#stop.signal,
+      stop: this.closing,
       limits,
-      meter: this.#pluginMeter,
+      meter: this.#meter,
       clock: systemClock,
       environment: () => systemEnvironment(hostRoot, environment),
     });
@@ -197,22 +192,14 @@ class CredentialProviderSource implements LiveCredentialSource {
       tokens,
       execute,
       onFailure: ({ image, error: { message: problem } }) =>
-        this.#log?.warn({ plugin: config.name, image, problem }, 'credential provider plugin failed'),
+        log?.warn({ plugin: config.name, image, problem }, 'credential provider plugin failed'),
     });
-  }
-
-  #configProblems(): readonly SourceProblem[] {
-    const failure = this.#live?.problem();
-    if (failure === undefined) return [];
-    const consequence = this.#live?.current() === undefined ? '' : '; the last good one stays in force';
-    const message = `${failure.message}${consequence}`;
-    return [{ source: this.name, origin: this.#options.config, message }];
   }
 }
 
-/** A plugin without tokens may be intended, so it does not make the setup incomplete. */
-function isComplete({ leftOut }: PluginSetup): boolean {
-  return [...leftOut.values()].every(({ code }) => code === 'no-token');
+/** A plugin without tokens may be intended, so the source does not count as broken. */
+function mayBeIntended({ name }: ProviderConfig, setup: PluginSetup | undefined): boolean {
+  return setup?.leftOut.get(name)?.code === 'no-token';
 }
 
 /**

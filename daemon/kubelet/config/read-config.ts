@@ -6,7 +6,6 @@
  */
 import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
-import { textFingerprint } from '../../../src/credentials/identity.ts';
 import { readDirectory } from '../../../src/files/directory.ts';
 import { FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
 import { tokenReason } from '../provider/provider.ts';
@@ -40,7 +39,6 @@ export interface PluginSetup extends Omit<ReadConfig, 'hash'> {
   readonly leftOut: ReadonlyMap<string, LeftOut>;
   /** Equal for equal content and equally usable programs. */
   readonly id: string;
-  readonly fingerprint: string;
 }
 
 export interface LeftOut {
@@ -72,8 +70,7 @@ export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
     if (problem !== undefined) leftOut.set(provider.name, problem);
   }
   const id = JSON.stringify([hash, providers.map(({ name }) => leftOut.get(name)?.code ?? 'usable')]);
-  const fingerprint = await textFingerprint('credential-provider', id);
-  return { providers, isDirectory, leftOut, id, fingerprint };
+  return { providers, isDirectory, leftOut, id };
 }
 
 async function pluginProblem(
