@@ -213,8 +213,7 @@ async function provide(
   account: ServiceAccountName | undefined,
 ): Promise<{ readonly held: readonly HeldCredential[]; readonly problem: SourceProblem | undefined }> {
   const origin = originOf(provider.config.name);
-  const pod = account && { namespace: account.namespace, serviceAccountName: account.name };
-  const { auth, reason } = await provider.provide(repository, pod, signal);
+  const { auth, reason } = await provider.provide(repository, account, signal);
   const problem = reason === undefined ? undefined : problemOf(provider.config, reason);
   if (!needsToken(provider)) return { held: holdEntries(auth, origin).held, problem };
   const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);

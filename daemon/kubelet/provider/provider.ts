@@ -7,16 +7,17 @@ import { BoundedMap } from '../../../src/async/bounded-map.ts';
 import type { Clock } from '../../../src/async/clock.ts';
 import { SingleFlight } from '../../../src/async/single-flight.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
-import type { Credential } from '../../../src/credentials/credential.ts';
+import type { Credential, ServiceAccountName } from '../../../src/credentials/credential.ts';
+import { messageOf } from '../../../src/names/printable.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
 import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
 import { PluginError } from '../run/plugin-error.ts';
 import type { Execute, ProviderResponse } from '../run/execute.ts';
 import { cacheKey, CredentialCache, globalKey, registryOf } from './cache.ts';
-import type { Auth, ServiceAccountIdentity } from './cache.ts';
+import type { Auth } from './cache.ts';
 import { echoedToken, grantFor, type Grant } from './service-account.ts';
-import type { PodIdentity, ServiceAccountTokens } from './service-account.ts';
+import type { ServiceAccountTokens } from './service-account.ts';
 
 export interface ProviderOptions {
   readonly config: ProviderConfig;
@@ -34,7 +35,6 @@ export interface Provision {
   readonly auth: Auth;
   /** Why there are none, or why one cannot be used; absent after a valid response, even an empty one. */
   readonly reason?: string | undefined;
-  readonly serviceAccount?: ServiceAccountIdentity | undefined;
 }
 
 /** Why a provider with `tokenAttributes` is left out without `ServiceAccountTokens`. */
@@ -70,20 +70,20 @@ export class Provider {
     return target !== undefined && this.#patterns.some((pattern) => matches(pattern, target));
   }
 
-  /** @param image normalized, `domain/path` @param pod if known @throws the signal's reason */
-  async provide(image: string, pod?: PodIdentity, signal?: AbortSignal): Promise<Provision> {
+  /** @param image normalized, `domain/path` @param account of the pod @throws the signal's reason */
+  async provide(image: string, account?: ServiceAccountName, signal?: AbortSignal): Promise<Provision> {
     if (!this.matches(image)) return without('no entry of matchImages matches');
     if (this.leftOut !== undefined) return without(this.leftOut);
     const { tokenAttributes } = this.config;
     const { tokens } = this.#options;
     try {
       if (tokenAttributes === undefined)
-        return await this.#credentials(image, undefined, pod?.namespace, signal);
+        return await this.#credentials(image, undefined, account?.namespace, signal);
       if (tokens === undefined) return without(tokenReason);
-      if (pod === undefined) return without(noAccount);
-      const granting = this.#grant(tokenAttributes, image, pod, tokens);
+      if (account === undefined) return without(noAccount);
+      const granting = this.#grant(tokenAttributes, image, account, tokens);
       const grant = await (signal === undefined ? granting : unlessAborted(granting, signal));
-      return await this.#credentials(image, grant, pod.namespace, signal);
+      return await this.#credentials(image, grant, account.namespace, signal);
     } catch (error) {
       if (error instanceof PluginError) return without(error.message);
       throw error;
@@ -101,9 +101,8 @@ export class Provider {
     namespace: string | undefined,
     signal: AbortSignal | undefined,
   ): Promise<Provision> {
-    const serviceAccount = grant?.account;
     const cached = this.#cache.get(image, grant?.cacheKey);
-    if (cached !== undefined) return { auth: cached, reason: emptyLoginIn(cached), serviceAccount };
+    if (cached !== undefined) return { auth: cached, reason: emptyLoginIn(cached) };
     const key = grant?.singleFlightKey ?? image;
     const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned, namespace);
     const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
@@ -112,24 +111,27 @@ export class Provider {
     if (echoed !== undefined) return without(echoed);
     const forMs = cacheDurationMs ?? defaultCacheDurationMs;
     if (forMs !== 0) this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
-    return { auth, reason: emptyLoginIn(auth), serviceAccount };
+    return { auth, reason: emptyLoginIn(auth) };
   }
 
   /** The API server's refusal holds for all images of the account. @throws PluginError `no-token` */
   async #grant(
     attributes: TokenAttributes,
     image: string,
-    pod: PodIdentity,
+    account: ServiceAccountName,
     tokens: ServiceAccountTokens,
-  ): Promise<Grant | undefined> {
-    const key = `service account ${pod.namespace}/${pod.serviceAccountName}`;
+  ): Promise<Grant> {
+    const key = `service account ${account.namespace}/${account.name}`;
+    const noToken = (message: string) => new PluginError('no-token', message);
     this.#backOff.check(key);
-    const outcome = await grantFor(attributes, image, pod, tokens);
-    if (!outcome.isFailure) this.#backOff.succeeded(key);
-    if (outcome.refused === undefined) return outcome.grant;
-    const error = new PluginError('no-token', outcome.refused);
-    if (outcome.isFailure) this.#failed(key, image, error);
-    throw error;
+    const found = await grantFor(attributes, image, account, tokens).catch((error: unknown) => {
+      const failure = noToken(messageOf(error));
+      this.#failed(key, image, failure);
+      throw failure;
+    });
+    this.#backOff.succeeded(key);
+    if (typeof found === 'string') throw noToken(found);
+    return found;
   }
 
   async #run(

@@ -2,6 +2,7 @@
  * The token and the annotations of the pod's service account in the request to a plugin with
  * `tokenAttributes` (KEP-4412; kubernetes pkg/credentialprovider/plugin/plugin.go `serviceAccountProvider`).
  */
+import type { ServiceAccountName } from '../../../src/credentials/credential.ts';
 import { reveal, type Secret, secret } from '../../../src/telemetry/secret.ts';
 import {
   serviceAccountKey,
@@ -19,24 +20,16 @@ import { LoadingCache, type Loaded } from '../../../src/async/loading-cache.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { messageOf } from '../../../src/names/printable.ts';
 
-/** The pod with the image. Before its creation it may have no name. */
-export interface PodIdentity {
-  readonly namespace: string;
-  readonly name?: string;
-  /** Empty for a pod without one, such as a static pod. */
-  readonly serviceAccountName: string;
-}
-
 export interface ServiceAccountTokens {
   serviceAccount(
     namespace: string,
     name: string,
   ): Promise<{ readonly uid: string; readonly annotations: Readonly<Record<string, string>> }>;
   /**
-   * A TokenRequest for the pod's service account, with one audience. The kubelet's is bound to the pod.
-   * @param serviceAccountUid excludes a later service account of the same name
+   * A TokenRequest with one audience. The kubelet's is bound to the pod.
+   * @param uid excludes a later service account of the same name
    */
-  tokenFor(pod: PodIdentity, serviceAccountUid: string, audience: string): Promise<Secret>;
+  tokenFor(account: ServiceAccountName, uid: string, audience: string): Promise<Secret>;
 }
 
 export interface Grant {
@@ -47,53 +40,43 @@ export interface Grant {
   readonly singleFlightKey: string;
 }
 
-/** The plugin runs with a grant, runs without one, or does not run. */
-export type GrantOutcome =
-  | { readonly grant: Grant | undefined; readonly refused?: undefined; readonly isFailure?: undefined }
-  | {
-      readonly refused: string;
-      /** The API server failed. Otherwise, the service account is not intended for this plugin. */
-      readonly isFailure: boolean;
-    };
-
-/** Gets the service account and its token. Reasons for a refusal are those of the kubelet's log. */
+/**
+ * The service account and its token, or why the account is not for this plugin, in the kubelet's words.
+ * @throws Error if the API server fails or refuses
+ */
 export async function grantFor(
   attributes: TokenAttributes,
   image: string,
-  pod: PodIdentity,
+  named: ServiceAccountName,
   tokens: ServiceAccountTokens,
-): Promise<GrantOutcome> {
-  const { namespace, name: podName = '', serviceAccountName: name } = pod;
+): Promise<Grant | string> {
+  const of = `${named.namespace}/${named.name}`;
   const { requiredServiceAccountAnnotationKeys: required = [] } = attributes;
   const { optionalServiceAccountAnnotationKeys: optional = [] } = attributes;
-  if (name === '') {
-    if (attributes.requireServiceAccount !== true) return { grant: undefined };
-    return { refused: `Service account name is empty for pod ${namespace}/${podName}`, isFailure: false };
-  }
-  let failed = 'Failed to get service account';
-  try {
-    const found = await tokens.serviceAccount(namespace, name);
-    const missing = required.find((key) => !Object.hasOwn(found.annotations, key));
-    if (missing !== undefined) {
-      const refused = `Failed to get service account data ${namespace}/${name}: required annotation ${missing} not found`;
-      return { refused, isFailure: false };
-    }
-    const annotations = pick(found.annotations, [...required, ...optional]);
-    const account = { namespace, name, uid: found.uid, annotations };
-    failed = 'Error getting service account token';
-    const token = await tokens.tokenFor(pod, account.uid, attributes.serviceAccountTokenAudience);
-    const hash = tokenHash(token);
-    return {
-      grant: {
-        account,
-        token,
-        cacheKey: serviceAccountKey(account, attributes.cacheType, hash),
-        singleFlightKey: singleFlightKey(image, hash, account.annotations),
-      },
-    };
-  } catch (error) {
-    return { refused: `${failed} ${namespace}/${name}: ${messageOf(error)}`, isFailure: true };
-  }
+  const found = await tokens
+    .serviceAccount(named.namespace, named.name)
+    .catch(failing(`Failed to get service account ${of}`));
+  const missing = required.find((key) => !Object.hasOwn(found.annotations, key));
+  if (missing !== undefined)
+    return `Failed to get service account data ${of}: required annotation ${missing} not found`;
+  const annotations = pick(found.annotations, [...required, ...optional]);
+  const account = { ...named, uid: found.uid, annotations };
+  const token = await tokens
+    .tokenFor(named, account.uid, attributes.serviceAccountTokenAudience)
+    .catch(failing(`Error getting service account token ${of}`));
+  const hash = tokenHash(token);
+  return {
+    account,
+    token,
+    cacheKey: serviceAccountKey(account, attributes.cacheType, hash),
+    singleFlightKey: singleFlightKey(image, hash, annotations),
+  };
+}
+
+function failing(what: string) {
+  return (error: unknown): never => {
+    throw new Error(`${what}: ${messageOf(error)}`, { cause: error });
+  };
 }
 
 function pick(
@@ -191,7 +174,7 @@ export function createServiceAccountTokens(
         }
         return { value: { uid: metadata.uid, annotations: strings(metadata.annotations) }, expiresAt };
       }),
-    tokenFor: async ({ namespace, serviceAccountName: name }, uid, audience) => {
+    tokenFor: async ({ namespace, name }, uid, audience) => {
       try {
         return await tokens.get(JSON.stringify([namespace, name, uid, audience]), () =>
           token(paths.serviceAccounts(namespace, name), uid, audience),

@@ -169,7 +169,7 @@ export const kubernetesTargets: readonly FuzzTarget[] = [
         if (!(error instanceof KubeError)) throw error;
         return undefined;
       });
-      await tokens.tokenFor({ namespace: 'shop', serviceAccountName: 'app' }, account?.uid ?? '', 'a');
+      await tokens.tokenFor({ namespace: 'shop', name: 'app' }, account?.uid ?? '', 'a');
     },
     expected: [SyntaxError, KubeError],
   },

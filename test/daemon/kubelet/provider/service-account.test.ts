@@ -3,10 +3,10 @@ import { type Failure, Provider, tokenReason } from '../../../../daemon/kubelet/
 import type { TokenAttributes } from '../../../../daemon/kubelet/config/provider-config.ts';
 import type { ProviderRequest } from '../../../../daemon/kubelet/run/execute.ts';
 import {
-  type PodIdentity,
   type ServiceAccountTokens,
   createServiceAccountTokens,
 } from '../../../../daemon/kubelet/provider/service-account.ts';
+import type { ServiceAccountName } from '../../../../src/credentials/credential.ts';
 import { reveal, secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { execV1 } from '../support.ts';
@@ -23,11 +23,7 @@ const attributes: TokenAttributes = {
   requiredServiceAccountAnnotationKeys: ['a/required'],
   optionalServiceAccountAnnotationKeys: ['a/optional'],
 };
-const pod = (name = 'pod', serviceAccountName = 'account'): PodIdentity => ({
-  namespace: 'ns',
-  name,
-  serviceAccountName,
-});
+const account = (name = 'account'): ServiceAccountName => ({ namespace: 'ns', name });
 
 function world(
   change: Partial<TokenAttributes> = {},
@@ -39,17 +35,18 @@ function world(
   const clock = createFakeClock();
   let password = 'pass';
   let refusal: string | undefined;
+  let renewals = 0;
   let held: Promise<void> | undefined;
   const tokens: ServiceAccountTokens = {
     serviceAccount: (namespace, name) =>
       name === 'missing'
         ? Promise.reject(new Error('not found'))
         : Promise.resolve({ uid: `uid of ${namespace}/${name}`, annotations }),
-    tokenFor: async (pod, uid, audience) => {
-      tokenRequests.push([pod.name, uid, audience]);
+    tokenFor: async ({ name }, uid, audience) => {
+      tokenRequests.push([name, uid, audience]);
       await held;
       if (refusal !== undefined) throw new Error(refusal);
-      return secret(`token of ${pod.name}`);
+      return secret(`token ${renewals} of ${name}`);
     },
   };
   const made = new Provider({
@@ -81,8 +78,9 @@ function world(
       held = promise;
       return resolve;
     },
+    renew: () => (renewals += 1),
     echo: (text: string) => (password = text),
-    provide: (who?: PodIdentity) => made.provide('r.example/a', who),
+    provide: (who?: ServiceAccountName) => made.provide('r.example/a', who),
   };
 }
 
@@ -91,28 +89,26 @@ t.test('a plugin gets the token and the configured annotations', async (t) => {
     {},
     { 'a/required': 'r', 'a/optional': 'o', 'a/other': 'x' },
   );
-  like(t, await provide(pod()), {
+  like(t, await provide(account()), {
     auth: new Map([['r.example', { username: 'u' }]]),
-    serviceAccount: { namespace: 'ns', name: 'account', uid: 'uid of ns/account' },
   });
-  t.strictSame(tokenRequests, [['pod', 'uid of ns/account', 'audience']]);
+  t.strictSame(tokenRequests, [['account', 'uid of ns/account', 'audience']]);
   t.strictSame(requests[0]?.serviceAccountAnnotations, { 'a/required': 'r', 'a/optional': 'o' });
-  t.equal(requests[0]?.serviceAccountToken && reveal(requests[0].serviceAccountToken), 'token of pod');
+  t.equal(requests[0]?.serviceAccountToken && reveal(requests[0].serviceAccountToken), 'token 0 of account');
 });
 
 t.test('the plugin does not run without its service account', async (t) => {
   const missing = 'Failed to get service account data ns/account: required annotation a/required not found';
-  const cases: [PodIdentity | undefined, string | RegExp][] = [
-    [pod('pod', ''), 'Service account name is empty for pod ns/pod'],
-    [pod(), missing],
-    [pod('pod', 'missing'), 'Failed to get service account ns/missing: not found'],
+  const cases: [ServiceAccountName | undefined, string | RegExp][] = [
+    [account(), missing],
+    [account('missing'), 'Failed to get service account ns/missing: not found'],
     [undefined, /^it needs a token .* the request names no service account$/],
   ];
   for (const [who, reason] of cases) {
     const { provide, requests, made, failures } = world({}, {});
     like(t, await provide(who), { auth: new Map(), reason });
     t.equal(requests.length, 0);
-    const failed = who?.serviceAccountName === 'missing' ? 1 : 0;
+    const failed = who?.name === 'missing' ? 1 : 0;
     t.equal(failures.length, failed, 'a refusal of the API server only');
     t.equal(made.lastFailure() === undefined, failed === 0);
   }
@@ -124,7 +120,7 @@ t.test('without access to tokens, the reason is tokenReason', async (t) => {
     clock: createFakeClock(),
     execute: () => Promise.reject(new Error('never')),
   });
-  like(t, await made.provide('r.example/a', pod()), { auth: new Map(), reason: tokenReason });
+  like(t, await made.provide('r.example/a', account()), { auth: new Map(), reason: tokenReason });
 });
 
 t.test(
@@ -134,17 +130,17 @@ t.test(
     refuse('forbidden by RBAC');
     for (let i = 0; i < 3; i += 1) {
       const reason = 'Error getting service account token ns/account: forbidden by RBAC';
-      like(t, await provide(pod()), { auth: new Map(), reason });
+      like(t, await provide(account()), { auth: new Map(), reason });
     }
     t.equal(tokenRequests.length, 1);
     like(t, failures, [{ image: 'r.example/a', error: { code: 'no-token' } }]);
     like(t, made.lastFailure(), { error: { message: /forbidden by RBAC/ } });
-    like(t, await provide(pod('pod', 'other')), { reason: /ns\/other: forbidden by RBAC/ });
+    like(t, await provide(account('other')), { reason: /ns\/other: forbidden by RBAC/ });
     t.equal(tokenRequests.length, 2, 'another account is not backed off');
     refuse(undefined);
     await clock.advance(10_000);
-    t.equal((await provide(pod())).auth.size, 1);
-    t.equal((await provide(pod('pod', 'other'))).auth.size, 1);
+    t.equal((await provide(account())).auth.size, 1);
+    t.equal((await provide(account('other'))).auth.size, 1);
     t.equal(made.lastFailure(), undefined);
   },
 );
@@ -153,20 +149,11 @@ t.test('an aborted caller does not wait for the API server', async (t) => {
   const { made, hold } = world();
   const release = hold();
   const stop = new AbortController();
-  const waiting = made.provide('r.example/a', pod(), stop.signal);
+  const waiting = made.provide('r.example/a', account(), stop.signal);
   stop.abort(new Error('gone'));
   await t.rejects(waiting, { message: 'gone' });
   release();
-  t.equal((await made.provide('r.example/a', pod())).auth.size, 1);
-});
-
-t.test('without a service account the plugin runs if none is required', async (t) => {
-  const { provide, requests, tokenRequests } = world({
-    requireServiceAccount: false,
-    requiredServiceAccountAnnotationKeys: undefined,
-  });
-  t.equal((await provide(pod('static', ''))).auth.size, 1);
-  t.strictSame([requests, tokenRequests], [[{ image: 'r.example/a' }], []]);
+  t.equal((await made.provide('r.example/a', account())).auth.size, 1);
 });
 
 t.test('responses are cached by account, or by token', async (t) => {
@@ -174,34 +161,35 @@ t.test('responses are cached by account, or by token', async (t) => {
     ['ServiceAccount', 1],
     ['Token', 2],
   ] as const) {
-    const { provide, requests } = world({ cacheType });
-    await provide(pod('one'));
-    await provide(pod('one'));
-    await provide(pod('two'));
+    const { provide, requests, renew } = world({ cacheType });
+    await provide(account());
+    await provide(account());
+    renew();
+    await provide(account());
     t.equal(requests.length, runs, cacheType);
-    await provide(pod('one', 'other'));
+    await provide(account('other'));
     t.equal(requests.length, runs + 1, 'another account');
   }
 });
 
 t.test('a token as the password is refused, unless the cache type is Token', async (t) => {
   const shared = world();
-  shared.echo('token of pod');
-  like(t, await shared.provide(pod()), {
+  shared.echo('token 0 of account');
+  like(t, await shared.provide(account()), {
     auth: new Map(),
     reason:
       'Credential provider plugin returned the service account token as the password for image "r.example/a", ' +
       "which is not allowed when service account cache type is not set to 'Token'",
   });
-  await shared.provide(pod());
+  await shared.provide(account());
   t.equal(shared.requests.length, 2, 'not cached');
   const apart = world({ cacheType: 'Token' });
-  apart.echo('token of pod');
-  t.equal((await apart.provide(pod())).auth.size, 1);
+  apart.echo('token 0 of account');
+  t.equal((await apart.provide(account())).auth.size, 1);
 });
 
-const account = '/api/v1/namespaces/team/serviceaccounts/builder';
-const builder = { namespace: 'team', serviceAccountName: 'builder' };
+const path = '/api/v1/namespaces/team/serviceaccounts/builder';
+const builder = { namespace: 'team', name: 'builder' };
 
 async function start(t: Test) {
   const server = await startKubeServer();
@@ -225,8 +213,8 @@ function issuing(spec: object = { expirationSeconds: 600 }): KubeAnswer {
 
 t.test('a token request has the minimum lifetime, the account and the audience, but no pod', async (t) => {
   const { server, tokens } = await start(t);
-  server.script(`${account}/token`, issuing());
-  const token = await tokens.tokenFor({ ...builder, name: 'p' }, 'uid-1', 'reg.example');
+  server.script(`${path}/token`, issuing());
+  const token = await tokens.tokenFor(builder, 'uid-1', 'reg.example');
   t.equal(reveal(token), 'a.b-1.c_');
   t.notMatch(JSON.stringify({ token }) + inspect(token), /a\.b-1/);
   t.equal(server.requests.length, 1);
@@ -250,7 +238,7 @@ t.test('a token is used for 80 % of its lifetime', async (t) => {
   ];
   for (const [spec, keptMs] of cases) {
     const { server, tokens, clock } = await start(t);
-    server.script(`${account}/token`, issuing(spec));
+    server.script(`${path}/token`, issuing(spec));
     const get = async (): Promise<string> => reveal(await tokens.tokenFor(builder, 'u', 'a'));
     t.strictSame(await Promise.all([get(), get()]), ['a.b-1.c_', 'a.b-1.c_'], 'one request');
     await clock.advance(keptMs - 1);
@@ -263,12 +251,12 @@ t.test('a token is used for 80 % of its lifetime', async (t) => {
 t.test('each account, uid and audience has its own token', async (t) => {
   const { server, tokens } = await start(t);
   const issue = issuing();
-  const pods = [builder, { ...builder, namespace: 'other' }, { ...builder, serviceAccountName: 'other' }];
-  for (const { namespace, serviceAccountName: name } of pods) {
+  const accounts = [builder, { ...builder, namespace: 'other' }, { ...builder, name: 'other' }];
+  for (const { namespace, name } of accounts) {
     server.script(`/api/v1/namespaces/${namespace}/serviceaccounts/${name}/token`, issue);
   }
   const given = await Promise.all(
-    pods.flatMap((each) =>
+    accounts.flatMap((each) =>
       ['ua', 'va', 'ub'].map(([uid = '', audience = '']) => tokens.tokenFor(each, uid, audience)),
     ),
   );
@@ -277,22 +265,22 @@ t.test('each account, uid and audience has its own token', async (t) => {
 
 t.test('an account is cached for a minute, and its annotations are strings', async (t) => {
   const { server, tokens, clock } = await start(t);
-  server.script(account, json({ metadata: { uid: 'u', annotations: { a: 'b', c: 1, d: null } } }));
+  server.script(path, json({ metadata: { uid: 'u', annotations: { a: 'b', c: 1, d: null } } }));
   for (const at of [0, 59_999]) {
     await clock.advance(at);
     t.strictSame(await tokens.serviceAccount('team', 'builder'), { uid: 'u', annotations: { a: 'b' } });
   }
   t.equal(server.requests.length, 1);
   await clock.advance(1);
-  server.script(account, json({ metadata: { uid: 'v' } }));
+  server.script(path, json({ metadata: { uid: 'v' } }));
   t.strictSame(await tokens.serviceAccount('team', 'builder'), { uid: 'v', annotations: {} });
 });
 
 t.test('a recreated account is read again', async (t) => {
   const { server, tokens } = await start(t);
-  server.script(account, json({ metadata: { uid: 'u' } }), json({ metadata: { uid: 'v' } }));
+  server.script(path, json({ metadata: { uid: 'u' } }), json({ metadata: { uid: 'v' } }));
   const conflict = json({ kind: 'Status', message: 'the UID does not match' }, 409);
-  server.script(`${account}/token`, json({ kind: 'Status' }, 403), conflict, issuing());
+  server.script(`${path}/token`, json({ kind: 'Status' }, 403), conflict, issuing());
   const { uid } = await tokens.serviceAccount('team', 'builder');
   await t.rejects(tokens.tokenFor(builder, uid, 'a'), { code: 'forbidden' });
   t.equal((await tokens.serviceAccount('team', 'builder')).uid, uid, 'a refusal is not about the account');
@@ -323,16 +311,16 @@ t.test(
     ];
     for (const [answer, code] of answers) {
       const { server, tokens } = await start(t);
-      server.script(`${account}/token`, answer, issuing());
+      server.script(`${path}/token`, answer, issuing());
       const error: unknown = await tokens.tokenFor(builder, 'u', 'a').catch((thrown: unknown) => thrown);
-      like(t, error, { code, where: `POST ${account}/token` });
+      like(t, error, { code, where: `POST ${path}/token` });
       t.notMatch(error instanceof KubeError ? error.message : '', /SECRET/);
       t.equal(reveal(await tokens.tokenFor(builder, 'u', 'a')), 'a.b-1.c_');
     }
     for (const answer of [json(null), json({}), json({ metadata: { uid: '' } }), json({ metadata: {} })]) {
       const { server, tokens } = await start(t);
-      server.script(account, answer);
-      const error = { code: 'bad-answer', where: `GET ${account}` };
+      server.script(path, answer);
+      const error = { code: 'bad-answer', where: `GET ${path}` };
       await t.rejects(tokens.serviceAccount('team', 'builder'), error);
     }
   },
