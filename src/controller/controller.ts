@@ -35,7 +35,7 @@ import { liveWebhooks } from './state/webhooks-file.ts';
 import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
 import { featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
-import { Evictor } from './write/evictor.ts';
+import { createEvictor } from './write/evictor.ts';
 import type { Feature, LeaderContext } from './lead/feature.ts';
 import { runFeature } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
@@ -214,7 +214,7 @@ function leaderContextOf(
     agentServiceAccount,
     client: fenced,
     rollouts: new RolloutShares({ client: fenced, caches, signal, clock }),
-    evictor: new Evictor({ client: fenced, signal, clock, configuration: current }),
+    evict: createEvictor({ client: fenced, signal, clock, configuration: current }),
     fleet,
     cache,
     requestOf,

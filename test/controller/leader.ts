@@ -8,7 +8,7 @@ import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import type { RunningPod } from '../../src/controller/state/cached.ts';
 import { startCaches, type Caches } from '../../src/controller/state/caches.ts';
 import { liveWebhooks } from '../../src/controller/state/webhooks-file.ts';
-import { Evictor } from '../../src/controller/write/evictor.ts';
+import { createEvictor } from '../../src/controller/write/evictor.ts';
 import type { Feature, LeaderContext } from '../../src/controller/lead/feature.ts';
 import { runFeature } from '../../src/controller/lead/runner.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
@@ -112,7 +112,7 @@ export async function startLeader(t: Test, options: TestLeaderOptions = {}) {
     policies: { policyOf: () => policyFor(configuration) },
     nodeClasses: () => undefined,
     rollouts: { choose: () => Promise.resolve('Other') },
-    evictor: new Evictor({ client, signal: ending.signal, clock, configuration: () => configuration }),
+    evict: createEvictor({ client, signal: ending.signal, clock, configuration: () => configuration }),
     configuration: () => configuration,
     clock,
     serverNow: now,

@@ -27,22 +27,22 @@ export function steppingClient(client: KubeClient, step: Step): KubeClient {
 /** The feature, with its name before the steps. An eviction begins after the pod was read again. */
 export function steppingFeature(feature: Feature, step: Step): Feature {
   const named: Step = (name) => step(`${feature.name}: ${name}`);
-  const evictorOf = ({ evictor }: LeaderContext): LeaderContext['evictor'] => ({
-    evict: async (owner, read) => {
-      const eviction = await evictor.evict(owner, async () => {
+  const evicting =
+    ({ evict }: LeaderContext): LeaderContext['evict'] =>
+    async (owner, read) => {
+      const eviction = await evict(owner, async () => {
         const pod = await read();
         if (pod) await named('before eviction');
         return pod;
       });
       if (eviction.outcome === 'evicted') await named('after eviction');
       return eviction;
-    },
-  });
+    };
   return {
     ...feature,
     start: (leader, enqueue) => {
       const client = steppingClient(leader.client, named);
-      return feature.start({ ...leader, client, evictor: evictorOf(leader) }, enqueue);
+      return feature.start({ ...leader, client, evict: evicting(leader) }, enqueue);
     },
   };
 }

@@ -29,7 +29,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { Metrics, MetricSpec } from '../../telemetry/metrics.ts';
 import type { Caches } from '../state/caches.ts';
 import type { LiveWebhooks } from '../state/webhooks-file.ts';
-import type { Evictor } from '../write/evictor.ts';
+import type { Evict } from '../write/evictor.ts';
 import type { BackOff } from '../../async/back-off.ts';
 import type { WorkResult } from '../../kube/queue.ts';
 
@@ -61,7 +61,7 @@ export interface LeaderContext {
   /** Chooses where rollouts put pods. */
   readonly rollouts: { choose(pod: Pod, rollout: RolloutPolicy): Promise<ChosenSide> };
   /** The only way to evict a pod: all features share its limit. */
-  readonly evictor: Pick<Evictor, 'evict'>;
+  readonly evict: Evict;
   /** Absent: records have no seal, and count without one. */
   readonly recordSealer?: (() => RecordSealer) | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */

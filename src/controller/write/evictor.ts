@@ -10,7 +10,7 @@ import { KubeError } from '../../kube/api/errors.ts';
 import type { Pod } from '../../kube/api/objects.ts';
 import type { Configuration } from '../../policy/configuration/configuration.ts';
 
-export interface EvictorOptions {
+interface EvictorOptions {
   readonly client: KubeClient;
   readonly signal: AbortSignal;
   readonly clock: Clock;
@@ -30,13 +30,24 @@ export type Eviction =
 const wantedMs = 30_000;
 const maxOwners = 5000;
 
-export class Evictor {
-  readonly #options: EvictorOptions;
-  readonly #owners = new BoundedMap<string, { readonly askedAt: number; readonly tookAt: number }>(maxOwners);
-  #tookAt = -Infinity;
+export type Evict = ReturnType<typeof createEvictor>;
 
-  constructor(options: EvictorOptions) {
-    this.#options = options;
+export function createEvictor({ client, signal, clock, configuration }: EvictorOptions) {
+  const owners = new BoundedMap<string, { readonly askedAt: number; readonly tookAt: number }>(maxOwners);
+  let lastAt = -Infinity;
+
+  /** @returns milliseconds until the owner may evict; 0: now, and its place is taken */
+  function acquire(owner: string): number {
+    const now = clock.monotonic();
+    const everyMs = 60_000 / configuration().evictionsPerMinute;
+    const { tookAt = -Infinity } = owners.get(owner) ?? {};
+    owners.set(owner, { askedAt: now, tookAt });
+    const wanting = [...owners.values()].filter(({ askedAt }) => now - askedAt < wantedMs).length;
+    const at = Math.max(lastAt + everyMs, tookAt + wanting * everyMs);
+    if (at > now) return at - now;
+    lastAt = now;
+    owners.set(owner, { askedAt: now, tookAt: now });
+    return 0;
   }
 
   /**
@@ -47,13 +58,12 @@ export class Evictor {
    * pkg/registry/core/pod/storage/eviction.go)
    * @throws KubeError if there is no answer, or leadership is lost
    */
-  async evict(owner: string, read: () => Promise<Pick<Pod, 'metadata'> | undefined>): Promise<Eviction> {
-    const ms = this.#acquire(owner);
+  return async (owner: string, read: () => Promise<Pick<Pod, 'metadata'> | undefined>): Promise<Eviction> => {
+    const ms = acquire(owner);
     if (ms > 0) return { outcome: 'later', ms };
     const pod = await read();
     if (pod === undefined) return { outcome: 'changed' };
     const { namespace = '', name = '', uid, resourceVersion } = pod.metadata ?? {};
-    const { client, signal } = this.#options;
     try {
       await evictPod(client, { namespace, name }, { uid, resourceVersion }, signal);
       return { outcome: 'evicted' };
@@ -64,22 +74,7 @@ export class Evictor {
       // Two budgets for one pod are answered by 500, every time.
       return { outcome: error.code === 'too-many-requests' ? 'held' : 'failed', why: error.message };
     }
-  }
-
-  /** @returns milliseconds until the owner may evict; 0: now, and its place is taken */
-  #acquire(owner: string): number {
-    const { clock, configuration } = this.#options;
-    const now = clock.monotonic();
-    const everyMs = 60_000 / configuration().evictionsPerMinute;
-    const { tookAt = -Infinity } = this.#owners.get(owner) ?? {};
-    this.#owners.set(owner, { askedAt: now, tookAt });
-    const wanting = [...this.#owners.values()].filter(({ askedAt }) => now - askedAt < wantedMs).length;
-    const at = Math.max(this.#tookAt + everyMs, tookAt + wanting * everyMs);
-    if (at > now) return at - now;
-    this.#tookAt = now;
-    this.#owners.set(owner, { askedAt: now, tookAt: now });
-    return 0;
-  }
+  };
 }
 
 /** How many pods of a workload may be unavailable. */

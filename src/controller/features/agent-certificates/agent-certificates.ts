@@ -1,7 +1,7 @@
 /**
  * Signs the agents' certificates if certificates are built in. Each agent makes its own key and requests a
  * certificate for its node by a CertificateSigningRequest. The leader approves it if the agent's token is
- * bound to that node (`judge.ts`). The requests hold all state. The API server removes them after an hour
+ * bound to that node (`request.ts`). The requests hold all state. The API server removes them after an hour
  * (pkg/controller/certificates/cleaner).
  */
 import { ownNames } from '../../../names/own-names.ts';
@@ -10,7 +10,7 @@ import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../asyn
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts';
-import { counter, type Counter } from '../../../telemetry/metrics.ts';
+import { counter, counts } from '../../../telemetry/metrics.ts';
 import {
   agentNameOn,
   agentRequestPrefix,
@@ -24,8 +24,7 @@ import { issueFor } from '../../../certificates/issue.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import { readSecret } from '../../write/secrets.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
-import { judge } from './judge.ts';
-import { readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
+import { judge, readRequest, trimRequest, type OpenRequest, type RequestContent } from './request.ts';
 
 const results = ['issued', 'refused'] as const;
 
@@ -90,16 +89,15 @@ class AgentCertificates {
   /** By node. */
   readonly #limiters: RateLimiters;
   readonly #removals: RateLimiter;
-  readonly #results: Readonly<Record<(typeof results)[number], Counter>>;
+  readonly #count: (result: (typeof results)[number]) => void;
 
   constructor(leader: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
     const { metrics, clock } = leader;
-    const resultOf = (result: string): Counter => metrics.counter(agentCertificatesTotal, { result });
     this.#leader = leader;
     this.#requests = requests;
     this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
     this.#removals = createRateLimiter({ ...removals, clock });
-    this.#results = { issued: resultOf('issued'), refused: resultOf('refused') };
+    this.#count = counts(metrics, agentCertificatesTotal, 'result', results);
   }
 
   /** @throws KubeError */
@@ -117,7 +115,7 @@ class AgentCertificates {
     if (verdict.kind === 'refuse') {
       const { why } = verdict;
       await this.#answer(name, 'Denied', 'Refused', why);
-      this.#results.refused.inc();
+      this.#count('refused');
       log.warn(
         { request: name, nodes: request.nodes, why },
         "an agent's request for a certificate was refused",
@@ -133,7 +131,7 @@ class AgentCertificates {
     const waitMs = this.#removals.tryTake();
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     await ignoring('not-found', client.delete(paths.certificateSigningRequests(name), { signal }));
-    this.#results.refused.inc();
+    this.#count('refused');
     log.warn(
       { request: name },
       'a request for a certificate was removed: it had the signer or a name of agents and was not theirs',
@@ -171,7 +169,7 @@ class AgentCertificates {
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
     this.#seen.set(name, 'signed');
-    this.#results.issued.inc();
+    this.#count('issued');
     log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
     return undefined;
   }

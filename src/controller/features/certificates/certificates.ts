@@ -2,10 +2,8 @@
  * The built-in certificates: the cluster's authority, serving certificates of webhook and agents, and client
  * certificates by which agents recognize webhook and controller. All state is in Secrets.
  *
- * - `rotation-plan.ts`: the plan, from the content of the Secrets and the API server's time.
- * - `reconcile.ts`: carries the plan out, one write at a time.
- * - `authorities.ts`, `leaves.ts`: the content of the Secrets; what is wrong with a certificate.
- * - `issue.ts` issues certificates. `secrets.ts` reads and writes Secrets.
+ * `rotation-plan.ts` plans from the Secrets and the API server's time; `reconcile.ts` carries the plan out, one
+ * write at a time.
  *
  * The next leader can continue between any two writes. Watches report deleted, damaged or replaced Secrets.
  */

@@ -1,6 +1,6 @@
 import { counter, gauge, type MetricSpec } from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { issueReasons, leafNames, type IssueReason, type LeafName } from './leaves.ts';
+import { issueReasons, leafNames } from './leaves.ts';
 import type { Found } from './rotation-plan.ts';
 
 const certificateNames = ['ca', ...leafNames] as const;
@@ -11,7 +11,7 @@ const certificateExpiresIn = gauge(
   { certificate: certificateNames },
 );
 
-const certificatesIssued = counter(
+export const certificatesIssued = counter(
   'archwright_certificates_issued_total',
   'Built-in certificates issued: regularly (due), for a new CA (authority), or as a repair.',
   { certificate: certificateNames, reason: issueReasons },
@@ -45,9 +45,4 @@ export function showExpiry({ metrics, serverNow }: Pick<LeaderContext, 'metrics'
       set();
     },
   };
-}
-
-export function countIssues({ metrics }: Pick<LeaderContext, 'metrics'>) {
-  return (certificate: LeafName | 'ca', reason: IssueReason): void =>
-    metrics.counter(certificatesIssued, { certificate, reason }).inc();
 }

@@ -20,7 +20,7 @@ import {
 } from '../../../certificates/clock-agreement.ts';
 import { issueAuthority, issueLeaf } from '../../../certificates/issue.ts';
 import { leafSpecs, readLeaf, type Leaf } from './leaves.ts';
-import { countIssues } from './metrics.ts';
+import { certificatesIssued } from './metrics.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import {
   isAnnounced,
@@ -50,7 +50,6 @@ export class CertificateReconciler {
   /** As at the start: the watches are for these names. */
   readonly #caSecret: string;
   readonly #webhookConfiguration: string | undefined;
-  readonly #issued: ReturnType<typeof countIssues>;
   /** Since when each awaited condition is true without a break. Another newest authority is a break. */
   readonly #since = new Map<string, { readonly authority: string; readonly at: number }>();
 
@@ -60,7 +59,6 @@ export class CertificateReconciler {
     const configuration = leader.configuration();
     this.#caSecret = ownNames(configuration).caSecret;
     this.#webhookConfiguration = configuration.webhookConfiguration;
-    this.#issued = countIssues(leader);
   }
 
   /** @returns `nextMs`: when to look again, milliseconds from now. @throws KubeError */
@@ -141,14 +139,15 @@ export class CertificateReconciler {
   }
 
   async #changeAuthorities(change: AuthorityChange, { ca, time }: State): Promise<void> {
-    const { log } = this.#leader;
+    const { log, metrics } = this.#leader;
     const next: Authorities =
       change.kind === 'issue'
         ? { newest: await issueAuthority(validity(time, time.caMs)), ...change.keep }
         : change.next;
     const secret = { name: this.#caSecret, type: 'Opaque' } as const;
     await writeSecret(this.#leader, secret, ca?.resourceVersion, writeAuthorities(next));
-    if (change.kind === 'issue') this.#issued('ca', change.reason);
+    if (change.kind === 'issue')
+      metrics.counter(certificatesIssued, { certificate: 'ca', reason: change.reason }).inc();
     const fields = {
       change: change.kind,
       phase: next.phase,
@@ -180,7 +179,7 @@ export class CertificateReconciler {
   }
 
   async #changeLeaf(work: LeafWork, leaf: Leaf, authorities: Authorities): Promise<void> {
-    const { log } = this.#leader;
+    const { log, metrics } = this.#leader;
     const { name, secretName, subject, resourceVersion } = leaf;
     const secret = { name: secretName, type: 'kubernetes.io/tls' } as const;
     const bundle = { 'ca.crt': writeCertificates(trusted(authorities)) };
@@ -193,7 +192,7 @@ export class CertificateReconciler {
       const { certificate, key } = await issueLeaf(signer, subject, life);
       const texts = { 'tls.crt': certificate.pem, 'tls.key': reveal(key), ...bundle };
       await writeSecret(this.#leader, secret, resourceVersion, texts);
-      this.#issued(name, work.reason);
+      metrics.counter(certificatesIssued, { certificate: name, reason: work.reason }).inc();
       const expires = new Date(certificate.to).toISOString();
       log.info({ certificate: name, reason: work.reason, expires }, 'a certificate was issued');
     }

@@ -142,17 +142,17 @@ export class MisplacedReconciler {
 
   /** Waits for the rate limit, then confirms the facts and reads the pod again. */
   async #evictInTurn(misplaced: MisplacedPod, { workload, cause }: EvictVerdict): Promise<void> {
-    const { signal, clock, evictor, log, serverNow } = this.#leader;
+    const { signal, clock, evict, log, serverNow } = this.#leader;
     const { pod } = misplaced;
     const read = async () =>
       (await isConfirmed(this.#leader, misplaced)) ? await readMisplaced(this.#leader, misplaced) : undefined;
     // Before the eviction, so that no successor is older.
     let at = serverNow();
-    let eviction = await evictor.evict(paceOwner, read);
+    let eviction = await evict(paceOwner, read);
     while (eviction.outcome === 'later') {
       await clock.sleep(Math.min(eviction.ms, askAgainMs), signal);
       at = serverNow();
-      eviction = await evictor.evict(paceOwner, read);
+      eviction = await evict(paceOwner, read);
     }
     const { outcome } = eviction;
     this.#suspects.later(pod, outcome === 'evicted' ? cacheLagMs : undefined);

@@ -120,8 +120,8 @@ export class PodMover {
 
   /** Evicts a pod, if it is the same pod and as ready as in the cache. */
   async #evict({ namespace, name, uid, ready }: RolledPod): Promise<Eviction> {
-    const { client, signal, evictor, log } = this.#leader;
-    const eviction = await evictor.evict(namespace, async () => {
+    const { client, signal, evict, log } = this.#leader;
+    const eviction = await evict(namespace, async () => {
       const read = client.get<PodWithStatus>(paths.pods(namespace, name), { signal });
       const { metadata, status } = (await ignoring('not-found', read)) ?? {};
       const isSame = metadata?.uid === uid && metadata.deletionTimestamp === undefined;

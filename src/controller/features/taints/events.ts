@@ -1,12 +1,41 @@
-/** Reports blocked taints and refused tolerations: an event and a log line, repeated while they last. */
+/** Metrics of taints, and events about what blocks them. */
 import type { ObjectReference } from '../../../kube/events/event.ts';
 import type { Taint } from '../../../kube/api/objects.ts';
 import { printable } from '../../../names/printable.ts';
+import { gauge, itemCounts, type Metrics, type MetricSpec } from '../../../telemetry/metrics.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { Reporter } from '../../report/reporter.ts';
 import { daemonSetApiVersion, podReference, referenceOf } from '../../pods/workload.ts';
 import type { BlockingDaemonSet } from './blockers.ts';
+
+const taintNodes = gauge('archwright_taint_nodes', 'Nodes of the architectures in taintArchitectures.', {
+  state: ['tainted', 'waiting'],
+});
+
+const taintPodsWaiting = gauge(
+  'archwright_taint_pods_waiting',
+  'Running pods on nodes of taintArchitectures without the toleration.',
+);
+
+const taintBlockers = gauge(
+  'archwright_taint_blockers',
+  'Objects that hold taints back: pods that refuse the toleration, DaemonSets without it, pods that fit no other node.',
+  { reason: ['pods', 'daemonsets', 'no-other-node'] },
+);
+
+export const taintMetrics: readonly MetricSpec[] = [taintNodes, taintPodsWaiting, taintBlockers];
+
+export type TaintGauges = ReturnType<typeof taintGauges>;
+
+export function taintGauges(metrics: Metrics) {
+  return {
+    tainted: metrics.gauge(taintNodes, { state: 'tainted' }),
+    waiting: metrics.gauge(taintNodes, { state: 'waiting' }),
+    podsWaiting: metrics.gauge(taintPodsWaiting),
+    showBlockers: itemCounts(metrics, taintBlockers),
+  };
+}
 
 export type Blocker =
   | {
@@ -25,34 +54,26 @@ export type RefusedPod = Extract<Blocker, { reason: 'pods' }>;
 /** The first ones are enough. */
 const maxReported = 50;
 
-export class TaintEvents {
-  readonly #leader: LeaderContext;
-  readonly #reporter: Reporter;
-
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#reporter = new Reporter(leader);
-  }
-
-  record(blockers: readonly Blocker[]): void {
+/** @returns reports blocked taints and refused tolerations: an event and a log line, repeated while they last */
+export function createTaintEvents(leader: LeaderContext) {
+  const { events, log } = leader;
+  const reporter = new Reporter(leader);
+  return (blockers: readonly Blocker[]): void => {
     const troubles = blockers.slice(0, maxReported).map((blocker) => {
       const about = objectOf(blocker);
       const { key, value = '' } = blocker.taint;
       return [`${blocker.reason} ${about.uid ?? ''} ${key} ${value}`, { blocker, about }] as const;
     });
-    for (const { blocker, about } of this.#reporter.dueOf(new Map(troubles))) this.#report(blocker, about);
-  }
-
-  #report(blocker: Blocker, about: ObjectReference): void {
-    const { events, log } = this.#leader;
-    const message = messageOf(blocker);
-    const isBlocked = blocker.reason !== 'pods' || !blocker.established;
-    const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';
-    events.record(about, { type: 'Warning', reason, message });
-    const { kind, namespace, name } = about;
-    const what = isBlocked ? 'a taint is blocked' : 'a pod could not be given the toleration of a taint';
-    log.warn({ kind, namespace, name, reason: blocker.reason, message }, what);
-  }
+    for (const { blocker, about } of reporter.dueOf(new Map(troubles))) {
+      const message = messageOf(blocker);
+      const isBlocked = blocker.reason !== 'pods' || !blocker.established;
+      const reason = isBlocked ? 'TaintHeldBack' : 'TolerationRefused';
+      events.record(about, { type: 'Warning', reason, message });
+      const { kind, namespace, name } = about;
+      const what = isBlocked ? 'a taint is blocked' : 'a pod could not be given the toleration of a taint';
+      log.warn({ kind, namespace, name, reason: blocker.reason, message }, what);
+    }
+  };
 }
 
 function objectOf(blocker: Blocker): ObjectReference {

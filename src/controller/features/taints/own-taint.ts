@@ -10,11 +10,15 @@
  */
 import { architectureOf } from '../../../nodes/classify.ts';
 import { guardedPatch } from '../../../kube/api/change.ts';
-import type { Patch } from '../../../kube/api/client.ts';
-import type { Node, Taint } from '../../../kube/api/objects.ts';
+import type { KubeClient, Patch } from '../../../kube/api/client.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
+import type { KubeObject, Node, Taint } from '../../../kube/api/objects.ts';
 import { knownArchitectures } from '../../../names/architecture.ts';
 import { own } from '../../../names/values.ts';
+import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import { taintAnnotation, type CachedNode } from '../../state/cached.ts';
+
+export type TaintSettings = Pick<Configuration, 'taintArchitectures' | 'taintKey'>;
 
 const ownPrefix = 'arch.example/';
 const effect = 'NoSchedule';
@@ -29,7 +33,7 @@ export function hasRightTaint(taints: readonly Taint[], wanted: Taint): boolean 
   return first !== undefined && others.length === 0 && sameTaint(first, wanted);
 }
 
-/** Our taints on a node, wanted or not. @param keys of our taints (`known-keys.ts`) */
+/** Our taints on a node, wanted or not. @param keys of our taints */
 export function ownTaints(
   { ownTaintKey, architecture, taints }: Pick<CachedNode, 'ownTaintKey' | 'architecture' | 'taints'>,
   keys: readonly string[],
@@ -90,4 +94,37 @@ function recording(
 
 function sameTaint(a: Taint, b: Taint): boolean {
   return a.key === b.key && (a.value ?? '') === (b.value ?? '') && a.effect === b.effect;
+}
+
+/**
+ * Annotation of archwright's Lease: the keys of the taints that it has set, which are its own after `taintKey`
+ * has changed. A node's annotation alone may not say so: a compromised kubelet can write it.
+ */
+const taintKeysAnnotation = 'arch.example/taint-keys';
+
+/** More than anyone changes `taintKey`; the oldest go. */
+const maxKeys = 8;
+
+export function recordedKeys(lease: KubeObject | undefined): readonly string[] {
+  const text = own(lease?.metadata?.annotations, taintKeysAnnotation) ?? '';
+  return text.split(',').filter(Boolean).slice(0, maxKeys);
+}
+
+/**
+ * Every key of archwright's taints. The current one is recorded before it is first used. @throws KubeError
+ * @param path of archwright's Lease
+ */
+export async function knownKeys(
+  client: KubeClient,
+  path: string,
+  { taintKey, taintArchitectures }: TaintSettings,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const lease = await ignoring('not-found', client.get<KubeObject>(path, { signal }));
+  const recorded = recordedKeys(lease);
+  const all = [taintKey, ...recorded.filter((key) => key !== taintKey)].slice(0, maxKeys);
+  if (lease === undefined || taintArchitectures.length === 0 || recorded.includes(taintKey)) return all;
+  const annotations = { [taintKeysAnnotation]: all.join(',') };
+  await client.patch(path, { type: 'merge', body: { metadata: { annotations } } }, { signal });
+  return all;
 }

@@ -1,10 +1,7 @@
 /** Which nodes need a taint, and which must lose one, computed from the caches. Pure. */
-import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import type { Taint } from '../../../kube/api/objects.ts';
 import { hasEnded, type CachedNode, type RunningPod } from '../../state/cached.ts';
-import { hasRightTaint, ownTaints, taintFor } from './own-taint.ts';
-
-export type TaintSettings = Pick<Configuration, 'taintArchitectures' | 'taintKey'>;
+import { hasRightTaint, ownTaints, taintFor, type TaintSettings } from './own-taint.ts';
 
 export interface ArchitecturePlan {
   readonly architecture: string;
@@ -48,7 +45,7 @@ export function wantedTaint(
   return taintFor(taintKey, architecture);
 }
 
-/** @param keys of our taints (`known-keys.ts`) */
+/** @param keys of our taints */
 export function planNodes(
   nodes: Iterable<CachedNode>,
   settings: TaintSettings,

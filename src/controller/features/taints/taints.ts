@@ -20,10 +20,15 @@ import type { Feature, LeaderContext } from '../../lead/feature.ts';
 import { skippedPods } from '../../pods/skipped-pods.ts';
 import { tolerates } from '../../pods/chosen-nodes.ts';
 import { blockingDaemonSets, strandedPods } from './blockers.ts';
-import { TaintEvents, type Blocker, type RefusedPod } from './events.ts';
-import { knownKeys, recordedKeys } from './known-keys.ts';
-import { taintGauges, taintMetrics, type TaintGauges } from './metrics.ts';
-import { taintPatch } from './own-taint.ts';
+import {
+  createTaintEvents,
+  taintGauges,
+  taintMetrics,
+  type Blocker,
+  type RefusedPod,
+  type TaintGauges,
+} from './events.ts';
+import { knownKeys, recordedKeys, taintPatch, type TaintSettings } from './own-taint.ts';
 import {
   isOrdinary,
   nodeMatters,
@@ -31,7 +36,6 @@ import {
   wantedTaint,
   type ArchitecturePlan,
   type NodesPlan,
-  type TaintSettings,
 } from './plan.ts';
 import { Refusals, toleratePods } from './tolerate-pods.ts';
 
@@ -73,7 +77,7 @@ export const taints: Feature = {
 export class TaintReconciler {
   readonly #leader: LeaderContext;
   readonly #gauges: TaintGauges;
-  readonly #events: TaintEvents;
+  readonly #recordEvents: ReturnType<typeof createTaintEvents>;
   readonly #refusals: Refusals;
   #isSkipped: (pod: RunningPod) => boolean = () => true;
   #podsWaiting = new Map<string, number>();
@@ -82,7 +86,7 @@ export class TaintReconciler {
   constructor(leader: LeaderContext) {
     this.#leader = leader;
     this.#gauges = taintGauges(leader.metrics);
-    this.#events = new TaintEvents(leader);
+    this.#recordEvents = createTaintEvents(leader);
     this.#refusals = new Refusals(leader.clock);
   }
 
@@ -120,7 +124,7 @@ export class TaintReconciler {
     }
     this.#refusals.keep(refused);
     // A refused pod is reported even if the nodes have their taint already.
-    this.#events.record([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
+    this.#recordEvents([...refused, ...blockers.filter(({ reason }) => reason !== 'pods')]);
     this.#gauges.showBlockers(blockers, ({ reason }) => [{ reason }]);
   }
 

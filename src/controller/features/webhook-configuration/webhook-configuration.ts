@@ -3,10 +3,8 @@
  * once they answer; its `caBundle` follows the Secret of the webhook's certificate. Only the chart creates
  * the object (empty) and removes it.
  *
- * - `webhooks-file.ts`: the wanted webhooks. `ca-bundle.ts`: the authorities that the API server trusts.
- * - `endpoints.ts`, `probes.ts`: where the webhooks are, and whether they answer.
- * - `path-secret.ts`: the part of the path by which the webhook recognizes the API server.
- * - `decide.ts`: the configuration for now. `write.ts`: writes it. `reconcile.ts`: all, one change at most.
+ * `decide.ts` has the configuration for now, which `reconcile.ts` writes. `path-secret.ts` has the part of the
+ * path by which the webhook recognizes the API server.
  *
  * Every change of the file, the Secret, the object or the endpoints leads to a reconcile.
  */

@@ -124,7 +124,7 @@ t.test('`evictionsPerMinute` spaces evictions', async (t) => {
 
 /** A rollout takes its turn; its pod has changed meanwhile. */
 const rolloutEvicts = ({ leader }: Awaited<ReturnType<typeof startWorld>>) =>
-  leader.evictor.evict('a namespace with rollouts', () => Promise.resolve(undefined));
+  leader.evict('a namespace with rollouts', () => Promise.resolve(undefined));
 
 t.test('rollouts and misplaced pods share `evictionsPerMinute`', async (t) => {
   const world = await startWorld(t, { pods: names(3), configuration: { evictionsPerMinute: 30 } });

@@ -11,7 +11,7 @@ import {
 } from '../../../../src/controller/state/cached.ts';
 import type { Caches } from '../../../../src/controller/state/caches.ts';
 import { trimWaitingPod, type WaitingPod } from '../../../../src/controller/state/waiting-pods.ts';
-import { Evictor } from '../../../../src/controller/write/evictor.ts';
+import { createEvictor } from '../../../../src/controller/write/evictor.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { PodCounts } from '../../../../src/controller/features/rollouts/pods.ts';
 import { RolloutReconciler } from '../../../../src/controller/features/rollouts/rollouts.ts';
@@ -74,7 +74,7 @@ export class ModelCluster {
       serverNow: clock.now,
       client,
       metrics: createMetrics(),
-      evictor: new Evictor({ client, signal: base.signal, clock, configuration }),
+      evict: createEvictor({ client, signal: base.signal, clock, configuration }),
       nodeClasses: createNodeClasses(caches.nodes),
       factsOfPod: ({ uses }) =>
         Promise.resolve(factsByImage(uses, () => (this.#isKnown ? known.app : undefined))),
