@@ -1,12 +1,10 @@
 import { test } from 'tap';
 import type { Operation } from '../../src/placement/decision.ts';
 import { applied, defaultPolicy as policy } from '../support/placement-input.ts';
-import { clusterOf, podOf, scripted, serve, uid, workload, type Admitted } from './support.ts';
+import { podOf, scripted, serve, uid, workload, type Admitted } from './support.ts';
 import { like } from '../support/like.ts';
 
 const images = { 'app:1': ['amd64', 'arm64'], 'arm:1': ['arm64'], 'intel:1': ['amd64'] };
-
-const cluster = clusterOf({ nodeArchitecture: (node) => (node === 'graviton' ? 'arm64' : undefined) });
 
 const withTemplate = (images: readonly string[], more: object = {}): object => ({
   metadata: { name: 'w' },
@@ -98,15 +96,6 @@ test('other workloads are not changed; the user who applies them gets a warning'
     t.strictSame((await admit(workload(kind, make(['app:1', 'arm:1'])))).raw, { uid, allowed: true }, kind);
     t.equal(await metric(`archwright_admissions_total{kind="${kind}",outcome="unconstrained"}`), 2);
   }
-});
-
-test('warnings about its pods reach the user who applies a workload', async (t) => {
-  const { admit } = await serve(t, { source: scripted(images), cluster });
-  const template = { spec: podOf(['intel:1'], { nodeName: 'graviton' }).spec };
-  const admitted = await admit(workload('StatefulSet', { metadata: { name: 'w' }, spec: { template } }));
-  t.ok(admitted.allowed);
-  t.strictSame(admitted.operations, []);
-  like(t, admitted.warnings, [/intel:1 cannot run here: it has amd64, the node is arm64/]);
 });
 
 test('a workload with an owner is not checked again', async (t) => {
