@@ -59,10 +59,6 @@ class Remembered {
     this.#limits = most;
   }
 
-  get size(): number {
-    return this.#forms.size;
-  }
-
   add(secret: string): void {
     const known = this.#forms.get(secret);
     if (known) {
@@ -84,7 +80,7 @@ class Remembered {
 
   #isWithinLimits(): boolean {
     const { secrets, characters } = this.#limits;
-    return this.size <= secrets && (this.#characters <= characters || this.size === 1);
+    return this.#forms.size <= secrets && (this.#characters <= characters || this.#forms.size === 1);
   }
 }
 
