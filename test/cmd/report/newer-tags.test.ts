@@ -130,8 +130,8 @@ t.test('JSON and CSV have newer tags', async (t) => {
   const newer = images.flatMap(({ image, newerTag }) => (newerTag === undefined ? [] : [[image, newerTag]]));
   t.strictSame(newer, [['R/team/app:1.2.3', 'R/team/app:1.3.0']]);
   const csv = await text('--by', 'image', '-o', 'csv', '--newer-tags');
-  const row = /,amd64,R\/team\/app:1\.3\.0,R\/team\/app:1\.2\.3 has amd64\r\n/;
-  t.match(csv.out.replaceAll(closed.host, 'R'), row);
+  const row = ',amd64,R/team/app:1.3.0,R/team/app:1.2.3 has amd64\r\n';
+  t.ok(csv.out.replaceAll(closed.host, 'R').includes(row), csv.out);
 });
 
 t.test('images of one namespace with high CPU requests leave lookups for the others', async (t) => {
