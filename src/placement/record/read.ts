@@ -3,6 +3,7 @@
  * another version or no valid seal, or names additions that this policy cannot make, counts as absent: then
  * everything in the pod is the pod's own.
  */
+import * as v from 'valibot';
 import type { NodeSelectorRequirement, Pod, Toleration } from '../../kube/api/objects.ts';
 import { isArchitecture, isArchitectureKey, maxArchitectures } from '../../names/architecture.ts';
 import { byName, isRecord, own } from '../../names/values.ts';
@@ -39,28 +40,60 @@ export const maxReadLength = 32_768;
 /** More than the labels or tolerations of any realistic policy. */
 const maxItems = 256;
 
+const listOf = <const S extends v.GenericSchema>(item: S, most = maxItems) =>
+  v.pipe(v.array(item), v.maxLength(most));
+const architecture = v.pipe(v.string(), v.check(isArchitecture));
+const expressions = listOf(v.strictTuple([v.string(), listOf(v.string())]));
+const field = v.exactOptional(v.string());
+const toleration = v.object({
+  key: field,
+  operator: field,
+  value: field,
+  effect: field,
+  tolerationSeconds: v.exactOptional(v.number()),
+});
+
+const weighted = v.strictTuple([architecture, v.pipe(v.number(), v.integer())]);
+const added = v.object({
+  terms: v.optional(listOf(expressions, maxArchitectures), []),
+  match: v.optional(expressions, []),
+  excludedNodes: v.optional(listOf(v.string(), maxExcludedNodes), []),
+  lookalikes: v.optional(listOf(v.string()), []),
+  made: v.optional(v.boolean(), false),
+  preferred: v.optional(listOf(weighted, maxArchitectures), []),
+  tolerations: v.optional(listOf(toleration), []),
+  pinned: v.optional(architecture),
+});
+
+const shape = v.object({
+  v: v.literal(version),
+  architectures: v.optional(listOf(architecture, maxArchitectures)),
+  imagesKey: v.string(),
+  // Valibot takes a list for an object.
+  added: v.pipe(v.custom(isRecord), added),
+});
+
 /** @returns `undefined` if there is no record, or none that archwright could have written */
 export function recordedIn({
   pod,
   policy,
-  waiting,
+  waiting = false,
   seal,
 }: Pick<PlacementInput, 'pod' | 'policy' | 'waiting' | 'seal'>): Recorded | undefined {
   const content = contentIn(pod);
   const isSealed = content !== undefined && (seal === undefined || hasSeal(pod, seal));
   if (!isSealed && !waiting) return undefined;
-  if (content?.['v'] !== version || !isRecord(content['added'])) return undefined;
-  const { architectures, imagesKey } = content;
-  const added = readAdded(content['added'], policy, waiting ?? false);
-  if (added === undefined || typeof imagesKey !== 'string') return undefined;
-  if (architectures !== undefined && !isListOf(architectures, isArchitectureName, maxArchitectures))
-    return undefined;
+  const read = v.safeParse(shape, content);
+  if (!read.success) return undefined;
+  const { imagesKey } = read.output;
+  const possible = possibleOf(read.output.added, policy, waiting);
   // Preferred terms are all that is ever removed from a waiting pod.
-  const trusted = isSealed ? added : { ...added, preferred: [] };
-  const isProvisional = content['provisional'] === true;
-  const record = { architectures: architectures?.toSorted(byName), imagesKey, added: trusted, isProvisional };
+  const trusted = isSealed ? possible : { ...possible, preferred: [] };
+  const isProvisional = content?.['provisional'] === true;
+  const sorted = read.output.architectures?.toSorted(byName);
+  const record = { architectures: sorted, imagesKey, added: trusted, isProvisional };
   // Nothing can be put back into a pod that waits.
-  const widened = waiting ? undefined : readWidened(content['widened']);
+  const widened = waiting ? undefined : readWidened(content?.['widened']);
   return widened ? { ...record, widened } : record;
 }
 
@@ -119,27 +152,9 @@ function contentIn({ metadata }: Pick<Pod, 'metadata'>): Readonly<Record<string,
   }
 }
 
-function readAdded(
-  content: Readonly<Record<string, unknown>>,
-  policy: Policy,
-  waiting: boolean,
-): Added | undefined {
-  const {
-    terms = [],
-    match = [],
-    excludedNodes = [],
-    lookalikes = [],
-    made = false,
-    preferred = [],
-    tolerations = [],
-    pinned,
-  } = content;
-  if (!isListOf(terms, isExpressions, maxArchitectures) || !isExpressions(match)) return undefined;
-  if (!isListOf(lookalikes, isText, maxItems) || !isListOf(excludedNodes, isText, maxExcludedNodes))
-    return undefined;
-  if (!isListOf(preferred, isWeighted, maxArchitectures) || typeof made !== 'boolean') return undefined;
-  if (!isListOf(tolerations, isToleration, maxItems)) return undefined;
-  if (pinned !== undefined && !isArchitectureName(pinned)) return undefined;
+/** The recorded additions that this policy can make. */
+function possibleOf(recorded: v.InferOutput<typeof shape>['added'], policy: Policy, waiting: boolean): Added {
+  const { terms, match, excludedNodes, lookalikes, made, preferred, tolerations, pinned } = recorded;
   const isPossible =
     waiting ||
     (terms.every((list) => list.length > 0 && list.every((each) => canRequire(policy, each))) &&
@@ -152,25 +167,24 @@ function readAdded(
     excludedNodes: isPossible ? excludedNodes : [],
     lookalikes,
     made: isPossible && made,
-    preferred: preferred.map(([architecture, weight]) => preferredTerm(architecture, weight)),
-    tolerations: tolerations.filter((toleration) => waiting || canTolerate(policy, toleration)),
+    preferred: preferred.map(([name, weight]) => preferredTerm(name, weight)),
+    tolerations: tolerations.filter((each) => waiting || canTolerate(policy, each)),
     pinned: policy.preferenceMode === 'hard' ? pinned : undefined,
   };
 }
 
+const architectureKey = v.pipe(v.string(), v.check(isArchitectureKey));
+const namedValues = v.pipe(listOf(v.custom<string>(isLabelValue)), v.minLength(1));
+const widenedShape = v.object({
+  nodeSelector: v.optional(v.record(architectureKey, architecture), {}),
+  expressions: v.optional(listOf(v.strictTuple([architectureKey, namedValues])), []),
+});
+
 /** Anything but what can name an architecture counts as absent. */
 function readWidened(content: unknown): Widened | undefined {
-  if (!isRecord(content)) return undefined;
-  const { nodeSelector = {}, expressions = [] } = content;
-  if (!isRecord(nodeSelector) || !isExpressions(expressions)) return undefined;
-  const labels = Object.entries(nodeSelector);
-  const areNames =
-    labels.every(([key, value]) => isArchitectureKey(key) && isArchitectureName(value)) &&
-    expressions.every(
-      ([key, values]) => isArchitectureKey(key) && values.length > 0 && values.every(isLabelValue),
-    );
-  if (!areNames || labels.length + expressions.length === 0) return undefined;
-  return { nodeSelector: nodeSelector as Widened['nodeSelector'], expressions: expressionsOf(expressions) };
+  const { success, output } = v.safeParse(widenedShape, content);
+  if (!success || Object.keys(output.nodeSelector).length + output.expressions.length === 0) return undefined;
+  return { nodeSelector: output.nodeSelector, expressions: expressionsOf(output.expressions) };
 }
 
 /** An expression in the terms without an architecture constraint: architectures, or labels of nodes. */
@@ -211,47 +225,10 @@ function expressionsOf(list: readonly RecordedExpression[]): readonly NodeSelect
   return list.map(([key, values]) => ({ key, operator: 'In', values }));
 }
 
-function isListOf<Item>(
-  value: unknown,
-  isItem: (item: unknown) => item is Item,
-  max: number,
-): value is readonly Item[] {
-  return Array.isArray(value) && value.length <= max && value.every(isItem);
-}
-
 function isText(value: unknown): value is string {
   return typeof value === 'string';
 }
 
 function isTextPair(value: unknown): value is readonly [string, string] {
   return Array.isArray(value) && value.length === 2 && value.every(isText);
-}
-
-function isArchitectureName(value: unknown): value is string {
-  return isText(value) && isArchitecture(value);
-}
-
-function isExpression(value: unknown): value is RecordedExpression {
-  return (
-    Array.isArray(value) && value.length === 2 && isText(value[0]) && isListOf(value[1], isText, maxItems)
-  );
-}
-
-function isExpressions(value: unknown): value is readonly RecordedExpression[] {
-  return isListOf(value, isExpression, maxItems);
-}
-
-function isWeighted(value: unknown): value is readonly [string, number] {
-  if (!Array.isArray(value) || value.length !== 2) return false;
-  const [architecture, weight] = value as readonly unknown[];
-  return isArchitectureName(architecture) && typeof weight === 'number' && Number.isInteger(weight);
-}
-
-function isToleration(value: unknown): value is Toleration {
-  if (!isRecord(value)) return false;
-  const { key, operator, value: text, effect, tolerationSeconds: seconds } = value;
-  return (
-    [key, operator, text, effect].every((field) => field === undefined || isText(field)) &&
-    (seconds === undefined || typeof seconds === 'number')
-  );
 }
