@@ -4,7 +4,7 @@
  */
 import { Base64Error } from '../src/credentials/docker/go-encoding.ts';
 import { DockerConfigError } from '../src/credentials/docker/docker-config.ts';
-import { TomlDocument } from '../src/policy/configuration/toml-document.ts';
+import { TomlDocument } from '../src/policy/configuration/toml.ts';
 import { isTable } from '../src/policy/value-kinds/plain.ts';
 import { decodeUtf8, FileError } from '../src/files/read.ts';
 

@@ -8,7 +8,7 @@ import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import type { ImageVerdict } from '../../src/placement/decision.ts';
 import { describeImages } from '../../src/placement/rules/constraint/no-common.ts';
-import { verdictsOf } from '../../src/placement/rules/images/verdicts.ts';
+import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
 import type { AllowList } from './allow-list.ts';
 import type { CheckedPod, ImagePlace, Owner } from './pods.ts';
 

@@ -9,7 +9,7 @@ import { ownArchitecturesOf } from '../../src/placement/rules/constraint/own.ts'
 import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
 import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
-import { verdictsOf } from '../../src/placement/rules/images/verdicts.ts';
+import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { MadePod, ReportedPod } from './pods.ts';

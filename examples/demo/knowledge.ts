@@ -13,7 +13,7 @@ import type { AdmissionRequest, PodTemplate } from '../../src/kube/api/objects.t
 import type { Operation, PlacementDecision } from '../../src/placement/decision.ts';
 import { patchPod } from '../../src/placement/patch/patch.ts';
 import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../src/policy/effective/effective.ts';
+import { policyFor } from '../../src/policy/effective/policies.ts';
 import { createLog } from '../../src/telemetry/log.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { admittedPodOf, kindOf, type AdmittedPod } from '../../src/webhook/workloads.ts';

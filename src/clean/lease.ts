@@ -8,7 +8,7 @@ import { ignoring, KubeError } from '../kube/api/errors.ts';
 import type { KubeObject } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { LeaseLock, recordOf, type LeaseRecord } from '../kube/election/lease-lock.ts';
-import { Term } from '../kube/election/term.ts';
+import { Term } from '../kube/election/leader-election.ts';
 import type { Page } from '../kube/api/pages.ts';
 import { cleanHolder } from '../controller/lead/candidacy.ts';
 import type { CleanRun } from './run.ts';

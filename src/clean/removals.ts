@@ -5,7 +5,7 @@ import type { Patch } from '../kube/api/client.ts';
 import { ifCode, ignoring } from '../kube/api/errors.ts';
 import type { KubeObject, Node, Pod } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
-import { stateOperations } from '../placement/patch/state.ts';
+import { stateOperations } from '../placement/patch/patch.ts';
 import { keys } from '../names/keys.ts';
 import { features } from '../controller/features.ts';
 import type { Leftovers } from '../controller/lead/feature.ts';

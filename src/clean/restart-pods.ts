@@ -5,7 +5,7 @@
 import type { KubeObject, OwnerReference, Pod, PodWithStatus } from '../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../kube/api/paths.ts';
 import { recordedIn } from '../placement/record/read.ts';
-import { policyFor } from '../policy/effective/effective.ts';
+import { policyFor } from '../policy/effective/policies.ts';
 import type { Policy } from '../policy/effective/policy.ts';
 import { controllerOf, ownerPath } from '../controller/pods/workload.ts';
 import type { Change, CleanRun } from './run.ts';

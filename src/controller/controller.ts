@@ -28,7 +28,7 @@ import { overlaid } from '../policy/resources/overlay.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
-import { passingMetrics } from '../telemetry/passing-metrics.ts';
+import { passingMetrics } from '../telemetry/metrics.ts';
 import type { RunningServer } from '../serving/server.ts';
 import { startCaches } from './state/caches.ts';
 import { liveWebhooks } from './state/webhooks-file.ts';

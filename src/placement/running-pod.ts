@@ -9,7 +9,7 @@ import { operatingSystemOf } from './pod/operating-system.ts';
 import type { PlacementInput } from './decision.ts';
 import type { NodeClasses } from '../nodes/node-classes.ts';
 import { describeArchitectures } from './rules/constraint/no-common.ts';
-import { verdictsOf } from './rules/images/verdicts.ts';
+import { verdictsOf } from './rules/images/fit.ts';
 import { namedNodeArchitecture } from './rules/skip.ts';
 import { boundedWarnings, maxImageBytes, printable } from '../names/printable.ts';
 

@@ -13,11 +13,15 @@ import { newImagesOf, runningPodWarnings } from '../placement/running-pod.ts';
 import { optOutOf } from '../placement/rules/skip.ts';
 import type { Log } from '../telemetry/log.ts';
 import { podFactsRequestOf } from '../cluster/facts-of-pod.ts';
-import { placementInputOf, placementOf, type PlacementSources } from '../cluster/placement-of-pod.ts';
+import {
+  placementInputOf,
+  placementOf,
+  type PlacementSources,
+  type Placement,
+} from '../cluster/placement-of-pod.ts';
 import type { RecordSealer } from '../cluster/record-seal.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
-import { Responses } from './responses.ts';
-import { podOf } from './validate-pod.ts';
+import { podOf, InvalidObject } from './validate-pod.ts';
 import {
   admittedPodOf,
   hasController,
@@ -26,7 +30,12 @@ import {
   kindOf,
   metadataOf,
   templateUnchanged,
+  type AdmittedPod,
 } from './workloads.ts';
+import { boundedWarnings, printable } from '../names/printable.ts';
+import type { PlacementDecision } from '../placement/decision.ts';
+import type { Rule } from '../placement/rules/rules.ts';
+import { patchPod } from '../placement/patch/patch.ts';
 
 export interface MutatorOptions {
   readonly sources: PlacementSources;
@@ -36,15 +45,16 @@ export interface MutatorOptions {
   readonly log: Log;
 }
 
+const faultWarning =
+  'archwright: this object could not be understood and was let through without a placement';
+
 const noFacts = (): undefined => undefined;
 
 export class Mutator {
   readonly #options: MutatorOptions;
-  readonly #responses: Responses;
 
   constructor(options: MutatorOptions) {
     this.#options = options;
-    this.#responses = new Responses(options.counters, options.log);
   }
 
   /** Answers a request. Never rejects. `budgetMs` limits the wait for images that the cache does not have. */
@@ -52,7 +62,7 @@ export class Mutator {
     try {
       return await this.#route(request, budgetMs);
     } catch (error) {
-      return this.#responses.fault(request, error);
+      return this.#fault(request, error);
     }
   }
 
@@ -60,7 +70,7 @@ export class Mutator {
     const { operation, subResource, object } = request;
     const kind = kindOf(request);
     const creates = operation === 'CREATE';
-    const ignore = (): AdmissionResponse => this.#responses.ignored(request, kind);
+    const ignore = (): AdmissionResponse => this.#ignored(request, kind);
     if (kind === 'other' || (!creates && operation !== 'UPDATE')) return ignore();
     // The removal of the last finalizer is an update and must never fail.
     if (isBeingDeleted(object)) return ignore();
@@ -92,7 +102,7 @@ export class Mutator {
       ...(seal && { seal }),
     };
     const placement = await placementOf(target, sources, { budgetMs, cacheOnly: isDryRun(request) });
-    return this.#responses.decided(request, admitted, placement);
+    return this.#decided(request, admitted, placement);
   }
 
   async #warnRunningPod(request: AdmissionRequest, budgetMs: number): Promise<AdmissionResponse> {
@@ -105,7 +115,7 @@ export class Mutator {
     const ofPod = podFactsRequestOf(pod, namespace, newImagesOf(pod, oldPod), budgetMs);
     const input = placementInputOf({ pod, namespace, pullSecrets: ofPod.pullSecrets }, sources, noFacts);
     if (nodeArchitecture === undefined || ofPod.uses.length === 0 || optOutOf(input) !== undefined)
-      return this.#responses.ignored(request, 'Pod');
+      return this.#ignored(request, 'Pod');
     const found = await sources.factsOfPod({ ...ofPod, cacheOnly: isDryRun(request) });
     const warnings = runningPodWarnings({
       pod,
@@ -114,11 +124,94 @@ export class Mutator {
       nodes: input.nodes,
       facts: (image) => found.get(image),
     });
-    return this.#responses.ignored(request, 'Pod', warnings);
+    return this.#ignored(request, 'Pod', warnings);
+  }
+
+  /** Each answer is counted when it is made. */
+  #ignored(
+    request: AdmissionRequest,
+    kind: AdmissionKind,
+    warnings: readonly string[] = [],
+  ): AdmissionResponse {
+    this.#options.counters.admitted(kind, 'ignored');
+    return { uid: request.uid, allowed: true, ...this.#warnings(warnings) };
+  }
+
+  /** The object is let through, whatever went wrong. */
+  #fault(request: AdmissionRequest, error: unknown): AdmissionResponse {
+    const kind = kindOf(request);
+    this.#options.counters.faults.inc();
+    this.#options.counters.admitted(kind, 'fault');
+    const { uid, namespace } = request;
+    this.#options.log.error(
+      { err: error, uid, kind, namespace, ...namesOf(request) },
+      'admission failed, the object was let through',
+    );
+    const warning = error instanceof InvalidObject ? `${faultWarning}: ${error.message}` : faultWarning;
+    return { uid: request.uid, allowed: true, ...this.#warnings([warning]) };
+  }
+
+  #decided(
+    request: AdmissionRequest,
+    { kind, pod, basePath }: AdmittedPod,
+    { decision, input: { namespace, pullability } }: Placement,
+  ): AdmissionResponse {
+    const { uid } = request;
+    this.#count(kind, decision);
+    if (pullability) this.#countNodes(decision);
+    if (this.#options.log.isLevelEnabled('debug')) {
+      const { outcome, required, excludedNodes, skip } = decision;
+      this.#options.log.debug(
+        { uid, kind, namespace, ...namesOf(request), outcome, required, excludedNodes, skip },
+        'admission decided',
+      );
+    }
+    const warnings = this.#warnings(decision.warnings);
+    if (decision.outcome === 'denied') {
+      const message = decision.message ?? 'no architecture can run all images';
+      return { uid, allowed: false, status: { message, code: 403 }, ...warnings };
+    }
+    const operations = patchPod(pod, decision, basePath);
+    if (operations.length === 0) return { uid, allowed: true, ...warnings };
+    const patch = Buffer.from(JSON.stringify(operations)).toString('base64');
+    return { uid, allowed: true, patchType: 'JSONPatch', patch, ...warnings };
+  }
+
+  #count(kind: AdmissionKind, decision: PlacementDecision): void {
+    this.#options.counters.admitted(kind, decision.outcome);
+    if (decision.widened) this.#options.counters.widened.inc();
+    if (decision.skip !== undefined) this.#options.counters.skipped(decision.skip);
+    for (const { unknown, facts } of decision.images) {
+      const code = unknown ?? facts?.error?.code;
+      if (code !== undefined) this.#options.counters.unknown(code);
+    }
+  }
+
+  #countNodes({ excludedNodes, reasons }: PlacementDecision): void {
+    const has = (wanted: Rule): boolean => reasons.some(({ rule }) => rule === wanted);
+    if (excludedNodes.length > 0 && has('pullable-nodes')) this.#options.counters.nodesExcluded.inc();
+    else if (has('pullable-nodes-left-out')) this.#options.counters.nodesKept.inc();
+  }
+
+  #warnings(texts: readonly string[]): Pick<AdmissionResponse, 'warnings'> {
+    if (texts.length === 0) return {};
+    this.#options.counters.warnings.inc(texts.length);
+    return { warnings: boundedWarnings(texts) };
   }
 }
 
 /** A dry run precedes quotas and validation, and leaves no trace. It must not cause requests. */
 function isDryRun({ dryRun }: AdmissionRequest): boolean {
   return dryRun === true;
+}
+
+const maxNameBytes = 253;
+
+/** A pod of a controller has no name yet, but the beginning of one. The object may be anything. */
+function namesOf({ object }: AdmissionRequest) {
+  const { name, generateName }: { name?: unknown; generateName?: unknown } = metadataOf(object) ?? {};
+  return {
+    ...(typeof name === 'string' && { name: printable(name, maxNameBytes) }),
+    ...(typeof generateName === 'string' && { generateName: printable(generateName, maxNameBytes) }),
+  };
 }

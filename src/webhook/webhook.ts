@@ -1,6 +1,6 @@
 /**
  * The admission webhook as a running server: `app.ts` reads a request, `mutate.ts` routes it by kind and
- * operation, `placement-of-pod.ts` looks up its images and decides, `responses.ts` answers with the patch.
+ * operation, `placement-of-pod.ts` looks up its images and decides, and the answer has the patch.
  *
  * Start: listen, fill the cache with the facts that the agents share, wait for the cluster's watches, be ready.
  * End: be not ready, give the Service time to notice, drain.

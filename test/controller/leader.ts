@@ -19,7 +19,7 @@ import { createKubeClient } from '../../src/kube/api/client.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import type { EventText, ObjectReference } from '../../src/kube/events/event.ts';
 import { defaultConfiguration, type Configuration } from '../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../src/policy/effective/effective.ts';
+import { policyFor } from '../../src/policy/effective/policies.ts';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { captureLog, seriesOf } from '../support/captured.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';

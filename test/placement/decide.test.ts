@@ -8,7 +8,7 @@ import { decide } from '../../src/placement/decide.ts';
 import type { NodeGroup, PlacementInput } from '../../src/placement/decision.ts';
 import { patchGatedPod } from '../../src/placement/patch/patch.ts';
 import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../src/policy/effective/effective.ts';
+import { policyFor } from '../../src/policy/effective/policies.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { Pod } from '../../src/kube/api/objects.ts';
 import { nodeToCreate, type NodeObject } from '../e2e/cluster/control-plane/nodes.ts';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { createMetrics, type MetricSpec } from '../../src/telemetry/metrics.ts';
-import { passingMetrics } from '../../src/telemetry/passing-metrics.ts';
+import { passingMetrics } from '../../src/telemetry/metrics.ts';
 
 const gauge: MetricSpec = { name: 'pods', type: 'gauge', help: 'Pods.', labels: { state: ['a', 'b'] } };
 const expiry: MetricSpec = { name: 'expires', type: 'gauge', help: 'Expiry.' };

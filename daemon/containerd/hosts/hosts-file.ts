@@ -15,7 +15,7 @@ import {
   tablesOf,
   type Table,
 } from '../../toml.ts';
-import type { TomlDocument } from '../../../src/policy/configuration/toml-document.ts';
+import type { TomlDocument } from '../../../src/policy/configuration/toml.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 

@@ -2,7 +2,7 @@
 import { backOffMs } from '../../async/back-off.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
-import { passingMetrics } from '../../telemetry/passing-metrics.ts';
+import { passingMetrics } from '../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from './feature.ts';
 import type { ReconcileOutcome } from './metrics.ts';
 

@@ -1,9 +1,10 @@
 /** The patch of a decision, for an admission or for a pod that waits behind the gate. */
 import type { Pod, PodTemplate } from '../../kube/api/objects.ts';
-import type { Operation, PlacementDecision } from '../decision.ts';
-import { gateOperations, operationsOf } from './operations.ts';
+import type { Operation, Outcome, PlacementDecision } from '../decision.ts';
+import { entryOperations, gateOperations, operationsOf } from './operations.ts';
 import { admissionPlan, gatedPlan, type GatedPlanOptions } from './plan.ts';
-import { shownState, stateOperations, type ShownState } from './state.ts';
+import { own as ownOf } from '../../names/values.ts';
+import { keys } from '../../names/keys.ts';
 
 /**
  * The patch of an admission, in the order to apply. Its values share parts with the pod.
@@ -51,4 +52,46 @@ export function ungatedPod(pod: Pod): Operation[] {
 function guard({ metadata }: Pod): Operation[] {
   const version = metadata?.resourceVersion;
   return version === undefined ? [] : [{ op: 'replace', path: '/metadata/resourceVersion', value: version }];
+}
+
+/** Outcomes that are not listed: `placed`. The chart allows no other values (templates/ownrights.yaml). */
+const states: Partial<Record<Outcome, string>> = {
+  gated: 'gated',
+  fallback: 'fallback',
+  'allowed-unknown': 'fallback',
+  pending: 'pending',
+};
+
+/**
+ * What people see of a decision: the label `arch.example/placement-state`, for `kubectl get pods -l`, and the
+ * annotation `arch.example/summary`. Only pods have them, and only in patches that are sent anyway: in a
+ * template they would be changes of their own. Absent fields are removed.
+ */
+interface ShownState {
+  readonly label?: string;
+  readonly summary?: string | undefined;
+}
+
+function shownState({ outcome }: PlacementDecision, summary: string | undefined): ShownState {
+  return { label: states[outcome] ?? 'placed', summary };
+}
+
+/**
+ * To be applied after the record, which adds absent metadata and annotations.
+ * @param mayAdd false for a pod that exists: only what admission wrote is changed
+ */
+export function stateOperations(
+  { metadata }: Pick<Pod, 'metadata'>,
+  { label, summary }: ShownState,
+  mayAdd: boolean,
+): Operation[] {
+  const { annotations, labels } = metadata ?? {};
+  const changesSummary = mayAdd || ownOf(annotations, keys.summary) !== undefined;
+  const changesLabel = mayAdd || ownOf(labels, keys.placementState) !== undefined;
+  return [
+    ...(changesSummary
+      ? entryOperations(annotations ?? {}, '/metadata/annotations', keys.summary, summary)
+      : []),
+    ...(changesLabel ? entryOperations(labels, '/metadata/labels', keys.placementState, label) : []),
+  ];
 }

@@ -187,6 +187,7 @@ function without(term: NodeSelectorTerm, expressions: Expressions): NodeSelector
   return left.length === 0 ? rest : { ...term, matchExpressions: left };
 }
 
+/** Whether it names an architecture that `constraints: widen` removes, and `withNames` puts back. */
 export function isNaming({ key, operator }: NodeSelectorRequirement): boolean {
   return isArchitectureKey(key) && operator === 'In';
 }

@@ -12,7 +12,7 @@ import { operatingSystemOf } from '../pod/operating-system.ts';
 import { ownFieldsOf } from '../record/own-fields.ts';
 import { recordedIn, recordedWidened } from '../record/read.ts';
 import { commonArchitectures, withinAllowed, withinClasses, type CommonFit } from './images/common.ts';
-import { verdictsOf } from './images/verdicts.ts';
+import { verdictsOf } from './images/fit.ts';
 import { preferencesOf, type Preference } from './preference/read.ts';
 
 export interface RuleInput extends PlacementInput {

@@ -3,8 +3,7 @@ import { isTable } from '../value-kinds/plain.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
 import { hintAboutUnknown } from '../settings/removed.ts';
 import { flagName, variableName, type Path, type Settings } from '../settings/setting.ts';
-import { parseToml, TomlError } from './toml.ts';
-import type { TomlDocument } from './toml-document.ts';
+import { parseToml, TomlError, type TomlDocument } from './toml.ts';
 
 export interface Written {
   readonly value: unknown;

@@ -9,7 +9,7 @@ import { decide } from '../../../src/placement/decide.ts';
 import type { Operation } from '../../../src/placement/decision.ts';
 import { patchPod } from '../../../src/placement/patch/patch.ts';
 import { defaultConfiguration } from '../../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../../src/policy/effective/effective.ts';
+import { policyFor } from '../../../src/policy/effective/policies.ts';
 import jsonPatch from 'fast-json-patch';
 import { facts } from '../../support/facts.ts';
 import { like } from '../../support/like.ts';

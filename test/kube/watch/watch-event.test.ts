@@ -1,7 +1,7 @@
 import { array, assert, boolean, constantFrom, dictionary, oneof, property, string } from 'fast-check';
 import t from 'tap';
 import { KubeError } from '../../../src/kube/api/errors.ts';
-import { readWatchEvent } from '../../../src/kube/watch/watch-event.ts';
+import { readWatchEvent } from '../../../src/kube/watch/list-watch.ts';
 import { like } from '../../support/like.ts';
 
 const where = 'GET /api/v1/pods';

@@ -1,6 +1,6 @@
 import t from 'tap';
 import { defaultConfiguration, type Configuration } from '../../../src/policy/configuration/configuration.ts';
-import { policyFor } from '../../../src/policy/effective/effective.ts';
+import { policyFor } from '../../../src/policy/effective/policies.ts';
 import type { OnUnknownImage } from '../../../src/policy/effective/policy.ts';
 import { placement } from '../resources/pod-placement.ts';
 import type { ClusterPlacement, PodPlacement } from '../../../src/policy/resources/placement.ts';

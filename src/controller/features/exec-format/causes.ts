@@ -11,7 +11,7 @@ import { withReport } from '../../../nodes/classify.ts';
 import type { Amd64Level } from '../../../nodes/node-class.ts';
 import { maxImageBytes, printable } from '../../../names/printable.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
-import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
+import { verdictsOf } from '../../../placement/rules/images/fit.ts';
 import type { CachedNode, RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { factsOf, useOf } from '../../pods/pulled-images.ts';

@@ -12,7 +12,7 @@ import { paths } from '../../../kube/api/paths.ts';
 import { isArchitecture } from '../../../names/architecture.ts';
 import type { NodeClasses } from '../../../nodes/node-classes.ts';
 import { pullPolicyOf, type ImageUse } from '../../../placement/pod/images.ts';
-import { verdictsOf } from '../../../placement/rules/images/verdicts.ts';
+import { verdictsOf } from '../../../placement/rules/images/fit.ts';
 import { trimRunningPod, type RunningContainer, type RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import {

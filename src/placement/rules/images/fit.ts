@@ -12,11 +12,12 @@ import { byName } from '../../../names/values.ts';
 import type { NodeClass } from '../../../nodes/node-class.ts';
 import { groupsOf, type NodeClasses, type NodesOfClass } from '../../../nodes/node-classes.ts';
 import { selectPlatform, type ImageForm } from '../../../nodes/selection.ts';
-import type { Fit } from '../../decision.ts';
+import type { Fit, ImageVerdict } from '../../decision.ts';
+import type { ImageUse } from '../../pod/images.ts';
 
 type Platforms = ImageFacts['platforms'];
 
-export interface FoundFit {
+interface FoundFit {
   /** Sorted. `undefined`: the image constrains nothing. */
   readonly architectures: readonly string[] | undefined;
   /** Architectures without a node that could run it, although its index does not name them. */
@@ -45,7 +46,7 @@ interface Remembered extends Image {
 const remembered = new WeakMap<Platforms, Remembered>();
 
 /** @param classes `undefined`: nothing is known of the nodes */
-export function fitOf(facts: ImageFacts, podOs: string, classes: NodeClasses | undefined): FoundFit {
+function fitOf(facts: ImageFacts, podOs: string, classes: NodeClasses | undefined): FoundFit {
   const image = imageOf(facts, podOs);
   const before = remembered.get(image.platforms);
   const isSame =
@@ -199,4 +200,39 @@ function architecturesAmong(platforms: Platforms, os: string): readonly string[]
   }
   if (!counted || (runsAnywhere && found.size === 0)) return undefined;
   return [...found].sort(byName);
+}
+
+/**
+ * Each image: the architectures that it can run on for the pod's operating system, or why it is unknown.
+ * @param nodes classes of the cluster's nodes. Default: not known, so what any known runtime could run counts
+ * @param schedulable architectures that nodes can have, although none may have one now
+ */
+export function verdictsOf(
+  uses: readonly ImageUse[],
+  os: string,
+  factsOf: (image: string) => ImageFacts | undefined,
+  nodes?: NodeClasses,
+  schedulable: readonly string[] = [],
+): readonly ImageVerdict[] {
+  return uses.map(({ image, usedBy, pullPolicy, volumeOnly }) => {
+    // If never pulled, the image must already be on the node. No registry is authoritative for it.
+    if (pullPolicy === 'Never') return { image, usedBy, architectures: undefined, facts: undefined };
+    const facts = factsOf(image);
+    if (facts === undefined) return { image, usedBy, architectures: undefined, unknown: 'unknown', facts };
+    const code = facts.error?.code;
+    if (code === undefined) {
+      const { architectures, widened, fit } = fitOf(facts, os, nodes);
+      const more = widened.filter((name) => schedulable.includes(name));
+      const all = more.length === 0 ? architectures : [...(architectures ?? []), ...more].sort(byName);
+      return { image, usedBy, architectures: all, ...(fit && { fit }), facts };
+    }
+    const constrainsNothing = code === 'invalid-reference' || (code === 'not-an-image' && volumeOnly);
+    return {
+      image,
+      usedBy,
+      architectures: undefined,
+      ...(constrainsNothing ? {} : { unknown: code }),
+      facts,
+    };
+  });
 }

@@ -1,6 +1,6 @@
 /** Failures while gates are removed: conflicts, refusals, a failing API server, defects, a stopped leader. */
 import t, { type Test } from 'tap';
-import { policyFor } from '../../../../src/policy/effective/effective.ts';
+import { policyFor } from '../../../../src/policy/effective/policies.ts';
 import type { Fault, KubeStore, Match, StoreRequest } from '../../../support/kube-store.ts';
 import { archIn, gated, path, startGates, termsOf, theirs } from './support.ts';
 import { like } from '../../../support/like.ts';

@@ -1,7 +1,7 @@
 /** A new leader whose cache has pods before everything that their policy depends on. */
 import t from 'tap';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
-import { policyFor } from '../../../../src/policy/effective/effective.ts';
+import { policyFor } from '../../../../src/policy/effective/policies.ts';
 import { archIn, gated, startGates, termsOf } from './support.ts';
 
 const known = { arm: 'arm64', both: 'amd64 arm64' };
