@@ -61,16 +61,14 @@ t.test('a node without files pulls from the registry itself', async (t) => {
   t.strictSame(crio.problems(), []);
 });
 
-t.test(
-  'files as OpenShift writes them: pull secret, mirrors of digests and tags, search registries',
-  async (t) => {
-    const { shown, crio } = await nodeWith(t, {
-      '/var/lib/kubelet/config.json': JSON.stringify({
-        auths: { ...login('quay.io', 'pull'), ...login('mirror.test:5000', 'mirror') },
-      }),
-      '/etc/crio/crio.conf.d/00-default':
-        '[crio.image]\nglobal_auth_file = "/var/lib/kubelet/config.json"\nshort_name_mode = "disabled"\n',
-      [registriesConf]: `
+t.test('files of OpenShift: pull secret, mirrors of digests and tags, search registries', async (t) => {
+  const { shown, crio } = await nodeWith(t, {
+    '/var/lib/kubelet/config.json': JSON.stringify({
+      auths: { ...login('quay.io', 'pull'), ...login('mirror.test:5000', 'mirror') },
+    }),
+    '/etc/crio/crio.conf.d/00-default':
+      '[crio.image]\nglobal_auth_file = "/var/lib/kubelet/config.json"\nshort_name_mode = "disabled"\n',
+    [registriesConf]: `
 unqualified-search-registries = ["registry.access.redhat.com", "docker.io"]
 short-name-mode = ""
 [[registry]]
@@ -84,22 +82,18 @@ short-name-mode = ""
     insecure = true
     pull-from-mirror = "tag-only"
 `,
-      '/etc/containers/registries.conf.d/01-image-searchRegistries.conf':
-        'unqualified-search-registries = ["quay.io"]\n',
-    });
-    const last = 'https://quay.io/v2/team/x accepts own=pull';
-    t.strictSame(await shown('quay.io/team/x:1'), [
-      'https://mirror.test:5000/v2/itms/x own=mirror http',
-      last,
-    ]);
-    t.strictSame(await shown(`quay.io/team/x@sha256:${'a'.repeat(64)}`), [
-      'https://mirror.test:5000/v2/idms/x own=mirror',
-      last,
-    ]);
-    t.strictSame(await shown('app'), ['https://quay.io/v2/app own=pull']);
-    t.strictSame(crio.problems(), []);
-  },
-);
+    '/etc/containers/registries.conf.d/01-image-searchRegistries.conf':
+      'unqualified-search-registries = ["quay.io"]\n',
+  });
+  const last = 'https://quay.io/v2/team/x accepts own=pull';
+  t.strictSame(await shown('quay.io/team/x:1'), ['https://mirror.test:5000/v2/itms/x own=mirror http', last]);
+  t.strictSame(await shown(`quay.io/team/x@sha256:${'a'.repeat(64)}`), [
+    'https://mirror.test:5000/v2/idms/x own=mirror',
+    last,
+  ]);
+  t.strictSame(await shown('app'), ['https://quay.io/v2/app own=pull']);
+  t.strictSame(crio.problems(), []);
+});
 
 t.test('the kubelet’s credential goes to the registry that it was chosen for, and to no other', async (t) => {
   const { shown } = await nodeWith(t, {
@@ -190,14 +184,8 @@ location = "any.test"
   t.strictSame(origins, ['default', registriesConf, 'default', 'default', registriesConf, registriesConf]);
 });
 
-t.test('certificates of the host as written', async (t) => {
-  const { cert } = await createCa();
-  const { endpointsOf } = await nodeWith(t, { '/etc/containers/certs.d/docker.io/ca.crt': cert });
-  like(t, await endpointsOf('docker.io/nginx'), [{ tls: { ca: [cert.trim()], skipVerify: false } }]);
-});
-
 t.test('a change counts at once; a broken file leaves the last good one in force', async (t) => {
-  const { crio, shown, write, root } = await nodeWith(t, {});
+  const { crio, shown, endpointsOf, write, root } = await nodeWith(t, {});
   const prints = [crio.fingerprint()];
   await write({ [registriesConf]: mirrored });
   prints.push(crio.fingerprint());
@@ -220,8 +208,11 @@ t.test('a change counts at once; a broken file leaves the last good one in force
   await write({ '/root/.docker/config.json': JSON.stringify({ auths: login('a.test', 'a') }) });
   t.strictSame(crio.problems(), []);
   prints.push(crio.fingerprint());
-  await write({ '/etc/containers/certs.d/a.test/ca.crt': (await createCa()).cert });
+  const { cert } = await createCa();
+  await write({ '/etc/containers/certs.d/docker.io/ca.crt': cert });
   prints.push(crio.fingerprint());
+  const [, tls] = (await endpointsOf('docker.io/nginx')).map((each) => each.tls);
+  like(t, tls, { ca: [cert.trim()], skipVerify: false }, 'certificates of the host as written');
   t.equal(new Set(prints).size, 4, 'credentials and certificates count too');
 });
 
@@ -278,11 +269,8 @@ t.test('auth files count only if the helpers of registries.conf include them', a
 t.test('why the version is unknown is said where people look, and is no problem of the source', async (t) => {
   const { crio } = await nodeWith(t, { '/usr/bin/crio': 'no program' }, { version: undefined });
   t.strictSame(crio.problems(), []);
-  const parts = await crio.describe();
-  t.match(
-    parts.find(({ where }) => where === 'cri-o')?.what,
-    /unknown: \/usr\/bin\/crio: .*; without short_name_mode/,
-  );
+  const version = (await crio.describe()).find(({ where }) => where === 'cri-o');
+  t.match(version?.what, /unknown: \/usr\/bin\/crio: .*; without short_name_mode/);
 });
 
 t.test('the parts for agent --check', async (t) => {
