@@ -26,16 +26,12 @@ export interface FoundVersion {
   readonly problem?: Problem;
 }
 
-export type VersionFinder = (programs: readonly string[]) => Promise<FoundVersion>;
+export type VersionFinder = ReturnType<typeof createVersionFinder>;
 
 /** A program runs once, and again after it was replaced. @param stop kills a running program */
-export function createVersionFinder(
-  program: VersionedProgram,
-  hostRoot: string,
-  stop: AbortSignal,
-): VersionFinder {
+export function createVersionFinder(program: VersionedProgram, hostRoot: string, stop: AbortSignal) {
   let last: { readonly identity: string; readonly found: FoundVersion } | undefined;
-  return async (paths) => {
+  return async (paths: readonly string[]): Promise<FoundVersion> => {
     for (const path of paths) {
       const stats = await statPath(path, hostRoot).catch(() => undefined);
       if (stats === undefined) continue;

@@ -41,14 +41,6 @@ export interface AgentCertificateOptions {
   readonly log: Log;
 }
 
-/** All PEM. */
-interface Issued {
-  readonly certificate: string;
-  /** The CAs that are trusted, in the same answer. */
-  readonly issuers: string;
-  readonly key: string;
-}
-
 /** As for other TLS files: a bundle of all public authorities has 230 KiB. */
 const maxFileBytes = 512 * 1024;
 const failureBackOff: BackOff = { firstMs: 1000, mostMs: 5 * 60_000 };
@@ -151,8 +143,8 @@ export class AgentCertificate {
     await replaceTlsFiles(this.#options.dir, { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': ca });
   }
 
-  /** @throws Error with the refusal; KubeError */
-  async #request(): Promise<Issued> {
+  /** @returns all PEM; `issuers` are the CAs that are trusted @throws Error with the refusal; KubeError */
+  async #request() {
     const { client, node, clock, log } = this.#options;
     const { signal } = this.#ending;
     const { key, request } = createRequest(node);

@@ -19,14 +19,8 @@ const oids = {
   ecdsaWithSha256: Buffer.from('06082a8648ce3d040302', 'hex'),
 };
 
-export interface NewRequest {
-  /** PKCS #8, PEM. */
-  readonly key: Secret;
-  /** PEM. */
-  readonly request: string;
-}
-
-export function createRequest(node: string): NewRequest {
+/** @returns both in PEM; the key as PKCS #8 */
+export function createRequest(node: string): { readonly key: Secret; readonly request: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const name = sequence(oids.commonName, der(tags.utf8, Buffer.from(agentServerName)));
   const names = sequence(der(dnsNameTag, Buffer.from(agentNameOn(node))));

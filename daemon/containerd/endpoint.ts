@@ -10,7 +10,7 @@ import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { parseAuth } from './config/registry.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import { defaultHostName, type EffectiveHost } from './hosts/effective-hosts.ts';
-import { hasCapabilities, type Header, type HostConfig } from './hosts/hosts-file.ts';
+import type { Header, HostConfig } from './hosts/hosts-file.ts';
 import type { NodeConfig } from './node.ts';
 import type { TlsSettings } from '../../src/http/tls/trust.ts';
 import { certificatesOf, readClientPair } from '../certificate-files.ts';
@@ -73,8 +73,8 @@ async function makeEndpoint(
     namespace,
     namespaceParameter: wantsNamespace(host.host, namespace),
     httpFallback: host.httpFallback,
-    resolve: hasCapabilities(host.capabilities, ['resolve']),
-    pull: hasCapabilities(host.capabilities, ['pull']),
+    resolve: host.capabilities.includes('resolve'),
+    pull: host.capabilities.includes('pull'),
     tls,
     headers: [...forAll, ...forHost],
     // The transfer service sends headers for every registry to registries only, not to token servers.

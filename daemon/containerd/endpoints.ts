@@ -61,9 +61,7 @@ const noConfig: NodeConfig = {
   problems: [],
 };
 
-export async function createContainerdEndpoints(
-  options: ContainerdEndpointsOptions,
-): Promise<ContainerdEndpoints> {
+export async function createContainerdEndpoints(options: ContainerdEndpointsOptions) {
   return await new ContainerdEndpoints(options).start();
 }
 

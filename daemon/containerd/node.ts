@@ -36,7 +36,6 @@ export interface NodeConfig {
 }
 
 /**
- * Reads the configuration of the node's containerd.
  * @param candidates paths of config.toml inside the host root; the first that exists counts
  * @param version the setting `containerdVersion`; replaces the version of the program
  * @throws ConfigFileError if containerd would not start

@@ -20,11 +20,6 @@ import { registriesDirs } from './load-registries.ts';
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
-interface Scanned {
-  readonly content: unknown;
-  readonly what: string;
-}
-
 /**
  * @returns `content`: everything that affects endpoints, in clear text with secrets: only for hashing; `dirs` to
  * watch; `parts`: auth files, directories of certificates and policy, as far as they exist
@@ -37,7 +32,11 @@ export async function scanFiles({ conf, registries, shortNameMode }: CrioNode, r
   const report = ({ where, reason }: ConfigFileError, consequence: string) =>
     problems.push({ origin: where, message: `${reason}; ${consequence} on this node` });
   /** @param pulls that fail if it cannot be read @param read nothing: it does not exist */
-  async function scan(where: string, pulls: string, read: () => Promise<Scanned | undefined>): Promise<void> {
+  async function scan(
+    where: string,
+    pulls: string,
+    read: () => Promise<{ content: unknown; what: string } | undefined>,
+  ): Promise<void> {
     try {
       const found = await inFile(where, read);
       if (!found) return;

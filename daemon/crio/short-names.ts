@@ -9,18 +9,11 @@ import { invalid, type InvalidConfig } from '../toml.ts';
 import type { ShortNameMode } from './crio-conf.ts';
 import type { RegistriesConf } from './registries-conf.ts';
 
-/** What a short name stands for. */
-interface Resolved {
-  /** In the order of pulls. */
-  readonly references: readonly string[];
-  /** The file that names the registries. */
-  readonly file: string;
-}
-
 /**
  * @param name without tag and digest, as written
  * @param suffix the tag or digest: `:latest`
  * @param mode `enforcing`: a name in several registries is refused
+ * @returns what it stands for, in the order of pulls, and the file that names the registries
  * @throws InvalidConfig if CRI-O refuses the name
  */
 export function resolveShortName(
@@ -28,7 +21,7 @@ export function resolveShortName(
   suffix: string,
   { aliases, brokenAliases, search }: Pick<RegistriesConf, 'aliases' | 'brokenAliases' | 'search'>,
   mode: ShortNameMode,
-): Resolved {
+): { readonly references: readonly string[]; readonly file: string } {
   if (brokenAliases) throw refused(name, brokenAliases.message);
   const alias = aliases.get(name);
   if (alias?.repository) return { references: [alias.repository + suffix], file: alias.file };

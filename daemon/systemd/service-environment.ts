@@ -7,14 +7,6 @@ import type { Problem } from '../../src/credentials/credential.ts';
 import { FileError, listDirectory, readText } from '../../src/files/read.ts';
 import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment } from './unit-file.ts';
 
-export interface ServiceEnvironment {
-  readonly service: string;
-  readonly variables: ReadonlyMap<string, string>;
-  /** The program and its arguments (`ExecStart=`). */
-  readonly command: readonly string[];
-  readonly problems: readonly Problem[];
-}
-
 /** The strongest first (systemd.unit(5), system unit search path). */
 const unitDirectories = [
   '/etc/systemd/system',
@@ -33,11 +25,11 @@ const maxEntries = 1000;
 /** A service has one or two. */
 const maxEnvironmentFiles = 16;
 
-/** The environment of the first enabled service, else of the first with files. @param services names */
-export async function readServiceEnvironment(
-  hostRoot: string,
-  services: readonly string[],
-): Promise<ServiceEnvironment | undefined> {
+/**
+ * The first enabled service, else the first with files: its environment and `command`, the program with its
+ * arguments (`ExecStart=`).
+ */
+export async function readServiceEnvironment(hostRoot: string, services: readonly string[]) {
   const reader = new Reader(hostRoot);
   const enabled = new Set(await reader.names(enabledDirectory));
   const ordered = [

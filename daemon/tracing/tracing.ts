@@ -28,16 +28,11 @@ const forks = {
 /** If the program, its parent and their parents end sooner, their pod is not found. */
 const roundMs = 100;
 
-export interface Tracing {
-  report(): ExecReport;
-  close(): Promise<void>;
-}
-
 /**
  * Starts tracing. Never throws: the report says if the kernel refuses.
  * @param hostRoot directory with the node's `/proc` and `/sys/kernel/tracing/instances`
  */
-export async function startTracing(hostRoot: string, clock: Clock, log: Log): Promise<Tracing> {
+export async function startTracing(hostRoot: string, clock: Clock, log: Log) {
   const instances = join(hostRoot, 'sys/kernel/tracing/instances');
   const failuresPath = join(instances, 'archwright-exec');
   const forksPath = join(instances, 'archwright-forks');
@@ -75,7 +70,7 @@ export async function startTracing(hostRoot: string, clock: Clock, log: Log): Pr
     await opened.disposeAsync();
   }
   return {
-    report: () => ({ state, errors: errors?.current() ?? [] }),
+    report: (): ExecReport => ({ state, errors: errors?.current() ?? [] }),
     close: () => opened.disposeAsync(),
   };
 }

@@ -22,7 +22,7 @@ import { mirrorEndpoints, defaultScheme } from '../../daemon/containerd/hosts/ef
 import { rulesFor, type ContainerdRules } from '../../daemon/containerd/config/rules.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { inDirectory, write } from './directory.ts';
-import type { Handlers, Input } from './handler.ts';
+import { notCompared, type Handlers, type Input } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
 
 const newest = rulesFor();
@@ -98,7 +98,7 @@ export const containerdConfig: Handlers = {
       const loaded = {
         version:
           config.version === newest.configVersion && 'builtinVersion' in input ? 'current' : config.version,
-        root: config.root,
+        root: notCompared,
         disabled_plugins: config.disabledPlugins,
         imports: config.files.map((file) => file.slice(1)).toSorted(),
       };

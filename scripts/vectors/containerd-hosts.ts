@@ -5,13 +5,7 @@ import { InvalidConfig } from '../../daemon/toml.ts';
 import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
 import { effectiveHosts } from '../../daemon/containerd/hosts/effective-hosts.ts';
 import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/hosts/host-directory.ts';
-import {
-  capabilityNames,
-  hasCapabilities,
-  parseHostsFile,
-  type Capability,
-  type HostConfig,
-} from '../../daemon/containerd/hosts/hosts-file.ts';
+import { parseHostsFile, type HostConfig } from '../../daemon/containerd/hosts/hosts-file.ts';
 import { hostWithDefaults } from './upstream/host-defaults.ts';
 import { matchLocalhost } from './upstream/match-localhost.ts';
 import { rulesFor } from '../../daemon/containerd/config/rules.ts';
@@ -91,9 +85,8 @@ export const containerdHosts: Handlers = {
 
   match_localhost: (input) => ({ match: matchLocalhost(text(input, 'host')) }),
 
-  has_capability: (input) => ({
-    has: hasCapabilities(capabilities(input, 'capabilities'), capabilities(input, 'required')),
-  }),
+  // Endpoints look up single capabilities in the list.
+  has_capability: () => notCompared,
 
   request_url: (input) => {
     const namespace = text(input, 'namespace');
@@ -143,10 +136,6 @@ function shown(host: HostConfig, path: (file: string) => string = (file) => file
     ...(headers.length > 0 && { header }),
     ...(dialTimeoutMs !== undefined && { dialTimeoutMs }),
   };
-}
-
-function capabilities(input: Input, member: string): Capability[] {
-  return capabilityNames.filter((name) => texts(input, member).includes(name));
 }
 
 function schemeOf(value: unknown): 'http' | 'https' | undefined {

@@ -36,15 +36,10 @@ const shortName = 'cri';
 export interface ConfigFile {
   /** 0 if the file has none, which means 1. */
   readonly version: number;
-  readonly root: string;
   readonly imports: readonly string[];
   readonly disabledPlugins: readonly string[];
   readonly requiredPlugins: readonly string[];
   readonly plugins: Table;
-}
-
-export interface LoadedConfig extends ConfigFile {
-  readonly files: readonly string[];
 }
 
 /**
@@ -56,7 +51,7 @@ export async function loadConfig(
   path: string,
   rules: ContainerdRules,
   hostRoot?: string,
-): Promise<LoadedConfig> {
+): Promise<ConfigFile & { readonly files: readonly string[] }> {
   const files: string[] = [];
   const waiting = [path];
   const together = rules.migrates && !rules.migratesEachFile;
@@ -88,7 +83,6 @@ export function parseConfigFile(text: string): ConfigFile {
   const plugins = tablesOf(fields.table('plugins'), 'plugins', (table) => table);
   return {
     version: Number(fields.integer('version') ?? 0),
-    root: fields.text('root') ?? '',
     imports: fields.texts('imports') ?? [],
     disabledPlugins: fields.texts('disabled_plugins') ?? [],
     requiredPlugins: fields.texts('required_plugins') ?? [],
@@ -205,8 +199,7 @@ export async function resolveImports(
 export function mergeConfig(into: ConfigFile, from: ConfigFile, rules: ContainerdRules): ConfigFile {
   return {
     version: from.version === 0 ? into.version : from.version,
-    root: from.root === '' ? into.root : from.root,
-    imports: union(into.imports, from.imports),
+    imports: [],
     disabledPlugins: union(into.disabledPlugins, from.disabledPlugins),
     requiredPlugins: union(into.requiredPlugins, from.requiredPlugins),
     plugins: rules.mergesPlugins

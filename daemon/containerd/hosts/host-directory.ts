@@ -100,24 +100,20 @@ async function certificateFiles(dir: string, root: string | undefined): Promise<
   return { ...noHost, ...(ca.length > 0 && { ca }), ...(client.length > 0 && { client }) };
 }
 
-/** Reads the hosts of a directory; throws ConfigFileError if containerd’s pull would fail. */
-export type HostFilesReader = (
-  dir: string,
-  rules: ContainerdRules,
-) => Promise<{
-  readonly hosts: readonly HostConfig[];
-  /** The error in hosts.toml and its consequence. */
-  readonly problem?: Problem;
-}>;
+export type HostFilesReader = ReturnType<typeof createHostFilesReader>;
 
 /**
  * Reads directories for each lookup as containerd does for each pull, so that an edit is in force at once.
  * Unlike containerd, a hosts.toml that breaks keeps its last good content: while a file is being written, all
- * its mirrors would otherwise vanish, and the cached facts of their images with them.
+ * its mirrors would otherwise vanish, and the cached facts of their images with them. The reader throws
+ * ConfigFileError if containerd's pull would fail.
  */
-export function createHostFilesReader(hostRoot: string): HostFilesReader {
+export function createHostFilesReader(hostRoot: string) {
   const lastGood = new BoundedMap<string, readonly HostConfig[]>(maxDirectories);
-  return async (dir, rules) => {
+  return async (
+    dir: string,
+    rules: ContainerdRules,
+  ): Promise<{ readonly hosts: readonly HostConfig[]; readonly problem?: Problem }> => {
     const { hosts, invalid } = await loadHostDirectory(dir, rules, hostRoot);
     if (!invalid) {
       lastGood.set(dir, hosts);

@@ -20,16 +20,12 @@ import type { ContainerdRules } from '../config/rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 
 /** In containerd's order. */
-export const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;
+const capabilityNames = ['pull', 'resolve', 'push', 'referrers'] as const;
 export type Capability = (typeof capabilityNames)[number];
 
 /** The capabilities that a version has; the default of a host. */
 export function capabilitiesOf({ referrers }: ContainerdRules): Capability[] {
   return capabilityNames.filter((name) => name !== 'referrers' || referrers);
-}
-
-export function hasCapabilities(held: readonly Capability[], required: readonly Capability[]): boolean {
-  return required.every((capability) => held.includes(capability));
 }
 
 export interface Header {
