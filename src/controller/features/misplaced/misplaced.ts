@@ -4,9 +4,9 @@
  *
  * 1. `suspects.ts`: pods that had time to become ready but are not, with an owner that would replace them.
  * 2. `misplaced-pod.ts`: which of their images certainly cannot run on the node.
- * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere
- *    (`replacement.ts`), its Job would fail by the eviction (`job.ts`), or pods of the workload were evicted
- *    for the same cause or are too many (`evictions.ts`).
+ * 3. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere, its Job would fail
+ *    by the eviction (`job.ts`), or pods of the workload were evicted for the same cause or are too many
+ *    (`evictions.ts`).
  * 4. `evictions.ts`: the eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */
 import { concurrently } from '../../../async/concurrently.ts';

@@ -1,5 +1,16 @@
-/** The decision about one misplaced pod. */
+/**
+ * The decision about one misplaced pod, by the webhook's decision for a new pod: whether its successor would get a
+ * node that can run it.
+ */
+import type { FactsByImage } from '../../../cluster/facts-of-pod.ts';
+import type { Pod, PodTemplate } from '../../../kube/api/objects.ts';
+import { decide } from '../../../placement/decide.ts';
+import type { PlacementDecision, PlacementInput } from '../../../placement/decision.ts';
+import { expressionGroups } from '../../../placement/patch/additions.ts';
+import { ownArchitecturesOf } from '../../../placement/rules/constraint/own.ts';
+import type { CachedNode } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
+import { choosing, letsIn, takesPods } from '../../pods/chosen-nodes.ts';
 import { contextOf } from '../../pods/decided-pod.ts';
 import {
   daemonTemplateOf,
@@ -13,7 +24,6 @@ import type { Report } from './events.ts';
 import type { Cause, Evictions } from './evictions.ts';
 import { lossesLeft } from '../../pods/job.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
-import { daemonVerdict, pinnedVerdict, replacementOf } from './replacement.ts';
 
 export type Verdict =
   | { readonly kind: 'evict'; readonly workload: Workload; readonly cause: Cause }
@@ -77,4 +87,95 @@ export async function verdictOf(
   if (evictions.isSuccessor(pod, cause)) return { kind: 'report', report: 'again', workload };
   if (!evictions.hasRoom(pod, workload)) return { kind: 'later', ms: waitForOthersMs };
   return { kind: 'evict', workload, cause };
+}
+
+/**
+ * `placed`: on an architecture that can run it, by a node that takes pods now. `skipped`: placement is
+ * disabled, or the pod constrains its architecture. `no-architecture`: none has all images. `no-node`: no node
+ * of such an architecture takes the pod now. `unsure`: it may land here again.
+ */
+type Replacement = 'placed' | 'skipped' | 'no-architecture' | 'no-node' | 'unsure';
+
+interface ReplacementContext extends Pick<
+  PlacementInput,
+  'namespace' | 'namespaceLabels' | 'policy' | 'nodes'
+> {
+  readonly facts: FactsByImage;
+}
+
+/** @param architecture of the node where the pod is */
+function replacementOf(
+  pod: Pod,
+  { facts, ...context }: ReplacementContext,
+  architecture: string,
+  allNodes: Iterable<CachedNode>,
+): Replacement {
+  const { nodeName: _, ...spec } = pod.spec;
+  const decision = decide({ ...context, pod: { ...pod, spec }, facts: (image) => facts.get(image) });
+  const { outcome } = decision;
+  // A widened pod did not choose its architectures: its successor keeps to the names that are put back.
+  const named = decision.replaces?.widened && decision.own && ownArchitecturesOf(decision.own);
+  if (outcome === 'skipped' || (outcome === 'own-constraint' && !named)) return 'skipped';
+  const required = outcome === 'own-constraint' ? named?.architectures : decision.required;
+  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
+  if (required === undefined || required.length === 0 || required.includes(architecture)) return 'unsure';
+  const tolerations = [...(spec.tolerations ?? []), ...decision.tolerations];
+  const isChosen = choiceOf({ ...decision, required });
+  for (const node of allNodes) {
+    const isExcluded = node.hostname !== undefined && decision.excludedNodes.includes(node.hostname);
+    const isRight = node.architecture !== undefined && required.includes(node.architecture) && !isExcluded;
+    if (!isRight || node.os !== decision.os || !takesPods(node)) continue;
+    if (letsIn(node, tolerations) && isChosen(node)) return 'placed';
+  }
+  return 'no-node';
+}
+
+/** The choice of pod and policy among nodes. */
+function choiceOf(decision: PlacementDecision): (node: CachedNode) => boolean {
+  const { nodeSelector = {}, terms } = decision.own ?? {};
+  const groups = expressionGroups(decision, false).map((matchExpressions) => ({ matchExpressions }));
+  const [ofPod, ofPolicy] = [
+    choosing({ nodeSelector, terms }),
+    choosing({ nodeSelector: {}, terms: groups }),
+  ];
+  return (node) => ofPod(node) && ofPolicy(node);
+}
+
+/**
+ * The report about a DaemonSet with a pod on a node that cannot run it. Its next pod comes to the same node,
+ * so its pods are never evicted. The webhook places a template when it is applied; one applied without the
+ * webhook makes pods for every new node. Placing it restarts all of its pods, so a person decides that.
+ * @returns `unplaced`: applied again, it avoids such nodes; `undefined`: skipped, rolling out, or uncertain
+ */
+function daemonVerdict(
+  template: PodTemplate,
+  { facts, ...context }: ReplacementContext,
+  architecture: string,
+): 'unplaced' | 'no-architecture' | undefined {
+  const { outcome, required, replaces } = decide({
+    ...context,
+    pod: template,
+    template: 'DaemonSet',
+    facts: (image) => facts.get(image),
+  });
+  if (outcome === 'denied' || outcome === 'pending') return 'no-architecture';
+  if (outcome !== 'placed' || required === undefined || required.includes(architecture)) return undefined;
+  const isPlaced = replaces?.architectures !== undefined && !replaces.architectures.includes(architecture);
+  return isPlaced ? undefined : 'unplaced';
+}
+
+/**
+ * The same for a pod of another controller that chooses the node, for example of OpenKruise. Its template is
+ * unknown, so the pod is decided without its node.
+ */
+function pinnedVerdict(
+  { metadata, spec }: Pod,
+  context: ReplacementContext,
+  architecture: string,
+): 'pinned' | 'no-architecture' | undefined {
+  const { labels, annotations } = metadata ?? {};
+  const { nodeName: _, affinity: _affinity, ...withoutNode } = spec;
+  const template = { metadata: { labels, annotations }, spec: withoutNode };
+  const verdict = daemonVerdict(template, context, architecture);
+  return verdict === 'unplaced' ? 'pinned' : verdict;
 }

@@ -207,15 +207,6 @@ for (const status of [429, 403, 500])
     t.strictSame(world.pods(), []);
   });
 
-t.test('a refused eviction does not stop others', async (t) => {
-  const world = await startWorld(t, { pods: names(9) });
-  const { store } = world;
-  const twoBudgets = { times: 1, status: 500, message: 'more than one budget' };
-  store.fault(`POST ${podPath('web-0')}/eviction`, twoBudgets);
-  await world.afterGrace();
-  t.strictSame(world.pods(), ['web-0']);
-});
-
 t.test('an eviction that never succeeds gives way to another pod', async (t) => {
   const world = await withPods(t, 4);
   let first: string | undefined;

@@ -237,14 +237,6 @@ t.test('pods for which the webhook is not called are skipped', async (t) => {
   like(t, world.events, [{ reason: 'TaintHeldBack', about: { name: 'out' } }]);
 });
 
-t.test('with every architecture, an image that is never pulled keeps one node untainted', async (t) => {
-  const world = await startWorld(t, everyArchitecture);
-  putPod(world.store, 'imported', 'arm-1', { spec: { containers: [neverPulled] } });
-  await world.reconcilePods();
-  t.strictSame(world.taints('arm-1'), [], 'its successor would get no toleration');
-  like(t, world.events, [{ reason: 'TaintHeldBack', about: { kind: 'Pod', name: 'imported' } }]);
-});
-
 t.test('taints are removed on demand; another key replaces the old one in one patch', async (t) => {
   const world = await startWorld(t);
   const foreign = { key: 'dedicated', value: 'a', effect: 'NoSchedule' };

@@ -58,11 +58,6 @@ t.test('which differences count', async (t) => {
     [{ a: 1, b: undefined }, { a: 1 }, true],
     [{ a: {} }, {}, false],
     [[1, 2], [2, 1], false],
-    [[1], [1, 2], false],
-    [{ 0: 1 }, [1], false],
-    [null, {}, false],
-    ['a', 'a', true],
-    [1, '1', false],
   ];
   for (const [a, b, same] of cases) {
     t.equal(isSame(a, b), same, JSON.stringify([a, b]));
