@@ -48,23 +48,6 @@ for (const [name, member] of [
   });
 }
 
-t.test('an index of 1,000 children with platforms is read', async (t) => {
-  const child = image('linux/amd64');
-  const entries = Array.from({ length: 1000 }, (_, n) => ({
-    content: child,
-    platform: {
-      os: 'linux',
-      architecture: `arch${n}`,
-      variant: 'v1',
-      'os.version': '1',
-      'os.features': ['a'],
-    },
-    annotations: { one: '1', two: '2', three: '3' },
-  }));
-  const { client, registry } = await setUp(t, index(entries));
-  t.equal((await lookUp(client, registry)).platforms.length, 1000);
-});
-
 t.test('at most 16 nested indexes are followed', async (t) => {
   const platform = { os: 'linux', architecture: 'amd64' };
   const content = image('linux/amd64');
@@ -135,10 +118,4 @@ t.test('at most 12 large documents are in memory, at most a third of them for on
   t.equal((await Promise.all(reads)).length, 180, 'all are read in the end');
   using given = new LookupDocuments(limits).place('one', AbortSignal.abort());
   await t.rejects(given.admit(), { name: 'TransportError', failure: 'aborted' });
-});
-
-t.test('20 concurrent large documents of one registry are all read', async (t) => {
-  const { client, registry } = await setUp(t, large(mebibyte));
-  const found = await Promise.all(Array.from({ length: 20 }, () => lookUp(client, registry)));
-  t.ok(found.every(({ platforms }) => platforms.length === 1));
 });

@@ -35,15 +35,6 @@ t.test("an attacker's realm never gets a credential for another repository", asy
   t.strictSame(attacker.requests, []);
 });
 
-t.test("an attacker's realm does not replace the realm of other repositories", async (t) => {
-  const { attacker, ask } = await attacked(t, ['one/app', 'two/app'], { access: () => true });
-  await ask('one/app');
-  await t.rejects(ask('attacker/app'));
-  attacker.clearRequests();
-  await ask('two/app');
-  t.strictSame(attacker.requests, []);
-});
-
 t.test('a realm below a path of the same registry gets no credential of another repository', async (t) => {
   const issuer = createIssuer({ users });
   const registry = await startRegistry(t, { auth: { kind: 'bearer', issuer } });
@@ -64,15 +55,6 @@ t.test('a realm below a path of the same registry gets no credential of another 
   registry.clearRequests();
   t.equal((await ask('victim/app')).credential, ann);
   t.strictSame(registry.requests.filter(({ path }) => path.includes('attacker')).length, 0);
-});
-
-t.test('a tarpit as realm delays no lookup of another repository', async (t) => {
-  const { attacker, ask } = await attacked(t, ['two/app'], { access: () => true });
-  await t.rejects(ask('attacker/app'));
-  attacker.faults.add(/token/, { kind: 'hold' });
-  attacker.clearRequests();
-  t.equal((await ask('two/app')).platforms.length, 1);
-  t.strictSame(attacker.requests, []);
 });
 
 t.test('a repository is challenged once, also for a realm of another host', async (t) => {

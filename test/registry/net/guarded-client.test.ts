@@ -168,17 +168,6 @@ t.test('a 429 for one credential does not apply to another', async (t) => {
   await t.rejects(ask([ann]), { code: 'rate-limited' });
 });
 
-t.test('while the circuit of a mirror is open, the origin is used', async (t) => {
-  const { registry: mirror, client } = await setUp(t);
-  const { registry: origin } = await setUp(t);
-  mirror.faults.add(/manifests/, { kind: 'drop' });
-  for (let n = 0; n < 7; n += 1) {
-    const answer = await lookUp(client, [mirror, origin]);
-    t.equal(answer.endpoint.host, origin.host);
-  }
-  t.equal(mirror.requests.length, 5);
-});
-
 t.test('shown URLs have no credentials and signatures', async (t) => {
   const shown = (url: string) => shownUrl(new URL(url));
   const signed = shown('https://ann:secret@host:5000/a?ns=docker.io&X-Amz-Signature=secret#x');
