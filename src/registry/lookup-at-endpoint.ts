@@ -69,10 +69,8 @@ export class EndpointLookup implements ContentReader {
   /** @throws RegistryError for the response; TransportError and others for failures on the way */
   async run(): Promise<ManifestResult> {
     const { reference, knownDigest } = this.#visit.lookup;
-    if (knownDigest !== undefined) {
-      const mediaType = await this.#mediaTypeIfUnchanged(reference, knownDigest);
-      if (mediaType !== undefined) return this.#unchanged(knownDigest, mediaType);
-    }
+    if (knownDigest !== undefined && (await this.#isUnchanged(reference, knownDigest)))
+      return this.#unchanged(knownDigest);
     const { digest, document } = await this.#read('manifests', reference, ({ body, headers }) => {
       const announced = isDigest(reference) ? reference : headers['docker-content-digest']?.[0];
       if (announced !== undefined && isDigest(announced)) this.#verify(body, announced);
@@ -81,10 +79,9 @@ export class EndpointLookup implements ContentReader {
         document: readManifest(body, headers['content-type']?.[0]),
       };
     });
-    const { mediaType } = document;
-    if (digest === knownDigest) return this.#unchanged(digest, mediaType);
+    if (digest === knownDigest) return this.#unchanged(digest);
     const content = await contentOf(document, digest, this);
-    return this.#result({ unchanged: false, digest, mediaType, ...content });
+    return this.#result({ unchanged: false, digest, mediaType: document.mediaType, ...content });
   }
 
   async manifest(descriptor: Descriptor): Promise<ReturnType<typeof readManifest>> {
@@ -95,13 +92,12 @@ export class EndpointLookup implements ContentReader {
     return this.#described('blobs', descriptor, readConfig);
   }
 
-  /** @returns undefined if the digest changed or the endpoint does not know HEAD */
-  async #mediaTypeIfUnchanged(reference: string, knownDigest: string): Promise<string | undefined> {
+  /** @returns false if the digest changed or the endpoint does not know HEAD */
+  async #isUnchanged(reference: string, knownDigest: string): Promise<boolean> {
     const head = await this.send('HEAD', 'manifests', reference);
-    if (headUnknown.has(head.status)) return undefined;
+    if (headUnknown.has(head.status)) return false;
     if (head.status !== 200) throw this.refusal(head);
-    const isUnchanged = head.headers['docker-content-digest']?.[0] === knownDigest;
-    return isUnchanged ? (head.headers['content-type']?.[0] ?? '') : undefined;
+    return head.headers['docker-content-digest']?.[0] === knownDigest;
   }
 
   /** A document that another one refers to. */
@@ -159,8 +155,8 @@ export class EndpointLookup implements ContentReader {
     }
   }
 
-  #unchanged(digest: string, mediaType: string): ManifestResult {
-    return this.#result({ unchanged: true, digest, mediaType, kind: 'image', platforms: [] });
+  #unchanged(digest: string): ManifestResult {
+    return this.#result({ unchanged: true, digest, mediaType: '', kind: 'image', platforms: [] });
   }
 
   #result(found: Omit<ManifestResult, 'endpoint' | 'credential'>): ManifestResult {

@@ -50,7 +50,7 @@ export interface Attempt {
 }
 
 export interface ManifestResult {
-  /** Whether `knownDigest` is still right; then `platforms` is empty. */
+  /** Whether `knownDigest` is still right; then `mediaType` and `platforms` are empty. */
   readonly unchanged: boolean;
   readonly digest: string;
   readonly mediaType: string;
