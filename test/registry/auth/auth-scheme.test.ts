@@ -15,9 +15,10 @@ t.test('the best supported challenge is chosen', async (t) => {
   t.equal(schemeOf(), undefined);
   t.equal(schemeOf('Digest realm="x"', 'Negotiate'), undefined);
   t.strictSame(schemeOf('Basic realm="x"', 'Digest realm="x"'), { scheme: 'basic' });
-  t.strictSame(schemeOf('Basic realm="x"', bearer('')), {
+  // tap takes any two URLs for the same.
+  t.strictSame(JSON.parse(JSON.stringify(schemeOf('Basic realm="x"', bearer('')))), {
     scheme: 'bearer',
-    realm: new URL('https://auth.corp/token'),
+    realm: 'https://auth.corp/token',
     service: 's',
     scopes: ['repository:app:pull'],
     registryIp: '203.0.113.7',

@@ -32,12 +32,12 @@ t.test('an anonymous request is a GET that keeps the query of the realm', async 
   const { seen, send } = server(200);
   const token = await fetchToken(tokenRequest, send, () => 1000);
   like(t, token, { refreshAt: 271_000 });
-  t.strictSame(seen, [
+  const scopes = 'scope=repository%3Aa%3Apull&scope=repository%3Ab%2Fc%3Apull';
+  // tap takes any two URLs for the same.
+  t.strictSame(JSON.parse(JSON.stringify(seen)), [
     {
       method: 'GET',
-      url: new URL(
-        'https://auth.corp/token?tenant=7&service=registry+corp&scope=repository%3Aa%3Apull&scope=repository%3Ab%2Fc%3Apull',
-      ),
+      url: `https://auth.corp/token?tenant=7&service=registry+corp&${scopes}`,
       headers: {},
     },
   ]);
@@ -82,7 +82,7 @@ t.test('an identity token is sent as a refresh token', async (t) => {
   const old = server(405, 200);
   await t.rejects(
     fetchToken({ ...tokenRequest, credential: identity }, old.send, () => 0),
-    { name: 'TokenRefused' },
+    { name: 'TokenRefused', retryAfter: '7' },
   );
   t.equal(old.seen.length, 1, 'after a 405 it is not sent by Basic');
 });
