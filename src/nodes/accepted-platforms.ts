@@ -3,8 +3,7 @@
  * platformVector: amd64 levels downwards and 386; 32-bit arm down to v5; arm64 minor versions downwards, v9.x
  * as far as v8.(x+5), and 32-bit arm.
  */
-import { normalizePlatform } from '../names/platform.ts';
-import type { FullPlatform } from '../names/platform.ts';
+import { normalizePlatform, type FullPlatform } from '../names/platform.ts';
 
 /** The last minor version of ARMv8; v9.4 and later contain all of it. */
 const lastArm8Minor = 9;

@@ -6,7 +6,12 @@ export interface NodeClass {
   readonly os: string;
   /** GOARCH of the kubelet, as in the label `kubernetes.io/arch`. */
   readonly architecture: string;
-  readonly runtime?: NodeRuntime;
+  readonly runtime?: {
+    /** As before `://` in the node's `containerRuntimeVersion`: `containerd`, `cri-o`, `docker` or another. */
+    readonly name: string;
+    /** Without a leading `v`, such as `2.1.4`. */
+    readonly version: string;
+  };
   /** How containerd pulls. `transfer` exists since 2.1. */
   readonly pullMode?: PullMode;
   /** The variant of containerd's own default platform on arm and arm64, such as `v7` or `v8`. */
@@ -19,13 +24,6 @@ export interface NodeClass {
   readonly pageSize?: number;
   /** Version of Windows, such as `10.0.20348`. */
   readonly osVersion?: string;
-}
-
-export interface NodeRuntime {
-  /** As before `://` in the node's `containerRuntimeVersion`: `containerd`, `cri-o`, `docker` or another. */
-  readonly name: string;
-  /** Without a leading `v`, such as `2.1.4`. */
-  readonly version: string;
 }
 
 export type PullMode = 'local' | 'transfer';

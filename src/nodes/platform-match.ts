@@ -3,8 +3,7 @@
  * `compare.go` and `platforms.go` NewMatcher; for the selection from an index containerd
  * `core/images/image.go`.
  */
-import { normalizePlatform } from '../names/platform.ts';
-import type { FullPlatform } from '../names/platform.ts';
+import { normalizePlatform, type FullPlatform } from '../names/platform.ts';
 import { acceptedPlatforms } from './accepted-platforms.ts';
 import { windowsVersionMatches } from './windows-version.ts';
 

@@ -3,12 +3,6 @@
  * (v1.0.0-rc.5), after Microsoft's version compatibility table.
  */
 
-interface Version {
-  readonly major: number;
-  readonly minor: number;
-  readonly build: number;
-}
-
 const ltsc2022 = 20348;
 const ltsc2025 = 26100;
 
@@ -30,7 +24,7 @@ export function windowsVersionMatches(host: string, container: string): boolean 
   return oldest <= build && build <= hostVersion.build;
 }
 
-function parseVersion(text: string): Version | undefined {
+function parseVersion(text: string) {
   const match = /^(\d{1,3})\.(\d{1,3})\.(\d{1,5})(?:\.|$)/.exec(text);
   if (match === null) return undefined;
   const [major = 0, minor = 0, build = 0] = match.slice(1).map(Number);
