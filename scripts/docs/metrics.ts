@@ -1,8 +1,8 @@
 /** The page `docs/reference/metrics.md`, made from the descriptions that the endpoints serve. */
 import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { pluginMetrics } from '../../daemon/kubelet/metrics.ts';
-import { clusterMetrics } from '../../src/cluster/metrics.ts';
-import { sourceMetrics } from '../../src/credentials/sources/metrics.ts';
+import { pullSecretReads } from '../../src/cluster/pull-secrets.ts';
+import { sourceMetrics } from '../../src/credentials/sources/file-source.ts';
 import { fleetMetrics } from '../../src/fleet/metrics.ts';
 import { controllerMetrics } from '../../src/controller/features.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
@@ -20,7 +20,7 @@ import { code } from './markdown.ts';
 export const metricGroups: readonly { readonly title: string; readonly metrics: readonly MetricSpec[] }[] = [
   { title: 'Webhook', metrics: webhookMetrics },
   { title: 'Controller', metrics: controllerMetrics },
-  { title: 'Cluster', metrics: clusterMetrics },
+  { title: 'Cluster', metrics: [pullSecretReads] },
   { title: 'API server', metrics: kubeMetrics },
   { title: 'Agent', metrics: agentMetrics },
   { title: 'Requests to agents', metrics: fleetMetrics },

@@ -8,9 +8,14 @@ import { unlessAborted } from '../async/wait.ts';
 import { BoundedMap } from '../async/bounded-map.ts';
 import { didYouMean } from '../names/suggestion.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Counter, Metrics } from '../telemetry/metrics.ts';
+import { counter, type Counter, type Metrics } from '../telemetry/metrics.ts';
 import type { Cluster } from './cluster.ts';
-import { pullSecretReads } from './metrics.ts';
+
+export const pullSecretReads = counter(
+  'archwright_pull_secret_reads_total',
+  'Pull secrets and service accounts read.',
+  { outcome: ['found', 'missing', 'failed'] },
+);
 
 export interface PullSecretNames {
   readonly names: readonly string[];

@@ -6,7 +6,7 @@
  * is lost, but no other state: the next leader continues anywhere. `lead/runner.ts` runs
  * each, and restarts one that fails.
  */
-import { watchBrokenImages } from '../cluster/broken-images.ts';
+import { watchBrokenImages } from '../cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/cluster.ts';
 import { createNodeClasses } from '../cluster/node-classes.ts';

@@ -63,7 +63,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
     'Role',
     'archwright-webhook',
     [
-      // src/cluster/broken-images.ts, src/cluster/drifted-tags.ts
+      // src/cluster/config-map.ts
       'configmaps:archwright-broken-images list watch',
       'configmaps:archwright-drift list watch',
       // cmd/wiring/fleet.ts

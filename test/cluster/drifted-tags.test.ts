@@ -1,5 +1,5 @@
 import t from 'tap';
-import { followDriftedTags } from '../../src/cluster/drifted-tags.ts';
+import { followDriftedTags } from '../../src/cluster/config-map.ts';
 import { formatDrifted, keyOfDrifted } from '../../src/images/sources/drifted-tags.ts';
 import { createKubeClient } from '../../src/kube/api/client.ts';
 import { captureLog } from '../support/captured.ts';

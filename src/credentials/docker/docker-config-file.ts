@@ -6,8 +6,7 @@
 import { basename, dirname, join } from 'node:path';
 import { FileError, readBounded } from '../../files/read.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
-import type { SourcePart } from '../../files/source-part.ts';
-import type { Problem } from '../credential.ts';
+import { part, type SourcePart } from '../../files/source-part.ts';
 import { DockerConfigError, parseDockerConfig } from './docker-config.ts';
 import {
   createFileSource,
@@ -57,10 +56,8 @@ export async function createDockerConfigSource(
     const { found, path, broken } = await search(candidates, options);
     const now = clock.monotonic();
     if (good !== undefined && broken.includes(good.path) && now - good.at < kubeletCacheMs) {
-      const { path: where } = good;
-      const what = 'its last good content stays in force for 5 minutes';
-      const kept: SourcePart = { where, state: 'used', what };
-      return { held: good.found.held, problems: found.problems, parts: [...found.parts, kept] };
+      const kept = part(good.path, 'used', 'its last good content stays in force for 5 minutes');
+      return { held: good.found.held, parts: [...found.parts, kept] };
     }
     good = path === undefined ? undefined : { found, path, at: now };
     return found;
@@ -74,28 +71,23 @@ async function search(
   candidates: readonly string[],
   { root, isRequired = false }: DockerConfigSourceOptions,
 ): Promise<{ found: Findings; path?: string; broken: readonly string[] }> {
-  const problems: Problem[] = [];
   const parts: SourcePart[] = [];
   const broken: string[] = [];
-  function problem(origin: string, message: string): void {
-    problems.push({ origin, message });
-    parts.push({ where: origin, state: 'left-out', what: message });
-  }
+  const problem = (where: string, what: string) => parts.push(part(where, 'left-out', what));
   for (const [index, path] of candidates.entries()) {
     try {
       const content = await readBounded(path, { maxBytes, root });
       const format = basename(path) === '.dockercfg' ? 'dockercfg' : 'config.json';
       const { held, skipped } = holdEntries(parseDockerConfig(content, format), path);
       const what = `in use: the first readable candidate; entries: ${held.length}`;
-      parts.push({ where: path, state: 'used', what, differs: [slower] });
+      parts.push(part(path, 'used', what, [slower]));
       if (skipped > 0) problem(path, `entries skipped because their keys are not registries: ${skipped}`);
-      for (const where of candidates.slice(index + 1)) {
-        parts.push({ where, state: 'unused', what: 'not read, because an earlier candidate is in use' });
-      }
-      return { found: { held, problems, parts }, path, broken };
+      for (const where of candidates.slice(index + 1))
+        parts.push(part(where, 'unused', 'not read, because an earlier candidate is in use'));
+      return { found: { held, parts }, path, broken };
     } catch (error) {
       if (error instanceof FileError && error.code === 'missing') {
-        parts.push({ where: path, state: 'absent', what: 'there is no such file' });
+        parts.push(part(path, 'absent', 'there is no such file'));
         continue;
       }
       if (!(error instanceof FileError || error instanceof DockerConfigError)) throw error;
@@ -108,7 +100,7 @@ async function search(
     parts.length = 0;
     for (const path of candidates) problem(path, 'there is no such file');
   }
-  return { found: { held: [], problems, parts }, broken };
+  return { found: { held: [], parts }, broken };
 }
 
 /** The file of `docker login`. Logins in a helper are empty entries (see `credential-helpers.ts`). */

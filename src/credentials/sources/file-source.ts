@@ -1,12 +1,12 @@
 /**
- * Common to all sources that are files: the files are read again when their directories change, their problems
- * are logged once, and the slow fingerprint is computed only if the content changed.
+ * All sources that are files: they are read again when their directories change, their problems are logged once,
+ * and the slow fingerprint is computed only if the content changed.
  */
 import { liveContent, type LiveContent } from '../../files/live.ts';
 import type { WatchOptions } from '../../files/watch.ts';
 import { hashOf } from '../../names/hash.ts';
 import type { Log } from '../../telemetry/log.ts';
-import type { Metrics } from '../../telemetry/metrics.ts';
+import { gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
 import { leftOut, type SourcePart } from '../../files/source-part.ts';
 import type {
   CredentialSource,
@@ -18,7 +18,29 @@ import type {
 import { contentOf, textFingerprint } from '../identity.ts';
 import { createKeyring, type Keyring } from '../keyring/keyring.ts';
 import { newProblems } from '../problems.ts';
-import { bindSourceMetrics, type LiveSourceName } from './metrics.ts';
+
+const liveSourceNames = [
+  'registry-toml',
+  'docker-config',
+  'credential-provider',
+  'containerd',
+  'cri-o',
+] as const;
+type LiveSourceName = (typeof liveSourceNames)[number];
+
+const broken = gauge(
+  'archwright_source_broken',
+  'Set to 1 if part of a source cannot be used. Its last good content may still be in force.',
+  { source: liveSourceNames },
+);
+
+export const sourceMetrics: readonly MetricSpec[] = [broken];
+
+/** @returns sets whether all of the content could be used */
+export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSourceName) {
+  const now = metrics?.gauge(broken, { source });
+  return (isUsable: boolean): void => now?.set(isUsable ? 0 : 1);
+}
 
 export interface LiveCredentialSource extends CredentialSource {
   /** The state of each part, in order of reading. */
@@ -31,8 +53,7 @@ export interface LiveCredentialSource extends CredentialSource {
 /** The content of a source's files; a partly malformed source has credentials and problems. */
 export interface Findings {
   readonly held: readonly HeldCredential[];
-  readonly problems: readonly Problem[];
-  /** Every part that was read, including the problems. */
+  /** Every part that was read. Those that are left out are problems. */
   readonly parts: readonly SourcePart[];
 }
 
@@ -182,12 +203,14 @@ class FileSource extends LiveSource<FileContent> {
   }
 
   protected async read(): Promise<Reading<FileContent>> {
-    const { held, parts, problems } = await this.#readFiles();
+    const { held, parts } = await this.#readFiles();
+    const unusable = parts.filter(({ state }) => state === 'left-out');
+    const problems = unusable.map(({ where: origin, what: message }) => ({ origin, message }));
     return { found: { parts, keyring: createKeyring(this.name, held) }, problems, content: contentOf(held) };
   }
 }
 
-/** @param read reads the files; never called concurrently */
+/** @param read never called concurrently */
 export async function createFileSource(
   name: LiveSourceName,
   dirs: readonly string[],

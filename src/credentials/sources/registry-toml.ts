@@ -10,8 +10,8 @@ import { parse } from 'toml';
 import { readDirectory } from '../../files/directory.ts';
 import { decodeUtf8, FileError, undefinedIfMissing } from '../../files/read.ts';
 import { secret } from '../../telemetry/secret.ts';
-import type { SourcePart } from '../../files/source-part.ts';
-import type { Credential, HeldCredential, Problem } from '../credential.ts';
+import { part, type SourcePart } from '../../files/source-part.ts';
+import type { Credential, HeldCredential } from '../credential.ts';
 import {
   createFileSource,
   type FileSourceOptions,
@@ -40,16 +40,12 @@ export async function createRegistryTomlSource(
 
   /** A file that breaks keeps its last good credential; a removed file does not. */
   async function read(): Promise<Findings> {
-    const problems: Problem[] = [];
     const next = new Map<string, HeldCredential>();
     const { dir, root } = options;
     const bounds = { wanted: () => true, maxEntries, maxBytes, root };
     const files = await readDirectory(dir, bounds).catch(undefinedIfMissing);
     const parts: SourcePart[] = [];
-    function problem(origin: string, message: string): void {
-      problems.push({ origin, message });
-      parts.push({ where: origin, state: 'left-out', what: message });
-    }
+    const problem = (where: string, what: string) => parts.push(part(where, 'left-out', what));
     if (files === undefined) problem(options.dir, 'there is no such directory');
     else parts.push(describeDirectory(options.dir, [...files.keys()].filter(isRegistryToml).length));
     for (const [name, content] of files ?? []) {
@@ -62,7 +58,7 @@ export async function createRegistryTomlSource(
         if (content instanceof FileError) throw content;
         const key = registryKey(name);
         next.set(name, { key, credential: parseRegistryToml(decodeUtf8(content, origin)), origin });
-        parts.push({ where: origin, state: 'used', what: `a credential for ${key}` });
+        parts.push(part(origin, 'used', `a credential for ${key}`));
         const doubt = doubtAbout(key, name);
         if (doubt !== undefined) problem(origin, doubt);
       } catch (error) {
@@ -77,7 +73,7 @@ export async function createRegistryTomlSource(
       if (files?.has(name) === false) problem(join(options.dir, name), missingKey(name));
     }
     last = next;
-    return { held: [...next.values()], problems, parts };
+    return { held: [...next.values()], parts };
   }
 
   return createFileSource('registry-toml', [options.dir], read, options);
@@ -153,12 +149,11 @@ function missingKey(name: string): string {
 
 /** @param files their number */
 function describeDirectory(where: string, files: number): SourcePart {
-  if (files === 0) return { where, state: 'unused', what: 'holds no file <registry>.toml' };
-  const differs = [
+  if (files === 0) return part(where, 'unused', 'holds no file <registry>.toml');
+  const difference =
     'the kubelet does not have these credentials: the node pulls such an image only with a pull secret or with ' +
-      'credentials of its own',
-  ];
-  return { where, state: 'used', what: `files: ${files}`, differs };
+    'credentials of its own';
+  return part(where, 'used', `files: ${files}`, [difference]);
 }
 
 function parseToml(text: string): Readonly<Record<string, unknown>> {

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { watchBrokenImages } from '../../../../src/cluster/broken-images.ts';
+import { watchBrokenImages } from '../../../../src/cluster/config-map.ts';
 import { execFormat } from '../../../../src/controller/features/exec-format/exec-format.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import { createKubeClient } from '../../../../src/kube/api/client.ts';
