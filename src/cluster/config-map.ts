@@ -22,8 +22,7 @@ function watchConfigMap(options: NamedObject, onChange: (data: Data | undefined)
 export function watchBrokenImages(options: NamedObject) {
   let current = noBrokenImages;
   const { close } = watchConfigMap(options, (data) => {
-    const notes = parseBroken(data);
-    current = notes.length === 0 ? noBrokenImages : brokenImagesOf(notes, () => options.clock.now());
+    current = brokenImagesOf(parseBroken(data), () => options.clock.now());
   });
   return {
     brokenOn: (digest: string, inNamespace: string) => current.brokenOn(digest, inNamespace),

@@ -4,7 +4,7 @@
  * the record removes nothing. Known limit: a record works again for an object of the same namespace, name and
  * owner.
  */
-import { createHmac, createSecretKey, timingSafeEqual, type KeyObject } from 'node:crypto';
+import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { KubeObject, Secret as KubeSecret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
@@ -15,27 +15,28 @@ import { reveal, secret, type Secret } from '../telemetry/secret.ts';
 /** 128 bits cannot be guessed. */
 const macBytes = 16;
 
-/** Seals for all objects, with one key. Without a key, no record has a valid seal. */
-export class RecordSealer {
-  readonly #key: KeyObject | undefined;
+/**
+ * The seal of an object.
+ * @param metadata of the pod, or of the object with the template. At admission the name from `generateName`
+ *   is not known yet, so `generateName` replaces it.
+ */
+export type SealOf = (
+  kind: 'Pod' | 'DaemonSet',
+  namespace: string,
+  metadata: KubeObject['metadata'],
+) => RecordSeal;
 
-  constructor(key: Secret | undefined) {
-    this.#key = key && createSecretKey(reveal(key), 'utf8');
-  }
-
-  /**
-   * @param metadata of the pod, or of the object with the template. At admission the name from `generateName`
-   *   is not known yet, so `generateName` replaces it.
-   */
-  sealOf(kind: 'Pod' | 'DaemonSet', namespace: string, metadata: KubeObject['metadata'] = {}): RecordSeal {
-    const key = this.#key;
+/** @param keyNow the key in force. Without a key, no record has a valid seal */
+export function sealsBy(keyNow: () => Secret | undefined): SealOf {
+  return (kind, namespace, metadata = {}) => {
+    const key = keyNow();
     if (!key) return { sign: () => '', verify: () => false };
     const { generateName, name, ownerReferences } = metadata;
     // The owner of a DaemonSet may change.
     const owner = kind === 'Pod' ? ownerReferences?.find(({ controller }) => controller) : undefined;
     const subject = JSON.stringify([kind, namespace, generateName || name, owner?.kind, owner?.uid]);
     const macOf = (text: string): string => {
-      const mac = createHmac('sha256', key).update(subject).update('\n').update(text).digest();
+      const mac = createHmac('sha256', reveal(key)).update(subject).update('\n').update(text).digest();
       return mac.toString('base64url', 0, macBytes);
     };
     return {
@@ -45,16 +46,6 @@ export class RecordSealer {
         return a.length === b.length && timingSafeEqual(a, b);
       },
     };
-  }
-}
-
-/** A sealer for the key in force; the same one until the key changes. */
-export function sealerFor(key: () => Secret | undefined): () => RecordSealer {
-  let made: { readonly key: Secret | undefined; readonly sealer: RecordSealer } | undefined;
-  return () => {
-    const now = key();
-    if (!made || made.key !== now) made = { key: now, sealer: new RecordSealer(now) };
-    return made.sealer;
   };
 }
 

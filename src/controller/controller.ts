@@ -11,7 +11,7 @@ import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-po
 import { clusterObjects } from '../cluster/cluster.ts';
 import { createNodeClasses } from '../cluster/node-classes.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
-import { sealerFor, watchRecordKey } from '../cluster/record-seal.ts';
+import { sealsBy, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
 import type { RequestOf } from '../images/image-request.ts';
 import type { KubeClient } from '../kube/api/client.ts';
@@ -132,7 +132,7 @@ function openShared(options: ControllerOptions) {
     limiter: createRateLimiter({ ...(options.writes ?? leaderWrites), clock }),
     pullSecrets,
     factsOfPod: createFactsOfPod({ cache, requestOf, pullSecrets, broken, clock, log }),
-    recordSealer: recordKey && sealerFor(recordKey.key),
+    sealOf: recordKey && sealsBy(recordKey.key),
     close: () => {
       broken.close();
       recordKey?.close();
@@ -195,7 +195,7 @@ async function lead(
 
 function leaderContextOf(
   options: ControllerOptions,
-  { limiter, pullSecrets, factsOfPod, recordSealer }: Shared,
+  { limiter, pullSecrets, factsOfPod, sealOf }: Shared,
   term: Pick<LeaderContext, 'signal' | 'caches' | 'webhooks' | 'events' | 'metrics'>,
   holds: () => boolean,
 ): LeaderContext {
@@ -220,7 +220,7 @@ function leaderContextOf(
     requestOf,
     factsOfPod,
     pullSecrets,
-    recordSealer,
+    sealOf,
     nodeClasses,
     policies: createPolicies({ configuration, controllerLeads: () => true, resources }),
     configuration: current,

@@ -19,7 +19,7 @@ import {
   type PlacementSources,
   type Placement,
 } from '../cluster/placement-of-pod.ts';
-import type { RecordSealer } from '../cluster/record-seal.ts';
+import type { SealOf } from '../cluster/record-seal.ts';
 import type { AdmissionCounters, AdmissionKind } from './metrics.ts';
 import { podOf, InvalidObject } from './validate-pod.ts';
 import {
@@ -41,7 +41,7 @@ export interface MutatorOptions {
   readonly sources: PlacementSources;
   readonly counters: AdmissionCounters;
   /** Absent: records are written, and accepted, without a seal. */
-  readonly recordSealer?: (() => RecordSealer) | undefined;
+  readonly sealOf?: SealOf | undefined;
   readonly log: Log;
 }
 
@@ -86,12 +86,12 @@ export class Mutator {
   }
 
   async #place(request: AdmissionRequest, kind: AdmissionKind, budgetMs: number): Promise<AdmissionResponse> {
-    const { sources, recordSealer } = this.#options;
+    const { sources, sealOf } = this.#options;
     const admitted = admittedPodOf(request, kind);
     const { pod, pullSecrets, template, before } = admitted;
     const namespace = request.namespace ?? pod.metadata?.namespace ?? '';
     const sealedKind = kind === 'Pod' ? 'Pod' : 'DaemonSet';
-    const seal = recordSealer?.().sealOf(sealedKind, namespace, metadataOf(request.object));
+    const seal = sealOf?.(sealedKind, namespace, metadataOf(request.object));
     const target = {
       pod,
       namespace,

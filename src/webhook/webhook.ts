@@ -21,7 +21,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { bindCounters } from './metrics.ts';
 import { Mutator } from './mutate.ts';
-import { sealerFor } from '../cluster/record-seal.ts';
+import { sealsBy } from '../cluster/record-seal.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import type { NodeHostnames } from '../cluster/node-hostnames.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
@@ -94,7 +94,7 @@ export async function startWebhook(options: WebhookOptions) {
       clock,
     },
     counters,
-    recordSealer: paths.recordKey && sealerFor(paths.recordKey),
+    sealOf: paths.recordKey && sealsBy(paths.recordKey),
     log,
   });
   const { inlineBudgetMs, bodyTimeoutMs, clientCaFile } = options;

@@ -16,7 +16,7 @@ import type { RequestOf } from '../../images/image-request.ts';
 import type { CurrentNodeClasses } from '../../cluster/node-classes.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';
-import type { RecordSealer } from '../../cluster/record-seal.ts';
+import type { SealOf } from '../../cluster/record-seal.ts';
 import type { Fleet } from '../../fleet/fleet.ts';
 import type { KubeClient, Patch } from '../../kube/api/client.ts';
 import type { KubeObject, Node, Pod } from '../../kube/api/objects.ts';
@@ -63,7 +63,7 @@ export interface LeaderContext {
   /** The only way to evict a pod: all features share its limit. */
   readonly evict: Evict;
   /** Absent: records have no seal, and count without one. */
-  readonly recordSealer?: (() => RecordSealer) | undefined;
+  readonly sealOf?: SealOf | undefined;
   /** The configuration in force, with that of `ClusterPodPlacementConfig/cluster`. Call it for each use. */
   readonly configuration: () => Configuration;
   readonly clock: Clock;

@@ -101,29 +101,19 @@ export function matches(pattern: Pattern, repository: Pattern): boolean {
   );
 }
 
-/** Linear in practice and never exponential: only the last star is ever tried again. */
+/** Each text between stars is taken where it first appears, so nothing is tried again. */
 function matchesLabel(pattern: string, label: string): boolean {
   // To the kubelet's glob, IPv6 in brackets is a character class, which never matches.
   if (pattern.includes('[')) return false;
-  let at = 0;
-  let star = -1;
-  let retry = 0;
-  for (let seen = 0; seen < label.length;) {
-    if (pattern[at] === '*') {
-      star = at;
-      retry = seen;
-      at += 1;
-    } else if (pattern[at] === label[seen]) {
-      at += 1;
-      seen += 1;
-    } else if (star >= 0) {
-      at = star + 1;
-      retry += 1;
-      seen = retry;
-    } else {
-      return false;
-    }
+  const [first = '', ...between] = pattern.split('*');
+  const last = between.pop();
+  if (last === undefined) return label === first;
+  if (!label.startsWith(first) || !label.endsWith(last)) return false;
+  let end = first.length;
+  for (const text of between) {
+    const at = label.indexOf(text, end);
+    if (at < 0) return false;
+    end = at + text.length;
   }
-  while (pattern[at] === '*') at += 1;
-  return at === pattern.length;
+  return end + last.length <= label.length;
 }

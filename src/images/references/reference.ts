@@ -108,13 +108,13 @@ function looksLikeDomain(head: string): boolean {
 }
 
 /** As many images as a large cluster uses at a time; about 2 MiB. */
-const defaultSize = 4096;
+const usualSize = 4096;
 
 /** Longer texts are not cached. A path has up to 255 characters, a tag 128, a digest 135. */
 export const maxCachedLength = 1024;
 
 /** A `parseReference` that remembers, so that an image that is used again and again is parsed once. */
-export function createReferenceCache(size: number = defaultSize): (image: string) => Reference {
+export function createReferenceCache(size = usualSize): (image: string) => Reference {
   const parsed = new BoundedMap<string, Reference>(size);
   return (image) => {
     // The oldest leave first: noting each use would cost the warm path more than parsing again.

@@ -101,21 +101,13 @@ export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): En
       const [configured, found] = await Promise.all([own.endpoints(target), node.endpoints(target)]);
       const proxies = configured.filter(({ origin }) => origin === 'proxies');
       const insecure = configured.find(({ origin }) => origin === 'insecureRegistries');
-      return [
-        ...proxies,
-        ...found.map((endpoint) =>
-          insecure && isDefault(endpoint, insecure) ? withTlsOf(insecure, endpoint) : endpoint,
-        ),
-      ];
+      const ofNode = found.map((endpoint) => {
+        if (!insecure || endpoint.origin !== 'default' || endpoint.host !== insecure.host) return endpoint;
+        const { base, tls, httpFallback, origin } = insecure;
+        return { ...endpoint, base, tls, httpFallback, origin };
+      });
+      return [...proxies, ...ofNode];
     },
     fingerprint: () => hashOf([own.fingerprint(), node.fingerprint()]),
   };
-}
-
-function isDefault({ origin, host }: Endpoint, insecure: Endpoint): boolean {
-  return origin === 'default' && host === insecure.host;
-}
-
-function withTlsOf({ base, tls, httpFallback, origin }: Endpoint, endpoint: Endpoint): Endpoint {
-  return { ...endpoint, base, tls, httpFallback, origin };
 }

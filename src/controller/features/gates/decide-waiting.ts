@@ -64,9 +64,9 @@ export function createWaitingSources(leader: LeaderContext): (isExpired: boolean
   });
 }
 
-export function targetOf(pod: Pod, { recordSealer }: Pick<LeaderContext, 'recordSealer'>): PlacementTarget {
+export function targetOf(pod: Pod, { sealOf }: Pick<LeaderContext, 'sealOf'>): PlacementTarget {
   const { namespace = '' } = pod.metadata ?? {};
-  const seal = recordSealer?.().sealOf('Pod', namespace, pod.metadata);
+  const seal = sealOf?.('Pod', namespace, pod.metadata);
   const pullSecrets = { names: pullSecretNames(pod.spec) };
   return { pod, namespace, pullSecrets, waiting: true, ...(seal && { seal }) };
 }

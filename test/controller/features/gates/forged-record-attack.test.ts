@@ -1,6 +1,6 @@
 /** Attack: a forged record on a gated pod, while the signing key of records is unknown. */
 import t from 'tap';
-import { sealerFor, watchRecordKey } from '../../../../src/cluster/record-seal.ts';
+import { sealsBy, watchRecordKey } from '../../../../src/cluster/record-seal.ts';
 import type { LeaderContext } from '../../../../src/controller/lead/feature.ts';
 import type { Pod } from '../../../../src/kube/api/objects.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
@@ -31,7 +31,7 @@ for (const [when, data] of [
       const { client, log } = leader;
       const watch = watchRecordKey({ client, namespace, name, clock: systemClock, log });
       t.teardown(() => watch.close());
-      return { ...leader, recordSealer: sealerFor(watch.key) };
+      return { ...leader, sealOf: sealsBy(watch.key) };
     };
     const annotations = { [keys.decision]: JSON.stringify(record) };
     const pod = gated('web', ['arm'], spec, { annotations });
