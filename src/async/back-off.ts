@@ -2,9 +2,9 @@
 import type { Clock } from './clock.ts';
 
 export interface BackOff {
-  /** Pause after the first failure, milliseconds. */
+  /** Pause after the first failure. */
   readonly firstMs: number;
-  /** The longest pause, milliseconds. */
+  /** The longest pause. */
   readonly mostMs: number;
 }
 
@@ -14,8 +14,7 @@ const maxDoublings = 30;
 /**
  * The pause after a failure, milliseconds.
  * @param failures in a row, this one included: 1 or more
- * @param random a clock's, for jitter: the pause is between half of its length and all of it. Default: no
- * jitter.
+ * @param random a clock's, for jitter: between half of the pause and all of it. Default: all of it
  */
 export function backOffMs(
   { firstMs, mostMs }: BackOff,

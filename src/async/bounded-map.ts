@@ -1,11 +1,10 @@
 /**
- * A map with a bound. Every map whose keys other parties choose (hosts, repositories, users) is one of these.
+ * A map that removes the entry least recently read or written when it has more than `maxEntries`. Every map whose
+ * keys other parties choose (hosts, repositories, users) is one of these.
  *
  * Why not `lru-cache` 11.5 (with `maxSize`): 20,000 entries take twice the memory, 1.9 MiB instead of 0.9, and
  * an empty map 1.4 KiB instead of 0.2 (Node 24).
  */
-
-/** Holds at most `maxEntries` entries: the entry that was least recently read or written is removed first. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #maxEntries: number;
   readonly #onEvict: ((value: Value, key: Key) => void) | undefined;

@@ -1,7 +1,5 @@
-/** Work on many things, a bounded number of them at a time. */
-
 /**
- * Applies a function to each item.
+ * Applies a function to each item, to a bounded number of them at a time.
  * @param limit how many run at the same time
  * @returns the results in the items' order
  * @throws the first error; what was started goes on, nothing more is started

@@ -105,7 +105,6 @@ const namespacePattern = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 const namePattern = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const maxNameLength = 253;
 
-/** Whether a cluster can have a namespace of this name. */
 export function isNamespaceName(name: string): boolean {
   return namespacePattern.test(name);
 }
@@ -116,8 +115,7 @@ export function isObjectName({ namespace, name }: ServiceAccountName): boolean {
 }
 
 /**
- * The service account that a pod will have; `default` if it names none (kubernetes
- * plugin/pkg/admission/serviceaccount).
+ * The service account of a pod; `default` if it names none (kubernetes plugin/pkg/admission/serviceaccount).
  * @returns undefined if no cluster can have it; such a pod is never created
  */
 export function serviceAccountOf(namespace: string, name?: string): ServiceAccountName | undefined {

@@ -1,7 +1,6 @@
 /**
- * All files of a directory at one point in time. Kubernetes replaces the content of a mounted volume by
- * swapping the link `..data`; if that happens between the first and the last file, all of them are read
- * again.
+ * All files of a directory at one point in time. Kubernetes replaces the content of a mounted volume by swapping
+ * the link `..data`. If that happens between the first and the last file, all are read again.
  */
 import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -131,11 +131,8 @@ async function attempts<T>(
     let mayBeReplaced = root === undefined;
     try {
       if (root === undefined) return await act(path, openFlags);
-      const resolved = await resolveInRoot(
-        root,
-        path,
-        (_, stats) => (mayBeReplaced ||= stats.isSymbolicLink()),
-      );
+      const visit = (_: string, stats: Stats) => (mayBeReplaced ||= stats.isSymbolicLink());
+      const resolved = await resolveInRoot(root, path, visit);
       mayBeReplaced = true;
       return await act(resolved, openFlags | constants.O_NOFOLLOW);
     } catch (error) {
@@ -165,14 +162,12 @@ async function readAll(file: FileHandle, path: string, maxBytes: number): Promis
 const maxLinks = 40;
 
 /**
- * Resolves a path of a node's files, seen from a container that mounts the node's root, for example at
- * `/host`. There, a symbolic link to `/etc/x` means `/host/etc/x`; the kernel would follow it to the
- * container's own `/etc/x`. So links are followed here, one path component at a time, and a path that leaves
- * the root is refused.
+ * Resolves a path of the node in a container that mounts the node's root, for example at `/host`. A symbolic link
+ * to `/etc/x` means `/host/etc/x` there; the kernel would follow it to the container's own `/etc/x`. So links are
+ * followed here, one path component at a time, and a path that leaves the root is refused.
  * @param root directory that stands for `/`; the root itself is trusted and may be a link
  * @param path inside the root; a relative path starts at the root too
- * @param visit called with the path inside the root of every directory, link and file on the way, and its own
- * status
+ * @param visit called for every directory, link and file on the way, with its path inside the root and status
  * @returns the path of the file for this process, without symbolic links below the root
  * @throws FileError `missing`; `escapes-root` if `..` leads above the root; `unreadable` for a cycle of links
  */
@@ -205,9 +200,7 @@ export async function resolveInRoot(
       continue;
     }
     links += 1;
-    if (links > maxLinks) {
-      throw new FileError('unreadable', path, 'goes through too many symbolic links');
-    }
+    if (links > maxLinks) throw new FileError('unreadable', path, 'goes through too many symbolic links');
     if (target.startsWith('/')) done.length = 0;
     waiting.push(...target.split('/').reverse());
   }

@@ -120,14 +120,11 @@ async function nearestDirectory(
   dir: string,
   root: string | undefined,
 ): Promise<{ path: string; identity: string }> {
-  try {
-    const stats = await statPath(dir, root);
-    if (stats?.isDirectory() === true) {
-      const path = root === undefined ? dir : await resolveInRoot(root, dir);
-      return { path, identity: `${stats.dev}:${stats.ino}` };
-    }
-  } catch {
-    // A denied directory is handled like a missing one.
+  // A denied directory is handled like a missing one.
+  const stats = await statPath(dir, root).catch(() => undefined);
+  if (stats?.isDirectory() === true) {
+    const path = root === undefined ? dir : await resolveInRoot(root, dir).catch(() => undefined);
+    if (path !== undefined) return { path, identity: `${stats.dev}:${stats.ino}` };
   }
   const parent = dirname(dir);
   return parent === dir ? { path: root ?? dir, identity: 'top' } : nearestDirectory(parent, root);

@@ -17,10 +17,7 @@ export class TooManyValues extends InvalidDocument {}
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * @throws InvalidDocument if the bytes are not UTF-8, not JSON, nested too deeply, or not an object;
- * TooManyValues
- */
+/** @throws InvalidDocument unless it is a JSON object in UTF-8 that is not nested too deeply; TooManyValues */
 export function parseObject(bytes: Uint8Array): JsonObject {
   const { values, depth } = sizeOfJson(bytes);
   if (depth > maxDepth) throw new InvalidDocument(`it nests deeper than ${maxDepth}`);

@@ -17,9 +17,8 @@ export class Base64Error extends Error {
 }
 
 /**
- * Decodes base64 as Go's encoding/base64: carriage returns and newlines are skipped anywhere, any other
- * character outside the standard alphabet is an error, and so is wrong padding. (`Buffer.from` accepts nearly
- * everything.)
+ * Decodes base64 as Go's encoding/base64: line breaks are skipped anywhere; other characters outside the standard
+ * alphabet and wrong padding are errors. (`Buffer.from` accepts nearly everything.)
  * @param padding whether `=` must fill the last group, or must not
  * @throws Base64Error
  */
@@ -32,10 +31,8 @@ export function decodeBase64(text: string, padding: 'padded' | 'unpadded'): Buff
 }
 
 /**
- * `auth` as container runtimes read it: padded base64 of `username:password`. NUL bytes around the password are
- * trimmed.
- * @returns undefined without a colon
- * @throws Base64Error
+ * `auth` as container runtimes read it: padded base64 of `username:password`, without NUL bytes around the
+ * password. @returns undefined without a colon @throws Base64Error
  */
 export function decodeLogin(
   auth: string,

@@ -19,8 +19,7 @@ const maxPathLength = 255;
 
 /**
  * The longest reference that can be pulled has about 780 characters: a DNS name of 253 with port, a path of
- * 255, a tag of 128 and a sha512 digest of 135. Beyond this a text only costs memory wherever it is kept or
- * quoted.
+ * 255, a tag of 128 and a sha512 digest of 135. A longer text only costs memory.
  */
 const maxReferenceLength = 4096;
 
@@ -50,7 +49,7 @@ export function parseStrictReference(text: string, algorithms?: readonly string[
   return found;
 }
 
-/** Refuses a text of absurd length before anything is searched or quoted. */
+/** @throws InvalidReference, before anything is searched or quoted */
 export function checkLength(text: string): void {
   if (text.length > maxReferenceLength) {
     throw new InvalidReference(`invalid reference format: longer than ${maxReferenceLength} characters`);
@@ -109,9 +108,8 @@ export function checkDigest(text: string, known: readonly string[] = [...hexLeng
 }
 
 /**
- * An image reference that the kubelet would refuse too (`InvalidImageName`): the pod can never pull it.
- * `message` is the text that distribution/reference gives, so that it can be compared with the kubelet's
- * event.
+ * An image reference that the kubelet refuses too (`InvalidImageName`): the pod can never pull it. The message is
+ * the one of distribution/reference, as in the kubelet's event.
  */
 export class InvalidReference extends Error {
   override readonly name = 'InvalidReference';

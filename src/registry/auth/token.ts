@@ -11,9 +11,6 @@ import { InvalidDocument, parseObject, asObject } from '../../http/json.ts';
 /** Token responses have one to four KiB; go-containerregistry has the same bound. */
 export const maxTokenBytes = 64 * 1024;
 
-/** Name of this client, for token servers that count by client. */
-const clientId = 'archwright';
-
 export interface TokenRequest {
   /** Validated. */
   readonly realm: URL;
@@ -74,7 +71,8 @@ function oauthExchange({ realm, service, scopes }: TokenRequest, credential: Cre
   const form = new URLSearchParams(grant);
   if (service !== '') form.set('service', service);
   if (scopes.length > 0) form.set('scope', scopes.join(' '));
-  form.set('client_id', clientId);
+  // Some token servers count by client.
+  form.set('client_id', 'archwright');
   return {
     method: 'POST',
     url: realm,

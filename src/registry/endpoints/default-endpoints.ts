@@ -92,8 +92,7 @@ function loopbackScheme(namespace: string): 'http' | 'https' | 'either' | undefi
 /**
  * Configured endpoints together with those of the node's container runtime: `proxies` first, then the node's.
  * `insecureRegistries` applies to the default host of a namespace, at any place in the node's list.
- * @param node endpoints of the node's runtime; its failures are passed on, because the node's pull would fail
- * too
+ * @param node of the node's runtime; its failures are passed on, because the node's pull would fail too
  */
 export function withNodeEndpoints(own: EndpointSource, node: EndpointSource): EndpointSource {
   return {
