@@ -32,7 +32,7 @@ export const registryAuthentication: Handlers = {
     try {
       const scheme = flag(input, 'insecure') ? 'http' : 'https';
       const url = new URL(`${scheme}://${text(input, 'registryHost') || 'none'}/v2/`);
-      validateRealm(text(input, 'realm'), { url });
+      validateRealm(text(input, 'realm'), url);
       return { ok: true };
     } catch (error) {
       if (error instanceof InvalidChallenge) return { ok: false };

@@ -3,13 +3,7 @@
  * registries. Each phase has its own time limit, and the socket is closed as soon as the caller gives up.
  * Redirects are not followed. `body.ts` reads the response under a limit in bytes.
  */
-import {
-  request as httpRequest,
-  type Agent,
-  type ClientRequest,
-  type IncomingMessage,
-  type Agent as HttpAgent,
-} from 'node:http';
+import { request as httpRequest, type Agent, type ClientRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { Socket } from 'node:net';
 import { reveal } from '../telemetry/secret.ts';
@@ -248,7 +242,7 @@ function createRequest(request: ExchangeRequest, signal: AbortSignal): ClientReq
 }
 
 /** Closes the idle connections of a pool. @param url only those to this host and port */
-export function closeIdle(pool: HttpAgent, url?: URL): void {
+export function closeIdle(pool: Agent, url?: URL): void {
   // Node documents that a name begins with `host:port:` (`agent.getName`).
   const prefix = url === undefined ? '' : `${bareHost(url)}:${portOf(url)}:`;
   for (const [name, sockets] of Object.entries(pool.freeSockets)) {
@@ -257,7 +251,7 @@ export function closeIdle(pool: HttpAgent, url?: URL): void {
 }
 
 /** Closes what is idle now, and each other connection when it becomes idle. */
-export function retirePool(pool: HttpAgent): void {
+export function retirePool(pool: Agent): void {
   pool.maxFreeSockets = 0;
   closeIdle(pool);
 }

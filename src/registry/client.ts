@@ -102,11 +102,8 @@ async function firstSuccess<Result>(
       if (!failure) {
         try {
           if (refusal) throw refusal;
-          return await visit(
-            { lookup: { ...lookup, repository }, endpoint, credential: offered },
-            parts,
-            signal,
-          );
+          const there = { lookup: { ...lookup, repository }, endpoint, credential: offered };
+          return await visit(there, parts, signal);
         } catch (cause) {
           if (signal.aborted) {
             const message = `${endpoint.host}: no response for ${repository} in time`;

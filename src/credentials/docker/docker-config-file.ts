@@ -108,10 +108,6 @@ export function dockerLoginCandidates(
   environment: Readonly<Record<string, string | undefined>>,
   home: string,
 ): readonly string[] {
-  const directory = environment['DOCKER_CONFIG'];
-  return [
-    directory === undefined || directory === ''
-      ? join(home, '.docker', 'config.json')
-      : join(directory, 'config.json'),
-  ];
+  const directory = environment['DOCKER_CONFIG'] || join(home, '.docker');
+  return [join(directory, 'config.json')];
 }

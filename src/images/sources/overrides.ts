@@ -69,17 +69,10 @@ export function compileOverrides(overrides: readonly ImageOverride[], clock: Clo
     ...(compiled.some(({ level }) => level) && { levelOf: (reference) => first(reference)?.level }),
     find: (image, reference) => {
       const platforms = first(reference)?.platforms;
-      return (
-        platforms && {
-          image,
-          platforms,
-          source: 'override',
-          credentialSource: 'anonymous',
-          endpoint: '',
-          confirmedAt: new Date(clock.now()).toISOString(),
-          stale: false,
-        }
-      );
+      if (!platforms) return undefined;
+      const origin = { source: 'override', credentialSource: 'anonymous', endpoint: '' } as const;
+      const confirmedAt = new Date(clock.now()).toISOString();
+      return { image, platforms, ...origin, confirmedAt, stale: false };
     },
   };
 }

@@ -2,13 +2,9 @@
  * How to authenticate for a repository, by the challenge of an endpoint. Scopes: containerd
  * `core/remotes/docker/scope.go`, distribution `spec/auth/scope.md`.
  */
+import type { EndpointRequest } from '../net/guarded-client.ts';
 import { parseChallenges } from './challenge.ts';
 import { validateRealm } from './realm.ts';
-
-export interface ChallengedRequest {
-  readonly url: URL;
-  readonly repository: string;
-}
 
 export interface BearerScheme {
   readonly scheme: 'bearer';
@@ -28,7 +24,7 @@ export type AuthScheme = { readonly scheme: 'basic' } | BearerScheme;
  * @throws InvalidChallenge for a Bearer challenge without an allowed realm
  */
 export function authSchemeOf(
-  { url, repository }: ChallengedRequest,
+  { url, repository }: Pick<EndpointRequest, 'url' | 'repository'>,
   lines: readonly string[],
   registryIp: string | undefined,
 ): AuthScheme | undefined {
@@ -39,7 +35,7 @@ export function authSchemeOf(
   const named = (parameters.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
   return {
     scheme: 'bearer',
-    realm: validateRealm(parameters.get('realm'), { url, ip: registryIp }),
+    realm: validateRealm(parameters.get('realm'), url, registryIp),
     service: parameters.get('service') ?? '',
     // As in containerd, `pull` and `pull,push` are not merged.
     scopes: [...new Set([`repository:${repository}:pull`, ...named])].sort(),

@@ -16,37 +16,34 @@
 import { InvalidChallenge } from './challenge.ts';
 import { addressKind, bareHost, isForbiddenAddress, portOf } from '../../http/reach/address.ts';
 
-interface ChallengingRegistry {
-  /** Of the request; http only by configuration. */
-  readonly url: URL;
-  /** Its address; unknown behind a proxy, and then it counts as public. */
-  readonly ip?: string | undefined;
-}
-
 /** Names that lead to this machine, or to a cloud's metadata service, without an IP literal. */
 const loopbackNames = /^(?:.*\.)?localhost\.?$/;
 const metadataNames = /^(?:metadata|metadata\.google\.internal|instance-data(?:\.ec2\.internal)?)\.?$/;
 
-/** @returns the URL of the realm @throws InvalidChallenge; its message holds at most the host */
-export function validateRealm(realm: string | undefined, registry: ChallengingRegistry): URL {
+/**
+ * @param registry URL of the request; http only by configuration
+ * @param registryIp unknown behind a proxy, and then it counts as public
+ * @returns the URL of the realm @throws InvalidChallenge; its message holds at most the host
+ */
+export function validateRealm(realm: string | undefined, registry: URL, registryIp?: string): URL {
   if (realm === undefined) throw new InvalidChallenge('the Bearer challenge names no realm');
   const url = URL.parse(realm);
   if (!url) throw new InvalidChallenge('the realm is not an absolute URL');
   if (url.protocol !== 'https:' && url.protocol !== 'http:')
     throw new InvalidChallenge('the realm is neither https nor http');
-  if (url.protocol === 'http:' && registry.url.protocol === 'https:')
+  if (url.protocol === 'http:' && registry.protocol === 'https:')
     throw new InvalidChallenge('the realm is http, but the registry uses https');
   if (url.username !== '' || url.password !== '') {
     throw new InvalidChallenge('the realm holds a user name or password');
   }
   const host = bareHost(url);
-  if (host === bareHost(registry.url) && portOf(url) === portOf(registry.url)) return url;
+  if (host === bareHost(registry) && portOf(url) === portOf(registry)) return url;
 
   const kind = addressKind(host);
-  if (kind !== undefined && isForbiddenAddress(host, registry.ip)) {
+  if (kind !== undefined && isForbiddenAddress(host, registryIp)) {
     throw new InvalidChallenge(`the realm's host ${host} is a ${kind} address and not the registry itself`);
   }
-  const registryIsHere = registry.ip !== undefined && addressKind(registry.ip) === 'loopback';
+  const registryIsHere = registryIp !== undefined && addressKind(registryIp) === 'loopback';
   if (metadataNames.test(host) || (loopbackNames.test(host) && !registryIsHere)) {
     throw new InvalidChallenge(`the realm's host ${host} names this machine or a metadata service`);
   }

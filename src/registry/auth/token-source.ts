@@ -150,7 +150,7 @@ export class TokenCache {
     signal: AbortSignal,
     fetch: (signal: AbortSignal) => Promise<BearerToken>,
   ): Promise<{ token: Secret; cached: boolean }> {
-    const id = idOf(key);
+    const id = JSON.stringify(key);
     const known = this.#tokens.get(id);
     if (known && this.#clock.monotonic() < known.refreshAt) return { token: known.token, cached: true };
     const store = async (shared: AbortSignal): Promise<Secret> => this.#store(id, await fetch(shared));
@@ -159,7 +159,7 @@ export class TokenCache {
 
   /** Removes a token that was rejected, unless it has been replaced already. */
   forget(key: TokenKey, token: Secret): void {
-    const id = idOf(key);
+    const id = JSON.stringify(key);
     if (this.#tokens.peek(id)?.token === token) this.#tokens.delete(id);
   }
 
@@ -172,8 +172,4 @@ export class TokenCache {
     this.#tokens.set(id, { token, refreshAt: this.#clock.monotonic() + remainingMs });
     return token;
   }
-}
-
-function idOf({ registry, realm, service, scopes, credential, headers }: TokenKey): string {
-  return JSON.stringify([registry, realm, service, scopes, credential, headers]);
 }

@@ -32,11 +32,11 @@ export class TokenRefused extends Error {
   override readonly name = 'TokenRefused';
   readonly status: number;
   /** `Retry-After`, as written. */
-  readonly retryAfter?: string;
+  readonly retryAfter: string | undefined;
   constructor(status: number, retryAfter: string | undefined) {
     super(`the token server answered ${status}`);
     this.status = status;
-    if (retryAfter !== undefined) this.retryAfter = retryAfter;
+    this.retryAfter = retryAfter;
   }
 }
 

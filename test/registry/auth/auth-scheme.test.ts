@@ -1,10 +1,10 @@
 import t from 'tap';
-import { authSchemeOf, type ChallengedRequest } from '../../../src/registry/auth/auth-scheme.ts';
+import { authSchemeOf } from '../../../src/registry/auth/auth-scheme.ts';
 import { originEndpoint } from '../../../src/registry/endpoints/default-endpoints.ts';
 import { like } from '../../support/like.ts';
 
 const endpoint = originEndpoint('registry.corp', { ca: [], client: [], skipVerify: false });
-const request = (repository: string): ChallengedRequest => ({
+const request = (repository: string) => ({
   url: new URL(`${endpoint.base}/${repository}/manifests/v1`),
   repository,
 });

@@ -46,7 +46,7 @@ t.test('a realm may name any host, but not a local, private or metadata address'
   ];
   for (const [realm, host, insecure, reason] of cases) {
     const url = new URL(`${insecure ? 'http' : 'https'}://${host}/v2/`);
-    const validate = () => validateRealm(realm, { url }).href;
+    const validate = () => validateRealm(realm, url).href;
     if (reason === undefined) t.equal(validate(), new URL(realm).href, realm);
     else t.throws(validate, { name: 'InvalidChallenge', message: reason }, `${realm} from ${host}`);
   }
@@ -54,7 +54,7 @@ t.test('a realm may name any host, but not a local, private or metadata address'
 
 t.test('the reason of a refusal has no login', async (t) => {
   const url = new URL('https://r.example.com/v2/');
-  const validate = () => validateRealm('https://user:secret@auth.example.com/', { url });
+  const validate = () => validateRealm('https://user:secret@auth.example.com/', url);
   t.throws(validate, { message: /^the realm holds a user name or password$/ });
 });
 
@@ -72,7 +72,7 @@ t.test('a realm may be in the same kind of network as the registry', async (t) =
     ['http://127.0.0.1:5001/token', '127.0.0.1', /is http/],
   ];
   for (const [realm, ip, reason] of cases) {
-    const validate = () => validateRealm(realm, { url: new URL('https://registry.example.com/v2/'), ip });
+    const validate = () => validateRealm(realm, new URL('https://registry.example.com/v2/'), ip);
     if (reason === undefined) t.doesNotThrow(validate, `${realm} from ${ip}`);
     else t.throws(validate, { message: reason }, `${realm} from ${ip}`);
   }

@@ -68,7 +68,7 @@ export const networkTargets: readonly FuzzTarget[] = [
       const found = parseChallenges(lines);
       if (found.length > lines.length) throw new TypeError('more challenges than lines');
       const url = new URL('https://registry.corp/v2/');
-      for (const { parameters } of found) validateRealm(parameters.get('realm'), { url, ip: '203.0.113.7' });
+      for (const { parameters } of found) validateRealm(parameters.get('realm'), url, '203.0.113.7');
       for (const line of lines) retryAfter(line, 0);
     },
     expected: [InvalidChallenge],
