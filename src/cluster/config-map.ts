@@ -21,7 +21,7 @@ function watchConfigMap(options: NamedObject, onChange: (data: Data | undefined)
 /** Broken images now. Until the first answer nothing counts as broken. */
 export function watchBrokenImages(options: NamedObject) {
   let current = noBrokenImages;
-  const { close } = watchConfigMap(options, (data) => {
+  const watch = watchConfigMap(options, (data) => {
     current = brokenImagesOf(parseBroken(data), () => options.clock.now());
   });
   return {
@@ -30,7 +30,7 @@ export function watchBrokenImages(options: NamedObject) {
     get size() {
       return current.size;
     },
-    close,
+    close: () => watch.close(),
   };
 }
 
