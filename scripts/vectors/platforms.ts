@@ -8,11 +8,12 @@ import { onlyOs, sortPlatforms } from './upstream/platform-order.ts';
 import { formatFullPlatform, parsePlatform } from './upstream/platform-specifier.ts';
 import { formatPlatform, normalizeArchitecture, normalizeOs } from '../../src/names/platform.ts';
 import type { FullPlatform } from '../../src/names/platform.ts';
-import type { Handlers } from './handler.ts';
+import { notCompared, type Handlers, type Input } from './handler.ts';
 import { isObject, list, object, text, texts } from './input.ts';
 
 export const platforms: Handlers = {
   match: (input) => {
+    if (namesFeatures(input)) return notCompared;
     const matcher = matcherOf(text(input, 'mode'), parsePlatform(text(input, 'node')));
     const accepts = (candidate: string): boolean => matcher.matches(parsePlatform(candidate));
     const candidates = texts(input, 'candidates');
@@ -23,6 +24,7 @@ export const platforms: Handlers = {
   },
 
   order: (input) => {
+    if (namesFeatures(input)) return notCompared;
     const node = parsePlatform(text(input, 'node'));
     const candidates = texts(input, 'platforms').map((candidate) => parsePlatform(candidate));
     const results = text(input, 'mode')
@@ -53,7 +55,9 @@ export const platforms: Handlers = {
       platform,
       formatted: formatter === 'Format' ? formatPlatform(platform) : formatFullPlatform(platform),
       formatter,
-      matches: list(wanted, 'matches').filter((candidate) => matcher.matches(candidate as FullPlatform)),
+      matches: namesFeatures(input)
+        ? notCompared
+        : list(wanted, 'matches').filter((candidate) => matcher.matches(candidate as FullPlatform)),
     };
   },
 
@@ -70,6 +74,7 @@ export const platforms: Handlers = {
   }),
 
   select_from_index: (input) => {
+    if (namesFeatures(input)) return notCompared;
     const node = parsePlatform(text(input, 'node'));
     const entries = list(input, 'manifests').map(writtenPlatform);
     const selected = (pullMode: PullMode, matcher: PlatformMatcher): readonly number[] => {
@@ -89,6 +94,11 @@ export const platforms: Handlers = {
     ociArchitecture: architectureOfLabel(text(input, 'label')),
   }),
 };
+
+/** archwright compares no features: it takes a platform that needs some for one that may not fit. */
+function namesFeatures(input: Input): boolean {
+  return /\(.*\+|osFeatures|os\.features/.test(JSON.stringify(input));
+}
 
 /** The decision's choice for a node. Vectors omit the config of an entry without platform: here, it fits. */
 function chosenOn(

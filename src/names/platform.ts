@@ -13,10 +13,10 @@ export interface Platform {
   readonly variant?: string;
 }
 
-/** A platform with what only some systems use: the version (Windows) and features of its operating system. */
+/** A platform with what only some systems and runtimes use. */
 export interface FullPlatform extends Platform {
+  /** Of Windows. */
   readonly osVersion?: string;
-  readonly osFeatures?: readonly string[];
   /** `architecture[/variant]` as in the document, if it is another spelling: CRI-O compares texts. */
   readonly written?: string;
   /** The index names no platforms: this one is from the manifest's config. */
@@ -69,16 +69,14 @@ export function normalizeOs(os: string, fallback = defaultOs): string {
   return name === 'macos' ? 'darwin' : name;
 }
 
-/** A platform in canonical spelling; features sorted and unique. Idempotent. */
+/** A platform in canonical spelling. Idempotent. */
 export function normalizePlatform(platform: FullPlatform): FullPlatform {
   const { architecture, variant } = normalizeArchitecture(platform.architecture, platform.variant);
-  const features = [...new Set(platform.osFeatures)].sort();
   return {
     os: normalizeOs(platform.os),
     architecture,
     ...(variant !== '' && { variant }),
     ...(platform.osVersion !== undefined && { osVersion: platform.osVersion }),
-    ...(features.length > 0 && { osFeatures: features }),
   };
 }
 

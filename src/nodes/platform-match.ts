@@ -9,8 +9,8 @@ import { windowsVersionMatches } from './windows-version.ts';
 
 export interface PlatformMatcher {
   matches(platform: FullPlatform): boolean;
-  /** Whether `a` is liked better than `b`; false where they are equal. */
-  better(a: FullPlatform, b: FullPlatform): boolean;
+  /** 0 for the best; infinite for a platform that does not match. */
+  rank(platform: FullPlatform): number;
 }
 
 /** Everything that a node can run, best first: the local pull of containerd. */
@@ -23,18 +23,15 @@ export function onlyStrict(node: FullPlatform): PlatformMatcher {
   return ordered([normalizePlatform(node)]);
 }
 
-/** Any of the platforms, in order of preference; among equals, more features of the operating system win. */
+/** Any of the platforms, in order of preference. */
 function ordered(platforms: readonly FullPlatform[]): PlatformMatcher {
-  const exact = platforms.map(matcherOf);
-  const better = (a: FullPlatform, b: FullPlatform): boolean => {
-    for (const matches of exact) {
-      const [fits, otherFits] = [matches(a), matches(b)];
-      if (fits && otherFits) return featureCount(a) > featureCount(b);
-      if (fits || otherFits) return fits;
-    }
-    return featureCount(a) + featureCount(b) > 0 && better(withoutFeatures(a), withoutFeatures(b));
+  const accepted = platforms.map(normalizePlatform);
+  const rank = (platform: FullPlatform): number => {
+    const normalized = normalizePlatform(platform);
+    const found = accepted.findIndex((wanted) => fits(wanted, normalized));
+    return found < 0 ? Number.POSITIVE_INFINITY : found;
   };
-  return { matches: (platform) => exact.some((matches) => matches(platform)), better };
+  return { matches: (platform) => Number.isFinite(rank(platform)), rank };
 }
 
 /**
@@ -46,48 +43,19 @@ export function selectFromIndex(
   entries: readonly (FullPlatform | undefined)[],
   matcher: PlatformMatcher,
 ): number[] {
-  const candidates = entries
-    .map((platform, index) => ({ platform, index }))
-    .filter(({ platform }) => platform === undefined || matcher.matches(platform));
-  return candidates
-    .sort((a, b) => {
-      if (a.platform === undefined || b.platform === undefined) {
-        return Number(a.platform === undefined) - Number(b.platform === undefined);
-      }
-      if (matcher.better(a.platform, b.platform)) return -1;
-      return matcher.better(b.platform, a.platform) ? 1 : 0;
-    })
+  return entries
+    .map((platform, index) => ({ index, rank: platform ? matcher.rank(platform) : Number.MAX_VALUE }))
+    .filter((entry) => Number.isFinite(entry.rank))
+    .sort((a, b) => a.rank - b.rank)
     .map(({ index }) => index);
 }
 
-/** Equal system, architecture and variant, no other features, and a version that the wanted one runs. */
-function matcherOf(wanted: FullPlatform): (platform: FullPlatform) => boolean {
-  const normalized = normalizePlatform(wanted);
-  return (platform) => {
-    const candidate = normalizePlatform(platform);
-    return (
-      candidate.os === normalized.os &&
-      candidate.architecture === normalized.architecture &&
-      candidate.variant === normalized.variant &&
-      versionMatches(normalized, platform) &&
-      hasFeatures(normalized, candidate)
-    );
-  };
-}
-
-function versionMatches(wanted: FullPlatform, platform: FullPlatform): boolean {
-  return wanted.os !== 'windows' || windowsVersionMatches(wanted.osVersion ?? '', platform.osVersion ?? '');
-}
-
-function hasFeatures(wanted: FullPlatform, platform: FullPlatform): boolean {
-  return (platform.osFeatures ?? []).every((feature) => wanted.osFeatures?.includes(feature) ?? false);
-}
-
-function featureCount(platform: FullPlatform): number {
-  return platform.osFeatures?.length ?? 0;
-}
-
-function withoutFeatures(platform: FullPlatform): FullPlatform {
-  const { osFeatures: _, ...rest } = platform;
-  return rest;
+/** Equal system, architecture and variant, and a version that the wanted one runs. Both are normalized. */
+function fits(wanted: FullPlatform, { os, architecture, variant, osVersion = '' }: FullPlatform): boolean {
+  return (
+    os === wanted.os &&
+    architecture === wanted.architecture &&
+    variant === wanted.variant &&
+    (os !== 'windows' || windowsVersionMatches(wanted.osVersion ?? '', osVersion))
+  );
 }

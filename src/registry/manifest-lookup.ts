@@ -7,7 +7,7 @@ import type { FullPlatform } from '../names/platform.ts';
 import type { Endpoint } from './endpoints/endpoint.ts';
 
 /** A platform as in the registry's document; not normalized, not trusted. */
-export type WrittenPlatform = Omit<FullPlatform, 'osFeatures' | 'written'>;
+export type WrittenPlatform = Omit<FullPlatform, 'written'>;
 
 export interface ManifestLookup {
   /** Path of the repository without its domain, such as `library/nginx`. */

@@ -11,7 +11,7 @@ export function onlyOs(node: FullPlatform): PlatformMatcher {
   };
   return {
     matches,
-    better: (a, b) => matches(a) && (!matches(b) || exact.better(a, b)),
+    rank: (platform) => (matches(platform) ? Math.min(exact.rank(platform), 1) : Number.POSITIVE_INFINITY),
   };
 }
 
@@ -20,5 +20,8 @@ export function sortPlatforms<P extends FullPlatform>(
   platforms: readonly P[],
   matcher: PlatformMatcher,
 ): P[] {
-  return [...platforms].sort((a, b) => (matcher.better(a, b) ? -1 : matcher.better(b, a) ? 1 : 0));
+  return [...platforms].sort((a, b) => {
+    const [one, other] = [matcher.rank(a), matcher.rank(b)];
+    return one === other ? 0 : one - other;
+  });
 }

@@ -45,7 +45,7 @@ const knownArchitectures: ReadonlySet<string> = new Set(
 export function parsePlatform(
   specifier: string,
   host: HostPlatform = { os: 'linux', architecture: 'amd64' },
-): FullPlatform {
+): SpecifiedPlatform {
   if (specifier.includes('*')) throw new InvalidPlatform(`${quote(specifier)}: wildcards not yet supported`);
   const parts = splitAtMost(specifier, '/', 4);
   const [first = '', second, third, fourth] = parts;
@@ -65,15 +65,20 @@ export function parsePlatform(
   return build(system, architecture, architecture === 'arm64' && variant === '' ? 'v8' : variant);
 }
 
+/** With features of the operating system, which no node of archwright has. */
+export interface SpecifiedPlatform extends FullPlatform {
+  readonly osFeatures?: readonly string[];
+}
+
 /** The specifier with version and features of the operating system; separators in them are escaped. */
-export function formatFullPlatform(platform: FullPlatform): string {
+export function formatFullPlatform(platform: SpecifiedPlatform): string {
   const features = [...(platform.osFeatures ?? [])].sort().map((feature) => `+${escape(feature)}`);
   const options = escape(platform.osVersion ?? '') + features.join('');
   if (platform.os === '' || options === '') return formatPlatform(platform);
   return formatPlatform({ ...platform, os: `${platform.os}(${options})` });
 }
 
-type System = Pick<FullPlatform, 'os' | 'osVersion' | 'osFeatures'>;
+type System = Pick<SpecifiedPlatform, 'os' | 'osVersion' | 'osFeatures'>;
 
 function parseSystem(text: string, specifier: string, host: HostPlatform): System {
   const match = osPattern.exec(text);
@@ -101,7 +106,7 @@ function parseSystem(text: string, specifier: string, host: HostPlatform): Syste
 }
 
 /** One word: a known operating system, else a known architecture. */
-function parseSingle(text: string, system: System, specifier: string, host: HostPlatform): FullPlatform {
+function parseSingle(text: string, system: System, specifier: string, host: HostPlatform): SpecifiedPlatform {
   if (knownSystems.has(system.os)) return build(system, host.architecture, '');
   const { architecture, variant } = normalizeArchitecture(text);
   if (!knownArchitectures.has(architecture)) {
@@ -114,7 +119,7 @@ function impliedVariant(architecture: string, variant: string): string {
   return architecture === 'arm' && variant === 'v7' ? '' : variant;
 }
 
-function build(system: System, architecture: string, variant: string): FullPlatform {
+function build(system: System, architecture: string, variant: string): SpecifiedPlatform {
   const { os, ...options } = system;
   return { os, architecture, ...(variant === '' ? {} : { variant }), ...options };
 }
