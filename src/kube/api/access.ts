@@ -1,6 +1,6 @@
 /**
- * How to reach an API server: its address, trusted certificates and credentials. Read again for each
- * connection or request, because tokens and certificates change while the program runs.
+ * How to reach an API server: its address, trusted certificates and credentials. They are read again for each
+ * request, because tokens and certificates change while the program runs.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';

@@ -86,7 +86,7 @@ function statusIn(body: string): Status {
     const parsed: unknown = JSON.parse(body);
     if (typeof parsed === 'object' && parsed !== null) return parsed;
   } catch {
-    // A proxy before the API server answers in HTML or plain text: the status is enough.
+    // A proxy in front of the API server answers in HTML or plain text: the status is enough.
   }
   return {};
 }

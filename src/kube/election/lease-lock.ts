@@ -19,7 +19,7 @@ export interface LeaseRecord {
   readonly transitions: number;
 }
 
-/** Without a usable duration: client-go's default. The maximum limits a candidate's wait. */
+/** client-go's default applies if a Lease has no usable duration. The maximum limits a candidate's wait. */
 const duration = { usualSeconds: 15, mostSeconds: 3600 };
 
 /** Reads a Lease. Malformed fields count as absent. */

@@ -142,7 +142,7 @@ export class ListWatch {
     const known = error instanceof KubeError ? error : undefined;
     const gone = known?.code === 'gone';
     this.#failures += 1;
-    // Only a lost connection can resume; anything else needs a new list.
+    // Only a watch that lost its connection can resume; anything else needs a new list.
     if (known?.temporary !== true || gone || this.#failures % doubtfulFailures === 0)
       this.#version = undefined;
     const wantedMs = Math.min(known?.retryAfterMs ?? 0, backOff.mostMs);

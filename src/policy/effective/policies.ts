@@ -44,10 +44,7 @@ export interface PoliciesOptions {
   readonly agentsAnswer?: (() => boolean) | undefined;
 }
 
-/**
- * Of one namespace. With twenty selectors, the labels of pods could form a million combinations. Real
- * namespaces have one for each workload.
- */
+/** For one namespace. Twenty selectors have a million combinations; real namespaces use one per workload. */
 const maxCombinations = 256;
 
 interface Generation {

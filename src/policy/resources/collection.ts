@@ -71,7 +71,7 @@ export function collectResources({ clusterConfigs, podConfigs, rollouts, metrics
 
 type Take = (namespace: string, name: string, object: KubeObject | undefined) => void;
 
-/** By kind; `undefined`: invalid. Sorted at the first use, because a namespace can have thousands. */
+/** Objects of one kind; `undefined`: an invalid one. Sorted at first use: a namespace can have thousands. */
 class Collected<T> {
   readonly #read: (object: KubeObject) => T | undefined;
   readonly #order: ((a: T, b: T) => number) | undefined;
@@ -99,7 +99,7 @@ class Collected<T> {
     const all = [...this.#all.values(namespace)];
     const found = all.flatMap(({ value }) => (value !== undefined && isUsed(value) ? [value] : []));
     found.sort(this.#order);
-    // Not of the namespaces of pods that have no objects.
+    // Namespaces without objects take no room.
     if (all.length > 0) this.#sorted.set(namespace, found);
     return found;
   }

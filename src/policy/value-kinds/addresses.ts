@@ -31,10 +31,7 @@ function ipv6(): string {
   return `(?:${[`(?:${h}:){6}${last}`, ...compressed, ...short].join('|')})`;
 }
 
-/**
- * A host name, IPv4 address or bracketed IPv6 address.
- * @param star a further letter of names
- */
+/** A host name, IPv4 address or bracketed IPv6 address. @param star a further letter of names */
 function hostName(star: '' | '*' = ''): string {
   const letter = `A-Za-z${star}`;
   const inner = `[-${letter}0-9]*[${letter}0-9]`;

@@ -63,10 +63,7 @@ function ofPolicy({ origin, weights }: PolicyPreference): Preference {
   return { rule: 'preferred-policy', origin, inPod: false, weights: valid };
 }
 
-/**
- * Reads the annotation of weights, such as `arm64=80,amd64=20`.
- * @returns `undefined` if any part is invalid
- */
+/** Reads weights such as `arm64=80,amd64=20`. @returns `undefined` if any part is invalid */
 export function parseWeights(text: string): readonly WeightedArchitecture[] | undefined {
   if (text.length > maxWeightsLength) return undefined;
   const weights: WeightedArchitecture[] = [];
