@@ -51,14 +51,15 @@ function fits(
   annotations: Readonly<Record<string, string>>,
   { record = '', summary = '' }: WrittenRecord,
 ): boolean {
-  let bytes = 0;
-  for (const text of [keys.decision, record, keys.summary, summary]) bytes += Buffer.byteLength(text);
+  const texts = [keys.decision, record, keys.summary, summary];
   for (const [key, value] of Object.entries(annotations)) {
     // `explain` reads files, which can have a number where the API server accepts only text.
-    if (key !== keys.decision && key !== keys.summary && typeof value === 'string')
-      bytes += Buffer.byteLength(key) + Buffer.byteLength(value);
+    if (key !== keys.decision && key !== keys.summary && typeof value === 'string') texts.push(key, value);
   }
-  return bytes <= maxAnnotationsBytes;
+  let units = 0;
+  for (const text of texts) units += text.length;
+  // A UTF-16 unit has at most three bytes of UTF-8.
+  return units * 3 <= maxAnnotationsBytes || Buffer.byteLength(texts.join('')) <= maxAnnotationsBytes;
 }
 
 /**
