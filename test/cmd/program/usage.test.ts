@@ -56,7 +56,7 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = 
   [['explain', '-f', paths['service.yaml']], /the input contains no pod and no workload/],
   [['explain', '-f', pod, '--kubeconfig', '/nonexistent/kubeconfig'], /\/nonexistent\/kubeconfig/],
   [['explain', '-f', pod, '--context', 'nowhere'], /no context nowhere/],
-  [['explain', '-f', pod, '--agents', 'https://127.0.0.1:1'], /agentTlsDir/],
+  [['explain', '-f', pod, '--agents', 'https://127.0.0.1:1'], /--agent-tls-dir/],
   ...['pod', 'pod/', 'pod/a/b'].map(
     (name) => [['explain', name], /is not an object; use KIND\/NAME/] as const,
   ),
