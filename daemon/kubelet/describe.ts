@@ -1,5 +1,5 @@
 /** The parts of the configuration of plugins, for people, and the differences from the node's kubelet. */
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { compareBytes } from '../../src/names/values.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
 import type { LeftOut, PluginSetup } from './config/read-config.ts';
@@ -18,10 +18,10 @@ export function describePlugins(
 ): SourcePart[] {
   const { providers = [], isDirectory = false, leftOut } = setup ?? {};
   const differs = [atStart, ...(isDirectory ? [notUpTo133] : []), ...orderDiffers(providers)];
-  const config: SourcePart =
+  const config =
     problem === undefined
-      ? { where: path, state: 'used', what: `plugins: ${providers.length}`, differs }
-      : { where: path, state: 'left-out', what: problem, differs: [noStart] };
+      ? part(path, 'used', `plugins: ${providers.length}`, differs)
+      : part(path, 'left-out', problem, [noStart]);
   return [config, ...providers.map((provider) => describePlugin(provider, leftOut?.get(provider.name)))];
 }
 
@@ -30,16 +30,14 @@ export function describeEnvironment({
   service,
 }: Pick<NodeProgram, 'isRunning' | 'service'>): SourcePart {
   const where = 'environment of plugins';
-  if (isRunning) return { where, state: 'used', what: 'the variables of the running kubelet' };
-  if (service !== undefined) {
-    return { where, state: 'used', what: `HOME, PATH, the variables of ${service}, and kubeletEnvironment` };
-  }
-  return {
-    where,
-    state: 'absent',
-    what: 'the variables of the running kubelet cannot be read; plugins have HOME, PATH and kubeletEnvironment',
-    differs: ['the kubelet gives plugins its own variables; set those that they need in kubeletEnvironment'],
-  };
+  if (isRunning) return part(where, 'used', 'the variables of the running kubelet');
+  if (service !== undefined)
+    return part(where, 'used', `HOME, PATH, the variables of ${service}, and kubeletEnvironment`);
+  const what =
+    'the variables of the running kubelet cannot be read; plugins have HOME, PATH and kubeletEnvironment';
+  return part(where, 'absent', what, [
+    'the kubelet gives plugins its own variables; set those that they need in kubeletEnvironment',
+  ]);
 }
 
 function describePlugin(
@@ -49,11 +47,10 @@ function describePlugin(
   const where = `plugin ${name}`;
   if (leftOut === undefined) {
     const what = `for ${matchImages.join(', ')}`;
-    if (tokenAttributes === undefined) return { where, state: 'used', what };
-    const withToken = `${what}, with a token of the pod’s service account`;
-    return { where, state: 'used', what: withToken, differs: [boundToken] };
+    if (tokenAttributes === undefined) return part(where, 'used', what);
+    return part(where, 'used', `${what}, with a token of the pod’s service account`, [boundToken]);
   }
-  return { where, state: 'left-out', what: leftOut.reason, differs: [whatKubeletDoes(leftOut.code)] };
+  return part(where, 'left-out', leftOut.reason, [whatKubeletDoes(leftOut.code)]);
 }
 
 function whatKubeletDoes(code: LeftOut['code']): string {

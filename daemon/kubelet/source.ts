@@ -1,9 +1,8 @@
 /**
- * The credential provider plugins of this node as a credential source, run exactly as the kubelet of this
- * node runs them (KEP-2133, KEP-4412). As in the kubelet, all plugins with matching `matchImages` run, and
- * their answers form one keyring, which matches the keys again (kubernetes
- * pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot provide a credential for another
- * registry than the image's. Equal keys keep the order of the configuration (Kubernetes 1.34 and later).
+ * The credential provider plugins of this node as a credential source (KEP-2133, KEP-4412). As in the kubelet,
+ * all plugins with matching `matchImages` run, and their answers form one keyring, which matches the keys again
+ * (kubernetes pkg/credentialprovider/plugin/plugins.go `Lookup`): a plugin cannot provide a credential for
+ * another registry than the image's. Equal keys keep the order of the configuration (since Kubernetes 1.34).
  *
  *     source.ts           all providers, their answers in one keyring; live configuration
  *       read-config.ts    provider-config.ts → validate-config.ts, state of the programs
@@ -13,14 +12,13 @@
  *           binary.ts     path of the program, and whether it may run
  *           environment.ts  variables
  *
- * Plugins run with the agent's rights. So only the node's own configuration chooses programs, and only
- * programs that only root can write may run. Plugins do not get the agent's environment.
+ * Plugins run with the agent's rights, but without its environment. So only the node's own configuration
+ * chooses programs, and only programs that nobody but root can write may run.
  *
- * A plugin with `tokenAttributes` runs for the pod's service account. Its credentials are marked, because
- * only pods of that account may use them.
+ * A plugin with `tokenAttributes` runs for the pod's service account; only pods of that account may use its
+ * credentials, which are marked.
  *
- * The configuration is live: if it cannot be used, the last good one stays in force. Unchanged providers keep
- * their cache.
+ * An unusable configuration leaves the last good one in force. Unchanged providers keep their cache.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock } from '../../src/async/clock.ts';
