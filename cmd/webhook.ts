@@ -86,9 +86,7 @@ async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
   // The kubelet probes health while the webhook waits for its certificate, which metrics with TLS use too.
   const checks: Record<string, Check> = {
     certificate: () =>
-      watched && !watched.current()
-        ? 'the webhook has no certificate yet; the controller writes it'
-        : undefined,
+      watched && !watched.current() ? `the webhook has no certificate yet: ${watched.problem()}` : undefined,
     'warm-up': () => 'the webhook is not listening yet',
   };
   const hasCertificate = async (): Promise<boolean> => {

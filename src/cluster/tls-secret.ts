@@ -2,7 +2,6 @@
  * TLS from a Secret of archwright, by the API. A mounted Secret must exist before the pod starts and comes up to
  * two minutes late; the first leader writes these Secrets itself.
  */
-import { unlessAborted } from '../async/wait.ts';
 import type { Secret } from '../kube/api/objects.ts';
 import { paths } from '../kube/api/paths.ts';
 import { watchNamed, type NamedObject } from '../kube/watch/reflector.ts';
@@ -13,18 +12,17 @@ import { secret } from '../telemetry/secret.ts';
 export function watchTlsSecret(options: NamedObject & TlsReports): TlsSource {
   const { client, namespace, name, use, clock, log } = options;
   const held = holdTls(`Secret ${namespace}/${name}`, options);
-  const first = Promise.withResolvers<void>();
   const onChange = (): void => {
     const texts = watch.get(namespace, name);
     if (texts === undefined) return;
+    if (typeof texts === 'string') return held.refuse(texts);
     try {
       held.take(checkTls(texts, (key) => `${key} of the Secret ${name}`));
-      first.resolve();
     } catch (error) {
       held.refuse(error);
     }
   };
-  const watch = watchNamed<TlsTexts>({
+  const watch = watchNamed<TlsTexts | string>({
     client,
     name,
     clock,
@@ -33,18 +31,14 @@ export function watchTlsSecret(options: NamedObject & TlsReports): TlsSource {
     trim: (object) => textsIn(object, use === 'client'),
     onChange,
   });
-  return {
-    current: held.current,
-    onChange: held.onChange,
-    ready: (signal) => unlessAborted(first.promise, signal),
-    close: () => Promise.resolve(watch.stop()),
-  };
+  return { ...held, close: () => Promise.resolve(watch.stop()) };
 }
 
-/** @returns `undefined`: a key is missing, and another write will add it */
-function textsIn({ data = {} }: Secret, needsCa: boolean): TlsTexts | undefined {
+/** @returns a text: what is wrong */
+function textsIn({ data = {} }: Secret, needsCa: boolean): TlsTexts | string {
   const [cert, key, ca] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) => text(data[name]));
-  if (!cert || !key || (needsCa && !ca)) return undefined;
+  if (!cert || !key || (needsCa && !ca))
+    return `it needs tls.crt and tls.key${needsCa ? ', and ca.crt' : ''}`;
   return { cert, key: secret(key), ca: ca || undefined };
 }
 

@@ -91,7 +91,7 @@ export function createConnection(options: ConnectionOptions) {
   /** @param url `https://host:port` @returns the response with status 200, its body not read yet */
   async function open(url: string, path: string, { body, signal }: Call): Promise<OpenResponse> {
     if (!pool) await tls.ready(signal).catch(() => undefined);
-    if (!pool) throw new AgentError('unreachable', 'there is no client certificate for agents yet');
+    if (!pool) throw new AgentError('unreachable', `no client certificate for agents: ${tls.problem()}`);
     const request: ExchangeRequest = {
       method: body === undefined ? 'GET' : 'POST',
       url: new URL(path, url),

@@ -7,6 +7,7 @@
  * and key do not match), the last good one stays in force until it changes again, with one log line.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { EventEmitter, once } from 'node:events';
 import { basename, dirname, join } from 'node:path';
 import { liveContent } from '../files/live.ts';
 import { readText } from '../files/read.ts';
@@ -39,8 +40,10 @@ export interface TlsSource {
   readonly current: () => TlsMaterial | undefined;
   /** Calls the listener after each change. */
   readonly onChange: (listener: () => void) => void;
-  /** Resolves when there is one; rejects with the signal's reason. */
+  /** Resolves when there is one. @throws AbortError */
   readonly ready: (signal: AbortSignal) => Promise<void>;
+  /** Why there is none yet. */
+  readonly problem: () => string;
   readonly close: () => Promise<void>;
 }
 
@@ -70,7 +73,8 @@ export async function openTlsFiles(options: TlsFilesOptions) {
     read: () => loadTlsMaterial(dir, ca),
     fingerprint: identityOf,
     onChange: held.take,
-    onProblem: held.refuse,
+    // The first one is thrown below.
+    onProblem: (problem) => held.current() && held.refuse(problem),
     pollMs,
     log,
   });
@@ -80,22 +84,22 @@ export async function openTlsFiles(options: TlsFilesOptions) {
     throw live.problem() ?? new ServingError(`${dir} cannot be read`);
   }
   held.take(first);
-  return {
-    current: () => held.current() ?? first,
-    onChange: held.onChange,
-    ready: isReady,
-    close: () => live.close(),
-  };
+  return { ...held, current: () => held.current() ?? first, close: () => live.close() };
 }
 
 /** The last good content of a directory or a Secret. @param origin for the log */
 export function holdTls(origin: string, { use, log, metrics }: TlsReports) {
   const expiry = metrics?.gauge(servingMetrics.certificateExpiry, { use });
-  const listeners: (() => void)[] = [];
+  const changes = new EventEmitter().setMaxListeners(0);
   let current: TlsMaterial | undefined;
+  let problem = 'it does not exist, or may not be read';
   return {
     current: () => current,
-    onChange: (listener: () => void) => void listeners.push(listener),
+    onChange: (listener: () => void) => void changes.on('change', listener),
+    ready: async (signal: AbortSignal) => {
+      if (!current) await once(changes, 'change', { signal });
+    },
+    problem: () => `${origin}: ${problem}`,
     take: (material: TlsMaterial): void => {
       const before = current && identityOf(current);
       if (identityOf(material) === before) return;
@@ -104,11 +108,12 @@ export function holdTls(origin: string, { use, log, metrics }: TlsReports) {
       const expires = new Date(material.expires).toISOString();
       if (material.expires < Date.now()) log.warn({ origin, expires }, 'the TLS certificate has expired');
       if (before !== undefined) log.info({ origin, expires }, 'a TLS certificate was loaded again');
-      for (const listener of listeners) listener();
+      changes.emit('change');
     },
-    refuse: (problem: unknown): void => {
-      const fields = { origin, problem: messageOf(problem) };
-      if (current) log.error(fields, 'a TLS certificate cannot be used; the last good one stays in force');
+    refuse: (error: unknown): void => {
+      problem = messageOf(error);
+      const consequence = current ? 'the last good one stays in force' : 'it must be written again';
+      log.error({ origin, problem }, `a TLS certificate cannot be used; ${consequence}`);
     },
   };
 }
@@ -120,10 +125,15 @@ function identityOf({ cert, key, ca = '' }: TlsTexts): string {
 /** A certificate that never changes. */
 export function fixedTls({ cert, key }: Pick<TlsTexts, 'cert' | 'key'>): TlsSource {
   const material: TlsMaterial = { cert, key, ca: undefined, expires: earliestExpiry(cert) };
-  return { current: () => material, onChange: () => undefined, ready: isReady, close: isReady };
+  const isReady = (): Promise<void> => Promise.resolve();
+  return {
+    current: () => material,
+    onChange: () => undefined,
+    ready: isReady,
+    problem: () => '',
+    close: isReady,
+  };
 }
-
-const isReady = (): Promise<void> => Promise.resolve();
 
 /** Reads and checks the files once. @throws ServingError, with the file and what to do */
 export async function loadTlsMaterial(dir: string, withCa: boolean): Promise<TlsMaterial> {

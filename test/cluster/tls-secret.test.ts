@@ -27,8 +27,8 @@ function watch(t: Test, world: World, use: 'client' | 'server' = 'client') {
 t.test('it waits for a missing Secret, and requests no other one', async (t) => {
   const world = await createWorld(t);
   const { tls, keyOf, lines } = watch(t, world);
-  const gone = new Error('enough waiting');
-  await t.rejects(tls.ready(AbortSignal.abort(gone)), gone);
+  await t.rejects(tls.ready(AbortSignal.abort()), { name: 'AbortError' });
+  t.match(tls.problem(), /^Secret .*-controller-client-tls: it does not exist, or may not be read$/);
   t.equal(tls.current(), undefined);
   await world.leader()();
   await tls.ready(neverAborted);
@@ -94,5 +94,9 @@ t.test('a client needs authorities, a server does not', async (t) => {
   const server = watch(t, world, 'server');
   await server.tls.ready(neverAborted);
   t.equal(server.tls.current()?.cert, cert);
+  await world.store.until(() => client.lines.length > 0, 'a line about the client');
   t.equal(client.tls.current(), undefined);
+  t.match(client.tls.problem(), /: it needs tls\.crt and tls\.key, and ca\.crt$/);
+  t.match(client.lines.join(''), /a TLS certificate cannot be used; it must be written again/);
+  t.notMatch(client.lines.join(''), 'PRIVATE');
 });

@@ -57,12 +57,18 @@ t.test('a request waits for the first client certificate', async (t) => {
     current: () => (isIssued ? files.current() : undefined),
     onChange: (listener) => void listeners.push(listener),
     ready: (signal) => unlessAborted(first.promise, signal),
+    problem: () => 'Secret a/b: it does not exist',
     close: files.close,
   };
   const connection = createConnection({ tls, serverNameOf: () => 'archwright-agent' });
   t.teardown(() => connection.close());
   const ask = (signal: AbortSignal) => connection.json(agent.url, '/v1/info', { signal, maxBytes: 1000 });
-  await fails(t, ask(AbortSignal.abort()), 'unreachable', /^there is no client certificate for agents yet$/);
+  await fails(
+    t,
+    ask(AbortSignal.abort()),
+    'unreachable',
+    /^no client certificate for agents: Secret a\/b: it does not exist$/,
+  );
   const answer = ask(neverAborted);
   isIssued = true;
   for (const listener of listeners) listener();

@@ -192,7 +192,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: 'ArchwrightCertificateExpires',
-    expr: 'min by (use) (archwright_tls_certificate_expiry_timestamp_seconds) - time() < 86400',
+    expr: 'min by (use) (archwright_tls_certificate_expiry_timestamp_seconds > 0) - time() < 86400',
     for: '1h',
     severity: 'critical',
     summary: 'A certificate in use ({{ $labels.use }}) expires within a day.',

@@ -37,7 +37,7 @@ export async function readSecret(
 
 /**
  * Changes a Secret, or creates a missing one.
- * @param found its version when it was read; `undefined`: it did not exist
+ * @param resourceVersion when it was read; `undefined`: it did not exist
  * @throws KubeError `conflict` if it has changed, or was created, since then
  */
 export async function writeSecret(
