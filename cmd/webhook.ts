@@ -20,7 +20,7 @@ const ownFlags = {
   metricsTls: toggle('Serves metrics and health over TLS, with the certificate of the webhook.'),
   webhookClientCa: text(
     'PATH',
-    "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused.",
+    "PEM file with the CA of the API server's client certificate (AdmissionConfiguration, `kubeConfigFile`). Reviews without such a certificate are refused. Read at the start.",
   ),
 };
 

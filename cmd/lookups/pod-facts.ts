@@ -130,8 +130,8 @@ async function factsOfOwn(
   const { dockerConfigs, log, metrics } = context;
   const configuration =
     lookupsBy === 'machine' ? { ...context.configuration, agents: [] } : context.configuration;
-  // In a pod of the controller; a person names a directory.
-  const own = kubernetes?.podNamespace && { client: kubernetes.client, namespace: kubernetes.podNamespace };
+  // In a pod of the controller, where the chart sets this variable. Elsewhere, `agentTlsDir` names a directory.
+  const { client, podNamespace: namespace } = (io.env['ARCHWRIGHT_CONFIG'] && kubernetes) || {};
   const name = ownNames(configuration).controllerClientTlsSecret;
   const { cache, requestOf, fleet, places } = await openImageFacts(
     {
@@ -140,7 +140,7 @@ async function factsOfOwn(
       env: io.env,
       stop,
       client: kubernetes?.client,
-      clientSecret: own ? { ...own, name, clock: systemClock, log } : undefined,
+      clientSecret: client && namespace ? { client, namespace, name, clock: systemClock, log } : undefined,
       log,
       metrics,
     },

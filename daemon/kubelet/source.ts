@@ -128,7 +128,7 @@ class CredentialProviderSource extends LiveSource<Found> {
 
   async describe(): Promise<readonly SourcePart[]> {
     const { config, hostRoot } = this.#options;
-    const problem = super.problems().find(({ origin }) => origin === config);
+    const problem = this.failure() ?? super.problems().find(({ origin }) => origin === config);
     const environment = describeEnvironment(await kubeletProgram(hostRoot));
     return [...describePlugins(config, this.found.setup, problem?.message), environment];
   }
@@ -147,14 +147,12 @@ class CredentialProviderSource extends LiveSource<Found> {
     try {
       const setup = await readSetup({ ...this.#options, hasTokens: tokens !== undefined });
       const providers = this.#providersOf(setup);
-      const problems = providers.flatMap(({ config: each, leftOut }) =>
-        leftOut === undefined || mayBeIntended(each, setup) ? [] : problemOf(each, leftOut),
-      );
-      return { found: { setup, providers }, problems, content: setup.id };
+      const found = { setup, providers };
+      return { found, problems: leftOutIn(found), content: setup.id };
     } catch (error) {
       if (!(error instanceof ProviderConfigError)) throw error;
       const consequence = before.setup === undefined ? '' : '; the last good one stays in force';
-      const problems = [{ origin: config, message: `${error.message}${consequence}` }];
+      const problems = [{ origin: config, message: `${error.message}${consequence}` }, ...leftOutIn(before)];
       return { found: before, problems, content: before.setup?.id ?? '' };
     }
   }
@@ -167,7 +165,10 @@ class CredentialProviderSource extends LiveSource<Found> {
       const reason = problem && `left out: ${problem}`;
       const same = before.get(config.name);
       const isSame = same?.leftOut === reason && isDeepStrictEqual(same?.config, config);
-      return same && isSame ? same : this.#provider(config, reason);
+      if (same && isSame) return same;
+      if (leftOut.get(config.name)?.code === 'no-token')
+        this.#options.log?.warn({ plugin: config.name, problem }, 'credential provider plugin ignored');
+      return this.#provider(config, reason);
     });
   }
 
@@ -193,6 +194,13 @@ class CredentialProviderSource extends LiveSource<Found> {
         log?.warn({ plugin: config.name, image, problem }, 'credential provider plugin failed'),
     });
   }
+}
+
+/** Plugins that cannot run. */
+function leftOutIn({ setup, providers }: Found): readonly SourceProblem[] {
+  return providers.flatMap(({ config, leftOut }) =>
+    leftOut === undefined || mayBeIntended(config, setup) ? [] : problemOf(config, leftOut),
+  );
 }
 
 /** A plugin without tokens may be intended, so the source does not count as broken. */

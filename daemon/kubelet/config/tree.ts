@@ -155,11 +155,16 @@ export function parseYamlTree(text: string): Tree {
 }
 
 function customTags(tags: Tags): Tags {
-  return tags.filter(
-    (tag) =>
-      typeof tag === 'string' ||
-      !(leftAsText.has(tag.tag) || ('format' in tag && leftAsText.has(tag.format))),
-  );
+  const isData = (tag: Tags[number]): boolean =>
+    typeof tag === 'string' || !(leftAsText.has(tag.tag) || ('format' in tag && leftAsText.has(tag.format)));
+  return tags.filter(isData).map(withDigits);
+}
+
+/** The library takes `.` and `e5` for numbers. In Go, numbers start with a digit. */
+function withDigits(tag: Tags[number]): Tags[number] {
+  if (typeof tag === 'string' || tag.collection !== undefined) return tag;
+  if (tag.tag !== 'tag:yaml.org,2002:float' || !tag.test || tag.test.test('.inf')) return tag;
+  return { ...tag, test: new RegExp(`(?=^[-+]?\\.?[0-9])${tag.test.source}`) };
 }
 
 /** The parser is recursive, and the messages of its errors may quote the text. */

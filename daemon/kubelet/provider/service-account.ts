@@ -65,10 +65,13 @@ export async function grantFor(
     .tokenFor(named, account.uid, attributes.serviceAccountTokenAudience)
     .catch(failing(`Error getting service account token ${of}`));
   const hash = tokenHash(token);
+  const cacheKey = serviceAccountKey(account, attributes.cacheType, hash);
+  // The kubelet's keys have room for this much (`pkg/credentialprovider/plugin/plugin.go`).
+  if (Buffer.byteLength(cacheKey) > 0xffff) return `The annotations of ${of} are longer than 65535 bytes`;
   return {
     account,
     token,
-    cacheKey: serviceAccountKey(account, attributes.cacheType, hash),
+    cacheKey,
     singleFlightKey: singleFlightKey(image, hash, annotations),
   };
 }

@@ -138,7 +138,7 @@ function kubeconfigFiles(path: string | undefined): readonly string[] {
   const { KUBECONFIG = '', HOME = '' } = process.env;
   if (KUBECONFIG !== '') return KUBECONFIG.split(delimiter).filter((file) => file !== '');
   const own = join(HOME, '.kube', 'config');
-  return existsSync(own) ? [own] : [];
+  return HOME !== '' && existsSync(own) ? [own] : [];
 }
 
 /** @throws an error with the file's name: the library's name none, and quote lines, which may have tokens */
@@ -155,6 +155,7 @@ function naming(file: string, load: () => void): void {
 /** js-yaml's errors have a reason and a position. The library reads parsed fields without a check. */
 function problemOf(error: unknown): string {
   if (!(error instanceof Error)) return 'cannot be read';
+  if (error.message.startsWith('Duplicate ')) return `has a name of an earlier file: ${error.message}`;
   if ('code' in error)
     return error.code === 'ENOENT' ? 'does not exist' : `cannot be read: ${String(error.code)}`;
   const { reason, mark } = error as { reason?: unknown; mark?: { readonly line?: unknown } };

@@ -138,6 +138,7 @@ t.test('without `serviceAccountTokens`, the plugin is not used', async (t) => {
   const place = await world(t);
   const agent = await start(t, place);
   like(t, await ask(agent, place, 'a'), refused);
+  t.match(agent.log(), /plugin ignored/);
   t.match(agent.log(), /serviceAccountTokens is off/);
   t.strictSame(place.kube.requests, []);
   t.equal(await agent.stop(), 0);

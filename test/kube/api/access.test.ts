@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { inspect } from 'node:util';
 import t from 'tap';
 import {
@@ -98,6 +98,19 @@ void t.test('kubeconfig: contexts, client certificates, tokens, and unknown name
     writeFileSync(file, content);
     await t.rejects(kubeconfigAccess({ path: file }), { message: problem });
   }
+});
+
+void t.test('two files of KUBECONFIG with one name are an error that says so', async (t) => {
+  const file = 'clusters: [{ name: kubernetes, cluster: { server: "https://127.0.0.1:1" } }]';
+  const dir = t.testdir({ a: file, b: file });
+  const before = process.env['KUBECONFIG'];
+  process.env['KUBECONFIG'] = [join(dir, 'a'), join(dir, 'b')].join(delimiter);
+  t.teardown(() => {
+    if (before === undefined) delete process.env['KUBECONFIG'];
+    else process.env['KUBECONFIG'] = before;
+  });
+  const message = /^kubeconfig \S+b has a name of an earlier file: Duplicate cluster: kubernetes$/;
+  await t.rejects(kubeconfigAccess({}), { message });
 });
 
 void t.test('without a kubeconfig there is no access', async (t) => {

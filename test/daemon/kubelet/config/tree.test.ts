@@ -69,7 +69,8 @@ t.test('YAML 1.1 scalars are read as in Go', async (t) => {
   for (const text of ['10', '-1', '0x1F', '0b11', '0777', '1_000', '1.5', '.5', '1e3', '+1']) {
     t.equal(typeof (read(`- ${text}`) as unknown[])[0], 'number', text);
   }
-  for (const text of ['0x', '1__m', '09a', '1e', '.e', '_1']) t.strictSame(read(`- ${text}`), [text]);
+  for (const text of ['0x', '1__m', '09a', '1e', '.e', '_1', '.', '-.', '._', 'e5', '._1'])
+    t.strictSame(read(`- ${text}`), [text]);
 });
 
 t.test('keys become strings; aliases and merges are followed', async (t) => {

@@ -114,6 +114,16 @@ t.test('the plugin does not run without its service account', async (t) => {
   }
 });
 
+t.test('as in the kubelet, annotations have room in 64 KiB', async (t) => {
+  const long = 'x'.repeat(70_000);
+  const { provide, requests } = world({}, { 'a/required': 'r', 'a/optional': long });
+  like(t, await provide(account()), {
+    auth: new Map(),
+    reason: 'The annotations of ns/account are longer than 65535 bytes',
+  });
+  t.equal(requests.length, 0);
+});
+
 t.test('without access to tokens, the reason is tokenReason', async (t) => {
   const made = new Provider({
     config: { name: 'p', matchImages: ['r.example'], apiVersion: execV1, tokenAttributes: attributes },
