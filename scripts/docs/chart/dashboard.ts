@@ -128,7 +128,9 @@ export const rows: Readonly<Record<string, readonly Panel[]>> = {
     {
       title: 'Time until certificates expire',
       unit: 's',
-      queries: { '{{use}}': 'min by (use) (archwright_tls_certificate_expiry_timestamp_seconds > 0) - time()' },
+      queries: {
+        '{{use}}': 'min by (use) (archwright_tls_certificate_expiry_timestamp_seconds > 0) - time()',
+      },
     },
   ],
 };
