@@ -53,6 +53,15 @@ export const rules: readonly Rule[] = [
       }),
   },
   {
+    name: 'remembered-challenge',
+    kinds: ['registries'],
+    explains: ({ crio, agent }) => {
+      const again = crio.visits.slice(agent.visits.length);
+      const isKnown = again.every(({ host }) => agent.visits.some((visit) => visit.host === host));
+      return again.length > 0 && isKnown && agent.requests.at(-1)?.kind === 'token';
+    },
+  },
+  {
     name: 'next-mirror-after-a-bad-document',
     kinds: ['registries', 'outcome'],
     explains: ({ case: { behaviors }, crio }) =>
