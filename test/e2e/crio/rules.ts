@@ -53,7 +53,7 @@ export const rules: readonly Rule[] = [
       }),
   },
   {
-    name: 'remembered-challenge',
+    name: 'remembered-challenges',
     kinds: ['registries'],
     explains: ({ crio, agent }) => {
       const again = crio.visits.slice(agent.visits.length);
