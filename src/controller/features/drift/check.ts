@@ -3,17 +3,20 @@
  * digest by one HEAD. The platforms of running digests are looked up only if the tag names another digest.
  */
 import { CredentialError } from '../../../credentials/credential.ts';
-import type { FactsErrorCode, ImageFacts, ImageRequest } from '../../../images/facts/facts.ts';
-import { defaultOs, type FullPlatform } from '../../../names/platform.ts';
+import type { FactsErrorCode, ImageFacts } from '../../../images/facts/facts.ts';
+import { defaultOs, formatPlatform, type FullPlatform } from '../../../names/platform.ts';
+import type { NodeClass } from '../../../nodes/node-class.ts';
 import { noNodes } from '../../../nodes/node-classes.ts';
+import { selectPlatform } from '../../../nodes/selection.ts';
 import { ofAnyAge } from '../../../images/image-request.ts';
 import { parseReference } from '../../../images/references/reference.ts';
 import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
-import type { CachedNode, RunningPod } from '../../state/cached.ts';
+import { formOf } from '../../../placement/rules/images/fit.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { pulledReferences, requestOfPod } from '../../pods/pulled-images.ts';
-import { changeOf, type PlatformChange } from './changes.ts';
 import { runningDigests, type RunningTag, type TagUse } from './tags.ts';
+
+type PlatformChange = Pick<DriftedTag, 'lost' | 'gained'>;
 
 export type CheckResult =
   /** `change`: the difference from running pods; `pulled`: their digests. */
@@ -46,7 +49,7 @@ export async function checkTag(options: CheckOptions): Promise<CheckResult> {
   const { signal, log } = options.leader;
   const limit = AbortSignal.any([signal, AbortSignal.timeout(checkMs)]);
   try {
-    return await new Check(options, limit).run();
+    return await check(options, limit);
   } catch (error) {
     signal.throwIfAborted();
     if (limit.aborted) return { kind: 'failed', code: 'timeout' };
@@ -57,90 +60,92 @@ export async function checkTag(options: CheckOptions): Promise<CheckResult> {
   }
 }
 
-class Check {
-  readonly #options: CheckOptions;
-  readonly #signal: AbortSignal;
-  readonly #running: ReadonlyMap<string, readonly RunningPod[]>;
+async function check({ leader, tag, use, known }: CheckOptions, signal: AbortSignal): Promise<CheckResult> {
+  const { cache, configuration, caches, nodeClasses } = leader;
+  const request = await requestOfPod(leader, use.pod, use.image, signal);
+  const remembered = cache.peek(ofAnyAge(request));
+  const isPulled = tag.uses.some(({ pod, image }) => pulledReferences(pod, image).length > 0);
+  if (remembered?.source === 'override' || !isPulled) return { kind: 'skipped' };
+  // The check before is older than that, so the agent confirms what it remembers by one HEAD.
+  const maxAgeMs = configuration().driftInterval / 2;
+  const facts = await cache.get({ ...request, maxAgeMs }, { signal });
+  const { digest, error, stale } = facts;
+  if (digest === undefined || stale || (error && error.code !== 'not-an-image'))
+    return { kind: 'failed', code: error?.code ?? 'unavailable' };
 
-  constructor(options: CheckOptions, signal: AbortSignal) {
-    const { leader, tag } = options;
-    this.#options = options;
-    this.#signal = signal;
-    this.#running = runningDigests(tag, leader.caches.nodes);
-  }
-
-  async run(): Promise<CheckResult> {
-    const { leader, use, known } = this.#options;
-    const { cache, configuration } = leader;
-    const request = await requestOfPod(leader, use.pod, use.image, this.#signal);
-    const remembered = cache.peek(ofAnyAge(request));
-    if (remembered?.source === 'override' || !isPulled(this.#options.tag)) return { kind: 'skipped' };
-    // The check before is older than that, so the agent confirms what it remembers by one HEAD.
-    const maxAgeMs = configuration().driftInterval / 2;
-    const facts = await cache.get({ ...request, maxAgeMs }, { signal: this.#signal });
-    const { digest, error, stale } = facts;
-    if (digest === undefined || stale || (error && error.code !== 'not-an-image'))
-      return { kind: 'failed', code: error?.code ?? 'unavailable' };
-    const pulled = [...this.#running.keys()].filter((each) => each !== digest);
-    const old = pulled.slice(0, maxCompared);
-    if (old.length === 0) return this.#withoutPulled(facts, digest, remembered);
-    if (known?.digest === digest) return { kind: 'known', digest, change: known, pulled };
+  const running = runningDigests(tag, caches.nodes);
+  const result = (change: PlatformChange | undefined, pulled: readonly string[]): CheckResult => {
+    return { kind: 'known', digest, change, pulled };
+  };
+  const compared = (before: Pick<Comparison, 'before' | 'isComplete'>) => {
+    const classes = [...(nodeClasses() ?? noNodes).values()].flat().map((group) => group.class);
+    return changeOf({ ...before, now: facts, classes });
+  };
+  const pulled = [...running.keys()].filter((each) => each !== digest);
+  if (pulled.length > 0) {
+    if (known?.digest === digest) return result(known, pulled);
     // Facts of a tag that constrains nothing have no platforms.
     if (facts.platforms.length === 0 && !error) return { kind: 'failed', code: 'unavailable' };
-    return this.#known(digest, old, await this.#before(request, old, remembered), facts);
+    return result(compared(await platformsOf(pulled.slice(0, maxCompared))), pulled);
   }
-
-  /** Pods run what the tag names, or their runtime reports no digest. */
-  #withoutPulled(facts: ImageFacts, digest: string, remembered: ImageFacts | undefined): CheckResult {
-    const { known, tag } = this.#options;
-    const none: CheckResult = { kind: 'known', digest, change: undefined, pulled: [] };
-    if (this.#running.size > 0) return none;
-    const isOlder = ({ pod }: TagUse): boolean => pod.createdAt < (known?.since ?? 0);
-    if (known?.digest === digest && tag.uses.some(isOlder)) return { ...none, change: known };
-    const wasOther = remembered?.digest !== undefined && remembered.digest !== digest;
-    if (!wasOther || remembered.platforms.length === 0) return none;
-    const before = { platforms: remembered.platforms, isComplete: true };
-    return this.#known(digest, [remembered.digest], before, facts);
-  }
-
-  #known(
-    digest: string,
-    pulled: readonly string[],
-    { platforms: before, isComplete }: { readonly platforms: readonly FullPlatform[]; isComplete: boolean },
-    now: ImageFacts,
-  ): CheckResult {
-    const groups = [...(this.#options.leader.nodeClasses() ?? noNodes).values()].flat();
-    const classes = groups.map((group) => group.class);
-    return { kind: 'known', digest, change: changeOf({ before, isComplete, now, classes }), pulled };
-  }
+  if (running.size > 0) return result(undefined, []);
+  // No runtime reports the digest of the tag: facts from before are compared.
+  const isOlder = ({ pod }: TagUse): boolean => pod.createdAt < (known?.since ?? 0);
+  if (known?.digest === digest && tag.uses.some(isOlder)) return result(known, []);
+  const { digest: old, platforms: before = [] } = remembered ?? {};
+  if (old === undefined || old === digest || before.length === 0) return result(undefined, []);
+  return result(compared({ before, isComplete: true }), [old]);
 
   /** The platforms of digests. A registry may not have one any more: then those of the nodes that run it. */
-  async #before(request: ImageRequest, digests: readonly string[], remembered: ImageFacts | undefined) {
-    const { nodes } = this.#options.leader.caches;
-    const platforms: FullPlatform[] = [];
+  async function platformsOf(digests: readonly string[]) {
+    const before: FullPlatform[] = [];
     let isComplete = true;
-    for (const digest of digests) {
-      const isRemembered = remembered?.digest === digest && remembered.platforms.length > 0;
-      const found = isRemembered ? remembered : await this.#factsOf(request, digest);
-      isComplete &&= found !== undefined;
-      const on = (this.#running.get(digest) ?? []).flatMap(({ node }) => nodes.get('', node) ?? []);
-      platforms.push(...(found?.platforms ?? on.map(platformOfNode)));
+    for (const each of digests) {
+      const isRemembered = remembered?.digest === each && remembered.platforms.length > 0;
+      const image = `${tag.repository}@${each}`;
+      const byDigest = { ...ofAnyAge(request), image, reference: parseReference(image) };
+      const found = isRemembered ? remembered : await cache.get(byDigest, { signal });
+      const isFound = !found.error && found.platforms.length > 0;
+      isComplete &&= isFound;
+      const on = (running.get(each) ?? []).flatMap(({ node }) => caches.nodes.get('', node) ?? []);
+      const ofNodes = on.map(({ os = defaultOs, architecture = '' }) => ({ os, architecture }));
+      before.push(...(isFound ? found.platforms : ofNodes));
     }
-    return { platforms, isComplete };
-  }
-
-  async #factsOf(request: ImageRequest, digest: string): Promise<ImageFacts | undefined> {
-    const image = `${this.#options.tag.repository}@${digest}`;
-    const byDigest = { ...ofAnyAge(request), image, reference: parseReference(image) };
-    const facts = await this.#options.leader.cache.get(byDigest, { signal: this.#signal });
-    return facts.error || facts.platforms.length === 0 ? undefined : facts;
+    return { before, isComplete };
   }
 }
 
-function isPulled({ uses }: RunningTag): boolean {
-  return uses.some(({ pod, image }) => pulledReferences(pod, image).length > 0);
+export interface Comparison {
+  /** Platforms of the digests that pods run. */
+  readonly before: readonly FullPlatform[];
+  /** Otherwise `before` has the platforms of the pods' nodes, and gains are unknown. */
+  readonly isComplete: boolean;
+  /** What the tag names now. */
+  readonly now: Pick<ImageFacts, 'platforms' | 'mediaType'>;
+  /** Node classes of the cluster. */
+  readonly classes: readonly NodeClass[];
 }
 
-function platformOfNode({ os = defaultOs, architecture = '' }: CachedNode): FullPlatform {
-  return { os, architecture };
+/**
+ * The platforms (with variants) that a tag lost or gained, compared with those of the digests that pods run.
+ * `amd64` replaced by `amd64/v3` is both lost and gained: it needs another CPU level. A lost platform matters
+ * if a node could run it, and may be unable to run what is left.
+ * @returns `undefined`: nothing that matters has changed
+ */
+export function changeOf({ before, isComplete, now, classes }: Comparison): PlatformChange | undefined {
+  const old = new Map(before.map((each) => [formatPlatform(each), each]));
+  const present = new Set(now.platforms.map(formatPlatform));
+  const unserved = classes.filter((each) => !runs(now, each));
+  const mayRun = (platform: FullPlatform, each: NodeClass): boolean =>
+    selectPlatform([platform], each, 1, 'manifest').verdict !== 'refused';
+  const lost = [...old].flatMap(([text, platform]) =>
+    !present.has(text) && unserved.some((each) => mayRun(platform, each)) ? [text] : [],
+  );
+  const gained = isComplete ? [...present].filter((text) => !old.has(text)) : [];
+  if (lost.length === 0 && gained.length === 0) return undefined;
+  return { lost: lost.sort(), gained: gained.sort() };
+}
+
+function runs({ platforms, mediaType }: Comparison['now'], node: NodeClass): boolean {
+  return platforms.length > 0 && selectPlatform(platforms, node, 1, formOf(mediaType)).verdict === 'runs';
 }

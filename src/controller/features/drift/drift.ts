@@ -7,12 +7,19 @@
 import { ownNames } from '../../../names/own-names.ts';
 import { concurrently } from '../../../async/concurrently.ts';
 import { inTurn } from '../../../async/fair-queue.ts';
-import type { DriftedTag } from '../../../images/sources/drifted-tags.ts';
+import {
+  formatDrifted,
+  keyOfDrifted,
+  maxDriftedBytes,
+  maxDriftedTags,
+  parseDrifted,
+  type DriftedTag,
+} from '../../../images/sources/drifted-tags.ts';
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { checkTag, type CheckResult } from './check.ts';
-import { DriftNotes } from './notes.ts';
-import { driftMetrics, DriftReports } from './reports.ts';
+import { changeNotes, readNotes } from '../../write/config-map-notes.ts';
+import { createReports, driftMetrics } from './reports.ts';
 import {
   fairShare,
   maxTags,
@@ -50,8 +57,9 @@ interface TagState {
 
 export class DriftMonitor {
   readonly #leader: LeaderContext;
-  readonly #notes: DriftNotes;
-  readonly #reports: DriftReports;
+  /** Of the ConfigMap. */
+  readonly #notes: string;
+  readonly #reports: ReturnType<typeof createReports>;
   readonly #parse = createReferenceCache();
   /** By tag of running pods, as the two below. `undefined`: the last leader's notes were not read. */
   #drifted: Map<string, DriftedTag> | undefined;
@@ -60,16 +68,15 @@ export class DriftMonitor {
   #lookedAt: number;
 
   constructor(leader: LeaderContext) {
-    const { client, namespace, configuration, serverNow } = leader;
     this.#leader = leader;
-    this.#notes = new DriftNotes({ client, namespace, name: ownNames(configuration()).drift });
-    this.#reports = new DriftReports(leader);
-    this.#lookedAt = serverNow();
+    this.#notes = ownNames(leader.configuration()).drift;
+    this.#reports = createReports(leader);
+    this.#lookedAt = leader.serverNow();
   }
 
   /** @throws KubeError */
   async reconcile(): Promise<ReconcileResult> {
-    const { signal, caches, configuration } = this.#leader;
+    const { caches, configuration } = this.#leader;
     const { driftInterval: intervalMs } = configuration();
     const drifted = (this.#drifted ??= await this.#readNotes());
     const tags =
@@ -77,25 +84,20 @@ export class DriftMonitor {
         ? new Map<string, RunningTag>()
         : runningTags(caches.runningPods.values(), this.#parse);
     this.#forget(tags);
-    const items = [...tags].map(([key, item]) => ({ key, namespaces: namespacesOf(item), item }));
-    const chosen = fairShare(items, maxTags);
+    const chosen = fairShare([...tags.values()], maxTags, namespacesOf);
     await this.#checkAll(this.#due(chosen, intervalMs));
-    this.#reports.show([...drifted.values()], { checked: chosen.length, leftOut: tags.size - chosen.length });
-    const notes = [...drifted].flatMap(([image, each]) => {
-      const tag = tags.get(image);
-      return tag ? [{ drifted: each, namespaces: namespacesOf(tag) }] : [];
-    });
-    await this.#notes.write(notes, signal);
+    this.#reports.show(drifted.values(), { checked: chosen.length, leftOut: tags.size - chosen.length });
+    const wanted = notesOf([...drifted.values()], (image) => namespacesOf(tags.get(image) ?? { uses: [] }));
+    await changeNotes(this.#leader, this.#notes, () => [wanted, undefined]);
     const { mostMs, leastMs, perInterval } = round;
     const pauseMs = intervalMs === 0 ? mostMs : intervalMs / perInterval;
     return { requeueAfterMs: Math.min(mostMs, Math.max(leastMs, pauseMs)) };
   }
 
   async #readNotes(): Promise<Map<string, DriftedTag>> {
-    const { signal, cache } = this.#leader;
-    const known = await this.#notes.read(signal);
+    const known = parseDrifted((await readNotes(this.#leader, this.#notes))?.data);
     // This replica did not follow them while another one led.
-    cache.forget(known);
+    this.#leader.cache.forget(known);
     return new Map(known.map((tag) => [tag.image, tag]));
   }
 
@@ -163,6 +165,31 @@ export class DriftMonitor {
       if (hasEnded) this.#drifted?.delete(image);
     }
   }
+}
+
+/**
+ * As many notes as there is room for: lost architectures first, then in turn from each namespace.
+ * @param namespacesOfTag in which a tag runs, by its image
+ */
+export function notesOf(
+  tags: readonly DriftedTag[],
+  namespacesOfTag: (image: string) => readonly string[],
+): Readonly<Record<string, string>> {
+  const { losing = [], gaining = [] } = Object.groupBy(tags, ({ lost }) =>
+    lost.length > 0 ? 'losing' : 'gaining',
+  );
+  const share = (some: readonly DriftedTag[], most: number) =>
+    fairShare(some, most, ({ image }) => namespacesOfTag(image));
+  const chosen = share(losing, maxDriftedTags);
+  const notes: Record<string, string> = {};
+  let bytes = 0;
+  for (const tag of [...chosen, ...share(gaining, maxDriftedTags - chosen.length)]) {
+    const [key, value] = [keyOfDrifted(tag.image), formatDrifted(tag)];
+    bytes += key.length + Buffer.byteLength(value);
+    if (bytes > maxDriftedBytes) break;
+    notes[key] = value;
+  }
+  return notes;
 }
 
 /** Pods of one tag may have different credentials. */

@@ -34,49 +34,44 @@ export const driftMetrics: readonly MetricSpec[] = [driftedTags, checkedTags, ch
 /** Owners read for one tag, in turn from each namespace. Metric and report always name the tag. */
 const maxOwners = 100;
 
-export class DriftReports {
-  readonly #leader: LeaderContext;
-  readonly #reporter: Reporter;
-  readonly #showDrifted: ReturnType<typeof itemCounts>;
+export function createReports(leader: LeaderContext) {
+  const { metrics, events, log } = leader;
+  const reporter = new Reporter(leader);
+  const showDrifted = itemCounts(metrics, driftedTags);
+  return {
+    checked: (result: string): void => metrics.counter(checks, { result }).inc(),
 
-  constructor(leader: LeaderContext) {
-    this.#leader = leader;
-    this.#reporter = new Reporter(leader);
-    this.#showDrifted = itemCounts(leader.metrics, driftedTags);
-  }
+    /** A tag counts once for each architecture that it lost or gained. */
+    show: (
+      drifted: Iterable<DriftedTag>,
+      { checked, leftOut }: { checked: number; leftOut: number },
+    ): void => {
+      showDrifted(drifted, (tag) =>
+        changes.flatMap((change) =>
+          tag[change].map((platform) => ({ change, architecture: platform.split('/')[1] ?? '' })),
+        ),
+      );
+      metrics.gauge(checkedTags, { checked: 'yes' }).set(checked);
+      metrics.gauge(checkedTags, { checked: 'no' }).set(leftOut);
+    },
 
-  checked(result: string): void {
-    this.#leader.metrics.counter(checks, { result }).inc();
-  }
-
-  /** A tag counts once for each architecture that it lost or gained. */
-  show(drifted: readonly DriftedTag[], tags: { readonly checked: number; readonly leftOut: number }): void {
-    this.#showDrifted(drifted, (tag) =>
-      changes.flatMap((change) =>
-        tag[change].map((platform) => ({ change, architecture: platform.split('/')[1] ?? '' })),
-      ),
-    );
-    this.#leader.metrics.gauge(checkedTags, { checked: 'yes' }).set(tags.checked);
-    this.#leader.metrics.gauge(checkedTags, { checked: 'no' }).set(tags.leftOut);
-  }
-
-  /** Records one event per workload, image and `driftInterval`. @param pulled digests that pods run */
-  async lost(tag: RunningTag, drifted: DriftedTag, pulled: readonly string[]): Promise<void> {
-    const { events, log } = this.#leader;
-    const message = messageOf(drifted, pulled);
-    const reported = new Set<string | undefined>();
-    for (const pod of somePods(tag)) {
-      const { namespace, owner } = pod;
-      // Static pods belong to their node.
-      const isAlone = owner === undefined || owner.kind === 'Node';
-      const about = isAlone ? podReference(pod) : await this.#reporter.workloadOf(namespace, owner);
-      if (reported.has(about.uid)) continue;
-      reported.add(about.uid);
-      events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
-    }
-    const { image, digest, lost } = drifted;
-    log.warn({ image, digest, lost, workloads: reported.size }, 'a tag of running pods lost platforms');
-  }
+    /** Records one event per workload, image and `driftInterval`. @param pulled digests that pods run */
+    lost: async (tag: RunningTag, drifted: DriftedTag, pulled: readonly string[]): Promise<void> => {
+      const message = messageOf(drifted, pulled);
+      const reported = new Set<string | undefined>();
+      for (const pod of somePods(tag)) {
+        const { namespace, owner } = pod;
+        // Static pods belong to their node.
+        const isAlone = owner === undefined || owner.kind === 'Node';
+        const about = isAlone ? podReference(pod) : await reporter.workloadOf(namespace, owner);
+        if (reported.has(about.uid)) continue;
+        reported.add(about.uid);
+        events.record(about, { type: 'Warning', reason: 'ImageLostArchitecture', message });
+      }
+      const { image, digest, lost } = drifted;
+      log.warn({ image, digest, lost, workloads: reported.size }, 'a tag of running pods lost platforms');
+    },
+  };
 }
 
 /** One pod of each owner. */

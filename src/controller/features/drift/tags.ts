@@ -77,19 +77,18 @@ function digestIn(reference: string): string {
   return reference.slice(reference.indexOf('@') + 1);
 }
 
-/** Some of many, taken in turn from each namespace; the same ones each time. */
-export function fairShare<T>(
-  items: readonly { readonly key: string; readonly namespaces: readonly string[]; readonly item: T }[],
+/** Some of many images, taken in turn from each namespace; the same ones each time. */
+export function fairShare<T extends { readonly image: string }>(
+  items: readonly T[],
   most: number,
+  inNamespaces: (item: T) => readonly string[],
 ): readonly T[] {
-  if (items.length <= most) return items.map(({ item }) => item);
-  const sorted = items.toSorted((a, b) => (a.key < b.key ? -1 : 1));
-  return inTurn(sorted, ({ namespaces }) => namespaces)
-    .slice(0, most)
-    .map(({ item }) => item);
+  if (items.length <= most) return items;
+  const sorted = items.toSorted((a, b) => (a.image < b.image ? -1 : 1));
+  return inTurn(sorted, inNamespaces).slice(0, most);
 }
 
-export function namespacesOf({ uses }: RunningTag): readonly string[] {
+export function namespacesOf({ uses }: Pick<RunningTag, 'uses'>): readonly string[] {
   return [...new Set(uses.map(({ pod }) => pod.namespace))];
 }
 

@@ -19,7 +19,7 @@ import { skippedPods } from '../../pods/skipped-pods.ts';
 import { factsOf, reportsPlatforms, useOf } from '../../pods/pulled-images.ts';
 import { isDaemon } from '../../pods/workload.ts';
 import { formOf } from '../../../placement/rules/images/fit.ts';
-import { BrokenNotes, type NoteOutcome } from './broken-notes.ts';
+import { noteBroken, pruneBroken, type NoteOutcome } from './broken-notes.ts';
 import { blameOf, describeBlame, describeLevel, levelOfNode, neededLevel } from './causes.ts';
 import { failureIn, suspectsOf, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
 
@@ -99,7 +99,8 @@ interface Place {
 
 class ExecFormatMonitor {
   readonly #leader: LeaderContext;
-  readonly #notes: BrokenNotes;
+  /** Of the ConfigMap. */
+  readonly #notes: string;
   readonly #reporter: Reporter;
   readonly #limiter: RateLimiter;
   readonly #limiters: RateLimiters;
@@ -107,17 +108,17 @@ class ExecFormatMonitor {
   #hasWarned = false;
 
   constructor(leader: LeaderContext) {
-    const { client, namespace, clock, configuration } = leader;
+    const { clock, configuration } = leader;
     this.#leader = leader;
-    this.#notes = new BrokenNotes({ client, namespace, name: ownNames(configuration()).brokenImages });
+    this.#notes = ownNames(configuration()).brokenImages;
     this.#reporter = new Reporter(leader);
     this.#limiter = createRateLimiter({ ...checks, clock });
     this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
   }
 
   async prune(): Promise<ReconcileResult> {
-    const { serverNow, signal, metrics } = this.#leader;
-    const notes = await this.#notes.prune(serverNow(), signal);
+    const { serverNow, metrics } = this.#leader;
+    const notes = await pruneBroken(this.#leader, this.#notes, serverNow());
     const levels = notes.filter(({ level }) => level !== undefined).length;
     metrics.gauge(brokenImages).set(notes.length - levels);
     metrics.gauge(imagesWithLevel).set(levels);
@@ -218,14 +219,14 @@ class ExecFormatMonitor {
   }
 
   async #note(pod: RunningPod, suspect: Suspect, place: Place, level?: Amd64Level): Promise<NoteOutcome> {
-    const { signal, log, configuration, serverNow } = this.#leader;
+    const { log, configuration, serverNow } = this.#leader;
     const { namespace } = pod;
     const { image, digest } = suspect;
     const seen = { architecture: place.architecture, ...(level && { level }), image, namespace };
     const until = serverNow() + configuration().brokenImageTime;
-    const noted = await this.#notes.add({ ...seen, digest, until }, signal);
+    const noted = await noteBroken(this.#leader, this.#notes, { ...seen, digest, until });
     const ofTag = await this.#digestOfTag(pod, suspect, place);
-    if (ofTag !== undefined) await this.#notes.add({ ...seen, digest: ofTag, until }, signal);
+    if (ofTag !== undefined) await noteBroken(this.#leader, this.#notes, { ...seen, digest: ofTag, until });
     if (noted === 'new')
       log.warn(
         { ...seen, digest },

@@ -1,5 +1,5 @@
 import t from 'tap';
-import { changeOf } from '../../../../src/controller/features/drift/changes.ts';
+import { changeOf } from '../../../../src/controller/features/drift/check.ts';
 import { platformOf } from '../../../support/registry/content.ts';
 import type { FullPlatform } from '../../../../src/names/platform.ts';
 import type { Amd64Level, NodeClass } from '../../../../src/nodes/node-class.ts';

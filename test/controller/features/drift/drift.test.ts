@@ -172,11 +172,13 @@ t.test('a failing registry changes nothing, and gets no more requests than a hea
   await test.advance(6 * hour);
   const notes = test.notes();
   t.equal(notes.length, 1);
+  const writes = test.store.writes().length;
   test.registry.clearRequests();
   const stop = test.registry.faults.add(/./, { kind: 'status', status: 503 });
   await test.advance(24 * hour);
   t.strictSame(test.counts(), { head: 4, get: 0 });
   t.strictSame(test.notes(), notes);
+  t.equal(test.store.writes().length, writes, 'unchanged notes are not written again');
   t.ok(((await test.leader.series('archwright_drift_checks_total{result="unavailable"}')) ?? 0) >= 4);
   stop();
   test.push('shop/web', withPlatforms(both, 'third'));

@@ -18,7 +18,7 @@ import { startLeader } from '../../leader.ts';
 export const hour = 3_600_000;
 /** Longer than the program's minute, to save time. The requests are the same. */
 const roundMs = 10 * 60_000;
-export const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
+const notesPath = '/api/v1/namespaces/archwright/configmaps/archwright-drift';
 
 interface SetupOptions {
   readonly registry?: TestRegistryOptions;

@@ -1,25 +1,32 @@
 /** The notes of broken images: concurrent writes, and their bounds. */
 import t, { type Test } from 'tap';
-import { BrokenNotes } from '../../../../src/controller/features/exec-format/broken-notes.ts';
+import {
+  noteBroken,
+  pruneBroken,
+  type BrokenObservation,
+} from '../../../../src/controller/features/exec-format/broken-notes.ts';
 import {
   formatBroken,
   keyOfBroken,
   parseBroken,
   type BrokenImage,
 } from '../../../../src/images/sources/broken-images.ts';
-import type { KubeStore } from '../../../support/kube-store.ts';
 import { connectedStore } from '../../../kube/support.ts';
 import { dataAt } from '../../objects.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';
 
-const signal = neverAborted;
 const path = '/api/v1/namespaces/archwright/configmaps/notes';
 const until = Date.parse('2027-01-01T00:00:00Z');
 const seen = { digest: `sha256:${'a'.repeat(64)}`, architecture: 'arm64', image: 'shop/web:1', until };
 
-async function start(t: Test): Promise<{ store: KubeStore; notes: BrokenNotes }> {
+async function start(t: Test) {
   const { store, client } = await connectedStore(t);
-  return { store, notes: new BrokenNotes({ client, namespace: 'archwright', name: 'notes' }) };
+  const leader = { client, namespace: 'archwright', signal: neverAborted };
+  return {
+    store,
+    add: (each: BrokenObservation) => noteBroken(leader, 'notes', each),
+    prune: (now: number) => pruneBroken(leader, 'notes', now),
+  };
 }
 
 for (const [title, data] of [
@@ -27,10 +34,10 @@ for (const [title, data] of [
   ['none yet', undefined],
 ] as const) {
   t.test(`concurrent notes of several namespaces are all kept: ${title}`, async (t) => {
-    const { store, notes } = await start(t);
+    const { store, add } = await start(t);
     if (data) store.put(path, { data });
     const namespaces = ['bank', 'mail', 'shop'];
-    const news = await Promise.all(namespaces.map((namespace) => notes.add({ ...seen, namespace }, signal)));
+    const news = await Promise.all(namespaces.map((namespace) => add({ ...seen, namespace })));
     t.strictSame(news, ['new', 'new', 'new']);
     const kept = parseBroken(dataAt(store, path));
     t.strictSame(
@@ -87,10 +94,10 @@ const bounds: readonly {
 ];
 for (const { title, data, noted = 'new', of, isDropped } of bounds) {
   t.test(`bounds of the ConfigMap, the oldest note goes: ${title}`, async (t) => {
-    const { store, notes } = await start(t);
+    const { store, add } = await start(t);
     store.put(path, { data });
     const later = until + 2 * 3_600_000;
-    t.equal(await notes.add({ ...seen, namespace: 'shop', ...of, until: later }, signal), noted);
+    t.equal(await add({ ...seen, namespace: 'shop', ...of, until: later }), noted);
     const kept = dataAt(store, path);
     t.equal(!((keyOfBroken(oldest.digest, 'arm64') ?? '') in kept), isDropped);
     t.ok(Buffer.byteLength(JSON.stringify(kept)) < 1024 * 1024, 'below the size limit of the API server');
@@ -101,11 +108,11 @@ for (const { title, data, noted = 'new', of, isDropped } of bounds) {
 }
 
 t.test('a namespace beyond its limit keeps its newest notes, and displaces no others', async (t) => {
-  const { store, notes } = await start(t);
+  const { store, add } = await start(t);
   store.put(path, { data: dataOf(40, ['shop']) });
   for (let index = 0; index < 60; index += 1) {
     const digest = numbered(index);
-    t.equal(await notes.add({ ...seen, digest, namespace: 'attacker', until: until + index }, signal), 'new');
+    t.equal(await add({ ...seen, digest, namespace: 'attacker', until: until + index }), 'new');
   }
   const kept = parseBroken(dataAt(store, path));
   const of = (namespace: string) => kept.filter(({ namespaces }) => namespaces.includes(namespace));
@@ -115,13 +122,13 @@ t.test('a namespace beyond its limit keeps its newest notes, and displaces no ot
 });
 
 t.test("CPU levels count towards the namespace's limit", async (t) => {
-  const { store, notes } = await start(t);
+  const { store, add, prune } = await start(t);
   for (let index = 0; index < 30; index += 1) {
     const digest = numbered(index);
     const given = { ...seen, digest, architecture: 'amd64', namespace: 'shop', until: until + index };
-    for (const level of [2, 3, 4] as const) t.equal(await notes.add({ ...given, level }, signal), 'new');
+    for (const level of [2, 3, 4] as const) t.equal(await add({ ...given, level }), 'new');
   }
   const kept = parseBroken(dataAt(store, path));
   t.equal(kept.length, 50);
-  t.equal((await notes.prune(until + 20, signal)).length, 27, 'levels expire');
+  t.equal((await prune(until + 20)).length, 27, 'levels expire');
 });
