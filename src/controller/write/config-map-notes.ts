@@ -52,9 +52,9 @@ async function write(
   wanted: NotesData,
 ): Promise<void> {
   const before = present?.data ?? {};
-  const gone = Object.keys(before).flatMap((key) => (Object.hasOwn(wanted, key) ? [] : [[key, null]]));
   const changed = Object.entries(wanted).filter(([key, text]) => text !== before[key]);
-  const data = Object.fromEntries([...gone, ...changed]);
+  const data: Record<string, string | null> = Object.fromEntries(changed);
+  for (const key of Object.keys(before)) if (!Object.hasOwn(wanted, key)) data[key] = null;
   if (Object.keys(data).length === 0) return;
   if (present !== undefined) {
     const { resourceVersion } = present.metadata ?? {};
