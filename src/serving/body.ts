@@ -35,7 +35,7 @@ const checkMs = 500;
 const leastChunkBytes = 512;
 
 /** How long a refused body is drained: after an early close, a writing client misses the answer. */
-const lingerMs = 1000;
+const lingerMs = 3000;
 
 /**
  * @param request with an unread body
