@@ -1,7 +1,7 @@
 /** Parses and describes flags: settings, the subcommand's own flags, `--config` and `--help`. */
 import { parseArgs } from 'node:util';
 import { formatToml } from '../../src/policy/configuration/toml.ts';
-import { hintAboutUnknown } from '../../src/policy/settings/removed.ts';
+import { didYouMean } from '../../src/names/suggestion.ts';
 import { flagName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { UsageError } from './exit.ts';
@@ -108,8 +108,7 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
     const flag = isNegated ? positive : known.get(token.name);
     if (!flag) {
       const names = [...known.keys()].map((name) => `--${name}`);
-      const hint = hintAboutUnknown(token.rawName, names, (key) => `--${flagName(key)}`);
-      throw new UsageError(`unknown flag ${token.rawName}${hint}`);
+      throw new UsageError(`unknown flag ${token.rawName}${didYouMean(token.rawName, names)}`);
     }
     const value = valueOf(token, flag.isSwitch);
     const { key, setting } = flag;
