@@ -11,7 +11,7 @@ import type { Configuration } from '../src/policy/configuration/configuration.ts
 import { openInspection } from './wiring/inspection.ts';
 import { openFactsCache } from './wiring/image-facts.ts';
 import { openKubernetes } from './wiring/kubernetes.ts';
-import { startup, untilStopped } from './program/context.ts';
+import { close, startup, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
@@ -46,44 +46,29 @@ export const subcommand: Subcommand<typeof ownFlags> = {
 /** Images that are looked up at the same time. One busy namespace gets a third. */
 const concurrentLookups = 128;
 
-async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): Promise<number> {
-  const { configuration: live, log, metrics } = await startup({ sources, io });
+async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
+  const { flags, stop } = invocation;
   await using opened = new AsyncDisposableStack();
-  opened.defer(() => live.close());
-  const { tlsDir, stateDir, listen, metricsListen } = live.current();
-  const authorityDir = flags.agentAuthorityDir;
-  const nodeName = live.current().nodeName ?? hostname();
+  const context = await startup(invocation, opened);
+  const { configuration, env, log, metrics } = context;
+  const { tlsDir, stateDir, hostRoot, nodeName = hostname(), ...first } = configuration();
   if (tlsDir === undefined) {
     throw new UsageError('name the directory with tls.crt, tls.key and ca.crt by --tls-dir');
   }
-  const configuration = (): Configuration => live.current();
-  const inspection = await openInspection({
-    configuration,
-    dockerConfigs: 'node',
-    env: io.env,
-    log,
-    metrics,
-  });
-  opened.defer(() => inspection.close());
-  const { inspector } = inspection;
+  const inspection = opened.adopt(await openInspection({ ...context, dockerConfigs: 'node' }), close);
+  const authorityDir = flags.agentAuthorityDir;
   const own = authorityDir && { node: nodeName, dir: tlsDir, authorityDir, log };
-  const certificate = own && (await openCertificate(live.current(), io.env, own, opened));
+  const certificate = own && (await openCertificate(configuration(), env, own, opened));
   const machine = await readMachine(architectureOf(process.arch));
-  const cache = await openFactsCache({
-    configuration,
-    source: inspector,
-    stateDir,
-    concurrentLookups,
-    log,
-    metrics,
-  });
-  opened.defer(() => cache.close());
-  const { execFormatErrorTracing, hostRoot } = live.current();
-  const tracing = execFormatErrorTracing ? await startTracing(hostRoot, systemClock, log) : undefined;
-  opened.defer(() => tracing?.close());
+  const source = inspection.inspector;
+  const opening = openFactsCache({ ...context, source, stateDir, concurrentLookups });
+  const cache = opened.adopt(await opening, close);
+  const tracing = first.execFormatErrorTracing
+    ? opened.adopt(await startTracing(hostRoot, systemClock, log), close)
+    : undefined;
   const starting = startAgent({
-    listen,
-    metricsListen,
+    listen: first.listen,
+    metricsListen: first.metricsListen,
     metricsTlsDir: flags.metricsTls ? tlsDir : undefined,
     tlsDir,
     nodeName,
@@ -103,7 +88,7 @@ async function run({ sources, io, flags, stop }: Invocation<typeof ownFlags>): P
   });
   if (agent === undefined) return exitCodes.success;
   await aborted(stop);
-  await agent.stop(live.current().drainTime);
+  await agent.stop(configuration().drainTime);
   return exitCodes.success;
 }
 
@@ -118,8 +103,6 @@ async function openCertificate(
   if (!kubernetes) {
     throw new UsageError('--agent-authority-dir needs a cluster: run in a pod, or name one by --kubeconfig');
   }
-  opened.defer(() => kubernetes.client.close());
-  const certificate = new AgentCertificate({ ...options, client: kubernetes.client, clock: systemClock });
-  opened.defer(() => certificate.close());
-  return certificate;
+  const client = opened.adopt(kubernetes.client, close);
+  return opened.adopt(new AgentCertificate({ ...options, client, clock: systemClock }), close);
 }

@@ -11,7 +11,7 @@ import { systemClock } from '../src/async/clock.ts';
 import { aborted } from '../src/async/wait.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
-import { startup } from './program/context.ts';
+import { close, startup } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
@@ -42,37 +42,22 @@ export const subcommand: Subcommand<typeof ownFlags> = {
 export type Hooks = Partial<Pick<ControllerOptions, 'features' | 'leaseTimes' | 'writes'>>;
 
 export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Hooks = {}): Promise<number> {
-  const { configuration: live, log, metrics } = await startup(invocation);
-  const { stop, io, flags } = invocation;
-  const factsListen = checkedAddress(flags.factsListen);
   await using opened = new AsyncDisposableStack();
-  opened.defer(() => live.close());
-  const kubernetes = await openKubernetes(live.current(), io.env, 'none', metrics);
+  const context = await startup(invocation, opened);
+  const { env, log, metrics } = context;
+  const { stop, flags } = invocation;
+  const factsListen = checkedAddress(flags.factsListen);
+  const kubernetes = await openKubernetes(context.configuration(), env, 'none', metrics);
   if (!kubernetes) throw new UsageError('run it in a pod, or select a cluster with --kubeconfig');
-  const { client, access } = kubernetes;
-  opened.defer(() => client.close());
-  const leaseClient = kubernetes.another();
-  opened.defer(() => leaseClient.close());
-  const configuration = withOwnNamespace(() => live.current(), kubernetes);
+  const client = opened.adopt(kubernetes.client, close);
+  const leaseClient = opened.adopt(kubernetes.another(), close);
+  const configuration = withOwnNamespace(context.configuration, kubernetes);
   const { namespace, metricsListen } = configuration();
   if (namespace === undefined) throw new UsageError('set the namespace of archwright with --namespace');
-  const clientSecret = {
-    client,
-    namespace,
-    name: ownNames(configuration()).controllerClientTlsSecret,
-    clock: systemClock,
-    log,
-  };
+  const name = ownNames(configuration()).controllerClientTlsSecret;
+  const clientSecret = { client, namespace, name, clock: systemClock, log };
   const { cache, requestOf, fleet } = await openImageFacts(
-    {
-      configuration,
-      dockerConfigs: 'none',
-      env: io.env,
-      client,
-      clientSecret,
-      log,
-      metrics,
-    },
+    { ...context, configuration, dockerConfigs: 'none', client, clientSecret },
     opened,
   );
   const health = await startHealth({
@@ -83,9 +68,9 @@ export async function runWith(invocation: Invocation<typeof ownFlags>, hooks: Ho
     log,
   });
   opened.defer(() => health.drain(0));
-  const identity = `${io.env['HOSTNAME'] ?? hostname()}_${randomBytes(4).toString('hex')}`;
+  const identity = `${env['HOSTNAME'] ?? hostname()}_${randomBytes(4).toString('hex')}`;
   log.info(
-    { health: health.url, cluster: access.description, namespace, identity },
+    { health: health.url, cluster: kubernetes.access.description, namespace, identity },
     'the controller is running',
   );
   await runController({

@@ -6,7 +6,7 @@ import type { FactsErrorCode, ImageFacts, ImageFactsSource } from '../src/images
 import type { Attempt } from '../src/registry/manifest-lookup.ts';
 import { describeAttempts, describeResults, describeSources } from './inspect/output.ts';
 import { readPullSecrets } from './inspect/pull-secret-files.ts';
-import { openCliContext, untilStopped } from './program/context.ts';
+import { close, openCliContext, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { choice, list, objectName, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
@@ -70,8 +70,8 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
   const { dockerConfigs, log, metrics } = context;
   const configuration = () => context.configuration;
   await using opened = new AsyncDisposableStack();
-  const inspection = await openInspection({ configuration, dockerConfigs, env: io.env, log, stop });
-  opened.defer(() => inspection.close());
+  const opening = openInspection({ configuration, dockerConfigs, env: io.env, log, stop });
+  const inspection = opened.adopt(await opening, close);
   /** Attempts by image, in the order of completion. */
   const attempts: Record<string, Attempt[]> = {};
   const source: ImageFactsSource = {
@@ -80,8 +80,7 @@ async function inspect(invocation: Call, pullSecrets = createPullSecretSource([]
       return inspection.inspector.lookup(request, { ...options, trace: (attempt) => own.push(attempt) });
     },
   };
-  const cache = await openFactsCache({ configuration, source, log, metrics });
-  opened.defer(() => cache.close());
+  const cache = opened.adopt(await openFactsCache({ configuration, source, log, metrics }), close);
   const batches = Math.ceil(positionals.length / concurrentImages);
   const request = {
     images: positionals.map((image) => ({ image, maxAgeMs: 0 })),

@@ -12,7 +12,7 @@ import { startWebhook } from '../src/webhook/webhook.ts';
 import { followPolicies } from './wiring/cluster-policies.ts';
 import { openImageFacts } from './wiring/image-facts.ts';
 import { openKubernetes, withOwnNamespace } from './wiring/kubernetes.ts';
-import { startup } from './program/context.ts';
+import { close, startup } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 
@@ -37,52 +37,40 @@ export const subcommand: Subcommand<typeof ownFlags> = {
 };
 
 async function run(invocation: Invocation<typeof ownFlags>): Promise<number> {
-  const { io, stop, flags } = invocation;
-  const { configuration: live, log, metrics } = await startup(invocation);
+  const { stop, flags } = invocation;
   await using opened = new AsyncDisposableStack();
-  opened.defer(() => live.close());
+  const context = await startup(invocation, opened);
+  const { live, log, metrics } = context;
   const configuration = live.current();
-  const kubernetes = await openKubernetes(configuration, io.env, 'none', metrics);
+  const kubernetes = await openKubernetes(configuration, context.env, 'none', metrics);
   const client = kubernetes?.client;
-  const cluster = client && connectCluster({ client, log, metrics });
-  if (cluster) opened.defer(() => cluster.close());
+  const cluster = client && opened.adopt(connectCluster({ client, log, metrics }), close);
   const { namespace } = kubernetes ? withOwnNamespace(() => configuration, kubernetes)() : configuration;
   const own = client && namespace !== undefined ? { client, namespace, clock: systemClock, log } : undefined;
-  const broken = own && watchBrokenImages({ ...own, name: ownNames(configuration).brokenImages });
-  if (broken) opened.defer(() => broken.close());
+  const names = ownNames(configuration);
+  const broken = own && opened.adopt(watchBrokenImages({ ...own, name: names.brokenImages }), close);
   const { tlsDir, certificates, webhookPathSecret } = configuration;
   if (tlsDir === undefined && !own)
     throw new UsageError('name the directory with tls.crt and tls.key by --tls-dir');
   if (webhookPathSecret !== undefined && !own)
     throw new UsageError('webhookPathSecret requires a cluster: run in a pod or set --kubeconfig');
-  const { webhookTlsSecret, serviceCaSecret, webhookClientTlsSecret } = ownNames(configuration);
-  const tlsSecret = certificates === 'serviceCa' ? serviceCaSecret : webhookTlsSecret;
+  const name = certificates === 'serviceCa' ? names.serviceCaSecret : names.webhookTlsSecret;
   const watched =
     tlsDir === undefined && own
-      ? watchTlsSecret({ ...own, name: tlsSecret, use: 'server', metrics })
+      ? opened.adopt(watchTlsSecret({ ...own, name, use: 'server', metrics }), close)
       : undefined;
-  if (watched) opened.defer(() => watched.close());
+  const clientSecret = own && { ...own, name: names.webhookClientTlsSecret };
   const { cache, requestOf, fleet } = await openImageFacts(
-    {
-      configuration: () => live.current(),
-      dockerConfigs: 'none',
-      env: io.env,
-      client,
-      clientSecret: own && { ...own, name: webhookClientTlsSecret },
-      log,
-      metrics,
-    },
+    { ...context, dockerConfigs: 'none', client, clientSecret },
     opened,
   );
-  const followed = followPolicies({ configuration: live, kubernetes, fleet, log, metrics });
-  opened.defer(() => followed.close());
-  const drifted = own && followDriftedTags({ ...own, name: ownNames(configuration).drift, cache });
-  if (drifted) opened.defer(() => drifted.close());
+  const following = followPolicies({ configuration: live, kubernetes, fleet, log, metrics });
+  const followed = opened.adopt(following, close);
+  if (own) opened.adopt(followDriftedTags({ ...own, name: names.drift, cache }), close);
   const paths =
     own && webhookPathSecret !== undefined
-      ? watchAdmissionPaths({ ...own, name: webhookPathSecret })
+      ? opened.adopt(watchAdmissionPaths({ ...own, name: webhookPathSecret }), close)
       : undefined;
-  if (paths) opened.defer(() => paths.close());
   // The kubelet probes health while the webhook waits for its certificate, which metrics with TLS use too.
   const checks: Record<string, Check> = {
     certificate: () =>

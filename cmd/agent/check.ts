@@ -13,7 +13,7 @@ import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { printable } from '../../src/names/printable.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { openInspection } from '../wiring/inspection.ts';
-import { createPlainLog, openCliContext } from '../program/context.ts';
+import { close, createPlainLog, openCliContext } from '../program/context.ts';
 import { exitCodes } from '../program/exit.ts';
 import type { Flag } from '../program/flag.ts';
 import type { Invocation } from '../program/subcommand.ts';
@@ -28,14 +28,14 @@ export async function checkNode(invocation: Invocation<{ output: Flag<'list' | '
   const { configuration } = await openCliContext(invocation);
   const { io, flags } = invocation;
   await using opened = new AsyncDisposableStack();
-  const inspection = await openInspection({
+  const opening = openInspection({
     configuration: () => configuration,
     dockerConfigs: 'node',
     env: io.env,
     // The problems are printed, so they need no log.
     log: createPlainLog(io, 'silent'),
   });
-  opened.defer(() => inspection.close());
+  const inspection = opened.adopt(await opening, close);
   const checked: CheckedSource[] = [];
   for (const { source } of inspection.sources) {
     checked.push({ source: source.name, parts: await source.describe() });

@@ -19,6 +19,7 @@ import { createClusterFacts, factsService } from '../wiring/cluster-facts.ts';
 import { openImageFacts } from '../wiring/image-facts.ts';
 import type { Kubernetes } from '../wiring/kubernetes.ts';
 import type { Release } from '../wiring/release.ts';
+import { close } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { objectName, toggle } from '../program/flag.ts';
 import { releaseFlag, type OptionalCluster } from '../wiring/cluster.ts';
@@ -109,8 +110,7 @@ function factsOfCluster(
   { kubernetes, release, budgetMs }: { kubernetes: Kubernetes; release: Release; budgetMs: number },
   opened: AsyncDisposableStack,
 ) {
-  const client = kubernetes.another(budgetMs + waitingMs);
-  opened.defer(() => client.close());
+  const client = opened.adopt(kubernetes.another(budgetMs + waitingMs), close);
   const { asServiceAccount: serviceAccount } = flags;
   const factsOfPod = createClusterFacts({ client, release, serviceAccount, onProblem, stop });
   const lookups = `through ${factsService(release)}, with the credentials of its agents and of the pods`;

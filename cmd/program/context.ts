@@ -17,18 +17,29 @@ import { stoppedCode } from './signals.ts';
 import type { Invocation, Streams, Subcommand } from './subcommand.ts';
 import { programVersion } from './version.ts';
 
-/** @throws ConfigurationError if the first configuration is broken */
-export async function startup({ sources, io }: Pick<Invocation, 'sources' | 'io'>) {
+/** Closes a resource; for the second argument of `AsyncDisposableStack.adopt`. */
+export function close(resource: { close(): Promise<void> | void }): Promise<void> | void {
+  return resource.close();
+}
+
+/**
+ * @param opened stops following the configuration
+ * @throws ConfigurationError if the first configuration is broken
+ */
+export async function startup(
+  { sources, io }: Pick<Invocation, 'sources' | 'io'>,
+  opened: AsyncDisposableStack,
+) {
   keepMemoryPrivate();
   const log = createLog({ destination: { write: (line) => io.err(line) } });
   const metrics = createMetrics();
   addProcessMetrics(metrics, programVersion);
-  const configuration = await liveConfiguration({ ...sources, log, metrics });
-  log.level = configuration.current().logLevel;
-  configuration.onChange(({ logLevel }) => {
+  const live = opened.adopt(await liveConfiguration({ ...sources, log, metrics }), close);
+  log.level = live.current().logLevel;
+  live.onChange(({ logLevel }) => {
     log.level = logLevel;
   });
-  return { configuration, log, metrics };
+  return { live, configuration: () => live.current(), env: io.env, log, metrics };
 }
 
 export interface CliContext {

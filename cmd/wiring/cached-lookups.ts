@@ -5,7 +5,7 @@ import { writeProblem } from '../../src/files/read.ts';
 import { createRequestOf } from '../../src/images/image-request.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { toggle } from '../program/flag.ts';
-import type { CliContext } from '../program/context.ts';
+import { close, type CliContext } from '../program/context.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { openFactsCache } from './image-facts.ts';
 import { homeDirectory, openInspection } from './inspection.ts';
@@ -32,12 +32,11 @@ export async function openCachedLookups(
     cacheSize: Math.min(configuration.cacheSize, maxCacheBytes),
   };
   const current = (): Configuration => settings;
-  const inspection = await openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
-  opened.defer(() => inspection.close());
+  const opening = openInspection({ configuration: current, dockerConfigs, env: io.env, log, stop });
+  const { inspector: source, tags, resolvesShortNames } = opened.adopt(await opening, close);
   const stateDir = flags.noCache ? undefined : await cacheDirectory(io, say);
-  const { inspector: source, tags, resolvesShortNames } = inspection;
-  const cache = await openFactsCache({ configuration: current, source, stateDir, log, metrics });
-  opened.defer(() => cache.close());
+  const caching = openFactsCache({ configuration: current, source, stateDir, log, metrics });
+  const cache = opened.adopt(await caching, close);
   const requestOf = createRequestOf(current, settings.serviceAccountTokens, resolvesShortNames);
   return { cache, requestOf, tags };
 }

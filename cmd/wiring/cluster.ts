@@ -1,7 +1,7 @@
 /** The cluster of a person's command: of a kubeconfig, or of the pod, and archwright's settings in it. */
 import { isCode, KubeError } from '../../src/kube/api/errors.ts';
 import { messageOf } from '../../src/names/printable.ts';
-import { openCliContext, type CliContext } from '../program/context.ts';
+import { close, openCliContext, type CliContext } from '../program/context.ts';
 import { UsageError } from '../program/exit.ts';
 import { objectName } from '../program/flag.ts';
 import type { Invocation } from '../program/subcommand.ts';
@@ -30,14 +30,18 @@ export type OptionalCluster = Omit<Cluster, 'kubernetes'> & Partial<Pick<Cluster
 /** @param opened closes the client @throws UsageError without a usable cluster; ConfigurationError */
 export async function connect(invocation: Invocation, opened: AsyncDisposableStack): Promise<Connection> {
   const own = await openCliContext(invocation);
-  const kubernetes = await openKubernetes(own.configuration, invocation.io.env, 'own kubeconfig').catch(
-    (error: unknown) => {
-      throw new UsageError(messageOf(error));
-    },
-  );
+  const kubernetes = await kubernetesOf(invocation, own, opened);
   if (!kubernetes) throw new UsageError('no cluster found; set --kubeconfig');
-  opened.defer(() => kubernetes.client.close());
   return { own, kubernetes };
+}
+
+async function kubernetesOf({ io }: Invocation, own: CliContext, opened: AsyncDisposableStack) {
+  const opening = openKubernetes(own.configuration, io.env, 'own kubeconfig');
+  const kubernetes = await opening.catch((error: unknown) => {
+    throw new UsageError(messageOf(error));
+  });
+  if (kubernetes) opened.adopt(kubernetes.client, close);
+  return kubernetes;
 }
 
 /** @throws UsageError, also if archwright is installed several times; ConfigurationError; KubeError */
@@ -53,16 +57,13 @@ export async function openOptionalCluster(
   const own = await openCliContext(invocation);
   const without = { own, context: own, release: undefined };
   const { kubeconfig, kubeContext } = own.configuration;
-  const kubernetes = await openKubernetes(own.configuration, invocation.io.env, 'own kubeconfig').catch(
-    (error: unknown) => {
-      // One that is named explicitly must be valid.
-      if (kubeconfig !== undefined || kubeContext !== undefined) throw new UsageError(messageOf(error));
-      invocation.say(`the cluster of the kubeconfig is ignored: ${messageOf(error)}`, 'warning');
-      return undefined;
-    },
-  );
+  const kubernetes = await kubernetesOf(invocation, own, opened).catch((error: unknown) => {
+    // One that is named explicitly must be valid.
+    if (kubeconfig !== undefined || kubeContext !== undefined) throw error;
+    invocation.say(`the cluster of the kubeconfig is ignored: ${messageOf(error)}`, 'warning');
+    return undefined;
+  });
   if (!kubernetes) return without;
-  opened.defer(() => kubernetes.client.close());
   try {
     return await withRelease(invocation, { own, kubernetes });
   } catch (error) {

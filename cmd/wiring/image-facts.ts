@@ -13,6 +13,7 @@ import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { NamedObject } from '../../src/kube/watch/reflector.ts';
+import { close } from '../program/context.ts';
 import { derived } from './derived.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection, type InspectionOptions } from './inspection.ts';
@@ -87,12 +88,11 @@ export interface ImageFactsOptions extends InspectionOptions {
 export async function openImageFacts(options: ImageFactsOptions, opened: AsyncDisposableStack) {
   const { configuration, client, clientSecret, log, metrics } = options;
   const open = await openFleet({ ...configuration(), client, clientSecret, log, metrics });
-  const own = open ?? (await openInspection(options));
-  opened.defer(() => own.close());
+  const own = opened.adopt(open ?? (await openInspection(options)), close);
   const source = 'fleet' in own ? own.fleet : own.inspector;
   const names = 'fleet' in own ? own.fleet : own;
-  const cache = await openFactsCache({ configuration, source, isFleet: open !== undefined, log, metrics });
-  opened.defer(() => cache.close());
+  const isFleet = open !== undefined;
+  const cache = opened.adopt(await openFactsCache({ configuration, source, isFleet, log, metrics }), close);
   return {
     cache,
     requestOf: createRequestOf(configuration, configuration().serviceAccountTokens, names.resolvesShortNames),

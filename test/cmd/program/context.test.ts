@@ -9,23 +9,22 @@ import { secret } from '../../../src/telemetry/secret.ts';
 t.test('the log level follows the configuration file, and metrics show its state', async (t) => {
   const file = join(t.testdir({ 'a.toml': 'logLevel = "warn"\n' }), 'a.toml');
   const written: string[] = [];
-  const { configuration, log, metrics } = await startup({
-    sources: { file, env: {}, flags: {} },
-    io: {
-      env: {},
-      stdin: Readable.from([]),
-      out: () => t.fail('wrote to standard output'),
-      err: (text) => written.push(text),
-    },
-  });
-  t.teardown(() => configuration.close());
+  await using opened = new AsyncDisposableStack();
+  const sources = { file, env: {}, flags: {} };
+  const io = {
+    env: {},
+    stdin: Readable.from([]),
+    out: () => t.fail('wrote to standard output'),
+    err: (text: string) => written.push(text),
+  };
+  const { live, log, metrics } = await startup({ sources, io }, opened);
   t.match(await metrics.render(), /^archwright_build_info\{version="\d/m);
   t.match(await metrics.render(), 'archwright_config_last_reload_successful 1');
 
   log.info('not shown');
   t.strictSame(written, []);
   writeFileSync(file, 'logLevel = "debug"\n');
-  await configuration.refresh();
+  await live.refresh();
   log.debug('shown');
   t.match(written.at(-1), '"msg":"shown"');
 });
