@@ -1,7 +1,6 @@
 /** The program's entry: connects `main` to this process. */
 import { describeFailure, main, wantsStack } from './program/main.ts';
-import { onStopSignal } from './program/signals.ts';
-import { exitCodes } from './program/exit.ts';
+import { exitCodes, onStopSignal } from './program/exit.ts';
 
 const args = process.argv.slice(2);
 

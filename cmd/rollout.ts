@@ -9,7 +9,7 @@ import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { jsonText, cell, nothing, table } from './program/table.ts';
-import { showAgain } from './program/watch.ts';
+import { showAgain } from './program/terminal.ts';
 import { connect } from './wiring/cluster.ts';
 import type { RolloutStatus } from '../src/controller/features/rollouts/status.ts';
 import type { KubeObject } from '../src/kube/api/objects.ts';

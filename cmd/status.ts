@@ -10,7 +10,7 @@ import { exitCodes } from './program/exit.ts';
 import { choice, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
 import { jsonText } from './program/table.ts';
-import { showAgain } from './program/watch.ts';
+import { showAgain } from './program/terminal.ts';
 
 const flags = {
   namespace: text('NAME', 'Namespace of archwright. Default: the one that is found.', { short: 'n' }),

@@ -11,7 +11,7 @@ import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { InvalidReference } from '../../src/images/references/reference.ts';
 import { keyOf } from '../../src/images/cache/scope.ts';
 import { openCliContext } from '../program/context.ts';
-import { createProgress } from '../program/progress.ts';
+import { createProgress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { openCachedLookups, type cacheFlags } from '../wiring/cached-lookups.ts';
 

@@ -13,7 +13,7 @@ import { keepMemoryPrivate } from '../../src/telemetry/private-memory.ts';
 import { addProcessMetrics } from '../../src/telemetry/process.ts';
 import type { DockerConfigs } from '../wiring/inspection.ts';
 import type { Flags } from './flag.ts';
-import { stoppedCode } from './signals.ts';
+import { stoppedCode } from './exit.ts';
 import type { Invocation, Streams, Subcommand } from './subcommand.ts';
 import { programVersion } from './version.ts';
 

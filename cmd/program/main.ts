@@ -6,7 +6,7 @@ import { scrub } from '../../src/telemetry/scrub.ts';
 import { parseFlags } from './flags.ts';
 import { programHelp, subcommandHelp } from './help.ts';
 import { exitCodes, Failure, UsageError } from './exit.ts';
-import { eraseLine } from './progress.ts';
+import { eraseLine } from './terminal.ts';
 import type { Entry, Invocation, Streams } from './subcommand.ts';
 import { subcommands } from './subcommands.ts';
 import { programVersion } from './version.ts';

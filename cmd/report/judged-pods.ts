@@ -11,7 +11,7 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import { createPodContext } from '../lookups/pod-context.ts';
 import { sortObjects } from '../explain/input.ts';
 import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
-import { createProgress, type Progress } from '../program/progress.ts';
+import { createProgress, type Progress } from '../program/terminal.ts';
 import type { ReportCall } from './flags.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod, judgeImages, withGain } from './verdict.ts';

@@ -9,7 +9,7 @@ import { InvalidReference, parseReference, type Reference } from '../../src/imag
 import type { TagSource } from '../../src/images/sources/registry-source.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
-import { createProgress } from '../program/progress.ts';
+import { createProgress } from '../program/terminal.ts';
 import { openCachedLookups } from '../wiring/cached-lookups.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import type { ReportCall } from './flags.ts';

@@ -14,7 +14,7 @@ import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import type { NamedObject } from '../../src/kube/watch/reflector.ts';
 import { close } from '../program/context.ts';
-import { derived } from './derived.ts';
+import { derived } from '../../src/policy/configuration/live.ts';
 import { openFleet } from './fleet.ts';
 import { openInspection, type InspectionOptions } from './inspection.ts';
 

@@ -5,7 +5,7 @@ import type { Configuration } from '../../src/policy/configuration/configuration
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { Streams } from '../program/subcommand.ts';
 import { programVersion } from '../program/version.ts';
-import { derived } from './derived.ts';
+import { derived } from '../../src/policy/configuration/live.ts';
 
 export interface Kubernetes {
   readonly access: KubeAccess;

@@ -8,7 +8,7 @@
  */
 import { constants } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
-import { onStopSignal } from '../../cmd/program/signals.ts';
+import { onStopSignal } from '../../cmd/program/exit.ts';
 import { createApiServer } from './admit.ts';
 import { startCluster } from './cluster.ts';
 import { printServers } from './details.ts';

@@ -106,3 +106,16 @@ function changedKeys(before: Configuration, after: Configuration): (keyof Config
   const keys = Object.keys(settings) as (keyof Configuration)[];
   return keys.filter((key) => JSON.stringify(before[key]) !== JSON.stringify(after[key]));
 }
+
+/** Calls `make` once for each configuration, so that the same configuration gives the same value. */
+export function derived<T>(
+  configuration: () => Configuration,
+  make: (configuration: Configuration) => T,
+): () => T {
+  let last: { readonly from: Configuration; readonly value: T } | undefined;
+  return () => {
+    const from = configuration();
+    if (last?.from !== from) last = { from, value: make(from) };
+    return last.value;
+  };
+}

@@ -9,7 +9,7 @@
  */
 import { existsSync, rmSync } from 'node:fs';
 import { main } from '../../../../cmd/program/main.ts';
-import { onStopSignal } from '../../../../cmd/program/signals.ts';
+import { onStopSignal } from '../../../../cmd/program/exit.ts';
 import { runWith, subcommand, type Hooks } from '../../../../cmd/controller.ts';
 import { steppingFeature } from '../../../support/steps.ts';
 import { features } from '../../../../src/controller/features.ts';

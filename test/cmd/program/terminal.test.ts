@@ -1,5 +1,5 @@
 import t from 'tap';
-import { showAgain } from '../../../cmd/program/watch.ts';
+import { showAgain } from '../../../cmd/program/terminal.ts';
 import { KubeError, type KubeErrorCode } from '../../../src/kube/api/errors.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 

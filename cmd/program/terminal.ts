@@ -1,10 +1,36 @@
-/** `--watch`: a result that is shown again, in place on a terminal. */
+/** What changes on a terminal: a line that shows progress, and with `--watch` the whole result. */
 import { systemClock } from '../../src/async/clock.ts';
 import { KubeError } from '../../src/kube/api/errors.ts';
 import { scrub } from '../../src/telemetry/scrub.ts';
 import { exitCodes } from './exit.ts';
 import type { Flag } from './flag.ts';
-import type { Invocation } from './subcommand.ts';
+import type { Invocation, Streams } from './subcommand.ts';
+
+export interface Progress {
+  show(text: string): void;
+  end(): void;
+}
+
+export const eraseLine = '\u001b[2K';
+
+/** Shows nothing if standard error is not a terminal. */
+export function createProgress({
+  err,
+  isErrTerminal = false,
+}: Pick<Streams, 'err' | 'isErrTerminal'>): Progress {
+  let isShown = false;
+  return {
+    show: (text) => {
+      if (!isErrTerminal) return;
+      isShown = true;
+      err(`${eraseLine}${text}\r`);
+    },
+    end: () => {
+      if (isShown) err(eraseLine);
+      isShown = false;
+    },
+  };
+}
 
 const watchMs = 2000;
 const clearScreen = '\u001B[H\u001B[2J';

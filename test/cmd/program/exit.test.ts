@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import t from 'tap';
-import { onStopSignal, stoppedCode } from '../../../cmd/program/signals.ts';
+import { onStopSignal, stoppedCode } from '../../../cmd/program/exit.ts';
 
 for (const [name, code] of [
   ['SIGTERM', 143],
