@@ -20,7 +20,7 @@ import { fencedClient, leaderWrites } from '../kube/api/fenced.ts';
 import type { LeaseTimes } from '../kube/election/leader-election.ts';
 import { ownNames } from '../names/own-names.ts';
 import { createRateLimiter } from '../async/rate-limiter.ts';
-import { aborted } from '../async/wait.ts';
+import { aborted, limited, unlessAborted } from '../async/wait.ts';
 import type { Configuration } from '../policy/configuration/configuration.ts';
 import { createPolicies } from '../policy/effective/policies.ts';
 import { collectResources } from '../policy/resources/collection.ts';
@@ -34,10 +34,9 @@ import { startCaches } from './state/caches.ts';
 import { liveWebhooks } from './state/webhooks-file.ts';
 import { startFactsServer } from '../facts-api/server.ts';
 import { runCandidacy } from './lead/candidacy.ts';
-import { featureFailures, featureReconciles, leadingLevel } from './lead/metrics.ts';
 import { createEvictor } from './write/evictor.ts';
 import type { Feature, LeaderContext } from './lead/feature.ts';
-import { runFeature } from './lead/runner.ts';
+import { featureFailures, featureReconciles, leadingLevel, runFeature } from './lead/runner.ts';
 import { RolloutShares } from './features/rollouts/shares.ts';
 
 export interface ControllerOptions {
@@ -180,7 +179,11 @@ async function lead(
       });
     });
     await aborted(signal);
-    await inTime(Promise.all(running), options);
+    // A feature that does not end cannot write any more; it must not keep the Lease from being released.
+    const ended = (within: AbortSignal) => unlessAborted(Promise.all(running), within);
+    await limited(endMs, new AbortController().signal, ended, clock.sleep).catch(() => {
+      log.error('a part of the controller did not end in time');
+    });
   } finally {
     caches.stop();
     options.fleet?.useNodes(undefined);
@@ -228,21 +231,4 @@ function leaderContextOf(
     serverNow: () => client.serverNow(),
     log,
   };
-}
-
-/** A feature that does not end cannot write any more; it must not keep the Lease from being released. */
-async function inTime(
-  work: Promise<unknown>,
-  { clock, log }: Pick<ControllerOptions, 'clock' | 'log'>,
-): Promise<void> {
-  const ended = new AbortController();
-  const late = async (): Promise<void> => {
-    await clock.sleep(endMs, ended.signal);
-    log.error('a part of the controller did not end in time');
-  };
-  try {
-    await Promise.race([work, late()]);
-  } finally {
-    ended.abort(new Error('ended in time'));
-  }
 }

@@ -17,7 +17,7 @@ import { runningImagesFeature } from './features/running-images/running-images.t
 import { taints } from './features/taints/taints.ts';
 import { webhookConfiguration } from './features/webhook-configuration/webhook-configuration.ts';
 import type { Feature } from './lead/feature.ts';
-import { leadingMetrics } from './lead/metrics.ts';
+import { leadingMetrics } from './lead/runner.ts';
 import { cachedObjects, largeObjects } from './state/caches.ts';
 
 export const features: readonly Feature[] = [

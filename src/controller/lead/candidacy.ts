@@ -5,7 +5,6 @@
  * is a candidate again: pods may wait behind gates.
  */
 import { isCode } from '../../kube/api/errors.ts';
-import type { KubeClient } from '../../kube/api/client.ts';
 import { LeaderElection, type LeaderElectionOptions } from '../../kube/election/leader-election.ts';
 import { recordOf, sameRecord, type LeaseRecord } from '../../kube/election/lease-lock.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
@@ -28,13 +27,12 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
   let abandoned: LeaseRecord | undefined;
   while (!stop.aborted) {
     const aside = new AbortController();
-    const client = noticing(options, (record) => {
-      if (abandoned && sameRecord(record, abandoned)) return;
-      aside.abort(new Error('archwright clean holds the lease'));
-    });
     const election = new LeaderElection({
       ...options,
-      client,
+      onRecord: (record) => {
+        if (!isCleanHolder(record.holder) || (abandoned && sameRecord(record, abandoned))) return;
+        aside.abort(new Error('archwright clean holds the lease'));
+      },
       lead: (signal, holds, isOurs) => lead(signal, holds, () => isOurs() && !aside.signal.aborted),
       stop: AbortSignal.any([stop, aside.signal]),
     });
@@ -52,23 +50,6 @@ export async function runCandidacy(options: LeaderElectionOptions): Promise<'sto
     }
   }
   return 'stopped';
-}
-
-/** Looks at the Leases that the election reads every few seconds anyway. */
-function noticing(
-  { client, namespace }: LeaderElectionOptions,
-  found: (record: LeaseRecord) => void,
-): KubeClient {
-  const leases = `${paths.leases(namespace)}/`;
-  return {
-    ...client,
-    get: async <T>(path: string, call: Parameters<KubeClient['get']>[1]): Promise<T> => {
-      const object = await client.get<T>(path, call);
-      const record = path.startsWith(leases) ? recordOf(object as KubeObject) : undefined;
-      if (record && isCleanHolder(record.holder)) found(record);
-      return object;
-    },
-  };
 }
 
 /** Waits for the end of a clean. @returns the record that one leaves behind if it ended in the middle */

@@ -2,9 +2,36 @@
 import { backOffMs } from '../../async/back-off.ts';
 import { aborted } from '../../async/wait.ts';
 import { WorkQueue } from '../../kube/queue.ts';
-import { passingMetrics } from '../../telemetry/metrics.ts';
+import { counter, gauge, passingMetrics, type MetricSpec } from '../../telemetry/metrics.ts';
 import type { Feature, LeaderContext } from './feature.ts';
-import type { ReconcileOutcome } from './metrics.ts';
+
+export const leadingLevel = gauge('archwright_controller_leading', 'Set to 1 if this replica leads.');
+
+/** @param features names of all that run */
+export function featureFailures(features: readonly string[]): MetricSpec {
+  return counter(
+    'archwright_controller_feature_failures_total',
+    'Features that failed and were restarted; the log has the error.',
+    { feature: features },
+  );
+}
+
+const reconcileOutcomes = ['success', 'error'] as const;
+export type ReconcileOutcome = (typeof reconcileOutcomes)[number];
+
+export function featureReconciles(features: readonly string[]): MetricSpec {
+  return counter(
+    'archwright_controller_reconciles_total',
+    'Reconciles. After an `error` the key is retried.',
+    { feature: features, result: reconcileOutcomes },
+  );
+}
+
+export const leadingMetrics = (features: readonly string[]): readonly MetricSpec[] => [
+  leadingLevel,
+  featureFailures(features),
+  featureReconciles(features),
+];
 
 export interface FeatureCounters {
   /** The feature failed outside of a reconcile: a defect. */

@@ -5,7 +5,7 @@
  */
 import { limited } from '../../async/wait.ts';
 import type { NamedObject } from '../watch/reflector.ts';
-import { LeaseLock } from './lease-lock.ts';
+import { LeaseLock, type LeaseLockOptions } from './lease-lock.ts';
 import { messageOf } from '../../names/printable.ts';
 import type { Log } from '../../telemetry/log.ts';
 
@@ -18,7 +18,7 @@ export interface LeaseTimes {
 }
 
 /** `name`: of the Lease. */
-export interface LeaderElectionOptions extends NamedObject {
+export interface LeaderElectionOptions extends NamedObject, Pick<LeaseLockOptions, 'onRecord'> {
   /** Unique among all candidates and restarts of a pod: a candidate takes a Lease of its own name at once. */
   readonly identity: string;
   readonly times: LeaseTimes;

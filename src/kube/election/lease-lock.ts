@@ -55,6 +55,8 @@ export interface LeaseLockOptions extends Omit<NamedObject, 'log'> {
   /** Unique among all candidates and restarts of a pod. */
   readonly identity: string;
   readonly leaseDurationMs: number;
+  /** Called with the record of each read and write of the Lease. */
+  readonly onRecord?: (record: LeaseRecord) => void;
 }
 
 interface Observed {
@@ -181,6 +183,7 @@ export class LeaseLock {
 
   #observe(lease: KubeObject): Observed {
     const record = recordOf(lease);
+    this.#options.onRecord?.(record);
     const before = this.#observed;
     const at = before && sameRecord(before.record, record) ? before.at : this.#options.clock.monotonic();
     this.#observed = { record, resourceVersion: lease.metadata?.resourceVersion ?? '', at };

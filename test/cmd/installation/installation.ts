@@ -1,6 +1,6 @@
 /** An installation in an API server with a store: Deployments, DaemonSet, pods with metrics, ConfigMap. */
 import type { Test } from 'tap';
-import { leadingLevel } from '../../../src/controller/lead/metrics.ts';
+import { leadingLevel } from '../../../src/controller/lead/runner.ts';
 import { bindFleetMetrics } from '../../../src/fleet/metrics.ts';
 import { configurationHash } from '../../../src/policy/configuration/configuration.ts';
 import { configurationInfo } from '../../../src/policy/metrics.ts';
