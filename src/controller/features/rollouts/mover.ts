@@ -28,13 +28,19 @@ export const moves = counter(
 const movesOfPod = { most: 2, inMs: 60 * 60_000 };
 const maxRemembered = 5000;
 
+/** What is remembered of a workload. */
+interface Moves {
+  /** When it was rebalanced first in this hour, and how many of its pods were since. */
+  readonly since: number;
+  readonly count: number;
+  /** Why an eviction was refused last. */
+  readonly delay?: string | undefined;
+}
+
 export class PodMover {
   readonly #leader: LeaderContext;
   readonly #moved: (outcome: (typeof outcomes)[number]) => void;
-  /** Rebalanced pods by workload. */
-  readonly #moves = new BoundedMap<string, { readonly since: number; readonly count: number }>(maxRemembered);
-  /** Why evictions of a workload were refused. */
-  readonly #delays = new BoundedMap<string, string>(maxRemembered);
+  readonly #moves = new BoundedMap<string, Moves>(maxRemembered);
   /** When an eviction was refused last, by uid of the pod and by workload. */
   readonly #refusedAt = new BoundedMap<string, number>(maxRemembered);
 
@@ -48,14 +54,14 @@ export class PodMover {
     if (!rebalance) return 'without rebalance, only new pods move';
     return (
       fullBecause(each.workload, this.#leader.configuration().misplacedPodsShare) ??
-      this.#delays.peek(keyOf(each)) ??
+      this.#moves.peek(keyOf(each))?.delay ??
       'they are being evicted at the rate of evictionsPerMinute'
     );
   }
 
   /** Which pods are still to be moved back. */
   remaining(each: Observation): string | undefined {
-    const count = each.workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved).length;
+    const { length: count } = movedIn(each.workload);
     return count === 0
       ? undefined
       : `${count} pods are to be moved back; ${this.delayOf({ rebalance: true }, each)}`;
@@ -71,20 +77,13 @@ export class PodMover {
     if (!isEnded && (!rollout.rebalance || newPods === undefined)) return undefined;
     const percent = this.#leader.configuration().misplacedPodsShare;
     for (const each of this.#refusedLast(seen, keyOf)) {
+      const { pods } = each.workload;
       const waitMs = await (isEnded
         ? this.#moveEach(podsToReturn(each.workload, percent), keyOf(each), Infinity)
-        : this.#rebalance(each, percent));
+        : this.#moveEach(this.#surplus(each, percent), keyOf(each), pods.length * movesOfPod.most));
       if (waitMs > 0) return waitMs;
     }
     return undefined;
-  }
-
-  async #rebalance(each: Observation, percent: number): Promise<number> {
-    const { workload, possible, wanted, blocked } = each;
-    if (blocked !== undefined) return 0;
-    const pods = this.#refusedLast(workload.pods, ({ uid }) => uid);
-    const surplus = podsToRebalance({ ...workload, pods }, possible, wanted, percent);
-    return await this.#moveEach(surplus, keyOf(each), pods.length * movesOfPod.most);
   }
 
   /**
@@ -94,12 +93,12 @@ export class PodMover {
    */
   async #moveEach(pods: readonly RolledPod[], key: string, most: number): Promise<number> {
     for (const pod of this.#refusedLast(pods, ({ uid }) => uid)) {
-      const { since, count } = this.#movesOf(key);
+      const now = this.#leader.clock.monotonic();
+      const last = this.#moves.get(key);
+      const { since, count } = last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
       if (count >= most) {
-        this.#delays.set(
-          key,
-          'its pods were moved too often in the last hour, and their successors came back',
-        );
+        const delay = 'its pods were moved too often in the last hour, and their successors came back';
+        this.#moves.set(key, { since, count, delay });
         break;
       }
       const eviction = await this.#evict(pod);
@@ -108,14 +107,22 @@ export class PodMover {
       this.#moved(eviction.outcome);
       if ('why' in eviction) {
         for (const id of [pod.uid, key]) this.#refusedAt.set(id, this.#leader.clock.monotonic());
-        this.#delays.set(key, printable(eviction.why, 300));
+        this.#moves.set(key, { since, count, delay: printable(eviction.why, 300) });
         if (eviction.outcome === 'held') break;
-      } else {
-        this.#delays.delete(key);
-        if (most < Infinity) this.#moves.set(key, { since, count: count + 1 });
-      }
+      } else this.#moves.set(key, { since, count: most < Infinity ? count + 1 : count });
     }
     return 0;
+  }
+
+  /** The pods to move so that `wanted` are on the architecture. Unscheduled ones wait for the scheduler. */
+  #surplus({ workload, possible, wanted, blocked }: Observation, percent: number): readonly RolledPod[] {
+    if (blocked !== undefined) return [];
+    const targets = workload.pods.filter(({ isTarget }) => isTarget).length;
+    const surplus = workload.pods.filter(
+      (pod) => pod.running !== undefined && pod.isTarget === targets > wanted && possible.has(pod),
+    );
+    const most = Math.min(Math.abs(targets - wanted), roomIn(workload, percent));
+    return this.#refusedLast(surplus, ({ uid }) => uid).slice(0, most);
   }
 
   /** Evicts a pod, if it is the same pod and as ready as in the cache. */
@@ -136,41 +143,22 @@ export class PodMover {
     const refusedAt = (item: T): number => this.#refusedAt.peek(idOf(item)) ?? 0;
     return items.toSorted((a, b) => refusedAt(a) - refusedAt(b));
   }
-
-  /** The moves of a workload in this hour. */
-  #movesOf(key: string): { readonly since: number; readonly count: number } {
-    const now = this.#leader.clock.monotonic();
-    const last = this.#moves.get(key);
-    return last && now - last.since < movesOfPod.inMs ? last : { since: now, count: 0 };
-  }
 }
 
 function keyOf({ workload: { name, namespace } }: Observation): string {
   return `${namespace}/${name}`;
 }
 
-/**
- * The pods to move back after a rollback: those that the rollout put on the architecture. Unready ones go
- * first, ready ones within `misplacedPodsShare`.
- */
-function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
-  const moved = workload.pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
-  const ready = moved.filter((pod) => pod.ready).slice(0, roomIn(workload, percent));
-  return [...moved.filter((pod) => !pod.ready), ...ready];
+/** The pods that the rollout put on the architecture. */
+function movedIn({ pods }: RolledWorkload): readonly RolledPod[] {
+  return pods.filter(({ isTarget, isMoved }) => isTarget && isMoved);
 }
 
-/** The pods to move so that `wanted` are on the architecture. Unscheduled ones wait for the scheduler. */
-function podsToRebalance(
-  workload: RolledWorkload,
-  possible: ReadonlySet<RolledPod>,
-  wanted: number,
-  percent: number,
-): readonly RolledPod[] {
-  const targets = workload.pods.filter(({ isTarget }) => isTarget).length;
-  const surplus = workload.pods.filter(
-    (pod) => pod.running !== undefined && pod.isTarget === targets > wanted && possible.has(pod),
-  );
-  return surplus.slice(0, Math.min(Math.abs(targets - wanted), roomIn(workload, percent)));
+/** The pods to move back after a rollback: unready ones first, ready ones within `misplacedPodsShare`. */
+function podsToReturn(workload: RolledWorkload, percent: number): readonly RolledPod[] {
+  const moved = movedIn(workload);
+  const ready = moved.filter((pod) => pod.ready).slice(0, roomIn(workload, percent));
+  return [...moved.filter((pod) => !pod.ready), ...ready];
 }
 
 /** Why no ready pod may go now; `undefined`: one may. */

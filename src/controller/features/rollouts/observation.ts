@@ -79,7 +79,8 @@ async function possibleOf(
   const possible = new Set(pods.filter(({ isTarget, running }) => isTarget || !running));
   for (const pod of pods) {
     if (possible.size >= Math.max(1, wanted)) break;
-    if (pod.running && (await volumesPermit(pod.running, architecture))) possible.add(pod);
+    if (pod.running && (await volumesPermit(pod.namespace, pod.running.claims, architecture)))
+      possible.add(pod);
   }
   return possible;
 }
@@ -127,50 +128,34 @@ export function statusOf(
   return { ...counts, ...(blocked !== undefined && { blocked }) };
 }
 
-type Scope = Pick<Rollout, 'name' | 'selector' | 'names'>;
-
-interface Missing {
-  /** For each name without pods. */
-  readonly workloads: readonly WorkloadStatus[];
-  /** If the rollout has no pods at all. */
-  readonly message: string;
-}
-
-export function missingIn(rollout: Scope, found: readonly RolledWorkload[], count: PodCount): Missing {
+/** @returns a status for each name without pods, and the message of a rollout that has no pods at all */
+export function missingIn(
+  rollout: Pick<Rollout, 'name' | 'selector' | 'names'>,
+  found: readonly RolledWorkload[],
+  { pods, rollouts }: PodCount,
+): { readonly workloads: readonly WorkloadStatus[]; readonly message: string } {
   const has = new Set(found.map(({ name }) => name.slice(name.indexOf('/') + 1)));
   const names = [...(rollout.names ?? [])].filter((name) => !has.has(name));
   if (names.length === 0 && found.length > 0) return { workloads: [], message: '' };
-  const reasons = reasonsIn(rollout, count);
-  const workloads = names.map((name) => {
-    const blocked = textOf(reasons.get(name));
-    return { name, pods: 0, moved: 0, ready: 0, wanted: 0, blocked };
+  const own = rollouts.findIndex(({ name }) => name === rollout.name);
+  const inOlder = pods.flatMap(({ labels, workload, first }) => {
+    const older = first < own && selects(rollout.selector, labels) ? rollouts[first] : undefined;
+    return older ? [{ workload: workload.name, older: older.name }] : [];
   });
-  const others = [...new Set(reasons.values())].filter((each) => each !== unselected);
+  const reasonOf = (name: string): string => {
+    const of = inOlder.find(({ workload }) => workload === name);
+    if (of) return `its pods are in the older rollout ${of.older}`;
+    return pods.some(({ workload }) => workload.name === name)
+      ? 'the selector matches none of its pods'
+      : 'no workload of this name has pods';
+  };
+  const workloads = names.map((name) => {
+    return { name, pods: 0, moved: 0, ready: 0, wanted: 0, blocked: reasonOf(name) };
+  });
+  const others = [...new Set(inOlder.map(({ older }) => older))];
   const elsewhere =
     others.length === 0 ? [] : [`the pods that it selects are in older rollouts: ${others.join(', ')}`];
   const details =
     rollout.names === undefined ? elsewhere : workloads.map(({ name, blocked }) => `${name}: ${blocked}`);
   return { workloads, message: ['it has no pods so far', ...details].join('; ') };
-}
-
-const unselected = Symbol('unselected');
-/** Name of an older rollout, or that the selector does not match. */
-type Reason = string | typeof unselected;
-
-function textOf(reason: Reason | undefined): string {
-  if (reason === undefined) return 'no workload of this name has pods';
-  if (reason === unselected) return 'the selector matches none of its pods';
-  return `its pods are in the older rollout ${reason}`;
-}
-
-/** Why the rollout does not have the pods of the namespace, by name of the workload. */
-function reasonsIn({ name, selector }: Scope, { pods, rollouts }: PodCount): ReadonlyMap<string, Reason> {
-  const own = rollouts.findIndex((each) => each.name === name);
-  const found = new Map<string, Reason>();
-  for (const { labels, workload, first } of pods) {
-    const older = first < own ? rollouts[first] : undefined;
-    if (!selects(selector, labels)) found.set(workload.name, unselected);
-    else if (older) found.set(workload.name, older.name);
-  }
-  return found;
 }

@@ -1,6 +1,5 @@
 /** The pods of a rollout by workload, from the leader's caches, and which of them are on its architecture. */
 import { BoundedMap } from '../../../async/bounded-map.ts';
-import type { Clock } from '../../../async/clock.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import type { KubeObject, OwnerReference } from '../../../kube/api/objects.ts';
 import { uncheckedRecord } from '../../../placement/record/read.ts';
@@ -42,60 +41,41 @@ export interface RolledWorkload {
   readonly going: number;
 }
 
-export type PodCaches = Pick<Caches, 'runningPods' | 'waitingPods' | 'nodes'>;
-
-interface FoundPod {
+interface FoundPod extends Omit<RolledPod, 'isTarget' | 'isMoved'> {
   readonly labels: Readonly<Record<string, string>> | undefined;
   readonly deleting: boolean;
   /** The choice of a rollout. */
   readonly record: RolledOut | undefined;
-  readonly pod: Omit<RolledPod, 'isTarget' | 'isMoved'>;
   /** `undefined`: without a node, or its node is not known. */
   readonly architecture: string | undefined;
 }
 
 /** All pods of a namespace that a rollout could be for. Gated pods do not count yet. */
-export function* podsIn(
+function* podsIn(
   namespace: string,
-  { runningPods, waitingPods, nodes }: PodCaches,
+  { runningPods, waitingPods, nodes }: Pick<Caches, 'runningPods' | 'waitingPods' | 'nodes'>,
 ): Iterable<FoundPod> {
   for (const running of runningPods.values(namespace)) {
-    const { owner, labels, annotations, deleting, node } = running;
+    const { name, uid, owner, labels, annotations, deleting, createdAt, ready } = running;
     if (owner === undefined || hasEnded(running)) continue;
-    const { name, uid, createdAt, ready, readyChangedAt, containers } = running;
     const scheduledAt = Math.max(createdAt, running.scheduledAt);
-    const restarts = containers.reduce((most, { restartCount }) => Math.max(most, restartCount), 0);
-    const readySince = Math.max(scheduledAt, readyChangedAt);
-    const identity = { namespace, name, uid, owner };
-    yield {
-      labels,
-      deleting,
-      record: annotations && uncheckedRecord({ metadata: { annotations } }).rollout,
-      pod: { ...identity, createdAt, scheduledAt, ready, readySince, restarts, running },
-      architecture: nodes.get('', node)?.architecture,
-    };
+    const readySince = Math.max(scheduledAt, running.readyChangedAt);
+    const restarts = Math.max(0, ...running.containers.map(({ restartCount }) => restartCount));
+    const record = annotations && uncheckedRecord({ metadata: { annotations } }).rollout;
+    const architecture = nodes.get('', running.node)?.architecture;
+    const times = { createdAt, scheduledAt, readySince };
+    const identity = { namespace, name, uid, owner, labels };
+    yield { ...identity, ...times, deleting, record, ready, restarts, running, architecture };
   }
   for (const { pod, rollout: record } of waitingPods.values(namespace)) {
-    const { metadata = {} } = pod;
+    const { name = '', uid = '', labels, deletionTimestamp, creationTimestamp } = pod.metadata ?? {};
     const owner = controllerOf(pod);
     if (owner === undefined || record === undefined) continue;
-    const { name = '', uid = '', labels, deletionTimestamp, creationTimestamp } = metadata;
     const createdAt = timeOf(creationTimestamp);
-    const identity = { namespace, name, uid, owner };
-    yield {
-      labels,
-      record,
-      architecture: undefined,
-      deleting: deletionTimestamp !== undefined,
-      pod: {
-        ...identity,
-        createdAt,
-        scheduledAt: createdAt,
-        ready: false,
-        readySince: createdAt,
-        restarts: 0,
-      },
-    };
+    const times = { createdAt, scheduledAt: createdAt, readySince: createdAt };
+    const identity = { namespace, name, uid, owner, labels };
+    const state = { ready: false, restarts: 0, architecture: undefined };
+    yield { ...identity, ...times, ...state, record, deleting: deletionTimestamp !== undefined };
   }
 }
 
@@ -108,8 +88,6 @@ interface CountedPod extends FoundPod {
 /** The pods and rollouts of a namespace. */
 export interface PodCount {
   readonly at: number;
-  /** Whether a pod has changed since. */
-  isOutdated: boolean;
   /** By name, at most `maxRollouts`: uid and generation. */
   readonly versions: ReadonlyMap<string, string>;
   /** The valid ones of these, the oldest first. */
@@ -121,48 +99,39 @@ export interface PodCount {
 
 /** The role `edit` may create any number; the leader looks at each, and all pods, every few seconds. */
 export const maxRollouts = 100;
-/** All rollouts of a namespace follow a change of a pod after a second, so each then sees a new count. */
-const countedMs = 1000;
+/** Neither all rollouts of a namespace nor all pods of a burst count its pods themselves. */
+const countedMs = 200;
 const maxNamespaces = 1000;
 
-/** Counts the pods of a namespace once a second, for all of its rollouts. */
+/** Counts the pods of a namespace for all of its rollouts. */
 export class PodCounts {
-  readonly #caches: PodCaches & Pick<Caches, 'rollouts'>;
-  readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #everyMs: number;
+  readonly #leader: Pick<LeaderContext, 'caches' | 'clock'>;
   readonly #counts = new BoundedMap<string, PodCount>(maxNamespaces);
 
-  constructor(
-    { caches, clock }: Pick<LeaderContext, 'caches' | 'clock'>,
-    /** Tests, whose clock stands still, count each time. */
-    everyMs = countedMs,
-  ) {
-    this.#caches = caches;
-    this.#clock = clock;
-    this.#everyMs = everyMs;
+  constructor(leader: Pick<LeaderContext, 'caches' | 'clock'>) {
+    this.#leader = leader;
   }
 
-  /** A pod has changed. */
-  outdate(namespace: string): void {
-    const last = this.#counts.peek(namespace);
-    if (last) last.isOutdated = true;
+  /** The rollouts that follow the pods of the namespace, as far as they were counted. */
+  followedIn(namespace: string): Iterable<string> {
+    return this.#counts.peek(namespace)?.ofRollout.keys() ?? [];
   }
 
   /** @param object the rollout that needs the count: it has to know its present spec */
   count(namespace: string, object: KubeObject): PodCount {
-    const now = this.#clock.monotonic();
+    const { caches, clock } = this.#leader;
+    const now = clock.monotonic();
     const last = this.#counts.get(namespace);
     const isKnown = last?.versions.get(object.metadata?.name ?? '') === versionOf(object);
-    if (last && isKnown && now - last.at < this.#everyMs) return last;
-    const oldest = [...this.#caches.rollouts.values(namespace)]
+    if (last && isKnown && now - last.at < countedMs) return last;
+    const oldest = [...caches.rollouts.values(namespace)]
       .toSorted((a, b) => byAge(ageOf(a), ageOf(b)))
       .slice(0, maxRollouts);
     const rollouts = oldest.flatMap((each) => readRollout(each).rollout ?? []);
     const ofRollout = new Map<string, CountedPod[]>(rollouts.map(({ name }) => [name, []]));
     const pods: CountedPod[] = [];
-    for (const pod of podsIn(namespace, this.#caches)) {
-      const { labels } = pod;
-      const { owner } = pod.pod;
+    for (const pod of podsIn(namespace, caches)) {
+      const { owner, labels } = pod;
       const workload = rolledWorkloadOf(owner, labels);
       if (workload === undefined) continue;
       const own = rollouts.map((each) => isInRollout(each, owner, labels));
@@ -173,7 +142,7 @@ export class PodCounts {
         if (index <= counted.first && own[index] === true) ofRollout.get(name)?.push(counted);
     }
     const versions = new Map(oldest.map((each) => [each.metadata?.name ?? '', versionOf(each)]));
-    const count = { at: now, isOutdated: false, versions, rollouts, pods, ofRollout };
+    const count = { at: now, versions, rollouts, pods, ofRollout };
     this.#counts.set(namespace, count);
     return count;
   }
@@ -189,25 +158,21 @@ function versionOf({ metadata: { uid, generation } = {} }: KubeObject): string {
 
 /** @returns sorted by name */
 export function workloadsOf(
-  {
-    namespace,
-    name: rolloutName,
-    architecture: wanted,
-  }: Pick<Rollout, 'namespace' | 'name' | 'architecture'>,
+  { namespace, name: rolloutName, architecture }: Pick<Rollout, 'namespace' | 'name' | 'architecture'>,
   { ofRollout }: Pick<PodCount, 'ofRollout'>,
 ): readonly RolledWorkload[] {
-  const found = new Map<string, { namespace: string; name: string; pods: RolledPod[]; going: number }>();
-  for (const { workload, deleting, record, pod, architecture } of ofRollout.get(rolloutName) ?? []) {
-    const name = `${workload.kind}/${workload.name}`;
-    const entry = found.get(name) ?? { namespace, name, pods: [], going: 0 };
-    found.set(name, entry);
-    if (deleting) {
-      entry.going += 1;
-      continue;
-    }
-    const isMoved = record?.name === rolloutName && record.side === 'Target';
-    const isTarget = pod.running === undefined ? isMoved : architecture === wanted;
-    entry.pods.push({ ...pod, isTarget, isMoved });
-  }
-  return [...found.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const groups = Map.groupBy(
+    ofRollout.get(rolloutName) ?? [],
+    ({ workload: { kind, name } }) => `${kind}/${name}`,
+  );
+  const found = [...groups].map(([name, all]): RolledWorkload => {
+    const pods = all
+      .filter(({ deleting }) => !deleting)
+      .map((pod): RolledPod => {
+        const isMoved = pod.record?.name === rolloutName && pod.record.side === 'Target';
+        return { ...pod, isMoved, isTarget: pod.running ? pod.architecture === architecture : isMoved };
+      });
+    return { namespace, name, pods, going: all.length - pods.length };
+  });
+  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
 }

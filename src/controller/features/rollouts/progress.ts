@@ -16,7 +16,7 @@ export type Phase = (typeof phases)[number];
 
 export interface Progress {
   readonly phase: Phase;
-  readonly newPods: NewPods | undefined;
+  readonly newPods?: NewPods | undefined;
   /** Index. */
   readonly step: number;
   /** From 1. */
@@ -24,9 +24,9 @@ export interface Progress {
   /** When this attempt began. Milliseconds since 1970, as all times. */
   readonly startedAt: number;
   /** When the share of this step was reached. */
-  readonly reachedAt: number | undefined;
+  readonly reachedAt?: number | undefined;
   /** When it was rolled back or aborted. */
-  readonly endedAt: number | undefined;
+  readonly endedAt?: number | undefined;
   readonly message: string;
   /** What holds the step, as the message says too. */
   readonly held?: string | undefined;
@@ -76,8 +76,7 @@ function isToRetry(rollout: Rollout, before: Progress, now: number): boolean {
 }
 
 function begin(now: number, attempt: number): Progress {
-  const none = { reachedAt: undefined, endedAt: undefined, newPods: undefined };
-  return { ...none, phase: 'Progressing', step: 0, attempt, startedAt: now, message: '' };
+  return { phase: 'Progressing', step: 0, attempt, startedAt: now, message: '' };
 }
 
 function forward(rollout: Rollout, before: Progress, seen: Observed): Progress {

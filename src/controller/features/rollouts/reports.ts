@@ -31,9 +31,6 @@ const eventReasons = {
   Complete: 'RolloutComplete',
 } as const satisfies Readonly<Record<Phase, string>>;
 
-/** The last leader may have stopped between the status and the event. Two events are better than none. */
-const unreportedMs = 5 * 60_000;
-
 /** A step of a rollout. */
 interface Held {
   readonly step: string;
@@ -41,13 +38,6 @@ interface Held {
   readonly since?: number | undefined;
   /** Whether an event said so. */
   readonly isTold: boolean;
-}
-
-interface Look {
-  readonly verdict: Verdict | undefined;
-  /** Whether this leader looks at the rollout for the first time. */
-  readonly isFirstLook: boolean;
-  readonly now: number;
 }
 
 type Leader = Pick<LeaderContext, 'caches' | 'events' | 'log' | 'metrics'>;
@@ -73,14 +63,17 @@ export class RolloutReports {
     this.#held.delete(key);
   }
 
-  report(object: KubeObject, before: Progress | undefined, progress: Progress, look: Look): void {
-    const { verdict, isFirstLook, now } = look;
-    const { phase, step, message, endedAt } = progress;
+  report(
+    object: KubeObject,
+    before: Progress | undefined,
+    progress: Progress,
+    verdict: Verdict | undefined,
+    now: number,
+  ): void {
+    const { phase, step, message } = progress;
     const isNew = phase !== before?.phase || step !== before.step;
-    const isNews = before !== undefined || phase === 'Waiting';
-    const isRolledBack = phase === 'RolledBack';
-    const isUnreported = isFirstLook && isRolledBack && now - (endedAt ?? 0) < unreportedMs;
-    if (isNews && (isNew || isUnreported)) {
+    if (isNew && (before !== undefined || phase === 'Waiting')) {
+      const isRolledBack = phase === 'RolledBack';
       if (isRolledBack && verdict) this.#rolledBack(verdict.reason);
       this.#record(object, isRolledBack ? 'Warning' : 'Normal', eventReasons[phase], message);
     }

@@ -19,13 +19,13 @@ import { progressOf, type Progress } from './progress.ts';
 import { rollbacks, RolloutReports, rolloutsByPhase } from './reports.ts';
 import { heldBy, leftBehind, lookAt, missingIn, statusOf, type Observation } from './observation.ts';
 import { invalidStatus, readProgress, rolloutStatus } from './status.ts';
-import { createKnownVolumes, type VolumesPermit } from './volumes.ts';
+import { createVolumesPermit, type VolumesPermit } from './volumes.ts';
 
 /** Events of a rolling update come in hundreds. */
 const eventsMs = 1000;
 /** Times of pods pass without an event. */
 const lookMs = 5000;
-/** An ended rollout changes when pods or the object change. */
+/** One beyond the limit. */
 const restMs = 60_000;
 
 export const rollouts: Feature = {
@@ -37,12 +37,9 @@ export const rollouts: Feature = {
     const { caches } = leader;
     const counts = new PodCounts(leader);
     const work = new RolloutReconciler(leader, counts);
+    // The role `edit` may create any number of others, which pods do not concern.
     const podChanged = ({ namespace }: { readonly namespace: string }): void => {
-      counts.outdate(namespace);
-      for (const object of caches.rollouts.values(namespace)) {
-        const key = keyOf(object);
-        if (work.isFollowed(key)) enqueue(key, eventsMs);
-      }
+      for (const name of counts.followedIn(namespace)) enqueue(`${namespace}/${name}`, eventsMs);
     };
     caches.runningPods.onEach(podChanged);
     caches.waitingPods.onEach(podChanged);
@@ -56,8 +53,6 @@ export const rollouts: Feature = {
 
 export class RolloutReconciler {
   readonly #leader: LeaderContext;
-  /** Keys of those in force: the role `edit` may create any number of others, which pods do not concern. */
-  readonly #followed = new Set<string>();
   /** Restarts of pods when first seen in the attempt that began then, by key of the rollout, by uid. */
   readonly #restarts = new Map<string, { readonly since: number; readonly first: Map<string, number> }>();
   readonly #mover: PodMover;
@@ -68,20 +63,15 @@ export class RolloutReconciler {
   constructor(leader: LeaderContext, counts: PodCounts) {
     this.#leader = leader;
     this.#counts = counts;
-    this.#volumesPermit = createKnownVolumes(leader);
+    this.#volumesPermit = createVolumesPermit(leader);
     this.#mover = new PodMover(leader);
     this.#reports = new RolloutReports(leader);
-  }
-
-  isFollowed(key: string): boolean {
-    return this.#followed.has(key);
   }
 
   async reconcile(key: string): Promise<ReconcileResult> {
     const { caches, serverNow } = this.#leader;
     const [namespace = '', name = ''] = key.split('/');
     const object = caches.rollouts.get(namespace, name);
-    this.#followed.delete(key);
     if (object === undefined || object.metadata?.deletionTimestamp !== undefined) {
       this.#restarts.delete(key);
       this.#reports.forget(key);
@@ -89,10 +79,7 @@ export class RolloutReconciler {
     }
     const { rollout, problems } = readRollout(object);
     const count = rollout && this.#counts.count(namespace, object);
-    if (rollout && count?.ofRollout.has(name)) {
-      this.#followed.add(key);
-      return await this.#follow(object, rollout, count);
-    }
+    if (rollout && count?.ofRollout.has(name)) return await this.#follow(object, rollout, count);
     const why = rollout ? [`the namespace has ${maxRollouts} older rollouts`] : problems;
     await this.#write(object, invalidStatus(why, object, serverNow()));
     return rollout && { requeueAfterMs: restMs };
@@ -104,7 +91,6 @@ export class RolloutReconciler {
     // Whole seconds, as the status has them.
     const now = Math.floor(serverNow() / 1000) * 1000;
     const before = readProgress(object);
-    const isFirstLook = !this.#restarts.has(key);
     const seen = await lookAt(rollout, before, {
       count,
       volumesPermit: this.#volumesPermit,
@@ -126,12 +112,10 @@ export class RolloutReconciler {
       progress.newPods === 'Other' ? this.#mover.remaining(each) : holds.get(each);
     const statuses = [...seen.map((each) => statusOf(each, held(each))), ...missing.workloads];
     await this.#write(object, rolloutStatus(rollout, progress, statuses, object, now));
-    this.#reports.report(object, before, progress, { verdict, isFirstLook, now });
+    this.#reports.report(object, before, progress, verdict, now);
     await this.#order(rollout, progress, seen);
     const nextMs = await this.#mover.move(rollout, progress, seen);
-    if (count.isOutdated) return { requeueAfterMs: eventsMs };
-    const isOver = progress.phase === 'Complete' && !rollout.rebalance;
-    return { requeueAfterMs: isOver ? restMs : Math.max(eventsMs, Math.min(nextMs ?? lookMs, lookMs)) };
+    return { requeueAfterMs: Math.max(eventsMs, Math.min(nextMs ?? lookMs, lookMs)) };
   }
 
   #verdict(

@@ -5,20 +5,19 @@
  * It counts pods of one ReplicaSet or StatefulSet: old pods of a rolling update do not count for new ones.
  */
 import { BoundedMap } from '../../../async/bounded-map.ts';
-import type { Pod } from '../../../kube/api/objects.ts';
+import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
 import type { ChosenSide } from '../../../placement/decision.ts';
 import type { RolloutPolicy } from '../../../policy/effective/policy.ts';
 import { readRollout, wantedPods } from '../../../policy/resources/rollout.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { controllerOf } from '../../pods/workload.ts';
-import { podsIn } from './pods.ts';
+import { claimsOf } from '../../state/cached.ts';
+import { PodCounts } from './pods.ts';
 import { readProgress } from './status.ts';
-import { permitsVolumes } from './volumes.ts';
+import { createVolumesPermit, type VolumesPermit } from './volumes.ts';
 
 type SharesOptions = Pick<LeaderContext, 'caches' | 'clock' | 'client' | 'signal'>;
 
-/** Thousands of pods of one burst must not count all pods of the cluster thousands of times. */
-const countedMs = 200;
 /** The caches show a chosen pod within a second; one that they never show was deleted. */
 const rememberedMs = 30_000;
 /** Pods without and with a node are two watches. */
@@ -35,22 +34,17 @@ interface Chosen {
   countedFrom?: number;
 }
 
-interface Counted {
-  readonly at: number;
-  readonly uids: ReadonlySet<string>;
-  /** By uid of the owner. */
-  readonly owners: ReadonlyMap<string, { readonly total: number; readonly targets: number }>;
-}
-
 export class RolloutShares {
   readonly #options: SharesOptions;
   /** By uid of the pod: choices that the caches do not show yet. */
   readonly #chosen = new BoundedMap<string, Chosen>(maxRemembered);
-  /** By namespace and architecture. */
-  readonly #counted = new BoundedMap<string, Counted>(1000);
+  readonly #counts: PodCounts;
+  readonly #volumesPermit: VolumesPermit;
 
   constructor(options: SharesOptions) {
     this.#options = options;
+    this.#counts = new PodCounts(options);
+    this.#volumesPermit = createVolumesPermit(options);
     const { runningPods, waitingPods } = options.caches;
     runningPods.onEach(({ object, previous }) => this.#seen((object ?? previous)?.uid, 0));
     waitingPods.onEach(({ object, previous }) => {
@@ -71,21 +65,28 @@ export class RolloutShares {
     const { rollout } = object ? readRollout(object) : {};
     const progress = object && readProgress(object);
     const step = rollout?.steps[progress?.step ?? 0];
-    if (owner === undefined || step === undefined) return 'Other';
+    if (owner === undefined || object === undefined || step === undefined) return 'Other';
     // Nothing is awaited between the count and the choice.
-    const isPossible = await permitsVolumes(pod, architecture, this.#options);
+    const isPossible = await this.#volumesPermit(namespace, claimsOf(pod.spec), architecture);
     const known = this.#chosen.get(uid);
     if (known) return known.isTarget ? 'Target' : 'Other';
-    const { total, targets } = this.#countOf(namespace, owner.uid, architecture);
+    const { total, targets } = this.#countOf(object, owner.uid, architecture);
     const isTarget = isPossible && targets < wantedPods(step, total + 1);
     this.#chosen.set(uid, { owner: owner.uid, isTarget, at: this.#options.clock.monotonic() });
     return isTarget ? 'Target' : 'Other';
   }
 
-  #countOf(namespace: string, ownerUid: string, architecture: string) {
+  #countOf(rollout: KubeObject, ownerUid: string, architecture: string) {
+    const { namespace = '', name = '' } = rollout.metadata ?? {};
+    const { at: countedAt, ofRollout } = this.#counts.count(namespace, rollout);
+    const pods = (ofRollout.get(name) ?? []).filter(({ owner }) => owner.uid === ownerUid);
+    const uids = new Set(pods.map(({ uid }) => uid));
+    const alive = pods.filter(({ deleting }) => !deleting);
+    let { length: total } = alive;
+    let { length: targets } = alive.filter(({ running, architecture: of, record }) =>
+      running ? of === architecture : record?.side === 'Target',
+    );
     const now = this.#options.clock.monotonic();
-    const { at: countedAt, uids, owners } = this.#count(namespace, architecture, now);
-    let { total, targets } = owners.get(ownerUid) ?? { total: 0, targets: 0 };
     for (const [uid, { owner, isTarget, at, countedFrom = Infinity }] of this.#chosen) {
       if (countedAt > countedFrom || now - at > rememberedMs) this.#chosen.delete(uid);
       else if (owner === ownerUid && !uids.has(uid)) {
@@ -94,25 +95,5 @@ export class RolloutShares {
       }
     }
     return { total, targets };
-  }
-
-  #count(namespace: string, architecture: string, now: number): Counted {
-    const key = `${namespace}/${architecture}`;
-    const last = this.#counted.get(key);
-    if (last && now - last.at < countedMs) return last;
-    const uids = new Set<string>();
-    const owners = new Map<string, { total: number; targets: number }>();
-    for (const { deleting, record, pod, architecture: of } of podsIn(namespace, this.#options.caches)) {
-      const { uid, owner } = pod;
-      uids.add(uid);
-      if (deleting) continue;
-      const count = owners.get(owner.uid) ?? { total: 0, targets: 0 };
-      owners.set(owner.uid, count);
-      count.total += 1;
-      if (pod.running ? of === architecture : record?.side === 'Target') count.targets += 1;
-    }
-    const counted = { at: now, uids, owners };
-    this.#counted.set(key, counted);
-    return counted;
   }
 }

@@ -1,7 +1,7 @@
 /** The status of a rollout: how far it is, what runs where, and what cannot be moved. */
+import * as v from 'valibot';
 import type { KubeObject } from '../../../kube/api/objects.ts';
 import { timeText } from '../../../kube/events/event.ts';
-import { isRecord } from '../../../names/values.ts';
 import { printable } from '../../../names/printable.ts';
 import { newPodsValues, type NewPods } from '../../../policy/effective/policy.ts';
 import { formatStep, type Rollout } from '../../../policy/resources/rollout.ts';
@@ -41,28 +41,23 @@ export interface RolloutStatus extends ResourceStatus {
   readonly workloads: readonly WorkloadStatus[];
 }
 
-/** `undefined`: it has not begun. Only the controller may write it, so a wrong field counts as none. */
+const time = v.pipe(v.unknown(), v.transform(timeOf), v.minValue(1));
+
+const progress = v.object({
+  phase: v.picklist(phases),
+  newPods: v.optional(v.picklist(newPodsValues)),
+  step: v.number(),
+  attempt: v.number(),
+  startedAt: time,
+  reachedAt: v.optional(time),
+  endedAt: v.optional(time),
+  message: v.string(),
+});
+
+/** `undefined`: it has not begun. Only the controller may write it, so a wrong field counts as none of all. */
 export function readProgress(object: KubeObject & { readonly status?: unknown }): Progress | undefined {
-  const { status } = object;
-  if (!isRecord(status)) return undefined;
-  const phase = phases.find((each) => each === status['phase']);
-  const numberOf = (key: string): number => (typeof status[key] === 'number' ? status[key] : 0);
-  const at = (key: string): number | undefined => {
-    const text = status[key];
-    return timeOf(typeof text === 'string' ? text : undefined) || undefined;
-  };
-  const startedAt = at('startedAt');
-  if (phase === undefined || startedAt === undefined) return undefined;
-  return {
-    phase,
-    newPods: newPodsValues.find((each) => each === status['newPods']),
-    step: numberOf('step'),
-    attempt: numberOf('attempt'),
-    startedAt,
-    reachedAt: at('reachedAt'),
-    endedAt: at('endedAt'),
-    message: typeof status['message'] === 'string' ? status['message'] : '',
-  };
+  const { success, output } = v.safeParse(progress, object.status);
+  return success ? output : undefined;
 }
 
 export function rolloutStatus(

@@ -85,7 +85,7 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     store.put(rolloutPath, { metadata: { generation: 1 }, spec: wanted });
   }
   const shares = new RolloutShares({ client, caches, signal, clock });
-  const reconciler = new RolloutReconciler(leader, new PodCounts(leader, 0));
+  const reconciler = new RolloutReconciler(leader, new PodCounts(leader));
   const settled = async (): Promise<void> => {
     await test.settled();
     const wanted = store.get(rolloutPath)?.metadata.resourceVersion;
@@ -106,6 +106,8 @@ export async function startWorld(t: Test, spec: object = {}, options: WorldOptio
     },
     reconcile: async (key = 'shop/web'): Promise<RolloutStatus> => {
       await settled();
+      // Pods are counted again after this time.
+      await clock.advance(200);
       await reconciler.reconcile(key);
       await settled();
       return store.get(rolloutPath)?.['status'] as RolloutStatus;
