@@ -36,7 +36,8 @@ import {
   type Reading,
 } from '../../src/credentials/sources/file-source.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
-import type { WatchOptions } from '../../src/files/watch.ts';
+import type { PollOptions } from '../../src/files/live.ts';
+import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import type { ProviderConfig } from './config/provider-config.ts';
 import { ProviderConfigError, readSetup, type PluginSetup, type SetupOptions } from './config/read-config.ts';
@@ -48,8 +49,8 @@ import { kubeletProgram, systemEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 import type { RunLimits } from './run/run.ts';
 
-export interface CredentialProviderSourceOptions
-  extends Omit<WatchOptions, 'root'>, Omit<SetupOptions, 'hasTokens'> {
+export interface CredentialProviderSourceOptions extends PollOptions, Omit<SetupOptions, 'hasTokens'> {
+  readonly log?: Log | undefined;
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly metrics?: Metrics | undefined;

@@ -1,19 +1,23 @@
 /**
- * Content of files that is kept up to date: read again after each possible change of its directories. A new
- * value replaces the current one only if its fingerprint differs. If reading or parsing fails, the last good
- * value stays in force.
+ * Content of files that is kept up to date: read again every few seconds. A new value replaces the current one
+ * only if its fingerprint differs. If reading or parsing fails, the last good value stays in force.
+ *
+ * No file is watched: a watch misses links to other directories and network file systems, so it needs the
+ * reading as well, and must find each directory again that Kubernetes or an editor replaces.
  */
-import { DirectoryWatcher, type WatchOptions } from './watch.ts';
 
-export interface LiveContentOptions<T> extends WatchOptions {
+export interface PollOptions {
+  /** Default: 10 s, as in controller-runtime's certwatcher. */
+  readonly pollMs?: number | undefined;
+}
+
+const defaultPollMs = 10_000;
+
+export interface LiveContentOptions<T> extends PollOptions {
   /** Reads and parses; throws if the content cannot be used. Calls never overlap. */
   readonly read: () => Promise<T>;
   /** Equal for equal content. */
   readonly fingerprint: (value: T) => string;
-  /** Directories to watch. */
-  readonly dirs: readonly string[];
-  /** Directories that were found by reading, to watch too. */
-  readonly dirsOf?: ((value: T) => readonly string[]) | undefined;
   /** Called with each new value except the first. */
   readonly onChange?: ((value: T) => void) | undefined;
   /** Called after each attempt with the value; `undefined` if it failed. */
@@ -22,7 +26,7 @@ export interface LiveContentOptions<T> extends WatchOptions {
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
 
-/** Reads once, then watches. After a first failure, `current()` is `undefined`; see `problem()`. */
+/** Reads once, then again and again. After a first failure, `current()` is `undefined`; see `problem()`. */
 export async function liveContent<T>(options: LiveContentOptions<T>): Promise<LiveContent<T>> {
   const live = new LiveContent(options);
   await live.start();
@@ -31,7 +35,7 @@ export async function liveContent<T>(options: LiveContentOptions<T>): Promise<Li
 
 export class LiveContent<T> {
   readonly #options: LiveContentOptions<T>;
-  readonly #watcher: DirectoryWatcher;
+  readonly #poll: NodeJS.Timeout;
   #good: { readonly value: T; readonly fingerprint: string } | undefined;
   #problem: Error | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -41,8 +45,7 @@ export class LiveContent<T> {
 
   constructor(options: LiveContentOptions<T>) {
     this.#options = options;
-    // Watching begins before the first attempt, so that a change during it is noticed.
-    this.#watcher = new DirectoryWatcher(options.dirs, () => void this.refresh(), options);
+    this.#poll = setInterval(() => void this.refresh(), options.pollMs ?? defaultPollMs).unref();
   }
 
   async start(): Promise<void> {
@@ -71,7 +74,7 @@ export class LiveContent<T> {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#watcher.close();
+    clearInterval(this.#poll);
     await this.#running;
   }
 
@@ -90,11 +93,10 @@ export class LiveContent<T> {
   }
 
   #take(value: T): void {
-    const { fingerprint: fingerprintOf, dirs, dirsOf, onRead, onChange } = this.#options;
+    const { fingerprint: fingerprintOf, onRead, onChange } = this.#options;
     const fingerprint = fingerprintOf(value);
     this.#problem = undefined;
     onRead?.(value);
-    if (dirsOf) this.#watcher.watch([...dirs, ...dirsOf(value)]);
     if (this.#closed || fingerprint === this.#good?.fingerprint) return;
     this.#good = { value, fingerprint };
     if (this.#started) onChange?.(value);

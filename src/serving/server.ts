@@ -34,7 +34,7 @@ export interface ServerTls {
   readonly clientAuth?: boolean;
   /** Requests a client certificate by this CA file, read once. The handler requires it (`hasCertificate`). */
   readonly clientCaFile?: string | undefined;
-  /** Interval for reading the directory again without events. */
+  /** Interval for reading the directory again. */
   readonly pollMs?: number | undefined;
 }
 

@@ -8,8 +8,6 @@ import { until } from '../support/until.ts';
 import { manualRefresh } from '../support/manual-refresh.ts';
 import { like } from '../support/like.ts';
 
-const byEvents = { pollMs: 600_000, debounceMs: 5 };
-
 /** A document with its own length, so that a partial one is recognized. */
 function parse(text: string): string {
   const [length, body] = text.split(':');
@@ -22,10 +20,9 @@ async function live(t: Test, path: string, options: Partial<LiveContentOptions<s
   const content = await liveContent({
     read: async () => parse(decodeUtf8(await readBounded(path, { maxBytes: 1000 }), path)),
     fingerprint: (value) => value,
-    dirs: [join(path, '..')],
     onChange: (value) => reports.push(value),
     onProblem: (problem) => reports.push(`! ${problem.message.replace(path, 'FILE')}`),
-    ...byEvents,
+    pollMs: 5,
     ...options,
   });
   t.teardown(() => content.close());
@@ -40,20 +37,6 @@ t.test('the first value is read, then changes are reported', async (t) => {
   writeFileSync(path, '3:two');
   await until(() => content.current() === 'two', 'the last one');
   t.strictSame(reports.at(-1), 'two');
-});
-
-t.test('directories that were found by reading are watched too', async (t) => {
-  const root = t.testdir({ dir: {}, found: { file: '3:one' } });
-  const path = join(root, 'found/file');
-  const { content } = await live(t, path, {
-    dirs: [join(root, 'dir')],
-    dirsOf: () => [join(root, 'found')],
-  });
-  // The start of a watch is a reason to read too.
-  for (const text of ['two', 'three', 'four']) {
-    writeFileSync(path, `${text.length}:${text}`);
-    await until(() => content.current() === text, text);
-  }
 });
 
 t.test('a half-written file keeps the last good value, and is reported once', async (t) => {

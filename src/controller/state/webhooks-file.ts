@@ -2,7 +2,6 @@
  * The file with the wanted webhooks: the YAML list `webhooks` of a MutatingWebhookConfiguration
  * (admissionregistration.k8s.io/v1). The API server's defaults are added, so the two can be compared.
  */
-import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { readShape } from '../../http/shape.ts';
@@ -50,7 +49,6 @@ export interface LiveWebhooks extends Pick<LiveContent<readonly Webhook[]>, 'cur
 export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks> {
   const listeners: (() => void)[] = [];
   const live = await liveContent({
-    dirs: [dirname(path)],
     read: () => readWebhooksFile(path),
     fingerprint: (webhooks) => JSON.stringify(webhooks),
     onChange: () => {
@@ -58,7 +56,6 @@ export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks
     },
     onProblem: ({ message }) =>
       log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
-    log,
   });
   return {
     current: () => live.current(),

@@ -199,8 +199,7 @@ t.test('a mounted Secret is followed through its swaps', async (t) => {
   const changed: string[] = [];
   const made = await createRegistryTomlSource({
     dir,
-    ...manualRefresh,
-    debounceMs: 5,
+    pollMs: 5,
     onChange: () => changed.push('changed'),
   });
   t.teardown(() => made.close());
