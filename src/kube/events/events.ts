@@ -1,12 +1,17 @@
 /**
- * Records events as `kubectl describe` shows them: correlated and limited per object (`correlation.ts`),
- * written in the background. An event that cannot be written is counted and dropped; no work waits for it.
+ * Records events as `kubectl describe` shows them: written in the background, by a work queue. An event that
+ * cannot be written is counted and dropped; no work waits for it. Similar events (same object, type and reason)
+ * become one after ten of them within ten minutes. An object with many events loses those beyond a burst.
+ *
+ * Rules: client-go tools/record/events_cache.go (EventAggregator, EventSourceObjectSpamFilter, and their
+ * defaults).
  */
 import { hostname } from 'node:os';
 import { backOffMs } from '../../async/back-off.ts';
 import { BoundedMap } from '../../async/bounded-map.ts';
 import type { Clock } from '../../async/clock.ts';
-import { createRateLimiter, type RateLimiter } from '../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters, type RateLimiter } from '../../async/rate-limiter.ts';
+import { unlessAborted } from '../../async/wait.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
 import { scrub } from '../../telemetry/scrub.ts';
@@ -14,7 +19,7 @@ import type { KubeClient } from '../api/client.ts';
 import { ignoring, KubeError } from '../api/errors.ts';
 import { paths } from '../api/paths.ts';
 import { eventCounter, type EventOutcome } from '../metrics.ts';
-import { Correlation } from './correlation.ts';
+import { WorkQueue } from '../queue.ts';
 import {
   eventName,
   eventObject,
@@ -38,7 +43,11 @@ export interface EventRecorderOptions {
 const rate = { perSecond: 10, burst: 100 };
 const maxPending = 1000;
 /** Concurrent writes: a retry of one event does not block the others. */
-const maxLanes = 4;
+const workers = 4;
+const similar = { most: 10, withinMs: 10 * 60_000 };
+/** For one object: then one every five minutes. */
+const ofObject = { burst: 25, perSecond: 1 / 300 };
+/** Remembered objects, messages and events; client-go's size of each cache. */
 const remembered = 4096;
 const maxTries = 4;
 const backOff = { firstMs: 1_000, mostMs: 30_000 };
@@ -50,93 +59,90 @@ const instance = hostname().slice(0, 128);
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #limiter: RateLimiter;
-  readonly #correlation = new Correlation();
+  readonly #ofObjects: RateLimiters;
+  /** Messages of similar events. */
+  readonly #groups = new BoundedMap<string, { readonly messages: Set<string>; readonly lastAt: number }>(
+    remembered,
+  );
   readonly #count: (outcome: EventOutcome) => void;
   readonly #written = new BoundedMap<string, { readonly path: string; readonly count: number }>(remembered);
-  /** In the order of their first occurrence, by correlation key. */
+  /** By the key of the queue. Events with the same key are counted up on one object. */
   readonly #pending = new Map<string, PendingEvent>();
-  readonly #lanes = new Set<Promise<void>>();
-  /** Keys of writes under way: their next occurrences wait, and are counted up on them. */
-  readonly #busy = new Set<string>();
-  #giveUp = new AbortController();
+  readonly #queue: WorkQueue;
 
   constructor(options: EventRecorderOptions) {
-    const { clock, metrics } = options;
+    const { clock, log, metrics } = options;
     this.#options = options;
     this.#limiter = createRateLimiter({ ...rate, clock });
+    this.#ofObjects = new RateLimiters({ ...ofObject, clock }, remembered);
     this.#count = eventCounter(metrics);
+    this.#queue = new WorkQueue({ work: (key, signal) => this.#work(key, signal), workers, clock, log });
+    this.#queue.start();
   }
 
   /** Never waits and never throws. */
   record(about: ObjectReference, event: EventText): void {
     try {
-      if (!this.#add(about, event) || this.#lanes.size === maxLanes) return;
-      const lane = this.#writePending(this.#giveUp.signal).finally(() => this.#lanes.delete(lane));
-      this.#lanes.add(lane);
+      this.#add(about, event);
     } catch (error) {
       this.#options.log.error({ err: error }, 'an event cannot be recorded');
     }
   }
 
-  /** Resolves when all events are written or dropped. An abort of the signal drops the unwritten ones. */
+  /** Resolves when all events are written. An abort of the signal drops the unwritten ones, and ends it. */
   async flush(signal: AbortSignal): Promise<void> {
-    const drop = (): void => {
+    try {
+      await unlessAborted(this.#queue.idle(), signal);
+    } catch {
+      await this.#queue.stop();
       for (let left = this.#pending.size; left > 0; left--) this.#count('dropped');
       this.#pending.clear();
-      this.#giveUp.abort(signal.reason);
-      this.#giveUp = new AbortController();
-    };
-    if (signal.aborted) drop();
-    else signal.addEventListener('abort', drop, { once: true });
-    while (this.#lanes.size > 0) await Promise.all(this.#lanes);
-    signal.removeEventListener('abort', drop);
+    }
   }
 
-  /** @returns whether the event is pending now */
-  #add(about: ObjectReference, event: EventText): boolean {
-    const { client, clock } = this.#options;
-    const correlated = this.#correlation.correlate(about, event, clock.monotonic());
-    if (correlated === undefined) {
-      this.#count('limited');
-      return false;
-    }
-    const { key, message } = correlated;
-    const now = client.serverNow();
+  #add(about: ObjectReference, event: EventText): void {
+    const { apiVersion, kind, namespace = '', name, uid = '' } = about;
+    // The queue takes what is before a slash for a namespace: here, an object.
+    const object = JSON.stringify([namespace, name, kind, uid, apiVersion]);
+    const group = `${object} ${event.type} ${event.reason}`;
+    const isCombined = this.#isCombined(group, event.message);
+    if (this.#ofObjects.of(object).tryTake() > 0) return this.#count('limited');
+    const key = isCombined ? group : `${group} ${event.message}`;
+    const message = isCombined ? `(combined from similar events): ${event.message}` : event.message;
+    const now = this.#options.client.serverNow();
     const known = this.#pending.get(key);
-    if (known === undefined && this.#pending.size >= maxPending) {
-      this.#count('dropped');
-      return false;
-    }
+    if (known === undefined && this.#pending.size >= maxPending) return this.#count('dropped');
     const { times, firstAt } = known ?? { times: 0, firstAt: now };
     const text = { ...event, message: shortened(scrub(message)) };
     this.#pending.set(key, { about, event: text, times: times + 1, firstAt, lastAt: now });
-    return true;
+    this.#queue.add(key);
   }
 
-  /** One lane: writes pending events in their order, until none is left outside the other lanes. */
-  async #writePending(signal: AbortSignal): Promise<void> {
+  /** Whether there are too many messages similar to this one. */
+  #isCombined(group: string, message: string): boolean {
+    const at = this.#options.clock.monotonic();
+    const known = this.#groups.get(group);
+    const isFresh = known !== undefined && at - known.lastAt <= similar.withinMs;
+    const messages = isFresh ? known.messages : new Set<string>();
+    this.#groups.set(group, { messages, lastAt: at });
+    if (messages.size >= similar.most) return !messages.has(message);
+    messages.add(message);
+    return false;
+  }
+
+  async #work(key: string, signal: AbortSignal): Promise<void> {
     // Events of the same turn are counted together.
     await Promise.resolve();
-    for (let key = this.#nextKey(); key !== undefined; key = this.#nextKey()) {
-      const pending = this.#pending.get(key);
-      if (pending === undefined) continue;
-      this.#pending.delete(key);
-      this.#busy.add(key);
-      try {
-        await this.#write(key, pending, signal);
-      } catch (error) {
-        this.#count('failed');
-        const { reason } = pending.event;
-        this.#options.log.debug({ reason, error: messageOf(error) }, 'an event is lost');
-      } finally {
-        this.#busy.delete(key);
-      }
+    const pending = this.#pending.get(key);
+    if (pending === undefined) return;
+    this.#pending.delete(key);
+    try {
+      await this.#write(key, pending, signal);
+    } catch (error) {
+      this.#count('failed');
+      const { reason } = pending.event;
+      this.#options.log.debug({ reason, error: messageOf(error) }, 'an event is lost');
     }
-  }
-
-  #nextKey(): string | undefined {
-    for (const key of this.#pending.keys()) if (!this.#busy.has(key)) return key;
-    return undefined;
   }
 
   async #write(key: string, pending: PendingEvent, signal: AbortSignal): Promise<void> {
