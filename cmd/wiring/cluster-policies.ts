@@ -2,7 +2,6 @@
 import { ownNames } from '../../src/names/own-names.ts';
 import { watchLeader } from '../../src/kube/election/leader-watch.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
-import { forOptionalKind } from '../../src/kube/watch/optional-kind.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import type { KubeObject } from '../../src/kube/api/objects.ts';
 import { startReflector, type Reflector } from '../../src/kube/watch/reflector.ts';
@@ -42,17 +41,9 @@ export function followPolicies(options: {
   const configuration = withOwnNamespace(() => live.current(), kubernetes);
   const { namespace } = configuration();
   const { lease } = ownNames(configuration());
-  const client = forOptionalKind({ client: kubernetes.client, clock: systemClock, log });
+  const { client } = kubernetes;
   const reflect = (path: string): Reflector<KubeObject> =>
-    startReflector({
-      client,
-      path,
-      trim,
-      large: largeConfigs,
-      log,
-      metrics,
-      isAbsent: () => client.isAbsent(path),
-    });
+    startReflector({ client, path, isOptional: true, trim, large: largeConfigs, log, metrics });
   const sources = {
     clusterConfigs: reflect(clusterConfigsPath()),
     podConfigs: reflect(podConfigsPath()),

@@ -8,7 +8,6 @@ import type { Clock } from '../../async/clock.ts';
 import type { KubeClient } from '../../kube/api/client.ts';
 import type { KubeObject } from '../../kube/api/objects.ts';
 import { paths } from '../../kube/api/paths.ts';
-import { forOptionalKind } from '../../kube/watch/optional-kind.ts';
 import { startReflector, type Reflector } from '../../kube/watch/reflector.ts';
 import { clusterConfigsPath, podConfigsPath } from '../../policy/resources/placement.ts';
 import { rolloutsPath } from '../../policy/resources/rollout.ts';
@@ -70,20 +69,10 @@ export interface CachesOptions {
 
 /** Starts all watches at once. Caches of custom resources that are not installed are empty, and ready. */
 export function startCaches(common: CachesOptions): Caches {
-  const { client, log, metrics, clock } = common;
+  const { metrics } = common;
   const share = createSharing();
-  const optional = forOptionalKind({ client, clock, log });
-  const custom = (path: string): Reflector<KubeObject> => {
-    const isAbsent = (): boolean => optional.isAbsent(path);
-    return startReflector({
-      ...common,
-      client: optional,
-      path,
-      isAbsent,
-      trim: trimConfig,
-      large: largeConfigs,
-    });
-  };
+  const custom = (path: string): Reflector<KubeObject> =>
+    startReflector({ ...common, path, isOptional: true, trim: trimConfig, large: largeConfigs });
   const reflectors = {
     waitingPods: startReflector({
       ...common,

@@ -42,6 +42,8 @@ export function watchLeader(options: NamedObject & { readonly metrics?: Metrics 
   const reflector = watchNamed<LeaseRecord>({
     ...options,
     path: paths.leases(namespace),
+    // Without the right to read Leases, nobody is known to lead.
+    isOptional: true,
     trim: recordOf,
     idleMs: () => (holder() === undefined ? usualIdleMs : renewedIdleMs),
   });

@@ -4,6 +4,11 @@
  * given up. After several failures in a row a new list replaces the version: a server restored from a backup
  * does not have that version, and reports this in several ways.
  *
+ * The kind of a collection may be missing in a cluster: the API server then answers with 404, or with 403 without
+ * the right to read it. Such a collection is empty, and listed again from time to time. A 403 for a collection
+ * that was readable before stays an error: an API server refuses everything at its start until it has loaded its
+ * roles.
+ *
  * Rules: Kubernetes API concepts, "Efficient detection of changes"; client-go tools/cache/reflector.go.
  */
 import { backOffMs } from '../../async/back-off.ts';
@@ -12,7 +17,7 @@ import type { Log } from '../../telemetry/log.ts';
 import type { KubeClient } from '../api/client.ts';
 import type { Query } from '../api/transport.ts';
 import { PageSize, pagesOf } from '../api/pages.ts';
-import { KubeError } from '../api/errors.ts';
+import { isCode, KubeError } from '../api/errors.ts';
 import type { KubeObject } from '../api/objects.ts';
 import { messageOf } from '../../names/printable.ts';
 
@@ -31,8 +36,9 @@ export interface ListWatchOptions {
   readonly listed: () => Listing;
   /** @param whole whether the object exists; else it is gone, or nothing of it is kept */
   readonly changed: (object: KubeObject, whole: boolean) => void;
-  /** As in `ReflectorOptions`. */
+  /** Both as in `ReflectorOptions`. */
   readonly mayKeep?: ((line: string) => boolean) | undefined;
+  readonly isOptional: boolean;
   /** Called when a watch opens or ends: with an error, or without one by the server. */
   readonly opened: () => void;
   readonly ended: (error?: unknown) => void;
@@ -48,6 +54,8 @@ const backOff = { firstMs: 1_000, mostMs: 30_000 };
 const soundMs = 20_000;
 /** After each such number of failures in a row the next try is a list. */
 const doubtfulFailures = 5;
+/** Delay until a newly installed kind is noticed. */
+const lookAgainMs = 30_000;
 
 export class ListWatch {
   readonly #options: ListWatchOptions;
@@ -57,10 +65,17 @@ export class ListWatch {
   #version: string | undefined;
   /** In a row. */
   #failures = 0;
+  #wasReadable = false;
+  #isAbsent = false;
 
   constructor(options: ListWatchOptions) {
     this.#options = options;
     this.#where = `GET ${options.path}`;
+  }
+
+  /** Whether the kind is not installed, as far as it is known. */
+  get isAbsent(): boolean {
+    return this.#isAbsent;
   }
 
   /** Lists and watches until the signal aborts; never rejects. */
@@ -104,6 +119,8 @@ export class ListWatch {
     }
     if (!listed) throw new KubeError('bad-answer', this.#where, `${this.#where}: a list without a version`);
     taking.done();
+    this.#wasReadable = true;
+    this.#isAbsent = false;
     return listed;
   }
 
@@ -137,7 +154,17 @@ export class ListWatch {
   }
 
   async #recover(error: unknown): Promise<void> {
-    const { path, signal, clock, log, ended } = this.#options;
+    const { path, signal, clock, log, ended, isOptional } = this.#options;
+    const isRefused = isCode(error, 'forbidden') && !this.#wasReadable;
+    if (isOptional && (isRefused || isCode(error, 'not-found'))) {
+      // A missing definition is a choice. A missing right is a mistake.
+      if (isRefused && !this.#isAbsent)
+        log.warn({ path, error: messageOf(error) }, 'no right to read these objects; they count as absent');
+      this.#version = undefined;
+      if (!this.#isAbsent) this.#options.listed().done();
+      this.#isAbsent = true;
+      return await clock.sleep(lookAgainMs, signal);
+    }
     ended(error);
     const known = error instanceof KubeError ? error : undefined;
     const gone = known?.code === 'gone';

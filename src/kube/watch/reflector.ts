@@ -36,8 +36,8 @@ export interface ReflectorOptions<T> {
   readonly large?: { readonly maxBytes: number; readonly instead?: (object: T) => T };
   readonly log: Log;
   readonly metrics?: Metrics;
-  /** Whether the kind is not installed. The metrics then show `absent`, not `broken`. */
-  readonly isAbsent?: () => boolean;
+  /** The kind may not be installed: the collection is empty then, and the metrics show `absent`. */
+  readonly isOptional?: boolean;
   /** Silence after which a watch is given up; called for each watch. Default: two and a half bookmarks. */
   readonly idleMs?: () => number;
   readonly clock?: Clock;
@@ -76,6 +76,7 @@ class ListReflector<T> {
   readonly #counters: ReturnType<typeof watchMetrics>;
   readonly #stopping = new AbortController();
   readonly #first = Promise.withResolvers<void>();
+  readonly #listWatch: ListWatch;
   #objects = new Store<T>();
   #large: LargeObjects;
   #listeners: (() => void)[] = [];
@@ -86,12 +87,13 @@ class ListReflector<T> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    const { client, path, labelSelector, fieldSelector, mayKeep, log, clock = systemClock } = options;
+    const { client, path, labelSelector, fieldSelector, mayKeep, isOptional = false } = options;
+    const { log, clock = systemClock } = options;
     this.#large = this.#newLarge();
     this.#counters = watchMetrics(options.metrics, path, () => this.#state());
     // It may be stopped without a waiting caller.
     this.#first.promise.catch(() => undefined);
-    const listWatch = new ListWatch({
+    this.#listWatch = new ListWatch({
       client,
       path,
       selection: {
@@ -102,6 +104,7 @@ class ListReflector<T> {
       listed: () => this.#listed(),
       changed: (object, whole) => this.#set(object, this.#kept(object, whole, this.#large)),
       mayKeep,
+      isOptional,
       opened: () => {
         this.#watching = true;
       },
@@ -113,7 +116,7 @@ class ListReflector<T> {
       clock,
       log,
     });
-    void listWatch.run();
+    void this.#listWatch.run();
   }
 
   get(namespace: string, name: string): T | undefined {
@@ -167,7 +170,7 @@ class ListReflector<T> {
   #state(): WatchState {
     if (!this.#synced) return 'starting';
     if (this.#watching) return 'open';
-    return this.#options.isAbsent?.() === true ? 'absent' : 'broken';
+    return this.#listWatch.isAbsent ? 'absent' : 'broken';
   }
 
   #listed(): Listing {

@@ -7,7 +7,6 @@ import { until } from '../../support/until.ts';
 import { createHastyClock } from '../../support/fake-clock.ts';
 import {
   events,
-  eventsThenEnd,
   json,
   startKubeServer,
   type KubeAnswer,
@@ -106,48 +105,13 @@ t.test('a custom resource that is not installed is empty, and is listed again la
   const { server, caches, waits, metrics } = await start(t);
   await caches.ready(neverAborted);
   t.equal(caches.podConfigs.size, 0);
-  await server.untilReceived(`${podConfigs}?watch`, 3);
+  await server.untilReceived(podConfigs, 3);
   t.ok(waits.includes(30_000));
   const shown = (state: string, count: number): string =>
     `archwright_kube_watches{resource="podplacementconfigs",state="${state}"} ${count}`;
   const page = await metrics.render();
   t.ok(page.includes(shown('absent', 1)));
   t.ok(page.includes(shown('broken', 0)), 'a missing kind is not a broken watch');
-  t.equal(listsOf(server, podConfigs), 1);
-
-  const changed = new Promise<void>((resolve) => caches.podConfigs.onChange(resolve));
-  const item = { metadata: { name: 'mine', namespace: 'shop', resourceVersion: '20' } };
-  server.script(`${podConfigs}?watch`, events({ type: 'ADDED', object: item }));
-  await changed;
-  t.equal(caches.podConfigs.size, 1, 'installed meanwhile');
-  const versions = server.requests
-    .filter(({ path, query }) => path === podConfigs && query.has('watch'))
-    .map(({ query }) => query.get('resourceVersion'));
-  t.strictSame([...new Set(versions)], ['0'], 'the watch begins with all existing objects');
-});
-
-t.test('the cache empties if the custom resource definition is deleted', async (t) => {
-  const { server, caches } = await start(t, (prepared) => {
-    prepared.script(
-      podConfigs,
-      list({ metadata: { name: 'mine', namespace: 'shop' } }),
-      json({ message: 'no such kind' }, 404),
-    );
-    prepared.script(
-      `${podConfigs}?watch`,
-      eventsThenEnd({ type: 'BOOKMARK', object: { metadata: { resourceVersion: '11' } } }),
-      json({ message: 'no such kind' }, 404),
-    );
-  });
-  await caches.ready(neverAborted);
-  t.equal(caches.podConfigs.size, 1);
-  await new Promise<void>((resolve) => {
-    caches.podConfigs.onEach(({ object }) => {
-      if (object === undefined) resolve();
-    });
-  });
-  t.equal(caches.podConfigs.size, 0);
-  await server.untilReceived(podConfigs, 2);
 });
 
 t.test('any other error for custom resources is an error', async (t) => {

@@ -1,5 +1,4 @@
 import t, { type Test } from 'tap';
-import { forOptionalKind } from '../../../src/kube/watch/optional-kind.ts';
 import { startReflector } from '../../../src/kube/watch/reflector.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { unlessAborted } from '../../../src/async/wait.ts';
@@ -14,7 +13,7 @@ const absent = { status: 404, message: 'the server could not find the requested 
 const forbidden = { status: 403, message: 'podplacementconfigs is forbidden' };
 
 async function watching(t: Test, fault?: { status: number; message: string }) {
-  const { store, client: plain } = await connectedStore(t);
+  const { store, client } = await connectedStore(t);
   const end = fault ? store.fault(/podplacementconfigs/, fault) : () => undefined;
   const { log, lines } = recordingLog('debug');
   const sleeps: number[] = [];
@@ -24,8 +23,7 @@ async function watching(t: Test, fault?: { status: number; message: string }) {
     await unlessAborted(new Promise<void>((resolve) => (wake = resolve)), signal);
   };
   const clock = { ...systemClock, sleep };
-  const client = forOptionalKind({ client: plain, clock, log });
-  const reflector = startReflector({ client, path, trim: (each) => each, log, clock });
+  const reflector = startReflector({ client, path, isOptional: true, trim: (each) => each, log, clock });
   t.teardown(() => reflector.stop());
   /** Ends pauses until the condition is true. */
   const until = (condition: () => boolean): Promise<void> =>

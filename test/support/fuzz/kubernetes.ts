@@ -47,6 +47,7 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
     signal: stop.signal,
     listed: () => ({ add: take, done: () => undefined }),
     changed: take,
+    isOptional: false,
     mayKeep: (line) => !line.includes('"nodeName":""'),
     opened: () => undefined,
     ended: () => stop.abort(),
