@@ -1,7 +1,7 @@
 /** Parses and describes flags: settings, the subcommand's own flags, `--config` and `--help`. */
 import { parseArgs } from 'node:util';
 import { formatToml } from '../../src/policy/configuration/toml.ts';
-import { didYouMean } from '../../src/names/suggestion.ts';
+import { hintAboutUnknown } from '../../src/policy/settings/removed.ts';
 import { flagName, written, type Setting, type Settings } from '../../src/policy/settings/setting.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { UsageError } from './exit.ts';
@@ -108,7 +108,8 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
     const flag = isNegated ? positive : known.get(token.name);
     if (!flag) {
       const names = [...known.keys()].map((name) => `--${name}`);
-      throw new UsageError(`unknown flag ${token.rawName}${didYouMean(token.rawName, names)}`);
+      const hint = hintAboutUnknown(token.rawName, names, (key) => `--${flagName(key)}`);
+      throw new UsageError(`unknown flag ${token.rawName}${hint}`);
     }
     const value = valueOf(token, flag.isSwitch);
     const { key, setting } = flag;

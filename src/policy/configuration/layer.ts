@@ -1,7 +1,7 @@
 /** Layers: the settings of the file, the environment or the flags. Overridden values are checked too. */
 import { isTable } from '../value-kinds/plain.ts';
 import { describePath, type Place, type Problem } from './problem.ts';
-import { didYouMean } from '../../names/suggestion.ts';
+import { hintAboutUnknown } from '../settings/removed.ts';
 import { flagName, variableName, type Path, type Settings } from '../settings/setting.ts';
 import { parseToml, TomlError, type TomlDocument } from './toml.ts';
 
@@ -58,7 +58,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
       else {
         const message = isGroup
           ? 'must be a table'
-          : `is not a known setting${didYouMean(key, Object.keys(settings))}`;
+          : `is not a known setting${hintAboutUnknown(key, Object.keys(settings))}`;
         collector.problem(place(path), key, message);
       }
     }
@@ -84,7 +84,8 @@ export function environmentLayer(
     const place: Place = { kind: 'environment', where: name };
     const key = keys.get(name);
     if (key === undefined) {
-      collector.problem(place, '', `is not a known variable${didYouMean(name, keys.keys())}`);
+      const hint = hintAboutUnknown(name, keys.keys(), variableName);
+      collector.problem(place, '', `is not a known variable${hint}`);
     } else collector.addText(key, text, place);
   }
   return collector;

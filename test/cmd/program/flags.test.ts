@@ -60,6 +60,10 @@ t.test('wrong usage is an error that names a fix', async (t) => {
     [['--listn=x'], 'unknown flag --listn; did you mean --listen?'],
     [['-x'], 'unknown flag -x'],
     [['--kubelet'], 'unknown flag --kubelet'],
+    [
+      ['--moved-pods-name=x'],
+      'unknown flag --moved-pods-name; it was removed: the leader remembers its evictions in memory',
+    ],
     [['--no-listen'], 'unknown flag --no-listen; did you mean --listen?'],
     [['--no-verbose'], 'unknown flag --no-verbose; did you mean --verbose?'],
     [['--listen'], '--listen needs a value'],

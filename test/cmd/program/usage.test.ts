@@ -46,6 +46,7 @@ const cases: readonly (readonly [args: readonly string[], message: RegExp])[] = 
 
   [['controller'], /run it in a pod, or select a cluster with --kubeconfig/],
   [controller, /set the namespace of archwright with --namespace/],
+  [[...controller, '--lease-duration', '5s'], /lease-duration.*; it was removed: /],
   [[...controller, '--namespace', 'a', '--facts-listen', 'x'], /--facts-listen must be an address/],
 
   [['explain'], /name a file \(-f FILE, or -f - for standard input\) or an object of the cluster/],

@@ -3,6 +3,7 @@ import { text } from '../../../src/policy/value-kinds/plain.ts';
 import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';
 import { describeProblem } from '../../../src/policy/configuration/problem.ts';
 import { settingsOf } from '../../../src/policy/settings/setting.ts';
+import { like } from '../../support/like.ts';
 
 const setting = settingsOf('agent').live(text('text'), { help: 'A setting.' });
 const table = { plain: setting, 'group.one': setting, 'group.deep.two': setting };
@@ -37,6 +38,8 @@ t.test('a dot in a key separates words in variables and flags', async (t) => {
 });
 
 t.test('unknown keys and misplaced tables are reported', async (t) => {
+  const wasRemoved =
+    'it was removed: Fail stays Fail; set failurePolicy to Ignore if pods must be created while no webhook answers';
   const cases: [string, string][] = [
     ['group = 1', 'f:1: group must be a table'],
     ['\ngroup.one.more = 1', 'f:2: group.one must be a string in quotes, not a table'],
@@ -45,8 +48,11 @@ t.test('unknown keys and misplaced tables are reported', async (t) => {
     ['[[group]]\none = "1"', 'f:1: group must be a table'],
     ['"__proto__" = 1', 'f:1: __proto__ is not a known setting'],
     ['toString = 1', 'f:1: toString is not a known setting'],
+    ['webhookAbsenceTime = "0s"', `f:1: webhookAbsenceTime is not a known setting; ${wasRemoved}`],
   ];
   for (const [toml, expected] of cases) {
     t.strictSame(fileLayer(table, 'f', toml).problems.map(describeProblem), [expected], toml);
   }
+  const { problems } = environmentLayer(table, { ARCHWRIGHT_WEBHOOK_ABSENCE_TIME: '0s' });
+  like(t, problems, [{ message: `is not a known variable; ${wasRemoved}` }]);
 });

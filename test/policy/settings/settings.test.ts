@@ -2,6 +2,7 @@ import t from 'tap';
 import { environmentLayer } from '../../../src/policy/configuration/layer.ts';
 import { flagName, variableName, written, type Settings } from '../../../src/policy/settings/setting.ts';
 import { settings } from '../../../src/policy/settings/all.ts';
+import { hintAboutUnknown } from '../../../src/policy/settings/removed.ts';
 import { never } from '../report.ts';
 
 const all = Object.entries(settings as Settings);
@@ -50,4 +51,8 @@ t.test('every setting can be set by its variable, even if a Service can set the 
     t.equal(values.size, 0, key);
     t.equal(problems[0]?.where, variableName(key), key);
   }
+});
+
+t.test('a setting is never called removed while it exists', async (t) => {
+  for (const key of Object.keys(settings)) t.notMatch(hintAboutUnknown(key, []), 'it was removed', key);
 });
