@@ -18,7 +18,10 @@ export const credentialProviderConfig: Handlers = {
       const only = files[0];
       const path = flag(input, 'directory') || only === undefined ? dir : join(dir, text(only, 'name'));
       const { providers, hash } = await readConfig(path);
-      return { ok: true, providers, configHash: hash };
+      const inMs = providers.map(({ defaultCacheDuration, ...others }) => {
+        return { ...others, defaultCacheDurationMs: defaultCacheDuration };
+      });
+      return { ok: true, providers: inMs, configHash: hash };
     } finally {
       await rm(dir, { recursive: true });
     }
@@ -43,7 +46,7 @@ function provider(value: unknown): ProviderConfig {
   return {
     name: textOr(fields, 'name'),
     matchImages: textsOr(fields, 'matchImages') ?? [],
-    defaultCacheDurationMs: typeof ms === 'number' ? ms : undefined,
+    defaultCacheDuration: typeof ms === 'number' ? ms : undefined,
     apiVersion: textOr(fields, 'apiVersion'),
     tokenAttributes: isObject(fields['tokenAttributes']) ? attributes(fields['tokenAttributes']) : undefined,
   };

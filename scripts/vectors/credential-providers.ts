@@ -166,11 +166,11 @@ function startExpiry(): Expiry {
   };
 }
 
-function configOf(matchImages: readonly string[], tokenAttributes?: TokenAttributes): ProviderConfig {
+function configOf(matchImages: string[], tokenAttributes?: TokenAttributes): ProviderConfig {
   return {
     name: 'vector',
     matchImages,
-    defaultCacheDurationMs: 0,
+    defaultCacheDuration: 0,
     apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
     tokenAttributes,
   };

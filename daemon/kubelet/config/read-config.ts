@@ -12,7 +12,7 @@ import { tokenReason } from '../provider/provider.ts';
 import { checkBinary, type PluginPath } from '../run/binary.ts';
 import { PluginError, type PluginErrorCode } from '../run/plugin-error.ts';
 import { decodeConfig, type ProviderConfig } from './provider-config.ts';
-import { DecodeError } from './tree.ts';
+import { DecodeError } from './strict.ts';
 import { validateConfig } from './validate-config.ts';
 
 /** Configurations of clouds are hundreds of times smaller. */

@@ -20,7 +20,7 @@ export function validateConfig(providers: readonly ProviderConfig[]): string | u
       [names.indexOf(provider.name) < index, duplicate('providers.name', provider.name)],
       ...choiceRules('providers.apiVersion', provider.apiVersion, execApiVersions),
       ...matchImagesRules(provider.matchImages),
-      ...cacheDurationRules(provider.defaultCacheDurationMs),
+      ...cacheDurationRules(provider.defaultCacheDuration),
       ...tokenRules(provider),
     ]),
   ];

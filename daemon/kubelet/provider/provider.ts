@@ -106,10 +106,10 @@ export class Provider {
     const key = grant?.singleFlightKey ?? image;
     const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned, namespace);
     const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
-    const { tokenAttributes, defaultCacheDurationMs = 0 } = this.config;
+    const { tokenAttributes, defaultCacheDuration = 0 } = this.config;
     const echoed = tokenAttributes && grant && echoedToken(tokenAttributes, image, grant.token, auth);
     if (echoed !== undefined) return without(echoed);
-    const forMs = cacheDurationMs ?? defaultCacheDurationMs;
+    const forMs = cacheDurationMs ?? defaultCacheDuration;
     if (forMs !== 0) this.#cache.set(cacheKey(baseKey(image, cacheKeyType), grant?.cacheKey), auth, forMs);
     return { auth, reason: emptyLoginIn(auth) };
   }

@@ -15,7 +15,7 @@ import {
 import type { Problem } from '../../../src/credentials/credential.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 import { readServiceEnvironment } from '../../systemd/service-environment.ts';
-import type { EnvironmentVariable } from '../config/provider-config.ts';
+import type { ProviderConfig } from '../config/provider-config.ts';
 
 /** The minimal environment of a systemd service, used if the kubelet's environment cannot be read. */
 export const baseEnvironment: readonly string[] = [
@@ -58,7 +58,7 @@ function asList(variables: Iterable<readonly [string, string]>): string[] {
 /** The list in the kubelet's order; the last value of a name counts. */
 export function mergeEnvironment(
   system: readonly string[],
-  configured: readonly EnvironmentVariable[] = [],
+  configured: ProviderConfig['env'] = [],
 ): string[] {
   return [...system, ...configured.map(({ name, value }) => `${name}=${value}`)];
 }

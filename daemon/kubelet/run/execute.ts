@@ -3,6 +3,7 @@
  * pkg/credentialprovider/plugin/plugin.go `ExecPlugin`, `decodeResponse`;
  * staging/src/k8s.io/kubelet/pkg/apis/credentialprovider/v1/types.go).
  */
+import * as v from 'valibot';
 import type { Clock } from '../../../src/async/clock.ts';
 import type { FairSemaphores } from '../../../src/async/fair-semaphore.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
@@ -13,7 +14,15 @@ import {
   tokenApiVersion,
   type ProviderConfig,
 } from '../config/provider-config.ts';
-import { DecodeError, entries, fields, parseJsonTree, text, type Tree } from '../config/tree.ts';
+import {
+  DecodeError,
+  object,
+  parseJsonValue,
+  readStrict,
+  refuseDuplicates,
+  struct,
+  text,
+} from '../config/strict.ts';
 import type { PluginMeter } from '../metrics.ts';
 import { checkBinary, type PluginPath } from './binary.ts';
 import { environmentObject, mergeEnvironment } from './environment.ts';
@@ -114,6 +123,34 @@ export interface ProviderResponse {
   readonly auth: ReadonlyMap<string, Credential>;
 }
 
+/** The kubelet first reads these two names in any case, and then decodes strictly. */
+const typed = v.pipe(
+  object,
+  v.transform((all) =>
+    Object.fromEntries(Object.entries(all).map(([name, value]) => [name.toLowerCase(), value])),
+  ),
+  v.object({ kind: text, apiversion: text }),
+);
+
+const response = v.pipe(
+  struct({
+    kind: text,
+    apiVersion: text,
+    cacheKeyType: text,
+    cacheDuration: duration,
+    auth: v.optional(
+      v.pipe(object, v.record(v.string(), v.optional(struct({ username: text, password: text }), {}))),
+      {},
+    ),
+  }),
+  v.transform(({ cacheKeyType, cacheDuration: cacheDurationMs, auth }): ProviderResponse => {
+    const entries = Object.entries(auth).map(
+      ([key, { username, password }]) => [key, { username, password: secret(password) }] as const,
+    );
+    return { cacheKeyType, cacheDurationMs, auth: new Map(entries) };
+  }),
+);
+
 /**
  * Decodes strictly, in the kubelet's order: names in their exact case, no duplicates. Messages omit decoding
  * errors, which could quote a password.
@@ -122,21 +159,18 @@ export interface ProviderResponse {
  */
 export function decodeResponse(stdout: string, apiVersion: string): ProviderResponse {
   const bad = (message: string): PluginError => new PluginError('bad-response', message);
-  let tree: Tree;
-  let actual: string;
-  let kind: string;
+  let value: unknown;
+  let found: v.InferOutput<typeof typed>;
   try {
-    tree = parseJsonTree(stdout);
-    // The kubelet first reads these two names in any case, and then decodes strictly.
-    const members = new Map([...entries(tree, '', [])].map(([name, value]) => [name.toLowerCase(), value]));
-    actual = text(members.get('apiversion'), 'apiVersion');
-    kind = text(members.get('kind'), 'kind');
+    value = parseJsonValue(stdout) ?? {};
+    found = readStrict(typed, value);
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
     throw bad(
       `error reading GVK from response: couldn't get version/kind; json parse error: ${error.message}`,
     );
   }
+  const { kind, apiversion: actual } = found;
   if (actual !== apiVersion) {
     const printable = actual.replaceAll(/[^ -~]/g, '?').slice(0, 100);
     throw bad(
@@ -145,25 +179,12 @@ export function decodeResponse(stdout: string, apiVersion: string): ProviderResp
     );
   }
   try {
-    if (kind === 'CredentialProviderResponse' && execApiVersions.includes(actual)) return decode(tree);
+    if (kind === 'CredentialProviderResponse' && execApiVersions.includes(actual)) {
+      refuseDuplicates(stdout);
+      return readStrict(response, value);
+    }
   } catch (error) {
     if (!(error instanceof DecodeError)) throw error;
   }
   throw bad('error decoding credential provider plugin response from stdout');
-}
-
-function decode(tree: Tree): ProviderResponse {
-  const strict: string[] = [];
-  const root = fields(tree, '', ['kind', 'apiVersion', 'cacheKeyType', 'cacheDuration', 'auth'], strict);
-  const auth = new Map<string, Credential>();
-  for (const [key, entry] of entries(root.auth ?? null, 'auth', strict)) {
-    const { username, password } = fields(entry, 'auth', ['username', 'password'], strict);
-    auth.set(key, { username: text(username, 'username'), password: secret(text(password, 'password')) });
-  }
-  if (strict.length > 0) throw new DecodeError('has unknown or duplicate fields');
-  return {
-    cacheKeyType: text(root.cacheKeyType, 'cacheKeyType'),
-    cacheDurationMs: duration(root.cacheDuration, 'cacheDuration'),
-    auth,
-  };
 }

@@ -21,7 +21,7 @@ import { parsePolicy, rejectingRule } from '../../../daemon/crio/policy.ts';
 import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';
 import { decodeResponse } from '../../../daemon/kubelet/run/execute.ts';
-import { DecodeError } from '../../../daemon/kubelet/config/tree.ts';
+import { DecodeError } from '../../../daemon/kubelet/config/strict.ts';
 import { validateConfig } from '../../../daemon/kubelet/config/validate-config.ts';
 import {
   DockerConfigError,

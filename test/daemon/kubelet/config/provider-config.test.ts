@@ -25,7 +25,7 @@ t.test('every field is read', async (t) => {
     {
       name: 'ecr',
       matchImages: ['*.dkr.ecr.*.amazonaws.com', 'b'],
-      defaultCacheDurationMs: 43_200_000,
+      defaultCacheDuration: 43_200_000,
       apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
       args: ['get-credentials', '10'],
       env: [
@@ -40,15 +40,7 @@ t.test('every field is read', async (t) => {
         optionalServiceAccountAnnotationKeys: ['c/d'],
       },
     },
-    {
-      name: '',
-      matchImages: [],
-      defaultCacheDurationMs: undefined,
-      apiVersion: '',
-      args: undefined,
-      env: undefined,
-      tokenAttributes: undefined,
-    },
+    { name: '', matchImages: [], apiVersion: '' },
   ]);
   t.strictSame(decodeConfig(head()), [], 'validation refuses that');
   t.strictSame(decodeConfig(`${head()}providers: null`), []);
@@ -58,40 +50,38 @@ t.test('strict decoding reports the kubelet’s errors', async (t) => {
   const json = '{"kind":"CredentialProviderConfig","apiVersion":"kubelet.config.k8s.io/v1"';
   const documents: [string, string][] = [
     ['', "Object 'Kind' is missing"],
-    ['[]', 'cannot unmarshal array into the document of type object'],
+    ['[]', 'the document must be an object'],
     ['kind: CredentialProviderConfig', "Object 'apiVersion' is missing"],
     [head().replace('CredentialProviderConfig', 'X'), `no kind "X" is registered for version "${group}/v1"`],
     [head('v2'), `no kind "CredentialProviderConfig" is registered for version "${group}/v2"`],
     [`${head()}Providers: []`, 'strict decoding error: unknown field "Providers"'],
     [`${json},"kind":"CredentialProviderConfig"}`, 'strict decoding error: duplicate field "kind"'],
     ['{kind: CredentialProviderConfig}', 'is not valid JSON'],
-    [`${head()}providers: {}`, 'cannot unmarshal object into "providers" of type list'],
+    [`${head()}providers: {}`, '"providers" must be a list'],
   ];
   for (const [document, message] of documents) t.throws(() => decodeConfig(document), { message }, document);
 
-  const unknown: [provider: string, fields: string[], version?: string][] = [
-    ['name: a, Name: b', ['Name']],
-    ['env: [{key: b}], x: y', ['x', 'env[0].key']],
-    ['tokenAttributes: {}', ['tokenAttributes'], 'v1beta1'],
-    ['tokenAttributes: {audience: a}', ['tokenAttributes.audience']],
+  const unknown: [provider: string, field: string, version?: string][] = [
+    ['name: a, Name: b', 'Name'],
+    ['env: [{key: b}], x: y', 'env[0].key'],
+    ['tokenAttributes: {}', 'tokenAttributes', 'v1beta1'],
+    ['tokenAttributes: {audience: a}', 'tokenAttributes.audience'],
   ];
-  for (const [provider, fields, version] of unknown) {
-    const message = fields.map((field) => `unknown field "providers[0].${field}"`).join(', ');
-    const document = `${head(version)}providers: [{${provider}}]`;
-    t.throws(() => decodeConfig(document), { message: `strict decoding error: ${message}` }, provider);
+  for (const [provider, field, version] of unknown) {
+    const message = `strict decoding error: unknown field ${at(field)}`;
+    t.throws(() => decodeConfig(`${head(version)}providers: [{${provider}}]`), { message }, provider);
   }
 
   const mistyped: [provider: string, message: string | RegExp][] = [
     ['name: a, name: b', 'yaml: line 3: duplicate key'],
-    ['defaultCacheDuration: 10', `cannot unmarshal number into ${at('defaultCacheDuration')} of type string`],
+    ['defaultCacheDuration: 10', `${at('defaultCacheDuration')} must be a string`],
     ['defaultCacheDuration: 10d', `${at('defaultCacheDuration')} is not a duration such as 1h30m or 10s`],
-    ['args: [10]', `cannot unmarshal number into ${at('args[0]')} of type string`],
-    ['args: [[a]]', `cannot unmarshal array into ${at('args[0]')} of type string`],
-    ['env: [[]]', `cannot unmarshal array into ${at('env[0]')} of type object`],
-    ['env: [{name: NO}]', `cannot unmarshal bool into ${at('env[0].name')} of type string`],
+    ['args: [10]', `${at('args[0]')} must be a string`],
+    ['env: [[]]', `${at('env[0]')} must be an object`],
+    ['env: [{name: NO}]', `${at('env[0].name')} must be a string`],
     [
       'tokenAttributes: {requireServiceAccount: "true"}',
-      `cannot unmarshal string into ${at('tokenAttributes.requireServiceAccount')} of type bool`,
+      `${at('tokenAttributes.requireServiceAccount')} must be true or false`,
     ],
   ];
   for (const [provider, message] of mistyped) {
@@ -109,14 +99,4 @@ t.test('an error quotes no value of a variable', async (t) => {
   ]) {
     t.throws(() => decodeConfig(document), { message: /^(?!.*hunter22)/ });
   }
-});
-
-t.test('the message for many problems is short', async (t) => {
-  // Found by fuzzing: the message was larger than the file.
-  const env = Array.from({ length: 1000 }, (_, index) => `  unknown${index}: x\n`).join('');
-  const head =
-    'apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: ecr\n';
-  t.throws(() => decodeConfig(head + env), {
-    message: /^strict decoding error: [^]{100,2000}, and 980 more$/,
-  });
 });

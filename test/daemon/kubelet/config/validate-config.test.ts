@@ -10,7 +10,7 @@ import { like } from '../../../support/like.ts';
 const valid: ProviderConfig = {
   name: 'p',
   matchImages: ['registry.example'],
-  defaultCacheDurationMs: 0,
+  defaultCacheDuration: 0,
   apiVersion: 'credentialprovider.kubelet.k8s.io/v1',
 };
 const tokens: TokenAttributes = {
@@ -54,11 +54,11 @@ t.test('invalid configurations give all problems', async (t) => {
     ],
     [{ apiVersion: '' }, 'providers.apiVersion: Required value'],
     [
-      { apiVersion: '', matchImages: [], defaultCacheDurationMs: undefined },
+      { apiVersion: '', matchImages: [], defaultCacheDuration: undefined },
       '[providers.apiVersion: Required value, providers.matchImages: Required value: at least 1 item in matchImages is required, providers.defaultCacheDuration: Required value]',
     ],
     [
-      { defaultCacheDurationMs: -1500 },
+      { defaultCacheDuration: -1500 },
       'providers.defaultCacheDuration: Invalid value: must be greater than or equal to 0',
     ],
     [

@@ -15,7 +15,7 @@ import { like } from '../../../support/like.ts';
 const config: ProviderConfig = {
   name: 'p',
   matchImages: ['r.example', '%broken%'],
-  defaultCacheDurationMs: 60_000,
+  defaultCacheDuration: 60_000,
   apiVersion: execV1,
 };
 const auth = new Map([['r.example', { username: 'u', password: secret('pass') }]]);
@@ -33,7 +33,7 @@ function provider(response: Partial<ProviderResponse>, options: Partial<Provider
 
 t.test('a response is cached by its cacheKeyType, for its own or the default duration', async (t) => {
   const images = ['r.example/a', 'r.example/a', 'r.example/b', 'r.example/b'];
-  const cases: [Partial<ProviderResponse>, defaultCacheDurationMs: number, number, string[]][] = [
+  const cases: [Partial<ProviderResponse>, defaultCacheDuration: number, number, string[]][] = [
     [{ cacheKeyType: 'Image' }, 60_000, 60_000, ['r.example/a', 'r.example/b']],
     [{}, 60_000, 60_000, ['r.example/a']],
     [{ cacheKeyType: 'Global' }, 60_000, 60_000, ['r.example/a']],
@@ -44,11 +44,11 @@ t.test('a response is cached by its cacheKeyType, for its own or the default dur
     [{ cacheDurationMs: -1 }, 60_000, 0, images],
     [{}, 0, 0, images],
   ];
-  for (const [change, defaultCacheDurationMs, forMs, expected] of cases) {
+  for (const [change, defaultCacheDuration, forMs, expected] of cases) {
     const response = { cacheKeyType: 'Registry', ...change };
-    const { made, requested, clock } = provider(response, { config: { ...config, defaultCacheDurationMs } });
+    const { made, requested, clock } = provider(response, { config: { ...config, defaultCacheDuration } });
     for (const image of images) await made.provide(image);
-    t.strictSame(requested, expected, JSON.stringify([change, defaultCacheDurationMs]));
+    t.strictSame(requested, expected, JSON.stringify([change, defaultCacheDuration]));
     if (forMs === 0) continue;
     await clock.advance(forMs);
     await made.provide('r.example/a');

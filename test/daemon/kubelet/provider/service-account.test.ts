@@ -53,7 +53,7 @@ function world(
     config: {
       name: 'p',
       matchImages: ['r.example'],
-      defaultCacheDurationMs: 60_000,
+      defaultCacheDuration: 60_000,
       apiVersion: execV1,
       tokenAttributes: { ...attributes, ...change },
     },
