@@ -1,9 +1,9 @@
 /** The parts of the configuration of plugins, for people, and the differences from the node's kubelet. */
 import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { compareBytes } from '../../src/names/values.ts';
-import type { ProviderConfig } from './config/provider-config.ts';
-import type { LeftOut, PluginSetup } from './config/read-config.ts';
+import type { Plugin, PluginSetup } from './config/read-config.ts';
 import type { NodeProgram } from './run/environment.ts';
+import type { PluginErrorCode } from './run/plugin-error.ts';
 
 const atStart = 'the kubelet reads it only when it starts; archwright uses a change within 10 seconds';
 const notUpTo133 = 'a kubelet up to 1.33 does not read directories';
@@ -16,13 +16,14 @@ export function describePlugins(
   setup: PluginSetup | undefined,
   problem: string | undefined,
 ): SourcePart[] {
-  const { providers = [], isDirectory = false, leftOut } = setup ?? {};
-  const differs = [atStart, ...(isDirectory ? [notUpTo133] : []), ...orderDiffers(providers)];
+  const { plugins = [], isDirectory = false } = setup ?? {};
+  const names = plugins.map(({ config: { name } }) => name);
+  const differs = [atStart, ...(isDirectory ? [notUpTo133] : []), ...orderDiffers(names)];
   const config =
     problem === undefined
-      ? part(path, 'used', `plugins: ${providers.length}`, differs)
+      ? part(path, 'used', `plugins: ${plugins.length}`, differs)
       : part(path, 'left-out', problem, [noStart]);
-  return [config, ...providers.map((provider) => describePlugin(provider, leftOut?.get(provider.name)))];
+  return [config, ...plugins.map(describePlugin)];
 }
 
 export function describeEnvironment({
@@ -40,10 +41,7 @@ export function describeEnvironment({
   ]);
 }
 
-function describePlugin(
-  { name, matchImages, tokenAttributes }: ProviderConfig,
-  leftOut: LeftOut | undefined,
-): SourcePart {
+function describePlugin({ config: { name, matchImages, tokenAttributes }, leftOut }: Plugin): SourcePart {
   const where = `plugin ${name}`;
   if (leftOut === undefined) {
     const what = `for ${matchImages.join(', ')}`;
@@ -53,15 +51,14 @@ function describePlugin(
   return part(where, 'left-out', leftOut.reason, [whatKubeletDoes(leftOut.code)]);
 }
 
-function whatKubeletDoes(code: LeftOut['code']): string {
+function whatKubeletDoes(code: PluginErrorCode): string {
   if (code === 'no-token') return 'the kubelet runs it with a token of the pod’s service account';
   return code === 'unsafe' ? 'the kubelet runs it' : noStart;
 }
 
 /** The order of the configuration counts since Kubernetes 1.34, that of the names before. */
-function orderDiffers(providers: readonly ProviderConfig[]): string[] {
-  if (providers.length === 0) return [];
-  const names = providers.map(({ name }) => name);
+function orderDiffers(names: readonly string[]): string[] {
+  if (names.length === 0) return [];
   const byName = [...names].sort(compareBytes);
   const differs = [
     'a kubelet up to 1.32 sorts the answers of plugins together with the docker config by their keys',

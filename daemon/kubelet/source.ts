@@ -39,8 +39,13 @@ import type { SourcePart } from '../../src/files/source-part.ts';
 import type { PollOptions } from '../../src/files/live.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
-import type { ProviderConfig } from './config/provider-config.ts';
-import { ProviderConfigError, readSetup, type PluginSetup, type SetupOptions } from './config/read-config.ts';
+import {
+  ProviderConfigError,
+  readSetup,
+  type Plugin,
+  type PluginSetup,
+  type SetupOptions,
+} from './config/read-config.ts';
 import { describeEnvironment, describePlugins } from './describe.ts';
 import { bindPluginMetrics, type PluginMeter } from './metrics.ts';
 import { Provider } from './provider/provider.ts';
@@ -49,7 +54,7 @@ import { kubeletProgram, systemEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 import type { RunLimits } from './run/run.ts';
 
-export interface CredentialProviderSourceOptions extends PollOptions, Omit<SetupOptions, 'hasTokens'> {
+export interface CredentialProviderSourceOptions extends PollOptions, SetupOptions {
   readonly log?: Log | undefined;
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
@@ -114,17 +119,15 @@ class CredentialProviderSource extends LiveSource<Found> {
   }
 
   override problems(): readonly SourceProblem[] {
-    const { setup, providers } = this.found;
-    const ofPlugins = providers.flatMap((provider) => {
-      const { config, leftOut } = provider;
-      if (leftOut !== undefined) return mayBeIntended(config, setup) ? problemOf(config, leftOut) : [];
+    const { providers } = this.found;
+    const failures = providers.flatMap((provider) => {
       const failure = provider.lastFailure();
       if (failure === undefined) return [];
-      const { image, error } = failure;
-      const message = error.message.includes(image) ? error.message : `for image ${image}: ${error.message}`;
-      return problemOf(config, message);
+      const { message } = failure.error;
+      const where = message.includes(failure.image) ? '' : `for image ${failure.image}: `;
+      return problemOf(provider, where + message);
     });
-    return [...super.problems(), ...ofPlugins];
+    return [...super.problems(), ...leftOutOf(providers).intended, ...failures];
   }
 
   async describe(): Promise<readonly SourcePart[]> {
@@ -143,38 +146,31 @@ class CredentialProviderSource extends LiveSource<Found> {
   }
 
   protected async read(): Promise<Reading<Found>> {
-    const { config, tokens } = this.#options;
+    const { config } = this.#options;
     const before = this.found;
     try {
-      const setup = await readSetup({ ...this.#options, hasTokens: tokens !== undefined });
-      const providers = this.#providersOf(setup);
-      const found = { setup, providers };
-      return { found, problems: leftOutIn(found), content: setup.id };
+      const setup = await readSetup(this.#options);
+      const providers = setup.plugins.map((plugin) => this.#providerOf(plugin));
+      return { found: { setup, providers }, problems: leftOutOf(providers).broken, content: setup.id };
     } catch (error) {
       if (!(error instanceof ProviderConfigError)) throw error;
       const consequence = before.setup === undefined ? '' : '; the last good one stays in force';
-      const problems = [{ origin: config, message: `${error.message}${consequence}` }, ...leftOutIn(before)];
+      const problem = { origin: config, message: `${error.message}${consequence}` };
+      const problems = [problem, ...leftOutOf(before.providers).broken];
       return { found: before, problems, content: before.setup?.id ?? '' };
     }
   }
 
   /** Unchanged providers stay, with their caches. */
-  #providersOf({ providers, leftOut }: PluginSetup): readonly Provider[] {
-    const before = new Map(this.found.providers.map((provider) => [provider.config.name, provider]));
-    return providers.map((config) => {
-      const problem = leftOut.get(config.name)?.reason;
-      const reason = problem && `left out: ${problem}`;
-      const same = before.get(config.name);
-      const isSame = same?.leftOut === reason && isDeepStrictEqual(same?.config, config);
-      if (same && isSame) return same;
-      if (leftOut.get(config.name)?.code === 'no-token')
-        this.#options.log?.warn({ plugin: config.name, problem }, 'credential provider plugin ignored');
-      return this.#provider(config, reason);
-    });
-  }
-
-  #provider(config: ProviderConfig, leftOut: string | undefined): Provider {
+  #providerOf(plugin: Plugin): Provider {
+    const { config, leftOut } = plugin;
     const { hostRoot, binDir, environment, limits, tokens, log } = this.#options;
+    const same = this.found.providers.find(
+      (before) => isDeepStrictEqual(before.config, config) && isDeepStrictEqual(before.leftOut, leftOut),
+    );
+    if (same !== undefined) return same;
+    if (leftOut?.code === 'no-token')
+      log?.warn({ plugin: config.name, problem: leftOut.reason }, 'credential provider plugin ignored');
     const execute = createExecute(config, {
       hostRoot,
       binDir,
@@ -186,8 +182,7 @@ class CredentialProviderSource extends LiveSource<Found> {
       environment: () => systemEnvironment(hostRoot, environment),
     });
     return new Provider({
-      config,
-      leftOut,
+      ...plugin,
       clock: systemClock,
       tokens,
       execute,
@@ -197,16 +192,15 @@ class CredentialProviderSource extends LiveSource<Found> {
   }
 }
 
-/** Plugins that cannot run. */
-function leftOutIn({ setup, providers }: Found): readonly SourceProblem[] {
-  return providers.flatMap(({ config, leftOut }) =>
-    leftOut === undefined || mayBeIntended(config, setup) ? [] : problemOf(config, leftOut),
-  );
-}
-
-/** A plugin without tokens may be intended, so the source does not count as broken. */
-function mayBeIntended({ name }: ProviderConfig, setup: PluginSetup | undefined): boolean {
-  return setup?.leftOut.get(name)?.code === 'no-token';
+/** Plugins that do not run. Without a token it may be `intended`, so the source does not count as broken. */
+function leftOutOf(providers: readonly Provider[]) {
+  const found = { intended: [] as SourceProblem[], broken: [] as SourceProblem[] };
+  for (const { config, leftOut } of providers)
+    if (leftOut !== undefined)
+      found[leftOut.code === 'no-token' ? 'intended' : 'broken'].push(
+        problemOf({ config }, `left out: ${leftOut.reason}`),
+      );
+  return found;
 }
 
 /**
@@ -219,22 +213,18 @@ async function provide(
   signal: AbortSignal | undefined,
   account: ServiceAccountName | undefined,
 ): Promise<{ readonly held: readonly HeldCredential[]; readonly problem: SourceProblem | undefined }> {
-  const origin = originOf(provider.config.name);
   const { auth, reason } = await provider.provide(repository, account, signal);
-  const problem = reason === undefined ? undefined : problemOf(provider.config, reason);
-  if (!needsToken(provider)) return { held: holdEntries(auth, origin).held, problem };
+  const problem = reason === undefined ? undefined : problemOf(provider, reason);
+  const origin = originOf(provider);
+  if (provider.config.tokenAttributes === undefined) return { held: holdEntries(auth, origin).held, problem };
   const { held } = holdEntries(auth, account ? `${origin} for ${account.namespace}/${account.name}` : origin);
   return { held: held.map((each) => ({ ...each, source: 'service-account' })), problem };
 }
 
-function needsToken({ config }: Provider): boolean {
-  return config.tokenAttributes !== undefined;
+function problemOf(plugin: Plugin, message: string): SourceProblem {
+  return { source: 'credential-provider', origin: originOf(plugin), message };
 }
 
-function problemOf({ name }: ProviderConfig, message: string): SourceProblem {
-  return { source: 'credential-provider', origin: originOf(name), message };
-}
-
-function originOf(plugin: string): string {
-  return `plugin ${plugin}`;
+function originOf({ config }: Plugin): string {
+  return `plugin ${config.name}`;
 }

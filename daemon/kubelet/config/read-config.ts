@@ -8,7 +8,6 @@ import { createHash } from 'node:crypto';
 import { extname, join } from 'node:path';
 import { readDirectory } from '../../../src/files/directory.ts';
 import { FileError, decodeUtf8, readBounded, statPath } from '../../../src/files/read.ts';
-import { tokenReason } from '../provider/provider.ts';
 import { checkBinary, type PluginPath } from '../run/binary.ts';
 import { PluginError, type PluginErrorCode } from '../run/plugin-error.ts';
 import { decodeConfig, type ProviderConfig } from './provider-config.ts';
@@ -34,24 +33,22 @@ export interface ReadConfig {
   readonly isDirectory: boolean;
 }
 
-export interface PluginSetup extends Omit<ReadConfig, 'hash'> {
-  /** Plugins that do not run, by name. */
-  readonly leftOut: ReadonlyMap<string, LeftOut>;
+export interface PluginSetup extends Pick<ReadConfig, 'isDirectory'> {
+  readonly plugins: readonly Plugin[];
   /** Equal for equal content and equally usable programs. */
   readonly id: string;
 }
 
-export interface LeftOut {
-  readonly code: PluginErrorCode;
-  readonly reason: string;
+export interface Plugin {
+  readonly config: ProviderConfig;
+  /** Why it does not run. */
+  readonly leftOut?: { readonly code: PluginErrorCode; readonly reason: string } | undefined;
 }
 
 export interface SetupOptions extends PluginPath {
   /** A file or a directory, inside the host root. */
   readonly config: string;
-  /** Whether plugins with `tokenAttributes` can have tokens. */
-  readonly hasTokens: boolean;
-  /** Why not, for people. */
+  /** Why plugins with `tokenAttributes` cannot have tokens, for people. */
   readonly noTokens?: string | undefined;
 }
 
@@ -64,28 +61,30 @@ export async function readSetup(options: SetupOptions): Promise<PluginSetup> {
     const message = `failed to validate credential provider config: ${problems}`;
     throw new ProviderConfigError(message);
   }
-  const leftOut = new Map<string, LeftOut>();
-  for (const provider of providers) {
-    const problem = await pluginProblem(provider, options);
-    if (problem !== undefined) leftOut.set(provider.name, problem);
-  }
-  const id = JSON.stringify([hash, providers.map(({ name }) => leftOut.get(name)?.code ?? 'usable')]);
-  return { providers, isDirectory, leftOut, id };
+  const plugins: Plugin[] = [];
+  for (const provider of providers)
+    plugins.push({ config: provider, leftOut: await pluginProblem(provider, options) });
+  const id = JSON.stringify([hash, plugins.map(({ leftOut }) => leftOut?.code ?? 'usable')]);
+  return { plugins, isDirectory, id };
 }
+
+/** Why a provider with `tokenAttributes` is left out. */
+const tokenReason =
+  'it needs a token of the pod’s service account (tokenAttributes), and the agent may not request one; ' +
+  'images that only this plugin has credentials for are answered as unauthorized here';
 
 async function pluginProblem(
   { name, tokenAttributes }: ProviderConfig,
   options: SetupOptions,
-): Promise<LeftOut | undefined> {
+): Promise<Plugin['leftOut']> {
   try {
     await checkBinary(name, options);
   } catch (error) {
     if (!(error instanceof PluginError)) throw error;
     return { code: error.code, reason: error.message };
   }
-  if (tokenAttributes === undefined || options.hasTokens) return undefined;
-  const why = options.noTokens === undefined ? '' : ` (${options.noTokens})`;
-  return { code: 'no-token', reason: tokenReason + why };
+  if (tokenAttributes === undefined || options.noTokens === undefined) return undefined;
+  return { code: 'no-token', reason: `${tokenReason} (${options.noTokens})` };
 }
 
 /** Reads without validating. @param path a file or directory @throws ProviderConfigError */

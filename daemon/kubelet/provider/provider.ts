@@ -11,7 +11,8 @@ import type { Credential, ServiceAccountName } from '../../../src/credentials/cr
 import { messageOf } from '../../../src/names/printable.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { matches, parsePattern, type Pattern } from '../../../src/credentials/keyring/key.ts';
-import type { ProviderConfig, TokenAttributes } from '../config/provider-config.ts';
+import type { TokenAttributes } from '../config/provider-config.ts';
+import type { Plugin } from '../config/read-config.ts';
 import { PluginError } from '../run/plugin-error.ts';
 import type { Execute, ProviderResponse } from '../run/execute.ts';
 import { cacheKey, CredentialCache, globalKey, registryOf } from './cache.ts';
@@ -19,10 +20,7 @@ import type { Auth } from './cache.ts';
 import { echoedToken, grantFor, type Grant } from './service-account.ts';
 import type { ServiceAccountTokens } from './service-account.ts';
 
-export interface ProviderOptions {
-  readonly config: ProviderConfig;
-  /** Why its plugin does not run. */
-  readonly leftOut?: string | undefined;
+export interface ProviderOptions extends Plugin {
   readonly execute: Execute;
   readonly clock: Clock;
   /** Required by providers with `tokenAttributes`. */
@@ -37,22 +35,33 @@ export interface Provision {
   readonly reason?: string | undefined;
 }
 
-/** Why a provider with `tokenAttributes` is left out without `ServiceAccountTokens`. */
-export const tokenReason =
-  'it needs a token of the pod’s service account (tokenAttributes), and the agent may not request one; ' +
-  'images that only this plugin has credentials for are answered as unauthorized here';
-
 const noAccount =
   'it needs a token of the pod’s service account (tokenAttributes), and the request names no service account';
 
+/**
+ * Back-off after failures, for each image. The kubelet does not need it: it runs plugins for the pods of one node
+ * and waits between its own attempts, while an agent answers for many nodes. The durations are those of
+ * `ImagePullBackOff`, so plugins run no more often than in the kubelet.
+ */
+const firstMs = 10_000;
+/** A hanging plugin occupies the concurrency limit for a minute. */
+const firstAfterTimeoutMs = 60_000;
+const longestMs = 300_000;
+
+/** More than the failing images of a cluster. */
+const maxKeys = 1000;
+
 export class Provider {
-  readonly config: ProviderConfig;
-  readonly leftOut: string | undefined;
+  readonly config: Plugin['config'];
+  readonly leftOut: Plugin['leftOut'];
   readonly #options: ProviderOptions;
   readonly #patterns: readonly Pattern[];
   readonly #cache: CredentialCache;
   readonly #runs = new SingleFlight<ProviderResponse>();
-  readonly #backOff: PluginBackOff;
+  /** Of runs and of token requests, oldest first. */
+  readonly #failures = new BoundedMap<string, Failure & { readonly until: number; readonly ms: number }>(
+    maxKeys,
+  );
   /** The last response, if it had a login without user name or password. */
   #emptyLogin: Failure | undefined;
 
@@ -62,7 +71,6 @@ export class Provider {
     this.#options = options;
     this.#patterns = options.config.matchImages.map(parsePattern).filter((pattern) => pattern !== undefined);
     this.#cache = new CredentialCache(options.clock);
-    this.#backOff = new PluginBackOff(options.clock);
   }
 
   matches(image: string): boolean {
@@ -73,14 +81,13 @@ export class Provider {
   /** @param image normalized, `domain/path` @param account of the pod @throws the signal's reason */
   async provide(image: string, account?: ServiceAccountName, signal?: AbortSignal): Promise<Provision> {
     if (!this.matches(image)) return without('no entry of matchImages matches');
-    if (this.leftOut !== undefined) return without(this.leftOut);
+    if (this.leftOut !== undefined) return without(`left out: ${this.leftOut.reason}`);
     const { tokenAttributes } = this.config;
     const { tokens } = this.#options;
     try {
       if (tokenAttributes === undefined)
         return await this.#credentials(image, undefined, account?.namespace, signal);
-      if (tokens === undefined) return without(tokenReason);
-      if (account === undefined) return without(noAccount);
+      if (tokens === undefined || account === undefined) return without(noAccount);
       const granting = this.#grant(tokenAttributes, image, account, tokens);
       const grant = await (signal === undefined ? granting : unlessAborted(granting, signal));
       return await this.#credentials(image, grant, account.namespace, signal);
@@ -92,7 +99,7 @@ export class Provider {
 
   /** The latest failure without a later success. */
   lastFailure(): Failure | undefined {
-    return this.#backOff.latest() ?? this.#emptyLogin;
+    return [...this.#failures.values()].at(-1) ?? this.#emptyLogin;
   }
 
   async #credentials(
@@ -103,7 +110,7 @@ export class Provider {
   ): Promise<Provision> {
     const cached = this.#cache.get(image, grant?.cacheKey);
     if (cached !== undefined) return { auth: cached, reason: emptyLoginIn(cached) };
-    const key = grant?.singleFlightKey ?? image;
+    const key = grant?.runKey ?? image;
     const run = (abandoned: AbortSignal) => this.#run(key, image, grant, abandoned, namespace);
     const { auth, cacheDurationMs, cacheKeyType } = await this.#runs.run(key, run, signal);
     const { tokenAttributes, defaultCacheDuration = 0 } = this.config;
@@ -123,13 +130,13 @@ export class Provider {
   ): Promise<Grant> {
     const key = `service account ${account.namespace}/${account.name}`;
     const noToken = (message: string) => new PluginError('no-token', message);
-    this.#backOff.check(key);
+    this.#check(key);
     const found = await grantFor(attributes, image, account, tokens).catch((error: unknown) => {
       const failure = noToken(messageOf(error));
       this.#failed(key, image, failure);
       throw failure;
     });
-    this.#backOff.succeeded(key);
+    this.#failures.delete(key);
     if (typeof found === 'string') throw noToken(found);
     return found;
   }
@@ -141,11 +148,11 @@ export class Provider {
     abandoned: AbortSignal,
     namespace: string | undefined,
   ): Promise<ProviderResponse> {
-    this.#backOff.check(key);
+    this.#check(key);
     try {
       const account = grant && {
         serviceAccountToken: grant.token,
-        serviceAccountAnnotations: grant.account.annotations,
+        serviceAccountAnnotations: grant.annotations,
       };
       const response = await this.#options.execute({ image, ...account }, abandoned, namespace);
       if (!cacheKeyTypes.has(response.cacheKeyType)) {
@@ -153,7 +160,7 @@ export class Provider {
           'credential provider plugin did not return a valid cacheKeyType: Image, Registry or Global';
         throw new PluginError('bad-response', message);
       }
-      this.#backOff.succeeded(key);
+      this.#failures.delete(key);
       const empty = emptyLoginIn(response.auth);
       this.#emptyLogin =
         empty === undefined ? undefined : { image, error: new PluginError('bad-response', empty) };
@@ -164,8 +171,17 @@ export class Provider {
     }
   }
 
+  /** @throws PluginError the failure of a key that is backed off */
+  #check(key: string): void {
+    const failure = this.#failures.peek(key);
+    if (failure !== undefined && this.#options.clock.monotonic() < failure.until) throw failure.error;
+  }
+
   #failed(key: string, image: string, error: PluginError): void {
-    this.#backOff.failed(key, { image, error });
+    const first = error.code === 'timeout' ? firstAfterTimeoutMs : firstMs;
+    const before = this.#failures.peek(key)?.ms ?? 0;
+    const ms = Math.min(Math.max(first, before * 2), longestMs);
+    this.#failures.set(key, { image, error, ms, until: this.#options.clock.monotonic() + ms });
     this.#options.onFailure?.({ image, error });
   }
 }
@@ -195,51 +211,4 @@ function baseKey(image: string, cacheKeyType: string): string {
 export interface Failure {
   readonly image: string;
   readonly error: PluginError;
-}
-
-const firstMs = 10_000;
-/** A hanging plugin occupies the concurrency limit for a minute. */
-const firstAfterTimeoutMs = 60_000;
-const longestMs = 300_000;
-
-/** More than the failing images of a cluster. */
-const maxKeys = 1000;
-
-/**
- * Back-off after failed runs of a plugin, for each image. The kubelet does not need it: it runs plugins for
- * the pods of one node and waits between its own attempts, while an agent answers for many nodes. The
- * durations are those of `ImagePullBackOff`, so plugins run no more often than in the kubelet.
- */
-export class PluginBackOff {
-  readonly #clock: Clock;
-  /** Oldest failure first. */
-  readonly #failures = new BoundedMap<string, Failure & { readonly until: number; readonly ms: number }>(
-    maxKeys,
-  );
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** @throws PluginError the failure of a key that is backed off */
-  check(key: string): void {
-    const failure = this.#failures.peek(key);
-    if (failure !== undefined && this.#clock.monotonic() < failure.until) throw failure.error;
-  }
-
-  failed(key: string, { image, error }: Failure): void {
-    const first = error.code === 'timeout' ? firstAfterTimeoutMs : firstMs;
-    const before = this.#failures.peek(key)?.ms ?? 0;
-    const ms = Math.min(Math.max(first, before * 2), longestMs);
-    this.#failures.set(key, { image, error, ms, until: this.#clock.monotonic() + ms });
-  }
-
-  succeeded(key: string): void {
-    this.#failures.delete(key);
-  }
-
-  /** The latest failure without a later success for the same key. */
-  latest(): Failure | undefined {
-    return [...this.#failures.values()].at(-1);
-  }
 }

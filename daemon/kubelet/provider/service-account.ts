@@ -4,13 +4,7 @@
  */
 import type { ServiceAccountName } from '../../../src/credentials/credential.ts';
 import { reveal, type Secret, secret } from '../../../src/telemetry/secret.ts';
-import {
-  serviceAccountKey,
-  singleFlightKey,
-  tokenHash,
-  type ServiceAccountIdentity,
-  type Auth,
-} from './cache.ts';
+import type { Auth } from './cache.ts';
 import type { TokenAttributes } from '../config/provider-config.ts';
 import type { KubeClient } from '../../../src/kube/api/client.ts';
 import { KubeError } from '../../../src/kube/api/errors.ts';
@@ -18,7 +12,9 @@ import type { ServiceAccount } from '../../../src/kube/api/objects.ts';
 import { systemClock, type Clock } from '../../../src/async/clock.ts';
 import { LoadingCache, type Loaded } from '../../../src/async/loading-cache.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
+import { hashOf } from '../../../src/names/hash.ts';
 import { messageOf } from '../../../src/names/printable.ts';
+import { compareBytes } from '../../../src/names/values.ts';
 
 export interface ServiceAccountTokens {
   serviceAccount(
@@ -33,11 +29,13 @@ export interface ServiceAccountTokens {
 }
 
 export interface Grant {
-  readonly account: ServiceAccountIdentity;
   readonly token: Secret;
-  /** The service account's part of cache keys. */
+  /** In the plugin's request. */
+  readonly annotations: Readonly<Record<string, string>>;
+  /** The service account's part of cache keys. With the cache type `Token`, each token has its own entries. */
   readonly cacheKey: string;
-  readonly singleFlightKey: string;
+  /** Concurrent lookups with the same key share one run. */
+  readonly runKey: string;
 }
 
 /**
@@ -60,20 +58,16 @@ export async function grantFor(
   if (missing !== undefined)
     return `Failed to get service account data ${of}: required annotation ${missing} not found`;
   const annotations = pick(found.annotations, [...required, ...optional]);
-  const account = { ...named, uid: found.uid, annotations };
   const token = await tokens
-    .tokenFor(named, account.uid, attributes.serviceAccountTokenAudience)
+    .tokenFor(named, found.uid, attributes.serviceAccountTokenAudience)
     .catch(failing(`Error getting service account token ${of}`));
-  const hash = tokenHash(token);
-  const cacheKey = serviceAccountKey(account, attributes.cacheType, hash);
+  const hash = hashOf(reveal(token));
+  const sorted = Object.entries(annotations).sort(([a], [b]) => compareBytes(a, b));
+  const account = [named.namespace, named.name, found.uid, sorted];
+  const cacheKey = JSON.stringify([account, attributes.cacheType === 'Token' ? hash : '']);
   // The kubelet's keys have room for this much (`pkg/credentialprovider/plugin/plugin.go`).
   if (Buffer.byteLength(cacheKey) > 0xffff) return `The annotations of ${of} are longer than 65535 bytes`;
-  return {
-    account,
-    token,
-    cacheKey,
-    singleFlightKey: singleFlightKey(image, hash, annotations),
-  };
+  return { token, annotations, cacheKey, runKey: JSON.stringify([image, account, hash]) };
 }
 
 function failing(what: string) {

@@ -16,6 +16,7 @@ t.test('each plugin is described with its state', async (t) => {
       { name: 'token', tokenAttributes },
     ],
     { z: answering({}), open: answering({}), token: answering({}) },
+    { noTokens: 'the setting is off' },
   );
   chmodSync(join(bin, 'open'), 0o777);
   await source.refresh();

@@ -1,11 +1,7 @@
 import t from 'tap';
-import { PluginError, type PluginErrorCode } from '../../../../daemon/kubelet/run/plugin-error.ts';
+import { PluginError } from '../../../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig } from '../../../../daemon/kubelet/config/provider-config.ts';
-import {
-  Provider,
-  type ProviderOptions,
-  PluginBackOff,
-} from '../../../../daemon/kubelet/provider/provider.ts';
+import { Provider, type ProviderOptions } from '../../../../daemon/kubelet/provider/provider.ts';
 import type { Execute, ProviderResponse } from '../../../../daemon/kubelet/run/execute.ts';
 import { secret } from '../../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
@@ -157,31 +153,37 @@ t.test('a caller that joined an aborted run starts another', async (t) => {
   t.equal(stopped.made.lastFailure(), undefined);
 });
 
-const failure = (image: string, code: PluginErrorCode = 'failed') => ({
-  image,
-  error: new PluginError(code, `${code} ${image}`),
-});
-
 t.test('the back-off doubles from 10 s, or a minute after a timeout, up to 5 minutes', async (t) => {
   for (const [code, expected] of [
     ['failed', [10, 20, 40, 80, 160, 300, 300]],
     ['timeout', [60, 120, 240, 300, 300]],
   ] as const) {
-    const clock = createFakeClock();
-    const backOff = new PluginBackOff(clock);
-    for (const seconds of expected) {
-      backOff.failed('a', failure('a', code));
+    let runs = 0;
+    const execute: Execute = () => {
+      runs += 1;
+      return Promise.reject(new PluginError(code, 'no'));
+    };
+    const { made, clock } = provider({}, { execute });
+    await made.provide('r.example/a');
+    for (const [index, seconds] of expected.entries()) {
       await clock.advance(seconds * 1000 - 1);
-      t.throws(() => backOff.check('a'), { message: `${code} a` });
+      like(t, await made.provide('r.example/a'), { reason: 'no' });
+      t.equal(runs, index + 1);
       await clock.advance(1);
-      t.doesNotThrow(() => backOff.check('a'), `${code} ${seconds} s`);
+      await made.provide('r.example/a');
+      t.equal(runs, index + 2, `${code} ${seconds} s`);
     }
   }
 });
 
 t.test('the number of remembered failures is limited', async (t) => {
-  const backOff = new PluginBackOff(createFakeClock());
-  for (let index = 0; index <= 1000; index += 1) backOff.failed(`${index}`, failure(`${index}`));
-  t.doesNotThrow(() => backOff.check('0'));
-  t.throws(() => backOff.check('1'), { message: 'failed 1' });
+  const requested: string[] = [];
+  const execute: Execute = ({ image }) => {
+    requested.push(image);
+    return Promise.reject(new PluginError('failed', 'no'));
+  };
+  const { made } = provider({}, { execute });
+  for (let index = 0; index <= 1000; index += 1) await made.provide(`r.example/${index}`);
+  for (const index of [1, 0]) await made.provide(`r.example/${index}`);
+  t.strictSame(requested.slice(1001), ['r.example/0']);
 });

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap';
-import { type Failure, Provider, tokenReason } from '../../../../daemon/kubelet/provider/provider.ts';
+import { type Failure, Provider } from '../../../../daemon/kubelet/provider/provider.ts';
 import type { TokenAttributes } from '../../../../daemon/kubelet/config/provider-config.ts';
 import type { ProviderRequest } from '../../../../daemon/kubelet/run/execute.ts';
 import {
@@ -36,12 +36,13 @@ function world(
   let password = 'pass';
   let refusal: string | undefined;
   let renewals = 0;
+  let given = annotations;
   let held: Promise<void> | undefined;
   const tokens: ServiceAccountTokens = {
     serviceAccount: (namespace, name) =>
       name === 'missing'
         ? Promise.reject(new Error('not found'))
-        : Promise.resolve({ uid: `uid of ${namespace}/${name}`, annotations }),
+        : Promise.resolve({ uid: `uid of ${namespace}/${name}`, annotations: given }),
     tokenFor: async ({ name }, uid, audience) => {
       tokenRequests.push([name, uid, audience]);
       await held;
@@ -79,6 +80,7 @@ function world(
       return resolve;
     },
     renew: () => (renewals += 1),
+    annotate: (changed: Record<string, string>) => (given = changed),
     echo: (text: string) => (password = text),
     provide: (who?: ServiceAccountName) => made.provide('r.example/a', who),
   };
@@ -124,15 +126,6 @@ t.test('as in the kubelet, annotations have room in 64 KiB', async (t) => {
   t.equal(requests.length, 0);
 });
 
-t.test('without access to tokens, the reason is tokenReason', async (t) => {
-  const made = new Provider({
-    config: { name: 'p', matchImages: ['r.example'], apiVersion: execV1, tokenAttributes: attributes },
-    clock: createFakeClock(),
-    execute: () => Promise.reject(new Error('never')),
-  });
-  like(t, await made.provide('r.example/a', account()), { auth: new Map(), reason: tokenReason });
-});
-
 t.test(
   'a refused token request backs off its account, is reported once, and is cleared by a success',
   async (t) => {
@@ -171,7 +164,7 @@ t.test('responses are cached by account, or by token', async (t) => {
     ['ServiceAccount', 1],
     ['Token', 2],
   ] as const) {
-    const { provide, requests, renew } = world({ cacheType });
+    const { provide, requests, renew, annotate } = world({ cacheType });
     await provide(account());
     await provide(account());
     renew();
@@ -179,6 +172,9 @@ t.test('responses are cached by account, or by token', async (t) => {
     t.equal(requests.length, runs, cacheType);
     await provide(account('other'));
     t.equal(requests.length, runs + 1, 'another account');
+    annotate({ 'a/required': 'changed' });
+    await provide(account());
+    t.equal(requests.length, runs + 2, 'other annotations');
   }
 });
 
