@@ -7,7 +7,7 @@ import { basename, dirname } from 'node:path';
 import type { Problem } from '../src/credentials/credential.ts';
 import { statPath } from '../src/files/read.ts';
 import { checkBinary } from './kubelet/run/binary.ts';
-import { baseEnvironment, environmentObject } from './kubelet/run/environment.ts';
+import { baseEnvironment } from './kubelet/run/environment.ts';
 import { PluginError } from './kubelet/run/plugin-error.ts';
 import { hostCommand, runProgram, type RunLimits } from './kubelet/run/run.ts';
 
@@ -53,8 +53,8 @@ async function runVersion(
   try {
     const path = await checkBinary(basename(origin), { hostRoot, binDir: dirname(origin) });
     const command = hostCommand(hostRoot, path, ['--version']);
-    const env = environmentObject(baseEnvironment);
-    const output = await runProgram({ command, env, stdin: '', limits }, stop);
+    const run = { command, env: baseEnvironment, stdin: '', limits };
+    const output = await runProgram(run, stop);
     const version = versionIn(output.toString('utf8'));
     return version === undefined
       ? { problem: { origin, message: `its version cannot be read; ${remedy}` } }

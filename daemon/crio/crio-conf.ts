@@ -5,7 +5,7 @@
 import { posix } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { listDirectory, readText, statPath, undefinedIfMissing } from '../../src/files/read.ts';
-import { baseEnvironment, environmentObject, nodeProgram } from '../kubelet/run/environment.ts';
+import { baseEnvironment, nodeProgram } from '../kubelet/run/environment.ts';
 import { ConfigFileError, fieldsOf, inFile, parseTable } from '../toml.ts';
 
 export type ShortNameMode = 'enforcing' | 'disabled';
@@ -46,7 +46,7 @@ export const defaultCrioConf: CrioConf = {
   shortNameMode: undefined,
   registriesConf: '',
   registriesConfDir: '',
-  environment: environmentObject(baseEnvironment),
+  environment: baseEnvironment,
   home: '/root',
   problems: [],
 };
@@ -62,8 +62,8 @@ type Settings = Partial<Record<keyof typeof keys, string>>;
 
 /** @throws ConfigFileError if CRI-O would not start */
 export async function readCrioConf(root: string): Promise<CrioConf> {
-  const { args, variables, problems } = await nodeProgram(root, new Set(['crio']), ['crio.service']);
-  const environment = environmentObject(variables);
+  const program = await nodeProgram(root, new Set(['crio']), ['crio.service']);
+  const { args, variables: environment, problems } = program;
   const given = (flag: string): string | undefined =>
     flagOf(args, flag) ?? environment[`CONTAINER_${flag.replaceAll('-', '_').toUpperCase()}`];
   const named = given('config');

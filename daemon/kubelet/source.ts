@@ -47,10 +47,10 @@ import {
   type SetupOptions,
 } from './config/read-config.ts';
 import { describeEnvironment, describePlugins } from './describe.ts';
-import { bindPluginMetrics, type PluginMeter } from './metrics.ts';
+import { bindPluginMetrics, type PluginMeter } from './run/plugin-error.ts';
 import { Provider } from './provider/provider.ts';
 import type { ServiceAccountTokens } from './provider/service-account.ts';
-import { kubeletProgram, systemEnvironment } from './run/environment.ts';
+import { kubeletProgram, pluginEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 import type { RunLimits } from './run/run.ts';
 
@@ -179,7 +179,10 @@ class CredentialProviderSource extends LiveSource<Found> {
       limits,
       meter: this.#meter,
       clock: systemClock,
-      environment: () => systemEnvironment(hostRoot, environment),
+      environment: async () => {
+        const { variables } = await kubeletProgram(hostRoot);
+        return pluginEnvironment(variables, environment, config.env);
+      },
     });
     return new Provider({
       ...plugin,

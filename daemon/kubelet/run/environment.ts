@@ -17,11 +17,13 @@ import { secret } from '../../../src/telemetry/secret.ts';
 import { readServiceEnvironment } from '../../systemd/service-environment.ts';
 import type { ProviderConfig } from '../config/provider-config.ts';
 
+export type Environment = Readonly<Record<string, string>>;
+
 /** The minimal environment of a systemd service, used if the kubelet's environment cannot be read. */
-export const baseEnvironment: readonly string[] = [
-  'HOME=/root',
-  'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-];
+export const baseEnvironment: Environment = {
+  HOME: '/root',
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+};
 
 /** The services that run a kubelet, those of distributions first. */
 const kubeletServices = [
@@ -35,48 +37,34 @@ const kubeletServices = [
   'kubelet.service',
 ];
 
-/**
- * The variables of all plugins before the configured ones; `NAME=value`: those of the running kubelet, or of
- * its service.
- * @param extra the setting `kubeletEnvironment`; overrides the variables of the kubelet
- */
-export async function systemEnvironment(
-  hostRoot: string,
-  extra: Readonly<Record<string, string>> = {},
-): Promise<string[]> {
-  return [...(await kubeletProgram(hostRoot)).variables, ...asList(Object.entries(extra))];
-}
-
+/** The kubelet as it runs, or as its service would start it. */
 export function kubeletProgram(hostRoot: string): Promise<NodeProgram> {
   return nodeProgram(hostRoot, kubeletPrograms, kubeletServices);
 }
 
-function asList(variables: Iterable<readonly [string, string]>): string[] {
-  return [...variables].map(([name, value]) => `${name}=${value}`);
-}
-
-/** The list in the kubelet's order; the last value of a name counts. */
-export function mergeEnvironment(
-  system: readonly string[],
+/**
+ * The variables of a plugin.
+ * @param system those of the kubelet
+ * @param extra the setting `kubeletEnvironment`
+ * @param configured for this plugin; the last value of a name counts
+ */
+export function pluginEnvironment(
+  system: Environment,
+  extra: Environment = {},
   configured: ProviderConfig['env'] = [],
-): string[] {
-  return [...system, ...configured.map(({ name, value }) => `${name}=${value}`)];
-}
-
-/** The list as an object; the last value of a name counts, as in Go's os/exec. */
-export function environmentObject(variables: readonly string[]): Record<string, string> {
-  const found = new Map<string, string>();
-  for (const variable of variables) {
-    // As in Go, a name may begin with `=`. A text without another `=` is not a variable.
-    const equals = variable.indexOf('=', 1);
-    if (equals > 0) found.set(variable.slice(0, equals), variable.slice(equals + 1));
-  }
-  for (const [name, value] of found) if (secretName.test(name)) secret(value);
-  return Object.fromEntries(found);
+): Environment {
+  const own = configured.map(({ name, value }) => [name, value] as const);
+  return withSecrets([...Object.entries(system), ...Object.entries(extra), ...own]);
 }
 
 /** Values of such variables are scrubbed from the standard error of plugins. */
 const secretName = /secret|token|passw|credential|api_?key|private/i;
+
+function withSecrets(variables: Iterable<readonly [string, string]>): Environment {
+  const found = new Map(variables);
+  for (const [name, value] of found) if (secretName.test(name)) secret(value);
+  return Object.fromEntries(found);
+}
 
 /** Programs that are or contain a kubelet: Kubernetes, k3s, MicroK8s. */
 const kubeletPrograms: ReadonlySet<string> = new Set([
@@ -96,8 +84,7 @@ const maxEnvironmentBytes = 1_048_576;
 
 export interface RunningProcess {
   readonly args: readonly string[];
-  /** `NAME=value` in order. */
-  readonly variables: readonly string[];
+  readonly variables: Environment;
 }
 
 export interface NodeProgram extends RunningProcess {
@@ -117,7 +104,7 @@ export async function nodeProgram(
   if (running) return { ...running, isRunning: true, service: undefined, problems: [] };
   const found = await readServiceEnvironment(hostRoot, services);
   const { service, command: args = [], problems = [] } = found ?? {};
-  const variables = [...baseEnvironment, ...asList(found?.variables ?? [])];
+  const variables = withSecrets([...Object.entries(baseEnvironment), ...(found?.variables ?? [])]);
   return { args, variables, isRunning: false, service, problems };
 }
 
@@ -160,15 +147,19 @@ async function readProcess(
     if (!programs.has(name.toString('utf8').trimEnd())) return undefined;
     const owner = await statPath(`/proc/${process}`, root);
     if (owner?.uid !== 0 || (await mountNamespace(root, process)) !== first) return undefined;
-    return {
-      args: (await words('cmdline')).slice(0, -1),
-      variables: (await words('environ')).filter(Boolean),
-    };
+    const args = (await words('cmdline')).slice(0, -1);
+    return { args, variables: withSecrets((await words('environ')).flatMap(variableOf)) };
   } catch (error) {
     // The process ended, or may not be read.
     if (isUnreadable(error)) return undefined;
     throw error;
   }
+}
+
+/** As in Go, a name may begin with `=`. A text without another `=` is not a variable. */
+function variableOf(text: string): (readonly [string, string])[] {
+  const equals = text.indexOf('=', 1);
+  return equals > 0 ? [[text.slice(0, equals), text.slice(equals + 1)]] : [];
 }
 
 async function mountNamespace(root: string, process: string): Promise<string> {

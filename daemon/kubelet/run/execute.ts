@@ -23,10 +23,10 @@ import {
   struct,
   text,
 } from '../config/strict.ts';
-import type { PluginMeter } from '../metrics.ts';
+
 import { checkBinary, type PluginPath } from './binary.ts';
-import { environmentObject, mergeEnvironment } from './environment.ts';
-import { PluginError, type PluginErrorCode } from './plugin-error.ts';
+import type { Environment } from './environment.ts';
+import { PluginError, type PluginErrorCode, type PluginMeter } from './plugin-error.ts';
 import { hostCommand, runProgram, type RunLimits } from './run.ts';
 
 /**
@@ -42,8 +42,8 @@ export type Execute = (
 ) => Promise<ProviderResponse>;
 
 export interface ExecuteOptions extends PluginPath {
-  /** Variables before the configured ones; called before each run. */
-  readonly environment: () => Promise<readonly string[]>;
+  /** The variables; called before each run. */
+  readonly environment: () => Promise<Environment>;
   readonly places: FairSemaphores;
   readonly limits?: RunLimits | undefined;
   readonly meter?: PluginMeter | undefined;
@@ -66,10 +66,9 @@ export function createExecute(config: ProviderConfig, options: ExecuteOptions): 
     try {
       // Before each run, because the program may have been replaced.
       const path = await checkBinary(plugin, options);
-      const variables = mergeEnvironment(await options.environment(), config.env);
+      const env = await options.environment();
       startedAt = clock.monotonic();
       const command = hostCommand(hostRoot, path, args);
-      const env = environmentObject(variables);
       const stdin = encodeRequest(apiVersion, request);
       const stdout = await runProgram({ command, env, stdin, limits }, stop);
       return decodeResponse(stdout.toString('utf8'), apiVersion);

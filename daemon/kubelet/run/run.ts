@@ -4,11 +4,11 @@
  * the node's loader, libraries, certificates and files.
  */
 import { spawn, type ChildProcessByStdio } from 'node:child_process';
-import { accessSync, constants } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { scrub } from '../../../src/telemetry/scrub.ts';
-import { PluginError } from './plugin-error.ts';
+import { PluginError, type PluginErrorCode } from './plugin-error.ts';
 import { messageOf } from '../../../src/names/printable.ts';
 
 export const defaultRunLimits = {
@@ -52,96 +52,65 @@ export async function runProgram(run: ProgramRun, signal?: AbortSignal): Promise
     // Invalid arguments or variables, for example with a NUL character.
     throw new PluginError('not-started', `cannot be started: ${messageOf(error)}`);
   }
-  return new RunningProgram(child, run).wait(signal);
+  return await resultOf(child, run, signal);
 }
 
-class RunningProgram {
-  readonly #child: Child;
-  readonly #run: ProgramRun;
-  readonly #limits: RunLimits;
-  readonly #result = Promise.withResolvers<Buffer>();
-  readonly #stdout: Buffer[] = [];
-  readonly #stderr: Buffer[] = [];
-  #stdoutBytes = 0;
-  #stderrBytes = 0;
-  #killed: PluginError | undefined;
-  #timeout: NodeJS.Timeout | undefined;
-  #drain: NodeJS.Timeout | undefined;
-
-  constructor(child: Child, run: ProgramRun) {
-    this.#child = child;
-    this.#run = run;
-    this.#limits = run.limits ?? defaultRunLimits;
-  }
-
-  async wait(signal: AbortSignal | undefined): Promise<Buffer> {
-    const stop = (): void => this.#kill('stopped', stopping);
-    signal?.addEventListener('abort', stop, { once: true });
-    try {
-      this.#start();
-      return await this.#result.promise;
-    } finally {
-      signal?.removeEventListener('abort', stop);
-      clearTimeout(this.#timeout);
-      clearTimeout(this.#drain);
-      for (const pipe of [this.#child.stdin, this.#child.stdout, this.#child.stderr]) pipe.destroy();
-    }
-  }
-
-  #start(): void {
-    const { timeoutMs } = this.#limits;
-    const late = `was killed because it did not end within ${timeoutMs / 1000} seconds`;
-    this.#timeout = setTimeout(() => this.#kill('timeout', late), timeoutMs);
-    const child = this.#child;
-    child.stdout.on('data', (chunk: Buffer) => this.#onStdout(chunk));
-    child.stderr.on('data', (chunk: Buffer) => this.#onStderr(chunk));
-    // A program may ignore its request or end early, which breaks the pipes. Its exit status decides.
-    for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.on('error', () => undefined);
-    child.on('error', (error) => {
-      if (child.pid === undefined) this.#result.reject(notStarted(this.#run, error));
-    });
-    child.on('exit', () => this.#endSoon());
-    child.on('close', () => this.#settle());
-    child.stdin.end(this.#run.stdin);
-  }
-
-  #onStdout(chunk: Buffer): void {
-    const { maxStdoutBytes } = this.#limits;
-    this.#stdoutBytes += chunk.length;
-    if (this.#stdoutBytes <= maxStdoutBytes) this.#stdout.push(chunk);
-    else this.#kill('too-much-output', `was killed because it wrote more than ${maxStdoutBytes} bytes`);
-  }
-
-  #onStderr(chunk: Buffer): void {
-    const room = this.#limits.maxStderrBytes - this.#stderrBytes;
-    if (room > 0) this.#stderr.push(chunk.subarray(0, room));
-    this.#stderrBytes += chunk.length;
-  }
-
-  /** The first reason counts. The end does not depend on the success of the kill. */
-  #kill(code: 'timeout' | 'too-much-output' | 'stopped', message: string): void {
-    this.#killed ??= new PluginError(code, message);
-    killGroup(this.#child.pid);
-    this.#endSoon();
-  }
-
+async function resultOf(child: Child, run: ProgramRun, signal?: AbortSignal): Promise<Buffer> {
+  const { timeoutMs, maxStdoutBytes, maxStderrBytes, drainMs } = run.limits ?? defaultRunLimits;
+  const stdout: Buffer[] = [];
+  const stderr: Buffer[] = [];
+  let [stdoutBytes, stderrBytes] = [0, 0];
+  const ended = Promise.withResolvers<void>();
+  let killed: PluginError | undefined;
+  let draining: NodeJS.Timeout | undefined;
   /** Waits for the pipes, and one turn of the event loop longer, because a busy process reads late. */
-  #endSoon(): void {
+  const endSoon = (): void => {
     const end = (): void => {
       // Kills children that keep the pipes open, except those that left the process group.
-      killGroup(this.#child.pid);
-      this.#settle();
+      killGroup(child.pid);
+      ended.resolve();
     };
-    this.#drain ??= setTimeout(() => setImmediate(end), this.#limits.drainMs);
+    draining ??= setTimeout(() => setImmediate(end), drainMs);
+  };
+  /** The first reason counts. The end does not depend on the success of the kill. */
+  const kill = (code: PluginErrorCode, message: string): void => {
+    killed ??= new PluginError(code, message);
+    killGroup(child.pid);
+    endSoon();
+  };
+  const stop = (): void => kill('stopped', stopping);
+  const late = `was killed because it did not end within ${timeoutMs / 1000} seconds`;
+  const timeout = setTimeout(() => kill('timeout', late), timeoutMs);
+  signal?.addEventListener('abort', stop, { once: true });
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdoutBytes += chunk.length;
+    if (stdoutBytes <= maxStdoutBytes) stdout.push(chunk);
+    else kill('too-much-output', `was killed because it wrote more than ${maxStdoutBytes} bytes`);
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    if (stderrBytes < maxStderrBytes) stderr.push(chunk.subarray(0, maxStderrBytes - stderrBytes));
+    stderrBytes += chunk.length;
+  });
+  // A program may ignore its request or end early, which breaks the pipes. Its exit status decides.
+  const pipes = [child.stdin, child.stdout, child.stderr];
+  for (const pipe of pipes) pipe.on('error', () => undefined);
+  child.on('error', (error) => {
+    if (child.pid === undefined) ended.reject(notStarted(run, error));
+  });
+  child.on('exit', endSoon);
+  child.on('close', ended.resolve);
+  try {
+    child.stdin.end(run.stdin);
+    await ended.promise;
+  } finally {
+    signal?.removeEventListener('abort', stop);
+    clearTimeout(timeout);
+    clearTimeout(draining);
+    for (const pipe of pipes) pipe.destroy();
   }
-
-  #settle(): void {
-    const error =
-      this.#killed ??
-      exitError(this.#run, this.#child, Buffer.concat(this.#stderr), Buffer.concat(this.#stdout));
-    if (error === undefined) this.#result.resolve(Buffer.concat(this.#stdout));
-    else this.#result.reject(error);
-  }
+  const error = killed ?? exitError(run, child, Buffer.concat(stderr), Buffer.concat(stdout));
+  if (error !== undefined) throw error;
+  return Buffer.concat(stdout);
 }
 
 function exitError(
@@ -190,17 +159,8 @@ const chrootPrograms = ['/usr/sbin/chroot', '/usr/bin/chroot', '/sbin/chroot', '
 export function hostCommand(hostRoot: string, path: string, args: readonly string[] = []): Command {
   const root = resolve(hostRoot);
   if (root === '/') return { file: path, args };
-  const chroot = chrootPrograms.find(isExecutable) ?? 'chroot';
+  const chroot = chrootPrograms.find((path) => existsSync(path)) ?? 'chroot';
   return { file: chroot, args: [root, path, ...args], inRoot: root };
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** Enough for a log line. */

@@ -1,7 +1,7 @@
 import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t from 'tap';
-import { bindPluginMetrics } from '../../../daemon/kubelet/metrics.ts';
+import { bindPluginMetrics } from '../../../daemon/kubelet/run/plugin-error.ts';
 import { defaultRunLimits } from '../../../daemon/kubelet/run/run.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { answering, configText, openNode, writePlugin } from './support.ts';

@@ -3,10 +3,8 @@ import { join } from 'node:path';
 import t from 'tap';
 import {
   baseEnvironment,
-  environmentObject,
-  mergeEnvironment,
-  systemEnvironment,
   kubeletProgram,
+  pluginEnvironment,
   runningProcess,
 } from '../../../../daemon/kubelet/run/environment.ts';
 import { scrub } from '../../../../src/telemetry/scrub.ts';
@@ -34,38 +32,36 @@ function writeProcesses(root: string, processes: Readonly<Record<number, Process
   }
 }
 
-t.test('the last value of a variable applies, and malformed entries are dropped', async (t) => {
-  const merged = mergeEnvironment(
-    ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x'],
-    [
-      { name: 'B', value: '' },
-      { name: 'D', value: 'd' },
-    ],
-  );
-  t.strictSame(merged, ['A=1', 'B=x=y', 'A=2', 'junk', '=C:=x', 'B=', 'D=d']);
-  t.strictSame(environmentObject(merged), { A: '2', B: '', '=C:': 'x', D: 'd' });
-  t.strictSame(mergeEnvironment(['A=1']), ['A=1']);
+t.test('plugins get the variables of the kubelet, of the setting, and their own', async (t) => {
+  const env = [
+    { name: 'B', value: '' },
+    { name: 'D', value: 'd' },
+    { name: 'D', value: 'last' },
+  ];
+  const variables = pluginEnvironment({ A: '1', B: '1', C: '1' }, { C: 'of the setting' }, env);
+  t.strictSame(variables, { A: '1', B: '', C: 'of the setting', D: 'last' });
+  t.strictSame(pluginEnvironment({ A: '1' }), { A: '1' });
 });
 
 t.test('values of variables with secret names are scrubbed', async (t) => {
-  environmentObject(['MY_PASSWORD=opensesame', 'AWS_SECRET_ACCESS_KEY=abcdefgh', 'AWS_REGION=eu-west-1']);
+  pluginEnvironment({ MY_PASSWORD: 'opensesame' }, { AWS_SECRET_ACCESS_KEY: 'abcdefgh' }, [
+    { name: 'AWS_REGION', value: 'eu-west-1' },
+  ]);
   t.equal(scrub('opensesame abcdefgh eu-west-1'), '[secret] [secret] eu-west-1');
 });
 
-t.test('plugins get the variables of the kubelet, then those of the setting', async (t) => {
+t.test('the variables of the kubelet with the lowest process id; malformed ones are dropped', async (t) => {
   const root = t.testdir();
   writeProcesses(root, {
     1: { name: 'systemd' },
     20: { name: 'sshd', environ: 'WRONG=1\0' },
-    300: { name: 'kubelet', environ: 'PATH=/kubelet\0HTTPS_PROXY=http://p:3128\0EMPTY=\0' },
+    300: { name: 'kubelet', environ: 'A=1\0URL=http://p:3128?a=b\0EMPTY=\0A=2\0junk\0=C:=x\0' },
     1000: { name: 'kubelet', environ: 'WRONG=2\0' },
   });
-  const found = ['PATH=/kubelet', 'HTTPS_PROXY=http://p:3128', 'EMPTY='];
-  t.equal((await kubeletProgram(root)).isRunning, isRoot);
-  t.strictSame(await systemEnvironment(root, { AWS_REGION: 'eu' }), [
-    ...(isRoot ? found : baseEnvironment),
-    'AWS_REGION=eu',
-  ]);
+  const { isRunning, variables } = await kubeletProgram(root);
+  t.equal(isRunning, isRoot);
+  const found = { A: '2', URL: 'http://p:3128?a=b', EMPTY: '', '=C:': 'x' };
+  t.strictSame(variables, isRoot ? found : baseEnvironment);
 });
 
 t.test('the arguments of a program, empty ones too', async (t) => {
@@ -75,7 +71,7 @@ t.test('the arguments of a program, empty ones too', async (t) => {
     7: { name: 'crio', environ: 'A=1\0', cmdline: '/usr/bin/crio\0--config\0\0' },
   });
   const found = await runningProcess(root, new Set(['crio']));
-  const wanted = { args: ['/usr/bin/crio', '--config', ''], variables: ['A=1'] };
+  const wanted = { args: ['/usr/bin/crio', '--config', ''], variables: { A: '1' } };
   t.strictSame(found, isRoot ? wanted : undefined);
 });
 
@@ -91,8 +87,9 @@ t.test('only a root process of the node counts as the kubelet', async (t) => {
   for (const processes of cases) {
     const root = t.testdir();
     writeProcesses(root, processes);
-    t.notOk((await kubeletProgram(root)).isRunning, JSON.stringify(processes));
-    t.strictSame(await systemEnvironment(root), baseEnvironment);
+    const { isRunning, variables } = await kubeletProgram(root);
+    t.notOk(isRunning, JSON.stringify(processes));
+    t.strictSame(variables, baseEnvironment);
   }
 });
 
@@ -100,6 +97,6 @@ t.test('processes of k3s and MicroK8s count as the kubelet', async (t) => {
   for (const name of ['k3s', 'k3s-server', 'k3s-agent', 'kubelite']) {
     const root = t.testdir();
     writeProcesses(root, { 1: { name: 'init' }, 2: { name, environ: 'A=1\0' } });
-    t.strictSame((await kubeletProgram(root)).variables, isRoot ? ['A=1'] : baseEnvironment);
+    t.strictSame((await kubeletProgram(root)).variables, isRoot ? { A: '1' } : baseEnvironment);
   }
 });

@@ -24,7 +24,7 @@ function setUp(t: Test, body: (log: string) => string, config: Partial<ProviderC
       places: new FairSemaphores({ places: maxRuns }),
       clock: systemClock,
       stop: neverAborted,
-      environment: () => Promise.resolve(['PATH=/bin:/usr/bin']),
+      environment: () => Promise.resolve({ PATH: '/bin:/usr/bin' }),
     },
   );
   return { log, execute };
