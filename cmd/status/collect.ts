@@ -12,7 +12,7 @@ import { poolOf } from '../installation/replicas.ts';
 import type { Samples } from '../installation/scrape.ts';
 import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
 import { idOfEvent } from '../../src/controller/features/credential-problems/credential-problems.ts';
-import type { WebhookConfiguration } from '../../src/controller/state/ca-bundle.ts';
+import type { WebhookConfiguration } from '../../src/controller/state/webhooks-file.ts';
 import type { ConfigMap, KubeObject, Pod } from '../../src/kube/api/objects.ts';
 import { objectsOf, type Page } from '../../src/kube/api/pages.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';

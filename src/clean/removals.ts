@@ -10,7 +10,7 @@ import { keys } from '../names/keys.ts';
 import { features } from '../controller/features.ts';
 import type { Leftovers } from '../controller/lead/feature.ts';
 import { isOwn, openReports } from '../controller/write/own-objects.ts';
-import type { WebhookConfiguration } from '../controller/state/ca-bundle.ts';
+import type { WebhookConfiguration } from '../controller/state/webhooks-file.ts';
 import { reasonOf, type Change, type CleanRun } from './run.ts';
 
 /** Names of webhooks are domain names; all of ours are below this one. */

@@ -1,13 +1,15 @@
 /**
- * The file with the wanted webhooks: the YAML list `webhooks` of a MutatingWebhookConfiguration
- * (admissionregistration.k8s.io/v1). The API server's defaults are added, so the two can be compared.
+ * The webhooks of a MutatingWebhookConfiguration (admissionregistration.k8s.io/v1), and the file with the
+ * wanted ones: the YAML list `webhooks`. The API server's defaults are added, so the two can be compared.
  */
 import * as v from 'valibot';
 import { parse } from 'yaml';
+import { readCertificates, writeCertificates, type Certificate } from '../../certificates/pem.ts';
 import { readShape } from '../../http/shape.ts';
 import { bareHost } from '../../http/reach/address.ts';
 import { liveContent, type LiveContent } from '../../files/live.ts';
 import { decodeUtf8, readBounded } from '../../files/read.ts';
+import type { KubeObject } from '../../kube/api/objects.ts';
 import type { Log } from '../../telemetry/log.ts';
 
 /** One webhook: the fields that matter here, and all others as they are. */
@@ -30,6 +32,10 @@ export interface ServiceReference {
   readonly name: string;
   readonly path?: string;
   readonly port?: number;
+}
+
+export interface WebhookConfiguration extends KubeObject {
+  readonly webhooks?: readonly Webhook[];
 }
 
 /** The file cannot be used; the message says where and why. */
@@ -136,4 +142,18 @@ export function webhookNamesOf(webhooks: readonly Webhook[]): readonly string[] 
     return url === undefined ? [] : [bareHost(new URL(url))];
   });
   return [...new Set(names)];
+}
+
+/** The bundles of a configuration, one for each webhook; `undefined`: missing or unreadable. */
+export function readCaBundles({ webhooks = [] }: WebhookConfiguration) {
+  return webhooks.map(({ clientConfig }) => readCaBundle(clientConfig.caBundle));
+}
+
+/** @param text base64 of PEM: `caBundle`, or a value in a Secret */
+export function readCaBundle(text: string | undefined): readonly Certificate[] | undefined {
+  return text === undefined ? undefined : readCertificates(Buffer.from(text, 'base64').toString('utf8'));
+}
+
+export function writeCaBundle(certificates: readonly Certificate[]): string {
+  return Buffer.from(writeCertificates(certificates)).toString('base64');
 }

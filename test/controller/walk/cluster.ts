@@ -9,7 +9,7 @@ import { createRequest } from '../../../daemon/certificate/signing-request.ts';
 import { readAuthorities } from '../../../src/certificates/authorities.ts';
 import { leafNames, readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
 import type { RolloutStatus } from '../../../src/controller/features/rollouts/status.ts';
-import { readCaBundles, type WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
+import { readCaBundles, type WebhookConfiguration } from '../../../src/controller/state/webhooks-file.ts';
 import type { ResourceStatus } from '../../../src/controller/write/conditions.ts';
 import { agentSigner, agentUsages } from '../../../src/certificates/agent-names.ts';
 import type { Fleet } from '../../../src/fleet/fleet.ts';

@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import t, { type Test } from 'tap';
 import { readAuthorities } from '../../../src/certificates/authorities.ts';
-import type { WebhookConfiguration } from '../../../src/controller/state/ca-bundle.ts';
+import type { WebhookConfiguration } from '../../../src/controller/state/webhooks-file.ts';
 import { pathOf } from '../../../src/controller/features/webhook-configuration/endpoints.ts';
 import type { Secret } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';

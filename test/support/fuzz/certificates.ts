@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { readAuthorities } from '../../../src/certificates/authorities.ts';
 import { readLeaf } from '../../../src/controller/features/certificates/leaves.ts';
 import { readCertificates, readPrivateKey, writeCertificates } from '../../../src/certificates/pem.ts';
-import { readCaBundle, writeCaBundle } from '../../../src/controller/state/ca-bundle.ts';
+import { readCaBundle, writeCaBundle } from '../../../src/controller/state/webhooks-file.ts';
 import { readRequest, trimRequest } from '../../../src/controller/features/agent-certificates/request.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { object, words } from './inputs.ts';

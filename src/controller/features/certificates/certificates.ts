@@ -11,16 +11,23 @@ import { ownNames } from '../../../names/own-names.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { watchNamed } from '../../../kube/watch/reflector.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
-import type { Feature } from '../../lead/feature.ts';
+import type { Feature, LeaderContext } from '../../lead/feature.ts';
 import { createWritePause } from '../../write/write-pause.ts';
 import { timesOf, type Times } from '../../../certificates/clock-agreement.ts';
-import { leafSpecs } from './leaves.ts';
-import { certificateMetrics, showExpiry } from './metrics.ts';
-import { CertificateReconciler } from './reconcile.ts';
+import { gauge } from '../../../telemetry/metrics.ts';
+import { certificateNames, leafSpecs } from './leaves.ts';
+import { CertificateReconciler, certificatesIssued } from './reconcile.ts';
+import type { Found } from './rotation-plan.ts';
 
 /** Rechecks everything, whatever the watches report: the wall clock may have jumped. */
 const intervalMs = 10 * 60_000;
 const key = 'certificates';
+
+const certificateExpiresIn = gauge(
+  'archwright_certificate_expires_in_seconds',
+  'Time until a built-in certificate expires; NaN if another replica leads.',
+  { certificate: certificateNames },
+);
 
 /**
  * Issues and rotates certificates while this replica leads, unless `certificates` is `external`.
@@ -28,7 +35,7 @@ const key = 'certificates';
  */
 export const certificatesWith = (times?: Times): Feature => ({
   name: 'certificates',
-  metrics: certificateMetrics,
+  metrics: [certificateExpiresIn, certificatesIssued],
   isOn: ({ certificates }) => certificates !== 'external',
   inRounds: true,
   leftovers: {
@@ -42,7 +49,7 @@ export const certificatesWith = (times?: Times): Feature => ({
   start: (leader, enqueue) => {
     const { client, namespace, clock, log } = leader;
     const configuration = leader.configuration();
-    const expiry = showExpiry(leader);
+    const showExpiry = createExpiry(leader);
     const pauseAfterWrite = createWritePause(clock);
     const work = new CertificateReconciler(leader, times ?? timesOf(configuration.certificateTime));
     // Not a cache: keys of Secrets are not kept in memory.
@@ -54,17 +61,38 @@ export const certificatesWith = (times?: Times): Feature => ({
       keys: () => [key],
       reconcile: async (_, stopping) => {
         const { found, wrote, nextMs } = await work.reconcile();
-        expiry.show(found);
+        showExpiry(found);
         if (wrote) await pauseAfterWrite(stopping);
         return { requeueAfterMs: Math.min(nextMs, intervalMs) };
       },
       close: () => {
         for (const watch of watches) watch.stop();
-        expiry.end();
+        showExpiry(undefined);
       },
     };
   },
 });
+
+/** @returns shows when each certificate expires. A missing or unknown one is NaN: 0 would mean expired */
+function createExpiry({ metrics, serverNow }: LeaderContext): (now: Found | undefined) => void {
+  let found: Found | undefined;
+  const gauges = certificateNames.map(
+    (certificate) => [certificate, metrics.gauge(certificateExpiresIn, { certificate })] as const,
+  );
+  const show = (): void => {
+    for (const [name, each] of gauges) {
+      const { authorities, leaves = [] } = found ?? {};
+      const holder = name === 'ca' ? authorities?.newest : leaves.find((leaf) => leaf.name === name);
+      const end = holder?.certificate?.to;
+      each.set(end === undefined ? Number.NaN : Math.round((end - serverNow()) / 1000));
+    }
+  };
+  metrics.beforeScrape(show);
+  return (now) => {
+    found = now;
+    show();
+  };
+}
 
 /** The CA's is the last: while it exists, a later run of clean recognizes the rest of an interrupted one. */
 function secretNames(configuration: Configuration): readonly string[] {

@@ -4,8 +4,7 @@ import { ignoring, isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { reveal } from '../../../telemetry/secret.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { readCaBundles, type WebhookConfiguration } from '../../state/ca-bundle.ts';
-import { webhookNamesOf } from '../../state/webhooks-file.ts';
+import { readCaBundles, type WebhookConfiguration, webhookNamesOf } from '../../state/webhooks-file.ts';
 import {
   readAuthorities,
   trusted,
@@ -19,8 +18,8 @@ import {
   type Times,
 } from '../../../certificates/clock-agreement.ts';
 import { issueAuthority, issueLeaf } from '../../../certificates/issue.ts';
-import { leafSpecs, readLeaf, type Leaf } from './leaves.ts';
-import { certificatesIssued } from './metrics.ts';
+import { counter } from '../../../telemetry/metrics.ts';
+import { certificateNames, issueReasons, leafSpecs, readLeaf, type Leaf } from './leaves.ts';
 import { writeCertificates } from '../../../certificates/pem.ts';
 import {
   isAnnounced,
@@ -33,6 +32,12 @@ import {
   type LeafWork,
 } from './rotation-plan.ts';
 import { readSecret, writeSecret, type FoundSecret } from '../../write/secrets.ts';
+
+export const certificatesIssued = counter(
+  'archwright_certificates_issued_total',
+  'Built-in certificates issued: regularly (due), for a new CA (authority), or as a repair.',
+  { certificate: certificateNames, reason: issueReasons },
+);
 
 interface State extends Found {
   readonly ca: FoundSecret | undefined;

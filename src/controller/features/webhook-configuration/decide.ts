@@ -7,12 +7,13 @@
  *   Secret's, so an issuer may replace the authority at once (cert-manager does).
  * - OpenShift's service CA writes `caBundle` itself. Only a new webhook gets the Secret's authorities.
  */
-import type { Certificate } from '../../../certificates/pem.ts';
-import { extraOf, readCaBundle, writeCaBundle } from '../../state/ca-bundle.ts';
-import { pathOf, placeOf } from './endpoints.ts';
+import { distinct, type Certificate } from '../../../certificates/pem.ts';
+import { readCaBundle, writeCaBundle, type Webhook } from '../../state/webhooks-file.ts';
+import { pathOf, placeOf, type Probe } from './endpoints.ts';
 import { withPath } from './path-secret.ts';
-import type { Probe } from './probes.ts';
-import type { Webhook } from '../../state/webhooks-file.ts';
+
+/** More do not help: each one is kept because a webhook may still show a certificate of it. */
+const maxExtra = 4;
 
 interface DecideOptions {
   /** The webhooks of the file. */
@@ -28,20 +29,13 @@ interface DecideOptions {
   readonly now: number;
 }
 
-interface WebhookDecision {
-  readonly name: string;
-  /** `undefined`: it does not come into force yet. */
-  readonly webhook?: Webhook;
-  /** Why it does not answer, so it is not in force, or not at the file's place. */
-  readonly waitsFor?: string | undefined;
-  /** Its bundle has authorities beside those of the Secret. */
-  readonly hasExtra?: boolean;
-  /** Its path waits for an endpoint that does not accept it yet. */
-  readonly isMoving: boolean;
-}
-
+/**
+ * @returns the webhooks that there should be; the names of those that are not in force, or not at the file's
+ *   place, because they do not answer, and why the first does not; whether a bundle has other authorities than
+ *   the Secret; whether a path waits for an endpoint that does not accept it yet
+ */
 export async function decideWebhooks({ wanted, actual, ...now }: DecideOptions) {
-  const decided: WebhookDecision[] = [];
+  const decided: Awaited<ReturnType<typeof decideOne>>[] = [];
   for (const each of wanted) {
     const before = actual.find(({ name }) => name === each.name);
     decided.push(await decideOne(each, before, now));
@@ -60,26 +54,40 @@ async function decideOne(
   inFile: Webhook,
   before: Webhook | undefined,
   { bundle, isInjected = false, probe: probeWebhook, now }: Omit<DecideOptions, 'wanted' | 'actual'>,
-): Promise<WebhookDecision> {
+) {
   const path = await pathFor(inFile, before, probeWebhook);
   const isMoving = path !== pathOf(inFile.clientConfig);
   const webhook = isMoving ? { ...inFile, clientConfig: withPath(inFile.clientConfig, path) } : inFile;
   const probe = () => probeWebhook(inFile, path);
   const isThere = before !== undefined && placeOf(before.clientConfig) === placeOf(webhook.clientConfig);
   const isProven = isThere || (await probe()).includes(undefined);
-  const { name } = inFile;
-  const state = { name, isMoving, waitsFor: isProven ? undefined : (await probe())[0] };
+  const waitsFor = isProven ? undefined : (await probe())[0];
   const chosen = isProven ? webhook : before;
-  if (chosen === undefined) return state;
-  const injected = isInjected ? before?.clientConfig.caBundle : undefined;
-  if (injected !== undefined) {
-    return { ...state, webhook: { ...chosen, clientConfig: { ...chosen.clientConfig, caBundle: injected } } };
-  }
-  const more = extraOf(readCaBundle(before?.clientConfig.caBundle), bundle, now);
+  const state = { name: inFile.name, isMoving, waitsFor };
+  if (chosen === undefined) return { ...state, webhook: undefined, hasExtra: false };
+  const { caBundle } = before?.clientConfig ?? {};
+  const withBundle = (text: string) => ({
+    ...chosen,
+    clientConfig: { ...chosen.clientConfig, caBundle: text },
+  });
+  if (isInjected && caBundle !== undefined)
+    return { ...state, webhook: withBundle(caBundle), hasExtra: false };
+  const more = extraOf(readCaBundle(caBundle), bundle, now);
   const isNew = more.length === 0 || (await probe()).every((why) => why === undefined);
   const kept = isNew ? [] : more;
-  const clientConfig = { ...chosen.clientConfig, caBundle: writeCaBundle([...bundle, ...kept]) };
-  return { ...state, webhook: { ...chosen, clientConfig }, hasExtra: kept.length > 0 };
+  return { ...state, webhook: withBundle(writeCaBundle([...bundle, ...kept])), hasExtra: kept.length > 0 };
+}
+
+/** The valid authorities of a bundle that another one lacks: the API server would stop trusting them. */
+function extraOf(
+  bundle: readonly Certificate[] | undefined,
+  wanted: readonly Certificate[],
+  now: number,
+): readonly Certificate[] {
+  const extra = (bundle ?? []).filter(
+    ({ id, to, x509 }) => x509.ca && now < to && !wanted.some((each) => each.id === id),
+  );
+  return distinct(extra).slice(0, maxExtra);
 }
 
 async function pathFor(inFile: Webhook, before: Webhook | undefined, probe: Probe): Promise<string> {

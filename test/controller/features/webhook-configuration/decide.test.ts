@@ -1,9 +1,8 @@
 import t from 'tap';
 import { issueAuthority } from '../../../../src/certificates/issue.ts';
 import type { Certificate } from '../../../../src/certificates/pem.ts';
-import { readCaBundle, writeCaBundle } from '../../../../src/controller/state/ca-bundle.ts';
+import { readCaBundle, writeCaBundle, type Webhook } from '../../../../src/controller/state/webhooks-file.ts';
 import { decideWebhooks } from '../../../../src/controller/features/webhook-configuration/decide.ts';
-import type { Webhook } from '../../../../src/controller/state/webhooks-file.ts';
 import { like } from '../../../support/like.ts';
 
 const now = Date.now();

@@ -1,6 +1,6 @@
 import { createServer } from 'node:https';
 import t from 'tap';
-import { probeWebhook } from '../../../../src/controller/features/webhook-configuration/probes.ts';
+import { probeWebhook } from '../../../../src/controller/features/webhook-configuration/endpoints.ts';
 import { createCa } from '../../../support/certificates.ts';
 import { listen } from '../../../support/listen.ts';
 import { neverAborted } from '../../../support/never-aborted.ts';

@@ -5,14 +5,17 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Test } from 'tap';
 import { backdateMs, issueAuthority, issueLeaf, type Pair } from '../../../../src/certificates/issue.ts';
-import { readCaBundles, type WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
+import {
+  readCaBundles,
+  type WebhookConfiguration,
+  liveWebhooks,
+} from '../../../../src/controller/state/webhooks-file.ts';
 import { webhookConfiguration } from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import type { Configuration } from '../../../../src/policy/settings/all.ts';
 import { reveal } from '../../../../src/telemetry/secret.ts';
 import { until } from '../../../support/until.ts';
 import { createWorld, namespace, type World } from '../certificates/world.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';
-import { liveWebhooks } from '../../../../src/controller/state/webhooks-file.ts';
 import { listen } from '../../../support/listen.ts';
 
 export const name = 'archwright';

@@ -1,7 +1,13 @@
 import t from 'tap';
-import type { WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
-import { createWriter, isSame } from '../../../../src/controller/features/webhook-configuration/write.ts';
-import { parseWebhooks, type Webhook } from '../../../../src/controller/state/webhooks-file.ts';
+import {
+  type WebhookConfiguration,
+  parseWebhooks,
+  type Webhook,
+} from '../../../../src/controller/state/webhooks-file.ts';
+import {
+  createWriter,
+  isSame,
+} from '../../../../src/controller/features/webhook-configuration/webhook-configuration.ts';
 import type { KubeClient, Patch } from '../../../../src/kube/api/client.ts';
 import { createWorld } from '../certificates/world.ts';
 import { paths } from '../../../../src/kube/api/paths.ts';

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { sameCertificates } from '../../../../src/certificates/pem.ts';
-import { readCaBundles, type WebhookConfiguration } from '../../../../src/controller/state/ca-bundle.ts';
+import { readCaBundles, type WebhookConfiguration } from '../../../../src/controller/state/webhooks-file.ts';
 import { ownNamespace } from '../archwright/archwright.ts';
 import { clientSecrets, leaves, type Installed } from './installed.ts';
 import { renew } from './program.ts';
