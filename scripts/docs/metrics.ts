@@ -3,7 +3,7 @@ import { agentMetrics } from '../../daemon/api/metrics.ts';
 import { pluginMetrics } from '../../daemon/kubelet/run/plugin-error.ts';
 import { pullSecretReads } from '../../src/cluster/pull-secrets.ts';
 import { sourceMetrics } from '../../src/credentials/sources/file-source.ts';
-import { fleetMetrics } from '../../src/fleet/metrics.ts';
+import { fleetMetrics } from '../../src/fleet/fleet.ts';
 import { controllerMetrics } from '../../src/controller/features.ts';
 import { factsErrorCodes } from '../../src/images/facts/facts.ts';
 import { factsMetrics } from '../../src/images/cache/metrics.ts';

@@ -11,18 +11,20 @@ import type { Clock } from '../async/clock.ts';
 import { concurrently } from '../async/concurrently.ts';
 import { limited, unlessAborted } from '../async/wait.ts';
 import type { SourceProblem } from '../credentials/credential.ts';
+import { readProblems } from '../credentials/problems.ts';
+import { asObject, asText } from '../http/json.ts';
+import { isArchitecture } from '../names/architecture.ts';
 import { messageOf } from '../names/printable.ts';
-import type { ExecReport } from '../nodes/exec-report.ts';
-import { resolvesShortNames, type NodeReport } from '../nodes/node-report.ts';
+import { readExecReport, type ExecReport } from '../nodes/exec-report.ts';
+import { readNodeReport, resolvesShortNames, type NodeReport } from '../nodes/node-report.ts';
 import type { RequestLimit } from '../registry/net/docker-hub-limit.ts';
 import type { Log } from '../telemetry/log.ts';
 import { AgentError, type AgentConnection } from './connection.ts';
 import type { AgentAddress, Discovery } from './discovery.ts';
-import { readAgentInfo, type AgentInfo } from './info.ts';
-import { Ranking } from './rank.ts';
+import { Ranking } from './discovery.ts';
 
 interface Agent {
-  info?: Omit<AgentInfo, 'dockerHub'>;
+  info?: Omit<NonNullable<ReturnType<typeof readAgentInfo>>, 'dockerHub'>;
   /** Only while it answers. */
   dockerHub?: RequestLimit | undefined;
   /** Monotonic time at which `/v1/info` is requested again. */
@@ -221,4 +223,39 @@ function viewOf(addresses: readonly AgentAddress[], byUrl: ReadonlyMap<string, A
 
 function distinct(texts: readonly (string | undefined)[]): readonly string[] {
   return [...new Set(texts.filter((text) => text !== undefined))].sort();
+}
+
+/** Kubernetes validates node names as DNS subdomains, RFC 1123. */
+const nodeName = /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/u;
+
+/**
+ * What an agent says of itself at `/v1/info`. Nothing of it is trusted. Later versions may send more.
+ * @returns `undefined` without a usable fingerprint; a node name that no node can have is dropped
+ */
+export function readAgentInfo(value: unknown) {
+  const answer = asObject(value) ?? {};
+  const fingerprint = asText(answer['credentialFingerprint']) ?? '';
+  if (fingerprint === '') return undefined;
+  const node = asText(answer['nodeName']) ?? '';
+  const architecture = asText(answer['architecture']) ?? '';
+  return {
+    /** Equal for agents whose nodes have the same credential sources. */
+    fingerprint,
+    /** Discovery may know better (`discovery.ts`). */
+    node: nodeName.test(node) ? node : undefined,
+    architecture: isArchitecture(architecture) ? architecture : undefined,
+    report: readNodeReport(answer['node']),
+    /** Credentials that its node does not use, and why. */
+    problems: readProblems(answer['credentialProblems']),
+    /** Absent: it does not trace programs. */
+    execErrors: readExecReport(answer['execErrors']),
+    dockerHub: readLimit(answer['dockerHub']),
+  };
+}
+
+function readLimit(value: unknown): RequestLimit | undefined {
+  const { limit, remaining } = asObject(value) ?? {};
+  if (typeof limit !== 'number' || typeof remaining !== 'number') return undefined;
+  const isPossible = Number.isSafeInteger(limit) && Number.isSafeInteger(remaining);
+  return isPossible && remaining >= 0 && remaining <= limit ? { limit, remaining } : undefined;
 }

@@ -1,7 +1,7 @@
 /**
  * The agents as one source of image facts, for webhook and controller.
  *
- * A lookup goes to the agent that owns the image's repository (`rank.ts`), so that one agent queries the
+ * A lookup goes to the agent that owns the image's repository (`discovery.ts`), so that one agent queries the
  * registry and remembers, however many webhooks there are. Then others may get it (`lookup.ts`).
  */
 import { setMaxListeners } from 'node:events';
@@ -9,12 +9,33 @@ import { FairSemaphores } from '../async/fair-semaphore.ts';
 import { failedFacts, type ImageFacts, type ImageFactsSource } from '../images/facts/facts.ts';
 import type { NodeClasses } from '../nodes/node-classes.ts';
 import { resolvesShortNames } from '../nodes/node-report.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
+import { counts, gauge, type Metrics, type MetricSpec } from '../telemetry/metrics.ts';
 import { Agents, type AgentsOptions } from './agents.ts';
-import { limitsPerAgent, lookUp, type PullSecretNodes } from './lookup.ts';
-import { bindFleetMetrics } from './metrics.ts';
+import { attempts, attemptOutcomes, limitsPerAgent, lookUp, type PullSecretNodes } from './lookup.ts';
 import { createPullable } from './pullable.ts';
 import { streamSharedFacts } from './shared-facts.ts';
+
+const specs = {
+  attempts,
+  agents: gauge(
+    'archwright_fleet_agents',
+    'Agents. `silent`: it did not answer its last request, or has had none.',
+    { state: ['ready', 'silent'] },
+  ),
+  available: gauge(
+    'archwright_fleet_available',
+    'Set to 0 if no agent has answered for 30 s. Pods with unknown images are then not gated.',
+  ),
+  groups: gauge('archwright_fleet_credential_groups', 'Groups of agents with equal credential sources.'),
+  dockerHubLimit: gauge(
+    'archwright_fleet_docker_hub_limit_requests',
+    'Requests that Docker Hub allows the agent that has the smallest part left. 0: no agent knows.',
+  ),
+  dockerHubRemaining: gauge('archwright_fleet_docker_hub_limit_remaining_requests', 'What is left of them.'),
+} satisfies Record<string, MetricSpec>;
+
+/** Every metric of this folder, for the documentation. */
+export const fleetMetrics: readonly MetricSpec[] = Object.values(specs);
 
 export type Fleet = ReturnType<typeof createFleet>;
 
@@ -27,20 +48,26 @@ export interface FleetOptions extends Omit<AgentsOptions, 'closing'> {
   readonly lookupTimeoutMs?: number;
 }
 
-/** Just less than the cache gives a lookup (15 s), so that the answer names the agents that failed. */
-const defaultLookupTimeoutMs = 14_000;
-
 /** Makes a fleet; it queries the agents for their credential groups until it is closed. */
 export function createFleet(options: FleetOptions) {
   const { discovery, connection, clock, log, pullSecretNodes } = options;
-  const { lookupTimeoutMs: timeoutMs = defaultLookupTimeoutMs } = options;
   const ending = new AbortController();
   const { signal: closing } = ending;
   setMaxListeners(0, closing);
   const agents = new Agents({ discovery, connection, clock, log, closing });
-  const meters = bindFleetMetrics(options.metrics, agents);
+  showAgents(options.metrics, agents);
+  const attempt = counts(options.metrics, attempts, 'outcome', attemptOutcomes);
   const places = new FairSemaphores(limitsPerAgent);
-  const context = { agents, connection, places, meters, pullSecretNodes, clock, log, timeoutMs };
+  const context = {
+    agents,
+    connection,
+    places,
+    attempt,
+    pullSecretNodes,
+    clock,
+    log,
+    timeoutMs: options.lookupTimeoutMs,
+  };
   let classes: (() => NodeClasses | undefined) | undefined;
   /** What the kubelet says of its runtime goes first: one wrong agent must not change names for all pods. */
   const mayResolveShortNames = (): boolean => {
@@ -84,4 +111,20 @@ export function createFleet(options: FleetOptions) {
     },
     close: () => ending.abort(),
   };
+}
+
+export function showAgents(
+  metrics: Metrics,
+  agents: Pick<Agents, 'counts' | 'dockerHubLimit' | 'isAvailable'>,
+): void {
+  metrics.beforeScrape(() => {
+    const { ready, silent, groups } = agents.counts();
+    metrics.gauge(specs.agents, { state: 'ready' }).set(ready);
+    metrics.gauge(specs.agents, { state: 'silent' }).set(silent);
+    metrics.gauge(specs.available).set(agents.isAvailable ? 1 : 0);
+    metrics.gauge(specs.groups).set(groups);
+    const { limit = 0, remaining = 0 } = agents.dockerHubLimit() ?? {};
+    metrics.gauge(specs.dockerHubLimit).set(limit);
+    metrics.gauge(specs.dockerHubRemaining).set(remaining);
+  });
 }

@@ -13,10 +13,18 @@ import { noAgentsHint, type FactsError, type ImageFacts, type ImageRequest } fro
 import { InvalidFacts, readFacts } from '../images/facts/wire.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
+import { counter } from '../telemetry/metrics.ts';
 import { tickMs, type Agents } from './agents.ts';
-import { AgentError, maxLineBytes, type AgentConnection } from './connection.ts';
+import { AgentError, agentErrorCodes, maxLineBytes, type AgentConnection } from './connection.ts';
 import type { AgentAddress } from './discovery.ts';
-import type { FleetMeters } from './metrics.ts';
+
+export const attemptOutcomes = ['answered', 'abandoned', ...agentErrorCodes] as const;
+
+export const attempts = counter(
+  'archwright_fleet_attempts_total',
+  'Requests to single agents. `abandoned`: the caller gave up.',
+  { outcome: attemptOutcomes },
+);
 
 /** The nodes that may receive pull secrets. */
 export interface PullSecretNodes {
@@ -32,17 +40,20 @@ export interface LookupContext {
   readonly connection: AgentConnection;
   /** Places for requests to each agent; no namespace can use them up (`fair-semaphore.ts`). */
   readonly places: FairSemaphores;
-  readonly meters: FleetMeters;
+  /** Counts a request to an agent. */
+  readonly attempt: (outcome: (typeof attemptOutcomes)[number]) => void;
   /** Default: all nodes. */
   readonly pullSecretNodes?: PullSecretNodes | undefined;
   readonly clock: Clock;
   readonly log: Log;
   /** Limit of one lookup, milliseconds. */
-  readonly timeoutMs: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** Below the connections to one agent (40), so that `/v1/info` need not wait. The cache has as many lookups. */
 export const limitsPerAgent = { places: 36, maxWaiting: 2048 };
+/** Just less than the cache gives a lookup (15 s), so that the answer names the agents that failed. */
+const usualTimeoutMs = 14_000;
 /** The agent answers this much before time is up, so that its answer still arrives. */
 const answerMarginMs = 100;
 /** If the owner and the next agent fail, a third is unlikely to help within the time. */
@@ -67,7 +78,16 @@ export async function lookUp(
   groups: Iterable<readonly AgentAddress[]>,
   signal: AbortSignal,
 ): Promise<ImageFacts | FactsError> {
-  const { agents, connection, places, meters, pullSecretNodes, clock, log, timeoutMs } = context;
+  const {
+    agents,
+    connection,
+    places,
+    attempt,
+    pullSecretNodes,
+    clock,
+    log,
+    timeoutMs = usualTimeoutMs,
+  } = context;
   const deadline = clock.monotonic() + timeoutMs;
   const leftMs = (): number => (signal.aborted ? 0 : deadline - clock.monotonic());
   const nodes = request.pullCredentials.length > 0 ? pullSecretNodes : undefined;
@@ -97,7 +117,7 @@ export async function lookUp(
     const { url, node } = agent;
     try {
       const facts = await limited(limitMs, signal, (within) => send(url, limitMs, within), clock.sleep);
-      meters.attempt('answered');
+      attempt('answered');
       return facts;
     } catch (error) {
       // No fault of the agent: it got no request.
@@ -106,7 +126,7 @@ export async function lookUp(
       const code = error instanceof AgentError ? error.code : isInvalid ? 'bad-answer' : 'timeout';
       const reason = signal.aborted ? 'no answer yet' : messageOf(error);
       failures.push(`${nameOf(agent)}: ${reason}`);
-      meters.attempt(signal.aborted ? 'abandoned' : code);
+      attempt(signal.aborted ? 'abandoned' : code);
       if (signal.aborted) return undefined;
       // Other failures are the request's.
       if (code === 'unreachable' || code === 'failed') agents.failed(url, reason);

@@ -11,8 +11,7 @@ import { validReference } from '../images/references/reference.ts';
 import { messageOf } from '../names/printable.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { AgentConnection } from './connection.ts';
-import type { AgentAddress } from './discovery.ts';
-import { Ranking } from './rank.ts';
+import { Ranking, type AgentAddress } from './discovery.ts';
 
 /** All agents together: a few hundred bytes for 100,000 images, twice, as nodes come and go. */
 const maxBytes = 128 * 1024 * 1024;

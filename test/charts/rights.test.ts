@@ -101,7 +101,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'mutatingwebhookconfigurations:archwright get list patch watch',
       // cmd/explain.ts, by kubectl exec
       'namespaces get list watch',
-      // taints/taints.ts, node-labels/agent-nodes.ts
+      // taints/taints.ts, node-labels/node-labels.ts
       'nodes get list patch watch',
       // rollouts/volumes.ts
       'persistentvolumeclaims get',

@@ -1,7 +1,7 @@
 /** An installation in an API server with a store: Deployments, DaemonSet, pods with metrics, ConfigMap. */
 import type { Test } from 'tap';
 import { leadingLevel } from '../../../src/controller/lead/runner.ts';
-import { bindFleetMetrics } from '../../../src/fleet/metrics.ts';
+import { showAgents } from '../../../src/fleet/fleet.ts';
 import { configurationHash } from '../../../src/policy/configuration/configuration.ts';
 import { configurationInfo } from '../../../src/policy/metrics.ts';
 import type { RequestLimit } from '../../../src/registry/net/docker-hub-limit.ts';
@@ -38,7 +38,7 @@ function pageOf(part: string, state: ReplicaState): Promise<string> {
   metrics.info(configurationInfo)({ hash: state.hash });
   if (part === 'controller') metrics.gauge(leadingLevel).set(state.leads === true ? 1 : 0);
   const { readyAgents: ready = 1, silentAgents: silent = 0 } = state;
-  bindFleetMetrics(metrics, {
+  showAgents(metrics, {
     counts: () => ({ ready, silent, groups: 1 }),
     dockerHubLimit: () => state.dockerHub,
     isAvailable: ready > 0,

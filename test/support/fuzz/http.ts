@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/async/clock.ts';
-import { readAgentInfo } from '../../../src/fleet/info.ts';
+import { readAgentInfo } from '../../../src/fleet/agents.ts';
 import { readBody, readLines } from '../../../src/http/body.ts';
 import { createHttpClient } from '../../../src/http/client.ts';
 import { openExchange } from '../../../src/http/exchange.ts';

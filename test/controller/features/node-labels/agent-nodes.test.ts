@@ -1,6 +1,6 @@
 /** Labels of the nodes that run agents: number per pool, replacements, nodes that are never labeled. */
 import t, { type Test } from 'tap';
-import { createAgentNodes } from '../../../../src/controller/features/node-labels/agent-nodes.ts';
+import { createAgentNodes } from '../../../../src/controller/features/node-labels/node-labels.ts';
 import type { Configuration } from '../../../../src/policy/configuration/configuration.ts';
 import { createFakeClock } from '../../../support/fake-clock.ts';
 import { nodeStatus } from '../../objects.ts';

@@ -1,6 +1,6 @@
 /** Labels nodes with the CPU level that agents report, and changes nothing else. */
 import t, { type Test } from 'tap';
-import { labelLevels } from '../../../../src/controller/features/node-labels/amd64-levels.ts';
+import { labelLevels } from '../../../../src/controller/features/node-labels/node-labels.ts';
 import type { Fleet } from '../../../../src/fleet/fleet.ts';
 import type { NodeReport } from '../../../../src/nodes/node-report.ts';
 import { startLeader } from '../../leader.ts';

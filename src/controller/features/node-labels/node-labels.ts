@@ -1,15 +1,18 @@
 /**
- * Agents on chosen nodes (`agentNodes`; default: all nodes, no labels). The agents' DaemonSet selects a
- * label. Each node pool keeps a number of labeled nodes; nodes that leave or fail are replaced.
+ * Labels of nodes, from two features.
  *
- * A surplus label is removed after a minute: by then, the webhooks have found the agent of the new node. All
- * other state is in the cluster, so the next leader continues anywhere.
+ * - Agents on chosen nodes (`agentNodes`; default: all nodes, no labels): the agents' DaemonSet selects a label.
+ *   Each node pool keeps a number of labeled nodes; nodes that leave or fail are replaced. A surplus label is
+ *   removed after a minute: by then, the webhooks have found the agent of the new node. All other state is in
+ *   the cluster, so the next leader continues anywhere.
+ * - The CPU level that agents report of amd64 nodes (`amd64LevelLabels`; default: off): pods can require it. A
+ *   node without a report keeps its label. If the setting is turned off, the labels go.
  */
 import { changeEach, labelPatch } from '../../../kube/api/change.ts';
-import type { Patch } from '../../../kube/api/client.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { keys } from '../../../names/keys.ts';
+import { labeledLevels } from '../../../nodes/amd64-level.ts';
 import type { Configuration } from '../../../policy/configuration/configuration.ts';
 import { gauge } from '../../../telemetry/metrics.ts';
 import type { CachedNode } from '../../state/cached.ts';
@@ -22,7 +25,7 @@ const uncoveredPools = gauge(
   'Node pools without a healthy node for an agent.',
 );
 
-/** Nodes change by events; the configuration, and how long a node is not ready, by the clock. */
+/** Nodes change by events; reports, the configuration, and how long a node is not ready, by the clock. */
 const resyncMs = 15_000;
 const surplusMs = 60_000;
 /** Value of the node label that the DaemonSet of the agents selects. */
@@ -42,7 +45,9 @@ export const agentNodes: Feature = {
       removal:
         () =>
         ({ metadata }) =>
-          metadata?.labels?.[keys.agentNode] === agentLabelValue ? agentLabelPatch(false) : undefined,
+          metadata?.labels?.[keys.agentNode] === agentLabelValue
+            ? labelPatch(keys.agentNode, null)
+            : undefined,
     },
   },
   // Not before the caches are complete: a part of the nodes would look like pools with missing nodes.
@@ -69,26 +74,10 @@ export function createAgentNodes(leader: LeaderContext): () => Promise<void> {
     const now = clock.monotonic();
     surplusSince = new Map(surplus.map(({ name }) => [name, surplusSince.get(name) ?? now]));
     const isDue = ({ name }: CachedNode): boolean => now - (surplusSince.get(name) ?? now) >= surplusMs;
-    await label(leader, add, true);
+    await label(leader, add, keys.agentNode, () => agentLabelValue);
     // Agents on all nodes need no successor.
-    await label(leader, wanted === 'all' ? surplus : surplus.filter(isDue), false);
+    await label(leader, wanted === 'all' ? surplus : surplus.filter(isDue), keys.agentNode, () => null);
   };
-}
-
-async function label(
-  { client, signal, log }: LeaderContext,
-  nodes: readonly CachedNode[],
-  wanted: boolean,
-): Promise<void> {
-  const change = async ({ name, pool }: CachedNode): Promise<boolean> => {
-    await ignoring('not-found', client.patch(paths.nodes(name), agentLabelPatch(wanted), { signal }));
-    log.info(
-      { node: name, pool },
-      wanted ? 'the node was labeled for an agent' : 'the label for an agent was removed from the node',
-    );
-    return true;
-  };
-  await changeEach(nodes, change, signal);
 }
 
 interface AgentNodesPlan {
@@ -170,6 +159,57 @@ function nodeMatters(before: CachedNode | undefined, now: CachedNode | undefined
   return labelOf(before) !== labelOf(now) || fields.some((field) => before[field] !== now[field]);
 }
 
-function agentLabelPatch(wanted: boolean): Patch {
-  return labelPatch(keys.agentNode, wanted ? agentLabelValue : null);
+export const amd64Levels: Feature = {
+  name: 'amd64-levels',
+  resyncMs,
+  inRounds: true,
+  leftovers: {
+    nodes: {
+      step: 'CPU levels',
+      what: 'CPU level',
+      labelSelector: keys.amd64Level,
+      removal:
+        () =>
+        ({ metadata }) =>
+          labeledLevels(metadata?.labels ?? {}).own === undefined
+            ? undefined
+            : labelPatch(keys.amd64Level, null),
+    },
+  },
+  start: (leader) => ({ keys: () => ['all'], reconcile: () => labelLevels(leader) }),
+};
+
+/** @throws KubeError if the rest has to be tried again */
+export async function labelLevels(leader: LeaderContext): Promise<void> {
+  const { caches, fleet, configuration } = leader;
+  const isOn = configuration().amd64LevelLabels;
+  const reports = fleet?.nodeReports();
+  const wantedOf = ({ name, architecture, classified }: CachedNode) => {
+    if (!isOn) return undefined;
+    const reported = architecture === 'amd64' ? reports?.get(name)?.amd64Level : undefined;
+    return reported ?? classified?.levels.own;
+  };
+  const changed = [...caches.nodes.values()].filter(
+    (node) => wantedOf(node) !== node.classified?.levels.own && !node.deleting,
+  );
+  await label(leader, changed, keys.amd64Level, (node) => {
+    const level = wantedOf(node);
+    return level === undefined ? null : `v${level}`;
+  });
+}
+
+/** @param valueOf the label of a node; `null` removes it @throws KubeError if the rest has to be tried again */
+async function label(
+  { client, signal, log }: LeaderContext,
+  nodes: readonly CachedNode[],
+  key: string,
+  valueOf: (node: CachedNode) => string | null,
+): Promise<void> {
+  const change = async (node: CachedNode): Promise<boolean> => {
+    const [{ name, pool }, value] = [node, valueOf(node)];
+    await ignoring('not-found', client.patch(paths.nodes(name), labelPatch(key, value), { signal }));
+    log.info({ node: name, pool, label: key, value }, 'the label of a node was changed');
+    return true;
+  };
+  await changeEach(nodes, change, signal);
 }
