@@ -20,8 +20,6 @@ const tokenBytes = 32;
 /** Service paths take only lower-case RFC 1123 names (apiserver util/webhook `ValidateWebhookService`). */
 const tokenShape = /^[0-9a-f]{64}$/;
 
-export type PathSecret = ReturnType<typeof createPathSecret>;
-
 /** @param rotationMs age at which the path is replaced; the previous one works until the next rotation */
 export function createPathSecret(leader: LeaderContext, name: string, rotationMs: number) {
   const { serverNow, log } = leader;
