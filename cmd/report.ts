@@ -10,7 +10,7 @@ import { flags, type ReportCall } from './report/flags.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { findNewerTags } from './report/newer-tags.ts';
 import { reportPage } from './report/page/page.ts';
-import { moneyOf } from './report/prices/money.ts';
+import { moneyOf } from './report/prices/savings.ts';
 import { readPrices, type PriceList } from './report/prices/price-file.ts';
 import { placeOf, publishReport } from './report/publish/publish.ts';
 import { reportOf } from './report/contents.ts';

@@ -1,7 +1,8 @@
 /** The columns of a report, each defined once for the terminal, CSV and the page. */
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { cell, nothing } from '../program/table.ts';
-import { bytes, rangeText, rounded } from './amounts.ts';
+import { bytes, rangeText } from './amounts.ts';
+import type { Requests } from './pods.ts';
 import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 import type { Report } from './contents.ts';
 import type { Cell, ColumnKind } from './page/data.ts';
@@ -74,9 +75,9 @@ export function imageColumns({
   ];
 }
 
-const requestColumns: readonly Column<Pick<WorkloadRow, 'requests'>>[] = [
-  { label: 'CPU', kind: 'cores', cell: ({ requests }) => requests.cpu },
-  { label: 'Memory', kind: 'bytes', cell: ({ requests }) => requests.memory },
+const requestColumns: readonly Column<Requests>[] = [
+  { label: 'CPU', kind: 'cores', cell: ({ cpu }) => cpu },
+  { label: 'Memory', kind: 'bytes', cell: ({ memory }) => memory },
 ];
 
 const whyColumn: Column<Pick<WorkloadRow, 'why'>> = {
@@ -134,9 +135,7 @@ export function terminalCells<Row>(
 function terminalText<Row>({ kind, cell: cellOf, text }: Column<Row>, row: Row): string {
   if (text) return text(row);
   const value = cellOf(row);
-  if (typeof value !== 'number') return cell(typeof value === 'string' ? value : '');
-  if (kind === 'bytes') return bytes(value);
-  return String(kind === 'cores' ? rounded(value) : value);
+  return typeof value === 'number' && kind === 'bytes' ? bytes(value) : cell(String(value));
 }
 
 /** Values for CSV by row, the header first. */
@@ -144,17 +143,8 @@ export function csvCells<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
 ): readonly (readonly unknown[])[] {
-  const all = columns.flatMap(({ label, short = label, kind, cell: cellOf, csv }) =>
-    Object.entries(csv ?? { [short.toLowerCase()]: cellOf }).map(([head, valueOf]) => ({
-      head,
-      valueOf,
-      kind,
-    })),
+  const all = columns.flatMap(({ label, short = label, cell: cellOf, csv }) =>
+    Object.entries(csv ?? { [short.toLowerCase()]: cellOf }),
   );
-  const valueIn = (value: unknown, kind: ColumnKind): unknown =>
-    kind === 'cores' && typeof value === 'number' ? rounded(value) : value === '' ? undefined : value;
-  return [
-    all.map(({ head }) => head),
-    ...rows.map((row) => all.map(({ valueOf, kind }) => valueIn(valueOf(row), kind))),
-  ];
+  return [all.map(([head]) => head), ...rows.map((row) => all.map(([, valueOf]) => valueOf(row)))];
 }

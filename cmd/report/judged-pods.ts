@@ -97,11 +97,10 @@ async function judgeAll(
     progress.show(`images of ${done} of ${sets.length} kinds of pods`);
     const judgedAs = judgeImages(made, architecture, (image) => facts.get(image));
     const images = judgedAs.map((each) => withGain(each, architecture, driftOf(each.image)));
-    const isBroken = (image: string): boolean => facts.get(image)?.brokenOn?.includes(architecture) === true;
     return all.map((pod) => {
       const workload = workloadOf(pod);
       const on = pod.node === undefined ? undefined : nodes?.get(pod.node)?.architecture;
-      return { pod, workload, images, on, ...judgePod({ pod, workload, images }, architecture, isBroken) };
+      return { pod, workload, images, on, ...judgePod(pod, workload, images, architecture) };
     });
   });
   progress.end();

@@ -25,12 +25,34 @@ export interface Judged {
   readonly why: string;
 }
 
-export interface JudgedImage {
+/** The most important cause comes first and is the verdict. */
+export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
+export type Cause = (typeof causes)[number];
+
+export const states = ['ready', ...causes] as const;
+export type State = (typeof states)[number];
+
+const verdictOf: Readonly<Record<State, Verdict>> = {
+  ready: 'yes',
+  image: 'no',
+  broken: 'no',
+  unknown: 'unknown',
+  selector: 'pinned',
+  affinity: 'pinned',
+};
+
+export interface Blocker {
+  readonly cause: Cause;
+  /** The image, for the causes `image`, `broken` and `unknown`. */
+  readonly image?: string;
+}
+
+export interface JudgedImage extends Judged {
   readonly image: string;
-  readonly verdict: Exclude<Verdict, 'pinned'>;
+  /** `broken`: it ended with an exec format error. */
+  readonly state: State;
   /** Sorted; absent if it constrains nothing or is unknown. */
   readonly architectures?: readonly string[];
-  readonly why: string;
 }
 
 /** A policy that believes every record, also one that pinned the pod by nodeSelector. */
@@ -54,35 +76,37 @@ export function judgeImages(
   architecture: string,
   factsOf: (image: string) => ImageFacts | undefined,
 ): readonly JudgedImage[] {
-  return verdictsOf(wanted.uses, os, factsOf, noNodes).map((each, index) =>
-    judgedImage(each, wanted.uses[index], os, architecture),
-  );
+  return verdictsOf(wanted.uses, os, factsOf, noNodes).map((found, index) => {
+    const { image, architectures } = found;
+    const { state, why } = stateOf(found, wanted.uses[index], os, architecture);
+    const known = state === 'unknown' ? undefined : architectures;
+    return { image, state, verdict: verdictOf[state], ...(known && { architectures: known }), why };
+  });
 }
 
-function judgedImage(
+function stateOf(
   found: ImageVerdict,
   use: ImageUse | undefined,
   os: string,
   architecture: string,
-): JudgedImage {
+): Pick<JudgedImage, 'state' | 'why'> {
   const { image, architectures, unknown, facts } = found;
   const name = printable(image, maxImageBytes);
   if (use?.pullPolicy === 'Never')
-    return { image, verdict: 'unknown', why: `${name} is never pulled, so its architectures are unknown` };
+    return { state: 'unknown', why: `${name} is never pulled, so its architectures are unknown` };
   if (unknown !== undefined || facts?.error?.code === 'invalid-reference') {
     const error = facts?.error;
     const what = error ? `${error.code}: ${printable(errorText(error), 512)}` : 'no answer in time';
-    return { image, verdict: 'unknown', why: `${name}: ${what}` };
+    return { state: 'unknown', why: `${name}: ${what}` };
   }
-  if (architectures === undefined) return { image, verdict: 'yes', why: '' };
-  if (architectures.includes(architecture)) {
-    const level = architecture === 'amd64' ? facts?.requiredLevel : undefined;
-    const why = level === undefined ? '' : `${name} needs x86-64-v${level}`;
-    return { image, verdict: 'yes', architectures, why };
+  if (architectures === undefined || architectures.includes(architecture)) {
+    const level = architectures && architecture === 'amd64' ? facts?.requiredLevel : undefined;
+    return { state: 'ready', why: level === undefined ? '' : `${name} needs x86-64-v${level}` };
   }
-  const broken = facts?.brokenOn?.includes(architecture) === true;
-  const more = broken ? `; its binaries for ${architecture} are not (exec format error)` : '';
-  return { image, verdict: 'no', architectures, why: `${describeImages([found], os)}${more}` };
+  const why = describeImages([found], os);
+  return facts?.brokenOn?.includes(architecture)
+    ? { state: 'broken', why: `${why}; its binaries for ${architecture} are not (exec format error)` }
+    : { state: 'image', why };
 }
 
 /** Says that a tag gained the architecture: pods that run have it after their next rollout. */
@@ -97,14 +121,6 @@ export function withGain(
   return { ...judged, why: [judged.why, why].filter(Boolean).join('; ') };
 }
 
-/** What chooses a pod's nodes: for a DaemonSet its template, as the pod's affinity only names its node. */
-export function decidingTemplate(
-  { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
-  { template }: Pick<ReportedWorkload, 'template'>,
-): MadePod['pod'] {
-  return owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod;
-}
-
 /**
  * Architectures that a pod chooses itself, without what archwright added. The record of that is trusted,
  * because nothing is decided here, and the settings at that time may differ from the user's.
@@ -114,56 +130,20 @@ export function chosenBy(pod: MadePod['pod']): readonly string[] | undefined {
     ?.architectures;
 }
 
-export function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
-  const { affinity: _, ...rest } = spec;
-  return { metadata, spec: rest };
-}
-
-/** The most important cause comes first and is the verdict. */
-export const causes = ['image', 'broken', 'unknown', 'selector', 'affinity'] as const;
-export type Cause = (typeof causes)[number];
-
-export type State = 'ready' | Cause;
-
-export interface Blocker {
-  readonly cause: Cause;
-  /** The image, for the causes `image`, `broken` and `unknown`. */
-  readonly image?: string;
-}
-
-const verdictOf: Readonly<Record<Cause, Verdict>> = {
-  image: 'no',
-  broken: 'no',
-  unknown: 'unknown',
-  selector: 'pinned',
-  affinity: 'pinned',
-};
-
-/** The most important blocker is the verdict. @param isBroken the image ended with an exec format error */
+/** The verdict on a pod, and all that blocks it: the most important blocker is the verdict. */
 export function judgePod(
-  {
-    pod,
-    workload,
-    images,
-  }: {
-    readonly pod: Pick<ReportedPod, 'made' | 'owner'>;
-    readonly workload: Pick<ReportedWorkload, 'template'>;
-    readonly images: readonly JudgedImage[];
-  },
+  pod: Pick<ReportedPod, 'made' | 'owner'>,
+  workload: Pick<ReportedWorkload, 'template'>,
+  images: readonly JudgedImage[],
   architecture: string,
-  isBroken: (image: string) => boolean,
-): { readonly judged: Judged; readonly blockers: readonly Blocker[] } {
-  const byImage = images.flatMap((each) => {
-    const cause = causeOfImage(each, isBroken);
-    return cause === undefined ? [] : [{ cause, image: each.image }];
-  });
+): Judged & { readonly blockers: readonly Blocker[] } {
+  const byImage = images.flatMap(({ state, image }) => (state === 'ready' ? [] : [{ cause: state, image }]));
   const pin = pinOf(decidingTemplate(pod, workload), architecture);
   const all: readonly Blocker[] = [...byImage, ...(pin === undefined ? [] : [{ cause: pin.cause }])];
   const blockers = all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
-  const main = mainCause({ blockers });
-  const verdict = main === undefined ? 'yes' : verdictOf[main];
+  const verdict = verdictOf[mainState({ blockers })];
   const why = images.filter((each) => each.verdict === verdict && each.why !== '').map((each) => each.why);
-  return { judged: { verdict, why: verdict === 'pinned' ? (pin?.why ?? '') : joined(why) }, blockers };
+  return { verdict, why: verdict === 'pinned' ? (pin?.why ?? '') : joined(why), blockers };
 }
 
 const maxNamed = 3;
@@ -173,17 +153,22 @@ function joined(whys: readonly string[]): string {
   return [...whys.slice(0, maxNamed), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
 }
 
-/** The cause of a pod that cannot run; `undefined` for one that can. */
-export function mainCause({ blockers }: { readonly blockers: readonly Blocker[] }): Cause | undefined {
-  return blockers[0]?.cause;
+/** The cause of a pod that cannot run. */
+export function mainState({ blockers }: { readonly blockers: readonly Blocker[] }): State {
+  return blockers[0]?.cause ?? 'ready';
 }
 
-function causeOfImage(
-  { image, verdict }: JudgedImage,
-  isBroken: (image: string) => boolean,
-): Cause | undefined {
-  if (verdict === 'no') return isBroken(image) ? 'broken' : 'image';
-  return verdict === 'unknown' ? 'unknown' : undefined;
+/** What chooses a pod's nodes: for a DaemonSet its template, as the pod's affinity only names its node. */
+function decidingTemplate(
+  { made: { pod }, owner }: Pick<ReportedPod, 'made' | 'owner'>,
+  { template }: Pick<ReportedWorkload, 'template'>,
+): MadePod['pod'] {
+  return owner?.kind === 'DaemonSet' ? (template ?? withoutAffinity(pod)) : pod;
+}
+
+function withoutAffinity({ metadata, spec }: MadePod['pod']): MadePod['pod'] {
+  const { affinity: _, ...rest } = spec;
+  return { metadata, spec: rest };
 }
 
 function pinOf(template: MadePod['pod'], architecture: string) {

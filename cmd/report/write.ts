@@ -1,9 +1,8 @@
 /** A report as a table for people, as CSV for spreadsheets, and as JSON for programs. */
 import { jsonText, table } from '../program/table.ts';
 import { verdicts } from './verdict.ts';
-import { bytes, rounded } from './amounts.ts';
+import { bytes } from './amounts.ts';
 import { csvCells, imageColumns, terminalCells, workloadColumns } from './columns.ts';
-import type { Total } from './rows.ts';
 import type { Report } from './contents.ts';
 
 export type By = 'workload' | 'image';
@@ -12,8 +11,8 @@ export function asTable(report: Report, by: By): string {
   const { architecture, lookups, totals, workloads, images } = report;
   const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
   const sums = [...verdicts, 'all' as const].map((verdict) => {
-    const { workloads: owners, pods, there, requests } = totals[verdict];
-    return [verdict, `${owners}`, `${pods}`, `${there}`, ...amounts(requests)];
+    const { workloads: owners, pods, there, cpu, memory } = totals[verdict];
+    return [verdict, ...[owners, pods, there, cpu].map(String), bytes(memory)];
   });
   const rows =
     by === 'image'
@@ -24,12 +23,8 @@ export function asTable(report: Report, by: By): string {
 
 export function asCsv(report: Report, by: By): string {
   const { workloads, images } = report;
-  return csvLines(
-    by === 'image' ? csvCells(imageColumns(report), images) : csvCells(workloadColumns(report), workloads),
-  );
-}
-
-function csvLines(lines: readonly (readonly unknown[])[]): string {
+  const lines =
+    by === 'image' ? csvCells(imageColumns(report), images) : csvCells(workloadColumns(report), workloads);
   return lines.map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
 }
 
@@ -46,26 +41,5 @@ function csvCell(value: unknown): string {
 
 /** The whole report; documented in `docs/use/report.md`. */
 export function asJson({ architecture, lookups, totals, workloads, images, savings }: Report): string {
-  const document = {
-    architecture,
-    lookups,
-    totals: jsonTotals(totals),
-    workloads: workloads.map(flat),
-    images: images.map(flat),
-    savings,
-  };
-  return jsonText(document);
-}
-
-export function jsonTotals(totals: Report['totals']): object {
-  return Object.fromEntries(Object.entries(totals).map(([verdict, total]) => [verdict, flat(total)]));
-}
-
-/** Puts the requests beside the other fields, as numbers. */
-function flat<T extends Pick<Total, 'requests'>>({ requests, ...rest }: T) {
-  return { ...rest, cpu: rounded(requests.cpu), memory: requests.memory };
-}
-
-function amounts({ cpu, memory }: Total['requests']): readonly string[] {
-  return [String(rounded(cpu)), bytes(memory)];
+  return jsonText({ architecture, lookups, totals, workloads, images, savings });
 }

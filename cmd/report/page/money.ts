@@ -2,20 +2,18 @@
 import { printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
 import { bytes, rangeText, rounded } from '../amounts.ts';
-import type { Money, PricedKind } from '../prices/money.ts';
-import type { PriceList } from '../prices/price-file.ts';
-import { unpriced, type Savings, type SavingsOf } from '../prices/savings.ts';
+import { unpriced, type Money } from '../prices/savings.ts';
 import type { JudgedPod } from '../rows.ts';
 import type { Change } from './changes.ts';
 import { markup, numberCells, section, table, type Head, type Html } from './html.ts';
 
 export function moneySection(
-  { list, kinds, savings }: Money,
+  money: Money,
   architecture: string,
   pods: readonly JudgedPod[],
   changes: readonly Change[],
 ): Html {
-  const { currency } = list;
+  const { currency, hoursPerMonth } = money.list;
   const ready = pods.filter(({ blockers }) => blockers.length === 0);
   const changed = [...ready, ...changes.flatMap(({ freed }) => freed)];
   const rows: readonly (readonly [string, readonly JudgedPod[]])[] = [
@@ -23,7 +21,13 @@ export function moneySection(
     ...(changes.length === 0 ? [] : ([['With the changes to make first', changed]] as const)),
     ...(ready.length === pods.length ? [] : ([['Without any blocker', pods]] as const)),
   ];
-  const lines = rows.map(([label, some]) => savingsRow(label, savings.of(some), currency));
+  const lines = rows.map(([label, some]) => {
+    const savings = money.savingsOf(some);
+    const ranges = [savings?.now, savings?.moved, savings?.saved];
+    const count = (savings?.pods ?? 0).toLocaleString('en');
+    const texts = ranges.map((range) => rangeText(range, currency));
+    return markup`<tr><th scope="row">${label}</th>${numberCells(count, ...texts)}</tr>`;
+  });
   const heads = ['Pods', ...['Number', 'They cost now', `On ${architecture}`, 'Saving'].map(number)];
   return section(
     'money',
@@ -34,14 +38,14 @@ export function moneySection(
       <li>Only what the pods request counts, and the capacity that they leave is given back.</li>
       ${rows.length > 1 ? markup`<li>After the changes, images without the architecture and unknown ones have it.</li>` : undefined}
       <li>A pod requests as much on ${architecture} as now.</li>
-      <li>A month has ${list.hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
+      <li>A month has ${hoursPerMonth} hours. Disks, traffic, licenses, discounts and taxes are not in it.</li>
       <li>A price is for CPU and memory together. The range covers each way to divide it, the same for all types: all for the CPU to all for the memory.</li>
       <li>Pods move within their region, from spot to spot and from on-demand to on-demand. The range covers each type of the
         table below that they could move to.</li>
-      ${exclusions(pods, savings).map((text) => markup`<li>${text}</li>`)}
+      ${exclusions(pods, money).map((text) => markup`<li>${text}</li>`)}
     </ul>
     <h3 id="prices">Prices</h3>`,
-    priceTable(kinds, list),
+    priceTable(money),
   );
 }
 
@@ -49,15 +53,8 @@ function number(label: string): Head {
   return { number: label };
 }
 
-function savingsRow(label: string, savings: Savings | undefined, currency: string): Html {
-  const ranges = [savings?.now, savings?.moved, savings?.saved];
-  const texts = ranges.map((range) => rangeText(range, currency));
-  const count = (savings?.pods ?? 0).toLocaleString('en');
-  return markup`<tr><th scope="row">${label}</th>${numberCells(count, ...texts)}</tr>`;
-}
-
-function exclusions(pods: readonly JudgedPod[], savings: SavingsOf): readonly string[] {
-  const counts = Map.groupBy(pods, (pod) => savings.unpriced(pod));
+function exclusions(pods: readonly JudgedPod[], money: Money): readonly string[] {
+  const counts = Map.groupBy(pods, (pod) => money.unpriced(pod));
   return (Object.keys(unpriced) as (keyof typeof unpriced)[]).flatMap((reason) => {
     const count = counts.get(reason)?.length ?? 0;
     return count === 0 ? [] : [`Not counted: ${counted(count, 'pod')} ${unpriced[reason]}.`];
@@ -71,7 +68,7 @@ const sources = {
   node: 'annotation or label of the node',
 };
 
-function priceTable(kinds: readonly PricedKind[], { currency, hoursPerMonth }: PriceList): Html {
+function priceTable({ kinds, list: { currency, hoursPerMonth } }: Money): Html {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency });
   const exact = new Intl.NumberFormat('en', { style: 'currency', currency, maximumFractionDigits: 6 });
   const rows = kinds.map(({ offer, nodes }) => {

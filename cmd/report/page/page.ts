@@ -8,12 +8,11 @@ import { firstChanges } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup, section } from './html.ts';
 import { moneySection } from './money.ts';
-import { changesSection, namespacesSection, newerSection, todaySection } from './sections.ts';
-import { stateLabels } from './shares.ts';
+import { changesSection, stateLabels, todaySection } from './sections.ts';
 import { pageTables } from './tables.ts';
 
 export function reportPage(report: Report): string {
-  const { pods, architecture, namespaces, lookups, made, money, newerTags } = report;
+  const { pods, architecture, namespaces, lookups, made, money } = report;
   const changes = firstChanges(pods);
   const data: PageData = {
     causeLabels: stateLabels,
@@ -45,9 +44,7 @@ export function reportPage(report: Report): string {
 <main>
 ${todaySection(pods, architecture)}
 ${changesSection(changes, report)}
-${newerTags && newerSection(newerTags, pods)}
 ${money && moneySection(money, architecture, pods, changes)}
-${namespacesSection(pods)}
 ${section(
   'all',
   'All workloads, namespaces and images',

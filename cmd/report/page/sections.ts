@@ -1,13 +1,14 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
-import { bytes, percent, rangeText, rounded } from '../amounts.ts';
-import { causes, type Cause, type State } from '../verdict.ts';
-import { imageRows, type JudgedPod } from '../rows.ts';
+import { bytes, percent, rangeText } from '../amounts.ts';
+import { mainState, states, type Cause, type State } from '../verdict.ts';
+import { shareOf, type JudgedPod, type Share } from '../rows.ts';
 import type { Report } from '../contents.ts';
-import type { NewerTags } from '../newer-tags.ts';
 import type { Change } from './changes.ts';
 import { bar, markup, numberCells, section, swatch, table, type Head, type Html } from './html.ts';
-import { ratio, shareOf, sharesByState, stateLabels, states, type Measure, type Share } from './shares.ts';
+import { ratio } from './tables.ts';
+
+type Measure = keyof Share;
 
 const measures: Readonly<Record<Measure, string>> = {
   pods: 'pods',
@@ -15,6 +16,15 @@ const measures: Readonly<Record<Measure, string>> = {
   memory: 'memory requests',
 };
 const measureNames = Object.keys(measures) as readonly Measure[];
+
+export const stateLabels: Readonly<Record<State, string>> = {
+  ready: 'can run',
+  image: 'image lacks it',
+  broken: 'image is broken',
+  unknown: 'image is unknown',
+  selector: 'node selector',
+  affinity: 'node affinity',
+};
 
 const meanings: Readonly<Record<State, string>> = {
   ready: 'All images have the architecture, and the pod chooses no other.',
@@ -25,25 +35,28 @@ const meanings: Readonly<Record<State, string>> = {
   affinity: 'The required node affinity of the pod names other architectures. Remove it.',
 };
 
+/** Each pod counts once, for its main cause. */
 export function todaySection(pods: readonly JudgedPod[], architecture: string): Html {
   const all = shareOf(pods);
-  const byState = sharesByState(pods);
+  const groups = Map.groupBy(pods, mainState);
+  const shares = states.map((state) => ({ state, share: shareOf(groups.get(state) ?? []) }));
   const there = pods.filter(({ on }) => on === architecture).length;
-  const tiles = measureNames.map(
-    (measure) =>
-      markup`<div class="tile">
-        <p class="number">${percent(ratio(byState.ready[measure], all[measure]))}</p>
+  const tiles = measureNames.map((measure) => {
+    const part = (share: Share): number => (all[measure] === 0 ? 0 : share[measure] / all[measure]);
+    const ready = shareOf(groups.get('ready') ?? []);
+    return markup`<div class="tile">
+        <p class="number">${percent(ratio(ready[measure], all[measure]))}</p>
         <p>of the ${measures[measure]}</p>
-        ${bar(segments(byState, all, measure))}
-      </div>`,
-  );
-  const rows = states
-    .filter((state) => byState[state].pods > 0)
+        ${bar(shares.map(({ state, share }) => ({ color: state, part: part(share) })))}
+      </div>`;
+  });
+  const rows = shares
+    .filter(({ share }) => share.pods > 0)
     .map(
-      (state) =>
+      ({ state, share }) =>
         markup`<tr>
           <th scope="row">${swatch(state)} ${stateLabels[state]}</th>
-          ${measureNames.map((measure) => amountCells(byState[state], all, measure))}
+          ${measureNames.map((measure) => amountCells(share, all, measure))}
           <td>${meanings[state]}</td>
         </tr>`,
     );
@@ -57,13 +70,6 @@ export function todaySection(pods: readonly JudgedPod[], architecture: string): 
   );
 }
 
-function segments(byState: Readonly<Record<State, Share>>, all: Share, measure: Measure) {
-  return states.map((state) => ({
-    color: state,
-    part: all[measure] === 0 ? 0 : byState[state][measure] / all[measure],
-  }));
-}
-
 function amountCells(share: Share, all: Share, measure: Measure): readonly Html[] {
   const part = all[measure] === 0 ? '–' : percent(share[measure] / all[measure]);
   return numberCells(amount(share, measure), part);
@@ -71,8 +77,11 @@ function amountCells(share: Share, all: Share, measure: Measure): readonly Html[
 
 function amount(share: Share, measure: Measure): string {
   if (measure === 'memory') return bytes(share.memory);
-  return (measure === 'cpu' ? rounded(share.cpu) : share.pods).toLocaleString('en');
+  return share[measure].toLocaleString('en');
 }
+
+/** The rest of a longer message adds nothing about its cause. */
+const maxProblemBytes = 512;
 
 const actions: Readonly<Record<Cause, string>> = {
   image: 'Build for the architecture:',
@@ -110,7 +119,7 @@ export function changesSection(
       <th scope="row">${describeChange(change, newerTags?.byImage)}</th>
       ${numberCells(change.blocked.toLocaleString('en'))}
       ${measureNames.map((measure) => numberCells(amount(change.gain, measure)))}
-      ${money && numberCells(rangeText(money.savings.of(change.freed)?.saved, money.list.currency))}
+      ${money && numberCells(rangeText(money.savingsOf(change.freed)?.saved, money.list.currency))}
       <td class="reached">${bar(parts)} <span>${percent(ratio(reached, all.cpu))}</span></td>
     </tr>`;
   });
@@ -133,70 +142,6 @@ export function changesSection(
     markup`<p>First the changes that bring the most. A pod counts when its last blocker is gone, so some steps bring
 nothing before the next one.${unknown}</p>`,
     table('first', heads, rows),
-  );
-}
-
-/** The rest of a longer message adds nothing about its cause. */
-const maxProblemBytes = 512;
-
-/** Images that are one step away: a newer tag has the architecture. */
-export function newerSection({ byImage, problems }: NewerTags, pods: readonly JudgedPod[]): Html {
-  const rows = imageRows(pods).flatMap((row) => {
-    const newer = byImage.get(row.image);
-    if (newer === undefined) return [];
-    const share = { pods: row.pods, ...row.requests };
-    return [
-      markup`<tr>
-        <th scope="row" class="name">${printable(row.image, maxImageBytes)}</th>
-        <td class="name">${printable(newer, maxImageBytes)}</td>
-        ${numberCells(amount(share, 'pods'), amount(share, 'cpu'))}
-      </tr>`,
-    ];
-  });
-  const heads = ['Image', 'Newer tag that has it', { number: 'Pods' }, { number: 'CPU' }];
-  const items = problems.map((problem) => markup`<li>${printable(problem, maxProblemBytes)}</li>`);
-  return section(
-    'newer',
-    'One step away: newer tags',
-    rows.length === 0
-      ? markup`<p>No newer tag of the images that were looked up has it.</p>`
-      : table('newer', heads, rows),
-    items.length === 0 ? undefined : markup`<p>Some tags were not looked up:</p><ul>${items}</ul>`,
-  );
-}
-
-/** People read ten bars; the table has the rest. */
-const maxNamespaces = 10;
-
-export function namespacesSection(pods: readonly JudgedPod[]): Html | undefined {
-  const rows = [...Map.groupBy(pods, ({ pod }) => pod.namespace)]
-    .map(([namespace, group]) => {
-      const all = shareOf(group);
-      const byState = sharesByState(group);
-      return { namespace, all, byState, blocked: all.cpu - byState.ready.cpu };
-    })
-    .filter(({ blocked }) => blocked > 0)
-    .toSorted((a, b) => b.blocked - a.blocked)
-    .slice(0, maxNamespaces);
-  const [widest] = rows.toSorted((a, b) => b.all.cpu - a.all.cpu);
-  if (widest === undefined) return undefined;
-  const lines = rows.map(({ namespace, byState, blocked }) => {
-    const parts = states.map((state) => ({ color: state, part: byState[state].cpu / widest.all.cpu }));
-    const blocking = causes
-      .filter((cause) => byState[cause].cpu > 0)
-      .map((cause) => `${stateLabels[cause]} ${amount(byState[cause], 'cpu')}`);
-    return markup`<tr>
-      <th scope="row" class="name">${printable(namespace, 253)}</th>
-      <td class="wide">${bar(parts)}</td>
-      ${numberCells(rounded(blocked).toLocaleString('en'))}
-      <td>${blocking.join(', ')}</td>
-    </tr>`;
-  });
-  const legend = states.map((state) => markup`<li>${swatch(state)} ${stateLabels[state]}</li>`);
-  return section(
-    'where',
-    'Where the rest is',
-    markup`<ul class="legend">${legend}</ul>`,
-    table('where', ['Namespace', 'CPU requests by state', { number: 'Blocked cores' }, 'Of these'], lines),
+    newerTags?.problems.map((text) => markup`<p>Newer tags: ${printable(text, maxProblemBytes)}</p>`),
   );
 }

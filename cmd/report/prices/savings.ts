@@ -4,20 +4,13 @@
  * price for the vCPU and with the whole price for the memory, and every other division lies between. Of the
  * types that a pod could move to, the cheapest and the dearest count.
  */
-import type { Requests } from '../pods.ts';
+import { byName } from '../../../src/names/values.ts';
+import type { ReportedNode } from '../pods.ts';
 import type { JudgedPod } from '../rows.ts';
-import type { Offer } from './node-prices.ts';
+import { offersOfFile, type NodeKind, type Offer } from './node-prices.ts';
+import type { PriceList } from './price-file.ts';
 
-type Range = readonly [low: number, high: number];
-
-export interface Savings {
-  /** Per month. */
-  readonly now: Range;
-  readonly moved: Range;
-  /** Negative: more expensive. */
-  readonly saved: Range;
-  readonly pods: number;
-}
+export type Range = readonly [low: number, high: number];
 
 /** Why a pod is not in the sums. */
 export const unpriced = {
@@ -29,62 +22,72 @@ export const unpriced = {
 } as const;
 type Unpriced = keyof typeof unpriced;
 
-interface Market {
-  readonly architecture: string;
-  readonly hoursPerMonth: number;
-  /** @param node its name */
-  readonly offerOf: (node: string) => Offer | undefined;
-  readonly targets: readonly Offer[];
-}
+/** What a price is divided by, and what a pod requests of it. */
+const divisions = [
+  ['vcpu', 'cpu'],
+  ['memory', 'memory'],
+] as const;
 
-interface Amount {
-  readonly byCpu: number;
-  readonly byMemory: number;
-}
+export type Money = NonNullable<ReturnType<typeof moneyOf>>;
 
-interface Costs {
-  readonly now: Amount;
-  readonly cheapest: Amount;
-  readonly dearest: Amount;
-}
+/** @param nodes by name @returns `undefined` without a price: then there is no money in the report */
+export function moneyOf(
+  nodes: ReadonlyMap<string, Pick<ReportedNode, 'offer'>>,
+  list: PriceList,
+  architecture: string,
+) {
+  const offers = [...nodes.values()].flatMap(({ offer }) => offer ?? []);
+  if (offers.length === 0) return undefined;
+  const kinds = kindsOf(offers, list, architecture);
+  const targets = Map.groupBy(
+    kinds.map(({ offer }) => offer).filter((offer) => offer.architecture === architecture),
+    placeOf,
+  );
+  /** Of each place, for a vCPU and for a byte. */
+  const rates = new Map(
+    [...targets].map(([place, all]) => [place, divisions.map(([part]) => rangeOf(all.map(rateOf(part))))]),
+  );
 
-const zero: Amount = { byCpu: 0, byMemory: 0 };
+  function rateOf(part: 'vcpu' | 'memory'): (offer: Offer) => number {
+    return (offer) => (list.hoursPerMonth * offer.price) / offer[part];
+  }
 
-export type SavingsOf = ReturnType<typeof createSavings>;
-
-export function createSavings(market: Market) {
-  const rateOf = ({ price, vcpu, memory }: Offer): Amount => ({
-    byCpu: (market.hoursPerMonth * price) / vcpu,
-    byMemory: (market.hoursPerMonth * price) / memory,
-  });
-  const targets = new Map<string, { readonly cheapest: Amount; readonly dearest: Amount }>();
-  for (const offer of market.targets) {
-    const [place, rate] = [placeOf(offer), rateOf(offer)];
-    const { cheapest, dearest } = targets.get(place) ?? { cheapest: rate, dearest: rate };
-    targets.set(place, {
-      cheapest: combined(cheapest, rate, Math.min),
-      dearest: combined(dearest, rate, Math.max),
+  /** @returns by division */
+  function costsOf({ pod, workload, on }: JudgedPod) {
+    if (workload.kind === 'DaemonSet') return 'daemon';
+    if (on === architecture) return 'there';
+    if (pod.node === undefined) return 'node';
+    const offer = nodes.get(pod.node)?.offer;
+    if (offer === undefined) return 'now';
+    const places = rates.get(placeOf(offer));
+    if (places === undefined) return 'target';
+    const { requests } = pod.made;
+    return divisions.map(([part, requested], index) => {
+      const [least = 0, most = 0] = places[index] ?? [];
+      const amount = requests[requested];
+      return { now: amount * rateOf(part)(offer), least: amount * least, most: amount * most };
     });
   }
-  const costsOf = (pod: JudgedPod): Costs | Unpriced => {
-    if (pod.workload.kind === 'DaemonSet') return 'daemon';
-    if (pod.on === market.architecture) return 'there';
-    if (pod.pod.node === undefined) return 'node';
-    const offer = market.offerOf(pod.pod.node);
-    if (offer === undefined) return 'now';
-    const rates = targets.get(placeOf(offer));
-    if (rates === undefined) return 'target';
-    const { requests } = pod.pod.made;
-    return {
-      now: costOf(requests, rateOf(offer)),
-      cheapest: costOf(requests, rates.cheapest),
-      dearest: costOf(requests, rates.dearest),
-    };
-  };
+
   return {
-    of: (pods: readonly JudgedPod[]): Savings | undefined => {
+    list,
+    /** Kinds of the present nodes, and those of the architecture that the price file names with a size. */
+    kinds,
+    /** @returns per month; negative savings: more expensive */
+    savingsOf: (pods: readonly JudgedPod[]) => {
       const found = pods.map(costsOf).filter((costs) => typeof costs === 'object');
-      return found.length === 0 ? undefined : savingsOf(found);
+      if (found.length === 0) return undefined;
+      const sums = divisions.map((_, index) => {
+        const total = (part: 'now' | 'least' | 'most'): number =>
+          found.reduce((sum, costs) => sum + (costs[index]?.[part] ?? 0), 0);
+        return { now: total('now'), least: total('least'), most: total('most') };
+      });
+      return {
+        now: centsOf(sums.map(({ now }) => now)),
+        moved: centsOf(sums.flatMap(({ least, most }) => [least, most])),
+        saved: centsOf(sums.flatMap(({ now, least, most }) => [now - least, now - most])),
+        pods: found.length,
+      };
     },
     unpriced: (pod: JudgedPod): Unpriced | undefined => {
       const costs = costsOf(pod);
@@ -93,38 +96,38 @@ export function createSavings(market: Market) {
   };
 }
 
+/** How many nodes are of each kind. */
+function kindsOf(offers: readonly Offer[], list: PriceList, architecture: string) {
+  const kinds = new Map<string, { readonly offer: Offer; readonly nodes: number }>();
+  const present = new Set(offers.map(identityOf));
+  for (const offer of offers) {
+    const key = `${identityOf(offer)} ${offer.price} ${offer.vcpu} ${offer.memory}`;
+    kinds.set(key, { offer, nodes: (kinds.get(key)?.nodes ?? 0) + 1 });
+  }
+  for (const offer of offersOfFile(list, new Set(offers.map(({ region }) => region)))) {
+    const identity = identityOf(offer);
+    if (offer.architecture === architecture && !present.has(identity))
+      kinds.set(identity, { offer, nodes: 0 });
+  }
+  return [...kinds].toSorted(([a], [b]) => byName(a, b)).map(([, kind]) => kind);
+}
+
+function identityOf({ architecture, instanceType, region, capacityType }: NodeKind): string {
+  return JSON.stringify([architecture, instanceType, region, capacityType]);
+}
+
 /** Spot is compared with spot, in the same region. */
 function placeOf({ region, capacityType }: Offer): string {
   return JSON.stringify([region, capacityType]);
 }
 
-function costOf({ cpu, memory }: Requests, rate: Amount): Amount {
-  return { byCpu: cpu * rate.byCpu, byMemory: memory * rate.byMemory };
+function rangeOf(values: readonly number[]): Range {
+  return [Math.min(...values), Math.max(...values)];
 }
 
-function savingsOf(all: readonly Costs[]): Savings {
-  const total = (part: keyof Costs): Amount =>
-    all.map((costs) => costs[part]).reduce((a, b) => combined(a, b, (x, y) => x + y), zero);
-  const [now, cheapest, dearest] = [total('now'), total('cheapest'), total('dearest')];
-  const [least, most] = [combined(now, dearest, minus), combined(now, cheapest, minus)];
-  return {
-    now: range(now, now),
-    moved: range(cheapest, dearest),
-    saved: range(least, most),
-    pods: all.length,
-  };
-}
-
-/** Rounds to the cent. */
-function range(low: Amount, high: Amount): Range {
+/** The range, rounded to the cent. */
+function centsOf(values: readonly number[]): Range {
+  const [low, high] = rangeOf(values);
   const cents = (value: number): number => Math.round(value * 100) / 100 || 0;
-  return [cents(Math.min(low.byCpu, low.byMemory)), cents(Math.max(high.byCpu, high.byMemory))];
-}
-
-function minus(a: number, b: number): number {
-  return a - b;
-}
-
-function combined(a: Amount, b: Amount, combine: (x: number, y: number) => number): Amount {
-  return { byCpu: combine(a.byCpu, b.byCpu), byMemory: combine(a.byMemory, b.byMemory) };
+  return [cents(low), cents(high)];
 }

@@ -12,7 +12,7 @@ import { objectsOf } from '../../../src/kube/api/pages.ts';
 import { byName } from '../../../src/names/values.ts';
 import { printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
-import { bytes, rounded } from '../amounts.ts';
+import { bytes } from '../amounts.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from '../rows.ts';
 import type { Report } from '../contents.ts';
 import { verdicts } from '../verdict.ts';
@@ -136,7 +136,7 @@ export function resultsOf(pods: readonly JudgedPod[], architecture: string): obj
 }
 
 function resultOf(row: WorkloadRow, architecture: string, versions: ReadonlyMap<string, string>): object {
-  const { namespace, kind, name, verdict, why, pods, on, requests } = row;
+  const { namespace, kind, name, verdict, why, pods, on, cpu, memory } = row;
   const apiVersion = versions.get(workloadKey(row, row));
   const nodes = countsText(on);
   return {
@@ -149,8 +149,8 @@ function resultOf(row: WorkloadRow, architecture: string, versions: ReadonlyMap<
     properties: {
       pods: String(pods),
       ...(nodes !== undefined && { on: nodes }),
-      cpu: String(rounded(requests.cpu)),
-      memory: bytes(requests.memory),
+      cpu: String(cpu),
+      memory: bytes(memory),
     },
   };
 }

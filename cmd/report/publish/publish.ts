@@ -15,7 +15,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { programVersion } from '../../program/version.ts';
 import { bytes } from '../amounts.ts';
-import { asJson, jsonTotals } from '../write.ts';
+import { asJson } from '../write.ts';
 import { jsonText } from '../../program/table.ts';
 
 interface Place {
@@ -82,7 +82,7 @@ export async function configMapOf(
     architecture,
     ...(namespaces.length > 0 && { namespaces }),
     lookups,
-    totals: jsonTotals(totals),
+    totals,
     leftOut,
   };
   const data = { 'summary.json': jsonText(summary) };

@@ -17,6 +17,7 @@ export interface JudgedOptions {
 }
 
 const verdicts = {
+  ready: 'yes',
   image: 'no',
   broken: 'no',
   unknown: 'unknown',
@@ -36,16 +37,18 @@ export function judgedPod(options: JudgedOptions): JudgedPod {
     wanted: { uses: [], namespace, pullSecrets: { names: [] }, serviceAccount: undefined },
   };
   const [main] = blockers;
-  const ofImage = blockers.find((each) => each.image === image);
+  const { cause: state = 'ready' } = blockers.find((each) => each.image === image) ?? {};
   return {
     pod: { namespace, owner: undefined, name, node, made },
     workload: { apiVersion: 'apps/v1', kind, name },
-    judged: { verdict: main === undefined ? 'yes' : verdicts[main.cause], why },
+    verdict: verdicts[main?.cause ?? 'ready'],
+    why,
     images: [
       {
         image,
-        verdict: ofImage === undefined ? 'yes' : ofImage.cause === 'unknown' ? 'unknown' : 'no',
-        ...(ofImage?.cause !== 'unknown' && { architectures: ofImage ? ['amd64'] : ['amd64', 'arm64'] }),
+        state,
+        verdict: verdicts[state],
+        ...(state !== 'unknown' && { architectures: state === 'ready' ? ['amd64', 'arm64'] : ['amd64'] }),
         why,
       },
     ],

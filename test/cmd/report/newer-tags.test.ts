@@ -101,10 +101,6 @@ t.test('--html --newer-tags suggests newer tags', async (t) => {
     /Take R\/team\/app:1\.3\.0 in place of <span class="name">R\/team\/app:1\.2\.3</,
     'the nearest tag with the architecture',
   );
-  t.match(
-    text.replaceAll(/<[^>]*>|\s+/g, ' ').replaceAll(/ +/g, ' '),
-    /One step away: newer tags Image Newer tag that has it Pods CPU R\/team\/app:1\.2\.3 R\/team\/app:1\.3\.0 1 0\.5 /,
-  );
   t.match(text, /Build for the architecture: <span class="name">R\/team\/job:1\.0\.0</);
   t.match(
     text,
@@ -228,8 +224,8 @@ t.test('a truncated list leads to a warning', async (t) => {
   for (let index = 0; index < 30; index += 1) closed.push('team/job', `0.${index}`, image('linux/amd64'));
   const { code, out, err } = await report('--newer-tags');
   t.equal(code, 0);
-  t.ok(out.replaceAll(closed.host, 'R').includes('<p>Some tags were not looked up:</p>'));
-  t.ok(out.includes('team/job has more than the 20 tags that were listed</li>'));
+  t.ok(out.includes('<p>Newer tags: '));
+  t.ok(out.includes('team/job has more than the 20 tags that were listed</p>'));
   const warning = 'archwright: warning: newer tags: R/team/job has more than the 20 tags that were listed\n';
   t.equal(err.replaceAll(closed.host, 'R'), warning);
 });

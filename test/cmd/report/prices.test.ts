@@ -3,10 +3,8 @@ import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { PageData } from '../../../cmd/report/page/data.ts';
 import { offerOfNode, offersOfFile } from '../../../cmd/report/prices/node-prices.ts';
-import { createSavings } from '../../../cmd/report/prices/savings.ts';
 import { noPriceList, parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
-import { judgedPod } from './judged-cluster.ts';
 import { type Owner, putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
 import { run } from '../run.ts';
 import { files } from '../world.ts';
@@ -343,31 +341,6 @@ t.test('without prices, no sums appear', async (t) => {
   t.notMatch(text, /\$|[Ss]aving|price/);
   t.notMatch(table, 'SAVING');
   t.notMatch(page.replace(/<script>.*<\/script>/s, ''), /currency|Saving/);
-});
-
-t.test('each price is looked up once, for any number of pods', async (t) => {
-  let reads = 0;
-  const offer = (index: number) => ({
-    architecture: 'arm64',
-    instanceType: `type-${index}`,
-    region: 'eu-1',
-    capacityType: 'on-demand' as const,
-    vcpu: 2,
-    memory: 8 * gib,
-    source: 'file' as const,
-    get price() {
-      reads += 1;
-      return 1 + index / 100;
-    },
-  });
-  const targets = Array.from({ length: 100 }, (_, index) => offer(index));
-  const now = { ...offer(0), architecture: 'amd64', price: 3 };
-  reads = 0;
-  const savings = createSavings({ architecture: 'arm64', hoursPerMonth: 1, offerOf: () => now, targets });
-  const pods = Array.from({ length: 200 }, () => judgedPod({ name: 'web', node: 'a1', memory: 4 * gib }));
-  t.strictSame(savings.of(pods), { now: [300, 300], moved: [100, 199], saved: [101, 200], pods: 200 });
-  t.strictSame(new Set(pods.map((pod) => savings.unpriced(pod))), new Set([undefined]));
-  t.ok(reads <= 100, `${reads} reads`);
 });
 
 t.test('invalid prices are an error before any request', async (t) => {

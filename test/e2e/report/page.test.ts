@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
-import { moneyOf } from '../../../cmd/report/prices/money.ts';
+import { moneyOf } from '../../../cmd/report/prices/savings.ts';
 import { offerOfNode } from '../../../cmd/report/prices/node-prices.ts';
 import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
 import { judgedPod, largeCluster } from '../../cmd/report/judged-cluster.ts';
@@ -326,7 +326,7 @@ t.test(
   async (t) => {
     await fresh(fullUrl);
     t.match(await browser.evaluate(`document.body.innerText`), /What moving them saves per month/);
-    t.match(await browser.evaluate(`document.body.innerText`), /One step away: newer tags/);
+    t.match(await browser.evaluate(`document.body.innerText`), /Newer tags: registry\.example\.com\/app has more than the 10000 tags/);
     for (const value of ['light', 'dark']) {
       await browser.preferColorScheme(value);
       await assertContrast(t, value);
