@@ -6,7 +6,6 @@ import { writeProblem } from '../src/files/read.ts';
 import { isCode } from '../src/kube/api/errors.ts';
 import { openCluster, type Cluster } from './wiring/cluster.ts';
 import { untilStopped } from './program/context.ts';
-import { flags, type ReportCall } from './report/flags.ts';
 import { judgedPods } from './report/judged-pods.ts';
 import { findNewerTags } from './report/newer-tags.ts';
 import { reportPage } from './report/page/page.ts';
@@ -16,7 +15,31 @@ import { placeOf, publishReport } from './report/publish/publish.ts';
 import { reportOf } from './report/contents.ts';
 import { asCsv, asJson, asTable } from './report/write.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
-import type { Subcommand } from './program/subcommand.ts';
+import { architecture, choice, list, text, toggle } from './program/flag.ts';
+import type { Invocation, Subcommand } from './program/subcommand.ts';
+import { lookupFlags } from './lookups/pod-facts.ts';
+import { cacheFlags } from './wiring/cached-lookups.ts';
+
+const flags = {
+  ...lookupFlags,
+  architecture: architecture('Target architecture.', 'arm64', { short: 'a' }),
+  by: choice(['workload', 'image'], 'Rows of a table or CSV.'),
+  namespace: list('NAME', 'Only pods of this namespace. Can be repeated. Default: all namespaces.', {
+    short: 'n',
+  }),
+  output: choice(['table', 'csv', 'json'], 'Output format.', { short: 'o' }),
+  html: text('FILE', 'Writes the report as one page for a browser. `-`: standard output.'),
+  publish: toggle(
+    'Writes the report and the page into a ConfigMap of archwright’s namespace, and OpenReports objects if the cluster has their definitions.',
+  ),
+  prices: text('FILE', 'Prices of node types, for the savings.'),
+  newerTags: toggle(
+    'Looks for newer tags that have the architecture, for at most 50 images, from this machine.',
+  ),
+  ...cacheFlags,
+};
+
+type Call = Invocation<typeof flags>;
 
 export const subcommand: Subcommand<typeof flags> = {
   usage: '[FLAGS]',
@@ -31,7 +54,7 @@ export const subcommand: Subcommand<typeof flags> = {
   run: untilStopped(run),
 };
 
-async function run(invocation: ReportCall): Promise<number> {
+async function run(invocation: Call): Promise<number> {
   await checkOutput(invocation);
   const prices = await readPrices(invocation.flags.prices);
   await using opened = new AsyncDisposableStack();
@@ -45,7 +68,7 @@ async function run(invocation: ReportCall): Promise<number> {
 }
 
 /** A folder that cannot be written is an error before the images are looked up. @throws UsageError */
-async function checkOutput({ flags: { html, publish }, given }: ReportCall): Promise<void> {
+async function checkOutput({ flags: { html, publish }, given }: Call): Promise<void> {
   const [first = '', other] = ['html', 'publish', 'output', 'by'].filter((name) => given.has(name));
   if ((html !== undefined || publish) && other !== undefined)
     throw new UsageError(`--${first} and --${other} exclude each other`);
@@ -60,7 +83,7 @@ function unwritable(path: string): (error: unknown) => never {
 }
 
 async function reportPods(
-  invocation: ReportCall,
+  invocation: Call,
   prices: PriceList,
   cluster: Cluster,
   opened: AsyncDisposableStack,
@@ -69,7 +92,7 @@ async function reportPods(
   const { architecture, by, output, publish, html, newerTags: isSearching } = invocation.flags;
   const namespaces = [...new Set(invocation.flags.namespace)];
   const place = publish ? placeOf(cluster.context) : undefined;
-  const judged = await judgedPods(invocation, cluster, prices, opened);
+  const judged = await judgedPods(invocation, cluster, { architecture, namespaces, prices }, opened);
   const { pods, lookups, isComplete } = judged;
   if (pods.length === 0 && namespaces.length > 0)
     say(`there are no pods in ${namespaces.join(', ')}`, 'warning');

@@ -63,40 +63,30 @@ function dayOf(value: unknown): string | undefined {
 export type EntryState = 'used' | 'unused' | 'not-needed' | 'expired';
 
 export class AllowList {
-  readonly #entries: readonly AllowEntry[];
-  /** UTC, such as `2027-03-31`. */
-  readonly #today: string;
-  readonly #used = new Set<AllowEntry>();
-  readonly #matched = new Set<AllowEntry>();
+  readonly #states: Map<AllowEntry, EntryState>;
 
   /** @param now wall clock, milliseconds */
   constructor(entries: readonly AllowEntry[], now: number) {
-    this.#entries = entries;
-    this.#today = new Date(now).toISOString().slice(0, 10);
+    const today = new Date(now).toISOString().slice(0, 10);
+    const isExpired = ({ expires = today }: AllowEntry): boolean => expires < today;
+    this.#states = new Map(entries.map((entry) => [entry, isExpired(entry) ? 'expired' : 'unused']));
   }
 
   /** The first entry that allows the image. @param isLacking false: such an entry is not needed */
   find(reference: Reference, architecture: string, isLacking: boolean): AllowEntry | undefined {
-    const matching = this.#entries.filter(
-      (entry) => (entry.architectures?.includes(architecture) ?? true) && entry.matches(reference),
+    const matching = [...this.#states].filter(
+      ([entry, state]) =>
+        state !== 'expired' &&
+        (entry.architectures?.includes(architecture) ?? true) &&
+        entry.matches(reference),
     );
-    for (const entry of matching) this.#matched.add(entry);
-    const found = isLacking ? matching.find((entry) => !this.#isExpired(entry)) : undefined;
-    if (found) this.#used.add(found);
+    for (const [entry, state] of matching) if (state === 'unused') this.#states.set(entry, 'not-needed');
+    const [found] = isLacking ? (matching[0] ?? []) : [];
+    if (found) this.#states.set(found, 'used');
     return found;
   }
 
   states(): readonly (readonly [AllowEntry, EntryState])[] {
-    return this.#entries.map((entry) => [entry, this.#stateOf(entry)]);
-  }
-
-  #stateOf(entry: AllowEntry): EntryState {
-    if (this.#used.has(entry)) return 'used';
-    if (this.#isExpired(entry)) return 'expired';
-    return this.#matched.has(entry) ? 'not-needed' : 'unused';
-  }
-
-  #isExpired({ expires }: AllowEntry): boolean {
-    return expires !== undefined && expires < this.#today;
+    return [...this.#states];
   }
 }

@@ -206,59 +206,45 @@ export function resultOf(explanation: Explanation, withPatch: boolean): Readonly
   const head = { kind, namespace, name, place, admitted: isAdmitted(explanation) };
   if ('error' in outcome) return { ...head, error: outcome.error };
   const { decision, patch, patched, broken, running, pods } = outcome;
+  const { message, os, required, widened, own, preferred, preferenceMode, tolerations, gate } = decision;
   return {
     ...head,
-    ...(running && { running }),
-    ...(pods.length > 0 && { pods }),
-    ...decisionResult(decision),
+    running,
+    pods: ifAny(pods),
+    outcome: decision.outcome,
+    message,
+    os,
+    required,
+    widened,
+    keptTerms: required && ifAny(keptTerms(own?.terms)),
+    ...(preferred.length > 0 && { preferred, preferenceMode }),
+    nodeLabels: ifAny(decision.nodeLabels),
+    nodeLabelsByArchitecture: ifAny(decision.nodeLabelsByArchitecture),
+    amd64Level: decision.amd64Level,
+    excludedNodes: ifAny(decision.excludedNodes),
+    tolerations,
+    gate,
     images: decision.images.map(imageResult),
-    ...notesResult(broken),
+    broken: ifAny(broken.filter(({ level }) => level === undefined).map(noteResult)),
+    levels: ifAny(broken.filter(({ level }) => level !== undefined).map(noteResult)),
     rules: decision.reasons.map(({ rule, message }) => ({ rule, message, meaning: describeRule(rule) })),
     warnings: decision.warnings,
     ...(withPatch && { patch, patched }),
   };
 }
 
-function notesResult(notes: readonly BrokenImage[]): object {
-  const results = notes.map(({ image, digest, architecture, level, until }) => {
-    const what = level === undefined ? { architecture } : { level: `v${level}` };
-    return { image, digest, ...what, until: new Date(until).toISOString() };
-  });
-  const broken = results.filter((each) => 'architecture' in each);
-  const levels = results.filter((each) => 'level' in each);
-  return { ...(broken.length > 0 && { broken }), ...(levels.length > 0 && { levels }) };
+/** Fields without a value are not in the output. */
+function ifAny<T extends object>(values: T): T | undefined {
+  return Object.keys(values).length > 0 ? values : undefined;
 }
 
-function decisionResult(decision: PlacementDecision): Readonly<Record<string, unknown>> {
-  const { outcome, message, os, required, preferred, preferenceMode, tolerations, gate } = decision;
-  const { nodeLabels, nodeLabelsByArchitecture, amd64Level, excludedNodes, own, widened } = decision;
-  const kept = required === undefined ? [] : keptTerms(own?.terms);
-  return {
-    outcome,
-    ...(message !== undefined && { message }),
-    os,
-    ...(required !== undefined && { required }),
-    ...(widened && { widened }),
-    ...(kept.length > 0 && { keptTerms: kept }),
-    ...(preferred.length > 0 && { preferred, preferenceMode }),
-    ...(Object.keys(nodeLabels).length > 0 && { nodeLabels }),
-    ...(Object.keys(nodeLabelsByArchitecture).length > 0 && { nodeLabelsByArchitecture }),
-    ...(amd64Level && { amd64Level }),
-    ...(excludedNodes.length > 0 && { excludedNodes }),
-    tolerations,
-    gate,
-  };
+function noteResult({ image, digest, architecture, level, until }: BrokenImage): object {
+  const what = level === undefined ? { architecture } : { level: `v${level}` };
+  return { image, digest, ...what, until: new Date(until).toISOString() };
 }
 
-/** Image facts as in the agent API and `inspect`, without the repeated image name. */
+/** Image facts as in the agent API and `inspect`. */
 function imageResult({ image, usedBy, architectures, fit, unknown, facts }: ImageVerdict): object {
-  const { image: _, ...learned } = facts ?? { image };
-  return {
-    image,
-    usedBy,
-    ...(facts && architectures !== undefined && { architectures }),
-    ...(fit?.dependsOn.size && { dependsOn: Object.fromEntries(fit.dependsOn) }),
-    ...(unknown !== undefined && { unknown }),
-    ...learned,
-  };
+  const dependsOn = fit && ifAny(Object.fromEntries(fit.dependsOn));
+  return { image, usedBy, architectures: facts && architectures, dependsOn, unknown, ...facts };
 }

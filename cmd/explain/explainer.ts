@@ -27,12 +27,12 @@ const maxNamedNodes = 16;
 export interface RunningNow {
   readonly name: string;
   /** Absent while it waits. */
-  readonly node?: string;
-  readonly architecture?: string;
+  readonly node: string | undefined;
+  readonly architecture: string | undefined;
   /** Its record has the outcome when it was placed, and the architectures that were required then. */
-  readonly outcome?: Outcome;
-  readonly required?: readonly string[];
-  readonly widened?: true;
+  readonly outcome: Outcome | undefined;
+  readonly required: readonly string[] | undefined;
+  readonly widened: true | undefined;
 }
 
 export interface Explanation {
@@ -176,15 +176,13 @@ function runningNow(
   architectureOf: (node: string) => string | undefined,
 ): RunningNow {
   const { architectures: required, isWidened } = uncheckedRecord(pod);
-  const outcome = decidedOutcome(pod);
-  const architecture = node === undefined ? undefined : architectureOf(node);
   return {
     name: pod.metadata?.name ?? '',
-    ...(node !== undefined && { node }),
-    ...(architecture !== undefined && { architecture }),
-    ...(outcome !== undefined && { outcome }),
-    ...(required !== undefined && { required }),
-    ...(isWidened && { widened: true as const }),
+    node,
+    architecture: node === undefined ? undefined : architectureOf(node),
+    outcome: decidedOutcome(pod),
+    required,
+    widened: isWidened || undefined,
   };
 }
 

@@ -10,9 +10,9 @@ import { ownNames } from '../../src/names/own-names.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPodContext } from '../lookups/pod-context.ts';
 import { sortObjects } from '../explain/input.ts';
-import { openPodFacts, type PodFacts } from '../lookups/pod-facts.ts';
+import { openPodFacts, type lookupFlags, type PodFacts } from '../lookups/pod-facts.ts';
 import { createProgress, type Progress } from '../program/terminal.ts';
-import type { ReportCall } from './flags.ts';
+import type { Invocation } from '../program/subcommand.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod, judgeImages, withGain } from './verdict.ts';
 import { listNodes, listPods } from './pods.ts';
@@ -27,16 +27,24 @@ const shownPods = 500;
 /** Limit for a GET by name; a busy cluster needs less. */
 const clusterLimitMs = 10_000;
 
+type Call = Invocation<typeof lookupFlags>;
+
+interface Wanted {
+  readonly architecture: string;
+  /** Empty: all. */
+  readonly namespaces: readonly string[];
+  readonly prices: PriceList;
+}
+
 /** @returns `isComplete`: false if images could not be looked up @throws KubeError */
 export async function judgedPods(
-  invocation: ReportCall,
+  invocation: Call,
   cluster: Cluster,
-  prices: PriceList,
+  { architecture, namespaces, prices }: Wanted,
   opened: AsyncDisposableStack,
 ) {
   const { io, say, stop } = invocation;
   const { client } = cluster.kubernetes;
-  const { architecture } = invocation.flags;
   const progress = createProgress(io);
   let isComplete = true;
   const onProblem = (message: string): void => {
@@ -44,7 +52,7 @@ export async function judgedPods(
     say(message);
   };
   setMaxListeners(0, stop);
-  const read = await readPods(invocation, client, prices, progress);
+  const read = await readPods(invocation, client, { namespaces, prices }, progress);
   const podContext = createPodContext({
     input: sortObjects([], 'default'),
     cluster: clusterObjects({ client, log: cluster.context.log }),
@@ -60,12 +68,11 @@ export async function judgedPods(
 
 /** @throws KubeError */
 async function readPods(
-  { flags, say, stop }: ReportCall,
+  { say, stop }: Call,
   client: KubeClient,
-  prices: PriceList,
+  { namespaces, prices }: Omit<Wanted, 'architecture'>,
   progress: Progress,
 ) {
-  const namespaces = [...new Set(flags.namespace)];
   progress.show('reading pods');
   const [pods, nodes] = await Promise.all([
     listPods(client, namespaces, stop, (count) => {

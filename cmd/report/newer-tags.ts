@@ -2,17 +2,15 @@
 import { concurrently } from '../../src/async/concurrently.ts';
 import type { PullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { CredentialError } from '../../src/credentials/credential.ts';
-import type { FactsCache } from '../../src/images/cache/cache.ts';
 import { scopedKey, scopeOf } from '../../src/images/cache/scope.ts';
 import type { ImageRequest } from '../../src/images/facts/facts.ts';
-import { InvalidReference, parseReference, type Reference } from '../../src/images/references/reference.ts';
-import type { TagSource } from '../../src/images/sources/registry-source.ts';
+import { parseReference, validReference, type Reference } from '../../src/images/references/reference.ts';
 import { byName } from '../../src/names/values.ts';
 import { RegistryError, type TagList } from '../../src/registry/manifest-lookup.ts';
 import { createProgress } from '../program/terminal.ts';
-import { openCachedLookups } from '../wiring/cached-lookups.ts';
+import type { Invocation } from '../program/subcommand.ts';
+import { openCachedLookups, type cacheFlags } from '../wiring/cached-lookups.ts';
 import type { Cluster } from '../wiring/cluster.ts';
-import type { ReportCall } from './flags.ts';
 import type { MadePod } from './pods.ts';
 import { imageRows, type JudgedPod } from './rows.ts';
 
@@ -37,101 +35,79 @@ export interface NewerTags {
   readonly problems: readonly string[];
 }
 
+/** An image that lacks the architecture, with the pods whose credentials could read it. */
+interface Candidate {
+  readonly image: string;
+  readonly tag: string;
+  readonly reference: Reference;
+  readonly users: ReadonlySet<MadePod>;
+}
+
 /** Endpoints and credentials are those of `inspect`, and image facts are cached as by `check`. */
 export async function findNewerTags(
-  invocation: Pick<ReportCall, 'flags' | 'io' | 'say' | 'stop'>,
+  invocation: Pick<Invocation<typeof cacheFlags>, 'flags' | 'io' | 'say' | 'stop'>,
   { context }: Pick<Cluster, 'context'>,
   { pods, architecture, pullSecrets }: Judged,
 ): Promise<NewerTags> {
   const { io, say, stop } = invocation;
   await using opened = new AsyncDisposableStack();
-  const lookups = await openCachedLookups(invocation, context, opened);
+  const { cache, tags } = await openCachedLookups(invocation, context, opened);
   const progress = createProgress(io);
   opened.defer(() => progress.end());
-  const search = new Search({ ...lookups, architecture, pullSecrets, stop, say });
-  const { images, isComplete } = candidates(pods);
-  if (!isComplete)
-    search.warn(
-      `only ${maxImages} images were looked up, those with the highest CPU requests of each namespace`,
-    );
-  const byImage = new Map<string, string>();
-  let done = 0;
-  await concurrently(images, concurrentImages, async ({ image, users }) => {
-    const newer = await search.find(image, users);
-    if (newer !== undefined) byImage.set(image, newer);
-    done += 1;
-    progress.show(`newer tags of ${done} of ${images.length} images`);
-  });
-  return { byImage, problems: [...search.problems].toSorted(byName) };
-}
-
-/** Images that lack the architecture, with the pods whose credentials could read them. */
-function candidates(pods: readonly JudgedPod[]) {
-  const lacking = new Map<string, Set<MadePod>>();
-  for (const { pod, blockers } of pods)
-    for (const { cause, image } of blockers)
-      if ((cause === 'image' || cause === 'broken') && image !== undefined)
-        lacking.set(image, (lacking.get(image) ?? new Set()).add(pod.made));
-  const turns = new Map<string, number>();
-  const images = imageRows(pods)
-    .flatMap(({ image }) => {
-      const users = lacking.get(image);
-      if (users === undefined) return [];
-      const namespaces = new Set([...users].map(({ wanted }) => wanted.namespace));
-      const turn = Math.min(...[...namespaces].map((name) => turns.get(name) ?? 0));
-      for (const name of namespaces) turns.set(name, (turns.get(name) ?? 0) + 1);
-      return [{ image, users, turn }];
-    })
-    // Namespaces take turns: pods can request any amount.
-    .toSorted((a, b) => a.turn - b.turn)
-    .slice(0, maxImages);
-  return { images, isComplete: images.length === lacking.size };
-}
-
-interface SearchOptions extends Omit<Judged, 'pods'>, Pick<ReportCall, 'say' | 'stop'> {
-  readonly cache: Pick<FactsCache, 'get'>;
-  readonly tags: TagSource;
-}
-
-class Search {
-  readonly problems = new Set<string>();
-  readonly #options: SearchOptions;
+  const problems = new Set<string>();
+  const warn = (problem: string): void => {
+    say(`newer tags: ${problem}`, 'warning');
+    problems.add(problem);
+  };
+  const limit = (): AbortSignal => AbortSignal.any([stop, AbortSignal.timeout(imageLimitMs)]);
   /** Each repository is listed once with the same credentials. */
-  readonly #lists = new Map<string, Promise<TagList>>();
+  const lists = new Map<string, Promise<TagList>>();
 
-  constructor(options: SearchOptions) {
-    this.#options = options;
+  function listOnce(request: ImageRequest): Promise<TagList> {
+    const key = scopedKey(request.reference.repository, scopeOf(request));
+    const list = lists.get(key) ?? tags(request, limit());
+    lists.set(key, list);
+    return list;
   }
 
-  warn(problem: string): void {
-    this.#options.say(`newer tags: ${problem}`, 'warning');
-    this.problems.add(problem);
+  async function requestOf(
+    { image, reference }: Candidate,
+    { namespace, pullSecrets: named, serviceAccount }: MadePod['wanted'],
+    signal: AbortSignal,
+  ): Promise<ImageRequest> {
+    const source = await pullSecrets.source(namespace, named, signal);
+    const pullCredentials = await source.lookup(reference.repository);
+    const request = { image, reference, maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials, namespace };
+    return serviceAccount === undefined ? request : { ...request, serviceAccount };
   }
 
-  async find(image: string, users: Iterable<MadePod>): Promise<string | undefined> {
-    const signal = AbortSignal.any([this.#options.stop, AbortSignal.timeout(imageLimitMs)]);
-    try {
-      return await this.#newerOf(image, users, signal);
-    } catch (error) {
-      if (error instanceof InvalidReference) return undefined;
-      if (!(error instanceof RegistryError || error instanceof CredentialError) && !signal.aborted)
-        throw error;
-      const reason = error instanceof Error ? error.message : 'no answer in time';
-      this.warn(reason);
-      return undefined;
+  /** The tags, with the first credentials of a pod that may list them. Warns if none may. */
+  async function listOf(candidate: Candidate, signal: AbortSignal) {
+    /** Messages by credential scope. */
+    const refused = new Map<string, string>();
+    for (const { os, wanted } of candidate.users) {
+      const request = await requestOf(candidate, wanted, signal);
+      const scope = scopeOf({ pullCredentials: request.pullCredentials });
+      if (refused.has(scope)) continue;
+      try {
+        return { list: await listOnce(request), request, os };
+      } catch (error) {
+        if (!(error instanceof RegistryError && refusals.has(error.code))) throw error;
+        refused.set(scope, error.message);
+      }
+      if (refused.size === maxRefused) break;
     }
+    warn([...new Set(refused.values())].join('; '));
+    return undefined;
   }
 
-  async #newerOf(image: string, users: Iterable<MadePod>, signal: AbortSignal): Promise<string | undefined> {
-    const { architecture, cache } = this.#options;
-    const reference = parseReference(image);
-    const { tag, digest, repository } = reference;
-    if (tag === undefined || digest !== undefined) return undefined;
-    const listed = await this.#list({ image, reference }, users, signal);
+  async function find(candidate: Candidate, signal: AbortSignal): Promise<string | undefined> {
+    const { image, tag, reference } = candidate;
+    const listed = await listOf(candidate, signal);
     if (listed === undefined) return undefined;
     const { list, request, os } = listed;
     if (!list.isComplete)
-      this.warn(`${repository} has more than the ${list.tags.length} tags that were listed`);
+      warn(`${reference.repository} has more than the ${list.tags.length} tags that were listed`);
     for (const newer of newerTags(tag, list.tags)) {
       const name = `${image.slice(0, -tag.length)}${newer}`;
       const facts = await cache.get({ ...request, image: name, reference: parseReference(name) }, { signal });
@@ -140,50 +116,48 @@ class Search {
     return undefined;
   }
 
-  /** The tags, with the first credentials of a pod that may list them. Warns if none may. */
-  async #list(
-    of: { readonly image: string; readonly reference: Reference },
-    users: Iterable<MadePod>,
-    signal: AbortSignal,
-  ): Promise<{ list: TagList; request: ImageRequest; os: string } | undefined> {
-    /** Messages by credential scope. */
-    const refused = new Map<string, string>();
-    for (const { os, wanted } of users) {
-      const request = await this.#requestOf(of, wanted, signal);
-      const scope = scopeOf({ pullCredentials: request.pullCredentials });
-      if (refused.has(scope)) continue;
-      try {
-        return { list: await this.#listOnce(request), request, os };
-      } catch (error) {
-        if (!(error instanceof RegistryError && refusals.has(error.code))) throw error;
-        refused.set(scope, error.message);
-      }
-      if (refused.size === maxRefused) break;
+  const { images, isComplete } = candidates(pods);
+  if (!isComplete)
+    warn(`only ${maxImages} images were looked up, those with the highest CPU requests of each namespace`);
+  const byImage = new Map<string, string>();
+  let done = 0;
+  await concurrently(images, concurrentImages, async (candidate) => {
+    const signal = limit();
+    try {
+      const newer = await find(candidate, signal);
+      if (newer !== undefined) byImage.set(candidate.image, newer);
+    } catch (error) {
+      const isFailure = error instanceof RegistryError || error instanceof CredentialError;
+      if (!isFailure && !signal.aborted) throw error;
+      warn(error instanceof Error ? error.message : 'no answer in time');
     }
-    this.warn([...new Set(refused.values())].join('; '));
-    return undefined;
-  }
+    done += 1;
+    progress.show(`newer tags of ${done} of ${images.length} images`);
+  });
+  return { byImage, problems: [...problems].toSorted(byName) };
+}
 
-  #listOnce(request: ImageRequest): Promise<TagList> {
-    const { tags, stop } = this.#options;
-    const key = scopedKey(request.reference.repository, scopeOf(request));
-    const known = this.#lists.get(key);
-    if (known) return known;
-    const list = tags(request, AbortSignal.any([stop, AbortSignal.timeout(imageLimitMs)]));
-    this.#lists.set(key, list);
-    return list;
-  }
-
-  async #requestOf(
-    { image, reference }: { readonly image: string; readonly reference: Reference },
-    { namespace, pullSecrets, serviceAccount }: MadePod['wanted'],
-    signal: AbortSignal,
-  ): Promise<ImageRequest> {
-    const source = await this.#options.pullSecrets.source(namespace, pullSecrets, signal);
-    const pullCredentials = await source.lookup(reference.repository);
-    const request = { image, reference, maxAgeMs: Number.POSITIVE_INFINITY, pullCredentials, namespace };
-    return serviceAccount === undefined ? request : { ...request, serviceAccount };
-  }
+function candidates(pods: readonly JudgedPod[]) {
+  const lacking = new Map<string, Set<MadePod>>();
+  for (const { pod, blockers } of pods)
+    for (const { cause, image } of blockers)
+      if ((cause === 'image' || cause === 'broken') && image !== undefined)
+        lacking.set(image, (lacking.get(image) ?? new Set()).add(pod.made));
+  const turns = new Map<string, number>();
+  const all = imageRows(pods).flatMap(({ image }) => {
+    const users = lacking.get(image);
+    const reference = users && validReference(image);
+    const { tag, digest } = reference ?? {};
+    if (users === undefined || reference === undefined || tag === undefined || digest !== undefined)
+      return [];
+    const namespaces = new Set([...users].map(({ wanted }) => wanted.namespace));
+    const turn = Math.min(...[...namespaces].map((name) => turns.get(name) ?? 0));
+    for (const name of namespaces) turns.set(name, (turns.get(name) ?? 0) + 1);
+    return [{ image, tag, reference, users, turn }];
+  });
+  // Namespaces take turns: pods can request any amount.
+  const images = all.toSorted((a, b) => a.turn - b.turn).slice(0, maxImages);
+  return { images, isComplete: images.length === all.length };
 }
 
 interface Version {

@@ -80,23 +80,20 @@ export async function listNodes(
   return found;
 }
 
+/** A large cluster has tens of thousands of pods, of a few hundred kinds. */
 function reduced(pod: Pod, alike: Map<string, MadePod>): ReportedPod {
   const { metadata = {}, spec } = pod;
+  const own = madeOf(pod);
+  const key = JSON.stringify([own, [...own.requestsByImage]]);
+  const made = alike.get(key) ?? own;
+  alike.set(key, made);
   return {
     namespace: metadata.namespace ?? '',
     owner: metadata.ownerReferences?.find(({ controller }) => controller === true),
     name: metadata.name ?? '',
     node: spec.nodeName,
-    made: shared(madeOf(pod), alike),
+    made,
   };
-}
-
-/** A large cluster has tens of thousands of pods, of a few hundred kinds. */
-function shared(made: MadePod, alike: Map<string, MadePod>): MadePod {
-  const key = JSON.stringify([made, [...made.requestsByImage]]);
-  const known = alike.get(key);
-  if (known === undefined) alike.set(key, made);
-  return known ?? made;
 }
 
 function madeOf(pod: Pod): MadePod {
@@ -151,11 +148,13 @@ export interface Requests {
   readonly memory: number;
 }
 
-interface Requesting {
-  readonly resources?: { readonly requests?: Readonly<Record<string, unknown>> };
-}
+type Quantities = Readonly<Record<string, unknown>>;
 
-type RequestingSpec = PodSpec & Requesting & { readonly overhead?: Readonly<Record<string, unknown>> };
+interface Requesting {
+  readonly resources?: { readonly requests?: Quantities };
+  /** Of a pod. */
+  readonly overhead?: Quantities;
+}
 
 export const noRequests: Requests = { cpu: 0, memory: 0 };
 
@@ -163,12 +162,12 @@ export function sum(a: Requests, b: Requests): Requests {
   return { cpu: a.cpu + b.cpu, memory: a.memory + b.memory };
 }
 
-export function requestsOfContainer(container: Container): Requests {
+function requestsOfContainer(container: Container): Requests {
   return read((container as Requesting).resources?.requests);
 }
 
 export function requestsOfPod(spec: PodSpec): Requests {
-  const { initContainers = [], containers, overhead, resources } = spec as RequestingSpec;
+  const { initContainers = [], containers, overhead, resources } = spec as PodSpec & Requesting;
   let sidecars = noRequests;
   let starting = noRequests;
   for (const container of initContainers) {
@@ -179,18 +178,14 @@ export function requestsOfPod(spec: PodSpec): Requests {
   }
   const running = (containers ?? []).map(requestsOfContainer).reduce(sum, sidecars);
   const needed = largest(starting, running);
-  const whole = resources?.requests;
-  return sum(
-    {
-      cpu: parseQuantity(whole?.['cpu']) ?? needed.cpu,
-      memory: parseQuantity(whole?.['memory']) ?? needed.memory,
-    },
-    read(overhead),
-  );
+  return sum(read(resources?.requests, needed), read(overhead));
 }
 
-function read(requests: Readonly<Record<string, unknown>> | undefined): Requests {
-  return { cpu: parseQuantity(requests?.['cpu']) ?? 0, memory: parseQuantity(requests?.['memory']) ?? 0 };
+function read(requests: Quantities | undefined, otherwise = noRequests): Requests {
+  return {
+    cpu: parseQuantity(requests?.['cpu']) ?? otherwise.cpu,
+    memory: parseQuantity(requests?.['memory']) ?? otherwise.memory,
+  };
 }
 
 function largest(a: Requests, b: Requests): Requests {

@@ -79,8 +79,8 @@ export function judgeImages(
   return verdictsOf(wanted.uses, os, factsOf, noNodes).map((found, index) => {
     const { image, architectures } = found;
     const { state, why } = stateOf(found, wanted.uses[index], os, architecture);
-    const known = state === 'unknown' ? undefined : architectures;
-    return { image, state, verdict: verdictOf[state], ...(known && { architectures: known }), why };
+    const isKnown = state !== 'unknown' && architectures !== undefined;
+    return { image, state, verdict: verdictOf[state], ...(isKnown && { architectures }), why };
   });
 }
 

@@ -26,7 +26,7 @@ interface Owner {
   readonly owner: OwnerReference;
 }
 
-interface WorkloadOptions {
+interface Reader {
   readonly client: KubeClient;
   readonly signal: AbortSignal;
 }
@@ -42,7 +42,7 @@ const ownersPerPage = 2000;
 export async function workloadsOf(
   pods: readonly ReportedPod[],
   namespaces: readonly string[],
-  options: WorkloadOptions,
+  options: Reader,
 ): Promise<(pod: ReportedPod) => ReportedWorkload> {
   const owners = new Map<string, Owner>();
   for (const { namespace, owner } of pods) if (owner) owners.set(owner.uid, { namespace, owner });
@@ -58,7 +58,7 @@ export async function workloadsOf(
 async function listedWorkloads(
   owners: readonly Owner[],
   namespaces: readonly string[],
-  { client, signal }: WorkloadOptions,
+  { client, signal }: Reader,
 ): Promise<Map<string, ReportedWorkload>> {
   const found = new Map<string, ReportedWorkload>();
   const groups = Map.groupBy(owners, ({ namespace, owner }) =>
@@ -82,7 +82,7 @@ async function listedWorkloads(
 
 async function readWorkload(
   { namespace, owner }: Owner,
-  { client, signal }: WorkloadOptions,
+  { client, signal }: Reader,
 ): Promise<ReportedWorkload> {
   if (isOfPlacedTemplate({ owner })) {
     const template = await daemonTemplateOf({ namespace, owner }, { client, signal });

@@ -76,7 +76,6 @@ export async function collectStatus(reader: InstallationReader) {
       oldest: gated?.toSorted((a, b) => (a.since < b.since ? -1 : 1)).slice(0, maxOldest),
     },
     taints: {
-      nodesWaiting: leader?.value('archwright_taint_nodes', { state: 'waiting' }),
       heldBackBy: leader?.counts('archwright_taint_blockers', 'reason'),
     },
     /** The leader's count; none if the feature is off. */

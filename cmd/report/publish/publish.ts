@@ -5,8 +5,8 @@ import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { paths } from '../../../src/kube/api/paths.ts';
 import { applied, isOwn, namedLabels } from '../../../src/controller/write/own-objects.ts';
 import type { CliContext } from '../../program/context.ts';
+import type { Invocation } from '../../program/subcommand.ts';
 import { exitCodes, Failure, UsageError } from '../../program/exit.ts';
-import type { ReportCall } from '../flags.ts';
 import type { Kubernetes } from '../../wiring/kubernetes.ts';
 import type { Report } from '../contents.ts';
 import { reportPage } from '../page/page.ts';
@@ -33,7 +33,7 @@ export function placeOf({ configuration }: CliContext): Place {
 
 /** @returns the exit code @throws KubeError if the ConfigMap cannot be written */
 export async function publishReport(
-  { say, stop }: ReportCall,
+  { say, stop }: Pick<Invocation, 'say' | 'stop'>,
   place: Place,
   { client }: Kubernetes,
   report: Report,
@@ -57,11 +57,7 @@ const maxBytes = 1000 * 1024;
 const compress = promisify(gzip);
 
 /** @returns with the names and sizes of files that do not fit */
-export async function configMapOf(
-  report: Report,
-  page: string,
-  place: { readonly namespace: string; readonly name: string },
-) {
+export async function configMapOf(report: Report, page: string, place: Place) {
   const files = { 'report.html.gz': page, 'report.json.gz': asJson(report) };
   const binaryData: Record<string, string> = {};
   const leftOut: string[] = [];

@@ -326,7 +326,10 @@ t.test(
   async (t) => {
     await fresh(fullUrl);
     t.match(await browser.evaluate(`document.body.innerText`), /What moving them saves per month/);
-    t.match(await browser.evaluate(`document.body.innerText`), /Newer tags: registry\.example\.com\/app has more than the 10000 tags/);
+    t.match(
+      await browser.evaluate(`document.body.innerText`),
+      /Newer tags: registry\.example\.com\/app has more than the 10000 tags/,
+    );
     for (const value of ['light', 'dark']) {
       await browser.preferColorScheme(value);
       await assertContrast(t, value);
