@@ -1,14 +1,11 @@
 /** `archwright check`: whether images in manifests have an architecture. For pipelines, without a cluster. */
 import { systemClock } from '../src/async/clock.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
-import { readInputs } from './check/inputs.ts';
-import { asJunit } from './check/junit.ts';
 import { lookUpImages } from './check/lookups.ts';
-import { podsIn, type CheckedPod } from './check/pods.ts';
-import { asSarif } from './check/sarif.ts';
+import { podsInFiles } from './check/pods.ts';
 import { classes, judge } from './check/verdict.ts';
-import { asJson, asTable, type Checked } from './check/write.ts';
-import { parseDocuments, readText } from './objects/documents.ts';
+import { asJson, asJunit, asSarif, asTable, type Checked } from './check/write.ts';
+import { readText } from './objects/documents.ts';
 import { untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { architectures, choice, list } from './program/flag.ts';
@@ -44,7 +41,7 @@ async function run(invocation: Call): Promise<number> {
   if (positionals.length === 0) throw new UsageError('name files or directories, or - for standard input');
   const note = (message: string): void => say(message, 'note');
   const allowList = new AllowList(await allowEntries(invocation), systemClock.now());
-  const pods = await readPods(invocation, note);
+  const pods = await podsInFiles(positionals, io.stdin, note);
   const images = new Set(pods.flatMap(({ places }) => places.map(({ image }) => image)));
   const facts = await lookUpImages(invocation, images, architectures);
   const now = systemClock.now();
@@ -69,30 +66,6 @@ async function allowEntries({ flags, io }: Call): Promise<ReturnType<typeof pars
     entries.push(...parseAllowList(text, file));
   }
   return entries;
-}
-
-/** Reads one file after the other, and keeps only what is needed of each. */
-async function readPods(
-  { positionals, io }: Invocation,
-  note: (message: string) => void,
-): Promise<readonly CheckedPod[]> {
-  const found: CheckedPod[] = [];
-  let objects = 0;
-  for await (const input of readInputs(positionals, io.stdin, note)) {
-    // Directories also hold other files, which need not be valid YAML.
-    if (input.isFromDirectory && !input.text.includes('apiVersion')) continue;
-    for (const document of parseDocuments(input)) {
-      const inDocument = podsIn(document, input.file);
-      objects += inDocument.objects;
-      found.push(...inDocument.pods);
-      const isObject = typeof document.value === 'object';
-      if (!isObject && !input.isFromDirectory)
-        throw new UsageError(`${input.file}:${document.line}: is not a Kubernetes object`);
-    }
-  }
-  // The program before the pipe may have failed.
-  if (objects === 0) throw new UsageError('the input contains no Kubernetes object');
-  return found;
 }
 
 function noteOfAllowList({ allowList, architectures }: Checked, note: (message: string) => void): void {

@@ -1,4 +1,11 @@
-/** The pods in documents: in workloads, other objects with a pod spec (Argo, Knative), lists and arrays. */
+/**
+ * The pods to check, in files, standard input, and the manifests in directories: in workloads, other objects
+ * with a pod spec (Argo, Knative), lists and arrays.
+ */
+import type { Stats } from 'node:fs';
+import { lstat, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FileError, fileError, listDirectory } from '../../src/files/read.ts';
 import { imagesOf, type ImageUse } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import type { PodSpec, PodTemplate } from '../../src/kube/api/objects.ts';
@@ -7,7 +14,7 @@ import { isRecord } from '../../src/names/values.ts';
 import type { JsonObject } from '../../src/http/json.ts';
 import { admittedPodOf, kindOf } from '../../src/webhook/workloads.ts';
 import { creationOf } from '../explain/input.ts';
-import { listItems, type FoundDocument, type Steps } from '../objects/documents.ts';
+import { listItems, parseDocuments, readText, type FoundDocument, type Steps } from '../objects/documents.ts';
 import { UsageError } from '../program/exit.ts';
 import { cell } from '../program/table.ts';
 import { chosenBy } from '../report/verdict.ts';
@@ -33,6 +40,89 @@ export interface CheckedPod {
   readonly chosen: readonly string[] | undefined;
   readonly uses: readonly ImageUse[];
   readonly places: readonly ImagePlace[];
+}
+
+/** No repository of manifests has so many files; a directory such as `/` does. */
+const maxFiles = 10_000;
+const maxDirectoryDepth = 32;
+const manifest = /\.(?:ya?ml|json)$/;
+const kustomizations = ['kustomization.yaml', 'kustomization.yml', 'Kustomization'];
+
+/**
+ * Reads one file after the other, and keeps only what is needed of each.
+ * @param paths of files and directories; `-`: standard input
+ * @param note gets what is not read, and why
+ * @throws UsageError
+ */
+export async function podsInFiles(
+  paths: readonly string[],
+  stdin: NodeJS.ReadableStream,
+  note: (message: string) => void,
+): Promise<readonly CheckedPod[]> {
+  const found: CheckedPod[] = [];
+  let objects = 0;
+  for (const path of paths) {
+    const isDirectory = path !== '-' && (await statOf(path, stat)).isDirectory();
+    for (const file of isDirectory ? await filesBelow(path, note) : [path]) {
+      const input = await readText(file, stdin);
+      // Directories also hold other files, which need not be valid YAML.
+      if (isDirectory && !input.text.includes('apiVersion')) continue;
+      for (const document of parseDocuments(input)) {
+        if (!isDirectory && typeof document.value !== 'object')
+          throw new UsageError(`${input.file}:${document.line}: is not a Kubernetes object`);
+        const inDocument = podsIn(document, input.file);
+        objects += inDocument.objects;
+        found.push(...inDocument.pods);
+      }
+    }
+  }
+  // The program before the pipe may have failed.
+  if (objects === 0) throw new UsageError('the input contains no Kubernetes object');
+  return found;
+}
+
+async function filesBelow(top: string, note: (message: string) => void): Promise<readonly string[]> {
+  const found: string[] = [];
+  async function search(directory: string, depth: number): Promise<void> {
+    const names = await namesIn(directory);
+    if (names.includes('Chart.yaml') && names.includes('templates')) {
+      note(`${directory} is not read: it is a chart; helm template ${directory} | archwright check -`);
+      return;
+    }
+    if (kustomizations.some((name) => names.includes(name))) {
+      note(
+        `${directory} has a kustomization, which can change images; kustomize build ${directory} | archwright check -`,
+      );
+    }
+    for (const name of names) {
+      const path = join(directory, name);
+      const stats = await statOf(path);
+      // Links to directories could lead in circles. Hidden ones and those of packages hold no manifests.
+      const isSearched = stats.isDirectory() && !name.startsWith('.') && name !== 'node_modules';
+      if (isSearched && depth < maxDirectoryDepth) await search(path, depth + 1);
+      else if (manifest.test(name) && (stats.isFile() || stats.isSymbolicLink())) found.push(path);
+      if (found.length > maxFiles) throw new UsageError(`${top}: holds more than ${maxFiles} manifests`);
+    }
+  }
+  await search(top, 0);
+  return found;
+}
+
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await listDirectory(directory, { maxEntries: maxFiles });
+  } catch (error) {
+    throw error instanceof FileError ? new UsageError(error.message) : error;
+  }
+}
+
+/** @param read `stat` for a path that a person names, which may be a link to a directory */
+async function statOf(path: string, read: (path: string) => Promise<Stats> = lstat): Promise<Stats> {
+  try {
+    return await read(path);
+  } catch (error) {
+    throw new UsageError(fileError(path, error).message);
+  }
 }
 
 /** Real pod specs are 12 levels deep in a list of lists. */

@@ -1,7 +1,11 @@
-/** The results of `check` as a table for people and as JSON for programs. */
+/** The results of `check`: a table for people, JSON for programs, JUnit XML and SARIF for pipelines. */
+import { relative, resolve, sep } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { standardInput } from '../objects/documents.ts';
 import { cell, counted, jsonText, nothing, table } from '../program/table.ts';
+import { programVersion } from '../program/version.ts';
 import type { AllowEntry, EntryState } from './allow-list.ts';
-import { classes, type Result } from './verdict.ts';
+import { classes, type Result, type Verdict } from './verdict.ts';
 
 export interface Checked {
   readonly architectures: readonly string[];
@@ -25,11 +29,11 @@ export function asTable({ architectures, results }: Checked): string {
   return `${table([head, ...lines])}\n${summaryOf(results)}\n`;
 }
 
-export function placeOf({ file, line }: Result): string {
+function placeOf({ file, line }: Result): string {
   return `${file}:${line}`;
 }
 
-export function workloadOf({ namespace, kind, name }: Result): string {
+function workloadOf({ namespace, kind, name }: Result): string {
   return [namespace, kind, name].filter((part) => part !== '').join('/');
 }
 
@@ -56,4 +60,143 @@ export function asJson({ architectures, results, allowList }: Checked): string {
     allowList: allowList.map(([entry, state]) => ({ ...entry, state })),
   };
   return jsonText(document);
+}
+
+/**
+ * JUnit XML, as Jenkins and GitLab read it. The elements and attributes are those of Jenkins'
+ * `junit-10.xsd`, which has no place for a line: it is in the message. Findings are failures, images without
+ * an answer are errors, allowed ones are skipped.
+ */
+export function asJunit({ results }: Checked): string {
+  const suites = [...Map.groupBy(results, ({ file }) => file)].map(([file, all]) => suite(file, all));
+  const head = element('testsuites', { name: 'archwright check', ...counts(results) });
+  return `<?xml version="1.0" encoding="UTF-8"?>\n<${head}>\n${suites.join('')}</testsuites>\n`;
+}
+
+function suite(file: string, results: readonly Result[]): string {
+  const skipped = String(results.filter(({ verdict }) => verdict === 'allowed').length);
+  const head = element('testsuite', { name: file, ...counts(results), skipped, file });
+  return `  <${head}>\n${results.map(testCase).join('')}  </testsuite>\n`;
+}
+
+function counts(results: readonly Result[]) {
+  const count = (name: string): string =>
+    String(results.filter(({ verdict }) => classes[verdict] === name).length);
+  return { tests: String(results.length), failures: count('finding'), errors: count('unknown') };
+}
+
+function testCase(result: Result): string {
+  const { image, usedBy, architecture } = result;
+  const head = element('testcase', {
+    classname: workloadOf(result),
+    name: `${usedBy}: ${image} for ${architecture}`,
+  });
+  const outcome = outcomeOf(result);
+  return outcome === undefined ? `    <${head}/>\n` : `    <${head}>\n      <${outcome}/>\n    </testcase>\n`;
+}
+
+function outcomeOf(result: Result): string | undefined {
+  const { verdict, why } = result;
+  if (verdict === 'ok') return undefined;
+  const message = `${placeOf(result)}: ${verdict}: ${why}`;
+  if (verdict === 'allowed') return element('skipped', { message });
+  return element(classes[verdict] === 'finding' ? 'failure' : 'error', { type: verdict, message });
+}
+
+function element(name: string, attributes: Readonly<Record<string, string>>): string {
+  return [name, ...Object.entries(attributes).map(([key, value]) => `${key}="${escaped(value)}"`)].join(' ');
+}
+
+const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' };
+
+/** Names are untrusted, and XML 1.0 has no way to write most control characters. */
+function escaped(text: string): string {
+  return text
+    .toWellFormed()
+    .replaceAll(/[\p{Cc}\u{fffe}\u{ffff}]/gu, '?')
+    .replaceAll(/[&<>"]/g, (letter) => entities[letter] ?? letter);
+}
+
+/** Rules by verdict, and what they say in general. `allowed` results keep no rule of their own. */
+const rules: Readonly<Record<Exclude<Verdict, 'ok'>, string>> = {
+  missing: 'The image has no platform of the required architecture.',
+  pinned: 'The pod chooses other architectures by node selector or affinity.',
+  'not-found': 'The registry does not have the image.',
+  'not-an-image': 'The reference names an artifact that no container can run.',
+  invalid: 'The image is not a valid reference.',
+  unauthorized: 'The registry refuses access, so the architectures are not known.',
+  'rate-limited': 'The registry limits requests, so the architectures are not known.',
+  unreachable: 'The registry does not answer, so the architectures are not known.',
+  unusable: 'The answer of the registry cannot be used, so the architectures are not known.',
+  'never-pulled': 'The image is never pulled, so no registry knows its architectures.',
+  allowed: 'The allow-list has the image.',
+};
+const ids = Object.keys(rules);
+
+const levels = { finding: 'error', unknown: 'warning', fine: 'note' } as const;
+
+/**
+ * SARIF 2.1.0, without images that are ok; allowed ones are suppressed.
+ * @param directory that relative paths are relative to, such as the root of a repository
+ */
+export function asSarif({ results }: Checked, directory: string): string {
+  const log = {
+    $schema: 'https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json',
+    version: '2.1.0',
+    runs: [
+      {
+        tool: {
+          driver: {
+            name: 'archwright check',
+            version: programVersion.version,
+            rules: Object.entries(rules).map(([id, text]) => ({
+              id,
+              shortDescription: { text },
+              defaultConfiguration: { level: levels[classes[id as Verdict]] },
+            })),
+          },
+        },
+        columnKind: 'utf16CodeUnits',
+        results: results.filter(({ verdict }) => verdict !== 'ok').map((each) => resultOf(each, directory)),
+      },
+    ],
+  };
+  return jsonText(log);
+}
+
+function resultOf(result: Result, directory: string) {
+  const { file, line, image, architecture, verdict, why, usedBy } = result;
+  const workload = workloadOf(result);
+  return {
+    ruleId: verdict,
+    ruleIndex: ids.indexOf(verdict),
+    level: levels[classes[verdict]],
+    message: { text: plainText(`${image} for ${architecture}: ${verdict}: ${why}`) },
+    locations: [
+      {
+        physicalLocation: {
+          artifactLocation: { uri: uriOf(file, directory) },
+          region: { startLine: line },
+        },
+        logicalLocations: [{ fullyQualifiedName: `${workload}/${usedBy}`, kind: 'resource' }],
+      },
+    ],
+    // Stays the same if lines are added above.
+    partialFingerprints: { 'image/v1': `${workload}/${usedBy} ${image} ${architecture}` },
+    ...(verdict === 'allowed' && { suppressions: [{ kind: 'external', justification: why }] }),
+  };
+}
+
+/** Escapes placeholders (SARIF 2.1.0, section 3.11.5) and embedded links (3.11.6): names are untrusted. */
+function plainText(text: string): string {
+  return text.replaceAll(/[[\]\\]/g, String.raw`\$&`).replaceAll(/[{}]/g, '$&$&');
+}
+
+function uriOf(file: string, directory: string): string {
+  if (file === standardInput) return 'stdin';
+  const path = relative(directory, resolve(directory, file));
+  const isBelow = path !== '..' && !path.startsWith(`..${sep}`);
+  return isBelow
+    ? path.split(sep).map(encodeURIComponent).join('/')
+    : pathToFileURL(resolve(directory, file)).href;
 }

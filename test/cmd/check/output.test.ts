@@ -3,10 +3,8 @@
  * sarif-schema-2.1.0.json; another element, attribute or property needs a look at these.
  */
 import t from 'tap';
-import { asJunit } from '../../../cmd/check/junit.ts';
-import { asSarif } from '../../../cmd/check/sarif.ts';
 import { classes, type Result, type Verdict } from '../../../cmd/check/verdict.ts';
-import type { Checked } from '../../../cmd/check/write.ts';
+import { asJunit, asSarif, type Checked } from '../../../cmd/check/write.ts';
 import { programVersion } from '../../../cmd/program/version.ts';
 
 const hostile = 'a<b>&"\'\u0000\u001b[31m\ud800\ufffe]]>é{0}\\';
