@@ -10,8 +10,8 @@ import { judgedPods } from './report/judged-pods.ts';
 import { findNewerTags } from './report/newer-tags.ts';
 import { reportPage } from './report/page/page.ts';
 import { moneyOf } from './report/prices/savings.ts';
-import { readPrices, type PriceList } from './report/prices/price-file.ts';
-import { placeOf, publishReport } from './report/publish/publish.ts';
+import { readPrices, type PriceList } from './report/prices/prices.ts';
+import { placeOf, publishReport } from './report/publish.ts';
 import { reportOf } from './report/contents.ts';
 import { asCsv, asJson, asTable } from './report/write.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
@@ -104,7 +104,7 @@ async function reportPods(
   if (place) {
     if (!isComplete)
       throw new Failure('not published, because it is incomplete; the last one stays', exitCodes.unanswered);
-    return await publishReport(invocation, place, cluster.kubernetes, report);
+    return await publishReport(invocation, place, cluster.kubernetes.client, report);
   }
   if (html === '-') io.out(reportPage(report));
   else if (html !== undefined) {

@@ -16,7 +16,7 @@ import type { Invocation } from '../program/subcommand.ts';
 import type { Cluster } from '../wiring/cluster.ts';
 import { judgePod, judgeImages, withGain } from './verdict.ts';
 import { listNodes, listPods } from './pods.ts';
-import type { PriceList } from './prices/price-file.ts';
+import type { PriceList } from './prices/prices.ts';
 import type { JudgedPod } from './rows.ts';
 import { workloadsOf } from './workloads.ts';
 

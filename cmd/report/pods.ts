@@ -11,8 +11,8 @@ import { imagesOf } from '../../src/placement/pod/images.ts';
 import { operatingSystemOf } from '../../src/placement/pod/operating-system.ts';
 import { keys } from '../../src/names/keys.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { offerOfNode, type Offer } from './prices/node-prices.ts';
-import type { PriceList } from './prices/price-file.ts';
+import { offerOfNode, type Offer } from './prices/prices.ts';
+import type { PriceList } from './prices/prices.ts';
 import { parseQuantity } from '../../src/names/quantity.ts';
 
 export interface ReportedPod {

@@ -10,7 +10,7 @@ import { pages } from '../../scripts/docs/main.ts';
 import { settings } from '../../src/policy/settings/all.ts';
 import { flagName } from '../../src/policy/settings/setting.ts';
 import { subcommand as report } from '../../cmd/report.ts';
-import { parsePrices } from '../../cmd/report/prices/price-file.ts';
+import { parsePrices } from '../../cmd/report/prices/prices.ts';
 import { like } from '../support/like.ts';
 
 const chart = 'charts/archwright';

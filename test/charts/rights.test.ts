@@ -203,7 +203,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'statefulsets get list',
       // src/facts-api/callers.ts
       'imagefacts create',
-      // cmd/report/publish/open-reports.ts
+      // cmd/report/publish.ts
       'reports:archwright-report create delete list patch',
     ],
   ],
@@ -215,7 +215,7 @@ const expected: readonly (readonly [kind: string, role: string, rights: readonly
       'configmaps:archwright get',
       'configmaps:archwright-broken-images list',
       'configmaps:archwright-drift list',
-      // cmd/report/publish/publish.ts
+      // cmd/report/publish.ts
       'configmaps:archwright-report create get patch',
       // cmd/wiring/cluster-facts.ts
       'serviceaccounts/token:archwright-report create',

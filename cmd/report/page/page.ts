@@ -7,8 +7,7 @@ import { pageScript, pageStyle } from './assets.ts';
 import { firstChanges } from './changes.ts';
 import type { PageData } from './data.ts';
 import { embeddedJson, Html, markup, section } from './html.ts';
-import { moneySection } from './money.ts';
-import { changesSection, stateLabels, todaySection } from './sections.ts';
+import { changesSection, moneySection, stateLabels, todaySection } from './sections.ts';
 import { pageTables } from './tables.ts';
 
 export function reportPage(report: Report): string {

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
 import type { PageData } from '../../../cmd/report/page/data.ts';
-import { offerOfNode, offersOfFile } from '../../../cmd/report/prices/node-prices.ts';
-import { noPriceList, parsePrices } from '../../../cmd/report/prices/price-file.ts';
+import { offerOfNode, offersOfFile } from '../../../cmd/report/prices/prices.ts';
+import { noPriceList, parsePrices } from '../../../cmd/report/prices/prices.ts';
 import type { Node } from '../../../src/kube/api/objects.ts';
 import { type Owner, putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
 import { run } from '../run.ts';

@@ -2,8 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { gunzipSync } from 'node:zlib';
 import t, { type Test } from 'tap';
-import { configMapOf } from '../../../cmd/report/publish/publish.ts';
-import { publishReports, resultsOf } from '../../../cmd/report/publish/open-reports.ts';
+import { configMapOf, publishReports, resultsOf } from '../../../cmd/report/publish.ts';
 import { reportOf } from '../../../cmd/report/contents.ts';
 import { connectedStore } from '../../kube/support.ts';
 import type { KubeStore } from '../../support/kube-store.ts';

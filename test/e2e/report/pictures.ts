@@ -7,8 +7,8 @@ import type { Cause } from '../../../cmd/report/verdict.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import { reportOf } from '../../../cmd/report/contents.ts';
 import { moneyOf } from '../../../cmd/report/prices/savings.ts';
-import { offerOfNode } from '../../../cmd/report/prices/node-prices.ts';
-import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
+import { offerOfNode } from '../../../cmd/report/prices/prices.ts';
+import { parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { judgedPod } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
 

@@ -4,7 +4,7 @@ import { parseAllowList } from '../../../cmd/check/allow-list.ts';
 import { podsIn } from '../../../cmd/check/pods.ts';
 import { sortObjects } from '../../../cmd/explain/input.ts';
 import { parseDocuments, parseObjects } from '../../../cmd/objects/documents.ts';
-import { parsePrices } from '../../../cmd/report/prices/price-file.ts';
+import { parsePrices } from '../../../cmd/report/prices/prices.ts';
 import { UsageError } from '../../../cmd/program/exit.ts';
 import { parseWebhooks, webhookNamesOf } from '../../../src/controller/state/webhooks-file.ts';
 import { environmentLayer, fileLayer, flagLayer } from '../../../src/policy/configuration/layer.ts';

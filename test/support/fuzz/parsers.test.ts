@@ -21,7 +21,7 @@ const exceptions: Readonly<Record<string, string>> = {
     'reads files; manifest files and pull secrets have targets',
   'cmd/objects/documents.ts readText': 'reads a file; parseObjects has a target',
   'cmd/objects/documents.ts readStandardInput': 'reads bytes',
-  'cmd/report/prices/price-file.ts readPrices': 'reads a file; parsePrices has a target',
+  'cmd/report/prices/prices.ts readPrices': 'reads a file; parsePrices has a target',
   'daemon/certificate-files.ts readClientPair': 'reads files; certificates are parsed by Node',
   'daemon/containerd/endpoint.ts readTls': 'reads files; certificates are parsed by Node',
   'daemon/containerd/node.ts readNodeConfig': 'reads files; config.toml has a target',
