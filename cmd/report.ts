@@ -13,7 +13,7 @@ import { moneyOf } from './report/prices/savings.ts';
 import { readPrices, type PriceList } from './report/prices/prices.ts';
 import { placeOf, publishReport } from './report/publish.ts';
 import { reportOf } from './report/contents.ts';
-import { asCsv, asJson, asTable } from './report/write.ts';
+import { asCsv, asJson, asTable } from './report/columns.ts';
 import { exitCodes, Failure, UsageError } from './program/exit.ts';
 import { architecture, choice, list, text, toggle } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';

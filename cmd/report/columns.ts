@@ -1,11 +1,17 @@
-/** The columns of a report, each defined once for the terminal, CSV and the page. */
+/**
+ * The columns of a report, each defined once for the terminal, CSV and the page, and the report as a table for
+ * people, as CSV for spreadsheets, and as JSON for programs.
+ */
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
-import { cell, nothing } from '../program/table.ts';
+import { cell, jsonText, nothing, table } from '../program/table.ts';
 import { bytes, rangeText } from './amounts.ts';
 import type { Requests } from './pods.ts';
 import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 import type { Report } from './contents.ts';
 import type { Cell, ColumnKind } from './page/data.ts';
+import { verdicts } from './verdict.ts';
+
+export type By = 'workload' | 'image';
 
 /** The rest of a longer message adds nothing about its cause. */
 const maxWhyBytes = 512;
@@ -35,7 +41,7 @@ export function workloadColumns({
       label: 'Workload',
       kind: 'text',
       cell: (row) => name(`${row.kind}/${row.name}`),
-      csv: { kind: ({ kind }) => kind, name: (row) => row.name },
+      csv: { kind: ({ kind }) => name(kind), name: (row) => name(row.name) },
     },
     { label: 'Pods', kind: 'count', cell: ({ pods }) => pods },
     { label: 'Decided', kind: 'text', cell: ({ decided }) => countsText(decided) ?? '' },
@@ -52,12 +58,7 @@ export function imageColumns({
   newerTags,
 }: Pick<Report, 'architecture' | 'newerTags'>): readonly Column<ImageRow>[] {
   return [
-    {
-      label: 'Image',
-      kind: 'text',
-      cell: ({ image }) => name(image),
-      csv: { image: ({ image }) => image },
-    },
+    { label: 'Image', kind: 'text', cell: ({ image }) => name(image) },
     { label: 'Namespaces', kind: 'count', cell: ({ namespaces }) => namespaces },
     { label: 'Workloads', kind: 'count', cell: ({ workloads }) => workloads },
     { label: 'Pods', kind: 'count', cell: ({ pods }) => pods },
@@ -68,7 +69,6 @@ export function imageColumns({
       kind: 'text',
       cell: ({ verdict, architectures }) =>
         verdict === 'unknown' ? '' : name(architectures?.join(' ') ?? 'any'),
-      csv: { architectures: ({ architectures }) => architectures?.join(' ') },
     },
     ...(newerTags ? [newerTagColumn] : []),
     whyColumn,
@@ -85,7 +85,6 @@ const whyColumn: Column<Pick<WorkloadRow, 'why'>> = {
   kind: 'text',
   cell: ({ why }) => printable(why, maxWhyBytes),
   text: ({ why }) => why || nothing,
-  csv: { why: ({ why }) => why },
 };
 
 const newerTagColumn: Column<ImageRow> = {
@@ -124,7 +123,7 @@ function name(text: string): string {
 }
 
 /** A table for the terminal: cells by row, the header first. */
-export function terminalCells<Row>(
+function terminalCells<Row>(
   columns: readonly Column<Row>[],
   rows: readonly Row[],
 ): readonly (readonly string[])[] {
@@ -138,13 +137,45 @@ function terminalText<Row>({ kind, cell: cellOf, text }: Column<Row>, row: Row):
   return typeof value === 'number' && kind === 'bytes' ? bytes(value) : cell(String(value));
 }
 
-/** Values for CSV by row, the header first. */
-export function csvCells<Row>(
-  columns: readonly Column<Row>[],
-  rows: readonly Row[],
-): readonly (readonly unknown[])[] {
+export function asTable(report: Report, by: By): string {
+  const { architecture, lookups, totals, workloads, images } = report;
+  const head = [architecture.toUpperCase(), 'WORKLOADS', 'PODS', 'THERE', 'CPU', 'MEMORY'];
+  const sums = [...verdicts, 'all' as const].map((verdict) => {
+    const { workloads: owners, pods, there, cpu, memory } = totals[verdict];
+    return [verdict, ...[owners, pods, there, cpu].map(String), bytes(memory)];
+  });
+  const rows =
+    by === 'image'
+      ? terminalCells(imageColumns(report), images)
+      : terminalCells(workloadColumns(report), workloads);
+  return `${table([head, ...sums])}\n${table(rows)}\nImages: looked up ${lookups}.\n`;
+}
+
+export function asCsv(report: Report, by: By): string {
+  return by === 'image'
+    ? csvText(imageColumns(report), report.images)
+    : csvText(workloadColumns(report), report.workloads);
+}
+
+function csvText<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): string {
   const all = columns.flatMap(({ label, short = label, cell: cellOf, csv }) =>
     Object.entries(csv ?? { [short.toLowerCase()]: cellOf }),
   );
-  return [all.map(([head]) => head), ...rows.map((row) => all.map(([, valueOf]) => valueOf(row)))];
+  const lines = [all.map(([head]) => head), ...rows.map((row) => all.map(([, valueOf]) => valueOf(row)))];
+  return lines.map((line) => `${line.map(csvCell).join(',')}\r\n`).join('');
+}
+
+/**
+ * RFC 4180. Names and messages are untrusted: what a spreadsheet would take for a formula becomes a text. In
+ * many languages a spreadsheet separates cells at semicolons, and reads full-width signs as plain ones.
+ */
+function csvCell(value: unknown): string {
+  if (typeof value !== 'string') return value === undefined ? '' : JSON.stringify(value);
+  const text = value.replaceAll(/(^|; *)(?=[=+\-@＝＋－＠])/g, "$1'");
+  return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** The whole report; documented in `docs/use/report.md`. */
+export function asJson({ architecture, lookups, totals, workloads, images, savings }: Report): string {
+  return jsonText({ architecture, lookups, totals, workloads, images, savings });
 }

@@ -25,7 +25,7 @@ import type { Report } from './contents.ts';
 import { reportPage } from './page/page.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from './rows.ts';
 import { verdicts } from './verdict.ts';
-import { asJson } from './write.ts';
+import { asJson } from './columns.ts';
 
 interface Place {
   readonly namespace: string;

@@ -43,15 +43,15 @@ export function todaySection(pods: readonly JudgedPod[], architecture: string): 
   const groups = Map.groupBy(pods, mainState);
   const shares = states.map((state) => ({ state, share: shareOf(groups.get(state) ?? []) }));
   const there = pods.filter(({ on }) => on === architecture).length;
-  const tiles = measureNames.map((measure) => {
-    const part = (share: Share): number => (all[measure] === 0 ? 0 : share[measure] / all[measure]);
-    const ready = shareOf(groups.get('ready') ?? []);
-    return markup`<div class="tile">
+  const ready = shareOf(groups.get('ready') ?? []);
+  const tiles = measureNames.map(
+    (measure) =>
+      markup`<div class="tile">
         <p class="number">${percent(ratio(ready[measure], all[measure]))}</p>
         <p>of the ${measures[measure]}</p>
-        ${bar(shares.map(({ state, share }) => ({ color: state, part: part(share) })))}
-      </div>`;
-  });
+        ${bar(shares.map(({ state, share }) => ({ color: state, part: share[measure] / (all[measure] || 1) })))}
+      </div>`,
+  );
   const rows = shares
     .filter(({ share }) => share.pods > 0)
     .map(
@@ -93,15 +93,6 @@ const actions: Readonly<Record<Cause, string>> = {
   affinity: 'Remove the node affinity of',
 };
 
-function describeChange(
-  { cause, subject, image }: Change,
-  newerTags: ReadonlyMap<string, string> | undefined,
-): Html {
-  const newer = image === undefined ? undefined : newerTags?.get(image);
-  const action = newer === undefined ? actions[cause] : `Take ${printable(newer, maxImageBytes)} in place of`;
-  return markup`${action} <span class="name">${subject}</span>`;
-}
-
 export function changesSection(
   changes: readonly Change[],
   { pods, newerTags, money }: Pick<Report, 'pods' | 'newerTags' | 'money'>,
@@ -110,15 +101,16 @@ export function changesSection(
   const all = shareOf(pods);
   let reached = shareOf(pods.filter(({ blockers }) => blockers.length === 0)).cpu;
   const rows = changes.map((change, index) => {
-    const before = reached;
-    reached += change.gain.cpu;
+    const newer = newerTags?.byImage.get(change.image ?? '');
+    const action = newer ? `Take ${printable(newer, maxImageBytes)} in place of` : actions[change.cause];
     const parts = [
-      { color: 'ready', part: all.cpu === 0 ? 0 : before / all.cpu },
-      { color: 'gain', part: all.cpu === 0 ? 0 : change.gain.cpu / all.cpu },
+      { color: 'ready', part: reached / (all.cpu || 1) },
+      { color: 'gain', part: change.gain.cpu / (all.cpu || 1) },
     ];
+    reached += change.gain.cpu;
     return markup`<tr>
       ${numberCells(index + 1)}
-      <th scope="row">${describeChange(change, newerTags?.byImage)}</th>
+      <th scope="row">${action} <span class="name">${change.subject}</span></th>
       ${numberCells(change.blocked.toLocaleString('en'))}
       ${measureNames.map((measure) => numberCells(amount(change.gain, measure)))}
       ${money && numberCells(rangeText(money.savingsOf(change.freed)?.saved, money.list.currency))}
