@@ -1,6 +1,13 @@
 /** How cells are shown, sorted and searched. */
-import { bytes, percent, rangeText } from '../cmd/report/amounts.ts';
-import type { Cell, ColumnKind, PageData, Row } from '../cmd/report/page/data.ts';
+import {
+  bytes,
+  percent,
+  rangeText,
+  type Cell,
+  type ColumnKind,
+  type PageData,
+  type Row,
+} from '../cmd/report/page/data.ts';
 import { element } from './element.ts';
 
 const collator = new Intl.Collator('en', { numeric: true });

@@ -4,11 +4,10 @@
  */
 import { maxImageBytes, printable } from '../../src/names/printable.ts';
 import { cell, jsonText, nothing, table } from '../program/table.ts';
-import { bytes, rangeText } from './amounts.ts';
 import type { Requests } from './pods.ts';
 import { countsText, type ImageRow, type WorkloadRow } from './rows.ts';
 import type { Report } from './contents.ts';
-import type { Cell, ColumnKind } from './page/data.ts';
+import { bytes, rangeText, type Cell, type ColumnKind } from './page/data.ts';
 import { verdicts } from './verdict.ts';
 
 export type By = 'workload' | 'image';

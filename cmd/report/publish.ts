@@ -20,7 +20,7 @@ import { exitCodes, Failure, UsageError } from '../program/exit.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import { counted, jsonText } from '../program/table.ts';
 import { programVersion } from '../program/version.ts';
-import { bytes } from './amounts.ts';
+import { bytes } from './page/data.ts';
 import type { Report } from './contents.ts';
 import { reportPage } from './page/page.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from './rows.ts';

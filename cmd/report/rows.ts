@@ -1,7 +1,7 @@
 /** Adds up the verdicts of pods: by workload, by image and in total. */
 import { byName } from '../../src/names/values.ts';
 import { decidedOutcome } from '../../src/placement/record/read.ts';
-import { rounded } from './amounts.ts';
+import { rounded } from './page/data.ts';
 import {
   states,
   type Blocker,

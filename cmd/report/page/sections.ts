@@ -1,7 +1,7 @@
 /** The parts of the page that need no script. */
 import { maxImageBytes, printable } from '../../../src/names/printable.ts';
 import { counted } from '../../program/table.ts';
-import { bytes, percent, rangeText, rounded } from '../amounts.ts';
+import { bytes, percent, rangeText, rounded } from './data.ts';
 import { unpriced, type Money } from '../prices/savings.ts';
 import { mainState, states, type Cause, type State } from '../verdict.ts';
 import { shareOf, type JudgedPod, type Share } from '../rows.ts';

@@ -2,10 +2,9 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import t from 'tap';
-import { percent } from '../../../cmd/report/amounts.ts';
 import type { Blocker } from '../../../cmd/report/verdict.ts';
 import { firstChanges } from '../../../cmd/report/page/changes.ts';
-import type { PageData } from '../../../cmd/report/page/data.ts';
+import { percent, type PageData } from '../../../cmd/report/page/data.ts';
 import { reportPage } from '../../../cmd/report/page/page.ts';
 import type { JudgedPod } from '../../../cmd/report/rows.ts';
 import { reportOf, type Report } from '../../../cmd/report/contents.ts';
