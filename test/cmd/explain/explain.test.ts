@@ -54,15 +54,6 @@ t.test('each outcome has its exit code', async (t) => {
     ['no common architecture', of(old, arm), [], 1, 'denied', 'no-common-architecture-deny'],
     ['unknown', of(web, gone), [], 3, 'allowed-unknown', 'unknown-image-allow'],
     ['unknown, denied', of(web, gone), ['--on-unknown-image', 'deny'], 1, 'denied', 'unknown-image-deny'],
-    ['unknown, gated', of(web, gone), ['--on-unknown-image', 'gate'], 3, 'gated', 'unknown-image-gate'],
-    [
-      'unknown, fallback',
-      of(web, gone),
-      ['--fallback-architecture', 's390x'],
-      3,
-      'fallback',
-      'unknown-image-fallback',
-    ],
   ];
   for (const [what, text, args, code, outcome, rule] of cases) {
     const answer = await explain(t, text, args);

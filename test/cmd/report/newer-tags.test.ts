@@ -166,16 +166,6 @@ t.test('without the permission to read Secrets, a published report lists tags an
   t.match(page.replaceAll(open.host, 'R'), /Take R\/app:1\.1 in place of/);
 });
 
-t.test('tags are listed with the credentials of a pod that can pull the image', async (t) => {
-  const { closed, store, report } = await cluster(t);
-  const wrong = JSON.parse(pullSecret(dockerConfig(closed.host, 'ann', 'wrong'))) as object;
-  store.put('/api/v1/namespaces/bank/secrets/regcred', wrong);
-  putPod(store, 'bank/first', [`${closed.host}/team/app:1.2.3`], regcred);
-  const { out, err } = await report('--newer-tags');
-  t.equal(err, '');
-  t.match(out.replaceAll(closed.host, 'R'), /Take R\/team\/app:1\.3\.0 in place of/);
-});
-
 t.test('if credentials may not list tags, those of other pods with the image may', async (t) => {
   const users = ['ann', 'ann', 'bob', 'eve', 'joe'];
   const closed = await registry(t, {

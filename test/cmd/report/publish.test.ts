@@ -144,7 +144,6 @@ t.test("others' Reports stay, and a refused Report does not stop the rest", asyn
 t.test('wrong usage', async (t) => {
   const { store, report, fromOutside } = await cluster(t);
   for (const [args, says] of [
-    [['--publish', '--html', 'x.html'], /--html and --publish exclude each other/],
     [['--publish', '-o', 'json'], /--publish and --output exclude each other/],
     [['--publish', '--release', 'archwright/other'], /--release: there is no ConfigMap archwright\/other/],
     [['--publish', '--release', 'other'], /--release must be NAMESPACE\/NAME/],
