@@ -6,7 +6,6 @@ import {
   type Cell,
   type ColumnKind,
   type PageData,
-  type Row,
 } from '../cmd/report/page/data.ts';
 import { element } from './element.ts';
 
@@ -58,7 +57,10 @@ function keyOf(cell: Cell): number {
 }
 
 /** What a search looks at: texts and states. */
-export function searchText({ cells, causes }: Row, { causeLabels }: Pick<PageData, 'causeLabels'>): string {
-  const texts = cells.filter((cell) => typeof cell === 'string');
-  return [...texts, ...causes.map((cause) => causeLabels[cause])].join('\n').toLowerCase();
+export function searchText(row: readonly Cell[], { causeLabels }: Pick<PageData, 'causeLabels'>): string {
+  const texts = row.flatMap((cell) => {
+    if (typeof cell === 'string') return cell;
+    return Array.isArray(cell) ? cell.map((cause: string | number) => causeLabels[cause] ?? '') : [];
+  });
+  return texts.join('\n').toLowerCase();
 }

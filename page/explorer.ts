@@ -1,10 +1,12 @@
 /** The table of workloads, namespaces and images: sorted, searched, filtered, and shown in pages. */
-import type { PageData, PageTable, Row } from '../cmd/report/page/data.ts';
+import type { Cell, PageData, PageTable } from '../cmd/report/page/data.ts';
 import { cellElement, compareCells, isNumeric, searchText } from './cells.ts';
 import { element } from './element.ts';
 
 /** A browser lays out 100 rows in some milliseconds, 5,000 in seconds. */
 const rowsPerPage = 100;
+
+type Row = readonly Cell[];
 
 interface Sort {
   readonly column: number;
@@ -111,7 +113,8 @@ export class Explorer {
     const cause = this.#filter.value;
     const found = this.#searchable()
       .filter(({ row, text }) => {
-        return (cause === '' || row.causes.includes(cause)) && words.every((word) => text.includes(word));
+        const hasCause = cause === '' || row.some((cell) => Array.isArray(cell) && cell.includes(cause));
+        return hasCause && words.every((word) => text.includes(word));
       })
       .map(({ row }) => row);
     this.#found = this.#sort === undefined ? found : sorted(found, this.#sort);
@@ -140,11 +143,11 @@ export class Explorer {
     const start = this.#isAll ? 0 : this.#page * rowsPerPage;
     const shown = this.#found.slice(start, this.#isAll ? undefined : start + rowsPerPage);
     this.#body.replaceChildren(
-      ...shown.map(({ cells }) =>
+      ...shown.map((row) =>
         element(
           'tr',
           {},
-          ...columns.map(({ kind }, index) => cellElement(cells[index] ?? null, kind, this.#data)),
+          ...columns.map(({ kind }, index) => cellElement(row[index] ?? null, kind, this.#data)),
         ),
       ),
     );
@@ -156,5 +159,5 @@ export class Explorer {
 
 function sorted(rows: readonly Row[], { column, descending }: Sort): readonly Row[] {
   const sign = descending ? -1 : 1;
-  return rows.toSorted((a, b) => sign * compareCells(a.cells[column] ?? null, b.cells[column] ?? null));
+  return rows.toSorted((a, b) => sign * compareCells(a[column] ?? null, b[column] ?? null));
 }

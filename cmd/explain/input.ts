@@ -19,8 +19,8 @@ export interface Subject {
   /** `file:line` */
   readonly place: string;
   readonly request: AdmissionRequest;
-  readonly node?: string;
-  readonly pods?: readonly Pod[];
+  readonly node?: string | undefined;
+  readonly pods?: readonly Pod[] | undefined;
 }
 
 export interface Input {
@@ -62,15 +62,7 @@ export function sortObjects(found: readonly FoundObject[], namespace: string): I
     const request = creationOf(value, kind, home);
     const admission = kindOf(request);
     if (admission !== 'other')
-      subjects.push({
-        kind: admission,
-        namespace: home,
-        name,
-        place,
-        request,
-        ...(node !== undefined && { node }),
-        ...(pods !== undefined && { pods }),
-      });
+      subjects.push({ kind: admission, namespace: home, name, place, request, node, pods });
     else if (isSecret(value))
       secrets.set(key, { ...storedSecret(value), metadata: { name, namespace: home } });
     else if (kind === 'ServiceAccount') serviceAccounts.set(key, pullSecretsOf(value));

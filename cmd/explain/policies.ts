@@ -2,7 +2,8 @@
 import { ownNames } from '../../src/names/own-names.ts';
 import { isCleanHolder } from '../../src/controller/lead/candidacy.ts';
 import type { KubeObject, Node } from '../../src/kube/api/objects.ts';
-import type { Page } from '../../src/kube/api/pages.ts';
+import type { GetOptions } from '../../src/kube/api/client.ts';
+import { objectsOf, PageSize, type Page } from '../../src/kube/api/pages.ts';
 import { recordOf } from '../../src/kube/election/lease-lock.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
 import { createPolicies, type Policies } from '../../src/policy/effective/policies.ts';
@@ -75,9 +76,8 @@ function sourceOf(objects: readonly KubeObject[]): ObjectSource {
   return { values: () => objects, onEach: () => undefined };
 }
 
-/** A node has up to 50 KB, and a cluster 5,000 nodes (Kubernetes, "Considerations for large clusters"). */
-const pageSize = 100;
-const maxPages = 50;
+/** A node has up to 50 KB. */
+const nodesPerPage = 100;
 
 /** @returns `undefined` without a cluster or without the permission */
 export async function readNodeClasses(
@@ -85,15 +85,10 @@ export async function readNodeClasses(
   fleet: Pick<Fleet, 'nodeReports'> | undefined,
   stop: AbortSignal,
 ): Promise<NodeClasses | undefined> {
-  const nodes: { readonly classified: ReturnType<typeof classify> }[] = [];
-  let token = '';
-  for (let page = 0; page < maxPages; page += 1) {
-    const query = { limit: pageSize, ...(token !== '' && { continue: token }) };
-    const list = await podContext.read<Page<Node>>(paths.nodes(), stop, query);
-    for (const node of list?.items ?? []) nodes.push({ classified: classify(node) });
-    token = list?.metadata?.continue ?? '';
-    if (token === '') break;
-  }
+  const get = async <T>(path: string, { query }: GetOptions): Promise<T> =>
+    (await podContext.read<T>(path, stop, query)) ?? ({} as T);
+  const found = objectsOf<Node>({ get }, paths.nodes(), { signal: stop, size: new PageSize(nodesPerPage) });
+  const nodes = await Array.fromAsync(found, (node) => ({ classified: classify(node) }));
   const reports = fleet && (() => fleet.nodeReports());
   return createNodeClasses({ values: () => nodes, onEach: () => undefined }, reports)();
 }

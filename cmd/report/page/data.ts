@@ -10,17 +10,12 @@ export interface Column {
   readonly kind: ColumnKind;
 }
 
-export interface Row {
-  readonly cells: readonly Cell[];
-  /** What the filter compares: causes, or `ready`. */
-  readonly causes: readonly string[];
-}
-
 export interface PageTable {
   readonly id: string;
   readonly label: string;
   readonly columns: readonly Column[];
-  readonly rows: readonly Row[];
+  /** Cells by row. */
+  readonly rows: readonly (readonly Cell[])[];
 }
 
 export interface PageData {

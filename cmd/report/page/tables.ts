@@ -54,7 +54,7 @@ function tableOf<T extends { readonly causes: readonly State[] }>(
     columns: columns.map(({ label, kind }) => ({ label, kind })),
     rows: items
       .toSorted((a, b) => isReady(a) - isReady(b))
-      .map((item) => ({ cells: columns.map(({ cell }) => cell(item)), causes: item.causes })),
+      .map((item) => columns.map(({ cell }) => cell(item))),
   };
 }
 

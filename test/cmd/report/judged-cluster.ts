@@ -1,5 +1,9 @@
 /** Judged pods for tests of the page of `archwright report`. */
 import type { Blocker } from '../../../cmd/report/verdict.ts';
+import { reportOf, type Report } from '../../../cmd/report/contents.ts';
+import { reportPage } from '../../../cmd/report/page/page.ts';
+import { offerOfNode, parsePrices } from '../../../cmd/report/prices/prices.ts';
+import { moneyOf } from '../../../cmd/report/prices/savings.ts';
 import type { JudgedPod } from '../../../cmd/report/rows.ts';
 
 export interface JudgedOptions {
@@ -87,4 +91,26 @@ export function largeCluster(workloads: number): readonly JudgedPod[] {
       }),
     );
   }).flat();
+}
+
+export function pageOf(pods: readonly JudgedPod[], more: Partial<Report> = {}): string {
+  const made = new Date('2026-11-22T10:00:00Z');
+  const lookups = 'from <this> machine';
+  return reportPage(reportOf({ pods, architecture: 'arm64', lookups, namespaces: [], made, ...more }));
+}
+
+/** Of the node `a1`, and of a type for arm64 with its size. */
+export function sampleMoney() {
+  const list = parsePrices(
+    '[[node]]\ninstance-type = "m7i.xlarge"\non-demand = 0.24\n' +
+      '[[node]]\ninstance-type = "m7g.xlarge"\non-demand = 0.195\narchitecture = "arm64"\nvcpu = 4\nmemory = "16Gi"\n',
+    'prices.toml',
+  );
+  const labels = {
+    'node.kubernetes.io/instance-type': 'm7i.xlarge',
+    'topology.kubernetes.io/region': 'eu-central-1',
+  };
+  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '4', memory: '16Gi' } };
+  const offer = offerOfNode({ metadata: { name: 'a1', labels }, status }, list);
+  return moneyOf(new Map([['a1', { offer }]]), list, 'arm64');
 }

@@ -38,13 +38,8 @@ export class Browser {
 
   private constructor(program: string) {
     this.#profile = mkdtempSync(join(tmpdir(), 'archwright-chromium-'));
-    const flags = [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--remote-debugging-pipe',
-      '--disable-component-update',
-    ];
+    const flags =
+      '--headless --no-sandbox --disable-gpu --remote-debugging-pipe --disable-component-update'.split(' ');
     const profile = `--user-data-dir=${this.#profile}`;
     this.#child = spawn(program, [...flags, profile, 'about:blank'], {
       stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
@@ -64,13 +59,8 @@ export class Browser {
 
   static async start(program: string): Promise<Browser> {
     const browser = new Browser(program);
-    const { targetId } = await browser.send('Target.createTarget', {
-      url: 'about:blank',
-    });
-    const { sessionId } = await browser.send('Target.attachToTarget', {
-      targetId,
-      flatten: true,
-    });
+    const { targetId } = await browser.send('Target.createTarget', { url: 'about:blank' });
+    const { sessionId } = await browser.send('Target.attachToTarget', { targetId, flatten: true });
     browser.#session = String(sessionId);
     for (const domain of ['Page', 'Runtime', 'Log', 'Network', 'Accessibility'])
       await browser.send(`${domain}.enable`);
@@ -79,12 +69,7 @@ export class Browser {
 
   send(method: string, params: Fields = {}): Promise<Fields> {
     const id = ++this.#last;
-    const message = {
-      id,
-      method,
-      params,
-      ...(this.#session && { sessionId: this.#session }),
-    };
+    const message = { id, method, params, sessionId: this.#session };
     this.#input.write(`${JSON.stringify(message)}\0`);
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
@@ -113,26 +98,13 @@ export class Browser {
     await this.send('Emulation.setEmulatedMedia', { features });
   }
 
-  async press(key: string, options: { readonly shift?: boolean } = {}): Promise<void> {
-    const codes: Readonly<Record<string, number>> = {
-      Tab: 9,
-      Enter: 13,
-      ' ': 32,
-      ArrowRight: 39,
-      ArrowDown: 40,
-    };
+  /** @param key `Tab`, `Enter`, ` ` or `ArrowRight` */
+  async press(key: string): Promise<void> {
+    const codes: Readonly<Record<string, number>> = { Tab: 9, Enter: 13, ' ': 32, ArrowRight: 39 };
     const text = key === 'Enter' ? '\r' : key === ' ' ? ' ' : undefined;
-    const event = {
-      key,
-      code: key === ' ' ? 'Space' : key,
-      windowsVirtualKeyCode: codes[key] ?? 0,
-      modifiers: options.shift === true ? 8 : 0,
-    };
-    await this.send('Input.dispatchKeyEvent', {
-      type: text === undefined ? 'rawKeyDown' : 'keyDown',
-      ...event,
-      text,
-    });
+    const event = { key, code: key === ' ' ? 'Space' : key, windowsVirtualKeyCode: codes[key] ?? 0 };
+    const type = text === undefined ? 'rawKeyDown' : 'keyDown';
+    await this.send('Input.dispatchKeyEvent', { type, ...event, text });
     await this.send('Input.dispatchKeyEvent', { type: 'keyUp', ...event });
   }
 

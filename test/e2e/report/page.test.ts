@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import t, { type Test } from 'tap';
-import { reportPage } from '../../../cmd/report/page/page.ts';
-import { reportOf, type Report } from '../../../cmd/report/contents.ts';
-import { moneyOf } from '../../../cmd/report/prices/savings.ts';
-import { offerOfNode } from '../../../cmd/report/prices/prices.ts';
-import { parsePrices } from '../../../cmd/report/prices/prices.ts';
-import { judgedPod, largeCluster } from '../../cmd/report/judged-cluster.ts';
+import { judgedPod, largeCluster, pageOf, sampleMoney } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
 import { column, focused, lowContrast, sortedBy, status, type Focused, type LowContrast } from './in-page.ts';
 
@@ -22,33 +17,14 @@ let url = '';
 /** A smaller page with everything that is optional: prices and newer tags. */
 let fullUrl = '';
 
-function samplePage(pods: Report['pods'], more: Partial<Report> = {}): string {
-  const made = new Date('2026-11-22T10:00:00Z');
-  const lookups = 'from this machine';
-  return reportPage(reportOf({ pods, architecture: 'arm64', lookups, namespaces: [], made, ...more }));
-}
-
 function fullPage(): string {
-  const text =
-    '[[node]]\ninstance-type = "m7i.4xlarge"\non-demand = 0.9\n[[node]]\ninstance-type = "m7g.4xlarge"\n' +
-    'on-demand = 0.7\narchitecture = "arm64"\nvcpu = 16\nmemory = "64Gi"\n';
-  const list = parsePrices(text, 'prices.toml');
-  const labels = {
-    'node.kubernetes.io/instance-type': 'm7i.4xlarge',
-    'topology.kubernetes.io/region': 'eu-central-1',
-  };
-  const status = { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '16', memory: '64Gi' } };
-  const offer = offerOfNode({ metadata: { name: 'a1', labels }, status }, list);
-  const money = moneyOf(new Map([['a1', { offer }]]), list, 'arm64');
   const pods = largeCluster(200).map((each) => ({ ...each, on: 'amd64', pod: { ...each.pod, node: 'a1' } }));
   const images = pods.flatMap(({ blockers }) => blockers.map(({ image = '' }) => image)).filter(Boolean);
-  return samplePage(pods, {
-    newerTags: {
-      byImage: new Map(images.map((image) => [image, `${image}.9-bookworm-slim`])),
-      problems: ['registry.example.com/app has more than the 10000 tags that were listed'],
-    },
-    ...(money && { money }),
-  });
+  const newerTags = {
+    byImage: new Map(images.map((image) => [image, `${image}.9-bookworm-slim`])),
+    problems: ['registry.example.com/app has more than the 10000 tags that were listed'],
+  };
+  return pageOf(pods, { newerTags, money: sampleMoney() });
 }
 
 t.before(async () => {
@@ -66,7 +42,7 @@ t.before(async () => {
       why: hostile,
     }),
   ];
-  writeFileSync(file, samplePage(pods));
+  writeFileSync(file, pageOf(pods));
   url = pathToFileURL(file).href;
   const full = join(folder, 'full.html');
   writeFileSync(full, fullPage());
@@ -90,17 +66,15 @@ async function fresh(page = url): Promise<void> {
 }
 
 t.test('a page of 5,000 workloads opens in under 2 s, without errors and requests', { skip }, async (t) => {
-  let best = Number.POSITIVE_INFINITY;
+  const times: number[] = [];
   // Other programs use this machine too: the best of three counts.
   for (let attempt = 0; attempt < 3; attempt += 1) {
     await fresh();
-    best = Math.min(
-      best,
-      await browser.evaluate<number>(
-        `new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))`,
-      ),
-    );
+    const shown =
+      'new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(performance.now()))))';
+    times.push(await browser.evaluate<number>(shown));
   }
+  const best = Math.min(...times);
   t.comment(`opened in ${Math.round(best)} ms`);
   t.ok(best < 2000, `opened in ${best} ms`);
   t.equal(await browser.evaluate(status), 'Rows 1 to 100 of 5,000');
@@ -108,12 +82,7 @@ t.test('a page of 5,000 workloads opens in under 2 s, without errors and request
   t.same(await browser.evaluate(column(1)), [`Deployment/${hostile}`], 'a hostile name is text');
   t.equal(await browser.evaluate(`document.querySelectorAll('img').length`), 0);
   const problems = browser.events.filter(({ method }) =>
-    [
-      'Runtime.consoleAPICalled',
-      'Runtime.exceptionThrown',
-      'Log.entryAdded',
-      'Page.javascriptDialogOpening',
-    ].includes(method),
+    /^(?:Runtime\.(?:console|exception)|Log\.entryAdded|Page\.javascriptDialog)/.test(method),
   );
   t.same(problems, []);
   const requests = browser.events
@@ -200,18 +169,7 @@ t.test('every control is reachable by keyboard, with visible focus', { skip }, a
   }
   const names = seen.map(({ name }) => name);
   t.equal(names[0], 'Skip to the table');
-  for (const name of [
-    'theme',
-    'by-workloads',
-    'search',
-    'filter',
-    'Namespace',
-    'Workload',
-    'CPU',
-    'State',
-    'Why',
-    'Next',
-  ])
+  for (const name of 'theme by-workloads search filter Namespace Workload CPU State Why Next'.split(' '))
     t.ok(names.includes(name), `${name} of ${names.join(', ')}`);
   t.same(
     seen.filter(({ isVisible }) => !isVisible),
@@ -225,45 +183,31 @@ t.test('every control is reachable by keyboard, with visible focus', { skip }, a
 
 t.test('a screen reader has names, headers and regions', { skip }, async (t) => {
   await fresh();
-  const { nodes } = (await browser.send('Accessibility.getFullAXTree')) as {
-    nodes: readonly {
-      ignored: boolean;
-      role?: { value: string };
-      name?: { value: string };
-    }[];
-  };
+  interface Node {
+    readonly ignored: boolean;
+    readonly role?: { readonly value: string };
+    readonly name?: { readonly value: string };
+  }
+  const { nodes } = (await browser.send('Accessibility.getFullAXTree')) as { nodes: readonly Node[] };
   const shown = nodes
     .filter(({ ignored }) => !ignored)
     .map(({ role, name }) => [role?.value, name?.value ?? ''] as const);
-  const named = new Set([
-    'button',
-    'searchbox',
-    'combobox',
-    'radio',
-    'region',
-    'heading',
-    'link',
-    'navigation',
-    'columnheader',
-    'rowheader',
-  ]);
+  const named = /^(?:button|searchbox|combobox|radio|region|heading|link|navigation|columnheader|rowheader)$/;
   t.same(
-    shown.filter(([role = '', name]) => named.has(role) && name.trim() === ''),
+    shown.filter(([role = '', name]) => named.test(role) && name.trim() === ''),
     [],
   );
+  const names = new Set(shown.map((each) => each.join(' ')));
   for (const expected of [
-    ['heading', 'What can run on arm64 today'],
-    ['searchbox', 'Search'],
-    ['combobox', 'State'],
-    ['combobox', 'Theme'],
-    ['radio', 'Workloads'],
-    ['columnheader', 'Namespace'],
-    ['navigation', 'Pages of the table'],
+    'heading What can run on arm64 today',
+    'searchbox Search',
+    'combobox State',
+    'combobox Theme',
+    'radio Workloads',
+    'columnheader Namespace',
+    'navigation Pages of the table',
   ])
-    t.ok(
-      shown.some(([role, name]) => role === expected[0] && name === expected[1]),
-      expected.join(' '),
-    );
+    t.ok(names.has(expected), expected);
   t.equal(await browser.evaluate(`document.querySelectorAll('th:not([scope])').length`), 0);
   t.equal(await browser.evaluate(`document.documentElement.lang`), 'en');
 });

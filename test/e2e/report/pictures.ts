@@ -4,12 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Cause } from '../../../cmd/report/verdict.ts';
-import { reportPage } from '../../../cmd/report/page/page.ts';
-import { reportOf } from '../../../cmd/report/contents.ts';
-import { moneyOf } from '../../../cmd/report/prices/savings.ts';
-import { offerOfNode } from '../../../cmd/report/prices/prices.ts';
-import { parsePrices } from '../../../cmd/report/prices/prices.ts';
-import { judgedPod } from '../../cmd/report/judged-cluster.ts';
+import { judgedPod, pageOf, sampleMoney } from '../../cmd/report/judged-cluster.ts';
 import { Browser, chromium } from './browser.ts';
 
 type Line = readonly [
@@ -58,36 +53,17 @@ const pods = lines.flatMap(([namespace, name, count, cpu, gib, image = '', cause
   ),
 );
 
-const list = parsePrices(
-  '[[node]]\ninstance-type = "m7i.xlarge"\non-demand = 0.24\n' +
-    '[[node]]\ninstance-type = "m7g.xlarge"\non-demand = 0.195\narchitecture = "arm64"\nvcpu = 4\nmemory = "16Gi"\n',
-  'prices.toml',
-);
-const node = {
-  metadata: {
-    name: 'a1',
-    labels: {
-      'node.kubernetes.io/instance-type': 'm7i.xlarge',
-      'topology.kubernetes.io/region': 'eu-central-1',
-    },
-  },
-  status: { nodeInfo: { architecture: 'amd64' }, capacity: { cpu: '4', memory: '16Gi' } } as object,
-};
-const money = moneyOf(new Map([['a1', { offer: offerOfNode(node, list) }]]), list, 'arm64');
-
 const [folder = '.'] = process.argv.slice(2);
 if (chromium === undefined) throw new Error('no Chromium; apt-get install chromium');
 const temporary = mkdtempSync(join(tmpdir(), 'archwright-picture-'));
 const file = join(temporary, 'report.html');
-const report = reportOf({
-  pods,
-  architecture: 'arm64',
-  namespaces: [],
-  lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
-  made: new Date('2026-11-22T10:00:00Z'),
-  money,
-});
-writeFileSync(file, reportPage(report));
+writeFileSync(
+  file,
+  pageOf(pods, {
+    lookups: 'through archwright/archwright-controller, with the credentials of its agents and of the pods',
+    money: sampleMoney(),
+  }),
+);
 const browser = await Browser.start(chromium);
 const size = { width: 1200, height: 1290, deviceScaleFactor: 0.75, mobile: false };
 await browser.send('Emulation.setDeviceMetricsOverride', size);
