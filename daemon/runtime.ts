@@ -3,10 +3,9 @@
  * runtime has its folder (`containerd/`, `crio/`), which reads the runtime's own files below the host root.
  */
 import type { LiveCredentialSource } from '../src/credentials/sources/file-source.ts';
-import type { PollOptions } from '../src/files/live.ts';
+import type { WatchOptions } from '../src/files/live.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
 import type { EndpointSource } from '../src/registry/endpoints/endpoint.ts';
-import type { Log } from '../src/telemetry/log.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
 
 /**
@@ -20,8 +19,7 @@ export interface Runtime extends EndpointSource, LiveCredentialSource {
   report(): Pick<NodeReport, 'runtime' | 'pullMode'>;
 }
 
-export interface RuntimeOptions extends PollOptions {
-  readonly log?: Log | undefined;
+export interface RuntimeOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`. */
   readonly hostRoot: string;
   readonly metrics?: Metrics | undefined;

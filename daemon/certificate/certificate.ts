@@ -85,9 +85,11 @@ export class AgentCertificate {
     const { authorityDir, clock, log } = this.#options;
     const { signal } = this.#ending;
     const authority = await liveContent({
+      dirs: [authorityDir],
       read: () => readAuthority(authorityDir),
       fingerprint: (value) => JSON.stringify(value),
       onChange: () => this.#changed.abort(),
+      log,
     });
     let failures = 0;
     while (!signal.aborted) {

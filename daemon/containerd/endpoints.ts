@@ -131,11 +131,12 @@ export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
 
   protected async read(): Promise<Reading<Found>> {
     const { node, problem } = await this.#readNode();
-    const { content, usable, problems } = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
+    const { content, usable, ...scan } = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
     return {
       found: { node, usable },
-      problems: [...(problem ? [problem] : node.problems), ...problems],
+      problems: [...(problem ? [problem] : node.problems), ...scan.problems],
       content,
+      dirs: [...node.files.map((file) => dirname(file)), ...scan.dirs],
     };
   }
 

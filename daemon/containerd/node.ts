@@ -1,6 +1,6 @@
 /**
  * The configuration of this node's containerd: files, version and registry settings, read again after each
- * change. (containerd reads config.toml only when it starts. Using a change is right after its
+ * change. (containerd reads config.toml only when it starts. Using a change at once is right after its
  * restart, and nearly always before.)
  */
 import { join } from 'node:path';

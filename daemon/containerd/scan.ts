@@ -1,5 +1,5 @@
 /**
- * The whole configuration of hosts at once: for the fingerprint and problems. Lookups
+ * The whole configuration of hosts at once: for the fingerprint, problems, and directories to watch. Lookups
  * read only the directory that they need.
  */
 import { join } from 'node:path';
@@ -23,15 +23,18 @@ const maxDirectories = 1000;
 /** @returns `content`: everything that affects endpoints, in clear text with secrets: only for hashing */
 export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, hostRoot: string) {
   const problems: Problem[] = [];
+  const dirs: string[] = [];
   const usable: HostDirectoryFound[] = [];
   const found: unknown[] = [];
   for (const root of node.roots) {
     const names = await namesIn(root, hostRoot, problems);
+    dirs.push(root);
     for (const name of names) {
       const dir = join(root, name);
       try {
         const { hosts, problem } = await readHosts(dir, node.rules);
         if (problem) problems.push(problem);
+        dirs.push(dir);
         found.push([dir, hosts, await Promise.all(hosts.map((host) => readTls(host, hostRoot)))]);
         usable.push({ dir, hosts: hosts.length });
       } catch (error) {
@@ -44,7 +47,7 @@ export async function scanHosts(node: NodeConfig, readHosts: HostFilesReader, ho
   }
   problems.push(...(await ignoredRoots(node, hostRoot)));
   const { rules, registry, roots, localPull } = node;
-  return { content: plainJson([rules, registry, roots, localPull, found]), problems, usable };
+  return { content: plainJson([rules, registry, roots, localPull, found]), problems, dirs, usable };
 }
 
 /** The transfer service does not split `config_path`, so it ignores listed directories that have settings. */
@@ -71,7 +74,7 @@ async function namesIn(dir: string, root: string, problems: Problem[]): Promise<
   }
 }
 
-const atStart = 'containerd reads it only when it starts; archwright uses a change within 10 seconds';
+const atStart = 'containerd reads it only when it starts; archwright uses a change at once';
 const noVersion = 'its version is unknown, so the rules of the newest apply; set containerdVersion';
 const keepsGood = 'if it breaks, containerd ignores it; archwright keeps its last good content in force';
 

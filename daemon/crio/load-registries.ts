@@ -25,6 +25,12 @@ const aliasFile = '/var/cache/containers/short-name-aliases.conf';
 
 const systemDir = '/etc/containers';
 
+/** Directories of the files, to watch. */
+export function registriesDirs(conf: CrioConf): readonly string[] {
+  const own = join(conf.home, '.config/containers');
+  return [systemDir, own].flatMap((dir) => [dir, join(dir, 'registries.conf.d')]);
+}
+
 /** @throws ConfigFileError if CRI-O would not start, or not take over the change */
 export async function loadRegistries(
   { home, registriesConf, registriesConfDir }: CrioConf,

@@ -17,7 +17,7 @@ import { ConfigFileError } from '../toml.ts';
 import { AuthFiles } from './auth-files.ts';
 import { defaultCrioConf, readCrioConf, type ShortNameMode } from './crio-conf.ts';
 import { endpointsOf, type CrioNode } from './endpoints.ts';
-import { loadRegistries } from './load-registries.ts';
+import { loadRegistries, registriesDirs } from './load-registries.ts';
 import { noRegistries } from './registries-conf.ts';
 import { partsOf, scanFiles } from './scan.ts';
 
@@ -59,7 +59,7 @@ class Crio extends LiveSource<Found> implements Runtime {
       ...options,
       root: hostRoot,
       name: 'cri-o',
-      dirs: ['/etc/crio', '/etc/containers'],
+      dirs: [...defaultCrioConf.dirs, ...registriesDirs(defaultCrioConf)],
       initial: { node: noFiles, version: undefined, parts: [] },
       problemText: 'the configuration of CRI-O has a problem',
     });
@@ -109,9 +109,9 @@ class Crio extends LiveSource<Found> implements Runtime {
     );
     const unknown = this.#last ? undefined : broken;
     if (!broken) this.#last = node;
-    const { content, parts, problems } = await scanFiles(node, hostRoot);
+    const { parts, problems, ...scan } = await scanFiles(node, hostRoot);
     return {
-      content,
+      ...scan,
       found: { node, version: found.version, parts: [...partsOf(node, found), ...parts], unknown },
       problems: [...(broken ? [problemOf(broken, unknown)] : []), ...node.conf.problems, ...problems],
     };

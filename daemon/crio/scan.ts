@@ -1,8 +1,8 @@
 /**
- * All files of CRI-O that lookups read, at once: for the fingerprint, problems and
+ * All files of CRI-O that lookups read, at once: for the fingerprint, problems, directories to watch and
  * descriptions. Lookups read only what they need.
  */
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { ifError } from '../../src/async/if-error.ts';
 import type { Problem } from '../../src/credentials/credential.ts';
 import { FileError, listDirectory, readBounded, undefinedIfMissing } from '../../src/files/read.ts';
@@ -15,13 +15,14 @@ import { authFilesOf, filesHelper, maxAuthFileBytes } from './auth-files.ts';
 import { certificateRoots, certificatesFor } from './certs-d.ts';
 import type { CrioNode } from './endpoints.ts';
 import { maxPolicyBytes, parsePolicy, policyFile } from './policy.ts';
+import { registriesDirs } from './load-registries.ts';
 
 /** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
 /**
- * @returns `content`: everything that affects endpoints, in clear text with secrets: only for hashing;
- * `parts`: auth files, directories of certificates and policy, as far as they exist
+ * @returns `content`: everything that affects endpoints, in clear text with secrets: only for hashing; `dirs` to
+ * watch; `parts`: auth files, directories of certificates and policy, as far as they exist
  */
 export async function scanFiles({ conf, registries, shortNameMode }: CrioNode, root: string) {
   const problems: Problem[] = [];
@@ -79,11 +80,13 @@ export async function scanFiles({ conf, registries, shortNameMode }: CrioNode, r
       const { ca, client } = found;
       return { content: found, what: `CAs: ${ca.length}, client certificates: ${client.length}` };
     });
-  return { content: plainJson(content), problems, parts };
+  const files = [policy, ...authFiles.map(({ path }) => path)].map((path) => dirname(path));
+  const dirs = [...conf.dirs, ...registriesDirs(conf), ...files, ...roots, ...hosts.values()];
+  return { content: plainJson(content), problems, dirs, parts };
 }
 
-const atStart = 'CRI-O reads it only when it starts; archwright uses a change within 10 seconds';
-const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change within 10 seconds';
+const atStart = 'CRI-O reads it only when it starts; archwright uses a change at once';
+const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change at once';
 
 /** crio.conf, registries.conf and what they say, for `archwright inspect --verbose` and `agent --check`. */
 export function partsOf(

@@ -5,7 +5,7 @@ import type { Plugin, PluginSetup } from './config/read-config.ts';
 import type { NodeProgram } from './run/environment.ts';
 import type { PluginErrorCode } from './run/plugin-error.ts';
 
-const atStart = 'the kubelet reads it only when it starts; archwright uses a change within 10 seconds';
+const atStart = 'the kubelet reads it only when it starts; archwright uses a change at once';
 const notUpTo133 = 'a kubelet up to 1.33 does not read directories';
 const boundToken = 'the kubelet’s tokens are bound to a pod, the agent’s only to the service account';
 const noStart = 'a kubelet does not start with this';

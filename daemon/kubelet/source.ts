@@ -36,8 +36,7 @@ import {
   type Reading,
 } from '../../src/credentials/sources/file-source.ts';
 import type { SourcePart } from '../../src/files/source-part.ts';
-import type { PollOptions } from '../../src/files/live.ts';
-import type { Log } from '../../src/telemetry/log.ts';
+import type { WatchOptions } from '../../src/files/live.ts';
 import type { Metrics } from '../../src/telemetry/metrics.ts';
 import {
   ProviderConfigError,
@@ -54,8 +53,7 @@ import { kubeletProgram, pluginEnvironment } from './run/environment.ts';
 import { createExecute } from './run/execute.ts';
 import type { RunLimits } from './run/run.ts';
 
-export interface CredentialProviderSourceOptions extends PollOptions, SetupOptions {
-  readonly log?: Log | undefined;
+export interface CredentialProviderSourceOptions extends Omit<WatchOptions, 'root'>, SetupOptions {
   /** Variables for all plugins, in addition to those of the kubelet. */
   readonly environment?: Readonly<Record<string, string>> | undefined;
   readonly metrics?: Metrics | undefined;

@@ -5,15 +5,13 @@
  */
 import type { Problem } from '../../src/credentials/credential.ts';
 import { textFingerprint } from '../../src/credentials/identity.ts';
-import { liveContent, type LiveContent, type PollOptions } from '../../src/files/live.ts';
+import { liveContent, type LiveContent, type WatchOptions } from '../../src/files/live.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
 import { nodeProgram } from '../kubelet/run/environment.ts';
-import type { Log } from '../../src/telemetry/log.ts';
 import type { RuntimeName } from '../../src/nodes/node-report.ts';
 
-export interface RuntimeProxiesOptions extends PollOptions {
-  readonly log?: Log | undefined;
+export interface RuntimeProxiesOptions extends Omit<WatchOptions, 'root'> {
   readonly hostRoot: string;
   /** The node may also have other runtimes. */
   readonly runtime: RuntimeName;
@@ -72,7 +70,10 @@ export class RuntimeProxies {
     if (this.#hasOwn) return;
     const { hostRoot, runtime, log, pollMs = defaultPollMs } = this.#options;
     this.#live = await liveContent<Found>({
+      ...this.#options,
       pollMs,
+      root: hostRoot,
+      dirs: ['/etc/systemd/system', `/etc/systemd/system/${programs[runtime]}.service.d`],
       read: () => readProxies(hostRoot, runtime),
       fingerprint: ({ fingerprint, problems }) => JSON.stringify([fingerprint, problems]),
       onChange: (found) => this.#apply(found),

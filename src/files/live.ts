@@ -1,23 +1,38 @@
 /**
- * Content of files that is kept up to date: read again every few seconds. A new value replaces the current one
- * only if its fingerprint differs. If reading or parsing fails, the last good value stays in force.
+ * Content of files that is kept up to date: read again after events in its directories, and every 10 s. A new
+ * value replaces the current one only if its fingerprint differs. If reading or parsing fails, the last good
+ * value stays in force.
  *
- * No file is watched: a watch misses links to other directories and network file systems, so it needs the
- * reading as well, and must find each directory again that Kubernetes or an editor replaces.
+ * Kubernetes replaces the content of a mounted volume by swapping one symbolic link (`..data`), and editors replace
+ * files by renaming; both end a watch on the file itself. So directories are watched, and the kind of event is
+ * ignored. Some changes have no event: network file systems, links to other directories, directories that return.
  */
+import { join } from 'node:path';
+import { watch, type FSWatcher } from 'chokidar';
+import type { Log } from '../telemetry/log.ts';
 
-export interface PollOptions {
-  /** Default: 10 s, as in controller-runtime's certwatcher. */
+export interface WatchOptions {
+  /** Files are read at least this often. Default: 10 s, as in controller-runtime's certwatcher. */
   readonly pollMs?: number | undefined;
+  /** From the first event to the reading, so that a burst is one change. Default: 100 ms. */
+  readonly debounceMs?: number | undefined;
+  /** Directory that stands for `/`, such as `/host`. */
+  readonly root?: string | undefined;
+  readonly log?: Log | undefined;
 }
 
 const defaultPollMs = 10_000;
+const defaultDebounceMs = 100;
 
-export interface LiveContentOptions<T> extends PollOptions {
+export interface LiveContentOptions<T> extends WatchOptions {
   /** Reads and parses; throws if the content cannot be used. Calls never overlap. */
   readonly read: () => Promise<T>;
   /** Equal for equal content. */
   readonly fingerprint: (value: T) => string;
+  /** Directories to watch. */
+  readonly dirs: readonly string[];
+  /** Directories that were found by reading, to watch too. */
+  readonly dirsOf?: ((value: T) => readonly string[]) | undefined;
   /** Called with each new value except the first. */
   readonly onChange?: ((value: T) => void) | undefined;
   /** Called after each attempt with the value; `undefined` if it failed. */
@@ -26,7 +41,7 @@ export interface LiveContentOptions<T> extends PollOptions {
   readonly onProblem?: ((error: Error) => void) | undefined;
 }
 
-/** Reads once, then again and again. After a first failure, `current()` is `undefined`; see `problem()`. */
+/** Reads once, then watches. After a first failure, `current()` is `undefined`; see `problem()`. */
 export async function liveContent<T>(options: LiveContentOptions<T>): Promise<LiveContent<T>> {
   const live = new LiveContent(options);
   await live.start();
@@ -35,7 +50,10 @@ export async function liveContent<T>(options: LiveContentOptions<T>): Promise<Li
 
 export class LiveContent<T> {
   readonly #options: LiveContentOptions<T>;
+  readonly #watcher: FSWatcher;
+  #watched: ReadonlySet<string> = new Set();
   readonly #poll: NodeJS.Timeout;
+  #debounce: NodeJS.Timeout | undefined;
   #good: { readonly value: T; readonly fingerprint: string } | undefined;
   #problem: Error | undefined;
   #running: Promise<void> = Promise.resolve();
@@ -45,7 +63,22 @@ export class LiveContent<T> {
 
   constructor(options: LiveContentOptions<T>) {
     this.#options = options;
-    this.#poll = setInterval(() => void this.refresh(), options.pollMs ?? defaultPollMs).unref();
+    const { dirs, pollMs = defaultPollMs, log } = options;
+    const onEvent = (): void => this.#onEvent();
+    this.#watcher = watch([], {
+      depth: 0,
+      followSymlinks: false,
+      ignoreInitial: true,
+      ignorePermissionErrors: true,
+      persistent: false,
+    })
+      .on('all', onEvent)
+      .on('raw', onEvent)
+      // A change between the first attempt and the start of the watch has no event.
+      .on('ready', onEvent)
+      .on('error', (error) => log?.warn({ err: error, dirs }, 'watching files failed, polling'));
+    this.#watch(dirs);
+    this.#poll = setInterval(() => void this.refresh(), pollMs).unref();
   }
 
   async start(): Promise<void> {
@@ -75,7 +108,24 @@ export class LiveContent<T> {
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#poll);
+    clearTimeout(this.#debounce);
+    await this.#watcher.close();
     await this.#running;
+  }
+
+  #watch(dirs: readonly string[]): void {
+    const wanted = new Set(dirs.map((dir) => join(this.#options.root ?? '/', dir)));
+    this.#watcher.unwatch([...this.#watched].filter((dir) => !wanted.has(dir)));
+    this.#watcher.add([...wanted].filter((dir) => !this.#watched.has(dir)));
+    this.#watched = wanted;
+  }
+
+  #onEvent(): void {
+    if (this.#closed) return;
+    this.#debounce ??= setTimeout(() => {
+      this.#debounce = undefined;
+      void this.refresh();
+    }, this.#options.debounceMs ?? defaultDebounceMs).unref();
   }
 
   async #read(): Promise<void> {
@@ -93,10 +143,11 @@ export class LiveContent<T> {
   }
 
   #take(value: T): void {
-    const { fingerprint: fingerprintOf, onRead, onChange } = this.#options;
+    const { fingerprint: fingerprintOf, dirs, dirsOf, onRead, onChange } = this.#options;
     const fingerprint = fingerprintOf(value);
     this.#problem = undefined;
     onRead?.(value);
+    if (dirsOf && !this.#closed) this.#watch([...dirs, ...dirsOf(value)]);
     if (this.#closed || fingerprint === this.#good?.fingerprint) return;
     this.#good = { value, fingerprint };
     if (this.#started) onChange?.(value);

@@ -34,7 +34,7 @@ export interface ServerTls {
   readonly clientAuth?: boolean;
   /** Requests a client certificate by this CA file, read once. The handler requires it (`hasCertificate`). */
   readonly clientCaFile?: string | undefined;
-  /** Interval for reading the directory again. */
+  /** Interval for reading the directory again without events. */
   readonly pollMs?: number | undefined;
 }
 

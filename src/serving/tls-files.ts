@@ -3,7 +3,7 @@
  * Secret of type `kubernetes.io/tls` (`cluster/tls-secret.ts`). Servers and clients of mutual TLS use the same
  * content.
  *
- * The directory is read at intervals. If the content cannot be used (half written, or certificate
+ * The directory is watched and also read at intervals. If the content cannot be used (half written, or certificate
  * and key do not match), the last good one stays in force until it changes again, with one log line.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
@@ -57,7 +57,7 @@ export interface TlsFilesOptions extends TlsReports {
   readonly dir: string;
   /** Whether `ca.crt` is required. */
   readonly ca: boolean;
-  /** Interval for reading the directory again. */
+  /** Interval for reading the directory again without events. */
   readonly pollMs?: number | undefined;
 }
 
@@ -66,15 +66,17 @@ const maxFileBytes = 512 * 1024;
 
 /** Reads the files and follows them. @throws ServingError for a failure at the start */
 export async function openTlsFiles(options: TlsFilesOptions) {
-  const { dir, ca, pollMs } = options;
+  const { dir, ca, pollMs, log } = options;
   const held = holdTls(dir, options);
   const live = await liveContent({
+    dirs: [dir],
     read: () => loadTlsMaterial(dir, ca),
     fingerprint: identityOf,
     onChange: held.take,
     // The first one is thrown below.
     onProblem: (problem) => held.current() && held.refuse(problem),
     pollMs,
+    log,
   });
   const first = live.current();
   if (first === undefined) {

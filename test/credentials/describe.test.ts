@@ -63,7 +63,7 @@ t.test('the docker config in use is described, and those before and after it', a
   t.strictSame(await describedParts(t, source, dir), [
     '/a/config.json | absent | there is no such file',
     '/b/config.json | left-out | is not valid JSON',
-    '/c/config.json | used | in use: the first readable candidate; entries: 1 | the kubelet caches the file for 5 minutes; here a change counts within 10 seconds',
+    '/c/config.json | used | in use: the first readable candidate; entries: 1 | the kubelet caches the file for 5 minutes; here a change counts at once',
     '/c/config.json | left-out | entries skipped because their keys are not registries: 1',
     '/d/config.json | unused | not read, because an earlier candidate is in use',
   ]);

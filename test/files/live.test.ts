@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import t, { type Test } from 'tap';
@@ -7,6 +7,9 @@ import { decodeUtf8, readBounded } from '../../src/files/read.ts';
 import { until } from '../support/until.ts';
 import { manualRefresh } from '../support/manual-refresh.ts';
 import { like } from '../support/like.ts';
+import { swapVolume } from './volume.ts';
+
+const byEvents = { pollMs: 600_000, debounceMs: 5 };
 
 /** A document with its own length, so that a partial one is recognized. */
 function parse(text: string): string {
@@ -20,9 +23,10 @@ async function live(t: Test, path: string, options: Partial<LiveContentOptions<s
   const content = await liveContent({
     read: async () => parse(decodeUtf8(await readBounded(path, { maxBytes: 1000 }), path)),
     fingerprint: (value) => value,
+    dirs: [join(path, '..')],
     onChange: (value) => reports.push(value),
     onProblem: (problem) => reports.push(`! ${problem.message.replace(path, 'FILE')}`),
-    pollMs: 5,
+    ...byEvents,
     ...options,
   });
   t.teardown(() => content.close());
@@ -37,6 +41,53 @@ t.test('the first value is read, then changes are reported', async (t) => {
   writeFileSync(path, '3:two');
   await until(() => content.current() === 'two', 'the last one');
   t.strictSame(reports.at(-1), 'two');
+});
+
+t.test('each volume swap and each replaced file is noticed by its events', async (t) => {
+  const dir = t.testdir({});
+  swapVolume(dir, { file: '3:one' });
+  const { content } = await live(t, join(dir, 'file'));
+  for (const text of ['two', 'three', 'four']) {
+    swapVolume(dir, { file: `${text.length}:${text}` });
+    await until(() => content.current() === text, text);
+  }
+  writeFileSync(join(dir, 'next'), '3:new');
+  renameSync(join(dir, 'next'), join(dir, 'file'));
+  await until(() => content.current() === 'new', 'replaced');
+});
+
+t.test('changes without events are noticed by polls', async (t) => {
+  const root = t.testdir({ real: { file: '3:one' } });
+  symlinkSync('real', join(root, 'linked'));
+  const { content } = await live(t, join(root, 'linked/file'), { pollMs: 20, debounceMs: 600_000 });
+  writeFileSync(join(root, 'real/file'), '3:two');
+  await until(() => content.current() === 'two', 'a poll');
+});
+
+t.test('a steady stream of events is a few reads', async (t) => {
+  const path = join(t.testdir({ file: '3:one' }), 'file');
+  let reads = 0;
+  const { content } = await live(t, path, { onRead: () => (reads += 1), debounceMs: 200 });
+  const began = performance.now();
+  for (let writes = 0; content.current() !== 'end'; writes += 1) {
+    writeFileSync(path, writes < 20 ? '3:mid' : '3:end');
+    await pause(10);
+  }
+  t.ok(reads <= 3 + (performance.now() - began) / 200, `${reads} reads`);
+});
+
+t.test('directories that were found by reading are watched too', async (t) => {
+  const root = t.testdir({ dir: {}, found: { file: '3:one' } });
+  const path = join(root, 'found/file');
+  const { content } = await live(t, path, {
+    dirs: [join(root, 'dir')],
+    dirsOf: () => [join(root, 'found')],
+  });
+  // The start of a watch is a reason to read too.
+  for (const text of ['two', 'three', 'four']) {
+    writeFileSync(path, `${text.length}:${text}`);
+    await until(() => content.current() === text, text);
+  }
 });
 
 t.test('a half-written file keeps the last good value, and is reported once', async (t) => {
@@ -72,7 +123,8 @@ t.test('an equal value is not a change', async (t) => {
 t.test('a file that appears, disappears and returns is reported', async (t) => {
   const parent = t.testdir({});
   const path = join(parent, 'dir', 'file');
-  const { content, reports } = await live(t, path);
+  // A directory that returns has no event.
+  const { content, reports } = await live(t, path, { pollMs: 20 });
   t.equal(content.current(), undefined);
   like(t, content.problem(), { code: 'missing' });
   mkdirSync(join(parent, 'dir'));

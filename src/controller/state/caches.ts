@@ -16,7 +16,7 @@ import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics } from '../../telemetry/metrics.ts';
 import { trimConfig, trimNode, trimRunningPod, type CachedNode, type RunningPod } from './cached.ts';
 import { createSharing } from './sharing.ts';
-import { incomplete, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
+import { incomplete, mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
 export interface Caches {
   readonly waitingPods: Reflector<WaitingPod>;
@@ -78,6 +78,7 @@ export function startCaches(common: CachesOptions): Caches {
       ...common,
       path: paths.pods(),
       fieldSelector: 'spec.nodeName=',
+      mayKeep: mayBeWaiting,
       trim: (object) => trimWaitingPod(object, share),
       large: { maxBytes: largeBytes.waitingPods, instead: incomplete },
     }),

@@ -2,6 +2,7 @@
  * The webhooks of a MutatingWebhookConfiguration (admissionregistration.k8s.io/v1), and the file with the
  * wanted ones: the YAML list `webhooks`. The API server's defaults are added, so the two can be compared.
  */
+import { dirname } from 'node:path';
 import * as v from 'valibot';
 import { parse } from 'yaml';
 import { readCertificates, writeCertificates, type Certificate } from '../../certificates/pem.ts';
@@ -55,6 +56,7 @@ export interface LiveWebhooks extends Pick<LiveContent<readonly Webhook[]>, 'cur
 export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks> {
   const listeners: (() => void)[] = [];
   const live = await liveContent({
+    dirs: [dirname(path)],
     read: () => readWebhooksFile(path),
     fingerprint: (webhooks) => JSON.stringify(webhooks),
     onChange: () => {
@@ -62,6 +64,7 @@ export async function liveWebhooks(path: string, log: Log): Promise<LiveWebhooks
     },
     onProblem: ({ message }) =>
       log.error({ problem: message }, 'the webhooks file cannot be used; the last good one stays in force'),
+    log,
   });
   return {
     current: () => live.current(),

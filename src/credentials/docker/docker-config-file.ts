@@ -33,7 +33,7 @@ const maxBytes = 4 * 1024 * 1024;
 /** The kubelet caches the file for this long, so it seldom sees a file that is being written. */
 const kubeletCacheMs = 5 * 60_000;
 
-const slower = 'the kubelet caches the file for 5 minutes; here a change counts within 10 seconds';
+const slower = 'the kubelet caches the file for 5 minutes; here a change counts at once';
 
 export interface DockerConfigSourceOptions extends FileSourceOptions {
   /** Paths in order. One named `.dockercfg` has that older format, any other is a `config.json`. */

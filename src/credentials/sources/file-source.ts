@@ -1,8 +1,9 @@
 /**
- * All sources that are files: they are read again every few seconds, their problems are logged once,
+ * All sources that are files: they are read again when their directories change, their problems are logged once,
  * and the slow fingerprint is computed only if the content changed.
  */
-import { liveContent, type LiveContent, type PollOptions } from '../../files/live.ts';
+import { liveContent, type LiveContent } from '../../files/live.ts';
+import type { WatchOptions } from '../../files/live.ts';
 import { hashOf } from '../../names/hash.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics, type MetricSpec } from '../../telemetry/metrics.ts';
@@ -44,7 +45,7 @@ export function bindSourceMetrics(metrics: Metrics | undefined, source: LiveSour
 export interface LiveCredentialSource extends CredentialSource {
   /** The state of each part, in order of reading. */
   describe(): Promise<readonly SourcePart[]>;
-  /** Reads the files now. */
+  /** Reads the files now instead of at the next change. */
   refresh(): Promise<void>;
   close(): Promise<void>;
 }
@@ -56,10 +57,7 @@ export interface Findings {
   readonly parts: readonly SourcePart[];
 }
 
-export interface FileSourceOptions extends PollOptions {
-  /** Directory that stands for `/`, such as `/host`. */
-  readonly root?: string | undefined;
-  readonly log?: Log | undefined;
+export interface FileSourceOptions extends WatchOptions {
   readonly metrics?: Metrics | undefined;
   /** Called when the content changed. */
   readonly onChange?: (() => void) | undefined;
@@ -70,11 +68,13 @@ export interface Reading<Found> {
   readonly problems: readonly Problem[];
   /** Everything that counts, in clear text with secrets: only for hashing. */
   readonly content: string;
+  /** Directories that were found by reading. */
+  readonly dirs?: readonly string[];
 }
 
 export interface LiveSourceOptions<Found> extends FileSourceOptions {
   readonly name: LiveSourceName;
-  /** Directories that it reads, for people. */
+  /** Watched in any case. */
   readonly dirs: readonly string[];
   /** Before the first reading. */
   readonly initial: Found;
@@ -87,6 +87,9 @@ interface State<Found> extends Omit<Reading<Found>, 'content'> {
   readonly id: string;
   readonly fingerprint: string;
 }
+
+/** Each watched directory costs a system handle. */
+const maxWatched = 200;
 
 export abstract class LiveSource<Found> implements LiveCredentialSource {
   readonly name: LiveSourceName;
@@ -116,6 +119,7 @@ export abstract class LiveSource<Found> implements LiveCredentialSource {
     this.#live = await liveContent<State<Found>>({
       ...this.#options,
       read: () => this.#readState(),
+      dirsOf: ({ dirs = [] }) => [...new Set(dirs)].slice(0, maxWatched),
       fingerprint: ({ id }) => id,
       onChange: () => this.#options.onChange?.(),
       onRead: (state) => this.#setUsable(state?.problems.length === 0),

@@ -2,7 +2,9 @@
  * The configuration of a running program. A changed file is read again with the same environment and flags. A
  * broken file is logged with its positions, and the last good configuration stays in force.
  */
-import { liveContent, type PollOptions } from '../../files/live.ts';
+import { dirname, resolve } from 'node:path';
+import { liveContent } from '../../files/live.ts';
+import type { WatchOptions } from '../../files/live.ts';
 import { systemClock, type Clock } from '../../async/clock.ts';
 import type { Log } from '../../telemetry/log.ts';
 import type { Metrics } from '../../telemetry/metrics.ts';
@@ -11,10 +13,11 @@ import { configurationInfo, lastReloadSuccess, lastReloadSuccessful, reloads } f
 import { ConfigurationError } from './problem.ts';
 import { settings } from '../settings/all.ts';
 
-export interface LiveConfigurationOptions extends ConfigurationSources, PollOptions {
+export interface LiveConfigurationOptions extends ConfigurationSources {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly clock?: Clock;
+  readonly watch?: Pick<WatchOptions, 'pollMs' | 'debounceMs'>;
 }
 
 export type LiveConfiguration = Awaited<ReturnType<typeof liveConfiguration>>;
@@ -73,11 +76,13 @@ export async function liveConfiguration(options: LiveConfigurationOptions) {
 
   let started = false;
   const content = await liveContent({
-    pollMs: options.pollMs,
+    ...options.watch,
     read,
     fingerprint: (configuration) => JSON.stringify(configuration),
+    dirs: file === undefined ? [] : [dirname(resolve(file))],
     onChange: changed,
     onProblem: broken,
+    log,
   });
   started = true;
   const first = content.current();

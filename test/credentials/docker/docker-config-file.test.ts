@@ -111,7 +111,7 @@ t.test('changes are noticed, and only they change the fingerprint', async (t) =>
   const { made, users } = await source(t, {
     root,
     candidates: ['/dir/config', '/later/config'],
-    pollMs: 5,
+    debounceMs: 5,
     onChange: () => (changes += 1),
   });
   const first = made.fingerprint();

@@ -199,7 +199,8 @@ t.test('a mounted Secret is followed through its swaps', async (t) => {
   const changed: string[] = [];
   const made = await createRegistryTomlSource({
     dir,
-    pollMs: 5,
+    ...manualRefresh,
+    debounceMs: 5,
     onChange: () => changed.push('changed'),
   });
   t.teardown(() => made.close());

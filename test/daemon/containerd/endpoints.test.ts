@@ -339,8 +339,8 @@ t.test('the first existing config.toml is used, also through a symbolic link', a
   t.equal(containerd.description(), '/a.toml of containerd 2.4.2, hosts in /certs.d');
 });
 
-t.test('changes are noticed', async (t) => {
-  const { root, containerd } = await nodeWithHosts(t, '', { pollMs: 20 });
+t.test('changes are noticed by the watch', async (t) => {
+  const { root, containerd } = await nodeWithHosts(t, '', { pollMs: 20, debounceMs: 5 });
   const before = containerd.fingerprint();
   writeFileSync(join(root, hostsFile), 'server = "s.example"');
   await until(() => containerd.fingerprint() !== before, 'a new fingerprint');

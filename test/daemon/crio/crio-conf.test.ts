@@ -34,7 +34,7 @@ t.test('flags and variables of the service override the files', async (t) => {
     [main]: auth('/not read'),
   });
   like(t, found, {
-    files: ['/etc/other.conf', '/etc/other.d/x'],
+    dirs: ['/etc', '/etc/other.d'],
     globalAuthFile: '/flag',
     signaturePolicy: '/policy',
     shortNameMode: 'disabled',

@@ -169,7 +169,7 @@ t.test('closing kills running plugins', async (t) => {
 });
 
 t.test('missing and unsafe programs are skipped and reported until they are fixed', async (t) => {
-  const { bin, source, found, problems, lines } = await openNode(t, [{ name: 'p' }], {}, { pollMs: 5 });
+  const { bin, source, found, problems, lines } = await openNode(t, [{ name: 'p' }], {}, { debounceMs: 5 });
   const missing = source.fingerprint();
   like(t, problems(), [
     /^plugin p: left out: plugin binary executable .*\/bin\/p did not exist; check kubeletConfig\.binDir$/,
@@ -191,7 +191,7 @@ t.test('a changed configuration applies; if it breaks, the last good one stays i
     t,
     [{ name: 'p' }],
     { p: answer('p') },
-    { pollMs: 5 },
+    { debounceMs: 5 },
   );
   const first = source.fingerprint();
   t.strictSame(await found(app), [credential('p')]);

@@ -8,14 +8,15 @@ import { captureLog, recordingLog, silentLog } from '../../support/captured.ts';
 import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { noTimers } from '../../support/fake-clock.ts';
 import { like } from '../../support/like.ts';
-import { manualRefresh } from '../../support/manual-refresh.ts';
 
 async function open(t: Test, content: string, env: Record<string, string> = {}) {
   const file = join(t.testdir({ 'archwright.toml': content }), 'archwright.toml');
   const { log, lines } = recordingLog();
   const metrics = createMetrics();
   const clock = { ...noTimers, now: () => 1_700_000_000_500, monotonic: () => 0 };
-  const live = await liveConfiguration({ file, env, flags: {}, log, metrics, clock, ...manualRefresh });
+  // Tests call `refresh`, so they do not wait for the file system.
+  const watch = { pollMs: 3_600_000, debounceMs: 3_600_000 };
+  const live = await liveConfiguration({ file, env, flags: {}, log, metrics, clock, watch });
   t.teardown(() => live.close());
   const seen: Configuration[] = [];
   live.onChange((configuration) => seen.push(configuration));

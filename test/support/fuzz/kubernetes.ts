@@ -48,6 +48,7 @@ async function listAndWatchOnce(list: unknown, lines: readonly string[]): Promis
     listed: () => ({ add: take, done: () => undefined }),
     changed: take,
     isOptional: false,
+    mayKeep: (line) => !line.includes('"nodeName":""'),
     opened: () => undefined,
     ended: () => stop.abort(),
     idleMs: () => 1000,
