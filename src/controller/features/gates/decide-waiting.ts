@@ -3,6 +3,7 @@
  * architecture it stays pending, even under `deny`. It waits for unknown images under any policy; after its
  * time the fallback applies. And the leader chooses where a rollout puts it.
  */
+import { limited, unlessAborted } from '../../../async/wait.ts';
 import type { PlacementSources, PlacementTarget } from '../../../cluster/placement-of-pod.ts';
 import { createNodeHostnames } from '../../../cluster/node-hostnames.ts';
 import { createPullableNodes } from '../../../cluster/pullable-nodes.ts';
@@ -12,7 +13,7 @@ import type { ChosenSide, PlacementDecision, PlacementInput } from '../../../pla
 import { isUnknown } from '../../../placement/rules/images/unknown.ts';
 import type { Rule } from '../../../placement/rules/rules.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import type { WaitingReason } from './metrics.ts';
+import type { WaitingReason } from './waiting.ts';
 
 /** A kind that cannot be listed, for example without the right to, must not hold pods. */
 const patienceMs = 10_000;
@@ -24,18 +25,12 @@ const leastRetryMs = 1000;
  * Waits for what each pod's policy depends on, and for nodes, which decide between several possible terms. A
  * new leader often lists them after the pods, and would remove gates by the wrong policy. Never rejects.
  */
-export function policiesKnown({ caches, signal, clock, log }: LeaderContext): Promise<void> {
+export async function policiesKnown({ caches, signal, clock, log }: LeaderContext): Promise<void> {
   const { namespaces, clusterConfigs, podConfigs, rollouts, nodes } = caches;
-  return new Promise((resolve) => {
-    const cancel = clock.timer(patienceMs, () => {
-      log.warn('namespaces, nodes or custom resources not listed in time; deciding gated pods without them');
-      resolve();
-    });
-    const all = [namespaces, clusterConfigs, podConfigs, rollouts, nodes].map((each) => each.ready(signal));
-    void Promise.allSettled(all).then(() => {
-      cancel();
-      resolve();
-    });
+  const all = [namespaces, clusterConfigs, podConfigs, rollouts, nodes].map((each) => each.ready(signal));
+  const known = (within: AbortSignal) => unlessAborted(Promise.allSettled(all), within);
+  await limited(patienceMs, signal, known, clock.sleep).catch(() => {
+    log.warn('namespaces, nodes or custom resources not listed in time; deciding gated pods without them');
   });
 }
 

@@ -2,7 +2,7 @@
  * Gates: pods that wait because an image was unknown at their creation. Each pod is a key, reconciled when it
  * appears or changes, when a failed lookup may be repeated, and at times that follow from its age:
  *
- * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate at once.
+ * 1. A pod that needs no decision any more (opted out, its namespace left out) loses its gate.
  * 2. Otherwise a worker waits for the facts of its images until the next attempt. Pods with the same images share
  *    the lookup (`images/cache`). A thousand pods may wait at the same time, from any namespace.
  * 3. Known: one patch sets the placement and removes the gate (`remove-gate.ts`). Unknown: it keeps waiting.
@@ -13,19 +13,13 @@
  * done. Waiting pods, and ungated pods that the webhook left pending, get events (`events.ts`).
  */
 import { limited, unlessAborted } from '../../../async/wait.ts';
-import {
-  placementInputOf,
-  placementOf,
-  type Placement,
-  type PlacementSources,
-} from '../../../cluster/placement-of-pod.ts';
+import { placementInputOf, placementOf, type PlacementSources } from '../../../cluster/placement-of-pod.ts';
 import { isCode, KubeError } from '../../../kube/api/errors.ts';
 import type { Pod } from '../../../kube/api/objects.ts';
 import { keyOf } from '../../../kube/queue.ts';
 import { decide } from '../../../placement/decide.ts';
 import type { ChosenSide, PlacementDecision } from '../../../placement/decision.ts';
 import { imagesOf } from '../../../placement/pod/images.ts';
-import type { Caches } from '../../state/caches.ts';
 import { carriesGate } from '../../state/waiting-pods.ts';
 import type { Enqueue, Feature, LeaderContext, ReconcileResult, Work } from '../../lead/feature.ts';
 import {
@@ -38,10 +32,17 @@ import {
   withSide,
 } from './decide-waiting.ts';
 import { describeRecorded, GateEvents, whyGated } from './events.ts';
-import { createPodReader } from './incomplete-pods.ts';
-import { bindGateMetrics, gateMetrics, type GateMeters } from './metrics.ts';
 import { GateRemover, isRefusal, type Removal } from './remove-gate.ts';
-import { mostMs, nextAttemptMs, WaitingPods, type WaitingPod } from './waiting.ts';
+import {
+  bindGateMetrics,
+  createPodReader,
+  gateMetrics,
+  mostMs,
+  nextAttemptMs,
+  WaitingPods,
+  type GateMeters,
+  type WaitingPod,
+} from './waiting.ts';
 
 /** Pods in work at the same time, most of which wait for lookups. One busy namespace has a third. */
 const workers = 1024;
@@ -72,46 +73,34 @@ export const gates: Feature = {
 class Gates implements Work {
   readonly #leader: LeaderContext;
   readonly #pods: WaitingPods;
-  readonly #enqueue: Enqueue;
   readonly #remover: GateRemover;
   readonly #events: GateEvents;
   readonly #meters: GateMeters;
   readonly #readNow: ReturnType<typeof createPodReader>;
   readonly #sourcesOf: (isExpired: boolean) => PlacementSources;
-  /** Attempts in progress, by key. They end when the pod changes. */
-  readonly #attempts = new Map<string, AbortController>();
 
   constructor(leader: LeaderContext, enqueue: Enqueue) {
     this.#leader = leader;
-    this.#enqueue = enqueue;
     this.#pods = new WaitingPods(leader);
     this.#events = new GateEvents(leader);
     this.#meters = bindGateMetrics(leader.metrics, () => this.#pods.all());
     this.#readNow = createPodReader(leader);
     this.#sourcesOf = createWaitingSources(leader);
     this.#remover = new GateRemover(leader, () => this.#meters.failed('conflict'));
-    this.#listen(leader.caches);
-  }
-
-  #listen({ waitingPods, namespaces }: Caches): void {
+    const { waitingPods, namespaces } = leader.caches;
     waitingPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
       if (object === undefined) this.#pods.forget(key);
-      this.#retry(key);
+      enqueue(key);
     });
     namespaces.onEach(({ name, object, previous }) => {
       if (JSON.stringify(object) === JSON.stringify(previous)) return;
-      for (const { pod } of waitingPods.values(name)) this.#retry(keyOf(pod));
+      for (const { pod } of waitingPods.values(name)) enqueue(keyOf(pod));
     });
   }
 
   keys(): readonly string[] {
     return [...this.#leader.caches.waitingPods.values()].map(({ pod }) => keyOf(pod));
-  }
-
-  #retry(key: string): void {
-    this.#attempts.get(key)?.abort(new Error('the pod or its namespace has changed'));
-    this.#enqueue(key);
   }
 
   async reconcile(key: string, signal: AbortSignal): Promise<ReconcileResult> {
@@ -152,20 +141,25 @@ class Gates implements Work {
     const { namespace = '' } = pod.metadata ?? {};
     if (waiting.ageMs < namespacePatienceMs && !this.#leader.caches.namespaces.get('', namespace))
       return { requeueAfterMs: namespacePauseMs };
-    const isExpired = this.#isExpired(waiting);
+    const isExpired = waiting.remainingMs <= 0;
     const sources = this.#sourcesOf(isExpired);
     const untilNextMs = Math.min(
       nextAttemptMs(waiting.ageMs, this.#leader.clock.random()),
-      this.#remainingMs(waiting),
+      waiting.remainingMs,
     );
     const budgetMs = isExpired ? lastAttemptMs : untilNextMs;
     const nextAt = waiting.ageMs + budgetMs;
     if (waiting.reason === 'new') waiting.reason = 'lookup';
-    const placement = await this.#attempt(pod, sources, budgetMs, signal);
-    if (placement === undefined) return undefined;
-    const { input } = placement;
-    const side = isToChoose(placement.decision) ? await this.#choose(pod, placement, isExpired) : undefined;
-    const decision = side === undefined ? placement.decision : decide(withSide(input, side));
+    const attempt = (within: AbortSignal) =>
+      unlessAborted(placementOf(targetOf(pod, this.#leader), sources, { budgetMs }), within);
+    const placed = await limited(budgetMs + graceMs, signal, attempt, this.#leader.clock.sleep);
+    const { input } = placed;
+    const { rollout } = input.policy;
+    let side: ChosenSide | undefined;
+    // Expired pods take no part in a rollout.
+    if (rollout && isToChoose(placed.decision))
+      side = isExpired ? 'Other' : await this.#leader.rollouts.choose(pod, rollout);
+    const decision = side === undefined ? placed.decision : decide(withSide(input, side));
     if (decision.outcome === 'gated') {
       const reason = reasonOf(decision);
       waiting.reason = reason ?? waiting.reason;
@@ -184,35 +178,6 @@ class Gates implements Work {
     return this.#finish(waiting, await this.#remover.place(pod, decision, again, signal));
   }
 
-  /** @returns `undefined`: the pod has changed meanwhile, and is in the queue again */
-  async #attempt(
-    pod: Pod,
-    sources: PlacementSources,
-    budgetMs: number,
-    signal: AbortSignal,
-  ): Promise<Placement | undefined> {
-    const key = keyOf(pod);
-    const changed = new AbortController();
-    const ending = AbortSignal.any([signal, changed.signal]);
-    this.#attempts.set(key, changed);
-    try {
-      const attempt = (within: AbortSignal): Promise<Placement> =>
-        unlessAborted(placementOf(targetOf(pod, this.#leader), sources, { budgetMs }), within);
-      return await limited(budgetMs + graceMs, ending, attempt, this.#leader.clock.sleep);
-    } catch (error) {
-      if (changed.signal.aborted && !signal.aborted) return undefined;
-      throw error;
-    } finally {
-      this.#attempts.delete(key);
-    }
-  }
-
-  /** Expired pods take no part in a rollout. */
-  async #choose(pod: Pod, { input }: Placement, isExpired: boolean): Promise<ChosenSide> {
-    const { rollout } = input.policy;
-    return isExpired || rollout === undefined ? 'Other' : await this.#leader.rollouts.choose(pod, rollout);
-  }
-
   /** Says why the pod waits by an event and its annotation, and again if that changes. */
   async #report(
     pod: Pod,
@@ -222,7 +187,7 @@ class Gates implements Work {
   ): Promise<void> {
     const why = whyGated(decision);
     if (waiting.reported === why) return;
-    const until = this.#leader.serverNow() + this.#remainingMs(waiting);
+    const until = this.#leader.serverNow() + waiting.remainingMs;
     if (!this.#events.gated(pod, decision, until)) return;
     waiting.reported = why;
     await this.#remover.showSummary(pod, decision, signal);
@@ -238,7 +203,7 @@ class Gates implements Work {
     if (error instanceof KubeError) {
       this.#meters.failed(isRefusal(error) ? 'refused' : 'unavailable');
       if (isRefusal(error)) waiting.reason = 'refused';
-      if (!this.#isExpired(waiting) || !this.#isLasting(error, waiting)) throw error;
+      if (waiting.remainingMs > 0 || !isLasting(error, waiting)) throw error;
       const removed = await this.#remover.removeOnly(pod, error.message, signal).catch((cause: unknown) => {
         if (cause instanceof KubeError && isRefusal(cause)) this.#events.gateStays(pod, cause.message);
         throw cause;
@@ -247,7 +212,7 @@ class Gates implements Work {
     }
     this.#meters.failed('fault');
     this.#leader.log.error({ err: error, pod: keyOf(pod) }, 'a gated pod could not be decided');
-    if (!this.#isExpired(waiting)) throw error;
+    if (waiting.remainingMs > 0) throw error;
     const why = 'archwright failed; see its log';
     return this.#finish(waiting, await this.#remover.removeOnly(pod, why, signal));
   }
@@ -277,17 +242,9 @@ class Gates implements Work {
       this.#events.contradiction(pod, before, now);
     this.#leader.log.debug({ pod: keyOf(pod), outcome, waitedMs }, 'a scheduling gate was removed');
   }
+}
 
-  /** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */
-  #isLasting(error: KubeError, waiting: WaitingPod): boolean {
-    return error.code === 'conflict' ? this.#remainingMs(waiting) <= -conflictsMs : isRefusal(error);
-  }
-
-  #isExpired(waiting: WaitingPod): boolean {
-    return this.#remainingMs(waiting) <= 0;
-  }
-
-  #remainingMs({ ageMs }: WaitingPod): number {
-    return this.#leader.configuration().maxGateDuration - ageMs;
-  }
+/** Conflicts pass, but not all of them: an admission webhook may refuse a change with this status too. */
+function isLasting(error: KubeError, { remainingMs }: WaitingPod): boolean {
+  return error.code === 'conflict' ? remainingMs <= -conflictsMs : isRefusal(error);
 }

@@ -44,34 +44,51 @@ export class GateRemover {
    * @param again decides the pod as it is now; `undefined`: it has to wait
    * @throws KubeError if trying again later can help
    */
-  async place(
+  place(
     pod: Pod,
     decision: PlacementDecision,
     again: (pod: Pod) => PlacementDecision | undefined,
     signal: AbortSignal,
   ): Promise<Removal> {
-    let current = { pod, decision };
+    return this.#remove({ pod, decision, why: '' }, again, signal);
+  }
+
+  /** Removes the gate and changes nothing else. @throws KubeError */
+  removeOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Removal> {
+    return this.#remove({ pod, decision: undefined, why }, () => undefined, signal);
+  }
+
+  async #remove(
+    { pod, decision, why }: { pod: Pod; decision: PlacementDecision | undefined; why: string },
+    again: (pod: Pod) => PlacementDecision | undefined,
+    signal: AbortSignal,
+  ): Promise<Removal> {
+    const { client } = this.#leader;
     let withRecord = true;
     for (let tries = 1; ; tries += 1) {
       try {
         const options = { nodesOf: this.#nodesOf, withRecord };
-        await this.#patch(current.pod, patchGatedPod(current.pod, current.decision, options), signal);
-        return { kind: 'placed', ...current };
+        const body = decision ? patchGatedPod(pod, decision, options) : ungatedPod(pod);
+        await client.patch(pathOf(pod), { type: 'json', body }, { signal });
+        return decision ? { kind: 'placed', pod, decision } : { kind: 'gate-only', pod, why };
       } catch (error) {
-        const isInvalid = isCode(error, 'invalid');
-        if (isInvalid && withRecord && error.message.includes(noRoomForRecord)) {
+        const refused = decision && isCode(error, 'invalid') ? error : undefined;
+        if (refused && withRecord && refused.message.includes(noRoomForRecord)) {
           withRecord = false;
           continue;
         }
-        if (isInvalid && error.namesFields) return this.removeOnly(current.pod, error.message, signal);
-        const now = await this.#afterFailure(error, current.pod, tries, signal);
+        const now = refused?.namesFields ? pod : await this.#afterFailure(error, pod, tries, signal);
         if (now === undefined) return { kind: 'gone' };
         // A patch that does not fit the very pod it was made for never will.
-        const isSame = now.metadata?.resourceVersion === current.pod.metadata?.resourceVersion;
-        if (isInvalid && isSame) return this.removeOnly(now, error.message, signal);
-        const next = again(now);
-        if (next === undefined) return { kind: 'changed' };
-        current = { pod: now, decision: next };
+        if (refused && now.metadata?.resourceVersion === pod.metadata?.resourceVersion) {
+          decision = undefined;
+          why = refused.message;
+          tries = 0;
+        } else if (decision) {
+          decision = again(now);
+          if (decision === undefined) return { kind: 'changed' };
+        }
+        pod = now;
       }
     }
   }
@@ -88,25 +105,6 @@ export class GateRemover {
     const body = { metadata: { uid, annotations: { [keys.summary]: summary } } };
     const patched = this.#leader.client.patch(pathOf(pod), { type: 'merge', body }, { signal });
     await ignoring(['not-found', 'conflict', 'invalid', 'forbidden'], patched);
-  }
-
-  /** Removes the gate and changes nothing else. @throws KubeError */
-  async removeOnly(pod: Pod, why: string, signal: AbortSignal): Promise<Removal> {
-    let current = pod;
-    for (let tries = 1; ; tries += 1) {
-      try {
-        await this.#patch(current, ungatedPod(current), signal);
-        return { kind: 'gate-only', pod: current, why };
-      } catch (error) {
-        const now = await this.#afterFailure(error, current, tries, signal);
-        if (now === undefined) return { kind: 'gone' };
-        current = now;
-      }
-    }
-  }
-
-  async #patch(pod: Pod, body: readonly object[], signal: AbortSignal): Promise<void> {
-    await this.#leader.client.patch(pathOf(pod), { type: 'json', body }, { signal });
   }
 
   /** The pod for the next try; `undefined`: nothing left to do. @throws the error if no try can help */

@@ -2,10 +2,86 @@
  * The waiting pods, in memory only: a new leader finds them again. A pod's age comes from the API server's
  * clock when it is first seen, and then from our monotonic clock, so a clock that is set does not change it.
  */
-import type { Pod } from '../../../kube/api/objects.ts';
+import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
+import { factsErrorCodes } from '../../../images/facts/facts.ts';
+import { ignoring } from '../../../kube/api/errors.ts';
 import { timeOf } from '../../../kube/api/fields.ts';
+import type { KubeObject, Pod } from '../../../kube/api/objects.ts';
+import { paths } from '../../../kube/api/paths.ts';
+import { outcomes } from '../../../placement/decision.ts';
+import {
+  counter,
+  counts,
+  gauge,
+  histogram,
+  itemCounts,
+  type Metrics,
+  type MetricSpec,
+} from '../../../telemetry/metrics.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { ageBuckets, type AgeBucket, type WaitingReason } from './metrics.ts';
+import { trimWaitingPod } from '../../state/waiting-pods.ts';
+
+/**
+ * `new`: no lookup yet. `lookup`: no answer yet. `refused`: decided, but the API server refuses the change.
+ * Otherwise why the first unknown image is unknown.
+ */
+const waitingReasons = ['new', 'lookup', 'refused', ...factsErrorCodes] as const;
+export type WaitingReason = (typeof waitingReasons)[number];
+
+/** Upper bounds of ages, milliseconds. */
+export const ageBuckets = { '10s': 10_000, '1m': 60_000, '5m': 300_000, older: Infinity } as const;
+export type AgeBucket = keyof typeof ageBuckets;
+
+const gatedPods = gauge('archwright_gated_pods', 'Gated pods, by age (below the bound) and reason.', {
+  age: Object.keys(ageBuckets),
+  reason: waitingReasons,
+});
+
+/** `gate-only`: the gate was removed without a placement, because that was refused. */
+const gateOutcomes = [...outcomes, 'gate-only'] as const;
+
+const gateDecisions = counter(
+  'archwright_gate_decisions_total',
+  'Decisions on gated pods; a denial counts as `pending`.',
+  { outcome: gateOutcomes },
+);
+
+const gatedSeconds = histogram(
+  'archwright_gated_duration_seconds',
+  'Time from a pod’s creation until its gate is removed.',
+  // Creation times are whole seconds. Most end at a registry's answer, the last at maxGateDuration (300 s).
+  [1, 2, 3, 5, 10, 20, 40, 60, 120, 300, 330, 600],
+);
+
+const gateFailureReasons = ['conflict', 'refused', 'unavailable', 'fault'] as const;
+
+const gateFailures = counter(
+  'archwright_gate_failures_total',
+  'Failed attempts to remove a gate; `conflict`: the pod had changed, `fault`: a defect.',
+  { reason: gateFailureReasons },
+);
+
+export const gateMetrics: readonly MetricSpec[] = [gatedPods, gateDecisions, gatedSeconds, gateFailures];
+
+export type GateMeters = ReturnType<typeof bindGateMetrics>;
+
+/** @param waiting the labels of each pod in `gatedPods` */
+export function bindGateMetrics(
+  metrics: Metrics,
+  waiting: () => Iterable<{ readonly age: AgeBucket; readonly reason: WaitingReason }>,
+) {
+  const seconds = metrics.histogram(gatedSeconds);
+  const show = itemCounts(metrics, gatedPods);
+  metrics.beforeScrape(() => show(waiting(), (labels) => [labels]));
+  const decided = counts(metrics, gateDecisions, 'outcome', gateOutcomes);
+  return {
+    removed: (outcome: (typeof gateOutcomes)[number], waitedMs: number): void => {
+      decided(outcome);
+      seconds.observe(waitedMs / 1000);
+    },
+    failed: counts(metrics, gateFailures, 'reason', gateFailureReasons),
+  };
+}
 
 export const mostMs = 15_000;
 const firstAttemptMs = 1000;
@@ -14,6 +90,8 @@ const spread = 0.2;
 export interface WaitingPod {
   readonly uid: string;
   readonly ageMs: number;
+  /** Of its time; the fallback applies at 0. */
+  readonly remainingMs: number;
   /** Why it waits; `undefined`: it does not. The cache may still show its gate. */
   reason: WaitingReason | undefined;
   /** Why it waits, as its last event says. */
@@ -23,10 +101,10 @@ export interface WaitingPod {
 }
 
 export class WaitingPods {
-  readonly #leader: Pick<LeaderContext, 'clock' | 'serverNow'>;
+  readonly #leader: Pick<LeaderContext, 'clock' | 'serverNow' | 'configuration'>;
   readonly #pods = new Map<string, WaitingPod>();
 
-  constructor(leader: Pick<LeaderContext, 'clock' | 'serverNow'>) {
+  constructor(leader: Pick<LeaderContext, 'clock' | 'serverNow' | 'configuration'>) {
     this.#leader = leader;
   }
 
@@ -35,7 +113,7 @@ export class WaitingPods {
     const uid = metadata?.uid ?? '';
     const known = this.#pods.get(key);
     if (known?.uid === uid) return known;
-    const { clock, serverNow } = this.#leader;
+    const { clock, serverNow, configuration } = this.#leader;
     // A time that is missing or in the future is now.
     const createdAt = timeOf(metadata?.creationTimestamp) || Number.POSITIVE_INFINITY;
     const bornAt = clock.monotonic() - Math.max(0, serverNow() - createdAt);
@@ -43,6 +121,9 @@ export class WaitingPods {
       uid,
       get ageMs() {
         return clock.monotonic() - bornAt;
+      },
+      get remainingMs() {
+        return configuration().maxGateDuration - this.ageMs;
       },
       reason: 'new',
       reported: undefined,
@@ -76,4 +157,32 @@ function bucketOf(ageMs: number): AgeBucket {
  */
 export function nextAttemptMs(ageMs: number, random: number): number {
   return Math.min(mostMs, Math.max(firstAttemptMs, ageMs)) * (1 + spread * random);
+}
+
+/** A pod with 60,000 labels takes 150 ms to read. */
+const reads = { perSecond: 2, burst: 10 };
+const readsOfNamespace = { perSecond: 0.5, burst: 5 };
+const maxNamespaces = 5000;
+
+export type PodRead =
+  /** With the fields of a decision. */
+  | { readonly kind: 'waiting'; readonly pod: Pod }
+  /** It does not exist any more, or waits no more. */
+  | { readonly kind: 'gone' }
+  /** Its namespace may read again after `ms`. */
+  | { readonly kind: 'later'; readonly ms: number };
+
+/** @returns reads a pod now @throws KubeError */
+export function createPodReader({ client, clock }: Pick<LeaderContext, 'client' | 'clock'>) {
+  const limiter = createRateLimiter({ ...reads, clock });
+  const limiters = new RateLimiters({ ...readsOfNamespace, clock }, maxNamespaces);
+  return async ({ metadata = {} }: Pod, signal: AbortSignal): Promise<PodRead> => {
+    const { name = '', namespace = '', uid } = metadata;
+    const waitMs = limiters.of(namespace).tryTake() || limiter.tryTake();
+    if (waitMs > 0) return { kind: 'later', ms: Math.ceil(waitMs) };
+    const reading = client.get<KubeObject>(paths.pods(namespace, name), { signal });
+    const now = await ignoring('not-found', reading);
+    const trimmed = now?.metadata?.uid === uid && now && trimWaitingPod(now, (value) => value);
+    return trimmed ? { kind: 'waiting', pod: trimmed.pod } : { kind: 'gone' };
+  };
 }
