@@ -13,7 +13,7 @@ import { isArchitecture } from '../../../names/architecture.ts';
 import type { NodeClasses } from '../../../nodes/node-classes.ts';
 import { pullPolicyOf, type ImageUse } from '../../../placement/pod/images.ts';
 import { verdictsOf } from '../../../placement/rules/images/fit.ts';
-import { trimRunningPod, type RunningContainer, type RunningPod } from '../../state/cached.ts';
+import { hasEnded, trimRunningPod, type RunningContainer, type RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import {
   byDigest,
@@ -23,7 +23,6 @@ import {
   usesImage,
   withoutScheme,
 } from '../../pods/pulled-images.ts';
-import { isSuspect } from './suspects.ts';
 
 export interface ImageWithoutArchitecture {
   readonly image: string;
@@ -42,6 +41,15 @@ export interface MisplacedPod {
   /** Its images that the node cannot run. */
   readonly images: readonly ImageWithoutArchitecture[];
   readonly facts: FactsByImage;
+}
+
+/** Whether a pod is not ready, and has a controller that would replace it. */
+export function isSuspect(pod: RunningPod): boolean {
+  const { owner, annotations } = pod;
+  if (pod.ready || pod.deleting || hasEnded(pod)) return false;
+  if (annotations?.['kubernetes.io/config.mirror'] !== undefined) return false;
+  // Static pods are owned by their node.
+  return owner !== undefined && owner.kind !== 'Node';
 }
 
 /** @returns `undefined`: not misplaced, or not certain */

@@ -1,6 +1,6 @@
 /** Misplaced pods of a workload in an API server with a store. A test calls the leader's reconcile. */
 import type { Test } from 'tap';
-import { MisplacedReconciler } from '../../../../src/controller/features/misplaced/misplaced.ts';
+import { MisplacedPods } from '../../../../src/controller/features/misplaced/misplaced.ts';
 import type { ImageFacts } from '../../../../src/images/facts/facts.ts';
 import { createFakeClock, type FakeClock } from '../../../support/fake-clock.ts';
 import type { KubeStore, StoredObject } from '../../../support/kube-store.ts';
@@ -60,7 +60,13 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
     clock: { ...clock, sleep },
     ...(over && { over: over.store }),
   });
-  const work = new MisplacedReconciler(test.leader);
+  const work = new MisplacedPods(test.leader);
+  const keys = new Set<string>();
+  test.leader.caches.runningPods.onEach(({ namespace, name }) => void keys.add(`${namespace}/${name}`));
+  /** Reconciles every pod that there is or was. */
+  const reconcile = async (): Promise<void> => {
+    for (const key of new Set([...work.keys(), ...keys])) await work.reconcile(key);
+  };
   const { store } = test;
   if (!over) {
     putNode(store, 'amd-1', 'amd64');
@@ -69,11 +75,11 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
   }
   for (const name of pods) putPod(store, name);
   /** Reconciles after this time, in milliseconds. */
-  const after = async (ms: number): Promise<boolean> => {
+  const after = async (ms: number): Promise<void> => {
     await test.settled();
     await clock.advance(ms);
     await test.settled();
-    return await work.reconcile();
+    await reconcile();
   };
   return {
     ...test,
@@ -82,12 +88,12 @@ export async function startWorld(t: Test, options: WorldOptions = {}) {
     now: clock.now,
     /** Waiting times between evictions. */
     pauses,
-    reconcile: () => work.reconcile(),
+    reconcile,
     after,
     /** Reconciles after the grace period of the suspects. */
-    afterGrace: async (): Promise<boolean> => {
+    afterGrace: async (): Promise<void> => {
       await after(0);
-      return await after(31_000);
+      await after(31_000);
     },
     /** Names of the existing pods. */
     pods: () => store.list('/api/v1/pods').map(({ metadata }) => metadata.name),
