@@ -3,12 +3,12 @@
  * selectors of the webhook configuration exclude them, or nothing about them could be decided. Features that
  * change running pods check this first, because successors of skipped pods would not be placed.
  */
+import type { ObjectMeta } from '../../kube/api/objects.ts';
 import { skipReasonOf } from '../../placement/rules/skip.ts';
 import { readSelector, selects, type Selector } from '../../policy/effective/label-selector.ts';
 import type { RunningPod } from '../state/cached.ts';
 import type { LeaderContext } from '../lead/feature.ts';
 import type { Webhook } from '../state/webhooks-file.ts';
-import { contextOf, podOf } from './decided-pod.ts';
 import { isRecord } from '../../names/values.ts';
 
 /** Whether the webhook is called when a pod like this is created. */
@@ -16,6 +16,32 @@ export type InScope = (
   pod: Pick<RunningPod, 'namespace' | 'labels'>,
   namespaceLabels: Readonly<Record<string, string>>,
 ) => boolean;
+
+/**
+ * Input of the webhook's decision about a pod, from the leader's caches.
+ * @param metadata of a pod: its labels, and for rollouts its owner
+ */
+export function contextOf(
+  { caches, policies, nodeClasses }: Pick<LeaderContext, 'caches' | 'policies' | 'nodeClasses'>,
+  namespace: string,
+  { labels, ownerReferences: owners }: Pick<ObjectMeta, 'labels' | 'ownerReferences'>,
+) {
+  const namespaceLabels = caches.namespaces.get('', namespace) ?? {};
+  const policy = policies.policyOf({ namespace, namespaceLabels, labels, owners });
+  const nodes = nodeClasses();
+  return { namespace, namespaceLabels, policy, ...(nodes && { nodes }) };
+}
+
+/** Without its required node affinity. */
+export function podOf({ labels, annotations, os, nodeChoice, images }: RunningPod) {
+  const containers = images.map(({ image, pullPolicy, usedBy }) => {
+    return { name: usedBy, image, ...(pullPolicy && { imagePullPolicy: pullPolicy }) };
+  });
+  return {
+    metadata: { labels, annotations },
+    spec: { containers, os: { name: os }, nodeSelector: nodeChoice?.nodeSelector ?? {} },
+  };
+}
 
 /** @returns whether a pod is skipped, by what is in force now. Without a webhooks file, the webhook is called for all */
 export function skippedPods(

@@ -1,11 +1,16 @@
 /** A pod's owners: its controller, and the controller's controller, which a person applied. */
 import type { KubeClient } from '../../kube/api/client.ts';
 import { isCode } from '../../kube/api/errors.ts';
-import type { KubeObject, NodeSelectorTerm, OwnerReference, PodTemplate } from '../../kube/api/objects.ts';
+import type {
+  KubeObject,
+  NodeSelectorTerm,
+  OwnerReference,
+  Pod,
+  PodTemplate,
+} from '../../kube/api/objects.ts';
 import { namespacedPath, paths, type NamespacedPath } from '../../kube/api/paths.ts';
 import type { ObjectReference } from '../../kube/events/event.ts';
 import { pinsNode } from '../../placement/pod/terms.ts';
-import type { Job } from './job.ts';
 
 export interface Workload {
   /** The top owner that could be found. */
@@ -13,6 +18,23 @@ export interface Workload {
   /** Desired pods of the pod's owner; `undefined`: not a field of its kind. */
   readonly wanted: number | undefined;
   readonly job?: Job;
+}
+
+export interface Job extends KubeObject {
+  readonly spec?: {
+    readonly backoffLimit?: number;
+    readonly backoffLimitPerIndex?: number;
+    readonly podFailurePolicy?: { readonly rules?: readonly FailureRule[] | null };
+  };
+  readonly status?: {
+    readonly failed?: number;
+    readonly uncountedTerminatedPods?: { readonly failed?: readonly string[] | null };
+  };
+}
+
+interface FailureRule {
+  readonly action: string;
+  readonly onPodConditions?: readonly { readonly type: string; readonly status?: string }[] | null;
 }
 
 interface Owner extends Job {
@@ -160,4 +182,37 @@ async function readOwner<T extends KubeObject>(
     if (isCode(error, 'forbidden')) return 'unknown';
     throw error;
   }
+}
+
+/** The API server's default. */
+const usualLimit = 6;
+
+/** On the pods of an indexed Job with a limit for each index: failures of the index before this pod. */
+const indexFailures = 'batch.kubernetes.io/job-index-failure-count';
+
+/**
+ * How many more pods a Job may lose; infinity: evictions do not count. A Job counts a deleted pod as failed, and
+ * fails at its limit (measured with 1.36: `backoffLimit: 0`). Kubernetes documentation, "Jobs": backoff failure
+ * policy, backoff limit per index, pod failure policy.
+ * @param pod to be evicted
+ */
+export function lossesLeft({ spec = {}, status = {} }: Job, { metadata }: Pod): number {
+  const { backoffLimit = usualLimit, backoffLimitPerIndex, podFailurePolicy } = spec;
+  const rule = podFailurePolicy?.rules?.find(isAboutEvictions)?.action;
+  if (rule === 'Ignore') return Number.POSITIVE_INFINITY;
+  if (rule === 'FailJob' || rule === 'FailIndex') return 0;
+  const failed = (status.failed ?? 0) + (status.uncountedTerminatedPods?.failed?.length ?? 0);
+  const ofIndex =
+    backoffLimitPerIndex === undefined
+      ? Number.POSITIVE_INFINITY
+      : backoffLimitPerIndex - Number(metadata?.annotations?.[indexFailures] ?? 0);
+  return Math.max(0, Math.min(backoffLimit - failed, ofIndex));
+}
+
+/** The Eviction API gives the pod this condition. */
+function isAboutEvictions({ onPodConditions }: FailureRule): boolean {
+  return (
+    onPodConditions?.some(({ type, status = 'True' }) => type === 'DisruptionTarget' && status === 'True') ??
+    false
+  );
 }

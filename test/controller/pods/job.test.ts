@@ -1,6 +1,6 @@
 /** Evictions count as failures of a Job's pods. No Job ends by an eviction. */
 import t from 'tap';
-import { lossesLeft, type Job } from '../../../src/controller/pods/job.ts';
+import { lossesLeft, type Job } from '../../../src/controller/pods/workload.ts';
 import { controllerRef } from '../objects.ts';
 import {
   evictions,

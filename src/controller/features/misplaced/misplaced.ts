@@ -5,7 +5,7 @@
  *
  * 1. `misplaced-pod.ts`: which of its images certainly cannot run on the node, if it had time to become ready.
  * 2. `verdict.ts`, one pod after the other: whether its successor would be placed elsewhere, its Job would fail
- *    by the eviction (`job.ts`), or pods of the workload were evicted for the same cause or are too many
+ *    by the eviction, or pods of the workload were evicted for the same cause or are too many
  *    (`evictions.ts`).
  * 3. The eviction, once another lookup confirms it. `events.ts`: only events for `misplacedPods = "event"` and DaemonSets.
  */

@@ -11,18 +11,18 @@ import { ownArchitecturesOf } from '../../../placement/rules/constraint/own.ts';
 import type { CachedNode } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
 import { choosing, letsIn, takesPods } from '../../pods/chosen-nodes.ts';
-import { contextOf } from '../../pods/decided-pod.ts';
+import { contextOf } from '../../pods/skipped-pods.ts';
 import {
   daemonTemplateOf,
   isDaemon,
   isOfPlacedTemplate,
   isPinned,
+  lossesLeft,
   workloadOf,
   type Workload,
 } from '../../pods/workload.ts';
 import type { Report } from './events.ts';
 import type { Cause, Evictions } from './evictions.ts';
-import { lossesLeft } from '../../pods/job.ts';
 import { readMisplaced, type MisplacedPod } from './misplaced-pod.ts';
 
 export type Verdict =

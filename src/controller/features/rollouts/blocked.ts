@@ -15,7 +15,7 @@ import { keys } from '../../../names/keys.ts';
 import { listed, maxImageBytes, printable } from '../../../names/printable.ts';
 import type { RunningPod } from '../../state/cached.ts';
 import type { LeaderContext } from '../../lead/feature.ts';
-import { contextOf, podOf } from '../../pods/decided-pod.ts';
+import { contextOf, podOf } from '../../pods/skipped-pods.ts';
 import { factsOf } from '../../pods/pulled-images.ts';
 
 export interface Movable {
