@@ -65,6 +65,44 @@ t.test('numbers are formatted for people in tables, and for programs in JSON and
   }
 });
 
+t.test('the formats of tables and CSV', async (t) => {
+  const old = judgedPod({
+    name: 'old',
+    cpu: 0.5,
+    on: 'arm64',
+    blockers: [{ cause: 'image', image: 'registry.example.com/old:1' }],
+    why: 'old:1 has amd64',
+  });
+  const report = { ...reportWith(judgedPod({ name: 'web', cpu: 0.5, on: 'amd64' }), old), lookups: 'here' };
+  t.equal(
+    asTable(report, 'workload'),
+    [
+      'ARM64    WORKLOADS  PODS  THERE  CPU  MEMORY',
+      'yes      1          1     0      0.5  1Gi',
+      'pinned   0          0     0      0    0',
+      'no       1          1     1      0.5  1Gi',
+      'unknown  0          0     0      0    0',
+      'all      2          2     1      1    2Gi',
+      '',
+      'NAMESPACE  WORKLOAD        PODS  DECIDED  ON     CPU  MEMORY  ARM64  WHY',
+      'shop       Deployment/web  1     -        amd64  0.5  1Gi     yes    -',
+      'shop       Deployment/old  1     -        arm64  0.5  1Gi     no     old:1 has amd64',
+      '',
+      'Images: looked up here.',
+      '',
+    ].join('\n'),
+  );
+  t.match(
+    asTable(report, 'image'),
+    /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES +WHY\n\S+\/web:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64 +-\n/,
+  );
+  const [head] = asCsv(report, 'workload').split('\r\n');
+  t.equal(head, 'namespace,kind,name,pods,decided,on,cpu,memory,arm64,why');
+  const [imageHead, row] = asCsv(report, 'image').split('\r\n');
+  t.equal(imageHead, 'image,namespaces,workloads,pods,cpu,memory,arm64,architectures,why');
+  t.equal(row, 'registry.example.com/web:1,1,1,1,0.5,1073741824,yes,amd64 arm64,');
+});
+
 t.test('names are bounded and printable on a terminal', async (t) => {
   const text = asTable(reportWith(judged(`a\u001B[31m\n${'b'.repeat(5000)}`, 'x')), 'image');
   t.notOk(text.includes('\u001B'));

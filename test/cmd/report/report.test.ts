@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap';
+import { formatDrifted, keyOfDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
 import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
@@ -16,12 +17,12 @@ interface Document {
 
 async function cluster(t: Test) {
   const open = await shop(t);
-  const { store, report: text } = await startCluster(t);
+  const { store, report: run } = await startCluster(t);
   const report = async (...args: readonly string[]) => {
-    const result = await text('-o', 'json', ...args);
+    const result = await run('-o', 'json', ...args);
     return { ...result, document: JSON.parse(result.out || '{}') as Document };
   };
-  return { open, both: `${open.host}/both:1`, old: `${open.host}/old:1`, store, report, text };
+  return { open, both: `${open.host}/both:1`, old: `${open.host}/old:1`, store, report };
 }
 
 const rowsOf = ({ workloads }: Document): string[] =>
@@ -205,45 +206,18 @@ t.test('an image is judged for the operating system of the pod', async (t) => {
   like(t, document.images, [{ verdict: 'no', pods: 2 }], 'the worse result counts');
 });
 
-t.test('the formats of tables and CSV', async (t) => {
-  const { open, both, old, store, text } = await cluster(t);
-  putPod(store, 'shop/web', [both]);
-  putPod(store, 'shop/old', [old], { node: 'g1' });
-  const printed = async (...args: string[]) => (await text(...args)).out.replaceAll(open.host, 'R');
-  t.equal(
-    await printed(),
-    [
-      'ARM64    WORKLOADS  PODS  THERE  CPU  MEMORY',
-      'yes      1          1     0      0.5  1Gi',
-      'pinned   0          0     0      0    0',
-      'no       1          1     1      0.5  1Gi',
-      'unknown  0          0     0      0    0',
-      'all      2          2     1      1    2Gi',
-      '',
-      'NAMESPACE  WORKLOAD  PODS  DECIDED  ON     CPU  MEMORY  ARM64  WHY',
-      'shop       Pod/web   1     -        amd64  0.5  1Gi     yes    -',
-      'shop       Pod/old   1     -        arm64  0.5  1Gi     no     R/old:1 has amd64',
-      '',
-      'Images: looked up from this machine, with no credentials other than the pods’ pull secrets.',
-      '',
-    ].join('\n'),
-  );
-  t.match(
-    await printed('--by', 'image'),
-    /\nIMAGE +NAMESPACES +WORKLOADS +PODS +CPU +MEMORY +ARM64 +ARCHITECTURES +WHY\nR\/both:1 +1 +1 +1 +0\.5 +1Gi +yes +amd64 arm64 +-\n/,
-  );
-  t.equal(
-    await printed('-o', 'csv'),
-    'namespace,kind,name,pods,decided,on,cpu,memory,arm64,why\r\n' +
-      'shop,Pod,web,1,,amd64,0.5,1073741824,yes,\r\n' +
-      'shop,Pod,old,1,,arm64,0.5,1073741824,no,R/old:1 has amd64\r\n',
-  );
-  t.equal(
-    await printed('-o', 'csv', '--by', 'image'),
-    'image,namespaces,workloads,pods,cpu,memory,arm64,architectures,why\r\n' +
-      'R/both:1,1,1,1,0.5,1073741824,yes,amd64 arm64,\r\n' +
-      'R/old:1,1,1,1,0.5,1073741824,no,amd64,R/old:1 has amd64\r\n',
-  );
+t.test('a tag that now has the architecture is mentioned', async (t) => {
+  const { both: image, store, report } = await cluster(t);
+  const digest = `sha256:${'a'.repeat(64)}`;
+  const drifted = { image, digest, lost: [], gained: ['linux/arm64'], since: 0 };
+  const data = { [keyOfDrifted(image)]: formatDrifted(drifted) };
+  store.put('/api/v1/namespaces/archwright/configmaps/archwright-drift', { data });
+  putPod(store, 'shop/db-0', [image]);
+  const why = async (...args: string[]) => (await report(...args)).document.workloads.map(({ why }) => why);
+  t.strictSame(await why(), [`${image} now has arm64`]);
+  t.strictSame(await why('-a', 'amd64'), ['']);
+  store.fault(/configmaps/, { status: 403 });
+  t.strictSame(await why(), [''], 'without the permission to read the notes');
 });
 
 t.test('it warns if it may not read nodes, and fails if it may not read pods', async (t) => {
