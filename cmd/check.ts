@@ -1,16 +1,19 @@
 /** `archwright check`: whether images in manifests have an architecture. For pipelines, without a cluster. */
 import { systemClock } from '../src/async/clock.ts';
+import { concurrently } from '../src/async/concurrently.ts';
+import { failedFacts, type FactsError, type ImageFacts } from '../src/images/facts/facts.ts';
+import { InvalidReference } from '../src/images/references/reference.ts';
 import { AllowList, parseAllowList } from './check/allow-list.ts';
-import { lookUpImages } from './check/lookups.ts';
 import { podsInFiles } from './check/pods.ts';
 import { classes, judge } from './check/verdict.ts';
 import { asJson, asJunit, asSarif, asTable, type Checked } from './check/write.ts';
 import { readText } from './objects/documents.ts';
-import { untilStopped } from './program/context.ts';
+import { openCliContext, untilStopped } from './program/context.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
 import { architectures, choice, list } from './program/flag.ts';
 import type { Invocation, Subcommand } from './program/subcommand.ts';
-import { cacheFlags } from './wiring/cached-lookups.ts';
+import { createProgress } from './program/terminal.ts';
+import { cacheFlags, openCachedLookups } from './wiring/cached-lookups.ts';
 
 const flags = {
   require: architectures('Architectures that every image must have. Can be repeated.', 'arm64', {
@@ -76,4 +79,65 @@ function noteOfAllowList({ allowList, architectures }: Checked, note: (message: 
     if (state === 'not-needed') note(`${entry}: is not needed, because its images have ${names}`);
     if (state === 'expired') note(`${entry}: expired after ${expires}`);
   }
+}
+
+/** No pod: nothing depends on a namespace or a service account. */
+const nobody = { namespace: '', serviceAccount: undefined };
+
+/** Few enough not to look like an attack, as in `inspect`. */
+const concurrentImages = 16;
+
+/**
+ * Looks up each image once, from the cache of earlier runs or at its registry.
+ * @returns facts by image as written; a failure is an answer
+ */
+async function lookUpImages(
+  invocation: Call,
+  images: ReadonlySet<string>,
+  architectures: readonly string[],
+): Promise<ReadonlyMap<string, ImageFacts>> {
+  await using opened = new AsyncDisposableStack();
+  const { cache, requestOf } = await openCachedLookups(invocation, await openCliContext(invocation), opened);
+  const progress = createProgress(invocation.io);
+  opened.defer(() => progress.end());
+  /** Registries that limit requests: this run sends them no more. */
+  const limited = new Map<string, FactsError>();
+  const failed = (image: string, error: FactsError, endpoint = ''): ImageFacts =>
+    failedFacts(image, error, systemClock.now(), { endpoint });
+
+  async function lookup(image: string): Promise<ImageFacts> {
+    const request = requestOf(image, 'IfNotPresent', nobody);
+    const known = cache.peek(request);
+    const { domain, digest } = request.reference;
+    // The tag may have been pushed again after this command reported a missing architecture.
+    const isToConfirm =
+      known !== undefined && digest === undefined && lacksArchitecture(known, architectures);
+    if (known && !isToConfirm) return known;
+    const limit = limited.get(domain);
+    if (limit) return known ?? failed(image, limit, domain);
+    const options = { signal: invocation.stop };
+    const facts = await cache.get(isToConfirm ? { ...request, maxAgeMs: 0 } : request, options);
+    if (facts.error?.code === 'rate-limited') limited.set(domain, facts.error);
+    return facts;
+  }
+
+  const facts = new Map<string, ImageFacts>();
+  await concurrently([...images], concurrentImages, async (image) => {
+    try {
+      facts.set(image, await lookup(image));
+    } catch (error) {
+      if (!(error instanceof InvalidReference)) throw error;
+      facts.set(image, failed(image, { code: 'invalid-reference', message: error.message }));
+    }
+    progress.show(`${facts.size} of ${images.size} images`);
+  });
+  return facts;
+}
+
+function lacksArchitecture(
+  { platforms, source, error }: ImageFacts,
+  architectures: readonly string[],
+): boolean {
+  if (source === 'override' || error !== undefined) return false;
+  return !architectures.every((name) => platforms.some(({ architecture }) => architecture === name));
 }

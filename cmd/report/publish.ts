@@ -21,11 +21,10 @@ import type { Invocation } from '../program/subcommand.ts';
 import { counted, jsonText } from '../program/table.ts';
 import { programVersion } from '../program/version.ts';
 import { bytes } from './page/data.ts';
-import type { Report } from './contents.ts';
 import { reportPage } from './page/page.ts';
 import { countsText, workloadKey, workloadRows, type JudgedPod, type WorkloadRow } from './rows.ts';
 import { verdicts } from './verdict.ts';
-import { asJson } from './columns.ts';
+import { asJson, type Report } from './contents.ts';
 
 interface Place {
   readonly namespace: string;

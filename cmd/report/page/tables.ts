@@ -1,8 +1,7 @@
 /** The rows of the page's table by namespace, workload and image. The page's script shows them. */
 import { printable } from '../../../src/names/printable.ts';
 import { byName } from '../../../src/names/values.ts';
-import { imageColumns, maxNameBytes, workloadColumns, type Column } from '../columns.ts';
-import type { Report } from '../contents.ts';
+import { imageColumns, maxNameBytes, workloadColumns, type Column, type Report } from '../contents.ts';
 import { causesOf, shareOf, workloadsIn, type JudgedPod } from '../rows.ts';
 import type { State } from '../verdict.ts';
 import type { PageTable } from './data.ts';

@@ -1,8 +1,7 @@
 /** Names and messages from outside appear in spreadsheets and on terminals. */
 import t from 'tap';
 import type { JudgedPod } from '../../../cmd/report/rows.ts';
-import { reportOf, type Report } from '../../../cmd/report/contents.ts';
-import { asCsv, asJson, asTable } from '../../../cmd/report/columns.ts';
+import { asCsv, asJson, asTable, reportOf, type Report } from '../../../cmd/report/contents.ts';
 import { like } from '../../support/like.ts';
 import { judgedPod } from './judged-cluster.ts';
 
