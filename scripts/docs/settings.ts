@@ -44,7 +44,7 @@ Values in variables and flags:
 - ports: 0 is any free port
 
 A running program reads a changed file again. If the file is broken, it keeps the last good one; a starting program ends with exit code 2.
-\`archwright config check FILE\` lists all errors with line and key (exit code 1). \`archwright config print\` shows every value and its source.
+\`archwright config check FILE\` lists all errors with line and key (exit code 1), and contradictions once there is no other. \`archwright config print\` shows every value and its source.
 
 Each setting has its type and default. \\* takes effect only at the next start. \`[…]\` is a list, \`{…}\` a table; both are empty by default. Secrets,
 ConfigMaps and the Lease are in archwright's own namespace.

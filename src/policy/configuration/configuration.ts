@@ -1,7 +1,8 @@
 /**
  * The configuration: a value for every setting, from a TOML file, then the environment, then flags. Each
- * overrides the one before. All problems are found at once, with their positions. With any problem there is
- * no configuration, but for `clean`: a removal goes on without settings that it does not use.
+ * overrides the one before. All problems are found at once, with their positions, and contradictions once there
+ * is no other. With any problem there is no configuration, but for `clean`: a removal goes on without settings
+ * that it does not use.
  */
 import { createHash } from 'node:crypto';
 import { decodeUtf8, readBounded, FileError } from '../../files/read.ts';
@@ -58,15 +59,13 @@ export async function loadConfiguration(sources: ConfigurationSources): Promise<
   const { layer, values, origins, hash } = await readSources(sources);
   // The table of settings and the type of the configuration are made from the same object.
   const configuration = values as Configuration;
-  const contradictions = inconsistencies(configuration, sources.part)
-    // The default stands in for a value that could not be read.
-    .filter(({ key, others = [] }) => [key, ...others].every((each) => !layer.broken.has(each)))
-    .map(({ key, path = [], message }) => ({
-      ...(layer.values.get(key)?.place(path) ?? defaultPlace),
-      key: describePath([...key.split('.'), ...path]),
-      message,
-    }));
-  const found = [...layer.problems, ...contradictions];
+  const contradictions = inconsistencies(configuration, sources.part).map(({ key, path = [], message }) => ({
+    ...(layer.values.get(key)?.place(path) ?? defaultPlace),
+    key: describePath([...key.split('.'), ...path]),
+    message,
+  }));
+  // The default stands in for a value that could not be read.
+  const found = layer.problems.length > 0 ? layer.problems : contradictions;
   const problems = sources.part === 'clean' ? found.filter(concernsClean) : found;
   if (problems.length > 0) return { problems };
   const ignored = sources.part === 'clean' ? found : [];
@@ -96,7 +95,6 @@ async function readSources(sources: ConfigurationSources) {
   ];
   const layer: Layer = {
     values: new Map(layers.flatMap(({ values }) => [...values])),
-    broken: new Set(layers.flatMap(({ broken }) => [...broken])),
     problems: layers.flatMap(({ problems }) => problems),
   };
   const values: Record<string, unknown> = { ...defaultConfiguration() };
@@ -121,10 +119,9 @@ const clusterKeys: ReadonlySet<string> = new Set([
 
 /** Other settings are left out, also those that only another version knows. */
 function clusterLayer({ where, text }: NonNullable<ConfigurationSources['cluster']>): Layer {
-  const { values, broken, problems } = fileLayer(settings, where, text);
+  const { values, problems } = fileLayer(settings, where, text);
   return {
     values: new Map([...values].filter(([key]) => clusterKeys.has(key))),
-    broken: new Set([...broken].filter((key) => clusterKeys.has(key))),
     problems: problems.filter(({ key }) => key === '' || clusterKeys.has(key.split(/[.[]/, 1)[0] ?? '')),
   };
 }
@@ -139,6 +136,6 @@ async function readFileLayer(
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const message = error.message.replace(`${file}: `, '');
-    return { layer: unreadableLayer(settings, { kind: 'file', where: file, file, key: '', message }) };
+    return { layer: unreadableLayer({ kind: 'file', where: file, file, key: '', message }) };
   }
 }

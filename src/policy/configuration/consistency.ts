@@ -8,8 +8,6 @@ export interface Inconsistency {
   readonly key: keyof Configuration;
   readonly message: string;
   readonly path?: Path;
-  /** The other settings that it is about. */
-  readonly others?: readonly (keyof Configuration)[];
 }
 
 /**
@@ -20,22 +18,22 @@ export function inconsistencies(configuration: Configuration, part?: Part): Inco
   const { onUnknownImage, fallbackArchitecture, preferredArchitecture, preferredWeights } = configuration;
   const { proxies, agents, requirePullableNodes } = configuration;
   const found = [...notSchedulable(configuration), ...incompletePlugins(configuration)];
-  function add(message: string, key: keyof Configuration, ...others: (keyof Configuration)[]): void {
-    found.push({ key, message, others });
+  function add(key: keyof Configuration, message: string): void {
+    found.push({ key, message });
   }
   if (preferredArchitecture !== undefined && Object.keys(preferredWeights).length > 0)
-    add('and preferredWeights are both set; set one of them', 'preferredArchitecture', 'preferredWeights');
+    add('preferredArchitecture', 'and preferredWeights are both set; set one of them');
   if (onUnknownImage === 'fallback' && fallbackArchitecture === undefined)
-    add('is fallback, so fallbackArchitecture must be set', 'onUnknownImage', 'fallbackArchitecture');
+    add('onUnknownImage', 'is fallback, so fallbackArchitecture must be set');
   for (const [index, { registry }] of proxies.entries()) {
     if (proxies.findIndex((proxy) => proxy.registry === registry) === index) continue;
     found.push({ key: 'proxies', path: [index], message: `names a second proxy for ${registry}` });
   }
   if (agents.length > 1 && !agents.every((agent) => agent.startsWith('https://')))
-    add('must be URLs only, or a single endpointslices: location', 'agents');
+    add('agents', 'must be URLs only, or a single endpointslices: location');
   if (part === 'agent') found.push(...relativePlugins(configuration));
   if (part === 'webhook' && requirePullableNodes && agents.length === 0)
-    add('needs agents, so agents must be set', 'requirePullableNodes', 'agents');
+    add('requirePullableNodes', 'needs agents, so agents must be set');
   return found;
 }
 
@@ -55,7 +53,6 @@ function notSchedulable(configuration: Configuration): Inconsistency[] {
     .map(([key, name, path]) => ({
       key,
       path,
-      others: ['schedulableArchitectures'],
       message: `names ${name}, which is not one of schedulableArchitectures (${known})`,
     }));
 }
@@ -71,21 +68,17 @@ function incompletePlugins(configuration: Configuration): Inconsistency[] {
   const { 'kubeletConfig.config': file, 'kubeletConfig.configDir': dir } = configuration;
   const hasPrograms = configuration['kubeletConfig.binDir'] !== undefined;
   const key = file === undefined ? 'kubeletConfig.configDir' : 'kubeletConfig.config';
-  const others = ['kubeletConfig.config', 'kubeletConfig.configDir', 'kubeletConfig.binDir'] as const;
-  if (file?.startsWith('/') && dir !== undefined) {
-    const message = 'is a whole path, and kubeletConfig.configDir is set too; set one of them';
-    return [{ key, message, others }];
-  }
+  if (file?.startsWith('/') && dir !== undefined)
+    return [{ key, message: 'is a whole path, and kubeletConfig.configDir is set too; set one of them' }];
   if (file !== undefined && dir !== undefined && !fileName.test(file)) {
     const message = `must be the name of a file in kubeletConfig.configDir, not ${JSON.stringify(file)}`;
-    return [{ key, message, others }];
+    return [{ key, message }];
   }
   const hasConfiguration = (file ?? dir) !== undefined;
   if (hasConfiguration === hasPrograms) return [];
-  if (hasConfiguration)
-    return [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins', others }];
+  if (hasConfiguration) return [{ key, message: 'needs kubeletConfig.binDir, the directory of the plugins' }];
   const message = 'needs kubeletConfig.config or kubeletConfig.configDir';
-  return [{ key: 'kubeletConfig.binDir', message, others }];
+  return [{ key: 'kubeletConfig.binDir', message }];
 }
 
 /** A person's paths are relative to the working directory. An agent has none on its node. */

@@ -14,8 +14,6 @@ export interface Written {
 export interface Layer {
   /** By TOML key. Only values that could be read. */
   readonly values: ReadonlyMap<string, Written>;
-  /** Keys of settings with a value that could not be read. */
-  readonly broken: ReadonlySet<string>;
   readonly problems: readonly Problem[];
 }
 
@@ -41,7 +39,7 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   } catch (error) {
     if (!(error instanceof TomlError)) throw error;
     const place: Place = { kind: 'file', where: `${file}:${error.where}`, file, line: error.where };
-    return unreadableLayer(settings, { ...place, key: '', message: error.message });
+    return unreadableLayer({ ...place, key: '', message: error.message });
   }
   const place = (path: Path): Place => {
     const line = document.lineOf(path);
@@ -67,9 +65,9 @@ export function fileLayer(settings: Settings, file: string, text: string): Layer
   return collector;
 }
 
-/** The layer of a source that cannot be read at all. It could set every setting. */
-export function unreadableLayer(settings: Settings, problem: Problem): Layer {
-  return { values: new Map(), broken: new Set(Object.keys(settings)), problems: [problem] };
+/** The layer of a source that cannot be read at all. */
+export function unreadableLayer(problem: Problem): Layer {
+  return { values: new Map(), problems: [problem] };
 }
 
 export function environmentLayer(
@@ -102,7 +100,6 @@ export function flagLayer(settings: Settings, flags: Readonly<Record<string, str
 
 class Collector implements Layer {
   readonly values = new Map<string, Written>();
-  readonly broken = new Set<string>();
   readonly problems: Problem[] = [];
   readonly #settings: Settings;
 
@@ -118,14 +115,12 @@ class Collector implements Layer {
     const value = this.#settings[key]?.kind.read(raw, (message, path = []) =>
       this.problem(place(path), describePath([...key.split('.'), ...path]), message),
     );
-    if (value === undefined) this.broken.add(key);
-    else this.values.set(key, { value, place });
+    if (value !== undefined) this.values.set(key, { value, place });
   }
 
   addText(key: string, text: string, place: Place): void {
     const before = this.problems.length;
     const raw = this.#settings[key]?.kind.fromText(text, (message) => this.problem(place, key, message));
-    if (this.problems.length > before) this.broken.add(key);
-    else this.add(key, raw, () => place);
+    if (this.problems.length === before) this.add(key, raw, () => place);
   }
 }
