@@ -30,13 +30,17 @@ export function settingsOf({
   );
 }
 
-/** A flag for people: in help, completion and the reference page. */
+/** A flag, as it is parsed, and for people: in help, completion and the reference page. */
 export interface DescribedFlag {
+  /** Key of the setting, or of the own flag. */
+  readonly key: string;
   readonly words: readonly string[];
   /** All of them with the placeholder of the value: `-o, --output table|json`. */
   readonly title: string;
   readonly help: string;
   readonly values: readonly string[];
+  readonly isSwitch: boolean;
+  readonly setting?: Setting<unknown>;
 }
 
 /** @param which the subcommand's own flags alone, or those of every subcommand too */
@@ -47,22 +51,33 @@ export function describeFlags(
   const all = { ...subcommand.flags, ...(which === 'all' && commonOf(subcommand)) };
   return Object.entries(all).map(([key, { short, placeholder, help, values = [] }]) => {
     const words = [...(short === undefined ? [] : [`-${short}`]), `--${flagName(key)}`];
-    return { words, title: titleOf(words, placeholder), help, values };
+    return {
+      key,
+      words,
+      title: titleOf(words, placeholder),
+      help,
+      values,
+      isSwitch: placeholder === undefined,
+    };
   });
 }
 
 export function describeSettings(subcommand: Subcommand): readonly DescribedFlag[] {
   return Object.entries(settingsOf(subcommand)).map(([key, setting]) => {
     const { kind, help, shortFlag } = setting;
+    const { isSwitch = false, placeholder } = kind;
     const name = flagName(key);
-    const others = kind.isSwitch ? [`--no-${name}`] : shortFlag === undefined ? [] : [`--${shortFlag}`];
+    const others = isSwitch ? [`--no-${name}`] : shortFlag === undefined ? [] : [`--${shortFlag}`];
     const words = [`--${name}`, ...others];
     const { enum: values } = kind.schema;
     return {
+      key,
       words,
-      title: titleOf(words, kind.isSwitch ? undefined : kind.placeholder),
+      title: titleOf(words, isSwitch ? undefined : placeholder),
       help: `${help}${defaultOf(setting)}`,
       values: Array.isArray(values) ? values.map(String) : [],
+      isSwitch,
+      setting,
     };
   });
 }
@@ -77,19 +92,12 @@ function defaultOf(setting: Setting<unknown>): string {
   return isEmpty ? '' : ` Default: ${formatToml(preset)}.`;
 }
 
-interface ParsedFlag {
-  /** Key of the setting, or of the own flag. */
-  readonly key: string;
-  readonly isSwitch: boolean;
-  readonly short?: string | undefined;
-  readonly setting?: Setting<unknown>;
-}
-
 /** @returns `settings`: texts by TOML key @throws UsageError for an unknown flag or a wrong value */
 export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
   const known = flagsOf(subcommand);
-  const options = [...known].map(([name, { isSwitch, short }]) => {
+  const options = [...known].map(([name, { isSwitch, words }]) => {
     const type: 'boolean' | 'string' = isSwitch ? 'boolean' : 'string';
+    const [, short] = /^-(\w)$/.exec(words[0] ?? '') ?? [];
     return [name, { type, ...(short !== undefined && { short }) }] as const;
   });
   const { tokens } = parseArgs({
@@ -103,9 +111,7 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
   const given: Record<string, string> = {};
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
-    const positive = token.name.startsWith('no-') ? known.get(token.name.slice(3)) : undefined;
-    const isNegated = positive?.isSwitch === true && positive.setting !== undefined;
-    const flag = isNegated ? positive : known.get(token.name);
+    const flag = known.get(token.name);
     if (!flag) {
       const names = [...known.keys()].map((name) => `--${name}`);
       const hint = hintAboutUnknown(token.rawName, names, (key) => `--${flagName(key)}`);
@@ -115,7 +121,7 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
     const { key, setting } = flag;
     if (setting) {
       const before = given[key];
-      if (flag.isSwitch) given[key] = String(!isNegated);
+      if (flag.isSwitch) given[key] = String(token.name === flagName(key));
       // Repeated flags add to a list. For other kinds the last one counts.
       else given[key] = setting.kind.isList && before !== undefined ? `${before},${value}` : value;
     } else texts.set(key, [...(texts.get(key) ?? []), value]);
@@ -134,19 +140,10 @@ export function parseFlags(subcommand: Subcommand, args: readonly string[]) {
   };
 }
 
-function flagsOf(subcommand: Subcommand): ReadonlyMap<string, ParsedFlag> {
-  const known = new Map<string, ParsedFlag>();
-  for (const [key, setting] of Object.entries(settingsOf(subcommand))) {
-    const flag: ParsedFlag = { key, isSwitch: setting.kind.isSwitch === true, setting };
-    known.set(flagName(key), flag);
-    if (setting.shortFlag !== undefined) known.set(setting.shortFlag, flag);
-  }
-  for (const [key, { placeholder, short }] of Object.entries({
-    ...commonOf(subcommand),
-    ...subcommand.flags,
-  }))
-    known.set(flagName(key), { key, isSwitch: placeholder === undefined, short });
-  return known;
+function flagsOf(subcommand: Subcommand): ReadonlyMap<string, DescribedFlag> {
+  const all = [...describeSettings(subcommand), ...describeFlags(subcommand)];
+  const long = (flag: DescribedFlag) => flag.words.filter((word) => word.startsWith('--'));
+  return new Map(all.flatMap((flag) => long(flag).map((word) => [word.slice(2), flag] as const)));
 }
 
 interface OptionToken {
