@@ -56,20 +56,33 @@ export function configurationHash(content: Uint8Array | string): string {
 
 /** Reads and checks every source. Throws for no content of a source. */
 export async function loadConfiguration(sources: ConfigurationSources): Promise<LoadedConfiguration> {
-  const { layer, values, origins, hash } = await readSources(sources);
+  const fromFile = sources.file === undefined ? undefined : await readFileLayer(sources.file, sources.read);
+  const layers = [
+    ...(sources.cluster === undefined ? [] : [clusterLayer(sources.cluster)]),
+    ...(fromFile ? [fromFile.layer] : []),
+    environmentLayer(settings, sources.env),
+    flagLayer(settings, sources.flags),
+  ];
+  const written = new Map(layers.flatMap(({ values }) => [...values]));
+  const entries = Object.entries(settings).map(([key, setting]) => {
+    const given = written.get(key);
+    return { key, value: given ? given.value : setting.default, origin: given?.place() ?? defaultPlace };
+  });
   // The table of settings and the type of the configuration are made from the same object.
-  const configuration = values as Configuration;
+  const configuration = Object.fromEntries(entries.map(({ key, value }) => [key, value])) as Configuration;
+  const origins = Object.fromEntries(entries.map(({ key, origin }) => [key, origin])) as Origins;
+  const broken = layers.flatMap(({ problems }) => problems);
   const contradictions = inconsistencies(configuration, sources.part).map(({ key, path = [], message }) => ({
-    ...(layer.values.get(key)?.place(path) ?? defaultPlace),
+    ...(written.get(key)?.place(path) ?? defaultPlace),
     key: describePath([...key.split('.'), ...path]),
     message,
   }));
   // The default stands in for a value that could not be read.
-  const found = layer.problems.length > 0 ? layer.problems : contradictions;
+  const found = broken.length > 0 ? broken : contradictions;
   const problems = sources.part === 'clean' ? found.filter(concernsClean) : found;
   if (problems.length > 0) return { problems };
   const ignored = sources.part === 'clean' ? found : [];
-  return { configuration, origins: origins as Origins, hash, problems: [], ignored };
+  return { configuration, origins, hash: fromFile?.hash, problems: [], ignored };
 }
 
 /** Unknown settings do not: another version may know them. Those of `clean` are no lists and tables. */
@@ -84,28 +97,6 @@ export function defaultConfiguration(): Configuration {
 }
 
 const defaultPlace: Place = { kind: 'default', where: '' };
-
-async function readSources(sources: ConfigurationSources) {
-  const fromFile = sources.file === undefined ? undefined : await readFileLayer(sources.file, sources.read);
-  const layers = [
-    ...(sources.cluster === undefined ? [] : [clusterLayer(sources.cluster)]),
-    ...(fromFile ? [fromFile.layer] : []),
-    environmentLayer(settings, sources.env),
-    flagLayer(settings, sources.flags),
-  ];
-  const layer: Layer = {
-    values: new Map(layers.flatMap(({ values }) => [...values])),
-    problems: layers.flatMap(({ problems }) => problems),
-  };
-  const values: Record<string, unknown> = { ...defaultConfiguration() };
-  const origins: Record<string, Place> = {};
-  for (const key of Object.keys(settings)) {
-    const written = layer.values.get(key);
-    if (written) values[key] = written.value;
-    origins[key] = written?.place() ?? defaultPlace;
-  }
-  return { layer, values, origins, hash: fromFile?.hash };
-}
 
 /** How this machine reaches registries and the cluster is its own matter. */
 const clusterKeys: ReadonlySet<string> = new Set([

@@ -22,7 +22,13 @@ export type Report = (message: string, path?: Path) => void;
  * (scripts/docs/chart/rules.ts). Patterns are of both RE2 and JavaScript. In messages `{}` is the
  * value.
  */
-export type Rule = TextRule | RangeRule | ItemsRule | TableRule | FieldsRule;
+export type Rule =
+  | TextRule
+  | RangeRule
+  /** For each item of a list, or for a single value in place of a list. */
+  | { readonly items: Rule }
+  | { readonly keys?: Rule; readonly values?: Rule }
+  | { readonly fields: Readonly<Record<string, Rule>> };
 
 export interface TextRule {
   /** The first pattern that a text does not match says what is wrong. */
@@ -34,25 +40,11 @@ export interface TextRule {
 }
 
 /** Durations in milliseconds, sizes in bytes. */
-export interface RangeRule {
+interface RangeRule {
   readonly unit: 'duration' | 'size';
   readonly min: number;
   readonly max: number;
   readonly says: string;
-}
-
-/** For each item of a list, or for a single value in place of a list. */
-export interface ItemsRule {
-  readonly items: Rule;
-}
-
-export interface TableRule {
-  readonly keys?: Rule;
-  readonly values?: Rule;
-}
-
-export interface FieldsRule {
-  readonly fields: Readonly<Record<string, Rule>>;
 }
 
 export interface Kind<T> {
