@@ -49,15 +49,6 @@ t.test('a file with which a service would not start is not valid', async (t) => 
   like(t, await run(['config', 'check', file, '--kubelet-config-config=/a']), { code: 0, err: '' });
 });
 
-t.test('a contradiction is reported if there is no other problem, which may cause it', async (t) => {
-  const follows = 'onUnknownImage = "fallback"\nfallbackArchitecture = "aarch64"\n';
-  like(t, await run(['config', 'check', '-'], { stdin: follows }), {
-    err: /^standard input:2: fallbackArchitecture "aarch64" is not an architecture of a node; write arm64\n$/,
-  });
-  const unreadable = { stdin: 'a =', env: { ARCHWRIGHT_ON_UNKNOWN_IMAGE: 'fallback' } };
-  like(t, await run(['config', 'check', '-'], unreadable), { err: /^standard input:1: [^\n]*\n$/ });
-});
-
 t.test('`-` is standard input', async (t) => {
   t.strictSame(await run(['config', 'check', '-'], { stdin: 'listen = ":1"\n' }), {
     code: 0,

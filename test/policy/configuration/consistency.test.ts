@@ -3,6 +3,12 @@ import { defaultConfiguration, type Configuration } from '../../../src/policy/co
 import { inconsistencies } from '../../../src/policy/configuration/consistency.ts';
 import type { Part } from '../../../src/policy/settings/setting.ts';
 
+const plugins = (config?: string, configDir?: string, binDir?: string): Partial<Configuration> => ({
+  'kubeletConfig.config': config,
+  'kubeletConfig.configDir': configDir,
+  'kubeletConfig.binDir': binDir,
+});
+
 t.test('contradictory settings are found, for the part that uses them', async (t) => {
   const two = { schedulableArchitectures: ['amd64', 'arm64'] };
   /** Keys with problems, separated by blanks. */
@@ -22,49 +28,25 @@ t.test('contradictory settings are found, for the part that uses them', async (t
       { preferredArchitecture: 'arm64', preferredWeights: { arm64: 1 } },
       'preferredArchitecture',
     ],
-    'plugins by file and by directory': [
-      { 'kubeletConfig.config': '/a', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
-      'kubeletConfig.config',
-    ],
-    'plugins by a file in a directory': [
-      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
-      '',
-    ],
+    'plugins by file and by directory': [plugins('/a', '/b', '/c'), 'kubeletConfig.config'],
+    'plugins by a file in a directory': [plugins('a.json', '/b', '/c'), ''],
     'plugins by a file outside of the directory': [
-      {
-        'kubeletConfig.config': '../../passwd',
-        'kubeletConfig.configDir': '/b',
-        'kubeletConfig.binDir': '/c',
-      },
+      plugins('../../passwd', '/b', '/c'),
       'kubeletConfig.config',
     ],
-    'plugins by a path of Windows': [
-      { 'kubeletConfig.config': 'C:/x', 'kubeletConfig.configDir': '/b', 'kubeletConfig.binDir': '/c' },
-      'kubeletConfig.config',
-    ],
-    'plugins without programs': [{ 'kubeletConfig.config': '/a' }, 'kubeletConfig.config'],
-    'plugins by directory, without programs': [
-      { 'kubeletConfig.configDir': '/a' },
-      'kubeletConfig.configDir',
-    ],
-    'programs without plugins': [{ 'kubeletConfig.binDir': '/a' }, 'kubeletConfig.binDir'],
-    plugins: [{ 'kubeletConfig.config': '/a', 'kubeletConfig.binDir': '/c' }, ''],
-    'plugins by directory': [{ 'kubeletConfig.configDir': '/a', 'kubeletConfig.binDir': '/c' }, ''],
+    'plugins by a path of Windows': [plugins('C:/x', '/b', '/c'), 'kubeletConfig.config'],
+    'plugins without programs': [plugins('/a'), 'kubeletConfig.config'],
+    'plugins by directory, without programs': [plugins(undefined, '/a'), 'kubeletConfig.configDir'],
+    'programs without plugins': [plugins(undefined, undefined, '/a'), 'kubeletConfig.binDir'],
+    plugins: [plugins('/a', undefined, '/c'), ''],
+    'plugins by directory': [plugins(undefined, '/a', '/c'), ''],
     'plugins by relative paths': [
-      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.binDir': 'c' },
+      plugins('a.json', undefined, 'c'),
       'kubeletConfig.config kubeletConfig.binDir',
       'agent',
     ],
-    'plugins by a relative directory': [
-      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.configDir': 'b', 'kubeletConfig.binDir': '/c' },
-      'kubeletConfig.configDir',
-      'agent',
-    ],
-    "plugins by a person's relative paths": [
-      { 'kubeletConfig.config': 'a.json', 'kubeletConfig.binDir': 'c' },
-      '',
-      'inspect',
-    ],
+    'plugins by a relative directory': [plugins('a.json', 'b', '/c'), 'kubeletConfig.configDir', 'agent'],
+    "plugins by a person's relative paths": [plugins('a.json', undefined, 'c'), '', 'inspect'],
     'fallback without an architecture': [{ onUnknownImage: 'fallback' }, 'onUnknownImage'],
     'fallback with an architecture': [{ onUnknownImage: 'fallback', fallbackArchitecture: 'arm64' }, ''],
     'gate, set explicitly': [{ onUnknownImage: 'gate' }, '', 'webhook'],
@@ -76,12 +58,9 @@ t.test('contradictory settings are found, for the part that uses them', async (t
     'agents by two names': [{ agents: ['endpointslices:a/b', 'endpointslices:b/c'] }, 'agents'],
     'agents by name': [{ agents: ['endpointslices:b/c'] }, ''],
     'agents by URLs': [{ agents: ['https://a', 'https://b'] }, ''],
-    'agents without TLS: from a Secret': [{ agents: ['https://a'] }, '', 'webhook'],
-    'agents without TLS, a part without agents': [{ agents: ['https://a'] }, '', 'agent'],
     'pullable nodes without agents': [{ requirePullableNodes: true }, 'requirePullableNodes', 'webhook'],
     'pullable nodes without agents, explain': [{ requirePullableNodes: true }, '', 'explain'],
     'pullable nodes with agents': [{ requirePullableNodes: true, agents: ['https://a'] }, '', 'webhook'],
-    'agents without TLS, no part given': [{ agents: ['https://a'] }, ''],
   };
   for (const [name, [values, expected, part]] of Object.entries(cases)) {
     const found = inconsistencies({ ...defaultConfiguration(), ...values }, part);
