@@ -158,41 +158,33 @@ for (const [what, wrongIn] of Object.entries(checks)) {
 
 /** Known names are on the pages. */
 t.test('the check finds unknown names', async (t) => {
-  const cases: readonly (readonly [check: string, text: string, found: readonly string[]])[] = [
-    ['metrics and their labels', '`archwright_gated_pots`', ['archwright_gated_pots']],
-    [
-      'metrics and their labels',
-      '`archwright_gated_pods{age="old"}`',
-      ['archwright_gated_pods has no age="old"'],
-    ],
-    [
-      'metrics and their labels',
-      '`archwright_gated_pods{aeg="…"}`',
-      ['archwright_gated_pods has no aeg="…"'],
-    ],
-    ['settings, values and fields', '`misplacedPots = "evict"`', ['misplacedPots']],
-    [
-      'settings, values and fields',
-      '`architectures.<arch>.requireNodeLabel`',
-      ['architectures.<arch>.requireNodeLabel'],
-    ],
-    ['defaults', '`evictionsPerMinute` (31)', ['`evictionsPerMinute` (31): the default is 30']],
-    ['defaults', '`maxGateDuration` (5 s)', ['`maxGateDuration` (5 s): the default is 300000']],
-    [
-      'subcommands and flags',
-      '```sh\narchwright explain --path   # the patch\n```',
-      ['archwright explain --path'],
-    ],
-    ['subcommands and flags', '`kubectl archwright explian pod/x`', ['archwright explian']],
-    [
-      'subcommands and flags',
-      '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```',
-      ['archwright agent --chek'],
-    ],
-    ['npm scripts', '`npm run demos`', ['demos']],
-    ['files and folders', '`npx tap test/docs/none.test.ts`', ['test/docs/none.test.ts']],
-    ['files and folders', '`src/kubes/`', ['src/kubes/']],
-    ['tests', '`names.test.ts`, `manes.test.ts`', ['manes.test.ts']],
-  ];
-  for (const [check, text, found] of cases) t.strictSame(checks[check]?.(pageOf('x.md', text)), found, text);
+  const cases: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+    'metrics and their labels': {
+      '`archwright_gated_pots`': 'archwright_gated_pots',
+      '`archwright_gated_pods{age="old"}`': 'archwright_gated_pods has no age="old"',
+      '`archwright_gated_pods{aeg="…"}`': 'archwright_gated_pods has no aeg="…"',
+    },
+    'settings, values and fields': {
+      '`misplacedPots = "evict"`': 'misplacedPots',
+      '`architectures.<arch>.requireNodeLabel`': 'architectures.<arch>.requireNodeLabel',
+    },
+    defaults: {
+      '`evictionsPerMinute` (31)': '`evictionsPerMinute` (31): the default is 30',
+      '`maxGateDuration` (5 s)': '`maxGateDuration` (5 s): the default is 300000',
+    },
+    'subcommands and flags': {
+      '```sh\narchwright explain --path   # the patch\n```': 'archwright explain --path',
+      '`kubectl archwright explian pod/x`': 'archwright explian',
+      '```sh\nkubectl exec x -- \\\n  archwright agent --chek\n```': 'archwright agent --chek',
+    },
+    'npm scripts': { '`npm run demos`': 'demos' },
+    'files and folders': {
+      '`npx tap test/docs/none.test.ts`': 'test/docs/none.test.ts',
+      '`src/kubes/`': 'src/kubes/',
+    },
+    tests: { '`names.test.ts`, `manes.test.ts`': 'manes.test.ts' },
+  };
+  for (const [check, texts] of Object.entries(cases))
+    for (const [text, found] of Object.entries(texts))
+      t.strictSame(checks[check]?.(pageOf('x.md', text)), [found], text);
 });

@@ -1,10 +1,16 @@
+/** How subcommands start, write and stop. */
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import t from 'tap';
 import { createPlainLog, startup } from '../../../cmd/program/context.ts';
+import { onStopSignal, stoppedCode } from '../../../cmd/program/exit.ts';
 import { table } from '../../../cmd/program/table.ts';
+import { showAgain } from '../../../cmd/program/terminal.ts';
+import { KubeError, type KubeErrorCode } from '../../../src/kube/api/errors.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
+import { neverAborted } from '../../support/never-aborted.ts';
 
 t.test('the log level follows the configuration file, and metrics show its state', async (t) => {
   const file = join(t.testdir({ 'a.toml': 'logLevel = "warn"\n' }), 'a.toml');
@@ -55,3 +61,52 @@ t.test('columns are as wide as their widest cell, without trailing spaces', asyn
   t.equal(table(rows, '> '), '> A          LONG HEADER  C\n> wide cell  b\n> a                       c\n');
   t.equal(table([]), '');
 });
+
+/** Shows a result after an error. */
+async function shown(watch: boolean, code: KubeErrorCode) {
+  let text = '';
+  const io = {
+    env: {},
+    stdin: process.stdin,
+    isTerminal: true,
+    out: (more: string) => (text += more),
+    err: () => undefined,
+  };
+  const errors = [new KubeError(code, 'GET /version', 'no answer')];
+  const look = async () => {
+    const error = errors.pop();
+    if (error) throw error;
+    return { text: 'all is well\n', code: 0, isOver: true };
+  };
+  return { code: await showAgain({ flags: { watch }, io, stop: neverAborted }, look), text };
+}
+
+t.test('with --watch it goes on while the API server does not answer', async (t) => {
+  const clear = '\u001B[H\u001B[2J';
+  t.strictSame(await shown(true, 'unavailable'), {
+    code: 0,
+    text: `${clear}the cluster does not answer: no answer\n${clear}all is well\n`,
+  });
+  await t.rejects(shown(true, 'forbidden'), /no answer/);
+  await t.rejects(shown(false, 'unavailable'), /no answer/);
+});
+
+for (const [name, code] of [
+  ['SIGTERM', 143],
+  ['SIGINT', 130],
+] as const) {
+  t.test(`the first ${name} requests a stop, the second one ends the process`, async (t) => {
+    const end = Promise.withResolvers<number>();
+    const stop = onStopSignal(end.resolve);
+    // The signal handler does not keep the process alive.
+    const alive = setTimeout(() => undefined, 10_000);
+    t.teardown(() => clearTimeout(alive));
+    t.equal(stop.aborted, false);
+    process.kill(process.pid, name);
+    await once(stop, 'abort');
+    t.equal(stop.reason, name);
+    t.equal(stoppedCode(stop), code);
+    process.kill(process.pid, name);
+    t.equal(await end.promise, code);
+  });
+}

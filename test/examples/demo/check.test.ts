@@ -1,4 +1,5 @@
 /** The demo checks its own results, so that it tests the whole program. */
+import { readFileSync } from 'node:fs';
 import t from 'tap';
 import type { Answer } from '../../../examples/demo/admit.ts';
 import { problemsOf } from '../../../examples/demo/check.ts';
@@ -13,6 +14,7 @@ import { policyFor } from '../../../src/policy/effective/policies.ts';
 import jsonPatch from 'fast-json-patch';
 import { facts } from '../../support/facts.ts';
 import { like } from '../../support/like.ts';
+import { examples } from './run.ts';
 
 const all = await readExamples();
 
@@ -44,8 +46,13 @@ function answerWith({ request }: Example, operations: readonly Operation[], more
 
 const three = ['amd64', 'arm64', 's390x'];
 
-t.test('every example has exactly one expectation', async (t) => {
-  t.strictSame(Object.keys(expected).sort(), all.map(({ file }) => file).sort());
+t.test('every example has one expectation, also in its comment, and a row in the table', async (t) => {
+  t.strictSame(Object.keys(expected).sort(), examples.toSorted());
+  const table = readFileSync('examples/pods/README.md', 'utf8');
+  for (const file of examples) {
+    t.match(readFileSync(`examples/pods/${file}`, 'utf8'), /^# [^\n]+\n(?:# [^\n]+\n)*# Expected: /u, file);
+    t.ok(table.includes(`\`${file}\``), file);
+  }
 });
 
 t.test('each unexpected result is a problem', async (t) => {
