@@ -134,16 +134,6 @@ t.test('concurrent requests of accounts get their own facts', async (t) => {
   t.equal(await agent.stop(), 0);
 });
 
-t.test('without `serviceAccountTokens`, the plugin is not used', async (t) => {
-  const place = await world(t);
-  const agent = await start(t, place);
-  like(t, await ask(agent, place, 'a'), refused);
-  t.match(agent.log(), /plugin ignored/);
-  t.match(agent.log(), /serviceAccountTokens is off/);
-  t.strictSame(place.kube.requests, []);
-  t.equal(await agent.stop(), 0);
-});
-
 t.test('`inspect` acts for a pod of an account, and tells why a plugin has no credential', async (t) => {
   const { kube, flags, image } = await world(t);
   const inspect = (...more: string[]) => run(['inspect', ...flags, ...more, image]);

@@ -7,7 +7,8 @@ import { createScrape } from '../../../cmd/installation/scrape.ts';
 import { settled } from '../../../cmd/probe/settled.ts';
 import { systemClock } from '../../../src/async/clock.ts';
 import { connect } from '../../kube/support.ts';
-import { apps, core, installation, labelsOf, putPod } from '../installation/installation.ts';
+import type { KubeStore } from '../../support/kube-store.ts';
+import { apps, core, installation, putPod } from '../installation/installation.ts';
 import { run } from '../run.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
 import { like } from '../../support/like.ts';
@@ -43,6 +44,12 @@ async function setup(t: Test) {
   return { ...world, wait };
 }
 
+/** A container that waits. */
+function waitsIn(store: KubeStore, name: string, part: string, waiting: object, lastState = {}): void {
+  const containerStatuses = [{ name: part, state: { waiting }, lastState }];
+  putPod(store, name, part, { status: { conditions: [], containerStatuses } });
+}
+
 t.test('it does not wait if every replica has the configuration', async (t) => {
   const { wait } = await setup(t);
   t.strictSame(await wait(60_000), { problems: [], notes: [], pauses: 0, progress: [] });
@@ -69,12 +76,9 @@ t.test('it waits until every replica and the leader have the new configuration',
 });
 
 t.test('it reports old pods, a Deployment that is not rolled out, and a missing leader', async (t) => {
-  const { wait, put, states, refresh, store } = await setup(t);
+  const { wait, put, states, refresh } = await setup(t);
   put('deployments', 'archwright-webhook', 'webhook', { replicas: 3, updatedReplicas: 1 });
-  store.put(`${apps}/deployments/archwright-controller`, {
-    metadata: { generation: 2, labels: labelsOf('controller') },
-    status: { observedGeneration: 1 },
-  });
+  put('deployments', 'archwright-controller', 'controller', { observedGeneration: 0 });
   states.get('archwright-controller-a')!.leads = false;
   await refresh();
   t.strictSame((await wait(0)).problems, [
@@ -102,9 +106,7 @@ t.test('it reports a Deployment without pods, unless that is intended', async (t
 t.test('it reports replicas that crash, and that no controller leads', async (t) => {
   const { wait, store } = await setup(t);
   const crash = (name: string, part: string): void => {
-    const waiting = { reason: 'CrashLoopBackOff' };
-    const container = { name: part, state: { waiting }, lastState: { terminated: { exitCode: 1 } } };
-    putPod(store, name, part, { status: { conditions: [], containerStatuses: [container] } });
+    waitsIn(store, name, part, { reason: 'CrashLoopBackOff' }, { terminated: { exitCode: 1 } });
     store.page(`${core}/pods/${name}:8080/proxy/metrics`, undefined);
   };
   crash('archwright-webhook-a', 'webhook');
@@ -146,10 +148,8 @@ t.test('if no agent responds, it reports failing containers, unselected nodes, o
   const first = (await wait(0)).problems;
   like(t, first, [/^no agent answers/, /the agents are ready, but the webhook cannot reach them/]);
   const message = 'path "/" is mounted on "/" but it is not a shared or slave mount';
-  const waiting = { name: 'agent', state: { waiting: { reason: 'CreateContainerError', message } } };
-  const status = { conditions: [], containerStatuses: [waiting] };
   for (const name of ['archwright-agent-x', 'archwright-agent-y', 'archwright-agent-z'])
-    putPod(store, name, 'agent', { status });
+    waitsIn(store, name, 'agent', { reason: 'CreateContainerError', message });
   put('daemonsets', 'archwright-agent', 'agent', { desiredNumberScheduled: 3, numberReady: 0 });
   t.strictSame((await wait(0)).problems.slice(1), [
     'DaemonSet archwright-agent: 0 of 3 agents are ready',
@@ -161,10 +161,7 @@ t.test('if no agent responds, it reports failing containers, unselected nodes, o
 
 t.test('it ends early if agents or webhooks cannot start, but not at the first failure', async (t) => {
   const { wait, put, states, refresh, store } = await setup(t);
-  const stuck = (name: string, part: string, reason: string): void => {
-    const status = { conditions: [], containerStatuses: [{ name: part, state: { waiting: { reason } } }] };
-    putPod(store, name, part, { status });
-  };
+  const stuck = (name: string, part: string, reason: string) => waitsIn(store, name, part, { reason });
   stuck('archwright-webhook-b', 'webhook', 'ImagePullBackOff');
   store.page(`${core}/pods/archwright-webhook-b:8080/proxy/metrics`, undefined);
   const image = await wait(240_000);
