@@ -147,7 +147,7 @@ function wordsFunction(vocabulary: Vocabulary): string {
   ]);
   return `_archwright_words() {
   case "$1 $2" in
-    ' ') ${printed([...vocabulary, ...general])} ;;
+    ' '*) ${printed([...vocabulary, ...general])} ;;
 ${cases.join('\n')}
   esac
 }`;
@@ -162,27 +162,16 @@ function printed(words: readonly Word[]): string {
   return `printf '%s\\n' ${lines.join(' ')}`;
 }
 
+/** For `archwright completion fish | source`. A shell of POSIX chooses the words, as for kubectl. */
 export function fishScript(vocabulary: Vocabulary): string {
-  const first = vocabulary.map(
-    ({ word, help }) =>
-      `complete -c archwright -n __fish_use_subcommand -a ${word} -d ${fishQuoted(firstSentence(help))}`,
-  );
-  const rest = vocabulary.flatMap(({ word, flags, words }) => {
-    const when = `-n ${fishQuoted(`__fish_seen_subcommand_from ${word}`)}`;
-    return [
-      ...words.map((each) => `complete -c archwright ${when} -a ${each}`),
-      ...flags.map(({ word: flag, words: all, help, values }) => {
-        const short = all.find((each) => /^-\w$/.test(each));
-        const options = [
-          `-l ${flag.slice(2)}`,
-          ...(short === undefined ? [] : [`-s ${short.slice(1)}`]),
-          ...(values.length === 0 ? [] : [`-x -a ${fishQuoted(values.join(' '))}`]),
-        ];
-        return `complete -c archwright ${when} ${options.join(' ')} -d ${fishQuoted(firstSentence(help))}`;
-      }),
-    ];
-  });
-  return `# fish completion for archwright\n${[...first, ...rest].join('\n')}\n`;
+  const script = `${wordsFunction(vocabulary)}\n_archwright_words "$1" "$2"`;
+  return `# fish completion for archwright
+function __archwright_words
+  set -l words (commandline -opc)
+  sh -c '${script.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}' sh "$words[2]" "$words[-1]"
+end
+complete -c archwright -a '(__archwright_words)'
+`;
 }
 
 function firstSentence(help: string): string {
@@ -192,8 +181,4 @@ function firstSentence(help: string): string {
 
 function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-function fishQuoted(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
