@@ -1,7 +1,4 @@
-/**
- * docs/install/migrate.md has every value, field and flag of the programs that it is about, and the right column
- * of each table names settings, chart values and fields that exist.
- */
+/** The right column of each table in docs/install/migrate.md names settings, chart values and fields that exist. */
 import { readFileSync } from 'node:fs';
 import t from 'tap';
 import { parse } from 'yaml';
@@ -42,45 +39,6 @@ function wrong(span: string): string | undefined {
 }
 
 const spansOf = (cell = ''): string[] => [...cell.matchAll(/`([^`]+)`/g)].map(([, span = '']) => span);
-
-/**
- * Read in the charts, custom resources, configuration files and flags of their newest versions of 2026-11, without
- * flags of their libraries.
- */
-const theirs = {
-  Noe:
-    'dockerConfigPathCandidates containerdConfigPathCandidates ha.enabled image.registry image.repository image.tag ' +
-    'schedulableArchitectures proxies matchNodeLabels kubeletConfig.binDir kubeletConfig.configDir ' +
-    'kubeletConfig.config privateRegistries pod issuer certificate mutatingwebhookconfiguration rolebinding ' +
-    'clusterrole clusterrolebinding service serviceaccount deployment -preferred-arch -cluster-schedulable-archs ' +
-    '-system-os -metrics-addr -health-probe-addr -cert-dir -leader-elect -registry-proxies -match-node-labels ' +
-    '-image-credential-provider-bin-dir -image-credential-provider-config -private-registries ' +
-    'arch.noe.adevinta.com/preferred',
-  'Multiarch Tuning Operator':
-    'ClusterPodPlacementConfig PodPlacementConfig ENoExecEvent logVerbosity namespaceSelector labelSelector ' +
-    'priority fallbackArchitecture plugins.nodeAffinityScoring.enabled plugins.nodeAffinityScoring.platforms ' +
-    'plugins.execFormatErrorMonitor.enabled Available Degraded Progressing Deprovisioning …NotReady …NotAvailable ' +
-    '-global-pull-secret-namespace -global-pull-secret-name -registry-certificates-configmap-name ' +
-    '-initial-log-level -enable-… -leader-elect -cert-dir -metrics-bind-address -health-probe-bind-address ' +
-    'multiarch.openshift.io/exclude-pod-placement',
-  tolerable:
-    'supported_architectures [tolerations] key operator effect registry_credential_path <registry>.toml log_level ' +
-    'ssl_key_path ssl_cert_path TOLERABLE_… CONFIG_FILE_PATH',
-  'archaware-controller': 'supported-arch -clean -kubeconfig',
-};
-
-for (const [program, names] of Object.entries(theirs))
-  t.test(`the table about ${program} has every value`, async (t) => {
-    const { text } = page('docs/install/migrate.md');
-    const section = text.split(`\n## ${program}\n`)[1]?.split('\n## ')[0] ?? '';
-    const left = new Set(
-      section.split('\n').flatMap((line) => spansOf(/^\| (.*) \| .* \|$/.exec(line)?.[1])),
-    );
-    t.strictSame(
-      names.split(' ').filter((name) => !left.has(name)),
-      [],
-    );
-  });
 
 /** Labels and flags are not settings. After `none`, the field of a pod may follow. */
 const named = page('docs/install/migrate.md')

@@ -1,10 +1,9 @@
 /** Every setting of the program, by its TOML key, in the order of the reference page. */
 import type { Setting } from './setting.ts';
 import { certificateSettings, controllerSettings } from './controller.ts';
-import { imageSettings } from './images.ts';
+import { imageSettings, registrySettings } from './images.ts';
 import { runtimeSettings, kubeletSettings } from './node.ts';
 import { placementSettings } from './placement.ts';
-import { registrySettings } from './registries.ts';
 import { servingSettings } from './serving.ts';
 
 export const settings = {
