@@ -1,6 +1,6 @@
 /**
- * Makes endpoints of hosts: reads certificates, filters headers, and adds the credentials of config.toml. The
- * settings of one host never reach another.
+ * Makes endpoints of hosts: filters headers, and adds the credentials of config.toml. The settings of one host
+ * never reach another.
  */
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
@@ -8,12 +8,10 @@ import { isLoginHeader } from '../../src/http/headers.ts';
 import type { Endpoint } from '../../src/registry/endpoints/endpoint.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { parseAuth } from './config/registry.ts';
-import { ConfigFileError, InvalidConfig } from '../toml.ts';
+import { InvalidConfig } from '../toml.ts';
 import { defaultHostName, type EffectiveHost } from './hosts/effective-hosts.ts';
-import type { Header, HostConfig } from './hosts/hosts-file.ts';
+import type { Header } from './hosts/hosts-file.ts';
 import type { NodeConfig } from './node.ts';
-import type { TlsSettings } from '../../src/http/tls/trust.ts';
-import { certificatesOf, readClientPair } from '../certificate-files.ts';
 
 export interface EndpointContext {
   readonly node: NodeConfig;
@@ -22,7 +20,6 @@ export interface EndpointContext {
   readonly origin: string;
   /** The hosts are for every namespace without a directory of its own. */
   readonly forAll: boolean;
-  readonly hostRoot: string;
   /** Mirrors receive the credentials of the registry that they mirror. */
   readonly mirrorCredentials: boolean;
 }
@@ -47,22 +44,14 @@ const neverSent: ReadonlySet<string> = new Set([
   'content-type',
 ]);
 
-/** Skips hosts without a valid URL, as containerd fails there. @throws ConfigFileError for a certificate */
-export async function endpointsOf(context: EndpointContext): Promise<Endpoint[]> {
-  const { hosts } = context;
-  const made = await Promise.all(
-    hosts.map((host, index) => makeEndpoint(host, index === hosts.length - 1, context)),
-  );
+/** Skips hosts without a valid URL, as containerd fails there. */
+export function endpointsOf(context: EndpointContext): readonly Endpoint[] {
+  const made = context.hosts.map((host) => makeEndpoint(host, host === context.hosts.at(-1), context));
   return made.filter((endpoint) => endpoint !== undefined);
 }
 
-async function makeEndpoint(
-  host: EffectiveHost,
-  isLast: boolean,
-  context: EndpointContext,
-): Promise<Endpoint | undefined> {
+function makeEndpoint(host: EffectiveHost, isLast: boolean, context: EndpointContext): Endpoint | undefined {
   const { namespace, node } = context;
-  const tls = await readTls(host, context.hostRoot);
   const base = baseOf(host);
   if (base === undefined) return undefined;
   const { forAll, forHost } = headersFor(host, context);
@@ -75,7 +64,7 @@ async function makeEndpoint(
     httpFallback: host.httpFallback,
     resolve: host.capabilities.includes('resolve'),
     pull: host.capabilities.includes('pull'),
-    tls,
+    tls: { ca: [], client: [], ...host.certificates, skipVerify: host.skipVerify === true },
     headers: [...forAll, ...forHost],
     // The transfer service sends headers for every registry to registries only, not to token servers.
     ...(node.rules.tokenHeaders && { tokenHeaders: node.localPull ? [...forAll, ...forHost] : forHost }),
@@ -140,26 +129,4 @@ function ownCredential(
     if (error instanceof InvalidConfig) return undefined;
     throw error;
   }
-}
-
-/**
- * The certificates of a host. A file that cannot be read or has no certificate fails the whole pull, not only
- * the requests to that host (containerd `tlsConfigFromHost`).
- * @throws ConfigFileError
- */
-export async function readTls(
-  { ca = [], client = [], skipVerify }: Pick<HostConfig, 'ca' | 'client' | 'skipVerify'>,
-  hostRoot?: string,
-): Promise<TlsSettings> {
-  const [authorities, pairs] = await Promise.all([
-    Promise.all(ca.map((file) => readAuthorities(file, hostRoot))),
-    Promise.all(client.map((pair) => readClientPair(pair, hostRoot))),
-  ]);
-  return { ca: authorities.flat(), client: pairs, skipVerify: skipVerify === true };
-}
-
-async function readAuthorities(file: string, root: string | undefined): Promise<readonly string[]> {
-  const found = await certificatesOf(file, root);
-  if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
-  return found;
 }

@@ -7,46 +7,35 @@
  *   → hosts with defaults, or the deprecated mirrors (`effective-hosts.ts`) → endpoints (`endpoint.ts`)
  *
  * Versions of containerd differ in all of it (`rules.ts`); `find-version.ts` runs the node's program.
- * config.toml is read and watched (`node.ts`); the directory of a namespace is read for each lookup; after
- * each change, all of it is read for the fingerprint (`scan.ts`). docs/internals/deviations.md lists the
- * intended differences from containerd.
+ * docs/internals/deviations.md lists the intended differences from containerd.
  */
-import { dirname } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
-import { LiveSource, type Reading } from '../../src/credentials/sources/file-source.ts';
-import { FileError } from '../../src/files/read.ts';
-import type { SourcePart } from '../../src/files/source-part.ts';
+import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
-import type { Runtime, RuntimeOptions } from '../runtime.ts';
+import { plainJson } from '../../src/telemetry/secret.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
+import { FileRuntime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
-import { createVersionFinder, type VersionFinder } from '../program-version.ts';
 import { containerdProgram, defaultConfigPathCandidates } from './config/find-version.ts';
 import { rulesFor } from './config/rules.ts';
-import { describeParts, scanHosts, type HostDirectoryFound } from './scan.ts';
 import { endpointsOf, type EndpointContext } from './endpoint.ts';
 import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';
 import {
-  createHostFilesReader,
   defaultDirectory,
   findHostDirectory,
-  type HostFilesReader,
+  loadHostDirectories,
+  withCertificates,
+  type HostDirectories,
 } from './hosts/host-directory.ts';
-import { filesOfCandidate, readNodeConfig, type NodeConfig } from './node.ts';
+import { filesOfCandidate, loadNodeConfig, type NodeConfig } from './node.ts';
 
 export interface ContainerdEndpointsOptions extends RuntimeOptions {
   /** Paths of config.toml; the first that exists counts. Default: the paths of known distributions. */
   readonly candidates?: readonly string[] | undefined;
-  /** Version of containerd. Default: the output of the node's program. */
-  readonly version?: string | undefined;
   /** Whether mirrors receive the credentials of the registry that they mirror; called for each lookup. */
   readonly mirrorCredentials?: (() => boolean) | undefined;
-}
-
-interface Found {
-  readonly node: NodeConfig;
-  readonly usable: readonly HostDirectoryFound[];
 }
 
 const noConfig: NodeConfig = {
@@ -65,48 +54,49 @@ export async function createContainerdEndpoints(options: ContainerdEndpointsOpti
   return await new ContainerdEndpoints(options).start();
 }
 
-export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
+export class ContainerdEndpoints extends FileRuntime<NodeConfig, HostDirectories> {
   readonly #options: ContainerdEndpointsOptions;
   readonly #candidates: readonly string[];
-  readonly #findVersion: VersionFinder;
-  readonly #readHosts: HostFilesReader;
 
   constructor(options: ContainerdEndpointsOptions) {
-    const { hostRoot } = options;
-    const candidates = options.candidates?.flatMap(filesOfCandidate) ?? defaultConfigPathCandidates;
-    super({
-      ...options,
-      root: hostRoot,
+    super(options, {
       name: 'containerd',
-      dirs: [...new Set(candidates.map((path) => dirname(path)))],
-      initial: { node: noConfig, usable: [] },
-      problemText: 'the configuration of containerd has a problem',
+      label: 'containerd',
+      dirs: ['/etc/containerd'],
+      program: containerdProgram,
+      initial: { node: noConfig, files: new Map() },
+      ifUnknown: 'the defaults are in force',
     });
     this.#options = options;
-    this.#candidates = candidates;
-    this.#findVersion = createVersionFinder(containerdProgram, hostRoot, this.closing);
-    this.#readHosts = createHostFilesReader(hostRoot);
+    this.#candidates = options.candidates?.flatMap(filesOfCandidate) ?? defaultConfigPathCandidates;
   }
 
   async endpoints({ domain: namespace }: Pick<PullTarget, 'domain'>): Promise<readonly Endpoint[]> {
-    const node = this.found.node;
-    const { hostRoot } = this.#options;
+    const { node } = this.found;
     const mirrorCredentials = this.#options.mirrorCredentials?.() ?? true;
     try {
-      const found = await this.#hostsFor(namespace, node);
-      return await endpointsOf({ ...found, node, namespace, hostRoot, mirrorCredentials });
+      return endpointsOf({ ...(await this.#hostsFor(namespace)), node, namespace, mirrorCredentials });
     } catch (error) {
-      const known =
-        error instanceof ConfigFileError || error instanceof FileError || error instanceof InvalidConfig;
-      if (!known) throw error;
+      if (!(error instanceof ConfigFileError || error instanceof InvalidConfig)) throw error;
       // containerd's pull would fail before any request, for example for an unreadable CA file.
       const message = `the node's containerd cannot pull from ${namespace}: ${error.message}`;
       throw new RegistryError('unavailable', namespace, message, { cause: error });
     }
   }
 
-  lookup(): Promise<readonly never[]> {
-    return Promise.resolve([]);
+  async #hostsFor(namespace: string): Promise<Pick<EndpointContext, 'hosts' | 'origin' | 'forAll'>> {
+    const { rules, roots, localPull, registry, configFile = '' } = this.found.node;
+    if (localPull && roots.length === 0) {
+      const mirrors = mirrorHosts(registry, namespace);
+      const hosts = await Promise.all(mirrors.map((host) => withCertificates(host, this.#options.hostRoot)));
+      return { hosts, origin: configFile, forAll: false };
+    }
+    const found = findHostDirectory(this.found.files, roots, namespace);
+    return {
+      hosts: effectiveHosts(found?.hosts, namespace, rules),
+      origin: found?.dir ?? 'default',
+      forAll: found?.dir.endsWith(`/${defaultDirectory}`) ?? true,
+    };
   }
 
   description(): string {
@@ -124,53 +114,71 @@ export class ContainerdEndpoints extends LiveSource<Found> implements Runtime {
     return { ...(runtime && { runtime }), ...(isKnown && { pullMode: localPull ? 'local' : 'transfer' }) };
   }
 
-  describe(): Promise<readonly SourcePart[]> {
-    const { node, usable } = this.found;
-    return Promise.resolve(describeParts(node, this.#candidates, usable, this.problems()));
+  protected async readNode(read: NodeFiles): Promise<NodeConfig> {
+    return await loadNodeConfig(this.#candidates, read, this.findVersion);
   }
 
-  protected async read(): Promise<Reading<Found>> {
-    const { node, problem } = await this.#readNode();
-    const { content, usable, ...scan } = await scanHosts(node, this.#readHosts, this.#options.hostRoot);
+  protected async readPullFiles(node: NodeConfig, read: NodeFiles): Promise<PullReading<HostDirectories>> {
+    const { rules, registry, roots, localPull } = node;
+    const files = await loadHostDirectories(roots, rules, read, this.found.files);
+    const found = [...files.values()].map((each) =>
+      each instanceof ConfigFileError ? pullProblem(each) : each.problem,
+    );
+    const hosts = [...files].map(([dir, each]) => [dir, 'hosts' in each ? each.hosts : each]);
     return {
-      found: { node, usable },
-      problems: [...(problem ? [problem] : node.problems), ...scan.problems],
-      content,
-      dirs: [...node.files.map((file) => dirname(file)), ...scan.dirs],
+      files,
+      parts: partsOf(node, this.#candidates, files),
+      content: plainJson([rules, registry, roots, localPull, hosts]),
+      problems: [
+        ...node.problems,
+        ...found.filter((each) => each !== undefined),
+        ...(await ignoredRoots(node, read)),
+      ],
     };
   }
+}
 
-  /** The current configuration, or the last good one if containerd would not start with the current one. */
-  async #readNode(): Promise<{ node: NodeConfig; problem?: Problem }> {
-    const { version, hostRoot } = this.#options;
-    try {
-      return { node: await readNodeConfig(this.#candidates, version, hostRoot, this.#findVersion) };
-    } catch (error) {
-      if (!(error instanceof ConfigFileError)) throw error;
-      const consequence =
-        this.found.node.configFile === undefined
-          ? 'the defaults are in force'
-          : 'its last good content stays in force';
-      const message = `${error.reason}; containerd would not start with it; ${consequence}`;
-      return { node: this.found.node, problem: { origin: error.where, message } };
-    }
+/** The transfer service does not split `config_path`, so it ignores listed directories that have settings. */
+async function ignoredRoots(node: NodeConfig, read: NodeFiles): Promise<Problem[]> {
+  const [path, ...others] = node.roots;
+  if (node.localPull || others.length > 0 || path === undefined || !path.includes(':')) return [];
+  const ignored: string[] = [];
+  for (const dir of path.split(':')) {
+    const names = await orBroken(dir, () => read.names(dir, 1));
+    if (names instanceof ConfigFileError || names.length > 0) ignored.push(dir);
   }
+  if (ignored.length === 0) return [];
+  const message =
+    `this containerd does not read ${ignored.join(' and ')}, because its transfer service reads config_path "${path}" ` +
+    'as one directory; set config_path to a single directory, or use_local_image_pull to true';
+  return [{ origin: node.configFile ?? 'containerd', message }];
+}
 
-  async #hostsFor(
-    namespace: string,
-    { rules, roots, localPull, registry, configFile = '' }: NodeConfig,
-  ): Promise<Pick<EndpointContext, 'hosts' | 'origin' | 'forAll'>> {
-    if (localPull && roots.length === 0) {
-      return { hosts: mirrorHosts(registry, namespace), origin: configFile, forAll: false };
-    }
-    const dir = await findHostDirectory(roots, namespace, this.#options.hostRoot);
-    const found = dir === undefined ? undefined : await this.#readHosts(dir, rules);
-    // The scan reports the problem once.
-    if (found?.problem) void this.refresh();
-    return {
-      hosts: effectiveHosts(found?.hosts, namespace, rules),
-      origin: dir ?? 'default',
-      forAll: dir?.endsWith(`/${defaultDirectory}`) ?? true,
-    };
-  }
+const atStart = 'containerd reads it only when it starts; archwright uses a change within 10 seconds';
+const noVersion = 'its version is unknown, so the rules of the newest apply; set containerdVersion';
+const keepsGood = 'if it breaks, containerd ignores it; archwright keeps its last good content in force';
+
+/** For `archwright inspect --verbose` and `agent --check`. @param candidates paths of config.toml, in order */
+function partsOf(
+  { configFile, files, version, roots }: NodeConfig,
+  candidates: readonly string[],
+  directories: HostDirectories,
+): readonly SourcePart[] {
+  const chosen = configFile === undefined ? candidates.length : candidates.indexOf(configFile);
+  const found = [...directories].flatMap(([dir, each]) => ('hosts' in each ? [{ dir, ...each }] : []));
+  return [
+    ...candidates.map((path, index) => {
+      if (path === configFile) return part(path, 'used', 'the first that exists', [atStart]);
+      if (index < chosen) return part(path, 'absent', 'there is no such file');
+      return part(path, 'unused', 'not read, because an earlier one exists');
+    }),
+    ...files.slice(1).map((where) => part(where, 'used', 'imported by config.toml', [atStart])),
+    part('containerd', 'used', version === undefined ? noVersion : `version ${version}`),
+    ...roots.map((root) =>
+      found.some(({ dir }) => dir.startsWith(`${root}/`))
+        ? part(root, 'used', 'directory of hosts')
+        : part(root, 'absent', 'no hosts in this directory'),
+    ),
+    ...found.map(({ dir, hosts }) => part(dir, 'used', `hosts: ${hosts.length}`, [keepsGood])),
+  ];
 }

@@ -5,9 +5,10 @@
  */
 import { join } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
-import { statPath, undefinedIfMissing } from '../../src/files/read.ts';
-import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
 import type { VersionFinder } from '../program-version.ts';
+import { ConfigFileError, fieldsOf, inFile, InvalidConfig } from '../toml.ts';
+import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
 import { programsFor } from './config/find-version.ts';
 import {
   effectiveConfigPath,
@@ -19,7 +20,6 @@ import {
   type Registry,
 } from './config/registry.ts';
 import { rulesFor, type ContainerdRules } from './config/rules.ts';
-import { fieldsOf, inFile, InvalidConfig } from '../toml.ts';
 
 export interface NodeConfig {
   readonly configFile: string | undefined;
@@ -37,24 +37,18 @@ export interface NodeConfig {
 
 /**
  * @param candidates paths of config.toml inside the host root; the first that exists counts
- * @param version the setting `containerdVersion`; replaces the version of the program
  * @throws ConfigFileError if containerd would not start
  */
-export async function readNodeConfig(
+export async function loadNodeConfig(
   candidates: readonly string[],
-  version: string | undefined,
-  hostRoot: string,
+  read: NodeFiles,
   findVersion: VersionFinder,
 ): Promise<NodeConfig> {
-  const configFile = await firstThatExists(candidates, hostRoot);
-  const found = version === undefined ? await findVersion(programsFor(configFile ?? '')) : { version };
-  const rules = rulesFor(found.version);
-  const problems: Problem[] = found.problem ? [found.problem] : [];
-  // It may have been deleted in the meantime.
-  const config =
-    configFile === undefined
-      ? undefined
-      : await loadConfig(configFile, rules, hostRoot).catch(undefinedIfMissing);
+  const configFile = await firstThatExists(candidates, read);
+  const { version, problem } = await findVersion(programsFor(configFile ?? ''));
+  const rules = rulesFor(version);
+  const problems: Problem[] = problem ? [problem] : [];
+  const config = configFile === undefined ? undefined : await loadConfig(configFile, rules, read);
   return await inFile(configFile ?? '', () => {
     const images = config ? imagesTable(config, rules) : {};
     const table = fieldsOf(images, '').table('registry') ?? {};
@@ -62,13 +56,12 @@ export async function readNodeConfig(
     const localPull = usesLocalPull(images, rules);
     const roots = searchRoots(effectiveConfigPath(registry, rules), localPull);
     const servesKubelet = config === undefined || !isCriDisabled(config, rules);
-    if (configFile !== undefined && config) {
+    if (configFile !== undefined) {
       if (!servesKubelet) problems.push({ origin: configFile, message: criDisabled });
       problems.push(...invalidCredentials(configFile, registry));
     }
     const files = config?.files ?? [];
-    const { version: runs } = found;
-    return { configFile, files, version: runs, rules, registry, roots, localPull, servesKubelet, problems };
+    return { configFile, files, version, rules, registry, roots, localPull, servesKubelet, problems };
   });
 }
 
@@ -77,14 +70,11 @@ export function filesOfCandidate(path: string): readonly string[] {
   return path.endsWith('.toml') ? [path] : [join(path, 'config.toml'), path];
 }
 
-async function firstThatExists(paths: readonly string[], hostRoot: string): Promise<string | undefined> {
+async function firstThatExists(paths: readonly string[], read: NodeFiles): Promise<string | undefined> {
   for (const path of paths) {
+    const stats = await orBroken(path, () => read.stat(path));
     // A file that exists but cannot be examined is containerd's configuration too.
-    const exists = await statPath(path, hostRoot).then(
-      (stats) => stats !== undefined && !stats.isDirectory(),
-      () => true,
-    );
-    if (exists) return path;
+    if (stats instanceof ConfigFileError || stats?.isDirectory() === false) return path;
   }
   return undefined;
 }

@@ -1,38 +1,54 @@
 /**
  * The credential that CRI-O itself has for an endpoint: by the helpers of registries.conf, whose usual list is
- * the auth files alone (go.podman.io/image pkg/docker/config/config.go `GetCredentialsForRef`). Files are read
- * for each lookup, as in CRI-O. Its namespaced files are never read: they exist for the seconds of a pull and
- * hold the secrets of one namespace.
+ * the auth files alone: `auth.json` and docker's `config.json`, or the older `.dockercfg` (go.podman.io/image
+ * pkg/docker/config/config.go `GetCredentialsForRef`). Not the kubelet's rules: only `auth`, `identitytoken` and
+ * `credHelpers` count, keys have no wildcards, and one entry decides. CRI-O's namespaced files are never read:
+ * they exist for the seconds of a pull and hold the secrets of one namespace.
  */
 import { posix } from 'node:path';
 import { systemClock, type Clock } from '../../src/async/clock.ts';
 import { FairSemaphores } from '../../src/async/fair-semaphore.ts';
 import { LoadingCache } from '../../src/async/loading-cache.ts';
 import type { Credential, MatchedCredential } from '../../src/credentials/credential.ts';
-import type { DockerConfigFormat } from '../../src/credentials/docker/docker-config.ts';
+import {
+  type DockerConfigFormat,
+  jsonText,
+  objectMembers,
+  stringFields,
+  stringOr,
+} from '../../src/credentials/docker/docker-config.ts';
+import { decodeLogin, namesField } from '../../src/credentials/docker/go-encoding.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
-import { readBounded, statPath, undefinedIfMissing } from '../../src/files/read.ts';
+import { statPath } from '../../src/files/read.ts';
+import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';
+import { askHelper } from '../docker-helper.ts';
 import { checkBinary } from '../kubelet/run/binary.ts';
 import { PluginError } from '../kubelet/run/plugin-error.ts';
 import { hostCommand } from '../kubelet/run/run.ts';
-import { askHelper } from '../docker-helper.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
 import { ConfigFileError, inFile } from '../toml.ts';
-import { credentialIn, hostOf, parseAuthFile } from './auth-file.ts';
 import type { CrioConf } from './crio-conf.ts';
 
-export interface AuthFilesOptions {
-  readonly hostRoot: string;
-  readonly clock?: Clock | undefined;
-  /** Kills helpers that run, and those that wait for a place. */
-  readonly stop: AbortSignal;
+interface AuthEntry {
+  readonly auth: Secret;
+  readonly identityToken: Secret;
 }
 
+export interface AuthFile {
+  readonly entries: ReadonlyMap<string, AuthEntry>;
+  /** `credHelpers`: the name of a helper by registry. */
+  readonly helpers: ReadonlyMap<string, string>;
+  readonly format: DockerConfigFormat;
+}
+
+/** By path, in the order of the search. An error fails the lookups that reach the file. */
+export type AuthFiles = ReadonlyMap<string, AuthFile | ConfigFileError>;
+
 /** The word for the auth files in a list of helpers. */
-export const filesHelper = 'containers-auth.json';
+const filesHelper = 'containers-auth.json';
 
 /** As for the kubelet's docker config. */
-export const maxAuthFileBytes = 4 * 1024 * 1024;
-
+const maxAuthFileBytes = 4 * 1024 * 1024;
 /** CRI-O runs a helper for every endpoint of every pull. Its tokens live for minutes at least. */
 const helperAnswerMs = 60_000;
 /** A node has a handful of hosts with a helper. A helper for every host is run again for the others. */
@@ -40,93 +56,171 @@ const maxHelperAnswers = 100;
 /** Concurrent runs of one helper, as of the kubelet's plugins; a busy registry host gets a third. */
 const runsPerHelper = 6;
 
-interface AuthFilePath {
-  readonly path: string;
-  readonly format: DockerConfigFormat;
-}
-
 /** The files in the order of the search. */
-export function authFilesOf({
+export function authFilePaths({
   globalAuthFile,
   environment,
   home,
-}: Pick<CrioConf, 'globalAuthFile' | 'environment' | 'home'>): readonly AuthFilePath[] {
-  const file = (path: string, format: DockerConfigFormat = 'config.json') => ({ path, format });
-  if (globalAuthFile !== '') return [file(globalAuthFile)];
+}: Pick<CrioConf, 'globalAuthFile' | 'environment' | 'home'>): ReadonlyMap<string, DockerConfigFormat> {
+  if (globalAuthFile !== '') return new Map([[globalAuthFile, 'config.json']]);
   const { XDG_RUNTIME_DIR: runtime, XDG_CONFIG_HOME: config, DOCKER_CONFIG: docker } = environment;
-  return [
-    file(runtime ? posix.join(runtime, 'containers/auth.json') : '/run/containers/0/auth.json'),
-    file(posix.join(config || posix.join(home, '.config'), 'containers/auth.json')),
-    file(posix.join(docker || posix.join(home, '.docker'), 'config.json')),
-    file(posix.join(home, '.dockercfg'), 'dockercfg'),
-  ];
+  return new Map([
+    [runtime ? posix.join(runtime, 'containers/auth.json') : '/run/containers/0/auth.json', 'config.json'],
+    [posix.join(config || posix.join(home, '.config'), 'containers/auth.json'), 'config.json'],
+    [posix.join(docker || posix.join(home, '.docker'), 'config.json'), 'config.json'],
+    [posix.join(home, '.dockercfg'), 'dockercfg'],
+  ]);
 }
 
-export class AuthFiles {
-  readonly #options: AuthFilesOptions;
+/** The auth files that exist; none if the helpers do not include them. */
+export async function loadAuthFiles(
+  conf: CrioConf,
+  helpers: readonly string[] | undefined,
+  node: NodeFiles,
+): Promise<AuthFiles> {
+  const found = new Map<string, AuthFile | ConfigFileError>();
+  if (helpers?.length && !helpers.includes(filesHelper)) return found;
+  for (const [path, format] of authFilePaths(conf)) {
+    const file = await orBroken(path, async () => {
+      const content = await node.read(path, maxAuthFileBytes, 'missing');
+      return content && parseAuthFile(content, format);
+    });
+    if (file) found.set(path, file);
+  }
+  return found;
+}
+
+/** @throws DockerConfigError */
+export function parseAuthFile(content: Uint8Array, format: DockerConfigFormat): AuthFile {
+  const text = jsonText(content);
+  const entries = new Map<string, AuthEntry>();
+  const helpers = new Map<string, string>();
+  if (format === 'dockercfg') addEntries(text, entries);
+  else {
+    for (const [name, value] of objectMembers(text, 'the document')) {
+      // As in Go, a second object adds to the first, and null empties it.
+      if (namesField(name, 'auths')) {
+        if (value === 'null') entries.clear();
+        else addEntries(value, entries);
+      } else if (namesField(name, 'credhelpers')) {
+        if (value === 'null') helpers.clear();
+        for (const [host, helper] of objectMembers(value, name))
+          helpers.set(host, stringOr(helper, '', `${name}: a value`));
+      }
+    }
+  }
+  return { entries, helpers, format };
+}
+
+function addEntries(text: string, entries: Map<string, AuthEntry>): void {
+  for (const [key, value] of objectMembers(text, 'auths')) {
+    const { auth, identitytoken } = stringFields(value, 'an entry', ['auth', 'identitytoken']);
+    entries.set(key, { auth: secret(auth), identityToken: secret(identitytoken) });
+  }
+}
+
+/**
+ * The credential for a repository, of the longest key that ends at a slash of it, else of a key that is the host
+ * as a URL, such as `https://index.docker.io/v1/`. An entry without a credential decides too.
+ * @param repository `host[:port]/path`
+ * @throws Base64Error
+ */
+export function credentialIn(
+  { entries, format }: AuthFile,
+  repository: string,
+): { readonly key: string; readonly credential: Credential } | undefined {
+  const host = withoutHubNames(hostOf(repository));
+  const key =
+    keysFor(repository, format).find((each) => entries.has(each)) ??
+    [...entries.keys()].find((each) => hostOfKey(each, format) === host);
+  const entry = key === undefined ? undefined : entries.get(key);
+  const credential = entry && credentialOf(entry);
+  return key === undefined || !credential ? undefined : { key, credential };
+}
+
+export function hostOf(repository: string): string {
+  return repository.split('/', 1)[0] ?? '';
+}
+
+/** The keys that count as written, in order. */
+export function keysFor(repository: string, format: DockerConfigFormat): readonly string[] {
+  const parts = repository.split('/');
+  if (format === 'dockercfg') return parts.slice(0, 1);
+  return parts.map((_, index) => parts.slice(0, parts.length - index).join('/'));
+}
+
+/** The host that a key means besides its exact text. A key without scheme keeps its path. */
+export function hostOfKey(key: string, format: DockerConfigFormat): string {
+  const bare = key.replace(/^http:\/\//, '').replace(/^https:\/\//, '');
+  return withoutHubNames(format === 'dockercfg' || bare !== key ? hostOf(bare) : bare);
+}
+
+function withoutHubNames(host: string): string {
+  return host === 'docker.io' || host === 'registry-1.docker.io' ? 'index.docker.io' : host;
+}
+
+/** An identity token counts only beside an `auth`. @throws Base64Error */
+function credentialOf({ auth, identityToken }: AuthEntry): Credential | undefined {
+  const login = decodeLogin(reveal(auth));
+  if (!login) return undefined;
+  if (reveal(identityToken) !== '') return { username: '', password: identityToken, isIdentityToken: true };
+  const { username, password } = login;
+  return username === '' && password === '' ? undefined : { username, password: secret(password) };
+}
+
+export class CredentialHelpers {
+  readonly #hostRoot: string;
+  readonly #stop: AbortSignal;
   readonly #clock: Clock;
   readonly #answers: LoadingCache<Credential | undefined>;
   readonly #places = new FairSemaphores({ places: runsPerHelper });
 
-  constructor(options: AuthFilesOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    this.#answers = new LoadingCache({ clock: this.#clock, maxEntries: maxHelperAnswers });
+  /** @param stop kills helpers that run, and those that wait for a place */
+  constructor(hostRoot: string, stop: AbortSignal, clock: Clock = systemClock) {
+    this.#hostRoot = hostRoot;
+    this.#stop = stop;
+    this.#clock = clock;
+    this.#answers = new LoadingCache({ clock, maxEntries: maxHelperAnswers });
   }
 
   /**
    * The first credential that a helper or a file has.
    * @param repository of the endpoint: `host[:port]/path`
-   * @param helpers `credential-helpers` of registries.conf; none: the files
+   * @param names `credential-helpers` of registries.conf; none: the files
+   * @param environment of CRI-O, for the helpers
    * @throws ConfigFileError if none has one and one failed: CRI-O could not use the endpoint
    */
   async credentialFor(
     repository: string,
-    helpers: readonly string[] | undefined,
-    conf: CrioConf,
+    names: readonly string[] | undefined,
+    files: AuthFiles,
+    environment: CrioConf['environment'],
   ): Promise<MatchedCredential | undefined> {
+    const host = hostOf(repository);
+    const ask = (helper: string) => this.#ask(helper, host, environment);
     let failure: ConfigFileError | undefined;
-    for (const helper of helpers?.length ? helpers : [filesHelper]) {
-      try {
-        const found = await (helper === filesHelper
-          ? this.#inFiles(repository, conf)
-          : this.#ofHelper(helper, hostOf(repository), conf));
-        if (found !== undefined) return found;
-      } catch (error) {
-        if (!(error instanceof ConfigFileError)) throw error;
-        failure ??= error;
-      }
+    for (const name of names?.length ? names : [filesHelper]) {
+      const found = await orBroken(name, () =>
+        name === filesHelper ? credentialInFiles(files, repository, ask) : ask(name),
+      );
+      if (found instanceof ConfigFileError) failure ??= found;
+      else if (found !== undefined) return found;
     }
     if (failure !== undefined) throw failure;
     return undefined;
   }
 
-  /** The first file with a credential, even if a later one has a longer key. */
-  async #inFiles(repository: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
-    const host = hostOf(repository);
-    for (const { path, format } of authFilesOf(conf)) {
-      const found = await inFile(path, async () => {
-        const read = readBounded(path, { maxBytes: maxAuthFileBytes, root: this.#options.hostRoot });
-        const content = await read.catch(undefinedIfMissing);
-        const file = content && parseAuthFile(content, format);
-        const helper = file?.helpers.get(host);
-        if (helper !== undefined) return await this.#ofHelper(helper, host, conf);
-        const entry = file && credentialIn(file, repository);
-        return entry && matched(entry.credential, entry.key, path);
-      });
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  }
-
-  async #ofHelper(name: string, host: string, conf: CrioConf): Promise<MatchedCredential | undefined> {
-    const { hostRoot, stop } = this.#options;
+  async #ask(
+    name: string,
+    host: string,
+    environment: CrioConf['environment'],
+  ): Promise<MatchedCredential | undefined> {
     const commandOf = async (plugin: string) =>
-      hostCommand(hostRoot, await findProgram(plugin, conf.environment, hostRoot), ['get']);
+      hostCommand(this.#hostRoot, await findProgram(plugin, environment, this.#hostRoot), ['get']);
     const credential = await this.#answers.get(`${name} ${host}`, async () => {
-      const leave = await this.#places.of(name).enter(host, stop);
+      const leave = await this.#places.of(name).enter(host, this.#stop);
       try {
-        const value = await askHelper(name, host, commandOf, { env: conf.environment }, stop);
+        const value = await askHelper(name, host, commandOf, { env: environment }, this.#stop);
         return { value, expiresAt: this.#clock.monotonic() + helperAnswerMs };
       } finally {
         leave();
@@ -134,6 +228,26 @@ export class AuthFiles {
     });
     return credential && matched(credential, host, `docker-credential-${name}`);
   }
+}
+
+/** The first file with a credential, even if a later one has a longer key. */
+async function credentialInFiles(
+  files: AuthFiles,
+  repository: string,
+  ask: (helper: string) => Promise<MatchedCredential | undefined>,
+): Promise<MatchedCredential | undefined> {
+  for (const [path, file] of files) {
+    if (file instanceof ConfigFileError) throw file;
+    const helper = file.helpers.get(hostOf(repository));
+    if (helper === undefined) {
+      const entry = await inFile(path, () => credentialIn(file, repository));
+      if (entry) return matched(entry.credential, entry.key, path);
+    } else {
+      const found = await ask(helper);
+      if (found) return found;
+    }
+  }
+  return undefined;
 }
 
 /** In the PATH of CRI-O. @throws PluginError */

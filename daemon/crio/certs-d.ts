@@ -3,57 +3,59 @@
  * (go.podman.io/image docker/docker_client.go `dockerCertDir`, pkg/tlsclientconfig `SetupCertificates`).
  */
 import { posix } from 'node:path';
-import { listDirectory, statPath, undefinedIf } from '../../src/files/read.ts';
 import type { TlsSettings } from '../../src/http/tls/trust.ts';
 import { certificatesOf, readClientPair } from '../certificate-files.ts';
-import { ConfigFileError, inFile } from '../toml.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
+import { ConfigFileError } from '../toml.ts';
 import type { CrioConf } from './crio-conf.ts';
 
+/** Nodes have one directory for each configured registry. */
+const maxHosts = 1000;
 /** A host has a handful of files. */
 const maxEntries = 100;
+
+export interface HostCertificates extends Pick<TlsSettings, 'ca' | 'client'> {
+  readonly dir: string;
+}
+
+/** By host as written: `docker.io`, not `registry-1.docker.io`. An error fails the endpoints of the host. */
+export type Certificates = ReadonlyMap<string, HostCertificates | ConfigFileError>;
 
 /** The first directory of a host counts, even if it is empty. */
 export function certificateRoots({ home }: Pick<CrioConf, 'home'>): readonly string[] {
   return [posix.join(home, '.config/containers/certs.d'), '/etc/containers/certs.d', '/etc/docker/certs.d'];
 }
 
-/**
- * @param host of the endpoint, as written: `docker.io`, not `registry-1.docker.io`
- * @throws ConfigFileError if CRI-O could not use the endpoint
- */
-export async function certificatesFor(
-  host: string,
-  conf: Pick<CrioConf, 'home'>,
-  root: string,
-): Promise<Pick<TlsSettings, 'ca' | 'client'>> {
+/** A directory whose hosts cannot be listed stands for itself. */
+export async function loadCertificates(conf: Pick<CrioConf, 'home'>, node: NodeFiles): Promise<Certificates> {
+  const found = new Map<string, HostCertificates | ConfigFileError>();
+  for (const root of certificateRoots(conf)) {
+    const hosts = await orBroken(root, () => node.names(root, maxHosts));
+    if (hosts instanceof ConfigFileError) found.set(root, hosts);
+    else
+      for (const host of hosts) {
+        const dir = posix.join(root, host);
+        const read = found.has(host) ? undefined : await orBroken(dir, () => directoryOf(dir, node));
+        if (read) found.set(host, read);
+      }
+  }
+  return found;
+}
+
+async function directoryOf(dir: string, node: NodeFiles): Promise<HostCertificates | undefined> {
+  const stats = await node.stat(dir, 'denied');
+  if (stats === undefined) return undefined;
+  if (!stats.isDirectory()) throw new ConfigFileError(dir, 'is not a directory');
   const ca: string[] = [];
   const client: TlsSettings['client'][number][] = [];
-  const dir = await directoryOf(host, certificateRoots(conf), root);
-  if (dir === undefined) return { ca, client };
-  const listed = () => listDirectory(dir, { maxEntries, root }).catch(undefinedIf('denied', 'missing'));
-  const names = (await inFile(dir, listed)) ?? [];
+  const names = await node.names(dir, maxEntries, 'denied');
   for (const name of names) {
     const file = posix.join(dir, name);
     // A link to nothing is skipped.
-    if (name.endsWith('.crt') && (await inFile(file, () => statPath(file, root))))
-      ca.push(...(await certificatesOf(file, root)));
+    if (name.endsWith('.crt') && (await node.stat(file))) ca.push(...(await certificatesOf(file, node.root)));
     const other = name.replace(/\.(?:cert|key)$/, (end) => (end === '.cert' ? '.key' : '.cert'));
     if (!names.includes(other)) throw new ConfigFileError(file, `it needs ${other} in the same directory`);
-    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], root));
+    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], node.root));
   }
-  return { ca, client };
-}
-
-async function directoryOf(
-  host: string,
-  roots: readonly string[],
-  root: string,
-): Promise<string | undefined> {
-  for (const each of roots) {
-    const dir = posix.join(each, host);
-    const stats = await inFile(dir, () => statPath(dir, root).catch(undefinedIf('denied')));
-    if (stats?.isDirectory() === false) throw new ConfigFileError(dir, 'is not a directory');
-    if (stats !== undefined) return dir;
-  }
-  return undefined;
+  return { dir, ca, client };
 }

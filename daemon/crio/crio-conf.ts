@@ -4,8 +4,8 @@
  */
 import { posix } from 'node:path';
 import type { Problem } from '../../src/credentials/credential.ts';
-import { listDirectory, readText, statPath, undefinedIfMissing } from '../../src/files/read.ts';
 import { baseEnvironment, nodeProgram } from '../kubelet/run/environment.ts';
+import type { NodeFiles } from '../node-files.ts';
 import { ConfigFileError, fieldsOf, inFile, parseTable } from '../toml.ts';
 
 export type ShortNameMode = 'enforcing' | 'disabled';
@@ -64,20 +64,22 @@ const keys = {
 type Settings = Partial<Record<keyof typeof keys, string>>;
 
 /** @throws ConfigFileError if CRI-O would not start */
-export async function readCrioConf(root: string): Promise<CrioConf> {
-  const program = await nodeProgram(root, new Set(['crio']), ['crio.service']);
+export async function loadCrioConf(node: NodeFiles): Promise<CrioConf> {
+  const program = await nodeProgram(node.root, new Set(['crio']), ['crio.service']);
   const { args, variables: environment, problems } = program;
   const given = (flag: string): string | undefined =>
     flagOf(args, flag) ?? environment[`CONTAINER_${flag.replaceAll('-', '_').toUpperCase()}`];
   const named = given('config');
   const main = named ?? '/etc/crio/crio.conf';
-  const dir = given('config-dir') ?? '/etc/crio/crio.conf.d';
-  const isThere = named ?? (await inFile(main, () => statPath(main, root)));
-  const files = [...(main !== '' && isThere !== undefined ? [main] : []), ...(await filesBelow(dir, root))];
+  const dropIns = await filesBelow(given('config-dir') ?? '/etc/crio/crio.conf.d', node);
+  const files: string[] = [];
   const image: Settings = {};
-  for (const file of files) {
-    const read = async () => parseImageTable(await readText(file, { maxBytes: maxFileBytes, root }));
-    Object.assign(image, await inFile(file, read));
+  for (const file of main === '' ? dropIns : [main, ...dropIns]) {
+    const mayBeMissing = file === main && named === undefined;
+    const text = await node.text(file, maxFileBytes, ...(mayBeMissing ? (['missing'] as const) : []));
+    if (text === undefined) continue;
+    Object.assign(image, await inFile(file, () => parseImageTable(text)));
+    files.push(file);
   }
   for (const [name, key] of Object.entries(keys) as [keyof Settings, string][]) {
     const value = given(key.replaceAll('_', '-'));
@@ -113,14 +115,12 @@ function flagOf(args: readonly string[], flag: string): string | undefined {
 }
 
 /** Every file in lexical order, whatever its name, also in directories. */
-async function filesBelow(dir: string, root: string, depth = 0): Promise<readonly string[]> {
-  const listed = () => listDirectory(dir, { maxEntries: maxFiles, root }).catch(undefinedIfMissing);
+async function filesBelow(dir: string, node: NodeFiles, depth = 0): Promise<readonly string[]> {
   const found: string[] = [];
-  for (const name of (await inFile(dir, listed)) ?? []) {
+  for (const name of await node.names(dir, maxFiles)) {
     const path = posix.join(dir, name);
-    const stats = await inFile(path, () => statPath(path, root));
-    if (stats?.isDirectory() !== true) found.push(path);
-    else if (depth < maxDepth) found.push(...(await filesBelow(path, root, depth + 1)));
+    if ((await node.stat(path))?.isDirectory() !== true) found.push(path);
+    else if (depth < maxDepth) found.push(...(await filesBelow(path, node, depth + 1)));
     if (found.length > maxFiles) throw new ConfigFileError(dir, `holds more than ${maxFiles} files`);
   }
   return found;

@@ -1,31 +1,36 @@
 /**
- * The endpoints of an image as the node's CRI-O would use them: the candidates of a short name
- * (`short-names.ts`), for each its mirrors and its location (`pull-sources.ts`), with their certificates
- * (`certs-d.ts`) and credentials (`auth-files.ts`). What stops CRI-O at one endpoint is the endpoint's
- * refusal, because CRI-O goes on to the next one.
+ * The endpoints of an image as the node's CRI-O would use them: the candidates of a short name, for each its
+ * mirrors and its location (`pull-sources.ts`), with their certificates (`certs-d.ts`) and credentials
+ * (`auth-files.ts`). What stops CRI-O at one endpoint is the endpoint's refusal, because CRI-O goes on to the
+ * next one.
  */
-import { ifError } from '../../src/async/if-error.ts';
-import { FileError } from '../../src/files/read.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
+import { orBroken } from '../node-files.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
-import type { AuthFiles } from './auth-files.ts';
-import { certificatesFor } from './certs-d.ts';
+import type { AuthFiles, CredentialHelpers } from './auth-files.ts';
+import type { Certificates } from './certs-d.ts';
 import type { CrioConf, ShortNameMode } from './crio-conf.ts';
-import { rejectionOf } from './policy.ts';
-import { parseCanonical, pullSources, type PullSource } from './pull-sources.ts';
+import { rejectionOf, type PolicyFile } from './policy.ts';
+import { parseCanonical, pullSources, resolveShortName, type PullSource } from './pull-sources.ts';
 import type { RegistriesConf } from './registries-conf.ts';
-import { resolveShortName } from './short-names.ts';
 
+/** What CRI-O has read. */
 export interface CrioNode {
   readonly conf: CrioConf;
   readonly registries: RegistriesConf;
   readonly shortNameMode: ShortNameMode;
 }
 
-export interface EndpointContext extends CrioNode {
-  readonly hostRoot: string;
+/** What CRI-O reads for each pull. */
+export interface PullFiles {
   readonly authFiles: AuthFiles;
+  readonly policy: PolicyFile | ConfigFileError | undefined;
+  readonly certificates: Certificates;
+}
+
+export interface EndpointContext extends CrioNode, PullFiles {
+  readonly helpers: CredentialHelpers;
 }
 
 /** @throws RegistryError if CRI-O finds no registry for the name */
@@ -64,7 +69,7 @@ async function endpointsOfCandidate(
   const resolved = parseCanonical(text);
   const { domain, path } = resolved;
   try {
-    const rejection = await policyRejection(text, domain, context);
+    const rejection = policyRejection(text, domain, context.policy);
     const sources = pullSources(text, context.registries, file).map(async (source) => ({
       ...(await endpointOf(source, rejection, domain === wanted && source.domain === wanted, context)),
       resolved,
@@ -80,27 +85,22 @@ async function endpointsOfCandidate(
 }
 
 /** Why the signature policy of the node refuses an image. */
-async function policyRejection(
+function policyRejection(
   text: string,
   domain: string,
-  { conf, hostRoot }: EndpointContext,
-): Promise<RegistryError | undefined> {
-  try {
-    const rejection = await rejectionOf(text, conf, hostRoot);
-    return rejection === undefined ? undefined : new RegistryError('forbidden', domain, rejection);
-  } catch (error) {
-    if (!(error instanceof ConfigFileError)) throw error;
-    // Without the file CRI-O could not have pulled the agent, so the file is not mounted.
-    if (error.cause instanceof FileError && error.cause.code === 'missing') return undefined;
-    return new RegistryError('unavailable', domain, `the node's CRI-O cannot pull: ${error.message}`);
-  }
+  policy: PullFiles['policy'],
+): RegistryError | undefined {
+  if (policy instanceof ConfigFileError)
+    return new RegistryError('unavailable', domain, `the node's CRI-O cannot pull: ${policy.message}`);
+  const rejection = policy && rejectionOf(text, policy);
+  return rejection === undefined ? undefined : new RegistryError('forbidden', domain, rejection);
 }
 
 async function endpointOf(
   { domain, path, insecure, file, blockedBy }: PullSource,
   rejection: RegistryError | undefined,
   acceptsCredentials: boolean,
-  { conf, registries, hostRoot, authFiles }: EndpointContext,
+  { conf, registries, authFiles, certificates, helpers }: EndpointContext,
 ): Promise<Endpoint> {
   const blocked =
     blockedBy &&
@@ -109,15 +109,15 @@ async function endpointOf(
       domain,
       `the registry ${blockedBy.prefix} is blocked in ${blockedBy.file} of this node`,
     );
-  const unlessFailing = ifError(ConfigFileError, ({ message }) => {
-    return new RegistryError('unavailable', domain, `the node's CRI-O cannot use ${domain}: ${message}`);
-  });
-  const [certificates, credential] = await Promise.all([
-    certificatesFor(domain, conf, hostRoot).catch(unlessFailing),
-    authFiles.credentialFor(`${domain}/${path}`, registries.credentialHelpers, conf).catch(unlessFailing),
-  ]);
-  const refusal = [blocked, rejection, certificates].find((each) => each instanceof RegistryError);
-  const tls = certificates instanceof RegistryError ? { ca: [], client: [] } : certificates;
+  const failure = ({ message }: ConfigFileError) =>
+    new RegistryError('unavailable', domain, `the node's CRI-O cannot use ${domain}: ${message}`);
+  const tls = certificates.get(domain) ?? { ca: [], client: [] };
+  const credential = await orBroken(domain, () =>
+    helpers.credentialFor(`${domain}/${path}`, registries.credentialHelpers, authFiles, conf.environment),
+  );
+  const isBroken = tls instanceof ConfigFileError;
+  const refusal = blocked ?? rejection ?? (isBroken ? failure(tls) : undefined);
+  const { ca, client } = isBroken ? { ca: [], client: [] } : tls;
   const host = domain === 'docker.io' ? 'registry-1.docker.io' : domain;
   return {
     base: `https://${host}/v2`,
@@ -128,13 +128,13 @@ async function endpointOf(
     httpFallback: insecure,
     resolve: true,
     pull: true,
-    tls: { ...tls, skipVerify: insecure },
+    tls: { ca, client, skipVerify: insecure },
     headers: [],
     acceptsCredentials,
     prefersOwn: true,
     ...(refusal && { refusal }),
-    ...(credential instanceof RegistryError
-      ? { ownFailure: credential }
+    ...(credential instanceof ConfigFileError
+      ? { ownFailure: failure(credential) }
       : credential && { ownCredential: credential }),
     origin: file ?? 'default',
   };

@@ -17,12 +17,11 @@ import {
   variant,
   type InferOutput,
 } from 'valibot';
-import { ifError } from '../../src/async/if-error.ts';
-import { FileError, listDirectory, readBounded, statPath } from '../../src/files/read.ts';
 import { parseJson } from '../../src/http/json.ts';
 import { readShape } from '../../src/http/shape.ts';
-import { inFile, invalid } from '../toml.ts';
-import { keysFor } from './auth-file.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
+import { ConfigFileError, inFile, invalid } from '../toml.ts';
+import { keysFor } from './auth-files.ts';
 import type { CrioConf } from './crio-conf.ts';
 import { parseCanonical } from './pull-sources.ts';
 
@@ -32,45 +31,44 @@ export interface Policy {
   readonly scopes: ReadonlyMap<string, boolean>;
 }
 
+export interface PolicyFile extends Policy {
+  readonly path: string;
+  /** Namespaces may have policies of their own. */
+  readonly hasNamespaces: boolean;
+}
+
 /** The policies of OpenShift have some kilobytes, with keys in them. */
-export const maxPolicyBytes = 1024 * 1024;
+const maxPolicyBytes = 1024 * 1024;
 /** One file for each namespace that has a policy. */
 const maxNamespaces = 10_000;
 
-type PolicyConf = Pick<CrioConf, 'home' | 'signaturePolicy' | 'signaturePolicyDir'>;
-
 /**
- * Why an image cannot be pulled.
- * @param image complete, without alias and before mirrors
+ * The policy of the node. Without the file CRI-O could not have pulled the agent, so a missing one is not mounted.
+ * @returns `undefined` if it is missing
  * @throws ConfigFileError if every pull fails
  */
-export async function rejectionOf(
-  image: string,
-  conf: PolicyConf,
-  root: string,
-): Promise<string | undefined> {
-  const where = await policyFile(conf, root);
-  const read = async () => parsePolicy(await readBounded(where, { maxBytes: maxPolicyBytes, root }));
-  const rule = rejectingRule(await inFile(where, read), image);
-  // The policy of a namespace replaces this one, and a lookup is for every namespace.
-  if (rule === undefined || (await hasNamespaces(conf.signaturePolicyDir, root))) return undefined;
-  return `${where}: ${rule} rejects ${image} on this node`;
-}
-
-/** The file that is used, which may not exist. */
-export async function policyFile({ home, signaturePolicy }: PolicyConf, root: string): Promise<string> {
-  if (signaturePolicy !== '') return signaturePolicy;
+export async function loadPolicyFile(
+  { home, signaturePolicy, signaturePolicyDir }: CrioConf,
+  node: NodeFiles,
+): Promise<PolicyFile | undefined> {
   const own = posix.join(home, '.config/containers/policy.json');
-  const stats = await statPath(own, root).catch(() => undefined);
-  return stats === undefined ? '/etc/containers/policy.json' : own;
+  const hasOwn = signaturePolicy === '' && (await orBroken(own, () => node.stat(own))) !== undefined;
+  const path = signaturePolicy || (hasOwn ? own : '/etc/containers/policy.json');
+  const content = await node.read(path, maxPolicyBytes, 'missing');
+  if (!content) return undefined;
+  const policy = await inFile(path, () => parsePolicy(content));
+  const names = await orBroken(signaturePolicyDir, () => node.names(signaturePolicyDir, maxNamespaces));
+  // A directory that cannot be read may have some.
+  const hasNamespaces = names instanceof ConfigFileError || names.some((name) => name.endsWith('.json'));
+  return { ...policy, path, hasNamespaces };
 }
 
-/** A directory that cannot be read may have some. */
-async function hasNamespaces(dir: string, root: string): Promise<boolean> {
-  return await listDirectory(dir, { maxEntries: maxNamespaces, root }).then(
-    (names) => names.some((name) => name.endsWith('.json')),
-    ifError(FileError, ({ code }) => code !== 'missing'),
-  );
+/** Why an image cannot be pulled. @param image complete, without alias and before mirrors */
+export function rejectionOf(image: string, policy: PolicyFile): string | undefined {
+  const rule = rejectingRule(policy, image);
+  // The policy of a namespace replaces this one, and a lookup is for every namespace.
+  if (rule === undefined || policy.hasNamespaces) return undefined;
+  return `${policy.path}: ${rule} rejects ${image} on this node`;
 }
 
 /** The members of signatures are not checked. */

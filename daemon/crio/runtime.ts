@@ -1,37 +1,27 @@
 /**
- * CRI-O as the runtime of a node. Its files are read and watched here; auth files, certificates and
- * policy.json are read again for each lookup, as CRI-O reads them for each pull. From the outside in: this
- * file → `endpoints.ts` → `short-names.ts`, `pull-sources.ts` → `registries-conf.ts`, and beside them
- * `auth-files.ts`, `certs-d.ts`, `policy.ts`, `crio-conf.ts`. docs/internals/deviations.md lists the intended
- * differences from CRI-O.
+ * CRI-O as the runtime of a node. From the outside in: this file → `endpoints.ts` → `pull-sources.ts` →
+ * `registries-conf.ts`, and beside them `auth-files.ts`, `certs-d.ts`, `policy.ts`, `crio-conf.ts`.
+ * docs/internals/deviations.md lists the intended differences from CRI-O.
  */
-import { ifError } from '../../src/async/if-error.ts';
-import { LiveSource, type Reading } from '../../src/credentials/sources/file-source.ts';
-import { withProblems, type SourcePart } from '../../src/files/source-part.ts';
+import { part, type SourcePart } from '../../src/files/source-part.ts';
 import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
-import { createVersionFinder, type VersionedProgram, type VersionFinder } from '../program-version.ts';
-import type { Runtime, RuntimeOptions } from '../runtime.ts';
+import { plainJson } from '../../src/telemetry/secret.ts';
+import { orBroken, type NodeFiles } from '../node-files.ts';
+import type { FoundVersion, VersionedProgram } from '../program-version.ts';
+import { FileRuntime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
-import { AuthFiles } from './auth-files.ts';
-import { defaultCrioConf, readCrioConf, type ShortNameMode } from './crio-conf.ts';
-import { endpointsOf, type CrioNode } from './endpoints.ts';
-import { loadRegistries, registriesDirs } from './load-registries.ts';
+import { CredentialHelpers, loadAuthFiles } from './auth-files.ts';
+import { loadCertificates, type HostCertificates } from './certs-d.ts';
+import { defaultCrioConf, loadCrioConf, type ShortNameMode } from './crio-conf.ts';
+import { endpointsOf, type CrioNode, type PullFiles } from './endpoints.ts';
+import { loadRegistries } from './load-registries.ts';
+import { loadPolicyFile } from './policy.ts';
 import { noRegistries } from './registries-conf.ts';
-import { partsOf, scanFiles } from './scan.ts';
 
-export interface CrioOptions extends RuntimeOptions {
-  /** Default: the output of the node's program. */
-  readonly version?: string | undefined;
-}
-
-interface Found {
-  readonly node: CrioNode;
-  readonly version: string | undefined;
-  readonly parts: readonly SourcePart[];
-  /** A file that was broken at the start: what CRI-O runs with is unknown. */
-  readonly unknown?: ConfigFileError | undefined;
+interface Found extends CrioNode {
+  readonly version: FoundVersion;
 }
 
 const program: VersionedProgram = {
@@ -40,96 +30,82 @@ const program: VersionedProgram = {
 };
 const programs = ['/usr/bin/crio', '/usr/local/bin/crio'];
 
-const noFiles: CrioNode = { conf: defaultCrioConf, registries: noRegistries, shortNameMode: 'disabled' };
+const noFiles = {
+  node: { conf: defaultCrioConf, registries: noRegistries, shortNameMode: 'disabled', version: {} },
+  files: { authFiles: new Map(), policy: undefined, certificates: new Map() },
+} as const;
 
-export async function createCrio(options: CrioOptions): Promise<Crio> {
+export async function createCrio(options: RuntimeOptions): Promise<Crio> {
   return await new Crio(options).start();
 }
 
-class Crio extends LiveSource<Found> implements Runtime {
-  readonly #options: CrioOptions;
-  readonly #authFiles: AuthFiles;
-  readonly #findVersion: VersionFinder;
-  /** The last good files. */
-  #last: CrioNode | undefined;
+class Crio extends FileRuntime<Found, PullFiles> {
+  readonly #helpers: CredentialHelpers;
 
-  constructor(options: CrioOptions) {
-    const { hostRoot } = options;
-    super({
-      ...options,
-      root: hostRoot,
+  constructor(options: RuntimeOptions) {
+    super(options, {
       name: 'cri-o',
-      dirs: [...defaultCrioConf.dirs, ...registriesDirs(defaultCrioConf)],
-      initial: { node: noFiles, version: undefined, parts: [] },
-      problemText: 'the configuration of CRI-O has a problem',
+      label: 'CRI-O',
+      dirs: ['/etc/crio', '/etc/containers'],
+      program,
+      initial: noFiles,
+      ifUnknown: 'nothing is used, and what CRI-O runs with is unknown until it is fixed',
     });
-    this.#options = options;
-    this.#authFiles = new AuthFiles({ hostRoot, stop: this.closing });
-    this.#findVersion = createVersionFinder(program, hostRoot, this.closing);
+    this.#helpers = new CredentialHelpers(options.hostRoot, this.closing);
   }
 
   async endpoints(target: PullTarget): Promise<readonly Endpoint[]> {
-    const { hostRoot } = this.#options;
-    const { node, unknown } = this.found;
+    const { node, files, unknown } = this.found;
     if (unknown) {
       const message = `the configuration of the node's CRI-O is unknown: ${unknown.message}`;
       throw new RegistryError('unavailable', target.domain, message);
     }
-    return await endpointsOf(target, { ...node, hostRoot, authFiles: this.#authFiles });
-  }
-
-  lookup(): Promise<readonly never[]> {
-    return Promise.resolve([]);
+    return await endpointsOf(target, { ...node, ...files, helpers: this.#helpers });
   }
 
   description(): string {
-    const { version, node } = this.found;
-    const files = node.registries.files.join(', ') || 'no registries.conf';
-    return `${files} of CRI-O ${version ?? 'of an unknown version'}`;
+    const { version, registries } = this.found.node;
+    const files = registries.files.join(', ') || 'no registries.conf';
+    return `${files} of CRI-O ${version.version ?? 'of an unknown version'}`;
   }
 
   report(): Pick<NodeReport, 'runtime'> {
-    const runtime = runtimeOf('cri-o', this.found.version ?? 'unknown');
+    const runtime = runtimeOf('cri-o', this.found.node.version.version ?? 'unknown');
     return runtime ? { runtime } : {};
   }
 
-  describe(): Promise<readonly SourcePart[]> {
-    return Promise.resolve(withProblems(this.found.parts, this.problems()));
+  /** CRI-O keeps all of its configuration if one of these files is broken. */
+  protected async readNode(read: NodeFiles): Promise<Found> {
+    const version = await this.findVersion(programs);
+    const conf = await loadCrioConf(read);
+    const registries = await loadRegistries(conf, read);
+    return { conf, registries, version, shortNameMode: modeOf(conf.shortNameMode, version.version) };
   }
 
-  protected async read(): Promise<Reading<Found>> {
-    const { hostRoot, version: named } = this.#options;
-    const found = named === undefined ? await this.#findVersion(programs) : { version: named };
-    let broken: ConfigFileError | undefined;
-    const node = await readNode(found.version, hostRoot).catch(
-      ifError(ConfigFileError, (error) => {
-        broken = error;
-        return this.#last ?? noFiles;
-      }),
-    );
-    const unknown = this.#last ? undefined : broken;
-    if (!broken) this.#last = node;
-    const { parts, problems, ...scan } = await scanFiles(node, hostRoot);
+  protected async readPullFiles(node: Found, read: NodeFiles): Promise<PullReading<PullFiles>> {
+    const { conf, registries, shortNameMode } = node;
+    const files = {
+      authFiles: await loadAuthFiles(conf, registries.credentialHelpers, read),
+      policy: await orBroken('policy.json', () => loadPolicyFile(conf, read)),
+      certificates: await loadCertificates(conf, read),
+    };
+    const all = [...files.authFiles.values(), files.policy, ...files.certificates.values()];
+    const broken = all.filter((each) => each instanceof ConfigFileError);
+    const { brokenAliases: aliases } = registries;
+    const problems = [
+      ...conf.problems,
+      ...(aliases
+        ? [{ origin: aliases.where, message: `${aliases.reason}; short names cannot be pulled on this node` }]
+        : []),
+      ...broken.map(pullProblem),
+    ];
     return {
-      ...scan,
-      found: { node, version: found.version, parts: [...partsOf(node, found), ...parts], unknown },
-      problems: [...(broken ? [problemOf(broken, unknown)] : []), ...node.conf.problems, ...problems],
+      files,
+      parts: partsOf(node, files),
+      content: plainJson([shortNameMode, registries, files]),
+      problems,
     };
   }
-}
-
-/** CRI-O keeps all of its configuration if one of these files is broken. @throws ConfigFileError */
-async function readNode(version: string | undefined, root: string): Promise<CrioNode> {
-  const conf = await readCrioConf(root);
-  const registries = await loadRegistries(conf, root);
-  return { conf, registries, shortNameMode: modeOf(conf.shortNameMode, version) };
-}
-
-function problemOf({ where, reason }: ConfigFileError, unknown: ConfigFileError | undefined) {
-  const used = unknown
-    ? 'nothing is used, and what CRI-O runs with is unknown until it is fixed'
-    : 'the last good files stay in force';
-  return { origin: where, message: `${reason}; CRI-O would not start with it; ${used}` };
 }
 
 /**
@@ -140,4 +116,42 @@ function modeOf(configured: ShortNameMode | undefined, version: string | undefin
   if (version === undefined) return configured ?? 'disabled';
   const minor = /^v?1\.(\d+)/.exec(version)?.[1];
   return minor !== undefined && Number(minor) < 34 ? 'disabled' : (configured ?? 'enforcing');
+}
+
+const atStart = 'CRI-O reads it only when it starts; archwright uses a change within 10 seconds';
+const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change within 10 seconds';
+
+/** For `archwright inspect --verbose` and `agent --check`. */
+function partsOf(
+  { conf, registries, shortNameMode, version: { version, problem } }: Found,
+  { authFiles, policy, certificates }: PullFiles,
+): readonly SourcePart[] {
+  const { registries: entries, search, aliases } = registries;
+  const used = (where: string, what: string, differs?: readonly string[]) =>
+    part(where, 'used', what, differs);
+  const absent = (where: string) => part(where, 'absent', 'there is no such file');
+  const searched = search?.registries.join(', ') || 'none';
+  const noVersion = problem ? `${problem.origin}: ${problem.message}` : 'its program is not found';
+  return [
+    ...(conf.files.length === 0 ? [absent('/etc/crio/crio.conf')] : []),
+    ...conf.files.map((file) => used(file, 'settings of CRI-O', [atStart])),
+    used('cri-o', version === undefined ? `its version is unknown: ${noVersion}` : `version ${version}`),
+    ...(registries.files.length === 0 ? [absent('/etc/containers/registries.conf')] : []),
+    ...registries.files.map((file) =>
+      used(file, `registries: ${entries.filter((entry) => entry.file === file).length}`, [atReload]),
+    ),
+    used('short names', `${shortNameMode}, aliases: ${aliases.size}, search registries: ${searched}`),
+    ...entries
+      .filter(({ blocked, location, prefix }) => blocked && location !== prefix)
+      .map(({ prefix, file }) => used(file, `blocked has no effect on ${prefix}, whose location is another`)),
+    ...[...authFiles]
+      .filter(([, file]) => !(file instanceof ConfigFileError))
+      .map(([path]) => used(path, 'credentials of registries and mirrors')),
+    ...(policy && !(policy instanceof ConfigFileError)
+      ? [used(policy.path, 'which images may be pulled')]
+      : []),
+    ...[...certificates.values()]
+      .filter((each): each is HostCertificates => !(each instanceof ConfigFileError))
+      .map(({ dir, ca, client }) => used(dir, `CAs: ${ca.length}, client certificates: ${client.length}`)),
+  ];
 }

@@ -19,6 +19,7 @@ import {
   resolveImports,
 } from '../../daemon/containerd/config/config.ts';
 import { mirrorEndpoints, defaultScheme } from '../../daemon/containerd/hosts/effective-hosts.ts';
+import { NodeFiles } from '../../daemon/node-files.ts';
 import { rulesFor, type ContainerdRules } from '../../daemon/containerd/config/rules.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { inDirectory, write } from './directory.ts';
@@ -94,7 +95,7 @@ export const containerdConfig: Handlers = {
         ...newest,
         ...('builtinVersion' in input ? {} : { configVersion: 0, refusesNewerFiles: false }),
       };
-      const config = await loadConfig(`/${text(input, 'main')}`, rules, root);
+      const config = await loadConfig(`/${text(input, 'main')}`, rules, new NodeFiles(root));
       const loaded = {
         version:
           config.version === newest.configVersion && 'builtinVersion' in input ? 'current' : config.version,

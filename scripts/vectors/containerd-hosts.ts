@@ -1,10 +1,15 @@
 /** Handlers of hosts_toml.json. See `handler.ts` for the convention. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { InvalidConfig } from '../../daemon/toml.ts';
+import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
 import { baseOf, wantsNamespace } from '../../daemon/containerd/endpoint.ts';
 import { effectiveHosts } from '../../daemon/containerd/hosts/effective-hosts.ts';
-import { findHostDirectory, loadHostDirectory } from '../../daemon/containerd/hosts/host-directory.ts';
+import {
+  findHostDirectory,
+  loadHostDirectories,
+  loadHostDirectory,
+} from '../../daemon/containerd/hosts/host-directory.ts';
+import { NodeFiles } from '../../daemon/node-files.ts';
 import { parseHostsFile, type HostConfig } from '../../daemon/containerd/hosts/hosts-file.ts';
 import { hostWithDefaults } from './upstream/host-defaults.ts';
 import { matchLocalhost } from './upstream/match-localhost.ts';
@@ -41,8 +46,8 @@ export const containerdHosts: Handlers = {
       const namespace = text(input, 'namespace');
       const toml = input['toml'];
       if (typeof toml === 'string') await write(join(dir, namespace, 'hosts.toml'), toml);
-      const found = await findHostDirectory([dir], namespace);
-      const configured = found === undefined ? undefined : (await loadHostDirectory(found, rules)).hosts;
+      const load = () => loadHostDirectory(join(dir, namespace), rules, new NodeFiles('/'));
+      const configured = typeof toml === 'string' ? (await load()).hosts : undefined;
       const hosts = effectiveHosts(configured, namespace, rules);
       return {
         hosts: hosts.map((host) => {
@@ -68,7 +73,7 @@ export const containerdHosts: Handlers = {
     inDirectory(async (dir) => {
       for (const [name, content] of Object.entries(object(input, 'files')))
         await write(join(dir, name), String(content));
-      const { hosts } = await loadHostDirectory(dir, rules);
+      const { hosts } = await loadHostDirectory(dir, rules, new NodeFiles('/'));
       return { hosts: hosts.map((host) => shown(host, (path) => path.replace(dir, '$DIR'))) };
     }),
 
@@ -77,8 +82,14 @@ export const containerdHosts: Handlers = {
       for (const name of texts(input, 'directories')) await mkdir(join(dir, name), { recursive: true });
       for (const name of texts(input, 'files')) await write(join(dir, name), '');
       const roots = texts(input, 'roots').map((root) => join(dir, root));
-      const found = await findHostDirectory(roots, text(input, 'namespace'));
-      return { dir: found === undefined ? null : found.slice(dir.length + 1) };
+      const directories = await loadHostDirectories(roots, rules, new NodeFiles('/'), new Map());
+      try {
+        const found = findHostDirectory(directories, roots, text(input, 'namespace'));
+        return { dir: found?.dir.slice(dir.length + 1) ?? null };
+      } catch (error) {
+        if (!(error instanceof ConfigFileError)) throw error;
+        return { dir: error.where.slice(dir.length + 1) };
+      }
     }),
 
   resolver_with_hosts_dir: resolveWithHostsDir,

@@ -1,13 +1,19 @@
 /** Handlers of containers_auth.json, containers_certs_d.json and the policies of registries_conf.json. */
 import { chmod, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hostOfKey, keysFor } from '../../daemon/crio/auth-file.ts';
-import { AuthFiles, authFilesOf } from '../../daemon/crio/auth-files.ts';
-import { certificateRoots, certificatesFor } from '../../daemon/crio/certs-d.ts';
-import { defaultCrioConf, readCrioConf, type CrioConf } from '../../daemon/crio/crio-conf.ts';
+import {
+  authFilePaths,
+  CredentialHelpers,
+  hostOfKey,
+  keysFor,
+  loadAuthFiles,
+} from '../../daemon/crio/auth-files.ts';
+import { certificateRoots, loadCertificates } from '../../daemon/crio/certs-d.ts';
+import { defaultCrioConf, loadCrioConf, type CrioConf } from '../../daemon/crio/crio-conf.ts';
 import { parsePolicy, rejectingRule } from '../../daemon/crio/policy.ts';
 import { pullSources } from '../../daemon/crio/pull-sources.ts';
 import { loadRegistries } from '../../daemon/crio/load-registries.ts';
+import { NodeFiles } from '../../daemon/node-files.ts';
 import { ConfigFileError, fieldsOf, InvalidConfig, parseTable } from '../../daemon/toml.ts';
 import { DockerConfigError } from '../../src/credentials/docker/docker-config.ts';
 import { parseReference } from '../../src/images/references/reference.ts';
@@ -30,15 +36,15 @@ export const crioCredentials: Handlers = {
     // CRI-O has no setting for a named file of the older format.
     const named = [input['authFile'], input['legacyAuthFile']].find((path) => typeof path === 'string');
     const environment = object(input, 'env') as CrioConf['environment'];
-    const paths = authFilesOf({ ...defaultCrioConf, globalAuthFile: named ?? '', environment });
-    return { path: paths[0]?.path, userSpecified: paths.length === 1 };
+    const paths = authFilePaths({ ...defaultCrioConf, globalAuthFile: named ?? '', environment });
+    return { path: [...paths.keys()][0], userSpecified: paths.size === 1 };
   },
 
   crio_conf: (input) =>
     inDirectory((root) =>
       refused(async () => {
         await writeAll(root, object(input, 'files'));
-        const conf = await readCrioConf(root);
+        const conf = await loadCrioConf(new NodeFiles(root));
         const { globalAuthFile, signaturePolicy, signaturePolicyDir } = conf;
         const { shortNameMode = 'enforcing' } = conf;
         return { ok: true, globalAuthFile, signaturePolicy, signaturePolicyDir, shortNameMode };
@@ -47,23 +53,14 @@ export const crioCredentials: Handlers = {
 
   cert_dir: (input) =>
     inDirectory(async (root) => {
-      const authorities = new Map<string, string>();
       for (const dir of texts(input, 'dirs')) {
-        const { cert } = await createCa();
-        authorities.set(cert.trim(), dir);
-        await (dir.endsWith('!')
-          ? write(join(root, dir.slice(0, -1)), '')
-          : write(join(root, dir, 'ca.crt'), cert));
+        const isFile = dir.endsWith('!');
+        await write(isFile ? join(root, dir.slice(0, -1)) : join(root, dir, 'README'), '');
       }
       const host = text(input, 'host');
       const last = join(certificateRoots(defaultCrioConf).at(-1) ?? '', host);
-      try {
-        const { ca } = await certificatesFor(host, defaultCrioConf, root);
-        return { ok: true, dir: authorities.get(ca[0] ?? '') ?? last };
-      } catch (error) {
-        if (!(error instanceof ConfigFileError)) throw error;
-        return { ok: true, dir: error.where };
-      }
+      const found = (await loadCertificates(defaultCrioConf, new NodeFiles(root))).get(host);
+      return { ok: true, dir: found instanceof ConfigFileError ? found.where : (found?.dir ?? last) };
     }),
 
   load_dir: (input) =>
@@ -73,7 +70,9 @@ export const crioCredentials: Handlers = {
         await mkdir(join(root, dir), { recursive: true });
         const made = await createCertificates();
         for (const file of texts(input, 'files')) await writeCertificate(join(root, dir), file, made);
-        const { ca, client } = await certificatesFor('a.test', defaultCrioConf, root);
+        const found = (await loadCertificates(defaultCrioConf, new NodeFiles(root))).get('a.test');
+        if (found instanceof ConfigFileError) throw found;
+        const { ca, client } = found ?? { ca: [], client: [] };
         // We always add to the roots of the system, so we have no pool of our own.
         return { ok: true, caPool: notCompared, extraCAs: ca.length > 0, clientCertificates: client.length };
       }),
@@ -82,7 +81,7 @@ export const crioCredentials: Handlers = {
   cert_hosts: (input) =>
     inDirectory(async (root) => {
       await write(join(root, '/etc/containers/registries.conf'), text(input, 'registriesConf'));
-      const registries = await loadRegistries(defaultCrioConf, root);
+      const registries = await loadRegistries(defaultCrioConf, new NodeFiles(root));
       const image = parseReference(text(input, 'ref')).text;
       return { hosts: pullSources(image, registries).map(({ domain }) => domain) };
     }),
@@ -131,10 +130,12 @@ async function credentials(input: Input, root: string): Promise<unknown> {
   const written = files['/etc/containers/registries.conf'] ?? '';
   const registries = fieldsOf(parseTable(typeof written === 'string' ? written : ''), '');
   const helpers = registries.texts('credential-helpers');
-  const found = await new AuthFiles({ hostRoot: '/', stop: new AbortController().signal }).credentialFor(
+  const authFiles = await loadAuthFiles(conf, helpers, new NodeFiles('/'));
+  const found = await new CredentialHelpers('/', new AbortController().signal).credentialFor(
     text(input, 'key'),
     helpers,
-    conf,
+    authFiles,
+    conf.environment,
   );
   const { username = '', password, isIdentityToken } = found?.credential ?? {};
   const secret = password === undefined ? '' : reveal(password);

@@ -1,7 +1,13 @@
 /** Handlers of registries_conf.json, short_names.json and the pulls of a running CRI-O. */
 import { join } from 'node:path';
 import { defaultCrioConf } from '../../daemon/crio/crio-conf.ts';
-import { findEntry, prefixLength, pullSources, rewrite } from '../../daemon/crio/pull-sources.ts';
+import {
+  findEntry,
+  prefixLength,
+  pullSources,
+  resolveShortName,
+  rewrite,
+} from '../../daemon/crio/pull-sources.ts';
 import {
   aliasValue,
   checkAliasName,
@@ -11,7 +17,7 @@ import {
 } from '../../daemon/crio/registries-conf.ts';
 import { loadRegistries } from '../../daemon/crio/load-registries.ts';
 import { createCrio } from '../../daemon/crio/runtime.ts';
-import { resolveShortName } from '../../daemon/crio/short-names.ts';
+import { NodeFiles } from '../../daemon/node-files.ts';
 import { ConfigFileError, InvalidConfig } from '../../daemon/toml.ts';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import { InvalidReference, parseStrictReference } from '../../src/images/references/grammar.ts';
@@ -99,7 +105,7 @@ async function refused(act: () => unknown): Promise<unknown> {
 async function load(input: Input): Promise<RegistriesConf> {
   return await inDirectory(async (root) => {
     await writeAll(root, input);
-    return await loadRegistries(defaultCrioConf, root);
+    return await loadRegistries(defaultCrioConf, new NodeFiles(root));
   });
 }
 

@@ -28,15 +28,6 @@ export function part(
   return { where, state, what, ...(differs && { differs }) };
 }
 
-/** The parts, and the problems in place of those that have one. */
-export function withProblems(
-  parts: readonly SourcePart[],
-  problems: readonly { readonly origin: string; readonly message: string }[],
-): readonly SourcePart[] {
-  const broken = new Set(problems.map(({ origin }) => origin));
-  return [...parts.filter(({ where }) => !broken.has(where)), ...leftOut(problems)];
-}
-
 export function leftOut(
   problems: readonly { readonly origin: string; readonly message: string }[],
 ): readonly SourcePart[] {

@@ -5,14 +5,13 @@
  * it.
  */
 import { dirname, isAbsolute, join } from 'node:path';
-import { FileError, readBounded } from '../../../src/files/read.ts';
 import { cleanPath } from '../../go.ts';
+import type { NodeFiles } from '../../node-files.ts';
 import { glob } from './glob.ts';
 import type { ContainerdRules } from './rules.ts';
 import { isTable } from '../../../src/policy/value-kinds/plain.ts';
 import {
   ConfigFileError,
-  configFileError,
   fieldsOf,
   inFile,
   invalid,
@@ -44,36 +43,31 @@ export interface ConfigFile {
 
 /**
  * Loads a configuration, breadth first. A file that is imported twice counts once.
- * @throws FileError `missing` if the first file is missing
  * @throws ConfigFileError if containerd would not start
  */
 export async function loadConfig(
   path: string,
   rules: ContainerdRules,
-  hostRoot?: string,
+  read: NodeFiles,
 ): Promise<ConfigFile & { readonly files: readonly string[] }> {
-  const files: string[] = [];
-  const waiting = [path];
+  const files = new Set([path]);
   const together = rules.migrates && !rules.migratesEachFile;
   let merged = parseConfigFile('');
   if (together) merged = { ...merged, version: rules.configVersion };
-  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-    if (files.includes(next)) continue;
-    if (files.length === maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
-    try {
-      const bytes = await readBounded(next, { maxBytes: maxConfigBytes, root: hostRoot });
-      const file = parseConfigFile(tomlText(bytes));
+  // What is added meanwhile is visited too.
+  for (const next of files) {
+    const bytes = await read.read(next, maxConfigBytes);
+    await inFile(next, async () => {
+      const file = parseConfigFile(tomlText(bytes ?? Buffer.of()));
       merged = mergeConfig(merged, prepare(file, merged.version, rules), rules);
-      waiting.push(...(await resolveImports(next, file.imports, rules, hostRoot)));
-    } catch (error) {
-      if (files.length === 0 && error instanceof FileError && error.code === 'missing') throw error;
-      throw configFileError(next, error);
-    }
-    files.push(next);
+      for (const each of await resolveImports(next, file.imports, rules, read.root)) files.add(each);
+    });
+    if (files.size > maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
   }
   return await inFile(path, () => {
     validateConfig(merged, rules);
-    return { ...(together ? migrateConfigFile(merged, rules.configVersion) : merged), files };
+    const config = together ? migrateConfigFile(merged, rules.configVersion) : merged;
+    return { ...config, files: [...files] };
   });
 }
 

@@ -4,23 +4,17 @@
  */
 import { join } from 'node:path';
 import type { Problem } from '../../../src/credentials/credential.ts';
-import { BoundedMap } from '../../../src/async/bounded-map.ts';
-import {
-  FileError,
-  listDirectory,
-  readBounded,
-  statPath,
-  undefinedIfMissing,
-} from '../../../src/files/read.ts';
-import type { ContainerdRules } from '../config/rules.ts';
+import { certificatesOf, readClientPair } from '../../certificate-files.ts';
+import { orBroken, type NodeFiles } from '../../node-files.ts';
 import { ConfigFileError, InvalidConfig, tomlText } from '../../toml.ts';
+import type { ContainerdRules } from '../config/rules.ts';
 import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
 
 /** Enough for a hosts.toml of a hundred mirrors with long headers. */
 export const maxHostsFileBytes = 512 * 1024;
 /** A directory of certificates of one registry has fewer entries. */
 const maxEntries = 1000;
-/** Directories with a last good hosts.toml; nodes have a handful. */
+/** Nodes have one directory for each configured registry. */
 const maxDirectories = 1000;
 
 /** For every namespace without a directory of its own. */
@@ -38,22 +32,85 @@ export function directoryNames(namespace: string): string[] {
   return [...(colon > 0 ? [withoutColon] : []), namespace, defaultDirectory];
 }
 
+export interface HostDirectory {
+  readonly hosts: readonly HostConfig[];
+  /** What is wrong with its hosts.toml. */
+  readonly problem?: Problem;
+  /** The hosts are those of a valid hosts.toml, maybe an earlier one. */
+  readonly isGood: boolean;
+}
+
+/** By path. A `config_path` whose directories cannot be listed stands for itself. */
+export type HostDirectories = ReadonlyMap<string, HostDirectory | ConfigFileError>;
+
 /**
  * Finds the directory: the first root with any of the names counts, so `_default` in the first root precedes
  * the exact name in the second.
  * @param roots parts of `config_path`
- * @throws FileError if a directory exists but cannot be examined
+ * @throws ConfigFileError if containerd's pull would fail
  */
-export async function findHostDirectory(
+export function findHostDirectory(
+  directories: HostDirectories,
   roots: readonly string[],
   namespace: string,
-  hostRoot?: string,
-): Promise<string | undefined> {
+): { readonly dir: string; readonly hosts: readonly HostConfig[] } | undefined {
   const names = directoryNames(namespace);
-  for (const dir of roots.flatMap((root) => names.map((name) => join(root, name)))) {
-    if ((await statPath(dir, hostRoot)) !== undefined) return dir;
+  for (const dir of roots.flatMap((root) => [root, ...names.map((name) => join(root, name))])) {
+    const found = directories.get(dir);
+    if (found instanceof ConfigFileError) throw found;
+    if (found) return { dir, hosts: found.hosts };
   }
   return undefined;
+}
+
+/**
+ * All directories, with their certificates. Unlike containerd, a hosts.toml that breaks keeps its last good
+ * content: while a file is being written, all its mirrors would otherwise vanish, and the cached facts of their
+ * images with them.
+ * @param before the earlier reading
+ */
+export async function loadHostDirectories(
+  roots: readonly string[],
+  rules: ContainerdRules,
+  read: NodeFiles,
+  before: HostDirectories,
+): Promise<HostDirectories> {
+  const found = new Map<string, HostDirectory | ConfigFileError>();
+  for (const root of roots) {
+    const names = await orBroken(root, () => read.names(root, maxDirectories));
+    if (names instanceof ConfigFileError) {
+      found.set(root, names);
+      continue;
+    }
+    for (const name of names.filter((each) => !each.startsWith('.'))) {
+      const dir = join(root, name);
+      const loaded = await orBroken(dir, () => load(dir, rules, read, before.get(dir)));
+      if (loaded) found.set(dir, loaded);
+    }
+  }
+  return found;
+}
+
+async function load(
+  dir: string,
+  rules: ContainerdRules,
+  read: NodeFiles,
+  before: HostDirectory | ConfigFileError | undefined,
+): Promise<HostDirectory | undefined> {
+  if ((await read.stat(dir)) === undefined) return undefined;
+  const { hosts, invalid } = await loadHostDirectory(dir, rules, read);
+  const good =
+    invalid && before && !(before instanceof ConfigFileError) && before.isGood ? before.hosts : undefined;
+  const consequence = good
+    ? 'its last good content stays in force, while containerd ignores its hosts'
+    : 'as in containerd, only the certificate files in its directory are used';
+  return {
+    hosts: good ?? (await Promise.all(hosts.map((host) => withCertificates(host, read.root)))),
+    isGood: !invalid || good !== undefined,
+    ...(invalid && {
+      problem: { origin: join(dir, 'hosts.toml'), message: `${invalid.message}; ${consequence}` },
+    }),
+  };
 }
 
 /**
@@ -64,66 +121,51 @@ export async function findHostDirectory(
 export async function loadHostDirectory(
   dir: string,
   rules: ContainerdRules,
-  hostRoot?: string,
+  read: NodeFiles,
 ): Promise<{ readonly hosts: readonly HostConfig[]; readonly invalid?: InvalidConfig }> {
+  if ((await read.stat(dir))?.isDirectory() === false) throw new ConfigFileError(dir, 'is not a directory');
+  const bytes = await read.read(join(dir, 'hosts.toml'), maxHostsFileBytes, 'missing');
+  if (bytes === undefined || bytes.length === 0) return { hosts: [await certificateFiles(dir, read)] };
   try {
-    if ((await statPath(dir, hostRoot))?.isDirectory() === false)
-      throw new ConfigFileError(dir, 'is not a directory');
-    const limits = { maxBytes: maxHostsFileBytes, root: hostRoot };
-    const bytes = await readBounded(join(dir, 'hosts.toml'), limits).catch(undefinedIfMissing);
-    if (bytes === undefined || bytes.length === 0) return { hosts: [await certificateFiles(dir, hostRoot)] };
-    try {
-      return { hosts: parseHostsFile(dir, tomlText(bytes), rules) };
-    } catch (error) {
-      if (!(error instanceof InvalidConfig)) throw error;
-      return { hosts: [await certificateFiles(dir, hostRoot)], invalid: error };
-    }
+    return { hosts: parseHostsFile(dir, tomlText(bytes), rules) };
   } catch (error) {
-    throw error instanceof FileError ? new ConfigFileError(error.where, error.reason, error) : error;
+    if (!(error instanceof InvalidConfig)) throw error;
+    return { hosts: [await certificateFiles(dir, read)], invalid: error };
   }
 }
 
 /** `*.crt`: CAs. `*.cert`: client certificates; their key is in `*.key`, else in the same file. */
-async function certificateFiles(dir: string, root: string | undefined): Promise<HostConfig> {
+async function certificateFiles(dir: string, read: NodeFiles): Promise<HostConfig> {
   const ca: string[] = [];
   const client: [string, string][] = [];
-  for (const name of await listDirectory(dir, { maxEntries, root })) {
+  for (const name of await read.names(dir, maxEntries)) {
     if (!/\.(?:crt|cert)$/.test(name)) continue;
     const path = join(dir, name);
-    if ((await statPath(path, root))?.isDirectory() === true) continue;
+    if ((await read.stat(path))?.isDirectory() === true) continue;
     if (name.endsWith('.crt')) ca.push(path);
     else {
       const key = path.replace(/cert$/, 'key');
-      client.push([path, (await statPath(key, root)) === undefined ? '' : key]);
+      client.push([path, (await read.stat(key)) === undefined ? '' : key]);
     }
   }
   return { ...noHost, ...(ca.length > 0 && { ca }), ...(client.length > 0 && { client }) };
 }
 
-export type HostFilesReader = ReturnType<typeof createHostFilesReader>;
-
 /**
- * Reads directories for each lookup as containerd does for each pull, so that an edit is in force at once.
- * Unlike containerd, a hosts.toml that breaks keeps its last good content: while a file is being written, all
- * its mirrors would otherwise vanish, and the cached facts of their images with them. The reader throws
- * ConfigFileError if containerd's pull would fail.
+ * Adds the certificates. A file that cannot be read or has no certificate fails the whole pull, not only the
+ * requests to that host (containerd `tlsConfigFromHost`).
+ * @throws ConfigFileError
  */
-export function createHostFilesReader(hostRoot: string) {
-  const lastGood = new BoundedMap<string, readonly HostConfig[]>(maxDirectories);
-  return async (
-    dir: string,
-    rules: ContainerdRules,
-  ): Promise<{ readonly hosts: readonly HostConfig[]; readonly problem?: Problem }> => {
-    const { hosts, invalid } = await loadHostDirectory(dir, rules, hostRoot);
-    if (!invalid) {
-      lastGood.set(dir, hosts);
-      return { hosts };
-    }
-    const good = lastGood.get(dir);
-    const consequence = good
-      ? 'its last good content stays in force, while containerd ignores its hosts'
-      : 'as in containerd, only the certificate files in its directory are used';
-    const problem = { origin: join(dir, 'hosts.toml'), message: `${invalid.message}; ${consequence}` };
-    return { hosts: good ?? hosts, problem };
-  };
+export async function withCertificates<Host extends HostConfig>(
+  host: Host,
+  hostRoot: string | undefined,
+): Promise<Host> {
+  const authorities = (host.ca ?? []).map(async (file) => {
+    const found = await certificatesOf(file, hostRoot);
+    if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
+    return found;
+  });
+  const pairs = (host.client ?? []).map((pair) => readClientPair(pair, hostRoot));
+  const certificates = { ca: (await Promise.all(authorities)).flat(), client: await Promise.all(pairs) };
+  return { ...host, certificates };
 }

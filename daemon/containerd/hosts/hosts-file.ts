@@ -3,6 +3,7 @@
  * `core/remotes/docker/config/hosts.go`, docs/hosts.md). One error makes the whole file invalid.
  */
 import { isAbsolute, join } from 'node:path';
+import type { TlsSettings } from '../../../src/http/tls/trust.ts';
 import { secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { cleanPath, parseGoDuration, parseGoUrl } from '../../go.ts';
 import {
@@ -43,6 +44,8 @@ export interface HostConfig {
   readonly ca?: readonly string[] | undefined;
   /** Paths of certificate and key; an empty path: the key is in the file of the certificate. */
   readonly client?: readonly (readonly [certificate: string, key: string])[] | undefined;
+  /** The content of `ca` and `client`, once it is read. */
+  readonly certificates?: Pick<TlsSettings, 'ca' | 'client'>;
   readonly skipVerify?: boolean | undefined;
   readonly headers: readonly Header[];
   readonly dialTimeoutMs?: number | undefined;

@@ -19,11 +19,7 @@ export const certsD =
   'version = 3\n[plugins."io.containerd.cri.v1.images".registry]\nconfig_path = "/certs.d"\n';
 
 /** Endpoints of a node with these files. */
-export async function nodeWith(
-  t: Test,
-  files: Files,
-  options: Partial<ContainerdEndpointsOptions> = {},
-): Promise<{ readonly root: string; readonly containerd: ContainerdEndpoints }> {
+export async function nodeWith(t: Test, files: Files, options: Partial<ContainerdEndpointsOptions> = {}) {
   const root = t.testdir();
   writeFiles(root, files);
   const containerd = await createContainerdEndpoints({
@@ -34,7 +30,14 @@ export async function nodeWith(
     ...options,
   });
   t.teardown(() => containerd.close());
-  return { root, containerd };
+  return {
+    root,
+    containerd,
+    write: async (changed: Files) => {
+      writeFiles(root, changed);
+      await containerd.refresh();
+    },
+  };
 }
 
 /** A node whose `config_path` has this hosts.toml for `gcr.io`. */

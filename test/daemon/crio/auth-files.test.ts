@@ -1,9 +1,20 @@
-/** The search for a credential, on a node whose files and helpers are real. */
+/**
+ * The search for a credential, on a node whose files and helpers are real. Keys and credentials are held by
+ * `npm run vectors` and the node suite of CRI-O.
+ */
 import { chmodSync, readFileSync, rmSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { AuthFiles, authFilesOf } from '../../../daemon/crio/auth-files.ts';
+import {
+  authFilePaths,
+  credentialIn,
+  CredentialHelpers,
+  parseAuthFile,
+  loadAuthFiles,
+} from '../../../daemon/crio/auth-files.ts';
 import { defaultCrioConf, type CrioConf } from '../../../daemon/crio/crio-conf.ts';
+import { NodeFiles } from '../../../daemon/node-files.ts';
 import { ConfigFileError } from '../../../daemon/toml.ts';
+import { DockerConfigError } from '../../../src/credentials/docker/docker-config.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 import { neverAborted } from '../../support/never-aborted.ts';
@@ -34,9 +45,10 @@ function node(
     },
   };
   const clock = createFakeClock();
-  const files_ = new AuthFiles({ hostRoot: '/', clock, stop: neverAborted });
+  const asked = new CredentialHelpers('/', neverAborted, clock);
   const find = async (repository: string, helpers?: readonly string[]): Promise<string> => {
-    const found = await files_.credentialFor(repository, helpers, conf);
+    const authFiles = await loadAuthFiles(conf, helpers, new NodeFiles('/'));
+    const found = await asked.credentialFor(repository, helpers, authFiles, conf.environment);
     if (found === undefined) return 'none';
     const { username, password, isIdentityToken } = found.credential;
     return `${isIdentityToken ? 'token' : username}:${reveal(password)} ${found.key} ${found.origin.replace(root, '')}`;
@@ -62,12 +74,13 @@ t.test('a named file is the only one', async (t) => {
   const { find, root } = node(t, { '/root/.docker/config.json': config('docker') }, '/global.json');
   t.equal(await find('a.test/x'), 'none', 'it may be missing');
   writeFiles(root, { '/global.json': config('global') });
-  t.equal(await find('a.test/x'), 'global:p a.test /global.json', 'and is read each time');
+  t.equal(await find('a.test/x'), 'global:p a.test /global.json');
 });
 
 t.test('variables of the process move the files', async (t) => {
-  const paths = (environment: Readonly<Record<string, string>>) =>
-    authFilesOf({ ...defaultCrioConf, environment }).map(({ path }) => path);
+  const paths = (environment: Readonly<Record<string, string>>) => [
+    ...authFilePaths({ ...defaultCrioConf, environment }).keys(),
+  ];
   t.strictSame(paths({}), [
     '/run/containers/0/auth.json',
     '/root/.config/containers/auth.json',
@@ -164,4 +177,19 @@ t.test('helpers of registries.conf are asked in order', async (t) => {
   await t.rejects(find('a.test/x', ['absent']), /did not exist/);
   chmodSync(`${root}/bin`, 0o777);
   await t.rejects(find('c.test/x', ['token']), /can be written by others/);
+});
+
+const parse = (text: string) => parseAuthFile(Buffer.from(text), 'config.json');
+
+t.test('documents as Go reads them', async (t) => {
+  t.equal(parse('{"auths":null,"credsStore":1}').entries.size, 0);
+  t.strictSame([...parse('{"credHelpers":{"a.test":"h"}}').helpers], [['a.test', 'h']]);
+  t.strictSame([...parse('{"auths":{"a":{}},"Auths":{"b":null}}').entries.keys()], ['a', 'b']);
+  for (const text of ['', 'x', '[]', '{"auths":[]}', '{"auths":{"a":{"auth":1}}}', '{"credHelpers":{"a":1}}'])
+    t.throws(() => parse(text), DockerConfigError, text);
+});
+
+t.test('an entry of two empty texts is anonymous', async (t) => {
+  const file = parse(`{"auths":{"a.test":{"auth":"${Buffer.from(':').toString('base64')}"}}}`);
+  t.equal(credentialIn(file, 'a.test/x'), undefined);
 });

@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap';
-import { readCrioConf } from '../../../daemon/crio/crio-conf.ts';
+import { loadCrioConf } from '../../../daemon/crio/crio-conf.ts';
+import { NodeFiles } from '../../../daemon/node-files.ts';
 import { like } from '../../support/like.ts';
 import { writeFiles } from '../../support/write-files.ts';
 
@@ -10,7 +11,7 @@ const auth = (path: string): string => image(`global_auth_file = "${path}"`);
 function read(t: Test, files: Readonly<Record<string, string>>) {
   const root = t.testdir();
   writeFiles(root, files);
-  return readCrioConf(root);
+  return loadCrioConf(new NodeFiles(root));
 }
 
 t.test('files in directories below crio.conf.d count too', async (t) => {

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap';
 import { defaultCrioConf, type CrioConf } from '../../../daemon/crio/crio-conf.ts';
 import { loadRegistries } from '../../../daemon/crio/load-registries.ts';
 import { parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
+import { NodeFiles } from '../../../daemon/node-files.ts';
 import { writeFiles } from '../../support/write-files.ts';
 
 const registry = (...lines: readonly string[]): string => `[[registry]]\n${lines.join('\n')}\n`;
@@ -54,7 +55,7 @@ async function load(t: Test, files: Readonly<Record<string, string>>, changes: P
   writeFiles(root, files);
   mkdirSync(join(root, '/etc/containers/registries.conf.d/dir.conf'), { recursive: true });
   symlinkSync('/nowhere', join(root, '/etc/containers/registries.conf.d/link.conf'));
-  return await loadRegistries({ ...defaultCrioConf, ...changes }, root);
+  return await loadRegistries({ ...defaultCrioConf, ...changes }, new NodeFiles(root));
 }
 
 t.test('the files of root’s home, and those that flags name, come first', async (t) => {

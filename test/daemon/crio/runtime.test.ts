@@ -2,7 +2,8 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { createCrio, type CrioOptions } from '../../../daemon/crio/runtime.ts';
+import { createCrio } from '../../../daemon/crio/runtime.ts';
+import type { RuntimeOptions } from '../../../daemon/runtime.ts';
 import { parseReference, shortNameOf } from '../../../src/images/references/reference.ts';
 import { createCa } from '../../support/certificates.ts';
 import { like } from '../../support/like.ts';
@@ -14,7 +15,7 @@ type Files = Readonly<Record<string, string>>;
 const registriesConf = '/etc/containers/registries.conf';
 const login = (host: string, user: string) => ({ [host]: { auth: btoa(`${user}:p`) } });
 
-async function nodeWith(t: Test, files: Files, options: Partial<CrioOptions> = {}) {
+async function nodeWith(t: Test, files: Files, options: Partial<RuntimeOptions> = {}) {
   const root = t.testdir();
   writeFiles(root, files);
   const crio = await createCrio({ hostRoot: root, version: '1.36.3', ...manualRefresh, ...options });
@@ -196,7 +197,8 @@ t.test('a change counts at once; a broken file leaves the last good one in force
     {
       source: 'cri-o',
       origin: '/etc/containers/registries.conf.d/x.conf',
-      message: /location must be a string; CRI-O would not start with it; the last good files stay in force/,
+      message:
+        /location must be a string; CRI-O would not start with it; the last good content stays in force/,
     },
   ]);
   t.equal(crio.fingerprint(), prints[1]);

@@ -12,11 +12,10 @@ import {
   validateRegistry,
 } from '../../../daemon/containerd/config/registry.ts';
 import { rulesFor } from '../../../daemon/containerd/config/rules.ts';
-import { credentialIn, parseAuthFile } from '../../../daemon/crio/auth-file.ts';
+import { credentialIn, parseAuthFile } from '../../../daemon/crio/auth-files.ts';
 import { parseImageTable } from '../../../daemon/crio/crio-conf.ts';
-import { parseCanonical, pullSources } from '../../../daemon/crio/pull-sources.ts';
+import { parseCanonical, pullSources, resolveShortName } from '../../../daemon/crio/pull-sources.ts';
 import { parseRegistriesConf } from '../../../daemon/crio/registries-conf.ts';
-import { resolveShortName } from '../../../daemon/crio/short-names.ts';
 import { parsePolicy, rejectingRule } from '../../../daemon/crio/policy.ts';
 import { decodeConfig } from '../../../daemon/kubelet/config/provider-config.ts';
 import { PluginError } from '../../../daemon/kubelet/run/plugin-error.ts';

@@ -23,9 +23,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'cmd/objects/documents.ts readStandardInput': 'reads bytes',
   'cmd/report/prices/prices.ts readPrices': 'reads a file; parsePrices has a target',
   'daemon/certificate-files.ts readClientPair': 'reads files; certificates are parsed by Node',
-  'daemon/containerd/endpoint.ts readTls': 'reads files; certificates are parsed by Node',
-  'daemon/containerd/node.ts readNodeConfig': 'reads files; config.toml has a target',
-  'daemon/crio/crio-conf.ts readCrioConf': 'reads files; crio.conf has a target',
   'daemon/kubelet/config/read-config.ts readSetup': 'reads files; CredentialProviderConfig has a target',
   'daemon/kubelet/config/read-config.ts readConfig': 'reads files; CredentialProviderConfig has a target',
   'src/controller/features/misplaced/misplaced-pod.ts readMisplaced':
