@@ -4,7 +4,9 @@
  * service starts again.
  */
 import type { Problem } from '../../src/credentials/credential.ts';
-import { FileError, listDirectory, readText } from '../../src/files/read.ts';
+import type { FileErrorCode } from '../../src/files/read.ts';
+import { NodeFiles, orBroken } from '../node-files.ts';
+import { ConfigFileError } from '../toml.ts';
 import { parseEnvironmentFile, parseUnit, variableOf, wordsOf, type Assignment } from './unit-file.ts';
 
 /** The strongest first (systemd.unit(5), system unit search path). */
@@ -15,7 +17,7 @@ const unitDirectories = [
   '/usr/lib/systemd/system',
   '/lib/systemd/system',
 ];
-const managerFile = '/etc/systemd/system.conf';
+const managerDirectories = ['/etc/systemd', '/run/systemd', '/usr/lib/systemd'];
 const enabledDirectory = '/etc/systemd/system/multi-user.target.wants';
 
 /** Units of distributions have some kilobytes. */
@@ -32,15 +34,12 @@ const maxEnvironmentFiles = 16;
 export async function readServiceEnvironment(hostRoot: string, services: readonly string[]) {
   const reader = new Reader(hostRoot);
   const enabled = new Set(await reader.names(enabledDirectory));
-  const ordered = [
-    ...services.filter((name) => enabled.has(name)),
-    ...services.filter((name) => !enabled.has(name)),
-  ];
-  for (const service of ordered) {
+  for (const service of services.toSorted((a, b) => Number(enabled.has(b)) - Number(enabled.has(a)))) {
     const assignments = await reader.assignmentsOf(service);
     if (assignments === undefined) continue;
     const variables = await reader.variablesOf(service, assignments);
-    return { service, variables, command: commandOf(assignments, variables), problems: reader.problems };
+    const problems = [...reader.problems].map(([origin, message]): Problem => ({ origin, message }));
+    return { service, variables, command: commandOf(assignments, variables), problems };
   }
   return undefined;
 }
@@ -63,11 +62,12 @@ function commandOf(
 }
 
 class Reader {
-  readonly problems: Problem[] = [];
-  readonly #root: string;
+  /** By file. */
+  readonly problems = new Map<string, string>();
+  readonly #files: NodeFiles;
 
   constructor(root: string) {
-    this.#root = root;
+    this.#files = new NodeFiles(root);
   }
 
   /** The `[Service]` section over the unit and its drop-ins; `undefined` if it has no files or is masked. */
@@ -75,9 +75,8 @@ class Reader {
     const unit = await this.#unitOf(service);
     // Other drop-ins are of services that this node need not have.
     const own = await this.#dropInsOf([`${service}.d`], unitDirectories);
-    if (unit === false || (unit === undefined && own.length === 0)) return undefined;
-    const dropIns = await this.#dropInsOf(dropInNames(service), unitDirectories);
-    const texts = [unit ?? '', ...dropIns];
+    if (unit === '' || (unit === undefined && own.length === 0)) return undefined;
+    const texts = [unit ?? '', ...(await this.#dropInsOf(dropInNames(service), unitDirectories))];
     return texts.flatMap((text) => parseUnit(text).filter(({ section }) => section === 'Service'));
   }
 
@@ -90,16 +89,12 @@ class Reader {
       const values = assignments.filter(({ key }) => key === wanted).map(({ value }) => value);
       return values.slice(values.lastIndexOf('') + 1);
     };
-    const own = valuesOf('Environment').flatMap(wordsOf);
-    const files = valuesOf('EnvironmentFile');
-    const unset = valuesOf('UnsetEnvironment').flatMap(wordsOf);
-    const variables = new Map(
-      [...(await this.#managerVariables()), ...own].map(variableOf).filter((pair) => pair !== undefined),
-    );
-    for (const file of files.slice(0, maxEnvironmentFiles)) {
+    const words = [...(await this.#managerVariables()), ...valuesOf('Environment').flatMap(wordsOf)];
+    const variables = new Map(words.map(variableOf).filter((pair) => pair !== undefined));
+    for (const file of valuesOf('EnvironmentFile').slice(0, maxEnvironmentFiles)) {
       for (const [name, value] of await this.#environmentFile(service, file)) variables.set(name, value);
     }
-    for (const word of unset) {
+    for (const word of valuesOf('UnsetEnvironment').flatMap(wordsOf)) {
       const [name = '', value] = variableOf(word) ?? [word];
       if (value === undefined || variables.get(name) === value) variables.delete(name);
     }
@@ -108,94 +103,65 @@ class Reader {
 
   /** The names in a directory, none if it is missing. */
   async names(dir: string): Promise<readonly string[]> {
-    return (await this.#try(dir, () => listDirectory(dir, { maxEntries, root: this.#root }))) ?? [];
+    return (await this.#orProblem(dir, () => this.#files.names(dir, maxEntries))) ?? [];
   }
 
-  /** `false` if it is masked. */
-  async #unitOf(service: string): Promise<string | false | undefined> {
+  /** Empty if it is masked: by an empty file, or a link to /dev/null. */
+  async #unitOf(service: string): Promise<string | undefined> {
     for (const dir of unitDirectories) {
       const path = `${dir}/${service}`;
-      try {
-        // A masked unit is an empty file, or a link to /dev/null.
-        return (await this.#read(path)) || false;
-      } catch (error) {
-        if (!(error instanceof FileError)) throw error;
-        if (error.code === 'not-a-file') return false;
-        if (error.code !== 'missing') this.#report(path, error.reason);
-      }
+      const stats = await this.#orProblem(path, () => this.#files.stat(path));
+      if (stats?.isFile() === false) return '';
+      const unit = stats && (await this.#orProblem(path, () => this.#text(path)));
+      if (unit !== undefined) return unit;
     }
     return undefined;
-  }
-
-  /** Once for each file, which may be tried again. */
-  #report(origin: string, message: string): void {
-    if (this.problems.some((known) => known.origin === origin)) return;
-    this.problems.push({ origin, message });
   }
 
   /** Files of one name replace each other; all are sorted by name. @param folders the strongest first */
   async #dropInsOf(folders: readonly string[], directories: readonly string[]): Promise<readonly string[]> {
     const paths = new Map<string, string>();
-    for (const folder of folders) {
-      for (const dir of directories.map((each) => `${each}/${folder}`)) {
-        for (const name of await this.names(dir)) {
-          if (name.endsWith('.conf') && !paths.has(name)) paths.set(name, `${dir}/${name}`);
-        }
-      }
+    for (const dir of folders.flatMap((folder) => directories.map((each) => `${each}/${folder}`))) {
+      for (const name of await this.names(dir))
+        if (name.endsWith('.conf') && !paths.has(name)) paths.set(name, `${dir}/${name}`);
     }
     const texts: string[] = [];
     for (const [, path] of [...paths].sort(([a], [b]) => (a < b ? -1 : 1))) {
-      const text = await this.#try(path, () => this.#read(path), ['not-a-file']);
+      const text = await this.#orProblem(path, () => this.#text(path, 'not-a-file'));
       if (text !== undefined) texts.push(text);
     }
     return texts;
   }
 
   async #managerVariables(): Promise<readonly string[]> {
-    const main = await this.#try(managerFile, () => this.#read(managerFile));
-    const more = await this.#dropInsOf(
-      ['system.conf.d'],
-      ['/etc/systemd', '/run/systemd', '/usr/lib/systemd'],
-    );
-    return [main ?? '', ...more]
+    const file = '/etc/systemd/system.conf';
+    const main = await this.#orProblem(file, () => this.#text(file));
+    return [main ?? '', ...(await this.#dropInsOf(['system.conf.d'], managerDirectories))]
       .flatMap((text) => parseUnit(text))
       .filter(({ section, key }) => section === 'Manager' && key === 'DefaultEnvironment')
       .flatMap(({ value }) => wordsOf(value));
   }
 
   async #environmentFile(service: string, written: string): Promise<ReturnType<typeof parseEnvironmentFile>> {
-    const isOptional = written.startsWith('-');
-    const path = (isOptional ? written.slice(1) : written).replaceAll('%%', '%');
-    try {
-      return parseEnvironmentFile(await this.#read(path));
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      if (!isOptional || error.code !== 'missing') {
-        const message = `${error.reason}; ${service} reads its variables there: mount its directory (agent.extraHostPaths)`;
-        this.#report(path, message);
-      }
-      return [];
-    }
+    const path = written.replace(/^-/, '').replaceAll('%%', '%');
+    const skipped = written.startsWith('-') ? (['missing'] as const) : [];
+    const text = await orBroken(path, () => this.#files.text(path, maxFileBytes, ...skipped));
+    if (!(text instanceof ConfigFileError)) return parseEnvironmentFile(text ?? '');
+    const remedy = `${service} reads its variables there: mount its directory (agent.extraHostPaths)`;
+    this.problems.set(path, `${text.reason}; ${remedy}`);
+    return [];
   }
 
-  async #read(path: string): Promise<string> {
-    return await readText(path, { maxBytes: maxFileBytes, root: this.#root });
+  async #text(path: string, ...skipped: readonly FileErrorCode[]): Promise<string | undefined> {
+    return await this.#files.text(path, maxFileBytes, 'missing', ...skipped);
   }
 
-  async #try<T>(
-    path: string,
-    act: () => Promise<T>,
-    silent: readonly FileError['code'][] = [],
-  ): Promise<T | undefined> {
-    try {
-      return await act();
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      if (error.code !== 'missing' && !silent.includes(error.code)) {
-        this.#report(path, error.reason);
-      }
-      return undefined;
-    }
+  /** @returns `undefined` for a problem */
+  async #orProblem<T>(where: string, read: () => Promise<T>): Promise<T | undefined> {
+    const found = await orBroken(where, read);
+    if (!(found instanceof ConfigFileError)) return found;
+    this.problems.set(where, found.reason);
+    return undefined;
   }
 }
 
