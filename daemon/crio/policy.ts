@@ -3,20 +3,7 @@
  * docker/policyconfiguration/naming.go). Signatures are not checked: an image that needs one counts as pullable.
  */
 import { posix } from 'node:path';
-import {
-  array,
-  literal,
-  minLength,
-  object,
-  optional,
-  picklist,
-  pipe,
-  record,
-  strictObject,
-  string,
-  variant,
-  type InferOutput,
-} from 'valibot';
+import * as v from 'valibot';
 import { parseJson } from '../../src/http/json.ts';
 import { readShape } from '../../src/http/shape.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
@@ -73,19 +60,19 @@ export function rejectionOf(image: string, policy: PolicyFile): string | undefin
 
 /** The members of signatures are not checked. */
 const signatures = ['signedBy', 'signedBaseLayer', 'sigstoreSigned'] as const;
-const requirements = pipe(
-  array(
-    variant('type', [
-      strictObject({ type: literal('insecureAcceptAnything') }),
-      strictObject({ type: literal('reject') }),
-      object({ type: picklist(signatures) }),
+const requirements = v.pipe(
+  v.array(
+    v.variant('type', [
+      v.strictObject({ type: v.literal('insecureAcceptAnything') }),
+      v.strictObject({ type: v.literal('reject') }),
+      v.object({ type: v.picklist(signatures) }),
     ]),
   ),
-  minLength(1),
+  v.minLength(1),
 );
-const policySchema = strictObject({
+const policySchema = v.strictObject({
   default: requirements,
-  transports: optional(record(string(), record(string(), requirements)), {}),
+  transports: v.optional(v.record(v.string(), v.record(v.string(), requirements)), {}),
 });
 
 /** Without unknown members, as CRI-O reads it. @throws InvalidConfig */
@@ -99,7 +86,7 @@ export function parsePolicy(content: Uint8Array): Policy {
 }
 
 /** All requirements of a list must allow the image. */
-function rejects(list: InferOutput<typeof requirements>): boolean {
+function rejects(list: v.InferOutput<typeof requirements>): boolean {
   return list.some(({ type }) => type === 'reject');
 }
 
