@@ -2,11 +2,13 @@
 import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ifError } from '../src/async/if-error.ts';
-import { FileError, listDirectory, readText, resolveInRoot, statPath } from '../src/files/read.ts';
-import { defaultConfigPathCandidates } from './containerd/config/find-version.ts';
-import { nodeProgram } from './kubelet/run/environment.ts';
+import { FileError, resolveInRoot } from '../src/files/read.ts';
 import type { RuntimeName } from '../src/nodes/node-report.ts';
+import { defaultConfigPathCandidates } from './containerd/config/rules.ts';
+import { nodeProgram } from './kubelet/run/environment.ts';
+import { NodeFiles, orBroken } from './node-files.ts';
 import { containerdServices } from './systemd/runtime-proxies.ts';
+import { ConfigFileError } from './toml.ts';
 
 export interface FoundRuntime {
   readonly name: RuntimeName;
@@ -15,13 +17,15 @@ export interface FoundRuntime {
 }
 
 const crioSocket = '/run/crio/crio.sock';
-const containerdSocket = '/run/containerd/containerd.sock';
-/** Sockets that no other program than the kubelet's containerd has: k3s and rke2, k0s, MicroK8s. */
-const distributionSockets = [
+const sockets = [
+  // No other program than the kubelet's containerd has these: k3s and rke2, k0s, MicroK8s.
   '/run/k3s/containerd/containerd.sock',
   '/run/k0s/containerd.sock',
   '/var/snap/microk8s/common/run/containerd.sock',
+  crioSocket,
+  '/run/containerd/containerd.sock',
 ];
+const services = ['crio.service', ...containerdServices];
 const systemDirectory = '/etc/systemd/system';
 /** Files of the kubelet that name the runtime's socket, those of kubeadm first. */
 const kubeletFiles = [
@@ -40,67 +44,64 @@ const maxEntries = 1000;
  * containerd.
  */
 export async function findRuntime(root: string): Promise<FoundRuntime> {
-  const hasCrio = await exists('/etc/crio/crio.conf', root);
-  const dropIns = await namesIn('/etc/crio/crio.conf.d', root);
-  const hasSocket = await exists(crioSocket, root);
-  if (!hasCrio && dropIns.length === 0 && !hasSocket)
+  const files = new NodeFiles(root);
+  const crioFiles = [crioSocket, '/etc/crio/crio.conf'];
+  if (
+    !(await firstExisting(crioFiles, files)) &&
+    (await namesIn('/etc/crio/crio.conf.d', files)).length === 0
+  )
     return { name: 'containerd', reason: 'there are no files of CRI-O' };
-  const named = await namedByKubelet(root);
+  const named = await namedByKubelet(files);
   if (named) return named;
-  const distribution = await firstExisting(distributionSockets, root);
-  if (distribution !== undefined) return { name: 'containerd', reason: `${distribution} exists` };
-  if (hasSocket) return { name: 'cri-o', reason: `${crioSocket} exists` };
-  if (await exists(containerdSocket, root))
-    return { name: 'containerd', reason: `${containerdSocket} exists, and ${crioSocket} does not` };
-  const wanted = await namesIn(`${systemDirectory}/multi-user.target.wants`, root);
-  if (wanted.includes('crio.service') && !(await isMasked('crio.service', root)))
-    return { name: 'cri-o', reason: 'crio.service is enabled' };
-  for (const service of containerdServices)
-    if (wanted.includes(service) && !(await isMasked(service, root)))
-      return { name: 'containerd', reason: `${service} is enabled, and crio.service is not` };
-  const config = await firstExisting(defaultConfigPathCandidates, root);
+  const socket = await firstExisting(sockets, files);
+  if (socket !== undefined) return { name: runtimeOf(socket), reason: `${socket} exists` };
+  const wanted = await namesIn(`${systemDirectory}/multi-user.target.wants`, files);
+  for (const service of services.filter((each) => wanted.includes(each)))
+    if (!(await isMasked(service, root)))
+      return { name: runtimeOf(service), reason: `${service} is enabled` };
+  const config = await firstExisting(defaultConfigPathCandidates, files);
   if (config !== undefined)
     return { name: 'containerd', reason: `${config} exists, and crio.service is not enabled` };
   return { name: 'cri-o', reason: 'there are files of CRI-O in /etc/crio, and none of containerd' };
 }
 
+function runtimeOf(name: string): RuntimeName {
+  return name.includes('crio') ? 'cri-o' : 'containerd';
+}
+
 /** The runtime of the socket that the kubelet names: its arguments, its service, its files. */
-async function namedByKubelet(root: string): Promise<FoundRuntime | undefined> {
-  const { args } = await nodeProgram(root, new Set(['kubelet']), ['kubelet.service']);
+async function namedByKubelet(files: NodeFiles): Promise<FoundRuntime | undefined> {
+  const { args } = await nodeProgram(files.root, new Set(['kubelet']), ['kubelet.service']);
   const command = runtimeNamed(args.join(' '));
   if (command) return { name: command, reason: 'the command line of the kubelet names its socket' };
   for (const file of kubeletFiles) {
-    const text = await readText(file, { maxBytes: maxFileBytes, root }).catch(ifError(FileError, () => ''));
-    const name = runtimeNamed(text.replaceAll(/(?<=^|\s)#.*/gm, ''));
+    const text = await orBroken(file, () => files.text(file, maxFileBytes));
+    const name =
+      text instanceof ConfigFileError ? undefined : runtimeNamed(text?.replaceAll(/(?<=^|\s)#.*/gm, ''));
     if (name) return { name, reason: `${file} names its socket` };
   }
   return undefined;
 }
 
-function runtimeNamed(text: string): RuntimeName | undefined {
+function runtimeNamed(text = ''): RuntimeName | undefined {
   const [, socket = ''] =
     /(?<![\w.]|\w-)container-?runtime-?endpoint["']?[\s:=]+["']?([^\s"']+)/i.exec(text) ?? [];
-  if (socket.includes('crio')) return 'cri-o';
-  return socket.includes('containerd') ? 'containerd' : undefined;
+  return /crio|containerd/.test(socket) ? runtimeOf(socket) : undefined;
 }
 
 /** A link to /dev/null masks a service (systemctl(1)). */
 async function isMasked(service: string, root: string): Promise<boolean> {
   const dir = await resolveInRoot(root, systemDirectory).catch(ifError(FileError, () => undefined));
-  if (dir === undefined) return false;
-  return (await readlink(join(dir, service)).catch(() => undefined)) === '/dev/null';
-}
-
-async function firstExisting(paths: readonly string[], root: string): Promise<string | undefined> {
-  for (const path of paths) if (await exists(path, root)) return path;
-  return undefined;
+  return dir !== undefined && (await readlink(join(dir, service)).catch(() => undefined)) === '/dev/null';
 }
 
 /** A file that may not be examined exists. */
-async function exists(path: string, root: string): Promise<boolean> {
-  return await statPath(path, root).then(Boolean, () => true);
+async function firstExisting(paths: readonly string[], files: NodeFiles): Promise<string | undefined> {
+  for (const path of paths) if (await orBroken(path, () => files.stat(path))) return path;
+  return undefined;
 }
 
-async function namesIn(dir: string, root: string): Promise<readonly string[]> {
-  return await listDirectory(dir, { maxEntries, root }).catch(ifError(FileError, () => []));
+async function namesIn(dir: string, files: NodeFiles): Promise<readonly string[]> {
+  const names = await orBroken(dir, () => files.names(dir, maxEntries));
+  return names instanceof ConfigFileError ? [] : names;
 }

@@ -6,7 +6,7 @@
  *   → the namespace's directory (`host-directory.ts`) → hosts.toml (`hosts-file.ts`) or certificate files
  *   → hosts with defaults, or the deprecated mirrors (`effective-hosts.ts`) → endpoints (`endpoint.ts`)
  *
- * Versions of containerd differ in all of it (`rules.ts`); `find-version.ts` runs the node's program.
+ * Versions of containerd differ in all of it (`rules.ts`).
  * docs/internals/deviations.md lists the intended differences from containerd.
  */
 import type { Problem } from '../../src/credentials/credential.ts';
@@ -18,8 +18,7 @@ import { plainJson } from '../../src/telemetry/secret.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
 import { FileRuntime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
-import { containerdProgram, defaultConfigPathCandidates } from './config/find-version.ts';
-import { rulesFor } from './config/rules.ts';
+import { containerdProgram, defaultConfigPathCandidates, rulesFor } from './config/rules.ts';
 import { endpointsOf, type EndpointContext } from './endpoint.ts';
 import { effectiveHosts, mirrorHosts } from './hosts/effective-hosts.ts';
 import {

@@ -9,7 +9,7 @@ import { orBroken, type NodeFiles } from '../node-files.ts';
 import type { VersionFinder } from '../program-version.ts';
 import { ConfigFileError, fieldsOf, inFile, InvalidConfig } from '../toml.ts';
 import { imagesTable, isCriDisabled, loadConfig } from './config/config.ts';
-import { programsFor } from './config/find-version.ts';
+import { programsFor, rulesFor, type ContainerdRules } from './config/rules.ts';
 import {
   effectiveConfigPath,
   parseAuth,
@@ -19,7 +19,6 @@ import {
   validateRegistry,
   type Registry,
 } from './config/registry.ts';
-import { rulesFor, type ContainerdRules } from './config/rules.ts';
 
 export interface NodeConfig {
   readonly configFile: string | undefined;

@@ -84,7 +84,14 @@ export const containerdConfig: Handlers = {
   resolve_imports: (input) =>
     inDirectory(async (root) => {
       for (const path of texts(input, 'existing')) await write(join(root, path), '');
-      return { paths: await resolveImports(text(input, 'parent'), texts(input, 'imports'), newest, root) };
+      return {
+        paths: await resolveImports(
+          text(input, 'parent'),
+          texts(input, 'imports'),
+          newest,
+          new NodeFiles(root),
+        ),
+      };
     }),
 
   load_config: (input, { expected }) =>

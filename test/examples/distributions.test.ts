@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import t from 'tap';
-import { defaultConfigPathCandidates } from '../../daemon/containerd/config/find-version.ts';
+import { defaultConfigPathCandidates } from '../../daemon/containerd/config/rules.ts';
 import { loadConfiguration } from '../../src/policy/configuration/configuration.ts';
 
 const dir = fileURLToPath(new URL('../../examples/distributions', import.meta.url));

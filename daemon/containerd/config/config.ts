@@ -60,7 +60,7 @@ export async function loadConfig(
     await inFile(next, async () => {
       const file = parseConfigFile(tomlText(bytes ?? Buffer.of()));
       merged = mergeConfig(merged, prepare(file, merged.version, rules), rules);
-      for (const each of await resolveImports(next, file.imports, rules, read.root)) files.add(each);
+      for (const each of await resolveImports(next, file.imports, rules, read)) files.add(each);
     });
     if (files.size > maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
   }
@@ -113,33 +113,14 @@ function withFullNames(file: ConfigFile): ConfigFile {
   };
 }
 
-/** Names without a dot are short names of version 1. */
+/** Names without a dot are short names of version 1; their kinds are not told apart. */
 function fullName(id: string): string {
-  if (id.includes('.')) return id;
-  const core = Object.entries(corePlugins).find(([, ids]) => ids.includes(id))?.[0];
-  return `io.containerd.${core ?? (id.endsWith('-service') ? 'service.v1' : 'grpc.v1')}.${id}`;
+  return id.includes('.') ? id : `io.containerd.grpc.v1.${id}`;
 }
 
-const corePlugins: Readonly<Record<string, readonly string[]>> = {
-  'gc.v1': ['scheduler'],
-  'internal.v1': ['opt', 'restart', 'tracing'],
-  'metadata.v1': ['bolt'],
-  'monitor.v1': ['cgroups'],
-  'runtime.v1': ['linux'],
-  'runtime.v2': ['task'],
-  'snapshotter.v1': ['aufs', 'btrfs', 'devmapper', 'native', 'overlayfs', 'zfs', 'windows', 'windows-lcow'],
-  'tracing.processor.v1': ['otlp'],
-};
-
-const movedKeys = [
-  'registry',
-  'image_decryption',
-  'max_concurrent_downloads',
-  'image_pull_progress_timeout',
-  'image_pull_with_sync_fs',
-  'stats_collect_period',
-];
-const movedContainerdKeys = ['snapshotter', 'disable_snapshot_annotations', 'discard_unpacked_layers'];
+/** As far as they are used here. */
+const movedKeys = ['registry', 'max_concurrent_downloads', 'image_pull_with_sync_fs'];
+const movedContainerdKeys = ['disable_snapshot_annotations', 'discard_unpacked_layers'];
 
 function withImagesPlugin(plugins: Table): Table {
   const old = plugins[criPlugin];
@@ -176,7 +157,7 @@ export async function resolveImports(
   parent: string,
   imports: readonly string[],
   rules: ContainerdRules,
-  hostRoot?: string,
+  read: NodeFiles,
 ): Promise<string[]> {
   const found: string[] = [];
   for (const written of imports) {
@@ -184,7 +165,7 @@ export async function resolveImports(
     // In 1.6, a relative pattern starts at the working directory of the service.
     const base = isPattern && !rules.relativeGlobs ? '/' : dirname(parent);
     const path = isAbsolute(written) ? cleanPath(written) : join(base, written);
-    found.push(...(isPattern ? await glob(path, hostRoot) : [path]));
+    found.push(...(isPattern ? await glob(path, read) : [path]));
   }
   return found;
 }

@@ -2,6 +2,7 @@
 import { parseGoDuration, parseGoUrl } from '../../../daemon/go.ts';
 import { parseVersion } from '../../../daemon/containerd/config/rules.ts';
 import { glob } from '../../../daemon/containerd/config/glob.ts';
+import { NodeFiles } from '../../../daemon/node-files.ts';
 import { InvalidConfig } from '../../../daemon/toml.ts';
 import { parseNamedObjects } from '../../../cmd/explain/named-objects.ts';
 import { parseFlags } from '../../../cmd/program/flags.ts';
@@ -171,7 +172,7 @@ export const textTargets: readonly FuzzTarget[] = [
       parseGoUrl(text);
       parseVersion(text);
       // In an empty root: only the pattern matters.
-      await glob(`/${text.split('/').at(-1) ?? ''}`, '/proc/self/fdinfo/none');
+      await glob(`/${text.split('/').at(-1) ?? ''}`, new NodeFiles('/proc/self/fdinfo/none'));
     },
     expected: [InvalidConfig],
   },

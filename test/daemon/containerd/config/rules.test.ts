@@ -1,5 +1,5 @@
 import t from 'tap';
-import { parseVersion, rulesFor } from '../../../../daemon/containerd/config/rules.ts';
+import { parseVersion, programsFor, rulesFor } from '../../../../daemon/containerd/config/rules.ts';
 
 t.test('versions are parsed', async (t) => {
   t.strictSame(parseVersion('v2.1.4'), [2, 1, 4]);
@@ -36,4 +36,9 @@ t.test('each rule has its first and last version', async (t) => {
     ['1.6.0', '2.0.0', '2.2.9', '2.3.0', undefined].map((version) => rulesFor(version).configVersion),
     [2, 3, 3, 4, 4],
   );
+});
+
+t.test('the program is chosen by the configuration', async (t) => {
+  t.match(programsFor('/var/lib/rancher/k3s/agent/etc/containerd/config.toml')[0], /k3s/);
+  t.strictSame(programsFor('/else/config.toml'), programsFor('/etc/containerd/config.toml'));
 });
