@@ -4,12 +4,7 @@
  */
 import { ifError } from '../src/async/if-error.ts';
 import type { Problem } from '../src/credentials/credential.ts';
-import {
-  LiveSource,
-  type LiveCredentialSource,
-  type LiveSourceOptions,
-  type Reading,
-} from '../src/credentials/sources/file-source.ts';
+import { LiveSource, type LiveSourceOptions, type Reading } from '../src/credentials/sources/file-source.ts';
 import { leftOut, type SourcePart } from '../src/files/source-part.ts';
 import type { PollOptions } from '../src/files/live.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
@@ -20,18 +15,8 @@ import { NodeFiles } from './node-files.ts';
 import { createVersionFinder, type VersionedProgram, type VersionFinder } from './program-version.ts';
 import { ConfigFileError } from './toml.ts';
 
-/**
- * A runtime is a credential source for descriptions and fingerprints only. Lookups of it are empty: its
- * credentials belong to hosts, so each endpoint has its own (`Endpoint.ownCredential`).
- */
-export interface Runtime extends EndpointSource, LiveCredentialSource {
-  /** One line for people. */
-  description(): string;
-  /** The kubelet's runtime, and how it pulls, as far as that is known. */
-  report(): Pick<NodeReport, 'runtime' | 'pullMode'>;
-}
-
-export interface RuntimeOptions extends Omit<WatchOptions, 'root'> {
+export interface RuntimeOptions extends PollOptions {
+  readonly log?: Log | undefined;
   /** Directory that stands for `/`. */
   readonly hostRoot: string;
   /** Default: the output of the node's program. */
@@ -64,10 +49,13 @@ interface Traits<Node, Files> extends Pick<LiveSourceOptions<unknown>, 'name' | 
 }
 
 /**
- * A runtime whose files are read again every few seconds. As long as it would not start with them, its last good
- * configuration stays in force.
+ * A runtime by its files, which are read again every few seconds. As long as it would not start with them, its
+ * last good configuration stays in force.
+ *
+ * It is a credential source for descriptions and fingerprints only. Lookups of it are empty: its credentials
+ * belong to hosts, so each endpoint has its own (`Endpoint.ownCredential`).
  */
-export abstract class FileRuntime<Node, Files> extends LiveSource<Found<Node, Files>> implements Runtime {
+export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>> implements EndpointSource {
   readonly #hostRoot: string;
   readonly #traits: Traits<Node, Files>;
   #last: Node | undefined;
@@ -91,7 +79,9 @@ export abstract class FileRuntime<Node, Files> extends LiveSource<Found<Node, Fi
   }
 
   abstract endpoints(target: PullTarget): Promise<readonly Endpoint[]>;
+  /** One line for people. */
   abstract description(): string;
+  /** The kubelet's runtime, and how it pulls, as far as that is known. */
   abstract report(): Pick<NodeReport, 'runtime' | 'pullMode'>;
   /** @throws ConfigFileError if the runtime would not start */
   protected abstract readNode(files: NodeFiles): Promise<Node>;

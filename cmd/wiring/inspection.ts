@@ -4,7 +4,6 @@ import { join, resolve } from 'node:path';
 import { createContainerdEndpoints } from '../../daemon/containerd/endpoints.ts';
 import { createCrio } from '../../daemon/crio/runtime.ts';
 import { findRuntime, type FoundRuntime } from '../../daemon/find-runtime.ts';
-import type { Runtime } from '../../daemon/runtime.ts';
 import { openRuntimeProxies } from '../../daemon/systemd/runtime-proxies.ts';
 import { createServiceAccountTokens } from '../../daemon/kubelet/provider/service-account.ts';
 import {
@@ -231,7 +230,7 @@ async function runtimeOf({ runtime, hostRoot }: Configuration): Promise<FoundRun
 async function openRuntime(
   { configuration, dockerConfigs, log, metrics }: InspectionOptions,
   { name }: FoundRuntime,
-): Promise<Runtime | undefined> {
+) {
   const {
     hostRoot,
     containerdConfigPathCandidates: candidates,

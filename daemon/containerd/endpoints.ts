@@ -16,7 +16,7 @@ import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { plainJson } from '../../src/telemetry/secret.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
-import { FileRuntime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
+import { Runtime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError, InvalidConfig } from '../toml.ts';
 import { containerdProgram, defaultConfigPathCandidates, rulesFor } from './config/rules.ts';
 import { endpointsOf, type EndpointContext } from './endpoint.ts';
@@ -53,7 +53,7 @@ export async function createContainerdEndpoints(options: ContainerdEndpointsOpti
   return await new ContainerdEndpoints(options).start();
 }
 
-export class ContainerdEndpoints extends FileRuntime<NodeConfig, HostDirectories> {
+export class ContainerdEndpoints extends Runtime<NodeConfig, HostDirectories> {
   readonly #options: ContainerdEndpointsOptions;
   readonly #candidates: readonly string[];
 

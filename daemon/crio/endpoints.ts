@@ -51,7 +51,7 @@ export async function endpointsOf(
     return (await Promise.all(found)).flat();
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;
-    throw new RegistryError('forbidden', domain, error.message, { cause: error });
+    throw forbidden(domain, error.message);
   }
 }
 
@@ -69,7 +69,7 @@ async function endpointsOfCandidate(
   const resolved = parseCanonical(text);
   const { domain, path } = resolved;
   try {
-    const rejection = policyRejection(text, domain, context.policy);
+    const rejection = rejectionOf(text, context.policy);
     const sources = pullSources(text, context.registries, file).map(async (source) => ({
       ...(await endpointOf(source, rejection, domain === wanted && source.domain === wanted, context)),
       resolved,
@@ -78,22 +78,10 @@ async function endpointsOfCandidate(
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;
     const reason = `the node's CRI-O cannot pull ${text}: ${error.message}`;
-    const refusal = new RegistryError('forbidden', domain, reason);
+    const refusal = forbidden(domain, reason);
     const source = { domain, path, insecure: false, file };
     return [{ ...(await endpointOf(source, refusal, false, context)), resolved }];
   }
-}
-
-/** Why the signature policy of the node refuses an image. */
-function policyRejection(
-  text: string,
-  domain: string,
-  policy: PullFiles['policy'],
-): RegistryError | undefined {
-  if (policy instanceof ConfigFileError)
-    return new RegistryError('unavailable', domain, `the node's CRI-O cannot pull: ${policy.message}`);
-  const rejection = policy && rejectionOf(text, policy);
-  return rejection === undefined ? undefined : new RegistryError('forbidden', domain, rejection);
 }
 
 async function endpointOf(
@@ -104,11 +92,7 @@ async function endpointOf(
 ): Promise<Endpoint> {
   const blocked =
     blockedBy &&
-    new RegistryError(
-      'forbidden',
-      domain,
-      `the registry ${blockedBy.prefix} is blocked in ${blockedBy.file} of this node`,
-    );
+    forbidden(domain, `the registry ${blockedBy.prefix} is blocked in ${blockedBy.file} of this node`);
   const failure = ({ message }: ConfigFileError) =>
     new RegistryError('unavailable', domain, `the node's CRI-O cannot use ${domain}: ${message}`);
   const tls = certificates.get(domain) ?? { ca: [], client: [] };
@@ -138,4 +122,8 @@ async function endpointOf(
       : credential && { ownCredential: credential }),
     origin: file ?? 'default',
   };
+}
+
+function forbidden(domain: string, reason: string): RegistryError {
+  return new RegistryError('forbidden', domain, reason);
 }

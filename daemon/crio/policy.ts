@@ -6,6 +6,7 @@ import { posix } from 'node:path';
 import * as v from 'valibot';
 import { parseJson } from '../../src/http/json.ts';
 import { readShape } from '../../src/http/shape.ts';
+import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
 import { ConfigFileError, inFile, invalid } from '../toml.ts';
 import { keysFor } from './auth-files.ts';
@@ -50,12 +51,22 @@ export async function loadPolicyFile(
   return { ...policy, path, hasNamespaces };
 }
 
-/** Why an image cannot be pulled. @param image complete, without alias and before mirrors */
-export function rejectionOf(image: string, policy: PolicyFile): string | undefined {
-  const rule = rejectingRule(policy, image);
+/**
+ * Why an image cannot be pulled.
+ * @param image complete, without alias and before mirrors
+ * @param policy `undefined`: it is missing
+ */
+export function rejectionOf(
+  image: string,
+  policy: PolicyFile | ConfigFileError | undefined,
+): RegistryError | undefined {
+  const { domain } = parseCanonical(image);
+  if (policy instanceof ConfigFileError)
+    return new RegistryError('unavailable', domain, `the node's CRI-O cannot pull: ${policy.message}`);
+  const rule = policy && rejectingRule(policy, image);
   // The policy of a namespace replaces this one, and a lookup is for every namespace.
-  if (rule === undefined || policy.hasNamespaces) return undefined;
-  return `${policy.path}: ${rule} rejects ${image} on this node`;
+  if (rule === undefined || policy?.hasNamespaces) return undefined;
+  return new RegistryError('forbidden', domain, `${policy?.path}: ${rule} rejects ${image} on this node`);
 }
 
 /** The members of signatures are not checked. */

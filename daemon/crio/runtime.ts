@@ -10,7 +10,7 @@ import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { plainJson } from '../../src/telemetry/secret.ts';
 import { orBroken, type NodeFiles } from '../node-files.ts';
 import type { FoundVersion, VersionedProgram } from '../program-version.ts';
-import { FileRuntime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
+import { Runtime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
 import { CredentialHelpers, loadAuthFiles } from './auth-files.ts';
 import { loadCertificates, type HostCertificates } from './certs-d.ts';
@@ -39,7 +39,7 @@ export async function createCrio(options: RuntimeOptions): Promise<Crio> {
   return await new Crio(options).start();
 }
 
-class Crio extends FileRuntime<Found, PullFiles> {
+class Crio extends Runtime<Found, PullFiles> {
   readonly #helpers: CredentialHelpers;
 
   constructor(options: RuntimeOptions) {

@@ -37,7 +37,7 @@ function node(t: Test, files: Readonly<Record<string, unknown>>, signaturePolicy
   writeFiles(root, Object.fromEntries(texts));
   return async () => {
     const policy = await loadPolicyFile({ ...defaultCrioConf, signaturePolicy }, new NodeFiles(root));
-    return policy ? rejectionOf(imageOf('nginx'), policy) : 'missing';
+    return policy ? rejectionOf(imageOf('nginx'), policy)?.message : 'missing';
   };
 }
 
