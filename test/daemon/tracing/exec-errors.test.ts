@@ -4,16 +4,19 @@ import { constants, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
-import { ExecErrors } from '../../../daemon/tracing/exec-errors.ts';
+import { ExecErrors, parseCgroup, parseFailedExec, parseForks } from '../../../daemon/tracing/exec-errors.ts';
 import { createFakeClock } from '../../support/fake-clock.ts';
 
 const minute = 60_000;
 const uid = '0b6c4b9e-6f5d-4c1e-9d55-0f5f2a1d9a77';
 const idOf = (digit: string): string => digit.repeat(64);
 const container = (digit: string) => ({ pod: uid, container: idOf(digit) });
+/** @param name each character is a byte, as in the kernel's text */
+const traced = (name: string, rest: string): string => `${name.padStart(16)}${rest}`;
 const line = (pid: number, name: string, event: string): string =>
-  `${name.padStart(16)}-${String(pid).padEnd(7)} [000] .....  12.345678: ${event}\n`;
-const failure = (pid: number, name = 'sh'): string => line(pid, name, 'sys_execve -> 0xfffffffffffffff8');
+  traced(name, `-${String(pid).padEnd(7)} [000] .....  12.345678: ${event}\n`);
+const execFailed = 'sys_execve -> 0xfffffffffffffff8';
+const failure = (pid: number, name = 'sh'): string => line(pid, name, execFailed);
 const fork = (parent: number, child: number): string =>
   line(parent, 'sh', `sched_process_fork: comm=sh pid=${parent} child_comm=sh child_pid=${child}`);
 
@@ -147,4 +150,74 @@ t.test('one container has three programs, a node thirty errors; a flood has few 
     }
   }
   t.equal((await after()).length, 30);
+});
+
+t.test('a line of a trace', async (t) => {
+  t.strictSame(parseFailedExec(traced('sh', `-1234    [001] .....  4321.123456: ${execFailed}`)), {
+    pid: 1234,
+    program: 'sh',
+  });
+  // Global options of the kernel add the group of threads, and leave out the flags.
+  t.equal(parseFailedExec(traced('sh', `-7       (   1234) [12] d..2. 1.5: ${execFailed}`))?.pid, 7);
+  t.equal(parseFailedExec(traced('sh', `-7       (-------) [12] 1.5: ${execFailed}`))?.pid, 7);
+  const after = `-7       [000] ..... 1.5: ${execFailed}`;
+  t.strictSame(parseFailedExec(traced('<...>', after))?.program, undefined);
+  t.equal(parseFailedExec(traced('my \xc3\xa4\x1b-app', after))?.program, 'my ???-app');
+  for (const other of ['', '# tracer: nop', 'CPU:1 [LOST 12 EVENTS]', ` sh${after}`])
+    t.equal(parseFailedExec(other), undefined, other);
+});
+
+t.test('a name cannot forge the thread', async (t) => {
+  const after = `-1234    [001] ..... 4.1: `;
+  // Fifteen bytes, as the kernel allows.
+  t.equal(parseFailedExec(traced('-1 [0] . 1.5: x', `${after}${execFailed}`))?.pid, 1234);
+  // A line end in a name makes two lines.
+  for (const part of traced('a\n-1 [0] 1.5: x', `${after}${execFailed}`).split('\n'))
+    t.equal(parseFailedExec(part), undefined, part);
+  const name = 'x child_pid=1';
+  const event = `sched_process_fork: comm=${name} pid=1234 child_comm=${name} child_pid=6`;
+  t.strictSame(
+    [...parseForks(traced(name, `${after}${event}`))],
+    [
+      [1234, { pid: 1234 }],
+      [6, { pid: 6, parent: { pid: 1234 } }],
+    ],
+  );
+});
+
+t.test('other events', async (t) => {
+  const after = `-1234    [001] ..... 4.1: `;
+  t.equal(parseFailedExec(traced('sh', `${after}sys_execveat -> 0xfffffff8`))?.pid, 1234);
+  t.equal(parseFailedExec(traced('sh', `${after}sys_execve(filename: 1)`)), undefined);
+  t.equal(parseForks(traced('sh', `${after}${execFailed}`)).size, 0);
+});
+
+t.test('the container of a control group', async (t) => {
+  const systemdUid = uid.replaceAll('-', '_');
+  const found = container('a');
+  for (const path of [
+    `/kubepods/burstable/pod${uid}/${idOf('a')}`,
+    `/kubepods/pod${uid}/${idOf('a')}/init.scope`,
+    `/kubepods.slice/kubepods-pod${systemdUid}.slice/cri-containerd-${idOf('a')}.scope`,
+    `/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod${systemdUid}.slice/crio-${idOf('a')}.scope/container`,
+    `/system.slice/containerd.service/kubepods-burstable-pod${systemdUid}.slice:cri-containerd:${idOf('a')}`,
+    // As a container sees it that has a namespace for control groups.
+    `/../../pod${uid}/${idOf('a')}`,
+    // A runtime in the container.
+    `/kubepods/pod${uid}/${idOf('a')}/docker/${'c'.repeat(64)}`,
+  ])
+    t.strictSame(parseCgroup(`0::${path}\n`), found, path);
+  t.strictSame(
+    parseCgroup(`1:name=systemd:/\n12:memory:/kubepods/pod${uid}/${idOf('a')}\n`),
+    found,
+    'version 1',
+  );
+  for (const path of [
+    '/',
+    '/init.scope',
+    `/docker/${idOf('a')}`,
+    `/kubepods/pod${uid}`,
+    `/kubepods/pod${'a'.repeat(32)}/${idOf('a')}`,
+  ])
+    t.equal(parseCgroup(`0::${path}\n`), undefined, path);
 });

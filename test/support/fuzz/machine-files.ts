@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { readMachine } from '../../../daemon/machine/machine.ts';
-import { parseCgroup, parseFailedExec, parseForks } from '../../../daemon/tracing/trace-lines.ts';
+import { parseCgroup, parseFailedExec, parseForks } from '../../../daemon/tracing/exec-errors.ts';
 import { readServiceEnvironment } from '../../../daemon/systemd/service-environment.ts';
 import { parseEnvironmentFile, parseUnit, wordsOf } from '../../../daemon/systemd/unit-file.ts';
 import { readExecReport } from '../../../src/nodes/exec-report.ts';
