@@ -1,26 +1,26 @@
 /** Files with certificates and keys that a runtime's configuration names. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readBounded } from '../src/files/read.ts';
 import { certificatesIn, type TlsSettings } from '../src/http/tls/trust.ts';
 import { secret } from '../src/telemetry/secret.ts';
-import { ConfigFileError, inFile } from './toml.ts';
+import type { NodeFiles } from './node-files.ts';
+import { ConfigFileError } from './toml.ts';
 
 /** The largest bundles of CAs in use are about 500 KiB. */
 const maxCertificateBytes = 2 * 1024 * 1024;
 
 /** The valid certificates of a PEM file; other content is skipped, as in Go. @throws ConfigFileError */
-export async function certificatesOf(file: string, root: string | undefined): Promise<readonly string[]> {
-  const found = certificatesIn(await readText(file, root));
+export async function certificatesOf(file: string, node: NodeFiles): Promise<readonly string[]> {
+  const found = certificatesIn(await readText(file, node));
   return found.filter((pem) => certificateOf(pem) !== undefined);
 }
 
 /** A client certificate and its key, which may be in the same file (`''`). @throws ConfigFileError */
 export async function readClientPair(
   [certificateFile, keyFile]: readonly [string, string],
-  root: string | undefined,
+  node: NodeFiles,
 ): Promise<TlsSettings['client'][number]> {
-  const certificate = await readText(certificateFile, root);
-  const key = keyFile === '' ? certificate : await readText(keyFile, root);
+  const certificate = await readText(certificateFile, node);
+  const key = keyFile === '' ? certificate : await readText(keyFile, node);
   const leaf = certificateOf(certificatesIn(certificate)[0]);
   if (leaf === undefined) throw new ConfigFileError(certificateFile, 'it contains no certificate in PEM');
   const where = keyFile === '' ? certificateFile : keyFile;
@@ -45,7 +45,6 @@ function isKeyOf(certificate: X509Certificate, key: string): boolean {
   }
 }
 
-async function readText(file: string, root: string | undefined): Promise<string> {
-  const bytes = await inFile(file, () => readBounded(file, { maxBytes: maxCertificateBytes, root }));
-  return bytes.toString('latin1');
+async function readText(file: string, node: NodeFiles): Promise<string> {
+  return (await node.read(file, maxCertificateBytes))?.toString('latin1') ?? '';
 }

@@ -56,9 +56,9 @@ interface Traits<Node, Files> extends Pick<LiveSourceOptions<unknown>, 'name' | 
  * belong to hosts, so each endpoint has its own (`Endpoint.ownCredential`).
  */
 export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>> implements EndpointSource {
-  readonly #hostRoot: string;
   readonly #traits: Traits<Node, Files>;
   #last: Node | undefined;
+  protected readonly files: NodeFiles;
   protected readonly findVersion: VersionFinder;
 
   constructor(options: RuntimeOptions, traits: Traits<Node, Files>) {
@@ -72,7 +72,7 @@ export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>
       initial: { ...initial, parts: [], unknown: undefined },
       problemText: `the configuration of ${label} has a problem`,
     });
-    this.#hostRoot = hostRoot;
+    this.files = new NodeFiles(hostRoot);
     this.#traits = traits;
     const find = createVersionFinder(program, hostRoot, this.closing);
     this.findVersion = version === undefined ? find : () => Promise.resolve({ version });
@@ -84,8 +84,8 @@ export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>
   /** The kubelet's runtime, and how it pulls, as far as that is known. */
   abstract report(): Pick<NodeReport, 'runtime' | 'pullMode'>;
   /** @throws ConfigFileError if the runtime would not start */
-  protected abstract readNode(files: NodeFiles): Promise<Node>;
-  protected abstract readPullFiles(node: Node, files: NodeFiles): Promise<PullReading<Files>>;
+  protected abstract readNode(): Promise<Node>;
+  protected abstract readPullFiles(node: Node): Promise<PullReading<Files>>;
 
   lookup(): Promise<readonly never[]> {
     return Promise.resolve([]);
@@ -100,14 +100,11 @@ export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>
 
   protected async read(): Promise<Reading<Found<Node, Files>>> {
     const { label, initial, ifUnknown } = this.#traits;
-    const read = new NodeFiles(this.#hostRoot);
     let broken: ConfigFileError | undefined;
-    const current = await this.readNode(read).catch(
-      ifError(ConfigFileError, (error) => void (broken = error)),
-    );
+    const current = await this.readNode().catch(ifError(ConfigFileError, (error) => void (broken = error)));
     if (current) this.#last = current;
     const node = this.#last ?? initial.node;
-    const { files, parts, content, problems } = await this.readPullFiles(node, read);
+    const { files, parts, content, problems } = await this.readPullFiles(node);
     const all: Problem[] = [...problems];
     if (broken) {
       const consequence = this.#last ? 'the last good content stays in force' : ifUnknown;

@@ -29,19 +29,14 @@ export function invalid(message: string): InvalidConfig {
   return new InvalidConfig(message);
 }
 
-/** A `ConfigFileError` for an unreadable file or invalid content; other errors stay. */
-export function configFileError(path: string, error: unknown): unknown {
-  if (error instanceof FileError) return new ConfigFileError(path, error.reason, error);
-  const isInvalid = [InvalidConfig, DockerConfigError, Base64Error].some((type) => error instanceof type);
-  return isInvalid && error instanceof Error ? new ConfigFileError(path, error.message, error) : error;
-}
-
-/** Reads a file, or a directory. @throws ConfigFileError */
+/** Reads a file, or a directory. @throws ConfigFileError if it is unreadable, or has invalid content */
 export async function inFile<T>(path: string, read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
   } catch (error) {
-    throw configFileError(path, error);
+    if (error instanceof FileError) throw new ConfigFileError(path, error.reason, error);
+    const isInvalid = [InvalidConfig, DockerConfigError, Base64Error].some((type) => error instanceof type);
+    throw isInvalid && error instanceof Error ? new ConfigFileError(path, error.message, error) : error;
   }
 }
 

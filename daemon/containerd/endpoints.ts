@@ -87,7 +87,7 @@ export class ContainerdEndpoints extends Runtime<NodeConfig, HostDirectories> {
     const { rules, roots, localPull, registry, configFile = '' } = this.found.node;
     if (localPull && roots.length === 0) {
       const mirrors = mirrorHosts(registry, namespace);
-      const hosts = await Promise.all(mirrors.map((host) => withCertificates(host, this.#options.hostRoot)));
+      const hosts = await Promise.all(mirrors.map((host) => withCertificates(host, this.files)));
       return { hosts, origin: configFile, forAll: false };
     }
     const found = findHostDirectory(this.found.files, roots, namespace);
@@ -113,13 +113,13 @@ export class ContainerdEndpoints extends Runtime<NodeConfig, HostDirectories> {
     return { ...(runtime && { runtime }), ...(isKnown && { pullMode: localPull ? 'local' : 'transfer' }) };
   }
 
-  protected async readNode(read: NodeFiles): Promise<NodeConfig> {
-    return await loadNodeConfig(this.#candidates, read, this.findVersion);
+  protected async readNode(): Promise<NodeConfig> {
+    return await loadNodeConfig(this.#candidates, this.files, this.findVersion);
   }
 
-  protected async readPullFiles(node: NodeConfig, read: NodeFiles): Promise<PullReading<HostDirectories>> {
+  protected async readPullFiles(node: NodeConfig): Promise<PullReading<HostDirectories>> {
     const { rules, registry, roots, localPull } = node;
-    const files = await loadHostDirectories(roots, rules, read, this.found.files);
+    const files = await loadHostDirectories(roots, rules, this.files, this.found.files);
     const found = [...files.values()].map((each) =>
       each instanceof ConfigFileError ? pullProblem(each) : each.problem,
     );
@@ -131,7 +131,7 @@ export class ContainerdEndpoints extends Runtime<NodeConfig, HostDirectories> {
       problems: [
         ...node.problems,
         ...found.filter((each) => each !== undefined),
-        ...(await ignoredRoots(node, read)),
+        ...(await ignoredRoots(node, this.files)),
       ],
     };
   }

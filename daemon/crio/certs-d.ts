@@ -52,10 +52,10 @@ async function directoryOf(dir: string, node: NodeFiles): Promise<HostCertificat
   for (const name of names) {
     const file = posix.join(dir, name);
     // A link to nothing is skipped.
-    if (name.endsWith('.crt') && (await node.stat(file))) ca.push(...(await certificatesOf(file, node.root)));
+    if (name.endsWith('.crt') && (await node.stat(file))) ca.push(...(await certificatesOf(file, node)));
     const other = name.replace(/\.(?:cert|key)$/, (end) => (end === '.cert' ? '.key' : '.cert'));
     if (!names.includes(other)) throw new ConfigFileError(file, `it needs ${other} in the same directory`);
-    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], node.root));
+    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], node));
   }
   return { dir, ca, client };
 }

@@ -8,7 +8,7 @@ import { runtimeOf, type NodeReport } from '../../src/nodes/node-report.ts';
 import type { Endpoint, PullTarget } from '../../src/registry/endpoints/endpoint.ts';
 import { RegistryError } from '../../src/registry/manifest-lookup.ts';
 import { plainJson } from '../../src/telemetry/secret.ts';
-import { orBroken, type NodeFiles } from '../node-files.ts';
+import { orBroken } from '../node-files.ts';
 import type { FoundVersion, VersionedProgram } from '../program-version.ts';
 import { Runtime, pullProblem, type PullReading, type RuntimeOptions } from '../runtime.ts';
 import { ConfigFileError } from '../toml.ts';
@@ -75,19 +75,19 @@ class Crio extends Runtime<Found, PullFiles> {
   }
 
   /** CRI-O keeps all of its configuration if one of these files is broken. */
-  protected async readNode(read: NodeFiles): Promise<Found> {
+  protected async readNode(): Promise<Found> {
     const version = await this.findVersion(programs);
-    const conf = await loadCrioConf(read);
-    const registries = await loadRegistries(conf, read);
+    const conf = await loadCrioConf(this.files);
+    const registries = await loadRegistries(conf, this.files);
     return { conf, registries, version, shortNameMode: modeOf(conf.shortNameMode, version.version) };
   }
 
-  protected async readPullFiles(node: Found, read: NodeFiles): Promise<PullReading<PullFiles>> {
+  protected async readPullFiles(node: Found): Promise<PullReading<PullFiles>> {
     const { conf, registries, shortNameMode } = node;
     const files = {
-      authFiles: await loadAuthFiles(conf, registries.credentialHelpers, read),
-      policy: await orBroken('policy.json', () => loadPolicyFile(conf, read)),
-      certificates: await loadCertificates(conf, read),
+      authFiles: await loadAuthFiles(conf, registries.credentialHelpers, this.files),
+      policy: await orBroken('policy.json', () => loadPolicyFile(conf, this.files)),
+      certificates: await loadCertificates(conf, this.files),
     };
     const all = [...files.authFiles.values(), files.policy, ...files.certificates.values()];
     const broken = all.filter((each) => each instanceof ConfigFileError);

@@ -105,7 +105,7 @@ async function load(
     ? 'its last good content stays in force, while containerd ignores its hosts'
     : 'as in containerd, only the certificate files in its directory are used';
   return {
-    hosts: good ?? (await Promise.all(hosts.map((host) => withCertificates(host, read.root)))),
+    hosts: good ?? (await Promise.all(hosts.map((host) => withCertificates(host, read)))),
     isGood: !invalid || good !== undefined,
     ...(invalid && {
       problem: { origin: join(dir, 'hosts.toml'), message: `${invalid.message}; ${consequence}` },
@@ -156,16 +156,13 @@ async function certificateFiles(dir: string, read: NodeFiles): Promise<HostConfi
  * requests to that host (containerd `tlsConfigFromHost`).
  * @throws ConfigFileError
  */
-export async function withCertificates<Host extends HostConfig>(
-  host: Host,
-  hostRoot: string | undefined,
-): Promise<Host> {
+export async function withCertificates<Host extends HostConfig>(host: Host, read: NodeFiles): Promise<Host> {
   const authorities = (host.ca ?? []).map(async (file) => {
-    const found = await certificatesOf(file, hostRoot);
+    const found = await certificatesOf(file, read);
     if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
     return found;
   });
-  const pairs = (host.client ?? []).map((pair) => readClientPair(pair, hostRoot));
+  const pairs = (host.client ?? []).map((pair) => readClientPair(pair, read));
   const certificates = { ca: (await Promise.all(authorities)).flat(), client: await Promise.all(pairs) };
   return { ...host, certificates };
 }

@@ -2,8 +2,6 @@ import { rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { createContainerdEndpoints } from '../../../daemon/containerd/endpoints.ts';
-import { captureLog } from '../../support/captured.ts';
-import { createMetrics } from '../../../src/telemetry/metrics.ts';
 import { reveal } from '../../../src/telemetry/secret.ts';
 import { createCa } from '../../support/certificates.ts';
 import { certsD, configFile, hostsFile, nodeWith, nodeWithHosts, shown } from './files.ts';
@@ -248,15 +246,6 @@ t.test('only the client reads several directories', async (t) => {
   t.strictSame(await shown(local.containerd, 'gcr.io'), ['https://all.example/v2?ns']);
 });
 
-t.test("by default the client reads Docker's directory", async (t) => {
-  const images = 'version = 3\n[plugins."io.containerd.cri.v1.images"]\ndiscard_unpacked_layers = true\n';
-  const { containerd } = await nodeWith(t, {
-    [config]: images,
-    '/etc/docker/certs.d/gcr.io/hosts.toml': 'server = "s.example"',
-  });
-  t.strictSame(await shown(containerd, 'gcr.io'), ['https://s.example/v2?ns']);
-});
-
 t.test('the deprecated tables give endpoints', async (t) => {
   const text = `version = 2
 [plugins."io.containerd.grpc.v1.cri".registry.mirrors."docker.io"]
@@ -377,26 +366,6 @@ t.test('each part is described', async (t) => {
   ]);
 });
 
-t.test('broken sources are counted', async (t) => {
-  const metrics = createMetrics();
-  const { write } = await nodeWithHosts(t, '[', { metrics });
-  const broken = async () =>
-    /archwright_source_broken\{source="containerd"\} (\d)/.exec(await metrics.render())?.[1];
-  t.equal(await broken(), '1');
-  await write({ [hostsFile]: '' });
-  t.equal(await broken(), '0');
-});
-
-t.test('each problem is logged once', async (t) => {
-  const { log, lines } = captureLog('warn');
-  const { containerd } = await nodeWithHosts(t, '[', { log });
-  await containerd.refresh();
-  await containerd.endpoints({ domain: 'gcr.io' });
-  await containerd.refresh();
-  t.equal(lines.length, 1);
-  t.match(lines[0], /the configuration of containerd has a problem/);
-});
-
 t.test('headers of _default do not reach the default host of a namespace', async (t) => {
   const hosts =
     '[header]\nAuthorization = "Basic topsecret"\nX-Key = "topsecret"\n[host."https://m.example".header]\nX-Key = "m"';
@@ -436,8 +405,8 @@ t.test('headers of connections and bodies are never sent', async (t) => {
 });
 
 /** A registry with an image, and a client. */
-async function startUpstream(t: Test, options: Parameters<typeof startRegistry>[1] = {}) {
-  const registry = await startRegistry(t, { tls: false, ...options });
+async function startUpstream(t: Test) {
+  const registry = await startRegistry(t, { tls: false });
   registry.push('library/app', 'v1', image('linux/arm64'), 'gcr.io');
   const client = testClient();
   t.teardown(() => client.close());
@@ -476,34 +445,4 @@ t.test('values are sent as Go sends them: UTF-8, and several as a list', async (
   const headers = registry.requests[0]?.headers;
   t.equal(Buffer.from(String(headers?.['x-name']), 'latin1').toString('utf8'), 'käse ☃');
   t.equal(headers?.['x-list'], 'a, b');
-});
-
-t.test('headers and credentials of a host reach neither the next host nor a redirect', async (t) => {
-  const first = await startRegistry(t, { tls: false });
-  const second = await startRegistry(t, { tls: false });
-  const storage = await startRegistry(t, { tls: false });
-  const { registry: redirecting, client } = await startUpstream(t, { blobsAt: storage.url });
-  const { containerd } = await nodeWith(t, {
-    [config]: certsD,
-    [hostsFile]: `server = "${redirecting.url}"
-[header]
-Authorization = "Basic server"
-X-Server = "1"
-[host."${first.url}".header]
-Authorization = "Basic first"
-X-First = "1"
-[host."${second.url}"]
-`,
-  });
-  await lookUp(client, await containerd.endpoints({ domain: 'gcr.io' })).catch(() => undefined);
-  const seen = (registry: typeof first) =>
-    registry.requests.map(({ headers }) =>
-      [headers.authorization, headers['x-first'], headers['x-server']].join(),
-    );
-  t.ok(first.requests.length > 0 && second.requests.length > 0 && redirecting.requests.length > 0);
-  t.strictSame([...new Set(seen(first))], ['Basic first,1,']);
-  t.strictSame([...new Set(seen(second))], [',,']);
-  t.strictSame([...new Set(seen(redirecting))], ['Basic server,,1']);
-  t.ok(storage.requests.length > 0, 'the redirect was followed');
-  t.strictSame([...new Set(seen(storage))], [',,']);
 });
