@@ -157,12 +157,14 @@ async function certificateFiles(dir: string, read: NodeFiles): Promise<HostConfi
  * @throws ConfigFileError
  */
 export async function withCertificates<Host extends HostConfig>(host: Host, read: NodeFiles): Promise<Host> {
-  const authorities = (host.ca ?? []).map(async (file) => {
+  const authoritiesIn = async (file: string) => {
     const found = await certificatesOf(file, read);
     if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
     return found;
-  });
-  const pairs = (host.client ?? []).map((pair) => readClientPair(pair, read));
-  const certificates = { ca: (await Promise.all(authorities)).flat(), client: await Promise.all(pairs) };
-  return { ...host, certificates };
+  };
+  const [ca, client] = await Promise.all([
+    Promise.all((host.ca ?? []).map(authoritiesIn)),
+    Promise.all((host.client ?? []).map((pair) => readClientPair(pair, read))),
+  ]);
+  return { ...host, certificates: { ca: ca.flat(), client } };
 }

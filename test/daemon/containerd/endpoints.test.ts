@@ -206,6 +206,14 @@ t.test('certificate files are read, unusable ones reported', async (t) => {
       /ca\.crt: it contains no certificate/,
     ],
     [
+      'no key beside CAs that take longer to read',
+      {
+        [`${dir}/ca.crt`]: ca.cert.repeat(300),
+        [`${dir}/hosts.toml`]: 'ca = "ca.crt"\nclient = "c.cert"',
+      },
+      /c\.cert: it does not contain the key of/,
+    ],
+    [
       'a CA that is missing',
       { [`${dir}/hosts.toml`]: '[host.m]\nca = "gone.pem"' },
       /gone\.pem: there is no such file/,
