@@ -2,8 +2,10 @@
 import t, { type Test } from 'tap';
 import { openRuntimeProxies } from '../../../daemon/systemd/runtime-proxies.ts';
 import type { RuntimeName } from '../../../src/nodes/node-report.ts';
+import type { Log } from '../../../src/telemetry/log.ts';
 import { run } from '../../cmd/run.ts';
 import { files, registry } from '../../cmd/world.ts';
+import { captureLog } from '../../support/captured.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { writeFiles } from '../../support/write-files.ts';
 import { startTestProxy } from '../../support/registry/proxy.ts';
@@ -16,15 +18,17 @@ async function open(
   root: string,
   own: Readonly<Record<string, string>> = {},
   runtime: RuntimeName = 'containerd',
+  log?: Log,
 ) {
-  const proxies = await openRuntimeProxies({ hostRoot: root, runtime, own, pollMs: 2 ** 30 });
+  const proxies = await openRuntimeProxies({ hostRoot: root, runtime, own, pollMs: 2 ** 30, log });
   t.teardown(() => proxies.close());
   return proxies;
 }
 
 t.test('only the proxy variables of containerd are used, also after a change', async (t) => {
   const root = t.testdir();
-  const proxies = await open(t, root, { PATH: '/bin' });
+  const { log, lines } = captureLog('info');
+  const proxies = await open(t, root, { PATH: '/bin' }, 'containerd', log);
   const { environment } = proxies;
   t.equal(environment['HTTPS_PROXY'], undefined);
   t.equal(proxies.fingerprint(), undefined);
@@ -46,6 +50,8 @@ t.test('only the proxy variables of containerd are used, also after a change', a
   t.equal(environment['https_proxy'], 'http://other.corp:3128');
   t.equal(environment['HTTPS_PROXY'], undefined);
   t.not(proxies.fingerprint(), first);
+  t.equal(lines.length, 2, 'logged if there are any');
+  t.match(lines[1], /"variables":\["https_proxy"\]/);
 });
 
 t.test("the agent's own variables replace those of the runtime", async (t) => {
