@@ -9,18 +9,18 @@ import { ConfigFileError } from './toml.ts';
 const maxCertificateBytes = 2 * 1024 * 1024;
 
 /** The valid certificates of a PEM file; other content is skipped, as in Go. @throws ConfigFileError */
-export async function certificatesOf(file: string, node: NodeFiles): Promise<readonly string[]> {
-  const found = certificatesIn(await readText(file, node));
+export async function certificatesOf(file: string, files: NodeFiles): Promise<readonly string[]> {
+  const found = certificatesIn(await readText(file, files));
   return found.filter((pem) => certificateOf(pem) !== undefined);
 }
 
 /** A client certificate and its key, which may be in the same file (`''`). @throws ConfigFileError */
 export async function readClientPair(
   [certificateFile, keyFile]: readonly [string, string],
-  node: NodeFiles,
+  files: NodeFiles,
 ): Promise<TlsSettings['client'][number]> {
-  const certificate = await readText(certificateFile, node);
-  const key = keyFile === '' ? certificate : await readText(keyFile, node);
+  const certificate = await readText(certificateFile, files);
+  const key = keyFile === '' ? certificate : await readText(keyFile, files);
   const leaf = certificateOf(certificatesIn(certificate)[0]);
   if (leaf === undefined) throw new ConfigFileError(certificateFile, 'it contains no certificate in PEM');
   const where = keyFile === '' ? certificateFile : keyFile;
@@ -45,6 +45,6 @@ function isKeyOf(certificate: X509Certificate, key: string): boolean {
   }
 }
 
-async function readText(file: string, node: NodeFiles): Promise<string> {
-  return (await node.read(file, maxCertificateBytes))?.toString('latin1') ?? '';
+async function readText(file: string, files: NodeFiles): Promise<string> {
+  return (await files.read(file, maxCertificateBytes))?.toString('latin1') ?? '';
 }

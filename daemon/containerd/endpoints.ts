@@ -138,12 +138,12 @@ export class ContainerdEndpoints extends Runtime<NodeConfig, HostDirectories> {
 }
 
 /** The transfer service does not split `config_path`, so it ignores listed directories that have settings. */
-async function ignoredRoots(node: NodeConfig, read: NodeFiles): Promise<Problem[]> {
+async function ignoredRoots(node: NodeConfig, files: NodeFiles): Promise<Problem[]> {
   const [path, ...others] = node.roots;
   if (node.localPull || others.length > 0 || path === undefined || !path.includes(':')) return [];
   const ignored: string[] = [];
   for (const dir of path.split(':')) {
-    const names = await orBroken(dir, () => read.names(dir, 1));
+    const names = await orBroken(dir, () => files.names(dir, 1));
     if (names instanceof ConfigFileError || names.length > 0) ignored.push(dir);
   }
   if (ignored.length === 0) return [];

@@ -40,14 +40,14 @@ export interface NodeConfig {
  */
 export async function loadNodeConfig(
   candidates: readonly string[],
-  read: NodeFiles,
+  files: NodeFiles,
   findVersion: VersionFinder,
 ): Promise<NodeConfig> {
-  const configFile = await firstThatExists(candidates, read);
+  const configFile = await firstThatExists(candidates, files);
   const { version, problem } = await findVersion(programsFor(configFile ?? ''));
   const rules = rulesFor(version);
   const problems: Problem[] = problem ? [problem] : [];
-  const config = configFile === undefined ? undefined : await loadConfig(configFile, rules, read);
+  const config = configFile === undefined ? undefined : await loadConfig(configFile, rules, files);
   return await inFile(configFile ?? '', () => {
     const images = config ? imagesTable(config, rules) : {};
     const table = fieldsOf(images, '').table('registry') ?? {};
@@ -59,8 +59,8 @@ export async function loadNodeConfig(
       if (!servesKubelet) problems.push({ origin: configFile, message: criDisabled });
       problems.push(...invalidCredentials(configFile, registry));
     }
-    const files = config?.files ?? [];
-    return { configFile, files, version, rules, registry, roots, localPull, servesKubelet, problems };
+    const paths = config?.files ?? [];
+    return { configFile, files: paths, version, rules, registry, roots, localPull, servesKubelet, problems };
   });
 }
 
@@ -69,9 +69,9 @@ export function filesOfCandidate(path: string): readonly string[] {
   return path.endsWith('.toml') ? [path] : [join(path, 'config.toml'), path];
 }
 
-async function firstThatExists(paths: readonly string[], read: NodeFiles): Promise<string | undefined> {
+async function firstThatExists(paths: readonly string[], files: NodeFiles): Promise<string | undefined> {
   for (const path of paths) {
-    const stats = await orBroken(path, () => read.stat(path));
+    const stats = await orBroken(path, () => files.stat(path));
     // A file that exists but cannot be examined is containerd's configuration too.
     if (stats instanceof ConfigFileError || stats?.isDirectory() === false) return path;
   }

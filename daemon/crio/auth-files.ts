@@ -76,13 +76,13 @@ export function authFilePaths({
 export async function loadAuthFiles(
   conf: CrioConf,
   helpers: readonly string[] | undefined,
-  node: NodeFiles,
+  files: NodeFiles,
 ): Promise<AuthFiles> {
   const found = new Map<string, AuthFile | ConfigFileError>();
   if (helpers?.length && !helpers.includes(filesHelper)) return found;
   for (const [path, format] of authFilePaths(conf)) {
     const file = await orBroken(path, async () => {
-      const content = await node.read(path, maxAuthFileBytes, 'missing');
+      const content = await files.read(path, maxAuthFileBytes, 'missing');
       return content && parseAuthFile(content, format);
     });
     if (file) found.set(path, file);

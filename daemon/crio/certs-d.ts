@@ -27,35 +27,38 @@ export function certificateRoots({ home }: Pick<CrioConf, 'home'>): readonly str
 }
 
 /** A directory whose hosts cannot be listed stands for itself. */
-export async function loadCertificates(conf: Pick<CrioConf, 'home'>, node: NodeFiles): Promise<Certificates> {
+export async function loadCertificates(
+  conf: Pick<CrioConf, 'home'>,
+  files: NodeFiles,
+): Promise<Certificates> {
   const found = new Map<string, HostCertificates | ConfigFileError>();
   for (const root of certificateRoots(conf)) {
-    const hosts = await orBroken(root, () => node.names(root, maxHosts));
+    const hosts = await orBroken(root, () => files.names(root, maxHosts));
     if (hosts instanceof ConfigFileError) found.set(root, hosts);
     else
       for (const host of hosts) {
         const dir = posix.join(root, host);
-        const read = found.has(host) ? undefined : await orBroken(dir, () => directoryOf(dir, node));
+        const read = found.has(host) ? undefined : await orBroken(dir, () => directoryOf(dir, files));
         if (read) found.set(host, read);
       }
   }
   return found;
 }
 
-async function directoryOf(dir: string, node: NodeFiles): Promise<HostCertificates | undefined> {
-  const stats = await node.stat(dir, 'denied');
+async function directoryOf(dir: string, files: NodeFiles): Promise<HostCertificates | undefined> {
+  const stats = await files.stat(dir, 'denied');
   if (stats === undefined) return undefined;
   if (!stats.isDirectory()) throw new ConfigFileError(dir, 'is not a directory');
   const ca: string[] = [];
   const client: TlsSettings['client'][number][] = [];
-  const names = await node.names(dir, maxEntries, 'denied');
+  const names = await files.names(dir, maxEntries, 'denied');
   for (const name of names) {
     const file = posix.join(dir, name);
     // A link to nothing is skipped.
-    if (name.endsWith('.crt') && (await node.stat(file))) ca.push(...(await certificatesOf(file, node)));
+    if (name.endsWith('.crt') && (await files.stat(file))) ca.push(...(await certificatesOf(file, files)));
     const other = name.replace(/\.(?:cert|key)$/, (end) => (end === '.cert' ? '.key' : '.cert'));
     if (!names.includes(other)) throw new ConfigFileError(file, `it needs ${other} in the same directory`);
-    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], node));
+    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], files));
   }
   return { dir, ca, client };
 }

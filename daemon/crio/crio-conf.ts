@@ -64,22 +64,22 @@ const keys = {
 type Settings = Partial<Record<keyof typeof keys, string>>;
 
 /** @throws ConfigFileError if CRI-O would not start */
-export async function loadCrioConf(node: NodeFiles): Promise<CrioConf> {
-  const program = await nodeProgram(node.root, new Set(['crio']), ['crio.service']);
+export async function loadCrioConf(files: NodeFiles): Promise<CrioConf> {
+  const program = await nodeProgram(files.root, new Set(['crio']), ['crio.service']);
   const { args, variables: environment, problems } = program;
   const given = (flag: string): string | undefined =>
     flagOf(args, flag) ?? environment[`CONTAINER_${flag.replaceAll('-', '_').toUpperCase()}`];
   const named = given('config');
   const main = named ?? '/etc/crio/crio.conf';
-  const dropIns = await filesBelow(given('config-dir') ?? '/etc/crio/crio.conf.d', node);
-  const files: string[] = [];
+  const dropIns = await filesBelow(given('config-dir') ?? '/etc/crio/crio.conf.d', files);
+  const read: string[] = [];
   const image: Settings = {};
   for (const file of main === '' ? dropIns : [main, ...dropIns]) {
     const mayBeMissing = file === main && named === undefined;
-    const text = await node.text(file, maxFileBytes, ...(mayBeMissing ? (['missing'] as const) : []));
+    const text = await files.text(file, maxFileBytes, ...(mayBeMissing ? (['missing'] as const) : []));
     if (text === undefined) continue;
     Object.assign(image, await inFile(file, () => parseImageTable(text)));
-    files.push(file);
+    read.push(file);
   }
   for (const [name, key] of Object.entries(keys) as [keyof Settings, string][]) {
     const value = given(key.replaceAll('_', '-'));
@@ -92,8 +92,7 @@ export async function loadCrioConf(node: NodeFiles): Promise<CrioConf> {
     ...defaultCrioConf,
     ...image,
     shortNameMode,
-    files,
-    dirs: [posix.dirname(main), dir],
+    files: read,
     registriesConf: given('registries-conf') ?? '',
     registriesConfDir: given('registries-conf-dir') ?? '',
     environment,
@@ -115,12 +114,12 @@ function flagOf(args: readonly string[], flag: string): string | undefined {
 }
 
 /** Every file in lexical order, whatever its name, also in directories. */
-async function filesBelow(dir: string, node: NodeFiles, depth = 0): Promise<readonly string[]> {
+async function filesBelow(dir: string, files: NodeFiles, depth = 0): Promise<readonly string[]> {
   const found: string[] = [];
-  for (const name of await node.names(dir, maxFiles)) {
+  for (const name of await files.names(dir, maxFiles)) {
     const path = posix.join(dir, name);
-    if ((await node.stat(path))?.isDirectory() !== true) found.push(path);
-    else if (depth < maxDepth) found.push(...(await filesBelow(path, node, depth + 1)));
+    if ((await files.stat(path))?.isDirectory() !== true) found.push(path);
+    else if (depth < maxDepth) found.push(...(await filesBelow(path, files, depth + 1)));
     if (found.length > maxFiles) throw new ConfigFileError(dir, `holds more than ${maxFiles} files`);
   }
   return found;

@@ -19,12 +19,12 @@ const aliasFile = '/var/cache/containers/short-name-aliases.conf';
 /** @throws ConfigFileError if CRI-O would not start, or not take over the change */
 export async function loadRegistries(
   { home, registriesConf, registriesConfDir }: CrioConf,
-  node: NodeFiles,
+  files: NodeFiles,
 ): Promise<RegistriesConf> {
   const systemDir = '/etc/containers';
   const ownDir = join(home, '.config/containers');
   const own = join(ownDir, 'registries.conf');
-  const hasOwn = registriesConf === '' && (await orBroken(own, () => node.stat(own)));
+  const hasOwn = registriesConf === '' && (await orBroken(own, () => files.stat(own)));
   const main = registriesConf || join(hasOwn ? ownDir : systemDir, 'registries.conf');
   const usual = hasOwn ? [ownDir] : [systemDir, ownDir];
   const dirs =
@@ -34,13 +34,13 @@ export async function loadRegistries(
     parse: (text: string) => RegistriesConf,
     ...skipped: readonly FileErrorCode[]
   ) => {
-    const text = await node.text(path, maxFileBytes, ...skipped);
+    const text = await files.text(path, maxFileBytes, ...skipped);
     return text === undefined ? noRegistries : await inFile(path, () => parse(text));
   };
   const mayBeMissing = registriesConf === '' ? (['missing'] as const) : [];
   const found = [await load(main, (text) => parseRegistriesConf(text, main), ...mayBeMissing)];
   for (const dir of dirs) {
-    for (const name of await node.names(dir, maxEntries)) {
+    for (const name of await files.names(dir, maxEntries)) {
       const path = join(dir, name);
       const parse = (text: string) => parseRegistriesConf(text, path, true);
       if (name.endsWith('.conf')) found.push(await load(path, parse, 'missing', 'not-a-file'));

@@ -37,15 +37,15 @@ const maxNamespaces = 10_000;
  */
 export async function loadPolicyFile(
   { home, signaturePolicy, signaturePolicyDir }: CrioConf,
-  node: NodeFiles,
+  files: NodeFiles,
 ): Promise<PolicyFile | undefined> {
   const own = posix.join(home, '.config/containers/policy.json');
-  const hasOwn = signaturePolicy === '' && (await orBroken(own, () => node.stat(own))) !== undefined;
+  const hasOwn = signaturePolicy === '' && (await orBroken(own, () => files.stat(own))) !== undefined;
   const path = signaturePolicy || (hasOwn ? own : '/etc/containers/policy.json');
-  const content = await node.read(path, maxPolicyBytes, 'missing');
+  const content = await files.read(path, maxPolicyBytes, 'missing');
   if (!content) return undefined;
   const policy = await inFile(path, () => parsePolicy(content));
-  const names = await orBroken(signaturePolicyDir, () => node.names(signaturePolicyDir, maxNamespaces));
+  const names = await orBroken(signaturePolicyDir, () => files.names(signaturePolicyDir, maxNamespaces));
   // A directory that cannot be read may have some.
   const hasNamespaces = names instanceof ConfigFileError || names.some((name) => name.endsWith('.json'));
   return { ...policy, path, hasNamespaces };

@@ -48,26 +48,26 @@ export interface ConfigFile {
 export async function loadConfig(
   path: string,
   rules: ContainerdRules,
-  read: NodeFiles,
+  files: NodeFiles,
 ): Promise<ConfigFile & { readonly files: readonly string[] }> {
-  const files = new Set([path]);
+  const paths = new Set([path]);
   const together = rules.migrates && !rules.migratesEachFile;
   let merged = parseConfigFile('');
   if (together) merged = { ...merged, version: rules.configVersion };
   // What is added meanwhile is visited too.
-  for (const next of files) {
-    const bytes = await read.read(next, maxConfigBytes);
+  for (const next of paths) {
+    const bytes = await files.read(next, maxConfigBytes);
     await inFile(next, async () => {
       const file = parseConfigFile(tomlText(bytes ?? Buffer.of()));
       merged = mergeConfig(merged, prepare(file, merged.version, rules), rules);
-      for (const each of await resolveImports(next, file.imports, rules, read)) files.add(each);
+      for (const each of await resolveImports(next, file.imports, rules, files)) paths.add(each);
     });
-    if (files.size > maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
+    if (paths.size > maxFiles) throw new ConfigFileError(path, `it imports more than ${maxFiles} files`);
   }
   return await inFile(path, () => {
     validateConfig(merged, rules);
     const config = together ? migrateConfigFile(merged, rules.configVersion) : merged;
-    return { ...config, files: [...files] };
+    return { ...config, files: [...paths] };
   });
 }
 
@@ -157,7 +157,7 @@ export async function resolveImports(
   parent: string,
   imports: readonly string[],
   rules: ContainerdRules,
-  read: NodeFiles,
+  files: NodeFiles,
 ): Promise<string[]> {
   const found: string[] = [];
   for (const written of imports) {
@@ -165,7 +165,7 @@ export async function resolveImports(
     // In 1.6, a relative pattern starts at the working directory of the service.
     const base = isPattern && !rules.relativeGlobs ? '/' : dirname(parent);
     const path = isAbsolute(written) ? cleanPath(written) : join(base, written);
-    found.push(...(isPattern ? await glob(path, read) : [path]));
+    found.push(...(isPattern ? await glob(path, files) : [path]));
   }
   return found;
 }

@@ -13,18 +13,18 @@ const maxMatches = 200;
  * @param pattern absolute and clean
  * @throws InvalidConfig if Go refuses the pattern, or it matches too many files
  */
-export async function glob(pattern: string, read: NodeFiles): Promise<readonly string[]> {
+export async function glob(pattern: string, files: NodeFiles): Promise<readonly string[]> {
   let found = ['/'];
   for (const part of pattern.split('/').filter((name) => name !== '')) {
     const matcher = /[*?[\\]/.test(part) ? matcherOf(part) : undefined;
     const next: string[] = [];
     for (const dir of found) {
-      const names = matcher ? await orBroken(dir, () => read.names(dir, maxEntries)) : [part];
+      const names = matcher ? await orBroken(dir, () => files.names(dir, maxEntries)) : [part];
       if (names instanceof ConfigFileError) continue;
       for (const path of names
         .filter((name) => !matcher || matcher.test(name))
         .map((name) => join(dir, name))) {
-        const stats = matcher ? true : await orBroken(path, () => read.stat(path));
+        const stats = matcher ? true : await orBroken(path, () => files.stat(path));
         if (stats && !(stats instanceof ConfigFileError)) next.push(path);
       }
       if (next.length > maxMatches)

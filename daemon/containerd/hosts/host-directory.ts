@@ -72,19 +72,19 @@ export function findHostDirectory(
 export async function loadHostDirectories(
   roots: readonly string[],
   rules: ContainerdRules,
-  read: NodeFiles,
+  files: NodeFiles,
   before: HostDirectories,
 ): Promise<HostDirectories> {
   const found = new Map<string, HostDirectory | ConfigFileError>();
   for (const root of roots) {
-    const names = await orBroken(root, () => read.names(root, maxDirectories));
+    const names = await orBroken(root, () => files.names(root, maxDirectories));
     if (names instanceof ConfigFileError) {
       found.set(root, names);
       continue;
     }
     for (const name of names.filter((each) => !each.startsWith('.'))) {
       const dir = join(root, name);
-      const loaded = await orBroken(dir, () => load(dir, rules, read, before.get(dir)));
+      const loaded = await orBroken(dir, () => load(dir, rules, files, before.get(dir)));
       if (loaded) found.set(dir, loaded);
     }
   }
@@ -94,18 +94,18 @@ export async function loadHostDirectories(
 async function load(
   dir: string,
   rules: ContainerdRules,
-  read: NodeFiles,
+  files: NodeFiles,
   before: HostDirectory | ConfigFileError | undefined,
 ): Promise<HostDirectory | undefined> {
-  if ((await read.stat(dir)) === undefined) return undefined;
-  const { hosts, invalid } = await loadHostDirectory(dir, rules, read);
+  if ((await files.stat(dir)) === undefined) return undefined;
+  const { hosts, invalid } = await loadHostDirectory(dir, rules, files);
   const good =
     invalid && before && !(before instanceof ConfigFileError) && before.isGood ? before.hosts : undefined;
   const consequence = good
     ? 'its last good content stays in force, while containerd ignores its hosts'
     : 'as in containerd, only the certificate files in its directory are used';
   return {
-    hosts: good ?? (await Promise.all(hosts.map((host) => withCertificates(host, read)))),
+    hosts: good ?? (await Promise.all(hosts.map((host) => withCertificates(host, files)))),
     isGood: !invalid || good !== undefined,
     ...(invalid && {
       problem: { origin: join(dir, 'hosts.toml'), message: `${invalid.message}; ${consequence}` },
@@ -121,31 +121,31 @@ async function load(
 export async function loadHostDirectory(
   dir: string,
   rules: ContainerdRules,
-  read: NodeFiles,
+  files: NodeFiles,
 ): Promise<{ readonly hosts: readonly HostConfig[]; readonly invalid?: InvalidConfig }> {
-  if ((await read.stat(dir))?.isDirectory() === false) throw new ConfigFileError(dir, 'is not a directory');
-  const bytes = await read.read(join(dir, 'hosts.toml'), maxHostsFileBytes, 'missing');
-  if (bytes === undefined || bytes.length === 0) return { hosts: [await certificateFiles(dir, read)] };
+  if ((await files.stat(dir))?.isDirectory() === false) throw new ConfigFileError(dir, 'is not a directory');
+  const bytes = await files.read(join(dir, 'hosts.toml'), maxHostsFileBytes, 'missing');
+  if (bytes === undefined || bytes.length === 0) return { hosts: [await certificateFiles(dir, files)] };
   try {
     return { hosts: parseHostsFile(dir, tomlText(bytes), rules) };
   } catch (error) {
     if (!(error instanceof InvalidConfig)) throw error;
-    return { hosts: [await certificateFiles(dir, read)], invalid: error };
+    return { hosts: [await certificateFiles(dir, files)], invalid: error };
   }
 }
 
 /** `*.crt`: CAs. `*.cert`: client certificates; their key is in `*.key`, else in the same file. */
-async function certificateFiles(dir: string, read: NodeFiles): Promise<HostConfig> {
+async function certificateFiles(dir: string, files: NodeFiles): Promise<HostConfig> {
   const ca: string[] = [];
   const client: [string, string][] = [];
-  for (const name of await read.names(dir, maxEntries)) {
+  for (const name of await files.names(dir, maxEntries)) {
     if (!/\.(?:crt|cert)$/.test(name)) continue;
     const path = join(dir, name);
-    if ((await read.stat(path))?.isDirectory() === true) continue;
+    if ((await files.stat(path))?.isDirectory() === true) continue;
     if (name.endsWith('.crt')) ca.push(path);
     else {
       const key = path.replace(/cert$/, 'key');
-      client.push([path, (await read.stat(key)) === undefined ? '' : key]);
+      client.push([path, (await files.stat(key)) === undefined ? '' : key]);
     }
   }
   return { ...noHost, ...(ca.length > 0 && { ca }), ...(client.length > 0 && { client }) };
@@ -156,15 +156,15 @@ async function certificateFiles(dir: string, read: NodeFiles): Promise<HostConfi
  * requests to that host (containerd `tlsConfigFromHost`).
  * @throws ConfigFileError
  */
-export async function withCertificates<Host extends HostConfig>(host: Host, read: NodeFiles): Promise<Host> {
+export async function withCertificates<Host extends HostConfig>(host: Host, files: NodeFiles): Promise<Host> {
   const authoritiesIn = async (file: string) => {
-    const found = await certificatesOf(file, read);
+    const found = await certificatesOf(file, files);
     if (found.length === 0) throw new ConfigFileError(file, 'it contains no certificate in PEM');
     return found;
   };
   const [ca, client] = await Promise.all([
     Promise.all((host.ca ?? []).map(authoritiesIn)),
-    Promise.all((host.client ?? []).map((pair) => readClientPair(pair, read))),
+    Promise.all((host.client ?? []).map((pair) => readClientPair(pair, files))),
   ]);
   return { ...host, certificates: { ca: ca.flat(), client } };
 }
