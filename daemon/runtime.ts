@@ -6,17 +6,15 @@ import { ifError } from '../src/async/if-error.ts';
 import type { Problem } from '../src/credentials/credential.ts';
 import { LiveSource, type LiveSourceOptions, type Reading } from '../src/credentials/sources/file-source.ts';
 import { leftOut, type SourcePart } from '../src/files/source-part.ts';
-import type { PollOptions } from '../src/files/live.ts';
+import type { WatchOptions } from '../src/files/live.ts';
 import type { NodeReport } from '../src/nodes/node-report.ts';
 import type { Endpoint, EndpointSource, PullTarget } from '../src/registry/endpoints/endpoint.ts';
-import type { Log } from '../src/telemetry/log.ts';
 import type { Metrics } from '../src/telemetry/metrics.ts';
 import { NodeFiles } from './node-files.ts';
 import { createVersionFinder, type VersionedProgram, type VersionFinder } from './program-version.ts';
 import { ConfigFileError } from './toml.ts';
 
-export interface RuntimeOptions extends PollOptions {
-  readonly log?: Log | undefined;
+export interface RuntimeOptions extends Omit<WatchOptions, 'root'> {
   /** Directory that stands for `/`. */
   readonly hostRoot: string;
   /** Default: the output of the node's program. */
@@ -49,7 +47,7 @@ interface Traits<Node, Files> extends Pick<LiveSourceOptions<unknown>, 'name' | 
 }
 
 /**
- * A runtime by its files, which are read again every few seconds. As long as it would not start with them, its
+ * A runtime by its files, which are read again when they change. As long as it would not start with them, its
  * last good configuration stays in force.
  *
  * It is a credential source for descriptions and fingerprints only. Lookups of it are empty: its credentials
@@ -100,6 +98,7 @@ export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>
 
   protected async read(): Promise<Reading<Found<Node, Files>>> {
     const { label, initial, ifUnknown } = this.#traits;
+    this.files.dirs.clear();
     let broken: ConfigFileError | undefined;
     const current = await this.readNode().catch(ifError(ConfigFileError, (error) => void (broken = error)));
     if (current) this.#last = current;
@@ -112,7 +111,7 @@ export abstract class Runtime<Node, Files> extends LiveSource<Found<Node, Files>
       all.unshift({ origin: broken.where, message });
     }
     const unknown = this.#last ? undefined : broken;
-    return { found: { node, files, parts, unknown }, problems: all, content };
+    return { found: { node, files, parts, unknown }, problems: all, content, dirs: [...this.files.dirs] };
   }
 }
 

@@ -153,7 +153,7 @@ async function ignoredRoots(node: NodeConfig, files: NodeFiles): Promise<Problem
   return [{ origin: node.configFile ?? 'containerd', message }];
 }
 
-const atStart = 'containerd reads it only when it starts; archwright uses a change within 10 seconds';
+const atStart = 'containerd reads it only when it starts; archwright uses a change at once';
 const noVersion = 'its version is unknown, so the rules of the newest apply; set containerdVersion';
 const keepsGood = 'if it breaks, containerd ignores it; archwright keeps its last good content in force';
 

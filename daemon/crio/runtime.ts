@@ -118,8 +118,8 @@ function modeOf(configured: ShortNameMode | undefined, version: string | undefin
   return minor !== undefined && Number(minor) < 34 ? 'disabled' : (configured ?? 'enforcing');
 }
 
-const atStart = 'CRI-O reads it only when it starts; archwright uses a change within 10 seconds';
-const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change within 10 seconds';
+const atStart = 'CRI-O reads it only when it starts; archwright uses a change at once';
+const atReload = 'CRI-O reads it again only when it is reloaded; archwright uses a change at once';
 
 /** For `archwright inspect --verbose` and `agent --check`. */
 function partsOf(

@@ -5,7 +5,7 @@
  */
 import type { Problem } from '../../src/credentials/credential.ts';
 import { textFingerprint } from '../../src/credentials/identity.ts';
-import { liveContent, type PollOptions } from '../../src/files/live.ts';
+import { liveContent, type WatchOptions } from '../../src/files/live.ts';
 import { leftOut, part, type SourcePart } from '../../src/files/source-part.ts';
 import { describeProxies, proxyVariables, type Environment } from '../../src/http/proxy/proxy.ts';
 import { nodeProgram } from '../kubelet/run/environment.ts';
@@ -30,6 +30,7 @@ export const containerdServices = [
   'k0sworker.service',
   'containerd.service',
 ];
+const programs: Readonly<Record<RuntimeName, string>> = { containerd: 'containerd', 'cri-o': 'crio' };
 
 /** A runtime has other variables only after a restart, so there is no hurry. */
 const defaultPollMs = 60_000;
@@ -60,7 +61,10 @@ export async function openRuntimeProxies(options: RuntimeProxiesOptions) {
   const live = hasOwn
     ? undefined
     : await liveContent<Found>({
+        ...options,
         pollMs,
+        root: hostRoot,
+        dirs: ['/etc/systemd/system', `/etc/systemd/system/${programs[runtime]}.service.d`],
         read: () => readProxies(hostRoot, runtime),
         fingerprint: ({ fingerprint, problems }) => JSON.stringify([fingerprint, problems]),
         onChange: apply,
@@ -90,11 +94,8 @@ export async function openRuntimeProxies(options: RuntimeProxiesOptions) {
 }
 
 async function readProxies(hostRoot: string, runtime: RuntimeName): Promise<Found> {
-  const [program, services] =
-    runtime === 'containerd'
-      ? (['containerd', containerdServices] as const)
-      : (['crio', ['crio.service']] as const);
-  const found = await nodeProgram(hostRoot, new Set([program]), services);
+  const services = runtime === 'containerd' ? containerdServices : ['crio.service'];
+  const found = await nodeProgram(hostRoot, new Set([programs[runtime]]), services);
   const { variables: all } = found;
   // k3s and RKE2 give containerd the variables with this prefix (k3s pkg/agent/containerd).
   const chosen = proxyVariables.flatMap((name) => {

@@ -11,22 +11,26 @@ const ca = await createCa();
 const pair = await ca.issue({ cn: 'client', client: true });
 const pem = ca.cert.trim();
 
-function node(t: Test, files: Readonly<Record<string, string>>) {
+function node(t: Test, content: Readonly<Record<string, string>>) {
   const root = t.testdir();
-  writeFiles(root, files);
+  writeFiles(root, content);
+  const files = new NodeFiles(root);
   const find = async (host: string) => {
-    const found = (await loadCertificates({ home: '/root' }, new NodeFiles(root))).get(host);
+    const found = (await loadCertificates({ home: '/root' }, files)).get(host);
     if (found instanceof Error) throw found;
     return found;
   };
-  return { root, find };
+  return { root, files, find };
 }
 
 const etc = '/etc/containers/certs.d';
 
 t.test('the directory in root’s home comes first', async (t) => {
-  const { find, root } = node(t, { [`${etc}/a.test:5000/ca.crt`]: ca.cert });
+  const { find, root, files } = node(t, { [`${etc}/a.test:5000/ca.crt`]: ca.cert });
   t.strictSame((await find('a.test:5000'))?.ca, [pem]);
+  const own = '/root/.config/containers/certs.d';
+  const watched = [own, etc, `${etc}/a.test:5000`, '/etc/docker/certs.d'];
+  t.strictSame([...files.dirs], watched, 'all are watched');
   mkdirSync(join(root, 'root/.config/containers/certs.d/a.test:5000'), { recursive: true });
   t.strictSame((await find('a.test:5000'))?.ca, []);
 });

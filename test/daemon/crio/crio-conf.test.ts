@@ -35,7 +35,7 @@ t.test('flags and variables of the service override the files', async (t) => {
     [main]: auth('/not read'),
   });
   like(t, found, {
-    dirs: ['/etc', '/etc/other.d'],
+    files: ['/etc/other.conf', '/etc/other.d/x'],
     globalAuthFile: '/flag',
     signaturePolicy: '/policy',
     shortNameMode: 'disabled',
