@@ -13,7 +13,7 @@ import { rolloutsPath } from '../../src/policy/resources/rollout.ts';
 import type { Input } from './input.ts';
 import type { PodContext } from '../lookups/pod-context.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { createNodeClasses } from '../../src/cluster/node-classes.ts';
+import { createNodeClasses } from '../../src/cluster/nodes.ts';
 import type { Fleet } from '../../src/fleet/fleet.ts';
 import { classify } from '../../src/nodes/classify.ts';
 import type { NodeClasses } from '../../src/nodes/node-classes.ts';

@@ -2,12 +2,6 @@
 
 export type Action = 'change' | 'delete' | 'restart';
 
-interface Failure {
-  /** Kind, namespace and name. */
-  readonly what: string;
-  readonly why: string;
-}
-
 export interface CleanReport {
   readonly dryRun: boolean;
   /** Whether nothing is left. */
@@ -16,18 +10,11 @@ export interface CleanReport {
     readonly step: string;
     /** Objects that were changed or removed; in a dry run those that would have been. */
     readonly done: number;
-    readonly failures: readonly Failure[];
+    /** `what`: kind, namespace and name. */
+    readonly failures: readonly { readonly what: string; readonly why: string }[];
     /** More for the user. */
     readonly notes: readonly string[];
   }[];
-}
-
-interface Tally {
-  done: number;
-  /** Why the step failed as a whole when it last ran. */
-  broken: Failure | undefined;
-  readonly failures: Map<string, Failure>;
-  readonly notes: Set<string>;
 }
 
 const progressEvery = 500;
@@ -36,20 +23,15 @@ const progressEvery = 500;
 export class Tallies {
   readonly #dryRun: boolean;
   readonly #progress: (line: string) => void;
-  readonly #tallies = new Map<string, Tally>();
+  readonly #tallies = new Map<string, ReturnType<typeof emptyTally>>();
 
   constructor(dryRun: boolean, progress: (line: string) => void) {
     this.#dryRun = dryRun;
     this.#progress = progress;
   }
 
-  #of(step: string): Tally {
-    const tally = this.#tallies.get(step) ?? {
-      done: 0,
-      broken: undefined,
-      failures: new Map<string, Failure>(),
-      notes: new Set<string>(),
-    };
+  #of(step: string) {
+    const tally = this.#tallies.get(step) ?? emptyTally();
     this.#tallies.set(step, tally);
     return tally;
   }
@@ -63,25 +45,21 @@ export class Tallies {
     if (tally.done % progressEvery === 0) this.#progress(`${step}: ${tally.done} done`);
   }
 
-  /**
-   * Only for the report: the step may run again, and succeed then. If it fails for the same object again, that
-   * is reported once.
-   */
-  fail(step: string, what: string, why: string): Failure {
-    const { failures } = this.#of(step);
-    const failure = failures.get(what) ?? { what, why };
-    failures.set(what, failure);
-    return failure;
+  /** Only for the report: the step may run again, and succeed then. */
+  fail(step: string, what: string, why: string): void {
+    this.#of(step).failures.set(what, why);
   }
 
-  break(step: string, what: string, why: string): void {
-    this.#of(step).broken = this.fail(step, what, why);
+  /** The step failed as a whole, until it runs to its end. */
+  break(step: string, where: string, why: string): void {
+    this.fail(step, where, why);
+    this.#of(step).brokenAt = where;
   }
 
   /** The step ran to its end. @param before how many objects were done before it ran */
   ended(step: string, before: number): void {
-    const { done, failures, broken } = this.#of(step);
-    if (broken && failures.get(broken.what) === broken) failures.delete(broken.what);
+    const { done, failures, brokenAt } = this.#of(step);
+    failures.delete(brokenAt);
     if (done > before) this.#progress(`${step}: ${done} ${this.#dryRun ? 'would be done' : 'done'}`);
   }
 
@@ -99,9 +77,15 @@ export class Tallies {
 
   report(): CleanReport {
     const steps = [...this.#tallies].map(([step, { done, failures, notes }]) => {
-      return { step, done, failures: [...failures.values()], notes: [...notes] };
+      const failed = [...failures].map(([what, why]) => ({ what, why }));
+      return { step, done, failures: failed, notes: [...notes] };
     });
     const complete = steps.every(({ failures }) => failures.length === 0);
     return { dryRun: this.#dryRun, complete, steps };
   }
+}
+
+/** `failures`: why, by kind, namespace and name of an object, or by the request that ended the step. */
+function emptyTally() {
+  return { done: 0, brokenAt: '', failures: new Map<string, string>(), notes: new Set<string>() };
 }

@@ -11,8 +11,7 @@ import { paths } from '../kube/api/paths.ts';
 import { startReflector } from '../kube/watch/reflector.ts';
 import { architectureOf, classify } from '../nodes/classify.ts';
 import type { NodeReport } from '../nodes/node-report.ts';
-import { createNodeClasses } from './node-classes.ts';
-import { createNodeHostnames, pooledNode } from './node-hostnames.ts';
+import { createNodeClasses, createNodeHostnames, pooledNode } from './nodes.ts';
 import type { Log } from '../telemetry/log.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 

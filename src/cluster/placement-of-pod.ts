@@ -24,7 +24,7 @@ import {
   type FactsOfPod,
   type PodFactsRequest,
 } from './facts-of-pod.ts';
-import type { CurrentNodeClasses } from './node-classes.ts';
+import type { CurrentNodeClasses } from './nodes.ts';
 import type { PullableNodes } from './pullable-nodes.ts';
 import type { PullSecretNames } from './pull-secrets.ts';
 

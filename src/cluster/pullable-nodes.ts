@@ -14,7 +14,7 @@ import type { Log } from '../telemetry/log.ts';
 import type { Clock } from '../async/clock.ts';
 import { timeLimit } from '../async/wait.ts';
 import type { FactsByImage, PodFactsRequest } from './facts-of-pod.ts';
-import type { NodeHostnames } from './node-hostnames.ts';
+import type { NodeHostnames } from './nodes.ts';
 import { readPullSecrets, type PullSecrets } from './pull-secrets.ts';
 
 /** By image as the pod writes it. An image without an entry leaves no node out. */

@@ -9,7 +9,7 @@
 import { watchBrokenImages } from '../cluster/config-map.ts';
 import { createFactsOfPod, type FactsOfPodOptions } from '../cluster/facts-of-pod.ts';
 import { clusterObjects } from '../cluster/cluster.ts';
-import { createNodeClasses } from '../cluster/node-classes.ts';
+import { createNodeClasses } from '../cluster/nodes.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
 import { sealsBy, watchRecordKey } from '../cluster/record-seal.ts';
 import type { Fleet } from '../fleet/fleet.ts';
@@ -27,8 +27,7 @@ import { collectResources } from '../policy/resources/collection.ts';
 import { overlaid } from '../policy/resources/overlay.ts';
 import type { Clock } from '../async/clock.ts';
 import type { Log } from '../telemetry/log.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { passingMetrics } from '../telemetry/metrics.ts';
+import { type Metrics, passingMetrics } from '../telemetry/metrics.ts';
 import type { RunningServer } from '../serving/server.ts';
 import { startCaches } from './state/caches.ts';
 import { liveWebhooks } from './state/webhooks-file.ts';

@@ -23,7 +23,7 @@ import { bindCounters } from './metrics.ts';
 import { Mutator } from './mutate.ts';
 import { sealsBy } from '../cluster/record-seal.ts';
 import { createPullSecrets } from '../cluster/pull-secrets.ts';
-import type { NodeHostnames } from '../cluster/node-hostnames.ts';
+import type { NodeHostnames } from '../cluster/nodes.ts';
 import { createPullableNodes } from '../cluster/pullable-nodes.ts';
 
 export interface WebhookOptions {

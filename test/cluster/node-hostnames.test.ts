@@ -1,7 +1,7 @@
 /** Which nodes an agent represents if only some nodes of a pool run one. */
 import t from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
-import { createNodeHostnames, pooledNode, type PooledNode } from '../../src/cluster/node-hostnames.ts';
+import { createNodeHostnames, pooledNode, type PooledNode } from '../../src/cluster/nodes.ts';
 import { createPullableNodes } from '../../src/cluster/pullable-nodes.ts';
 import { noPullSecrets } from '../../src/cluster/pull-secrets.ts';
 import { createRequestOf } from '../../src/images/image-request.ts';

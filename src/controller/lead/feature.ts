@@ -13,7 +13,7 @@
 import type { Clock } from '../../async/clock.ts';
 import type { FactsCache } from '../../images/cache/cache.ts';
 import type { RequestOf } from '../../images/image-request.ts';
-import type { CurrentNodeClasses } from '../../cluster/node-classes.ts';
+import type { CurrentNodeClasses } from '../../cluster/nodes.ts';
 import type { FactsOfPod } from '../../cluster/facts-of-pod.ts';
 import type { PullSecrets } from '../../cluster/pull-secrets.ts';
 import type { SealOf } from '../../cluster/record-seal.ts';

@@ -1,6 +1,6 @@
 /** Cached fields of nodes, and of pods with a node. */
 import { architectureOf, classify } from '../../nodes/classify.ts';
-import { pooledNode } from '../../cluster/node-hostnames.ts';
+import { pooledNode } from '../../cluster/nodes.ts';
 import { pullSecretNames } from '../../credentials/sources/pull-secrets.ts';
 import type {
   ContainerStatus,

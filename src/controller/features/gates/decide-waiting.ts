@@ -5,7 +5,7 @@
  */
 import { limited, unlessAborted } from '../../../async/wait.ts';
 import type { PlacementSources, PlacementTarget } from '../../../cluster/placement-of-pod.ts';
-import { createNodeHostnames } from '../../../cluster/node-hostnames.ts';
+import { createNodeHostnames } from '../../../cluster/nodes.ts';
 import { createPullableNodes } from '../../../cluster/pullable-nodes.ts';
 import { pullSecretNames } from '../../../credentials/sources/pull-secrets.ts';
 import type { Pod } from '../../../kube/api/objects.ts';

@@ -1,6 +1,6 @@
 /** Drift with a real registry: pods in an API server with a store, a cache of facts, and a fake clock. */
 import type { Test } from 'tap';
-import { createNodeClasses } from '../../../../src/cluster/node-classes.ts';
+import { createNodeClasses } from '../../../../src/cluster/nodes.ts';
 import type { PullSecrets } from '../../../../src/cluster/pull-secrets.ts';
 import { DriftMonitor } from '../../../../src/controller/features/drift/drift.ts';
 import { FactsCache } from '../../../../src/images/cache/cache.ts';

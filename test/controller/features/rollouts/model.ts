@@ -2,7 +2,7 @@
  * A model of a cluster in memory, for many random walks: ReplicaSets, a scheduler, kubelets, budgets and
  * nodes, changed by chance. The rollout's reconcile and its choice of new pods are the real ones.
  */
-import { createNodeClasses } from '../../../../src/cluster/node-classes.ts';
+import { createNodeClasses } from '../../../../src/cluster/nodes.ts';
 import {
   trimNode,
   trimRunningPod,
