@@ -1,16 +1,14 @@
 /** What the fleet knows of its agents from their `/v1/info`: groups, reports, problems, availability. */
 import { setImmediate as settled } from 'node:timers/promises';
 import t, { type Test } from 'tap';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import { classify } from '../../src/nodes/classify.ts';
 import { groupByClass } from '../../src/nodes/node-classes.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { seriesOf, silentLog } from '../support/captured.ts';
 import { requestFor } from '../support/facts.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { until } from '../support/until.ts';
-import { connect, createAgentList, createPki, startScripted, type Script } from './support.ts';
+import { startFleet } from './fleet-setup.ts';
+import { createAgentList, createPki, startScripted, type Script } from './support.ts';
 
 const request = requestFor('registry.example/team/app:1');
 const minute = 60_000;
@@ -25,9 +23,7 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
   };
   list();
   const clock = createFakeClock();
-  const metrics = createMetrics();
-  const fleet = createFleet({ discovery, connection: await connect(t, pki), clock, log: silentLog, metrics });
-  t.teardown(() => fleet.close());
+  const { fleet, metric } = await startFleet(t, pki, discovery, { clock });
   await fleet.grouped(neverAborted);
   return {
     agents,
@@ -35,8 +31,8 @@ async function setup(t: Test, scripts: readonly Script[], nodes: readonly (strin
     discovery,
     list,
     fleet,
-    metrics,
-    groups: async () => Number(await seriesOf(metrics, 'archwright_fleet_credential_groups')),
+    metric,
+    groups: () => metric('archwright_fleet_credential_groups'),
     /** Each group's nodes and architectures; all agents have every image. */
     members: async () => {
       const { able } = await fleet.pullable(request, neverAborted);
@@ -125,13 +121,10 @@ t.test('of the limits of Docker Hub, the one with the smallest part left counts'
   const scripts = hubs.map((_, index) => ({
     info: () => ({ credentialFingerprint: 'a', dockerHub: hubs[index] }),
   }));
-  const { agents, clock, fleet, metrics } = await setup(t, scripts);
+  const { agents, clock, fleet, metric } = await setup(t, scripts);
   const left = async () => {
     const name = 'archwright_fleet_docker_hub_limit';
-    return [
-      await seriesOf(metrics, `${name}_remaining_requests`),
-      await seriesOf(metrics, `${name}_requests`),
-    ];
+    return [await metric(`${name}_remaining_requests`), await metric(`${name}_requests`)];
   };
   t.strictSame(await left(), [200, 5000]);
   hubs.splice(0, hubs.length, { limit: 100, remaining: 0 });

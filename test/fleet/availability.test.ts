@@ -1,11 +1,10 @@
 /** Availability of the agents as a whole: none is known, none responds, one comes back. */
 import { readFileSync } from 'node:fs';
 import t, { type Test } from 'tap';
-import { createFleet } from '../../src/fleet/fleet.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
-import { seriesOf, recordingLog } from '../support/captured.ts';
+import { recordingLog } from '../support/captured.ts';
 import { createFakeClock } from '../support/fake-clock.ts';
-import { connect, createAgentList, createPki, startScripted } from './support.ts';
+import { startFleet } from './fleet-setup.ts';
+import { createAgentList, createPki, startScripted } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
 
@@ -13,10 +12,8 @@ async function setup(t: Test) {
   const pki = await createPki(t);
   const clock = createFakeClock();
   const discovery = createAgentList();
-  const metrics = createMetrics();
   const { log, lines } = recordingLog();
-  const fleet = createFleet({ discovery, connection: await connect(t, pki), clock, log, metrics });
-  t.teardown(() => fleet.close());
+  const { fleet, metric } = await startFleet(t, pki, discovery, { clock, log });
   return {
     pki,
     clock,
@@ -26,7 +23,7 @@ async function setup(t: Test) {
       lines
         .filter(({ agents }) => agents !== undefined)
         .map(({ level, msg, agents }) => `${String(level)} ${String(agents)} ${String(msg)}`),
-    metric: (sample: string) => seriesOf(metrics, sample),
+    metric,
   };
 }
 

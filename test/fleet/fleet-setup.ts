@@ -1,8 +1,8 @@
 /** A fleet over scripted agents. */
 import type { Test } from 'tap';
 import { Readable } from 'node:stream';
-import { staticDiscovery, type AgentAddress } from '../../src/fleet/discovery.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
+import type { AgentAddress, Discovery } from '../../src/fleet/discovery.ts';
+import { createFleet, type FleetOptions } from '../../src/fleet/fleet.ts';
 import type { FactsErrorCode, ImageRequest } from '../../src/images/facts/facts.ts';
 import type { Clock } from '../../src/async/clock.ts';
 import { createMetrics } from '../../src/telemetry/metrics.ts';
@@ -13,6 +13,7 @@ import {
   createPki,
   startScripted,
   type FactsRequest,
+  type Pki,
   type Script,
   type ScriptedAgent,
 } from './support.ts';
@@ -29,11 +30,40 @@ export interface SetupOptions {
   readonly silenceMs?: number;
 }
 
+/** A fleet of these agents, which is closed with the test. */
+export async function startFleet(
+  t: Test,
+  pki: Pki,
+  agents: Discovery | readonly AgentAddress[],
+  options: Partial<FleetOptions> = {},
+) {
+  const metrics = createMetrics();
+  const fleet = createFleet({
+    discovery: 'current' in agents ? agents : listOf(agents),
+    connection: options.connection ?? (await connect(t, pki)),
+    clock: createFakeClock(),
+    log: silentLog,
+    metrics,
+    ...options,
+  });
+  t.teardown(() => fleet.close());
+  return {
+    fleet,
+    /** The value of a metric's sample, such as `archwright_fleet_credential_groups`. */
+    metric: async (sample: string): Promise<number> => Number(await seriesOf(metrics, sample)),
+  };
+}
+
+/** A discovery of these agents. */
+function listOf(agents: readonly AgentAddress[]): Discovery {
+  return { current: () => agents, ready: () => Promise.resolve(), onChange: () => undefined };
+}
+
 /** URLs of the agents that a fleet asks for these images, in their order. All agents answer, in this process. */
 export async function ownersOf(images: readonly string[], agents: readonly AgentAddress[]) {
   const asked: string[] = [];
   const fleet = createFleet({
-    discovery: { current: () => agents, ready: () => Promise.resolve(), onChange: () => {} },
+    discovery: listOf(agents),
     connection: {
       json: (url, path, { body }) => {
         if (path === '/v1/info') return Promise.resolve({ credentialFingerprint: 'same' });
@@ -70,18 +100,9 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
   const agents = await orderOf(image, started);
   for (const [index, agent] of agents.entries()) Object.assign(agent.script, scripts[index]);
   const { log, lines } = readableLog();
-  const metrics = createMetrics();
-  const { clock = createFakeClock(), silenceMs = 20_000, ...more } = options;
+  const { silenceMs = 20_000, ...more } = options;
   const connection = await connect(t, pki, { limits: { dialMs: 20_000, headerMs: silenceMs } });
-  const fleet = createFleet({
-    discovery: staticDiscovery(agents.map(({ url }) => url)),
-    connection,
-    clock,
-    log,
-    metrics,
-    ...more,
-  });
-  t.teardown(() => fleet.close());
+  const { fleet, metric } = await startFleet(t, pki, agents, { connection, log, ...more });
   // After the warm-up the credential groups are known.
   await fleet.readShared(({ image }) => t.comment(image), neverAborted);
   return {
@@ -94,8 +115,7 @@ export async function setup(t: Test, scripts: readonly Script[], options: SetupO
       fleet.lookup({ ...requestFor(image), ...request }, { signal }),
     /** The number of requests at each agent. */
     requestCounts: () => requestCountsOf(agents),
-    /** The value of a metric's sample, such as `archwright_fleet_credential_groups`. */
-    metric: async (sample: string): Promise<number> => Number(await seriesOf(metrics, sample)),
+    metric,
   };
 }
 

@@ -1,16 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import t from 'tap';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { systemClock } from '../../src/async/clock.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
-import { connect, createAgentList, createPki, startScripted, type ScriptedAgent } from './support.ts';
-import { cut, image, setup, type Answer } from './fleet-setup.ts';
+import { createAgentList, createPki, startScripted, type ScriptedAgent } from './support.ts';
+import { cut, image, setup, startFleet, type Answer } from './fleet-setup.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { readableLog } from '../support/captured.ts';
 import { like } from '../support/like.ts';
 
 t.test('a lookup goes to the owner of the repository only', async (t) => {
@@ -68,14 +65,7 @@ t.test('lookups succeed while agents join and leave', async (t) => {
   const pki = await createPki(t);
   const agents = await Promise.all([startScripted(t, pki), startScripted(t, pki), startScripted(t, pki)]);
   const discovery = createAgentList();
-  const fleet = createFleet({
-    discovery,
-    connection: await connect(t, pki),
-    clock: systemClock,
-    log: readableLog().log,
-    metrics: createMetrics(),
-  });
-  t.teardown(() => fleet.close());
+  const { fleet } = await startFleet(t, pki, discovery, { clock: systemClock });
   const change = (...now: readonly (ScriptedAgent | undefined)[]): void =>
     discovery.set(now.flatMap((agent) => (agent ? [{ url: agent.url }] : [])));
   const lookup = (): Promise<ImageFacts> => fleet.lookup(requestFor(image), { signal: neverAborted });

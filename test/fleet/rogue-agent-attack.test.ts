@@ -1,14 +1,11 @@
 /** A compromised node: its agent has a valid certificate and lies to the cache of a webhook. */
 import t, { type Test } from 'tap';
 import { systemClock } from '../../src/async/clock.ts';
-import { staticDiscovery } from '../../src/fleet/discovery.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { FactsCache } from '../../src/images/cache/cache.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
-import { ownersOf } from './fleet-setup.ts';
-import { connect, createPki, startScripted, type ScriptedAgent } from './support.ts';
+import { ownersOf, startFleet } from './fleet-setup.ts';
+import { createPki, startScripted, type ScriptedAgent } from './support.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { silentLog } from '../support/captured.ts';
 
@@ -21,14 +18,7 @@ async function start(t: Test, script: ScriptedAgent['script']) {
   const agents = await Promise.all([1, 2, 3, 4].map(() => startScripted(t, pki)));
   const [rogue] = agents as [ScriptedAgent, ...ScriptedAgent[]];
   Object.assign(rogue.script, script);
-  const fleet = createFleet({
-    discovery: staticDiscovery(agents.map(({ url }) => url)),
-    connection: await connect(t, pki),
-    clock: systemClock,
-    log: silentLog,
-    metrics: createMetrics(),
-  });
-  t.teardown(() => fleet.close());
+  const { fleet } = await startFleet(t, pki, agents, { clock: systemClock });
   const cache = new FactsCache({ source: fleet, log: silentLog });
   t.teardown(() => cache.close());
   const warmed: ImageFacts[] = [];

@@ -1,16 +1,12 @@
 /** The warm-up: shared facts of all agents, each believed for the repositories that it owns. */
 import type { ServerResponse } from 'node:http';
 import t, { type Test } from 'tap';
-import { staticDiscovery } from '../../src/fleet/discovery.ts';
-import { createFleet } from '../../src/fleet/fleet.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
-import { createMetrics } from '../../src/telemetry/metrics.ts';
 import { readableLog } from '../support/captured.ts';
 import { factsOf } from '../support/facts.ts';
-import { createFakeClock } from '../support/fake-clock.ts';
 import { neverAborted } from '../support/never-aborted.ts';
-import { ownersOf } from './fleet-setup.ts';
-import { connect, createPki, startScripted } from './support.ts';
+import { ownersOf, startFleet } from './fleet-setup.ts';
+import { createPki, startScripted } from './support.ts';
 
 /** An image with this name in a repository that the agent owns. */
 type Owned = (name: string) => string;
@@ -37,14 +33,7 @@ async function read(t: Test, known: readonly Known[], signal = neverAborted) {
     if (agent) agent.script.known = (response) => write(response, (name) => `${repository}:${name}`);
   }
   const { log, lines: logged } = readableLog();
-  const fleet = createFleet({
-    discovery: staticDiscovery(agents.map(({ url }) => url)),
-    connection: await connect(t, pki),
-    clock: createFakeClock(),
-    log,
-    metrics: createMetrics(),
-  });
-  t.teardown(() => fleet.close());
+  const { fleet } = await startFleet(t, pki, agents, { log });
   const found: ImageFacts[] = [];
   await fleet.readShared((facts) => found.push(facts), signal);
   const names = found.map(({ image }) => image.slice(image.lastIndexOf(':') + 1)).sort();
