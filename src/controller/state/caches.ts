@@ -14,8 +14,14 @@ import { rolloutsPath } from '../../policy/resources/rollout.ts';
 import { largeConfigs } from '../../policy/resources/collection.ts';
 import type { Log } from '../../telemetry/log.ts';
 import { gauge, type Metrics } from '../../telemetry/metrics.ts';
-import { trimConfig, trimNode, trimRunningPod, type CachedNode, type RunningPod } from './cached.ts';
-import { createSharing } from './sharing.ts';
+import {
+  createSharing,
+  trimConfig,
+  trimNode,
+  trimRunningPod,
+  type CachedNode,
+  type RunningPod,
+} from './cached.ts';
 import { incomplete, mayBeWaiting, trimWaitingPod, type WaitingPod } from './waiting-pods.ts';
 
 export interface Caches {

@@ -6,8 +6,7 @@ import type { Container, KubeObject, Pod, PodSpec } from '../../kube/api/objects
 import { keys } from '../../names/keys.ts';
 import type { RolledOut } from '../../placement/decision.ts';
 import { uncheckedRecord } from '../../placement/record/read.ts';
-import { keptAnnotations } from './cached.ts';
-import type { Share } from './sharing.ts';
+import { keptAnnotations, type Share } from './cached.ts';
 
 export interface WaitingPod {
   /** The fields that decisions need, at their place in the pod. Shared and frozen. */

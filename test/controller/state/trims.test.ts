@@ -1,8 +1,7 @@
 /** Which fields of each object the caches keep. */
 import t from 'tap';
 import { timeOf } from '../../../src/kube/api/fields.ts';
-import { trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
-import { createSharing } from '../../../src/controller/state/sharing.ts';
+import { createSharing, trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
 import { mayBeWaiting, trimWaitingPod } from '../../../src/controller/state/waiting-pods.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { like } from '../../support/like.ts';

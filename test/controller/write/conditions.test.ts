@@ -6,7 +6,7 @@ import { neverAborted } from '../../support/never-aborted.ts';
 import {
   validateClusterConfig,
   validatePodConfigs,
-} from '../../../src/controller/features/resources/validation.ts';
+} from '../../../src/controller/features/resources/resources.ts';
 import type { KubeObject } from '../../../src/kube/api/objects.ts';
 import { clusterConfig, podConfig } from '../../policy/resources/objects.ts';
 import { like } from '../../support/like.ts';

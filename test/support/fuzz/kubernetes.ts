@@ -9,8 +9,7 @@ import { createServiceAccountTokens } from '../../../daemon/kubelet/provider/ser
 import { agentsOf } from '../../../src/fleet/discovery.ts';
 import { createPullSecretSource, pullSecretPart } from '../../../src/credentials/sources/pull-secrets.ts';
 import { CredentialError } from '../../../src/credentials/credential.ts';
-import { trimNode, trimRunningPod } from '../../../src/controller/state/cached.ts';
-import { createSharing } from '../../../src/controller/state/sharing.ts';
+import { trimNode, trimRunningPod, createSharing } from '../../../src/controller/state/cached.ts';
 import { suspectsOf } from '../../../src/controller/pods/suspects.ts';
 import { object, parsed, words } from './inputs.ts';
 import { must, type FuzzTarget } from './target.ts';

@@ -6,7 +6,7 @@
  */
 import { ownNames } from '../../../names/own-names.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
-import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
 import { ignoring } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { startReflector, type Reflector } from '../../../kube/watch/reflector.ts';
@@ -76,37 +76,26 @@ export const agentCertificates: Feature = {
     requests.onEach(({ name, object }) => {
       if (object) enqueue(name);
     });
-    const work = new AgentCertificates(leader, requests);
-    return { keys: () => [], reconcile: (name) => work.reconcile(name), close: () => requests.stop() };
+    const reconcile = createReconcile(leader, requests);
+    return { keys: () => [], reconcile, close: () => requests.stop() };
   },
 };
 
-class AgentCertificates {
-  readonly #leader: LeaderContext;
-  readonly #requests: Pick<Reflector<OpenRequest>, 'get'>;
+/** @returns answers the request of this name; throws KubeError */
+function createReconcile(leader: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
+  const { namespace, caches, configuration, metrics, serverNow, clock, client, signal, log } = leader;
   /** By name. A request changes when it is approved, before its certificate is there. */
-  readonly #seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
+  const seen = new BoundedMap<string, 'admitted' | 'signed'>(maxSeen);
   /** By node. */
-  readonly #limiters: RateLimiters;
-  readonly #removals: RateLimiter;
-  readonly #count: (result: (typeof results)[number]) => void;
+  const limiters = new RateLimiters({ ...answers, clock }, maxNodes);
+  const removalLimiter = createRateLimiter({ ...removals, clock });
+  const count = counts(metrics, agentCertificatesTotal, 'result', results);
 
-  constructor(leader: LeaderContext, requests: Pick<Reflector<OpenRequest>, 'get'>) {
-    const { metrics, clock } = leader;
-    this.#leader = leader;
-    this.#requests = requests;
-    this.#limiters = new RateLimiters({ ...answers, clock }, maxNodes);
-    this.#removals = createRateLimiter({ ...removals, clock });
-    this.#count = counts(metrics, agentCertificatesTotal, 'result', results);
-  }
-
-  /** @throws KubeError */
-  async reconcile(name: string): Promise<ReconcileResult> {
-    const { namespace, caches, serverNow, log } = this.#leader;
-    const request = this.#requests.get('', name);
-    if (request === undefined || this.#seen.peek(name) === 'signed') return undefined;
-    if (request.isForeign) return this.#remove(name);
-    const waitMs = this.#admit(name, request.nodes[0] ?? '');
+  async function reconcile(name: string): Promise<ReconcileResult> {
+    const request = requests.get('', name);
+    if (request === undefined || seen.peek(name) === 'signed') return undefined;
+    if (request.isForeign) return remove(name);
+    const waitMs = admit(name, request.nodes[0] ?? '');
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     const requested = await readRequest(request.text);
     const podOf = (pod: string) => caches.runningPods.get(namespace, pod);
@@ -114,24 +103,23 @@ class AgentCertificates {
     if (verdict.kind === 'wait') return { requeueAfterMs: againMs };
     if (verdict.kind === 'refuse') {
       const { why } = verdict;
-      await this.#answer(name, 'Denied', 'Refused', why);
-      this.#count('refused');
+      await answer(name, 'Denied', 'Refused', why);
+      count('refused');
       log.warn(
         { request: name, nodes: request.nodes, why },
         "an agent's request for a certificate was refused",
       );
       return undefined;
     }
-    return requested && (await this.#sign(request, requested, verdict.node));
+    return requested && (await sign(request, requested, verdict.node));
   }
 
   /** Any kubelet can create requests: without the chart's policy, it could take the names of another node's agent. */
-  async #remove(name: string): Promise<ReconcileResult> {
-    const { client, signal, log } = this.#leader;
-    const waitMs = this.#removals.tryTake();
+  async function remove(name: string): Promise<ReconcileResult> {
+    const waitMs = removalLimiter.tryTake();
     if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
     await ignoring('not-found', client.delete(paths.certificateSigningRequests(name), { signal }));
-    this.#count('refused');
+    count('refused');
     log.warn(
       { request: name },
       'a request for a certificate was removed: it had the signer or a name of agents and was not theirs',
@@ -140,17 +128,20 @@ class AgentCertificates {
   }
 
   /** @returns 0, or how long the node has had its answers for now, milliseconds */
-  #admit(name: string, node: string): number {
-    if (this.#seen.peek(name)) return 0;
-    const waitMs = this.#limiters.of(node).tryTake();
-    if (waitMs === 0) this.#seen.set(name, 'admitted');
+  function admit(name: string, node: string): number {
+    if (seen.peek(name)) return 0;
+    const waitMs = limiters.of(node).tryTake();
+    if (waitMs === 0) seen.set(name, 'admitted');
     return waitMs;
   }
 
-  async #sign(request: OpenRequest, { publicKey }: RequestContent, node: string): Promise<ReconcileResult> {
-    const { configuration, serverNow, clock, client, signal, log } = this.#leader;
+  async function sign(
+    request: OpenRequest,
+    { publicKey }: RequestContent,
+    node: string,
+  ): Promise<ReconcileResult> {
     const { name } = request;
-    const secret = await readSecret(this.#leader, ownNames(configuration()).caSecret);
+    const secret = await readSecret(leader, ownNames(configuration()).caSecret);
     const authorities = readAuthorities(secret?.texts ?? {});
     if (authorities.newest === undefined) return { requeueAfterMs: againMs };
     const times = timesOf(configuration().certificateTime);
@@ -161,24 +152,24 @@ class AgentCertificates {
     const names = [agentNameOn(node), agentServerName];
     const subject = { commonName: agentServerName, names, usage: 'server' } as const;
     const pem = await issueFor(publicKey, signer, subject, life);
-    if (!request.isApproved)
-      await this.#answer(name, 'Approved', 'OwnNode', `the token belongs to node ${node}`);
+    if (!request.isApproved) await answer(name, 'Approved', 'OwnNode', `the token belongs to node ${node}`);
     // With the CAs: the first agents of a cluster start before the Secret that has them.
     const chain = `${pem.trim()}\n${writeCertificates(trusted(authorities))}`;
     const body = { status: { certificate: Buffer.from(chain).toString('base64') } };
     const path = `${paths.certificateSigningRequests(name)}/status`;
     await ignoring('not-found', client.patch(path, { type: 'merge', body }, { signal }));
-    this.#seen.set(name, 'signed');
-    this.#count('issued');
+    seen.set(name, 'signed');
+    count('issued');
     log.info({ node, expires: new Date(life.to).toISOString() }, 'an agent got its certificate');
     return undefined;
   }
 
-  async #answer(name: string, type: string, reason: string, message: string): Promise<void> {
-    const { client, signal } = this.#leader;
+  async function answer(name: string, type: string, reason: string, message: string): Promise<void> {
     const conditions = [{ type, status: 'True', reason, message }];
     const path = `${paths.certificateSigningRequests(name)}/approval`;
     const patch = { type: 'merge', body: { status: { conditions } } } as const;
     await ignoring('not-found', client.patch(path, patch, { signal }));
   }
+
+  return reconcile;
 }

@@ -10,8 +10,6 @@ import {
 } from '../../../images/sources/broken-images.ts';
 import { changeNotes, type NotesData } from '../../write/config-map-notes.ts';
 
-export type NoteOutcome = 'new' | 'known';
-
 export type BrokenObservation = Omit<BrokenImage, 'namespaces'> & { readonly namespace: string };
 
 /** A namespace with more broken images at once has another problem. */
@@ -23,23 +21,28 @@ const refreshAfterMs = 3_600_000;
 type Notes = Map<string, BrokenImage>;
 type Leader = Parameters<typeof changeNotes>[0];
 
-/** Notes that an image failed, or that it failed again. @param name of the ConfigMap @throws KubeError */
+/**
+ * Notes that an image failed, or that it failed again.
+ * @param name of the ConfigMap
+ * @returns whether that is new for the namespace
+ * @throws KubeError
+ */
 export function noteBroken(
   leader: Leader,
   name: string,
   { namespace, ...seen }: BrokenObservation,
-): Promise<NoteOutcome> {
+): Promise<boolean> {
   return changeNotes(leader, name, (data) => {
     const key = keyOf(seen);
     const notes = notesIn(data);
     const known = notes.get(key);
     const isKnown = known?.namespaces.includes(namespace) === true;
     // No architecture of Go has a name that is no key.
-    if (key === '' || (isKnown && seen.until - known.until < refreshAfterMs)) return [data, 'known'];
+    if (key === '' || (isKnown && seen.until - known.until < refreshAfterMs)) return [data, false];
     const others = known?.namespaces.filter((each) => each !== namespace) ?? [];
     notes.set(key, { ...seen, namespaces: [...others, namespace].slice(-maxNamespaces) });
     forgetOldest(notes, namespace);
-    return [dataOf(notes), isKnown ? 'known' : 'new'];
+    return [dataOf(notes), !isKnown];
   });
 }
 

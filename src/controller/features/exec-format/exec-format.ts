@@ -6,7 +6,7 @@
  */
 import { ownNames } from '../../../names/own-names.ts';
 import { BoundedMap } from '../../../async/bounded-map.ts';
-import { createRateLimiter, RateLimiters, type RateLimiter } from '../../../async/rate-limiter.ts';
+import { createRateLimiter, RateLimiters } from '../../../async/rate-limiter.ts';
 import { isCode, KubeError } from '../../../kube/api/errors.ts';
 import { paths } from '../../../kube/api/paths.ts';
 import { countedArchitectures, isArchitecture } from '../../../names/architecture.ts';
@@ -19,9 +19,9 @@ import { skippedPods } from '../../pods/skipped-pods.ts';
 import { factsOf, reportsPlatforms, useOf } from '../../pods/pulled-images.ts';
 import { isDaemon } from '../../pods/workload.ts';
 import { formOf } from '../../../placement/rules/images/fit.ts';
-import { noteBroken, pruneBroken, type NoteOutcome } from './broken-notes.ts';
+import { noteBroken, pruneBroken } from './broken-notes.ts';
 import { blameOf, describeBlame, describeLevel, levelOfNode, neededLevel } from './causes.ts';
-import { failureIn, suspectsOf, type MissedLevel, type Suspect } from '../../pods/suspects.ts';
+import { failureIn, suspectsOf, type Failure, type Suspect } from '../../pods/suspects.ts';
 
 const execFormatErrors = counter(
   'archwright_exec_format_errors_total',
@@ -76,7 +76,7 @@ export const execFormat: Feature = {
   // Without the nodes, the architecture of a pod is unknown.
   start: (leader, enqueue) => {
     const { runningPods } = leader.caches;
-    const monitor = new ExecFormatMonitor(leader);
+    const monitor = createMonitor(leader);
     runningPods.onEach(({ namespace, name, object }) => {
       const key = `${namespace}/${name}`;
       if (object && suspectsOf(object).length > 0) enqueue(key);
@@ -97,36 +97,24 @@ interface Place {
   readonly architecture: string;
 }
 
-class ExecFormatMonitor {
-  readonly #leader: LeaderContext;
-  /** Of the ConfigMap. */
-  readonly #notes: string;
-  readonly #reporter: Reporter;
-  readonly #limiter: RateLimiter;
-  readonly #limiters: RateLimiters;
-  readonly #checkedAt = new BoundedMap<string, number>(maxRemembered);
-  #hasWarned = false;
+function createMonitor(leader: LeaderContext) {
+  const { caches, client, clock, configuration, log, metrics, serverNow, signal } = leader;
+  const configMap = ownNames(configuration()).brokenImages;
+  const reporter = new Reporter(leader);
+  const limiter = createRateLimiter({ ...checks, clock });
+  const limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
+  const checkedAt = new BoundedMap<string, number>(maxRemembered);
+  let hasWarned = false;
 
-  constructor(leader: LeaderContext) {
-    const { clock, configuration } = leader;
-    this.#leader = leader;
-    this.#notes = ownNames(configuration()).brokenImages;
-    this.#reporter = new Reporter(leader);
-    this.#limiter = createRateLimiter({ ...checks, clock });
-    this.#limiters = new RateLimiters({ ...checksOfNamespace, clock }, maxNamespaces);
-  }
-
-  async prune(): Promise<ReconcileResult> {
-    const { serverNow, metrics } = this.#leader;
-    const notes = await pruneBroken(this.#leader, this.#notes, serverNow());
+  async function prune(): Promise<ReconcileResult> {
+    const notes = await pruneBroken(leader, configMap, serverNow());
     const levels = notes.filter(({ level }) => level !== undefined).length;
     metrics.gauge(brokenImages).set(notes.length - levels);
     metrics.gauge(imagesWithLevel).set(levels);
     return { requeueAfterMs: pruneIntervalMs };
   }
 
-  async check(key: string): Promise<ReconcileResult> {
-    const { caches, configuration } = this.#leader;
+  async function check(key: string): Promise<ReconcileResult> {
     const [namespace = '', name = ''] = key.split('/');
     const isEnabled = configuration().execFormatErrorMonitor;
     const pod = isEnabled ? caches.runningPods.get(namespace, name) : undefined;
@@ -134,39 +122,33 @@ class ExecFormatMonitor {
     if (pod && !node) return { requeueAfterMs: nodeWaitMs };
     const architecture = node?.architecture ?? '';
     return pod && node && isArchitecture(architecture)
-      ? await this.#checkPod(pod, { node, architecture })
+      ? await checkPod(pod, { node, architecture })
       : undefined;
   }
 
   /** Over the limit of the namespace or the cluster, a pod is checked later; no worker waits for it. */
-  async #checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
-    const { clock } = this.#leader;
+  async function checkPod(pod: RunningPod, place: Place): Promise<ReconcileResult> {
     // A note has no effect on a skipped pod. For a pod of a DaemonSet, the template decides.
-    if (!isDaemon(pod) && skippedPods(this.#leader)(pod)) return undefined;
+    if (!isDaemon(pod) && skippedPods(leader)(pod)) return undefined;
     for (const suspect of suspectsOf(pod)) {
       const key = `${pod.uid}/${suspect.container}`;
-      const checkedAt = this.#checkedAt.get(key);
-      if (checkedAt !== undefined && clock.monotonic() - checkedAt < checkAgainMs) continue;
-      const waitMs = this.#limiters.of(pod.namespace).tryTake() || this.#limiter.tryTake();
+      if (clock.monotonic() - (checkedAt.get(key) ?? -Infinity) < checkAgainMs) continue;
+      const waitMs = limiters.of(pod.namespace).tryTake() || limiter.tryTake();
       if (waitMs > 0) return { requeueAfterMs: Math.ceil(waitMs) };
-      const text = suspect.failure ? undefined : await this.#logOf(pod, suspect);
+      const text = suspect.failure ? undefined : await logOf(pod, suspect);
       // Not read, or of the container's next start: the next crash shows it.
       if (!suspect.failure && !text) continue;
       const failure = suspect.failure ?? failureIn(text);
-      const noted =
-        failure?.kind === 'cpu-level'
-          ? await this.#reportLevel(pod, suspect, failure.missed, place)
-          : failure && (await this.#reportBroken(pod, suspect, place));
-      this.#checkedAt.set(key, clock.monotonic());
+      const isNoted = failure !== undefined && (await report(pod, suspect, place, failure));
+      checkedAt.set(key, clock.monotonic());
       // Also if the note is known: its writer may have missed the answer.
-      if (noted) await this.prune();
+      if (isNoted) await prune();
     }
     return undefined;
   }
 
   /** @returns `undefined`: the log cannot be read, because the pod is gone or its node cannot be reached */
-  async #logOf(pod: RunningPod, { container, previous }: Suspect): Promise<string | undefined> {
-    const { client, signal, log } = this.#leader;
+  async function logOf(pod: RunningPod, { container, previous }: Suspect): Promise<string | undefined> {
     const path = `${paths.pods(pod.namespace, pod.name)}/log`;
     const query = { container, limitBytes: maxLogBytes, tailLines: logLines, ...(previous && { previous }) };
     try {
@@ -174,8 +156,8 @@ class ExecFormatMonitor {
       return await client.text(path, { signal: limit, query, maxBytes: maxLogBytes });
     } catch (error) {
       signal.throwIfAborted();
-      if (isCode(error, 'forbidden') && !this.#hasWarned) {
-        this.#hasWarned = true;
+      if (isCode(error, 'forbidden') && !hasWarned) {
+        hasWarned = true;
         // The custom resource can enable the monitor although the chart gave no right to read logs.
         log.warn(
           { error: error.message },
@@ -188,64 +170,55 @@ class ExecFormatMonitor {
     }
   }
 
-  /** Reports on pod and workload which level the image needs, and notes it. */
-  async #reportLevel(
-    pod: RunningPod,
-    suspect: Suspect,
-    missed: MissedLevel,
-    place: Place,
-  ): Promise<NoteOutcome | undefined> {
-    const ofNode = levelOfNode(this.#leader, place.node);
-    const level = neededLevel(missed, ofNode);
-    if (place.architecture !== 'amd64' || level === undefined) return undefined;
-    const noted = await this.#note(pod, suspect, place, level);
-    this.#leader.metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
-    const message = describeLevel(pod, suspect, level, ofNode);
-    const subject = [suspect.digest, level].join(' ');
-    this.#reporter.record(pod, { type: 'Warning', reason: 'CpuLevelTooLow', message }, subject);
-    return noted;
+  /** Reports the cause on pod and workload, and notes it if placement can avoid it. @returns whether it is noted */
+  async function report(pod: RunningPod, suspect: Suspect, place: Place, failure: Failure): Promise<boolean> {
+    const { architecture, node } = place;
+    const record = (reason: string, message: string, ...subject: readonly unknown[]): void =>
+      reporter.record(pod, { type: 'Warning', reason, message }, [suspect.digest, ...subject].join(' '));
+    if (failure.kind === 'cpu-level') {
+      const ofNode = levelOfNode(leader, node);
+      const level = neededLevel(failure.missed, ofNode);
+      if (architecture !== 'amd64' || level === undefined) return false;
+      await note(pod, suspect, place, level);
+      metrics.counter(cpuLevelErrors, { level: `v${level}` }).inc();
+      record('CpuLevelTooLow', describeLevel(pod, suspect, level, ofNode), level);
+      return true;
+    }
+    const blame = await blameOf(leader, pod, suspect, architecture);
+    if (blame.kind === 'image') await note(pod, suspect, place);
+    metrics.counter(execFormatErrors, { architecture }).inc();
+    record('ExecFormatError', describeBlame(pod, suspect, architecture, blame), architecture, blame.kind);
+    return blame.kind === 'image';
   }
 
-  /** Reports the cause on pod and workload, and notes the image if it is the cause. */
-  async #reportBroken(pod: RunningPod, suspect: Suspect, place: Place): Promise<NoteOutcome | undefined> {
-    const { architecture } = place;
-    const blame = await blameOf(this.#leader, pod, suspect, architecture);
-    const noted = blame.kind === 'image' ? await this.#note(pod, suspect, place) : undefined;
-    this.#leader.metrics.counter(execFormatErrors, { architecture }).inc();
-    const message = describeBlame(pod, suspect, architecture, blame);
-    const subject = [suspect.digest, architecture, blame.kind].join(' ');
-    this.#reporter.record(pod, { type: 'Warning', reason: 'ExecFormatError', message }, subject);
-    return noted;
-  }
-
-  async #note(pod: RunningPod, suspect: Suspect, place: Place, level?: Amd64Level): Promise<NoteOutcome> {
-    const { log, configuration, serverNow } = this.#leader;
-    const { namespace } = pod;
+  async function note(pod: RunningPod, suspect: Suspect, place: Place, level?: Amd64Level): Promise<void> {
     const { image, digest } = suspect;
+    const { namespace } = pod;
     const seen = { architecture: place.architecture, ...(level && { level }), image, namespace };
     const until = serverNow() + configuration().brokenImageTime;
-    const noted = await noteBroken(this.#leader, this.#notes, { ...seen, digest, until });
-    const ofTag = await this.#digestOfTag(pod, suspect, place);
-    if (ofTag !== undefined) await noteBroken(this.#leader, this.#notes, { ...seen, digest: ofTag, until });
-    if (noted === 'new')
+    const isNew = await noteBroken(leader, configMap, { ...seen, digest, until });
+    const ofTag = await digestOfTag(pod, suspect, place);
+    if (ofTag !== undefined) await noteBroken(leader, configMap, { ...seen, digest: ofTag, until });
+    if (isNew)
       log.warn(
         { ...seen, digest },
         level === undefined ? 'an image is broken on an architecture' : 'an image needs a level of x86-64',
       );
-    return noted;
   }
 
   /** The index by which new pods find the note, where the node reports the manifest of its platform. */
-  async #digestOfTag(
+  async function digestOfTag(
     pod: RunningPod,
     { image }: Suspect,
     { node, architecture }: Place,
   ): Promise<string | undefined> {
-    const isNew = this.#leader.serverNow() - pod.scheduledAt < tagMs;
+    const isNew = leader.serverNow() - pod.scheduledAt < tagMs;
     if (!reportsPlatforms(node) || !isNew) return undefined;
-    const facts = (await factsOf(this.#leader, pod, [useOf(image)])).get(image);
+    const facts = (await factsOf(leader, pod, [useOf(image)])).get(image);
     if (facts === undefined || facts.error || formOf(facts.mediaType) !== 'index') return undefined;
     const named = [...facts.platforms.map((platform) => platform.architecture), ...(facts.brokenOn ?? [])];
     return named.includes(architecture) ? facts.digest : undefined;
   }
+
+  return { prune, check };
 }

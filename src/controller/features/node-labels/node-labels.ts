@@ -25,7 +25,7 @@ const uncoveredPools = gauge(
   'Node pools without a healthy node for an agent.',
 );
 
-/** Nodes change by events; reports, the configuration, and how long a node is not ready, by the clock. */
+/** Agents start and report within a minute; a node that is not ready for a while causes no event. */
 const resyncMs = 15_000;
 const surplusMs = 60_000;
 /** Value of the node label that the DaemonSet of the agents selects. */
@@ -51,12 +51,7 @@ export const agentNodes: Feature = {
     },
   },
   // Not before the caches are complete: a part of the nodes would look like pools with missing nodes.
-  start: (leader, enqueue) => {
-    leader.caches.nodes.onEach(({ previous, object }) => {
-      if (nodeMatters(previous, object)) enqueue('nodes');
-    });
-    return { keys: () => ['nodes'], reconcile: createAgentNodes(leader) };
-  },
+  start: (leader) => ({ keys: () => ['all'], reconcile: createAgentNodes(leader) }),
 };
 
 /** @returns labels the nodes; throws KubeError if the rest has to be tried again */
@@ -149,14 +144,6 @@ function isLabeled(node: CachedNode): boolean {
 /** The oldest first: its image facts are the most, and it is the least likely to be a test. */
 function inOrder(a: CachedNode, b: CachedNode): number {
   return a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1);
-}
-
-/** Whether a change of a node matters here. Kubelets update their nodes every few minutes. */
-function nodeMatters(before: CachedNode | undefined, now: CachedNode | undefined): boolean {
-  if (before === undefined || now === undefined) return true;
-  const fields = ['ready', 'unschedulable', 'deleting', 'taints', 'pool', 'os'] as const;
-  const labelOf = (node: CachedNode): string | undefined => node.labels[keys.agentNode];
-  return labelOf(before) !== labelOf(now) || fields.some((field) => before[field] !== now[field]);
 }
 
 export const amd64Levels: Feature = {

@@ -10,11 +10,18 @@ import {
   clusterConfigsPath,
   podConfigKind,
   podConfigsPath,
+  byPrecedence,
+  namedArchitectures,
+  unschedulableArchitectures,
+  type ArchitecturePreferences,
+  type PodPlacement,
+  type Reading,
 } from '../../../policy/resources/placement.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { applyStatus } from '../../write/own-objects.ts';
 import { conditionsOf, type Finding } from '../../write/conditions.ts';
-import { validateClusterConfig, validatePodConfigs } from './validation.ts';
+import { unknownArchitecture } from '../../../names/architecture.ts';
+import { readClusterConfig, readPodConfig } from '../../../policy/resources/read.ts';
 
 const clusterKey = 'cluster';
 const configurationKey = 'configuration';
@@ -87,4 +94,86 @@ function writeStatus(
   findings: readonly Finding[],
 ): Promise<void> {
   return applyStatus(leader, target, conditionsOf(target.object, findings, leader.serverNow()));
+}
+
+function finding(type: Finding['type'], status: Finding['status'], reason: string, message = ''): Finding {
+  return { type, status, reason, message };
+}
+
+export function validateClusterConfig(
+  object: KubeObject,
+  schedulable: readonly string[],
+): readonly Finding[] {
+  return common(readClusterConfig(object), schedulable);
+}
+
+/**
+ * Validates the `PodPlacementConfig`s of one namespace, which can conflict.
+ * @param turn awaited from time to time, because there can be many thousands
+ * @returns by name
+ */
+export async function validatePodConfigs(
+  objects: readonly KubeObject[],
+  schedulable: readonly string[],
+  turn: () => Promise<void> | undefined,
+): Promise<ReadonlyMap<string, readonly Finding[]>> {
+  const readings = new Map<string, Reading<PodPlacement>>();
+  for (const object of objects) {
+    readings.set(object.metadata?.name ?? '', readPodConfig(object));
+    await turn();
+  }
+  const winners = winnersAmong([...readings.values()].flatMap(({ placement }) => placement ?? []));
+  const findings = new Map<string, readonly Finding[]>();
+  for (const [name, reading] of readings) {
+    const found = conflict(winners.get(name), reading.placement?.priority);
+    findings.set(name, [...common(reading, schedulable), found]);
+  }
+  return findings;
+}
+
+/**
+ * The first of the same priority with the same selector, or with none, by the name of a later one. Selectors
+ * that differ are not compared, although they can select the same pod.
+ */
+function winnersAmong(placements: readonly PodPlacement[]): ReadonlyMap<string, string> {
+  const winners = new Map<string, string>();
+  const firsts = new Map<string, string>();
+  for (const { name, priority, selector } of placements.toSorted(byPrecedence)) {
+    const keyOf = (wanted: unknown): string => JSON.stringify([priority, wanted]);
+    const isForAll = selector.length === 0;
+    const winner = firsts.get(isForAll ? keyOf('any') : keyOf(selector)) ?? firsts.get(keyOf([]));
+    if (winner !== undefined) winners.set(name, winner);
+    for (const key of [keyOf('any'), keyOf(selector)]) if (!firsts.has(key)) firsts.set(key, name);
+  }
+  return winners;
+}
+
+function common(
+  { placement, problems }: Reading<ArchitecturePreferences>,
+  schedulable: readonly string[],
+): readonly Finding[] {
+  if (placement === undefined) {
+    const message = `Resource ignored: ${problems.join('; ')}`;
+    return [
+      finding('Available', 'False', 'Invalid', message),
+      finding('Degraded', 'True', 'Invalid', message),
+    ];
+  }
+  const out = unschedulableArchitectures(placement, schedulable);
+  const mistakes = namedArchitectures(placement).flatMap(
+    (name) => unknownArchitecture(name, schedulable) ?? [],
+  );
+  const leftOut = `${out.join(', ')}: left out, because schedulableArchitectures has only ${schedulable.join(', ')}`;
+  const message = [...(out.length === 0 ? [] : [leftOut]), ...mistakes].join('; ');
+  const reason = out.length === 0 ? 'UnknownArchitecture' : 'ArchitecturesLeftOut';
+  return [
+    finding('Available', 'True', 'InForce'),
+    message === '' ? finding('Degraded', 'False', 'AsWritten') : finding('Degraded', 'True', reason, message),
+  ];
+}
+
+function conflict(winner: string | undefined, priority = 0): Finding {
+  if (winner === undefined) return finding('Conflict', 'False', 'None');
+  const message = `${winner} has the same priority ${priority}, selects the same pods, and is older: it comes first`;
+  return finding('Conflict', 'True', 'SamePriority', message);
 }

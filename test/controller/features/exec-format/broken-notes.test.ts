@@ -38,7 +38,7 @@ for (const [title, data] of [
     if (data) store.put(path, { data });
     const namespaces = ['bank', 'mail', 'shop'];
     const news = await Promise.all(namespaces.map((namespace) => add({ ...seen, namespace })));
-    t.strictSame(news, ['new', 'new', 'new']);
+    t.strictSame(news, [true, true, true]);
     const kept = parseBroken(dataAt(store, path));
     t.strictSame(
       kept.map((note) => note.namespaces.toSorted()),
@@ -70,7 +70,7 @@ const oldest = { digest: `sha256:${'0'.repeat(64)}` };
 const bounds: readonly {
   readonly title: string;
   readonly data: object;
-  readonly noted?: 'known';
+  readonly isNew?: false;
   readonly of?: { readonly digest: string; readonly namespace?: string };
   readonly isDropped: boolean;
 }[] = [
@@ -87,17 +87,17 @@ const bounds: readonly {
   {
     title: 'a known note that is renewed',
     data: dataOf(500, manyNamespaces),
-    noted: 'known',
+    isNew: false,
     of: { ...oldest, namespace: long('n', 3) },
     isDropped: false,
   },
 ];
-for (const { title, data, noted = 'new', of, isDropped } of bounds) {
+for (const { title, data, isNew = true, of, isDropped } of bounds) {
   t.test(`bounds of the ConfigMap, the oldest note goes: ${title}`, async (t) => {
     const { store, add } = await start(t);
     store.put(path, { data });
     const later = until + 2 * 3_600_000;
-    t.equal(await add({ ...seen, namespace: 'shop', ...of, until: later }), noted);
+    t.equal(await add({ ...seen, namespace: 'shop', ...of, until: later }), isNew);
     const kept = dataAt(store, path);
     t.equal(!((keyOfBroken(oldest.digest, 'arm64') ?? '') in kept), isDropped);
     t.ok(Buffer.byteLength(JSON.stringify(kept)) < 1024 * 1024, 'below the size limit of the API server');
@@ -112,7 +112,7 @@ t.test('a namespace beyond its limit keeps its newest notes, and displaces no ot
   store.put(path, { data: dataOf(40, ['shop']) });
   for (let index = 0; index < 60; index += 1) {
     const digest = numbered(index);
-    t.equal(await add({ ...seen, digest, namespace: 'attacker', until: until + index }), 'new');
+    t.equal(await add({ ...seen, digest, namespace: 'attacker', until: until + index }), true);
   }
   const kept = parseBroken(dataAt(store, path));
   const of = (namespace: string) => kept.filter(({ namespaces }) => namespaces.includes(namespace));
@@ -126,7 +126,7 @@ t.test("CPU levels count towards the namespace's limit", async (t) => {
   for (let index = 0; index < 30; index += 1) {
     const digest = numbered(index);
     const given = { ...seen, digest, architecture: 'amd64', namespace: 'shop', until: until + index };
-    for (const level of [2, 3, 4] as const) t.equal(await add({ ...given, level }), 'new');
+    for (const level of [2, 3, 4] as const) t.equal(await add({ ...given, level }), true);
   }
   const kept = parseBroken(dataAt(store, path));
   t.equal(kept.length, 50);
