@@ -99,6 +99,10 @@ t.test('after the loss of the CA Secret, its certificates are still trusted', as
   ];
   for (const [what, change, issued] of cases) {
     const world = await settled(t);
+    // A bundle may have an authority that did not issue the certificate beside it.
+    const stranger = await issueAuthority(life(world, hour));
+    const { 'ca.crt': bundle = '' } = world.texts('agent') ?? {};
+    world.put('agent', { ...world.texts('agent'), 'ca.crt': bundle + stranger.certificate.pem });
     const changed = change({ ...world.texts('ca') });
     if (changed === undefined) world.remove('ca');
     else world.put('ca', changed);
