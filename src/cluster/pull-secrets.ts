@@ -38,8 +38,6 @@ export const noPullSecrets: CredentialSource = createPullSecretSource([]);
 /** Pods name one or two. The API server accepts thousands, and each costs a request. */
 const maxSecrets = 20;
 
-const defaultAccount = 'default';
-
 /** Pods name one or two; more missing names are not typing mistakes. */
 const maxMistakes = 3;
 
@@ -92,22 +90,13 @@ export function createPullSecrets(options: {
       (await cluster.serviceAccountPullSecrets(namespace, name, signal)).slice(0, maxSecrets),
   });
 
-  /** The right to list Secrets would reveal their content: suggestions need names from other sources. */
-  async function missing(
-    namespace: string,
-    name: string,
-    account: string | undefined,
-    signal: AbortSignal,
-  ): Promise<SourceProblem> {
-    const load = account === undefined ? undefined : secretsOfAccount(namespace, account, signal);
-    const ofAccount = await load?.catch(() => undefined);
-    const known = [...existing.values()].flatMap((one) => (one.namespace === namespace ? [one.name] : []));
-    const others = [...(ofAccount ?? []), ...known.reverse()]
-      .filter((other) => other !== name && other.length <= maxSuggestionLength)
-      .slice(0, maxSuggestions);
-    const hint = name.length > maxSuggestionLength ? '' : didYouMean(name, others);
-    const message = `there is no such Secret${hint}`;
-    return { source: 'pull-secret', origin: `${namespace}/${name}`, message };
+  /** The right to list Secrets would reveal their content: names that were read before are suggested. */
+  function namesIn(namespace: string): readonly string[] {
+    return [...existing.values()]
+      .flatMap((one) => (one.namespace === namespace ? [one.name] : []))
+      .filter((name) => name.length <= maxSuggestionLength)
+      .slice(-maxSuggestions)
+      .reverse();
   }
 
   return {
@@ -124,8 +113,12 @@ export function createPullSecrets(options: {
       const present = found.filter((secret) => secret !== undefined);
       if (present.length === found.length) return createPullSecretSource(present);
       const absent = lookedUp.filter((_, at) => read[at]?.status === 'fulfilled' && !read[at].value);
-      const account = absent.length <= maxMistakes ? (serviceAccount ?? defaultAccount) : undefined;
-      const problems = await Promise.all(absent.map((name) => missing(namespace, name, account, signal)));
+      const known = absent.length <= maxMistakes ? namesIn(namespace) : [];
+      const problems = absent.map((name): SourceProblem => {
+        const hint = name.length > maxSuggestionLength ? '' : didYouMean(name, known);
+        const message = `there is no such Secret${hint}`;
+        return { source: 'pull-secret', origin: `${namespace}/${name}`, message };
+      });
       return createPullSecretSource(present, problems);
     },
   };
