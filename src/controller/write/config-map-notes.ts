@@ -16,7 +16,7 @@ export type NotesData = Readonly<Record<string, string>>;
 const tries = 5;
 
 /** @returns `undefined`: there is no ConfigMap. @throws KubeError */
-export function readNotes(
+export function getNotes(
   { client, namespace, signal }: Leader,
   name: string,
 ): Promise<ConfigMap | undefined> {
@@ -35,7 +35,7 @@ export async function changeNotes<T>(
 ): Promise<T> {
   for (let left = tries; ; left -= 1) {
     try {
-      const present = await readNotes(leader, name);
+      const present = await getNotes(leader, name);
       const [wanted, result] = decide(present?.data ?? {});
       await write(leader, name, present, wanted);
       return result;

@@ -27,7 +27,7 @@ const exceptions: Readonly<Record<string, string>> = {
   'daemon/kubelet/config/read-config.ts readConfig': 'reads files; CredentialProviderConfig has a target',
   'src/controller/features/misplaced/misplaced-pod.ts readMisplaced':
     'gets objects from the API server; parses nothing',
-  'src/controller/state/ca-bundle.ts readCaBundles': 'calls readCaBundle, which has a target',
+  'src/controller/state/webhooks-file.ts readCaBundles': 'calls readCaBundle, which has a target',
   'src/controller/write/secrets.ts readSecret': 'gets an object from the API server; parses nothing',
   'src/files/directory.ts readDirectory': 'reads files',
   'src/fleet/connection.ts jsonOf': 'facts and the information of an agent have targets',

@@ -18,7 +18,7 @@ import {
 import { createReferenceCache } from '../../../images/references/reference.ts';
 import type { Feature, LeaderContext, ReconcileResult } from '../../lead/feature.ts';
 import { checkTag, type CheckResult } from './check.ts';
-import { changeNotes, readNotes } from '../../write/config-map-notes.ts';
+import { changeNotes, getNotes } from '../../write/config-map-notes.ts';
 import { createReports, driftMetrics } from './reports.ts';
 import {
   fairShare,
@@ -78,7 +78,7 @@ export class DriftMonitor {
   async reconcile(): Promise<ReconcileResult> {
     const { caches, configuration } = this.#leader;
     const { driftInterval: intervalMs } = configuration();
-    const drifted = (this.#drifted ??= await this.#readNotes());
+    const drifted = (this.#drifted ??= await this.#getNotes());
     const tags =
       intervalMs === 0
         ? new Map<string, RunningTag>()
@@ -94,8 +94,8 @@ export class DriftMonitor {
     return { requeueAfterMs: Math.min(mostMs, Math.max(leastMs, pauseMs)) };
   }
 
-  async #readNotes(): Promise<Map<string, DriftedTag>> {
-    const known = parseDrifted((await readNotes(this.#leader, this.#notes))?.data);
+  async #getNotes(): Promise<Map<string, DriftedTag>> {
+    const known = parseDrifted((await getNotes(this.#leader, this.#notes))?.data);
     // This replica did not follow them while another one led.
     this.#leader.cache.forget(known);
     return new Map(known.map((tag) => [tag.image, tag]));
