@@ -27,10 +27,13 @@ interface Given {
   readonly poor?: 'never' | 'with the secret';
   readonly secret?: Cluster['secret'];
   readonly facts?: ImageFacts;
+  /** Hostnames that each agent answers for. Default: its node. */
+  readonly hostnames?: (node: string) => readonly string[];
 }
 
-/** @returns the excluded nodes, `undefined` if nothing is known, and which requests the fleet got */
-async function excludedBy({ poor = 'never', secret, facts = factsOf(image) }: Given) {
+/** @returns which nodes can pull, `undefined` if nothing is known, and which requests the fleet got */
+async function pullableBy(given: Given) {
+  const { poor = 'never', secret, facts = factsOf(image), hostnames = (node) => [node] } = given;
   const clock = createFakeClock();
   const requests: string[] = [];
   const group = (name: string) => ({
@@ -61,7 +64,7 @@ async function excludedBy({ poor = 'never', secret, facts = factsOf(image) }: Gi
     fleet,
     requestOf: createRequestOf(defaultCacheTimes, false),
     pullSecrets: createPullSecrets({ cluster, clock, metrics: createMetrics() }),
-    nodeHostnames: (node) => [node],
+    nodeHostnames: hostnames,
     clock,
     log: silentLog,
   });
@@ -77,8 +80,7 @@ async function excludedBy({ poor = 'never', secret, facts = factsOf(image) }: Gi
     await until(() => isRead, 'the Secret is read');
     await clock.advance(500);
   }
-  const found = (await finding).get(image);
-  return [found?.unable.flatMap(({ hostnames }) => hostnames), requests];
+  return { found: (await finding).get(image), requests };
 }
 
 const hanging = (): Promise<never> => new Promise(() => undefined);
@@ -108,5 +110,18 @@ const rows: Readonly<Record<string, [given: Given, excluded: string[] | undefine
   'an override': [{ facts: factsOf(image, { source: 'override' }) }, undefined, []],
 };
 
-for (const [about, [given, excluded, requests]] of Object.entries(rows))
-  t.test(about, async (t) => t.strictSame(await excludedBy(given), [excluded, requests]));
+for (const [about, [given, excluded, wanted]] of Object.entries(rows))
+  t.test(about, async (t) => {
+    const { found, requests } = await pullableBy(given);
+    const hostnames = found?.unable.flatMap((group) => group.hostnames);
+    t.strictSame([hostnames, requests], [excluded, wanted]);
+  });
+
+t.test('a node without an agent stays eligible in a pool with agents of both groups', async (t) => {
+  const { found } = await pullableBy({ hostnames: (node) => [node, 'shared'] });
+  const architectures = ['amd64'];
+  t.strictSame(found, {
+    able: [{ fingerprint: 'able', architectures, hostnames: ['node-able', 'shared'] }],
+    unable: [{ fingerprint: 'poor', architectures, hostnames: ['node-poor'] }],
+  });
+});
