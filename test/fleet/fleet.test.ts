@@ -1,14 +1,18 @@
-import { setImmediate } from 'node:timers/promises';
+/** Lookups: who gets the request, and what follows if it fails. `model.test.ts` has random fleets. */
 import t from 'tap';
+import { setImmediate } from 'node:timers/promises';
 import type { MatchedCredential } from '../../src/credentials/credential.ts';
 import type { ImageFacts } from '../../src/images/facts/facts.ts';
 import { systemClock } from '../../src/async/clock.ts';
 import { secret } from '../../src/telemetry/secret.ts';
 import { factsOf, requestFor } from '../support/facts.ts';
 import { createAgentList, createPki, startScripted, type ScriptedAgent } from './support.ts';
-import { cut, image, setup, startFleet, type Answer } from './fleet-setup.ts';
+import { cut, image, setup, startFleet, type Answer, responding, silent } from './fleet-setup.ts';
 import { neverAborted } from '../support/never-aborted.ts';
 import { like } from '../support/like.ts';
+import { createFakeClock } from '../support/fake-clock.ts';
+import { until } from '../support/until.ts';
+import { Overloaded } from '../../src/async/fair-semaphore.ts';
 
 t.test('a lookup goes to the owner of the repository only', async (t) => {
   const { agents, lookup, requestCounts, metric } = await setup(t, [{}, {}, {}]);
@@ -91,4 +95,104 @@ t.test('lookups succeed while agents join and leave', async (t) => {
   await agent.stop();
   change(agent, agents[1]);
   like(t, await lookup(), { error: undefined });
+});
+
+t.test('a silent agent costs one lookup its silence, until it answers again', async (t) => {
+  const clock = createFakeClock();
+  const { lookup, requestCounts, metric } = await setup(t, [{ facts: silent }, {}], {
+    clock,
+    // On a busy machine, the second agent may need longer than a few hundred milliseconds.
+    silenceMs: 1000,
+  });
+  t.strictSame(await lookup(), factsOf(image));
+  t.equal(await metric('archwright_fleet_attempts_total{outcome="unreachable"}'), 1);
+  await lookup();
+  t.strictSame(requestCounts(), [1, 2]);
+  await clock.advance(5000);
+  await until(async () => (await metric('archwright_fleet_agents{state="ready"}')) === 2);
+  await lookup();
+  t.strictSame(requestCounts(), [2, 3]);
+});
+
+t.test('if all agents are silent, the lookup fails at once with retryAfterMs', async (t) => {
+  const { lookup, requestCounts } = await setup(t, [{ facts: cut }, { facts: cut }]);
+  await lookup();
+  t.strictSame(requestCounts(), [1, 1]);
+  const { error } = await lookup();
+  t.strictSame(requestCounts(), [1, 1]);
+  t.equal(error?.code, 'unavailable');
+  t.match(error?.message, /the connection was lost during the response/);
+  t.equal(error?.retryAfterMs, 5000);
+});
+
+t.test('the error names the agents and their failures, but not hundreds', async (t) => {
+  const scripts = Array.from({ length: 12 }, (_, index) => ({ facts: cut, fingerprint: `group ${index}` }));
+  const { lookup } = await setup(t, scripts);
+  t.match((await lookup()).error?.message, /^no agent answered: 127\.0\.0\.1:\d+: .*; and 3 more$/);
+});
+
+t.test('the timeout of a lookup names them too', async (t) => {
+  const clock = createFakeClock();
+  const { agents, lookup } = await setup(t, [{ facts: cut }, { facts: responding }], {
+    clock,
+    lookupTimeoutMs: 1000,
+  });
+  const facts = lookup();
+  await until(() => agents[1]?.requests.length === 1);
+  await clock.advance(1000);
+  const { error } = await facts;
+  t.equal(error?.code, 'timeout');
+  t.match(
+    error?.message,
+    /^no agent answered in time: .*lost during the response; 127\.0\.0\.1:\d+: no answer/,
+  );
+});
+
+t.test('an abort ends the lookup', async (t) => {
+  const stop = new AbortController();
+  const facts: Answer = () => stop.abort();
+  const { lookup, requestCounts, metric } = await setup(t, [{ facts }, {}]);
+  t.equal((await lookup({}, stop.signal)).error?.code, 'timeout');
+  t.strictSame(requestCounts(), [1, 0]);
+  t.equal(await metric('archwright_fleet_agents{state="ready"}'), 2, 'the agent did not fail');
+  t.equal((await lookup({}, stop.signal)).error?.code, 'timeout');
+  t.strictSame(requestCounts(), [1, 0]);
+});
+
+t.test(
+  'attack: an image of another tenant does not wait in the queue of a namespace full of slow images',
+  async (t) => {
+    const answer: Answer = (body, ...rest) =>
+      body.images.some(({ image }) => image.includes('slow'))
+        ? responding(body, ...rest)
+        : { results: body.images.map(({ image }) => factsOf(image)) };
+    const { fleet, agents } = await setup(t, [{ facts: answer }]);
+    const stop = new AbortController();
+    const lookup = (namespace: string, image: string) =>
+      fleet.lookup(requestFor(image, { namespace }), { signal: stop.signal });
+    const slow = Array.from({ length: 40 }, (_, index) => `registry.example/slow/app-${index}:1`);
+    const target = 'registry.example/shop/app:1';
+    const attack = [...slow, target].map((image) => lookup('attacker', image));
+    // Of 36 places, one namespace gets a third.
+    await until(() => agents[0]?.requests.length === 12);
+    like(t, await lookup('shop', target), { image: target, error: undefined });
+    t.equal(agents[0]?.requests.length, 13);
+    stop.abort();
+    await Promise.all(attack);
+  },
+);
+
+t.test('requests that an agent never got are no failures of it', async (t) => {
+  const stop = new AbortController();
+  const { fleet, metric } = await setup(t, [{ facts: responding }]);
+  const answers = Array.from({ length: 800 }, (_, index) =>
+    fleet.lookup(requestFor(`registry.example/slow/app-${index}:1`), { signal: stop.signal }),
+  );
+  const settled = Promise.allSettled(answers);
+  // A namespace may have a third of 2,048 requests waiting.
+  t.ok((await answers.at(-1)?.catch((error: unknown) => error)) instanceof Overloaded);
+  t.equal(await metric('archwright_fleet_attempts_total{outcome="timeout"}'), 0);
+  t.equal(await metric('archwright_fleet_agents{state="ready"}'), 1);
+  stop.abort();
+  await settled;
 });
