@@ -8,6 +8,7 @@ import { ConfigurationError, describeProblem } from '../src/policy/configuration
 import { written, type Settings } from '../src/policy/settings/setting.ts';
 import { settings } from '../src/policy/settings/all.ts';
 import { formatToml } from '../src/policy/configuration/toml.ts';
+import { unknownArchitecture } from '../src/names/architecture.ts';
 import { didYouMean } from '../src/names/suggestion.ts';
 import { readStandardInput, standardInput } from './objects/documents.ts';
 import { exitCodes, UsageError } from './program/exit.ts';
@@ -60,15 +61,30 @@ const services = ['webhook', 'agent', 'controller'] as const;
 /** Lists also what keeps only some services from starting. */
 async function check({ io }: Invocation, sources: Invocation['sources']): Promise<number> {
   const loaded = await Promise.all(services.map((part) => loadConfiguration({ ...sources, part })));
-  const problems = loaded.flatMap((each) => each.problems.map(describeProblem));
-  for (const problem of new Set(problems)) io.err(`${problem}\n`);
+  const found = loaded.flatMap(({ problems }, index) =>
+    problems.map((problem) => ({ text: describeProblem(problem), service: services[index] })),
+  );
+  for (const [text, all] of Map.groupBy(found, (each) => each.text)) {
+    const some = all.map(({ service }) => service).join(' and ');
+    io.err(`${text}${all.length === services.length ? '' : `; ${some} would not start`}\n`);
+  }
   const [first] = loaded;
-  if (problems.length > 0 || !first?.configuration) return exitCodes.failure;
+  if (found.length > 0 || !first?.configuration) return exitCodes.failure;
+  for (const mistake of unknownArchitectures(first.configuration)) io.err(`warning: ${mistake}\n`);
   const set = Object.values(first.origins).filter(({ kind }) => kind !== 'default').length;
   io.out(
     `${sources.file ?? 'configuration'}: valid, ${set} of ${Object.keys(settings).length} settings set\n`,
   );
   return exitCodes.success;
+}
+
+/** Any label value may be an architecture, but one without published kubelets is probably a mistake. */
+function unknownArchitectures(configuration: Configuration): readonly string[] {
+  const { schedulableArchitectures, preferredArchitecture, preferredWeights, fallbackArchitecture } =
+    configuration;
+  const single = [preferredArchitecture, fallbackArchitecture].filter((name) => name !== undefined);
+  const names = new Set([...schedulableArchitectures, ...single, ...Object.keys(preferredWeights)]);
+  return [...names].flatMap((name) => unknownArchitecture(name) ?? []);
 }
 
 async function print(invocation: Call, sources: Invocation['sources']): Promise<number> {

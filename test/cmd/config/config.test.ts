@@ -44,9 +44,18 @@ t.test('a file with which a service would not start is not valid', async (t) => 
   like(t, await run(['config', 'check', file]), {
     code: 1,
     out: '',
-    err: /^\S+agent\.toml:2: kubeletConfig\.config must be an absolute path, [^\n]*\n$/,
+    err: /^\S+agent\.toml:2: kubeletConfig\.config must be an absolute path, .*; agent would not start\n$/,
   });
   like(t, await run(['config', 'check', file, '--kubelet-config-config=/a']), { code: 0, err: '' });
+});
+
+t.test('an unknown architecture leads to a warning', async (t) => {
+  const stdin = 'schedulableArchitectures = ["mainframe", "loong64"]\nfallbackArchitecture = "mainframe"\n';
+  like(t, await run(['config', 'check', '-'], { stdin }), {
+    code: 0,
+    err: 'warning: unknown architecture mainframe\n',
+    out: /: valid, 2 of/,
+  });
 });
 
 t.test('`-` is standard input', async (t) => {
