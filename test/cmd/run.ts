@@ -19,20 +19,21 @@ export interface RunOptions {
 }
 
 /** Runs the program to its end. */
-export async function run(args: readonly string[], options: RunOptions = {}): Promise<Result> {
+export function run(args: readonly string[], options: RunOptions = {}): Promise<Result> {
+  return start(args, options).ended;
+}
+
+/** Starts the program. @returns `err`: what it has written to standard error so far */
+export function start(args: readonly string[], options: RunOptions = {}) {
   const { env = {}, stdin = '', stop = neverAborted, isErrTerminal = false, subcommands } = options;
-  let out = '';
-  let err = '';
-  const code = await main(args, {
-    io: {
-      env,
-      stdin: Readable.from([stdin]),
-      out: (text) => (out += text),
-      err: (text) => (err += text),
-      isErrTerminal,
-    },
-    stop,
-    ...(subcommands && { subcommands }),
-  });
-  return { code, out, err };
+  const written = { out: '', err: '' };
+  const io = {
+    env,
+    stdin: Readable.from([stdin]),
+    out: (text: string) => void (written.out += text),
+    err: (text: string) => void (written.err += text),
+    isErrTerminal,
+  };
+  const ending = main(args, { io, stop, ...(subcommands && { subcommands }) });
+  return { err: () => written.err, ended: ending.then((code) => ({ code, ...written })) };
 }

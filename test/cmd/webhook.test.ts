@@ -1,34 +1,30 @@
-import { Readable } from 'node:stream';
 import t from 'tap';
 import '../../cmd/webhook.ts';
-import { main } from '../../cmd/program/main.ts';
 import { createPki } from '../fleet/support.ts';
 import { send } from '../serving/support.ts';
 import { until } from '../support/until.ts';
 import { createCa } from '../support/certificates.ts';
-import { run } from './run.ts';
+import { run, start } from './run.ts';
 import { files, kubeconfig, storeWithConfig } from './world.ts';
 import { like } from '../support/like.ts';
+
+const listening = ['webhook', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
 
 t.test('before it has found agents, it listens but is not ready', async (t) => {
   const { serverDir, clientDir } = await createPki(t);
   const stop = new AbortController();
-  let log = '';
-  const args = ['webhook', '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
-  args.push('--tls-dir', serverDir, '--agents', 'endpointslices:a/b', '--agent-tls-dir', clientDir);
+  const args = [...listening, '--tls-dir', serverDir, '--agents', 'endpointslices:a/b'];
   // Nothing listens there.
-  args.push('--kubeconfig', files(t, { config: kubeconfig('https://127.0.0.1:1') }).config);
-  const ended = main(args, {
-    io: { env: {}, stdin: Readable.from(['']), out: () => undefined, err: (text) => (log += text) },
-    stop: stop.signal,
-  });
-  const health = (): string | undefined => /"health":"([^"]+)"/.exec(log)?.[1];
+  const { config } = files(t, { config: kubeconfig('https://127.0.0.1:1') });
+  args.push('--agent-tls-dir', clientDir, '--kubeconfig', config);
+  const { err, ended } = start(args, { stop: stop.signal });
+  const health = (): string | undefined => /"health":"([^"]+)"/.exec(err())?.[1];
   await until(() => health() !== undefined, 'health is served', 20_000);
   like(t, await send(`${health()}/readyz`, { agent: false }), { status: 503, body: /\[-\]warm-up failed/ });
   const { body } = await send(`${health()}/metrics`, { agent: false });
   t.match(body, /^archwright_fleet_available [01]$/m, 'the alert ArchwrightNoAgents follows this');
   stop.abort();
-  t.equal(await ended, 0);
+  t.equal((await ended).code, 0);
 });
 
 t.test('without directories, it follows its certificate and its path in its own Secrets', async (t) => {
@@ -41,22 +37,10 @@ t.test('without directories, it follows its certificate and its path in its own 
     store.put(`/api/v1/namespaces/archwright/secrets/archwright-${name}`, secret);
   };
   const stop = new AbortController();
-  let log = '';
-  const args = [
-    'webhook',
-    '--listen',
-    '127.0.0.1:0',
-    '--metrics-listen',
-    '127.0.0.1:0',
-    '--kubeconfig',
-    config,
-  ];
-  args.push('--namespace', 'archwright', '--webhook-path-secret', 'archwright-webhook-path');
-  const ended = main(args, {
-    io: { env: {}, stdin: Readable.from(['']), out: () => undefined, err: (text) => (log += text) },
-    stop: stop.signal,
-  });
-  const urlOf = (name: string): string => new RegExp(`"${name}":"([^"]+)"`).exec(log)?.[1] ?? '';
+  const args = [...listening, '--kubeconfig', config, '--namespace', 'archwright'];
+  args.push('--webhook-path-secret', 'archwright-webhook-path');
+  const { err, ended } = start(args, { stop: stop.signal });
+  const urlOf = (name: string): string => new RegExp(`"${name}":"([^"]+)"`).exec(err())?.[1] ?? '';
   await store.until(() => store.watches('/api/v1/namespaces/archwright/secrets') === 2, 'watches of Secrets');
   t.equal(urlOf('url'), '', 'it does not listen yet');
 
@@ -74,7 +58,7 @@ t.test('without directories, it follows its certificate and its path in its own 
   const isNew = () => get('/readyz', next.cert).then(Boolean, () => false);
   await until(isNew, 'new connections have the new certificate');
   stop.abort();
-  t.equal(await ended, 0);
+  t.equal((await ended).code, 0);
 });
 
 t.test('a path in a Secret needs a cluster', async (t) => {

@@ -1,11 +1,10 @@
 /** `archwright agent` inside the test, with requests over mutual TLS like the webhook's. */
-import { Readable } from 'node:stream';
 import type { Test } from 'tap';
 import '../../../cmd/agent.ts';
-import { main } from '../../../cmd/program/main.ts';
 import { sendTo, withResults, type FactsResponse } from '../../daemon/support.ts';
 import type { Pki } from '../../fleet/support.ts';
 import { until } from '../../support/until.ts';
+import { start } from '../run.ts';
 import { childEnv } from '../world.ts';
 
 /**
@@ -37,20 +36,14 @@ export function agentArgs(pki: Pki, stateDir: string): string[] {
 
 export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Promise<Agent> {
   const stop = new AbortController();
-  let log = '';
-  const io = {
-    env: childEnv,
-    stdin: Readable.from([]),
-    out: () => undefined,
-    err: (text: string) => void (log += text),
-  };
-  const ended = main(args, { io, stop: stop.signal });
+  const { err: log, ended: ending } = start(args, { env: childEnv, stop: stop.signal });
+  const ended = ending.then(({ code }) => code);
   const end = (): void => stop.abort('SIGTERM');
   t.teardown(() => (end(), ended));
   let hasEnded = false;
   void ended.then(() => (hasEnded = true));
   const lines = (): Line[] =>
-    log
+    log()
       .split('\n')
       .slice(0, -1)
       .map((line) => JSON.parse(line) as Line);
@@ -58,7 +51,7 @@ export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Pr
   const isDecided = (): boolean => hasEnded || listening() !== undefined;
   await until(isDecided, 'the agent listens', startTimeoutMs);
   const url = listening();
-  if (url === undefined) throw new Error(`the agent ended: ${log}`);
+  if (url === undefined) throw new Error(`the agent ended: ${log()}`);
   return {
     post: async (body) => {
       const headers = { 'content-type': 'application/json' };
@@ -68,7 +61,7 @@ export async function startAgent(t: Test, pki: Pki, args: readonly string[]): Pr
       return results.toSorted((a, b) => order.indexOf(a.image) - order.indexOf(b.image));
     },
     known: async () => (await sendTo(url, pki, 'GET', '/v1/facts')).text,
-    log: () => log,
+    log,
     lines,
     stop: () => (end(), ended),
   };
