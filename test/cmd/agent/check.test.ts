@@ -16,28 +16,20 @@ interface Part {
   readonly differs: readonly string[];
 }
 
-interface Checked {
-  readonly code: number;
-  readonly understood: boolean;
-  readonly states: (source: string) => string[];
-  readonly part: (where: string) => Part | undefined;
-  readonly out: string;
-}
-
 function node(t: Test, content: Readonly<Record<string, string>> = {}): string {
   return files(t, content).directory;
 }
 
-async function check(flags: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Checked> {
+async function check(flags: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const { code, out, err } = await run(['agent', '--check', '--output=json', ...flags], { env });
   const { understood, parts } = JSON.parse(out || err) as { understood: boolean; parts: Part[] };
   return {
     code,
     understood,
     out,
-    states: (source) =>
+    states: (source: string) =>
       parts.filter((part) => part.source === source).map(({ state, where }) => `${state} ${where}`),
-    part: (found) => parts.find(({ where }) => where === found),
+    part: (found: string) => parts.find(({ where }) => where === found),
   };
 }
 
