@@ -1,8 +1,7 @@
 /** `archwright status`: whether archwright works as configured, and what does not. */
 import { createScrape } from './installation/scrape.ts';
 import { collectStatus } from './status/collect.ts';
-import { describeStatus } from './status/describe.ts';
-import { findingsOf } from './status/findings.ts';
+import { describeStatus, findingsOf } from './status/describe.ts';
 import { connect } from './wiring/cluster.ts';
 import { findNamespace } from './wiring/release.ts';
 import { untilStopped } from './program/context.ts';
