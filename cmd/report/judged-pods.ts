@@ -4,7 +4,7 @@ import { concurrently } from '../../src/async/concurrently.ts';
 import { clusterObjects, type ClusterObjects } from '../../src/cluster/cluster.ts';
 import { readConfigMaps } from '../../src/cluster/config-map.ts';
 import { createReferenceCache, validReference } from '../../src/images/references/reference.ts';
-import { parseDrifted, type DriftedTag } from '../../src/images/sources/drifted-tags.ts';
+import { parseDrifted } from '../../src/images/sources/drifted-tags.ts';
 import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ownNames } from '../../src/names/own-names.ts';
 import type { Configuration } from '../../src/policy/configuration/configuration.ts';
@@ -14,7 +14,7 @@ import { openPodFacts, type lookupFlags, type PodFacts } from '../lookups/pod-fa
 import { createProgress, type Progress } from '../program/terminal.ts';
 import type { Invocation } from '../program/subcommand.ts';
 import type { Cluster } from '../wiring/cluster.ts';
-import { judgePod, judgeImages, withGain } from './verdict.ts';
+import { judgePod, judgeImages, type DriftOf } from './verdict.ts';
 import { listNodes, listPods } from './pods.ts';
 import type { PriceList } from './prices/prices.ts';
 import type { JudgedPod } from './rows.ts';
@@ -102,8 +102,7 @@ async function judgeAll(
     const facts = await source.factsOfPod({ ...made.wanted, budgetMs: source.budgetMs });
     done += 1;
     progress.show(`images of ${done} of ${sets.length} kinds of pods`);
-    const judgedAs = judgeImages(made, architecture, (image) => facts.get(image));
-    const images = judgedAs.map((each) => withGain(each, architecture, driftOf(each.image)));
+    const images = judgeImages(made, architecture, (image) => facts.get(image), driftOf);
     return all.map((pod) => {
       const workload = workloadOf(pod);
       const on = pod.node === undefined ? undefined : nodes?.get(pod.node)?.architecture;
@@ -113,9 +112,6 @@ async function judgeAll(
   progress.end();
   return judged.flat();
 }
-
-/** By image as a pod writes it. */
-export type DriftOf = (image: string) => DriftedTag | undefined;
 
 /** The controller's notes; none without the permission. @param configuration no `namespace`: all */
 export async function readDrift(

@@ -10,7 +10,7 @@ import { ownFieldsOf } from '../../src/placement/record/own-fields.ts';
 import { recordedIn } from '../../src/placement/record/read.ts';
 import { noNodes } from '../../src/nodes/node-classes.ts';
 import { verdictsOf } from '../../src/placement/rules/images/fit.ts';
-import { maxImageBytes, printable } from '../../src/names/printable.ts';
+import { listed, maxImageBytes, printable } from '../../src/names/printable.ts';
 import type { Policy } from '../../src/policy/effective/policy.ts';
 import type { MadePod, ReportedPod } from './pods.ts';
 import type { ReportedWorkload } from './workloads.ts';
@@ -71,14 +71,18 @@ const believing: Policy = {
   requirePullableNodes: false,
 };
 
+/** By image as a pod writes it. */
+export type DriftOf = (image: string) => DriftedTag | undefined;
+
 export function judgeImages(
   { os, wanted }: Pick<MadePod, 'os' | 'wanted'>,
   architecture: string,
   factsOf: (image: string) => ImageFacts | undefined,
+  driftOf: DriftOf,
 ): readonly JudgedImage[] {
   return verdictsOf(wanted.uses, os, factsOf, noNodes).map((found, index) => {
     const { image, architectures } = found;
-    const { state, why } = stateOf(found, wanted.uses[index], os, architecture);
+    const { state, why } = stateOf(found, wanted.uses[index], os, architecture, driftOf);
     const isKnown = state !== 'unknown' && architectures !== undefined;
     return { image, state, verdict: verdictOf[state], ...(isKnown && { architectures }), why };
   });
@@ -89,6 +93,7 @@ function stateOf(
   use: ImageUse | undefined,
   os: string,
   architecture: string,
+  driftOf: DriftOf,
 ): Pick<JudgedImage, 'state' | 'why'> {
   const { image, architectures, unknown, facts } = found;
   const name = printable(image, maxImageBytes);
@@ -101,24 +106,18 @@ function stateOf(
   }
   if (architectures === undefined || architectures.includes(architecture)) {
     const level = architectures && architecture === 'amd64' ? facts?.requiredLevel : undefined;
-    return { state: 'ready', why: level === undefined ? '' : `${name} needs x86-64-v${level}` };
+    // Pods that run have a gained architecture after their next rollout.
+    const gained = (driftOf(image)?.gained ?? []).filter((each) => each.split('/')[1] === architecture);
+    const whys = [
+      ...(level === undefined ? [] : [`${name} needs x86-64-v${level}`]),
+      ...(gained.length === 0 ? [] : [`${name} ${describeDrift({ lost: [], gained })}`]),
+    ];
+    return { state: 'ready', why: whys.join('; ') };
   }
   const why = describeImages([found], os);
   return facts?.brokenOn?.includes(architecture)
     ? { state: 'broken', why: `${why}; its binaries for ${architecture} are not (exec format error)` }
     : { state: 'image', why };
-}
-
-/** Says that a tag gained the architecture: pods that run have it after their next rollout. */
-export function withGain(
-  judged: JudgedImage,
-  architecture: string,
-  drift: DriftedTag | undefined,
-): JudgedImage {
-  const gained = drift?.gained.filter((platform) => platform.split('/')[1] === architecture) ?? [];
-  if (judged.verdict !== 'yes' || gained.length === 0) return judged;
-  const why = `${printable(judged.image, maxImageBytes)} ${describeDrift({ lost: [], gained })}`;
-  return { ...judged, why: [judged.why, why].filter(Boolean).join('; ') };
 }
 
 /**
@@ -129,6 +128,9 @@ export function chosenBy(pod: MadePod['pod']): readonly string[] | undefined {
   return ownArchitecturesOf(ownFieldsOf(pod.spec, recordedIn({ pod, policy: believing, waiting: true })))
     ?.architectures;
 }
+
+/** Of all images of a pod. Most have one that blocks it. */
+const maxWhyBytes = 1024;
 
 /** The verdict on a pod, and all that blocks it: the most important blocker is the verdict. */
 export function judgePod(
@@ -143,14 +145,11 @@ export function judgePod(
   const blockers = all.toSorted((a, b) => causes.indexOf(a.cause) - causes.indexOf(b.cause));
   const verdict = verdictOf[mainState({ blockers })];
   const why = images.filter((each) => each.verdict === verdict && each.why !== '').map((each) => each.why);
-  return { verdict, why: verdict === 'pinned' ? (pin?.why ?? '') : joined(why), blockers };
-}
-
-const maxNamed = 3;
-
-function joined(whys: readonly string[]): string {
-  const more = whys.length - maxNamed;
-  return [...whys.slice(0, maxNamed), ...(more > 0 ? [`and ${more} more`] : [])].join('; ');
+  return {
+    verdict,
+    why: verdict === 'pinned' ? (pin?.why ?? '') : listed(why, (each) => each, maxWhyBytes),
+    blockers,
+  };
 }
 
 /** The cause of a pod that cannot run. */
