@@ -131,7 +131,7 @@ export function daemonSetProblems(
 }
 
 /** Whether an event is about this DaemonSet, and not about one before it with the same name. */
-export function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workload): boolean {
+function isAbout({ kind, name, uid }: WarningEvent, { metadata }: Workload): boolean {
   return kind === 'DaemonSet' && name === metadata?.name && (uid === undefined || uid === metadata.uid);
 }
 

@@ -7,7 +7,7 @@ import {
   type InstallationReader,
   type ReadReplica,
 } from '../installation/installation.ts';
-import { configurationHashOf, isAbout, leads } from '../installation/problems.ts';
+import { configurationHashOf, leads } from '../installation/problems.ts';
 import { poolOf } from '../installation/replicas.ts';
 import type { Samples } from '../installation/scrape.ts';
 import { carriesGate } from '../../src/controller/state/waiting-pods.ts';
@@ -21,8 +21,6 @@ import { loadConfiguration, type LoadedConfiguration } from '../../src/policy/co
 import { parseBroken } from '../../src/images/sources/broken-images.ts';
 
 const maxOldest = 5;
-/** The controller repeats events of problems that last every 30 minutes. */
-const currentEventMs = 35 * 60_000;
 
 /** Also the output of `--output json`. Times are ISO 8601. `undefined`: not known, or it may not be read. */
 export type Status = Awaited<ReturnType<typeof collectStatus>>['status'];
@@ -88,7 +86,7 @@ export async function collectStatus(reader: InstallationReader) {
         architecture,
         until: new Date(until).toISOString(),
       })),
-    credentialProblems: credentialProblemsOf(installation, leader, now),
+    credentialProblems: credentialProblemsOf(installation, leader),
     /** Programs that nodes could not execute, if agents trace them. */
     programErrors: programErrorsOf(leader),
     /** Requests that Docker Hub allows the node that has the smallest part left, if it says so. */
@@ -180,20 +178,15 @@ function programErrorsOf(leader: Samples | undefined) {
   return known.length === 0 ? undefined : { containers, nodes: Object.fromEntries(known) };
 }
 
+/** Events of problems that are solved stay for an hour: only the leader knows which are not. */
 function credentialProblemsOf(
-  { warnings, daemonSets, unread }: Installation,
+  { warnings, unread }: Installation,
   leader: Samples | undefined,
-  now: number,
 ): readonly string[] | undefined {
-  // The events of problems that are solved stay for an hour.
   const ids = leader?.label('archwright_credential_problems_info', 'ids')?.split(' ');
-  if (unread.some((each) => /^(?:events|DaemonSets):/.test(each))) return undefined;
+  if (ids === undefined || unread.some((each) => each.startsWith('events:'))) return undefined;
   const current = warnings.filter(
-    (event) =>
-      event.reason === 'CredentialProblem' &&
-      (ids?.includes(idOfEvent(event.message)) ?? now - event.at < currentEventMs) &&
-      daemonSets.some((each) => isAbout(event, each)),
+    ({ reason, message }) => reason === 'CredentialProblem' && ids.includes(idOfEvent(message)),
   );
-  // Events last for an hour, so their absence means nothing unless a leader says so.
-  return current.length === 0 && !ids ? undefined : [...new Set(current.map(({ message }) => message))];
+  return [...new Set(current.map(({ message }) => message))];
 }
