@@ -4,7 +4,7 @@ import type { KubeStore } from '../../support/kube-store.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
 import { run, type Result, type RunOptions } from '../run.ts';
-import { registry, storeWithConfig } from '../world.ts';
+import { dockerConfig, pullSecret, registry, storeWithConfig } from '../world.ts';
 
 /** Two nodes: `a1` is amd64, `g1` is arm64. */
 export async function startCluster(t: Test) {
@@ -70,4 +70,10 @@ export function putOwned(
   const [ownerKind, name] = owner;
   const reference = { apiVersion: 'x/v1', kind: ownerKind, name, uid: 'x', controller: true };
   store.put(path, { metadata: { uid, ownerReferences: [reference] }, spec: {} });
+}
+
+/** The pull secret `regcred` of a user with the password `password-of-USER`. */
+export function putPullSecret(store: KubeStore, namespace: string, host: string, user: string): void {
+  const secret = pullSecret(dockerConfig(host, user, `password-of-${user}`), { name: 'regcred', namespace });
+  store.put(`/api/v1/namespaces/${namespace}/secrets/regcred`, JSON.parse(secret) as object);
 }

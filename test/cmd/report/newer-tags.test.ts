@@ -4,8 +4,8 @@ import t, { type Test } from 'tap';
 import { newerTags } from '../../../cmd/report/newer-tags.ts';
 import { image, multiArch } from '../../support/registry/content.ts';
 import type { TestRegistry } from '../../support/registry/server.ts';
-import { putPod, startCluster } from './cluster.ts';
-import { directory, dockerConfig, files, pullSecret, registry } from '../world.ts';
+import { putPod, putPullSecret, startCluster } from './cluster.ts';
+import { directory, files, registry } from '../world.ts';
 import { like } from '../../support/like.ts';
 
 t.test('newer tags have the same variant, the smallest step first', async (t) => {
@@ -57,20 +57,11 @@ async function cluster(t: Test) {
   });
   const single = image('linux/amd64');
   const both = multiArch(['linux/amd64', 'linux/arm64']);
-  for (const [tag, content] of [
-    ['1.2.3', single],
-    ['1.2.4', single],
-    ['1.3.0', both],
-    ['2.0.0', both],
-    ['2.0.0-alpine', both],
-    ['latest', both],
-  ] as const)
-    closed.push('team/app', tag, content);
+  for (const tag of ['1.2.3', '1.2.4']) closed.push('team/app', tag, single);
+  for (const tag of ['1.3.0', '2.0.0', '2.0.0-alpine', 'latest']) closed.push('team/app', tag, both);
   closed.push('team/job', '1.0.0', single);
   const { store, reportWith } = await startCluster(t);
-  const login = dockerConfig(closed.host, 'ann', 'password-of-ann');
-  const secret = JSON.parse(pullSecret(login)) as object;
-  store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
+  putPullSecret(store, 'shop', closed.host, 'ann');
   const images = ['app:1.2.3', 'app:2.0.0-alpine', 'job:1.0.0', `job:1.0.0@${single.digest}`];
   for (const [index, name] of images.entries())
     putPod(store, `shop/p${index}`, [`${closed.host}/team/${name}`], regcred);
@@ -160,9 +151,7 @@ t.test('if credentials may not list tags, those of other pods with the image may
   closed.push('app', '1.1', multiArch(['linux/amd64', 'linux/arm64']));
   const { store, reportWith } = await startCluster(t);
   for (const [index, name] of users.entries()) {
-    const login = dockerConfig(closed.host, name, `password-of-${name}`);
-    const secret = pullSecret(login, { name: 'regcred', namespace: `n${index}` });
-    store.put(`/api/v1/namespaces/n${index}/secrets/regcred`, JSON.parse(secret) as object);
+    putPullSecret(store, `n${index}`, closed.host, name);
     putPod(store, `n${index}/app`, [`${closed.host}/app:1.0`], regcred);
   }
   const report = async () => {

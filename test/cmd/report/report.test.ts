@@ -2,8 +2,8 @@ import t, { type Test } from 'tap';
 import { formatDrifted, keyOfDrifted } from '../../../src/images/sources/drifted-tags.ts';
 import { multiArch } from '../../support/registry/content.ts';
 import { archIn, archLabel, isIn, onArch, requiring, termOf } from '../../support/placement-input.ts';
-import { putOwned, putPod, shop, startCluster, uidOf } from './cluster.ts';
-import { dockerConfig, privateApp, pullSecret } from '../world.ts';
+import { putOwned, putPod, putPullSecret, shop, startCluster, uidOf } from './cluster.ts';
+import { privateApp } from '../world.ts';
 import { like } from '../../support/like.ts';
 
 type Row = Readonly<Record<string, string | number | readonly string[] | undefined>>;
@@ -113,8 +113,7 @@ t.test('each image is looked up once, whatever the pull policies', async (t) => 
 t.test('pull secrets of pods and their service accounts are used', async (t) => {
   const { server, image: app } = await privateApp(t);
   const { store, report } = await cluster(t);
-  const secret = JSON.parse(pullSecret(dockerConfig(server.host, 'ann', 'password-of-ann'))) as object;
-  store.put('/api/v1/namespaces/shop/secrets/regcred', secret);
+  putPullSecret(store, 'shop', server.host, 'ann');
   putPod(store, 'shop/named', [app], { spec: { imagePullSecrets: [{ name: 'regcred' }] } });
   putPod(store, 'bank/without', [app]);
   putPod(store, 'bank/misspelled', [app], { spec: { imagePullSecrets: [{ name: 'regcrad' }] } });
