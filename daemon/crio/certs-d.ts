@@ -4,8 +4,7 @@
  */
 import { posix } from 'node:path';
 import type { TlsSettings } from '../../src/http/tls/trust.ts';
-import { certificatesOf, readClientPair } from '../certificate-files.ts';
-import { orBroken, type NodeFiles } from '../node-files.ts';
+import { certificatesOf, clientPairIn, orBroken, type NodeFiles } from '../node-files.ts';
 import { ConfigFileError } from '../toml.ts';
 import type { CrioConf } from './crio-conf.ts';
 
@@ -58,7 +57,7 @@ async function directoryOf(dir: string, files: NodeFiles): Promise<HostCertifica
     if (name.endsWith('.crt') && (await files.stat(file))) ca.push(...(await certificatesOf(file, files)));
     const other = name.replace(/\.(?:cert|key)$/, (end) => (end === '.cert' ? '.key' : '.cert'));
     if (!names.includes(other)) throw new ConfigFileError(file, `it needs ${other} in the same directory`);
-    if (name.endsWith('.cert')) client.push(await readClientPair([file, posix.join(dir, other)], files));
+    if (name.endsWith('.cert')) client.push(await clientPairIn([file, posix.join(dir, other)], files));
   }
   return { dir, ca, client };
 }

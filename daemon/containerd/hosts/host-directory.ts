@@ -4,8 +4,7 @@
  */
 import { join } from 'node:path';
 import type { Problem } from '../../../src/credentials/credential.ts';
-import { certificatesOf, readClientPair } from '../../certificate-files.ts';
-import { orBroken, type NodeFiles } from '../../node-files.ts';
+import { certificatesOf, clientPairIn, orBroken, type NodeFiles } from '../../node-files.ts';
 import { ConfigFileError, InvalidConfig, tomlText } from '../../toml.ts';
 import type { ContainerdRules } from '../config/rules.ts';
 import { noHost, parseHostsFile, type HostConfig } from './hosts-file.ts';
@@ -164,7 +163,7 @@ export async function withCertificates<Host extends HostConfig>(host: Host, file
   };
   const [ca, client] = await Promise.all([
     Promise.all((host.ca ?? []).map(authoritiesIn)),
-    Promise.all((host.client ?? []).map((pair) => readClientPair(pair, files))),
+    Promise.all((host.client ?? []).map((pair) => clientPairIn(pair, files))),
   ]);
   return { ...host, certificates: { ca: ca.flat(), client } };
 }

@@ -22,7 +22,6 @@ const exceptions: Readonly<Record<string, string>> = {
   'cmd/objects/documents.ts readText': 'reads a file; parseObjects has a target',
   'cmd/objects/documents.ts readStandardInput': 'reads bytes',
   'cmd/report/prices/prices.ts readPrices': 'reads a file; parsePrices has a target',
-  'daemon/certificate-files.ts readClientPair': 'reads files; certificates are parsed by Node',
   'daemon/kubelet/config/read-config.ts readSetup': 'reads files; CredentialProviderConfig has a target',
   'daemon/kubelet/config/read-config.ts readConfig': 'reads files; CredentialProviderConfig has a target',
   'src/controller/features/misplaced/misplaced-pod.ts readMisplaced':
