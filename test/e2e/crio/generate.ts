@@ -1,11 +1,31 @@
 /** Generated cases: registries.conf, auth files, certificates, policy.json, the image, and the registries. */
 import type { PullAuth } from '../node/cri.ts';
 import type { ImageKind, NodeFiles } from '../node/case.ts';
+import { generateImage } from '../node/generate.ts';
 import { knownUser, type Behavior } from '../node/registry.ts';
 import { placeNames, type PlaceName, type Places, type World } from '../node/world.ts';
 import { createRandom, type Random } from '../random.ts';
-import type { Case } from './case.ts';
 import { domainOf, generateRegistries } from './generate-registries.ts';
+
+/** A case: a node with CRI-O as it is configured, registries as they behave, and one image to pull. */
+export interface Case {
+  readonly name: string;
+  /** `REPOSITORY` stands for the repository of the case, such as `team/c17`. */
+  readonly files: NodeFiles;
+  /** `global_auth_file`; empty: the files that CRI-O's library searches. */
+  readonly globalAuthFile: string;
+  readonly shortNameMode: 'enforcing' | 'disabled';
+  /** Paths by variable. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Registry domain, as the pod writes it; empty: a short name. */
+  readonly domain: string;
+  readonly by: 'tag' | 'digest' | 'both';
+  readonly image: ImageKind;
+  /** What the kubelet has for the image. */
+  readonly login: PullAuth | undefined;
+  /** Host → behavior. */
+  readonly behaviors: ReadonlyMap<string, Behavior>;
+}
 
 type Certificates = Pick<World, 'privateCa' | 'client'>;
 
@@ -41,12 +61,7 @@ export function* generateCases(options: {
         [3, 'digest'],
         [1, 'both'],
       ] as const),
-      image: random.weighted<ImageKind>([
-        [6, 'multi'],
-        [3, 'single'],
-        [1, 'single-other'],
-        [1, 'other-only'],
-      ]),
+      image: generateImage(random),
       login: random.weighted<PullAuth | undefined>([
         [6, undefined],
         [3, knownUser],

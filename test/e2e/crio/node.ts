@@ -6,7 +6,7 @@ import { writeFiles } from '../../support/write-files.ts';
 import { makeStock, type NodeFiles } from '../node/case.ts';
 import { inspectOnNode } from '../node/nodes.ts';
 import type { World } from '../node/world.ts';
-import type { Case } from './case.ts';
+import type { Case } from './generate.ts';
 import { startLibrary } from './library.ts';
 import { observe, outcomeOfFacts, outcomeOfPull } from './observed.ts';
 import type { Compared } from './rules.ts';

@@ -2,7 +2,7 @@
  * Differences between CRI-O and the agent in one case, and the intended ones, which
  * `docs/internals/deviations.md` explains by name. A difference without a rule is a defect.
  */
-import type { Case } from './case.ts';
+import type { Case } from './generate.ts';
 import type { Observed, Visit } from './observed.ts';
 import type { Difference } from '../node/tally.ts';
 

@@ -36,17 +36,21 @@ export function* generateCases(options: {
           [2, 'digest'],
           [1, 'both'],
         ] as const),
-        image: random.weighted<ImageKind>([
-          [6, 'multi'],
-          [3, 'single'],
-          [1, 'single-other'],
-          [1, 'other-only'],
-        ]),
+        image: generateImage(random),
         auth: generateAuth(random),
         behaviors: new Map(placeNames.map((name) => [places[name], generateBehavior(random, places)])),
       };
     }
   }
+}
+
+export function generateImage(random: Random): ImageKind {
+  return random.weighted<ImageKind>([
+    [6, 'multi'],
+    [3, 'single'],
+    [1, 'single-other'],
+    [1, 'other-only'],
+  ]);
 }
 
 const domains: readonly PlaceName[] = [

@@ -1,4 +1,6 @@
 /** What a differential suite counts: outcomes, intended differences by rule, and the others as text. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Test } from 'tap';
 import type { Behavior, Recorded } from './registry.ts';
 
@@ -61,6 +63,13 @@ export function createTally<Runtime extends string, About extends Compared & Rea
       }
     },
   };
+}
+
+/** The names of intended differences in a section of docs/internals/deviations.md. */
+export function documentedDifferences(runtime: string): ReadonlySet<string> {
+  const text = readFileSync(join(import.meta.dirname, '../../../docs/internals/deviations.md'), 'utf8');
+  const section = text.split(`\n## ${runtime}\n`)[1]?.split('\n## ')[0] ?? '';
+  return new Set([...section.matchAll(/^\| `([a-z0-9-]+)` \|/gm)].map(([, name = '']) => name));
 }
 
 function increase(map: Map<string, number>, key: string): void {
