@@ -68,14 +68,3 @@ t.test('the docker config in use is described, and those before and after it', a
     '/d/config.json | unused | not read, because an earlier candidate is in use',
   ]);
 });
-
-t.test('a file that has just broken stays in force, as in the kubelet', async (t) => {
-  const dir = t.testdir({ 'config.json': '{}' });
-  const source = await createDockerConfigSource({ candidates: [join(dir, 'config.json')], ...manualRefresh });
-  writeFileSync(join(dir, 'config.json'), '{');
-  await source.refresh();
-  t.strictSame(await describedParts(t, source, dir), [
-    '/config.json | left-out | is not valid JSON',
-    '/config.json | used | its last good content stays in force for 5 minutes',
-  ]);
-});

@@ -5,7 +5,6 @@
  */
 import { basename, dirname, join } from 'node:path';
 import { FileError, readBounded } from '../../files/read.ts';
-import { systemClock, type Clock } from '../../async/clock.ts';
 import { part, type SourcePart } from '../../files/source-part.ts';
 import { DockerConfigError, parseDockerConfig } from './docker-config.ts';
 import {
@@ -30,9 +29,6 @@ export const defaultDockerConfigPathCandidates: readonly string[] = [
 /** The kubelet has no limit; a thousand registries with long tokens stay below this. */
 const maxBytes = 4 * 1024 * 1024;
 
-/** The kubelet caches the file for this long, so it seldom sees a file that is being written. */
-const kubeletCacheMs = 5 * 60_000;
-
 const slower = 'the kubelet caches the file for 5 minutes; here a change counts at once';
 
 export interface DockerConfigSourceOptions extends FileSourceOptions {
@@ -40,7 +36,6 @@ export interface DockerConfigSourceOptions extends FileSourceOptions {
   readonly candidates?: readonly string[] | undefined;
   /** Whether it is a problem if no candidate exists. */
   readonly isRequired?: boolean | undefined;
-  readonly clock?: Clock | undefined;
 }
 
 /** Reads the candidates, and again when they change. */
@@ -48,31 +43,15 @@ export async function createDockerConfigSource(
   options: DockerConfigSourceOptions = {},
 ): Promise<LiveCredentialSource> {
   const candidates = options.candidates ?? defaultDockerConfigPathCandidates;
-  const clock = options.clock ?? systemClock;
-  let good: { found: Findings; path: string; at: number } | undefined;
-
-  /** A file that breaks stays in force for as long as the kubelet may cache it. */
-  async function read(): Promise<Findings> {
-    const { found, path, broken } = await search(candidates, options);
-    const now = clock.monotonic();
-    if (good !== undefined && broken.includes(good.path) && now - good.at < kubeletCacheMs) {
-      const kept = part(good.path, 'used', 'its last good content stays in force for 5 minutes');
-      return { held: good.found.held, parts: [...found.parts, kept] };
-    }
-    good = path === undefined ? undefined : { found, path, at: now };
-    return found;
-  }
-
   const dirs = [...new Set(candidates.map((path) => dirname(path)))];
-  return createFileSource('docker-config', dirs, read, options);
+  return createFileSource('docker-config', dirs, () => search(candidates, options), options);
 }
 
 async function search(
   candidates: readonly string[],
   { root, isRequired = false }: DockerConfigSourceOptions,
-): Promise<{ found: Findings; path?: string; broken: readonly string[] }> {
+): Promise<Findings> {
   const parts: SourcePart[] = [];
-  const broken: string[] = [];
   const problem = (where: string, what: string) => parts.push(part(where, 'left-out', what));
   for (const [index, path] of candidates.entries()) {
     try {
@@ -84,23 +63,22 @@ async function search(
       if (skipped > 0) problem(path, `entries skipped because their keys are not registries: ${skipped}`);
       for (const where of candidates.slice(index + 1))
         parts.push(part(where, 'unused', 'not read, because an earlier candidate is in use'));
-      return { found: { held, parts }, path, broken };
+      return { held, parts };
     } catch (error) {
       if (error instanceof FileError && error.code === 'missing') {
         parts.push(part(path, 'absent', 'there is no such file'));
         continue;
       }
       if (!(error instanceof FileError || error instanceof DockerConfigError)) throw error;
-      broken.push(path);
       problem(path, error.message);
     }
   }
-  if (isRequired && broken.length === 0) {
+  if (isRequired && parts.every(({ state }) => state === 'absent')) {
     // The missing parts become problems.
     parts.length = 0;
     for (const path of candidates) problem(path, 'there is no such file');
   }
-  return { found: { held: [], parts }, broken };
+  return { held: [], parts };
 }
 
 /** The file of `docker login`. Logins in a helper are empty entries (see `credential-helpers.ts`). */
