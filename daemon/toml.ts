@@ -2,7 +2,6 @@
  * TOML as container runtimes read it (Go): integers differ from floats, and names of struct fields match in any
  * case. Errors name files, lines and settings but never quote a value, because these files hold secrets.
  */
-import { Base64Error } from '../src/credentials/docker/go-encoding.ts';
 import { DockerConfigError } from '../src/credentials/docker/docker-config.ts';
 import { TomlDocument } from '../src/policy/configuration/toml.ts';
 import { isTable } from '../src/policy/value-kinds/plain.ts';
@@ -35,8 +34,8 @@ export async function inFile<T>(path: string, read: () => T | Promise<T>): Promi
     return await read();
   } catch (error) {
     if (error instanceof FileError) throw new ConfigFileError(path, error.reason, error);
-    const isInvalid = [InvalidConfig, DockerConfigError, Base64Error].some((type) => error instanceof type);
-    throw isInvalid && error instanceof Error ? new ConfigFileError(path, error.message, error) : error;
+    const isInvalid = error instanceof InvalidConfig || error instanceof DockerConfigError;
+    throw isInvalid ? new ConfigFileError(path, error.message, error) : error;
   }
 }
 

@@ -10,7 +10,7 @@ import {
   createCredentialProviderSource,
   type CredentialProviderSourceOptions,
 } from '../../daemon/kubelet/source.ts';
-import { mayAskAnonymously, combineSources } from '../../src/credentials/sources/sources.ts';
+import { mayAskAnonymously, combineSources } from '../../src/credentials/keyring/keyring.ts';
 import {
   createDockerConfigSource,
   defaultDockerConfigPathCandidates,

@@ -16,8 +16,9 @@ import {
   objectMembers,
   stringFields,
   stringOr,
+  decodeLogin,
+  namesField,
 } from '../../src/credentials/docker/docker-config.ts';
-import { decodeLogin, namesField } from '../../src/credentials/docker/go-encoding.ts';
 import { credentialId } from '../../src/credentials/identity.ts';
 import { statPath } from '../../src/files/read.ts';
 import { reveal, secret, type Secret } from '../../src/telemetry/secret.ts';

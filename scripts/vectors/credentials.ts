@@ -6,13 +6,12 @@ import {
   parseDockerConfig,
   parseDockerConfigEntry,
   type DockerConfigEntry,
+  Base64Error,
 } from '../../src/credentials/docker/docker-config.ts';
 import { indexKey, matches, parsePattern } from '../../src/credentials/keyring/key.ts';
-import { createKeyring, isDockerHub } from '../../src/credentials/keyring/keyring.ts';
+import { createKeyring, isDockerHub, combineSources } from '../../src/credentials/keyring/keyring.ts';
 import { createPullSecretSource, pullSecretNames } from '../../src/credentials/sources/pull-secrets.ts';
-import { combineSources } from '../../src/credentials/sources/sources.ts';
 import { reveal, secret } from '../../src/telemetry/secret.ts';
-import { Base64Error } from '../../src/credentials/docker/go-encoding.ts';
 import { notCompared, type Handlers, type Input } from './handler.ts';
 import { itemOf, list, object, text, texts } from './input.ts';
 import { encodeDockerConfigEntry } from './upstream/docker-config-entry.ts';

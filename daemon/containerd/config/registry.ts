@@ -2,7 +2,7 @@
  * The registry settings of the CRI plugin in config.toml: keys, contradictions, defaults, credentials, and
  * how images are pulled (containerd `internal/cri/config/config.go`, `plugins/cri/images/plugin.go`).
  */
-import { Base64Error, decodeLogin } from '../../../src/credentials/docker/go-encoding.ts';
+import { Base64Error, decodeLogin } from '../../../src/credentials/docker/docker-config.ts';
 import type { Credential } from '../../../src/credentials/credential.ts';
 import { reveal, secret, type Secret } from '../../../src/telemetry/secret.ts';
 import { parseGoUrl } from '../../go.ts';

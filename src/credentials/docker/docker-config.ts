@@ -8,7 +8,6 @@ import { members, readString } from '../../http/json-text.ts';
 import { parseJson } from '../../http/json.ts';
 import type { SecretOwner } from '../../telemetry/scrub.ts';
 import { secret } from '../../telemetry/secret.ts';
-import { Base64Error, decodeBase64, namesField } from './go-encoding.ts';
 import type { Credential } from '../credential.ts';
 import { indexKey } from '../keyring/key.ts';
 
@@ -63,7 +62,7 @@ export function parseDockerConfigEntry(text: string, name: string, owner?: Secre
   try {
     return { ...decodeAuthField(auth, owner), email };
   } catch (error) {
-    if (!(error instanceof Base64Error || error instanceof DockerConfigError)) throw error;
+    if (!(error instanceof DockerConfigError)) throw error;
     throw new DockerConfigError(`${name}: auth: ${error.message}`);
   }
 }
@@ -71,7 +70,7 @@ export function parseDockerConfigEntry(text: string, name: string, owner?: Secre
 /**
  * Decodes the field `auth`: padded base64 if it ends with `=`, else unpadded, of `username:password`. Either
  * part may be empty; trailing NUL bytes stay.
- * @throws Base64Error, DockerConfigError
+ * @throws DockerConfigError
  */
 export function decodeAuthField(auth: string, owner?: SecretOwner): Credential {
   const bytes = decodeBase64(auth, auth.trimEnd().endsWith('=') ? 'padded' : 'unpadded');
@@ -149,4 +148,46 @@ export function stringOr(text: string, before: string, name: string): string {
   const value = readString(text);
   if (value === undefined) throw new DockerConfigError(`${name} is not a string`);
   return value;
+}
+
+/**
+ * Whether a member's name means a field, as encoding/json folds names: ASCII case, and the two letters
+ * outside ASCII whose simple case folding is an ASCII letter (U+017F for s, U+212A for k).
+ * @param field in lower case
+ */
+export function namesField(name: string, field: string): boolean {
+  return name.replaceAll('\u017f', 's').toLowerCase() === field;
+}
+
+export class Base64Error extends DockerConfigError {
+  constructor() {
+    super('illegal base64 data');
+  }
+}
+
+/**
+ * Decodes base64 as Go's encoding/base64: line breaks are skipped anywhere; other characters outside the standard
+ * alphabet and wrong padding are errors. (`Buffer.from` accepts nearly everything.)
+ * @param padding whether `=` must fill the last group, or must not
+ * @throws Base64Error
+ */
+export function decodeBase64(text: string, padding: 'padded' | 'unpadded'): Buffer {
+  const [, letters, fill = ''] = /^([A-Za-z0-9+/]*)(={0,2})$/.exec(text.replaceAll(/[\r\n]/g, '')) ?? [];
+  const rest = (letters?.length ?? 1) % 4;
+  const missing = padding === 'padded' ? (4 - rest) % 4 : 0;
+  if (rest === 1 || fill.length !== missing) throw new Base64Error();
+  return Buffer.from(text, 'base64');
+}
+
+/**
+ * `auth` as container runtimes read it: padded base64 of `username:password`, without NUL bytes around the
+ * password. @returns undefined without a colon @throws Base64Error
+ */
+export function decodeLogin(
+  auth: string,
+): { readonly username: string; readonly password: string } | undefined {
+  const text = decodeBase64(auth, 'padded').toString('utf8');
+  const colon = text.indexOf(':');
+  if (colon < 0) return undefined;
+  return { username: text.slice(0, colon), password: text.slice(colon + 1).replace(/^\0+|(?<!\0)\0+$/g, '') };
 }

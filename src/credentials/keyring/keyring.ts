@@ -4,7 +4,14 @@
  * byte order: a longer path before its prefix, a literal label before `*`. Credentials under one key keep
  * their order, equal ones too. Images of Docker Hub that match no key use the classic key `index.docker.io`.
  */
-import type { Credential, CredentialSourceName, HeldCredential, MatchedCredential } from '../credential.ts';
+import type {
+  Credential,
+  CredentialSource,
+  CredentialSourceName,
+  HeldCredential,
+  MatchedCredential,
+} from '../credential.ts';
+import { hashOf } from '../../names/hash.ts';
 import { compareBytes } from '../../names/values.ts';
 import { credentialId } from '../identity.ts';
 import { indexKey, matches, parsePattern, type Pattern } from './key.ts';
@@ -72,4 +79,34 @@ export function isDockerHub(repository: string): boolean {
   const [domain = '', path] = repository.split('/', 2);
   if (domain === '') return false;
   return path === undefined || domain === 'docker.io' || domain === dockerHubKey || !/[.:]/.test(domain);
+}
+
+/**
+ * Several sources as one. The most specific key wins only inside a source; results are concatenated in the order
+ * of the sources (kubernetes pkg/credentialprovider `UnionDockerKeyring`).
+ * @param sources in order of use
+ */
+export function combineSources(sources: readonly CredentialSource[]): Omit<CredentialSource, 'name'> {
+  return {
+    async lookup(...request) {
+      const found = await Promise.all(sources.map((source) => source.lookup(...request)));
+      return found.flat();
+    },
+    problems: () => sources.flatMap((source) => source.problems()),
+    fingerprint: () => hashOf(sources.flatMap((source) => [source.name, source.fingerprint()])),
+  };
+}
+
+/**
+ * Whether a repository without a matching credential may be requested anonymously: not if the anonymous
+ * responses of its registry are misleading, or count as attacks.
+ * @param privateRegistries patterns as in `matchImages`: `*.corp.example`, `registry.corp:5000/team`
+ */
+export function mayAskAnonymously(repository: string, privateRegistries: readonly string[]): boolean {
+  const wanted = parsePattern(repository);
+  if (wanted === undefined) return privateRegistries.length === 0;
+  return !privateRegistries.some((text) => {
+    const pattern = parsePattern(text);
+    return pattern !== undefined && matches(pattern, wanted);
+  });
 }

@@ -7,19 +7,19 @@
  * would wait until these are read. A Secret without room is ignored.
  */
 import type { PodSpec, Secret, ServiceAccount } from '../../kube/api/objects.ts';
-import { Base64Error, decodeBase64 } from '../docker/go-encoding.ts';
+import {
+  decodeBase64,
+  DockerConfigError,
+  parseDockerConfig,
+  TooManyEntries,
+  type DockerConfigFormat,
+} from '../docker/docker-config.ts';
 import {
   CredentialError,
   type CredentialSource,
   type SourceProblem,
   type HeldCredential,
 } from '../credential.ts';
-import {
-  DockerConfigError,
-  parseDockerConfig,
-  TooManyEntries,
-  type DockerConfigFormat,
-} from '../docker/docker-config.ts';
 import { contentId } from '../identity.ts';
 import { createKeyring, holdEntries } from '../keyring/keyring.ts';
 
@@ -76,7 +76,7 @@ export function createPullSecretSource(
         problem(`${withoutRoom} ${room.maxEntries} entries`);
         continue;
       }
-      if (!(error instanceof DockerConfigError || error instanceof Base64Error)) throw error;
+      if (!(error instanceof DockerConfigError)) throw error;
       malformed ??= new CredentialError(
         origin,
         `pull secret ${origin}: ${error.message}; the node will refuse to pull until it is repaired`,

@@ -1,6 +1,10 @@
 import t from 'tap';
+import { assert, property, string, uint8Array } from 'fast-check';
 import {
+  Base64Error,
+  decodeBase64,
   DockerConfigError,
+  namesField,
   parseDockerConfig,
   parseDockerConfigEntry,
   type DockerConfigFormat,
@@ -111,4 +115,82 @@ t.test('invalid UTF-8 is replaced inside strings and rejected elsewhere', async 
 t.test('an entry prints without its password', async (t) => {
   const entry = parseDockerConfigEntry('{"username":"u","password":"hunter22"}', 'it');
   t.equal(JSON.stringify(entry), '{"username":"u","password":"[secret]","email":""}');
+});
+
+t.test('field names match in any case', async (t) => {
+  for (const name of ['auths', 'AUTHS', 'Auths', 'auth\u017f']) t.ok(namesField(name, 'auths'), name);
+  t.ok(namesField('\u212aey', 'key'));
+  for (const name of ['auth', 'auths ', 'author', 'auth\u00df']) t.notOk(namesField(name, 'auths'), name);
+});
+
+const decoded: [string, 'padded' | 'unpadded', string][] = [
+  ['', 'padded', ''],
+  ['', 'unpadded', ''],
+  ['\r\n', 'padded', ''],
+  ['YQ==', 'padded', 'a'],
+  ['YWI=', 'padded', 'ab'],
+  ['YWJj', 'padded', 'abc'],
+  ['YWJj', 'unpadded', 'abc'],
+  ['YQ', 'unpadded', 'a'],
+  ['YWI', 'unpadded', 'ab'],
+  ['Y\nQ\r=\n=\r\n', 'padded', 'a'],
+  ['Y\nQ\n', 'unpadded', 'a'],
+  ['YR==', 'padded', 'a'],
+  ['Pz8+Pz8/', 'padded', '??>???'],
+];
+
+/** As refused by Go 1.26. */
+const refused: [string, 'padded' | 'unpadded'][] = [
+  ['====', 'padded'],
+  ['Y===', 'padded'],
+  ['YQ=', 'padded'],
+  ['YQ=a', 'padded'],
+  ['YQ=\na', 'padded'],
+  ['YQ==a', 'padded'],
+  ['YWI==', 'padded'],
+  ['YWI=\n\nY', 'padded'],
+  ['YQ', 'padded'],
+  ['YWJjYWI', 'padded'],
+  ['Y', 'unpadded'],
+  ['YWJjY', 'unpadded'],
+  ['YQ==', 'unpadded'],
+  ['YQ== ', 'padded'],
+  [' YQ==', 'padded'],
+  ['Pz8-Pz8_', 'padded'],
+  ['YéQ=', 'padded'],
+];
+
+t.test('base64 is read as in Go', async (t) => {
+  for (const [text, padding, expected] of decoded)
+    t.equal(decodeBase64(text, padding).toString(), expected, JSON.stringify([text, padding]));
+  for (const [text, padding] of refused)
+    t.throws(
+      () => decodeBase64(text, padding),
+      { message: 'illegal base64 data' },
+      JSON.stringify([text, padding]),
+    );
+});
+
+t.test('property: decoding reverses encoding', async () => {
+  assert(
+    property(uint8Array(), (bytes) => {
+      const text = Buffer.from(bytes).toString('base64');
+      return (
+        decodeBase64(text, 'padded').equals(bytes) &&
+        decodeBase64(text.replace(/=+$/, ''), 'unpadded').equals(bytes)
+      );
+    }),
+  );
+});
+
+t.test('property: any text is decoded or refused with a Base64Error', async () => {
+  assert(
+    property(string({ unit: 'binary' }), (text) => {
+      try {
+        return Buffer.isBuffer(decodeBase64(text, 'padded'));
+      } catch (error) {
+        return error instanceof Base64Error;
+      }
+    }),
+  );
 });

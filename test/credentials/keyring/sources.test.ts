@@ -1,9 +1,12 @@
 import t from 'tap';
 import { parseAuths } from '../../../src/credentials/auths.ts';
 import type { CredentialSource } from '../../../src/credentials/credential.ts';
-import { createKeyring } from '../../../src/credentials/keyring/keyring.ts';
 import { createPullSecretSource } from '../../../src/credentials/sources/pull-secrets.ts';
-import { combineSources, mayAskAnonymously } from '../../../src/credentials/sources/sources.ts';
+import {
+  combineSources,
+  createKeyring,
+  mayAskAnonymously,
+} from '../../../src/credentials/keyring/keyring.ts';
 import { secret } from '../../../src/telemetry/secret.ts';
 
 function fixed(name: CredentialSource['name'], ...keys: string[]): CredentialSource {

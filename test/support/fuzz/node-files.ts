@@ -33,7 +33,6 @@ import {
   parseHelperAnswer,
   parseHelperConfig,
 } from '../../../src/credentials/docker/credential-helpers.ts';
-import { Base64Error } from '../../../src/credentials/docker/go-encoding.ts';
 import { createKeyring, holdEntries } from '../../../src/credentials/keyring/keyring.ts';
 import {
   parseRegistryToml,
@@ -79,7 +78,7 @@ function authFileIn(format: DockerConfigFormat, examples: readonly string[]): Fu
         credentialIn(file, repository);
       }
     },
-    expected: [Base64Error, DockerConfigError],
+    expected: [DockerConfigError],
   };
 }
 
