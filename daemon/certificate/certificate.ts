@@ -6,6 +6,7 @@
  * `renewal.ts` says when it is renewed. While no controller answers, the agent works on until the certificate
  * expires.
  */
+import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backOffMs, type BackOff } from '../../src/async/back-off.ts';
 import type { Clock } from '../../src/async/clock.ts';
@@ -22,12 +23,11 @@ import type { KubeClient } from '../../src/kube/api/client.ts';
 import { ignoring } from '../../src/kube/api/errors.ts';
 import type { CertificateSigningRequest } from '../../src/kube/api/objects.ts';
 import { paths } from '../../src/kube/api/paths.ts';
-import { certificatesIn, loadTlsMaterial } from '../../src/serving/tls-files.ts';
+import { certificatesIn, checkTls, loadTlsMaterial } from '../../src/serving/tls-files.ts';
 import type { Log } from '../../src/telemetry/log.ts';
-import { reveal } from '../../src/telemetry/secret.ts';
+import { reveal, secret } from '../../src/telemetry/secret.ts';
 import { renewalOf, type Authority } from './renewal.ts';
 import { createRequest } from './signing-request.ts';
-import { replaceTlsFiles } from './tls-directory.ts';
 import { messageOf } from '../../src/names/printable.ts';
 
 export interface AgentCertificateOptions {
@@ -139,8 +139,15 @@ export class AgentCertificate {
     await this.#options.clock.sleep(ms, this.#ending.signal);
   }
 
+  /** A server that reads half of the change keeps the files from before. @throws ServingError for wrong content */
   async #write(certificate: string, key: string, { ca }: Authority): Promise<void> {
-    await replaceTlsFiles(this.#options.dir, { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': ca });
+    const { dir } = this.#options;
+    checkTls({ cert: certificate, key: secret(key), ca }, (name) => `${name} of the new certificate`);
+    await mkdir(dir, { recursive: true, mode: 0o700 });
+    for (const [name, content] of Object.entries({ 'tls.crt': certificate, 'tls.key': key, 'ca.crt': ca })) {
+      await writeFile(join(dir, `${name}.new`), content, { mode: 0o600 });
+      await rename(join(dir, `${name}.new`), join(dir, name));
+    }
   }
 
   /** @returns all PEM; `issuers` are the CAs that are trusted @throws Error with the refusal; KubeError */

@@ -1,6 +1,6 @@
 /** An agent's own certificate: requested, kept, renewed and moved to another CA. */
 import { X509Certificate } from 'node:crypto';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import t, { type Test } from 'tap';
 import { systemClock } from '../../../src/async/clock.ts';
@@ -86,6 +86,9 @@ t.test('an agent gets a certificate for its own key', async (t) => {
   const agent = start();
   await agent.ready(neverAborted);
   await loadTlsMaterial(dir, true);
+  const names = ['ca.crt', 'tls.crt', 'tls.key'];
+  t.strictSame(readdirSync(dir).sort(), names);
+  for (const name of names) t.equal(statSync(join(dir, name)).mode & 0o777, 0o600, name);
   t.equal(certificate().subjectAltName, 'DNS:n1.archwright-agent, DNS:archwright-agent');
   const { serialNumber } = certificate();
   await agent.close();
@@ -146,6 +149,23 @@ t.test('an agent with the token of another node gets none', async (t) => {
     log().includes('was refused: the token belongs to node n2: only the name n2.archwright-agent'),
   );
   await t.rejects(agent.ready(AbortSignal.timeout(1)));
+});
+
+t.test('a certificate for another key is not written', async (t) => {
+  const { start, depose, dir, store, authority, log, requests } = await startWorld(t);
+  depose();
+  start();
+  await until(() => requests() === 1 && log().includes('the agent requested a certificate'));
+  const [, name = ''] = /"request":"([^"]+)"/.exec(log()) ?? [];
+  const life = { from: Date.now() - hour, to: Date.now() + hour };
+  const { certificate } = await issueLeaf(authority, { ...subject, names: [agentNameOn('n1')] }, life);
+  const request = store.get(`${requestsPath}/${name}`) as object;
+  store.put(`${requestsPath}/${name}`, {
+    ...request,
+    status: { certificate: Buffer.from(certificate.pem).toString('base64') },
+  });
+  await until(() => /tls\.key of the new certificate is not the key of tls\.crt/.test(log()));
+  t.notOk(existsSync(dir));
 });
 
 t.test(
